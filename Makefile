@@ -1,0 +1,31 @@
+# `make demo` and `make test` do everything on a machine that has Python 3.11 or later, pip and make:
+# they create .venv and install the pinned packages when it is not there or when the pins changed.
+
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python
+READY := $(VENV)/installed
+
+.PHONY: demo test check docs
+
+demo: $(READY)
+	@$(RUN) -m quoth demo
+
+test: $(READY)
+	@PYTHON=$(RUN) scripts/test
+
+check: $(READY)
+	@PYTHON=$(RUN) scripts/check
+
+docs: $(READY)
+	@$(RUN) scripts/cli_help.py
+
+# The last step brings what torch itself needs on this platform (the CUDA libraries of Linux builds that
+# use them); where it needs nothing more, it does nothing and asks no network.
+$(READY): requirements.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("Quoth needs Python 3.11 or later; name one with: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps -r requirements.lock
+	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(RUN) -m pip install --quiet --disable-pip-version-check -c requirements.lock torch
+	@touch $(READY)

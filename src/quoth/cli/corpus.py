@@ -1,0 +1,255 @@
+"""The commands that make and change a corpus: index, add, replace, delete, compact, info, verify, embed.
+
+Knows how to ask the corpus for it and what to say afterwards. Does not know how a corpus is stored.
+"""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from quoth.cli.options import (
+    Base,
+    CorpusDir,
+    Device,
+    Documents,
+    Format,
+    FormatName,
+    Json,
+    Model,
+    Precision,
+    SkipBad,
+)
+from quoth.cli.output import counting, note, plural, print_json, results, size
+from quoth.errors import InputError
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
+    from quoth.records import Document
+
+app = typer.Typer()
+PANEL = "Make and change a corpus"
+
+
+@app.command(rich_help_panel=PANEL)
+def index(
+    docs: Documents,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The new corpus folder.")],
+    splitter: Annotated[
+        str,
+        typer.Option(
+            "--splitter",
+            help="How documents become passages: words:120 (up to 120 words, cut at sentence ends), "
+            "fixed:100 (exactly 100 words), tokens:256:TOKENIZER.",
+        ),
+    ] = "words:120",
+    skip_bad: SkipBad = False,
+    format: FormatName = None,
+) -> None:
+    """Make a corpus of documents. Takes seconds: no model is used.
+
+    \b
+    Example:
+      quoth index wiki.jsonl notes/ -o wiki.quoth
+      quoth fill wiki.quoth "Hagios Demetrios is in [MASK]."
+    """
+    from quoth.corpus.corpus import Corpus
+
+    source = _Source(docs, format, skip_bad)
+    corpus = Corpus.create(output, splitter=splitter)
+    try:
+        with counting("indexing", "documents") as progress:
+            corpus.add(iter(source), progress=progress)
+    except BaseException:
+        if not Corpus.open(output).num_documents:
+            shutil.rmtree(output)
+        raise
+    source.report()
+    _state(corpus)
+
+
+@app.command(rich_help_panel=PANEL)
+def add(directory: CorpusDir, docs: Documents, skip_bad: SkipBad = False, format: FormatName = None) -> None:
+    """Add documents to a corpus: all of them in one commit, or none.
+
+    \b
+    Example:
+      quoth add wiki.quoth more.jsonl
+    """
+    from quoth.corpus.corpus import Corpus
+
+    source = _Source(docs, format, skip_bad)
+    corpus = Corpus.open(directory)
+    with counting("adding", "documents") as progress:
+        corpus.add(iter(source), progress=progress)
+    source.report()
+    _state(corpus)
+
+
+@app.command(rich_help_panel=PANEL)
+def replace(directory: CorpusDir, docs: Documents, skip_bad: SkipBad = False, format: FormatName = None) -> None:
+    """Put new versions of documents in place of those of the same id; new ids are added.
+
+    \b
+    Example:
+      quoth replace atlas.quoth atlas-2026.jsonl
+    """
+    from quoth.corpus.corpus import Corpus
+
+    source = _Source(docs, format, skip_bad)
+    corpus = Corpus.open(directory)
+    with counting("replacing", "documents") as progress:
+        corpus.replace(iter(source), progress=progress)
+    source.report()
+    _state(corpus)
+
+
+@app.command(rich_help_panel=PANEL)
+def delete(
+    directory: CorpusDir,
+    ids: Annotated[list[str], typer.Argument(metavar="IDS...", help="Ids of documents.")],
+) -> None:
+    """Delete documents by id: all of them in one commit, or none.
+
+    \b
+    Example:
+      quoth delete wiki.quoth greece-1 greece-2
+    """
+    from quoth.corpus.corpus import Corpus
+
+    corpus = Corpus.open(directory)
+    corpus.delete(ids)
+    _state(corpus)
+
+
+@app.command(rich_help_panel=PANEL)
+def compact(directory: CorpusDir) -> None:
+    """Merge segments and free the space of deleted documents and old snapshots.
+
+    \b
+    Example:
+      quoth compact wiki.quoth
+    """
+    from quoth.corpus.corpus import Corpus
+
+    corpus = Corpus.open(directory)
+    before = _bytes(directory)
+    corpus.compact()
+    note(f"{size(before)} before, {size(_bytes(directory))} now")
+    _state(corpus)
+
+
+@app.command(rich_help_panel=PANEL)
+def info(directory: CorpusDir, json: Json = False) -> None:
+    """Say what a corpus holds, and which models' vectors.
+
+    \b
+    Example:
+      quoth info wiki.quoth
+    """
+    from quoth.corpus.corpus import Corpus
+
+    corpus = Corpus.open(directory)
+    keys = directory / "keys"
+    tables = sorted(path.name for path in keys.iterdir() if path.is_dir()) if keys.is_dir() else []
+    facts = {
+        "corpus": str(directory),
+        "documents": corpus.num_documents,
+        "passages": corpus.num_passages,
+        "segments": len(corpus.segments),
+        "snapshot": corpus.snapshot,
+        "splitter": corpus.splitter,
+        "bytes": _bytes(directory),
+        "embedded": {table: _bytes(keys / table) for table in tables},
+    }
+    if json:
+        print_json(facts)
+        return
+    from quoth.render import show_facts
+
+    embedded = ", ".join(f"{table} ({size(_bytes(keys / table))})" for table in tables)
+    shown = {**facts, "documents": f"{corpus.num_documents:,}", "passages": f"{corpus.num_passages:,}"}
+    shown |= {"bytes": size(_bytes(directory)), "embedded": embedded or "nothing; fill encodes what it reads"}
+    show_facts(results(), ((name, str(value)) for name, value in shown.items()))
+
+
+@app.command(rich_help_panel=PANEL)
+def verify(directory: CorpusDir) -> None:
+    """Read everything in a corpus and compare it with its checksums; a damaged file is named.
+
+    \b
+    Example:
+      quoth verify wiki.quoth
+    """
+    from quoth.corpus.corpus import Corpus
+
+    corpus = Corpus.open(directory)
+    corpus.verify()
+    results().print(f"{directory}: sound")
+    _state(corpus)
+
+
+@app.command(rich_help_panel=PANEL)
+def embed(
+    directory: CorpusDir,
+    precision: Annotated[
+        Precision, typer.Option("--precision", help="Bytes a number: sq8 1, fp16 2, fp32 4.")
+    ] = Precision.sq8,
+    model: Model = "quoth-mini",
+    base: Base = None,
+    device: Device = None,
+) -> None:
+    """Store a vector for every token, so that --dense searches all of them. Goes on where it was stopped.
+
+    \b
+    Example:
+      quoth embed wiki.quoth
+      quoth fill wiki.quoth --dense "Hagios Demetrios is in [MASK]."
+    """
+    from quoth.cli.models import load
+    from quoth.corpus.corpus import Corpus
+
+    corpus = Corpus.open(directory)
+    npm = load(model, [corpus], base, device)
+    note(f"embedding {plural(corpus.num_passages, 'passage')}, about {size(npm.embed_cost(precision.value))}")
+    with counting("embedding", "passages", total=corpus.num_passages) as progress:
+        npm.embed(precision=precision.value, progress=lambda done, total: progress(done))
+    results().print(f"{directory}: {plural(corpus.num_passages, 'passage')} embedded ({precision.value})")
+
+
+class _Source:
+    """The documents of a command, read once, with a count of the broken records left out."""
+
+    def __init__(self, docs: list[str], format: Format | None, skip_bad: bool) -> None:
+        from quoth.corpus.documents import read_documents
+
+        self.skipped = 0
+        self.documents: Iterator[Document] = read_documents(
+            *docs, format=format.value if format else None, skip_bad=skip_bad, on_bad=self._count
+        )
+
+    def __iter__(self) -> "Iterator[Document]":
+        return self.documents
+
+    def _count(self, error: InputError) -> None:
+        self.skipped += 1
+        if self.skipped <= 3:
+            note(f"left out: {error}")
+
+    def report(self) -> None:
+        """Say how many records were left out, if any were."""
+        if self.skipped:
+            note(f"left out {plural(self.skipped, 'broken record')}")
+
+
+def _state(corpus: "Corpus") -> None:
+    """One line on standard output: what the corpus holds now."""
+    documents, passages = plural(corpus.num_documents, "document"), plural(corpus.num_passages, "passage")
+    results().print(f"{corpus.path}: {documents}, {passages}, snapshot {corpus.snapshot}", soft_wrap=True)
+
+
+def _bytes(folder: Path) -> int:
+    """Bytes of all files below `folder`."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

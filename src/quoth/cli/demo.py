@@ -1,0 +1,236 @@
+"""The command that shows what Quoth does, on texts that are at hand: demo.
+
+Knows the bundled samples and the reference that every Python carries, and how to show answers compactly. Does
+not know how they are found. A demo's blanks are fixed: what it gets wrong is shown and counted as well.
+"""
+
+import json
+import re
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from quoth.cli.models import load
+from quoth.cli.options import Base, Device, Model
+from quoth.cli.output import note, plural, results
+from quoth.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from quoth.corpus.corpus import Corpus
+    from quoth.models.npm import NPM
+    from quoth.records import Document, Prediction
+
+app = typer.Typer()
+
+CHANGES_SHOWN = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Blank:
+    """A text with one blank, or a question, and the phrase that the corpus holds for it."""
+
+    text: str
+    answer: str
+
+
+PYTHON_BLANKS = (
+    Blank("The break statement terminates the nearest enclosing [MASK].", "loop"),
+    Blank("The pass statement is a [MASK]: when it is executed, nothing happens.", "null operation"),
+    Blank("If a name is bound at the module level, it is a [MASK].", "global variable"),
+    Blank("The pdb module defines an interactive source code [MASK] for Python programs.", "debugger"),
+    Blank("Using yield in a function definition is sufficient to create a [MASK].", "generator function"),
+    Blank("If the name to be deleted is unbound, a [MASK] exception will be raised.", "NameError"),
+    Blank("A right shift by n bits is defined as [MASK] by pow(2, n).", "floor division"),
+    Blank("Python uses the [MASK] model of error handling.", "termination"),
+    Blank("Lambda expressions are used to create [MASK].", "anonymous functions"),
+    Blank("There is currently only one standard mapping type, the [MASK].", "dictionary"),
+    Blank("There are three basic sequence types: lists, [MASK], and range objects.", "tuples"),
+    Blank("A global statement is a declaration which holds for the entire current [MASK].", "code block"),
+)
+
+
+@app.command(rich_help_panel="See it work")
+def demo(
+    python: Annotated[
+        bool, typer.Option("--python", help="Use the reference that every Python carries instead of the atlas.")
+    ] = False,
+    keep: Annotated[
+        Path | None, typer.Option("--keep", metavar="DIR", help="Keep the corpus in this new folder.")
+    ] = None,
+    model: Model = "quoth-mini",
+    base: Base = None,
+    device: Device = None,
+) -> None:
+    """Fill blanks and answer questions from a small atlas, then swap it for a later edition.
+
+    \b
+    Example:
+      quoth demo
+      quoth demo --python --keep python.quoth
+    """
+    console = results()
+    with _place(keep, "python.quoth" if python else "atlas.quoth") as folder:
+        corpus = _build(console, folder, python_documents() if python else atlas("2016"))
+        npm = load(model, [corpus], base, device)
+        if python:
+            _show_all(console, "Fill blanks", npm.fill, PYTHON_BLANKS)
+        else:
+            _show_atlas(console, npm, corpus)
+    if keep is not None:
+        note(f'the corpus is in {keep}; try: quoth fill {keep} "… [MASK] …"')
+
+
+def python_documents() -> "Iterator[Document]":
+    """The topics of the running interpreter's `help()` as documents."""
+    from pydoc_data.topics import topics
+
+    from quoth.records import Document
+
+    for topic, text in topics.items():
+        yield Document(topic, text.partition("\n")[0].replace('"', ""), text)
+
+
+def atlas(edition: str) -> "Iterator[Document]":
+    """The articles of the bundled atlas of `edition`, "2016" or "2026"."""
+    from quoth.records import Document
+
+    for record in sample(f"atlas-{edition}.jsonl"):
+        yield Document(record["id"], record["title"], record["text"])
+
+
+def sample(name: str) -> list[dict[str, Any]]:
+    """The records of a bundled JSONL file: of the installed package, or else of the checkout."""
+    checkout: Traversable = Path(__file__).resolve().parents[3] / "samples"
+    for folder in (files("quoth") / "samples", checkout):
+        if (folder / name).is_file():
+            return [json.loads(line) for line in (folder / name).read_text(encoding="utf-8").splitlines()]
+    raise InputError(f"the sample {name} is not part of this installation; install Quoth again")
+
+
+def same_answer(predicted: str, answer: str) -> bool:
+    """Whether two phrases are equal but for case, spaces, a leading article and punctuation at the ends."""
+    return _plain(predicted) == _plain(answer)
+
+
+def _plain(phrase: str) -> str:
+    words = re.sub(r"^\W+|\W+$", "", phrase.casefold()).split()
+    return " ".join(words[1:] if len(words) > 1 and words[0] in ("a", "an", "the") else words)
+
+
+@contextmanager
+def _place(keep: Path | None, name: str) -> Iterator[Path]:
+    """The folder to build in: the one to keep, or one that is removed at the end."""
+    if keep is not None:
+        yield keep
+        return
+    with tempfile.TemporaryDirectory(prefix="quoth-") as folder:
+        yield Path(folder) / name
+
+
+def _build(console: "Console", folder: Path, documents: "Iterable[Document]") -> "Corpus":
+    """Index `documents` and say how long it took."""
+    from quoth.corpus.corpus import Corpus
+
+    begin = time.perf_counter()
+    corpus = Corpus.create(folder)
+    corpus.add(documents)
+    counts = f"{plural(corpus.num_documents, 'document')}, {plural(corpus.num_passages, 'passage')}"
+    console.print(f"{folder.name}: {counts}, indexed in {time.perf_counter() - begin:.1f} s")
+    return corpus
+
+
+def _show_atlas(console: "Console", npm: "NPM", corpus: "Corpus") -> None:
+    """Blanks and questions over the edition of 2016, then facts before and after the swap for 2026."""
+    records = sample("blanks.jsonl")
+    blanks = [Blank(record["text"], record["answer"]) for record in records if "text" in record]
+    questions = [Blank(record["question"], record["answer"]) for record in records if "question" in record]
+    _show_all(console, "Fill blanks", npm.fill, blanks)
+    _show_all(console, "Ask questions", npm.ask, questions)
+    changes = _spread(sample("changes.jsonl"), CHANGES_SHOWN)
+    texts = [record["blank"] for record in changes]
+    before = npm.fill(texts, top_k=1)
+    begin = time.perf_counter()
+    corpus.replace(atlas("2026"))
+    swapped = time.perf_counter() - begin
+    _title(console, f"Swap the edition of 2016 for that of 2026 ({swapped:.1f} s, nothing trained)")
+    _show_changes(console, changes, before, npm.fill(texts, top_k=1))
+
+
+def _show_all(console: "Console", title: str, predict: Any, blanks: Sequence[Blank]) -> None:
+    """Answer `blanks` in one batch and print each answer with its evidence, then how many are right."""
+    _title(console, title)
+    begin = time.perf_counter()
+    answers = predict([blank.text for blank in blanks], top_k=1)
+    seconds = time.perf_counter() - begin
+    right = 0
+    for blank, predictions in zip(blanks, answers, strict=True):
+        right += _show(console, blank.text, [("", blank.answer, predictions)])
+    console.print(f"  {right} of {len(blanks)} right, {1000 * seconds / len(blanks):.0f} ms each", style="bold")
+
+
+def _show_changes(console: "Console", changes: Sequence[dict[str, Any]], before: "_Answers", after: "_Answers") -> None:
+    """Print each fact's answer of both editions, then how many are right and how many changed."""
+    right = {"2016": 0, "2026": 0}
+    moved = 0
+    for record, old, new in zip(changes, before, after, strict=True):
+        rows = [("2016", record["2016"], old), ("2026", record["2026"], new)]
+        _show(console, record["blank"], rows)
+        for edition, answer, predictions in rows:
+            right[edition] += _is_right(predictions, answer)
+        moved += [each.text for each in old[:1]] != [each.text for each in new[:1]]
+    total = len(changes)
+    counts = f"{right['2016']} of {total} right in 2016, {right['2026']} of {total} in 2026"
+    console.print(f"  {moved} of {total} answers changed; {counts}", style="bold")
+
+
+def _show(console: "Console", text: str, rows: "Sequence[tuple[str, str, Sequence[Prediction]]]") -> int:
+    """Print a query and, for each of (edition, answer, predictions), the best one; how many are right."""
+    from rich.text import Text
+
+    from quoth.render import printable, show_quote
+
+    console.print(Text(printable(text)), soft_wrap=True)
+    right = 0
+    for edition, answer, predictions in rows:
+        good = _is_right(predictions, answer)
+        right += good
+        line = Text("  ").append(f"{edition} " if edition else "", style="dim")
+        line.append("✓ " if good else "✗ ", style="green" if good else "red")
+        line.append(printable(predictions[0].text) if predictions else "no answer", style="bold")
+        if predictions:
+            line.append(f"  {100 * predictions[0].probability:.0f} %", style="cyan")
+        line.append("" if good else f"  (the text says {answer})", style="dim")
+        console.print(line, soft_wrap=True)
+        if predictions and predictions[0].evidence:
+            show_quote(console, predictions[0].evidence[0])
+    return right
+
+
+def _is_right(predictions: "Sequence[Prediction]", answer: str) -> bool:
+    return bool(predictions) and same_answer(predictions[0].text, answer)
+
+
+def _spread(records: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
+    """`count` of the records, taken at even distances."""
+    return [records[index * len(records) // count] for index in range(min(count, len(records)))]
+
+
+def _title(console: "Console", text: str) -> None:
+    from rich.text import Text
+
+    console.print()
+    console.print(Text(text, style="bold underline"))
+
+
+if TYPE_CHECKING:
+    _Answers = Sequence[Sequence[Prediction]]

@@ -1,0 +1,68 @@
+"""The command `quoth`: all commands in one program, and what happens when something goes wrong.
+
+Knows exit codes: 0 done, 1 failure, 2 the user's mistake, 130 interrupted. Imports no model.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from typer.main import get_command
+
+from quoth import __version__
+from quoth.cli import corpus, demo, evaluate, query, train
+from quoth.cli.output import note
+from quoth.errors import QuothError, UserError
+
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="quoth",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for _part in (demo.app, corpus.app, query.app, train.app):
+    app.registered_commands += _part.registered_commands
+app.add_typer(evaluate.app, name="eval", rich_help_panel="Train and measure")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"quoth {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def quoth(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Language models that quote: every answer is a phrase of your corpus, and you see where it stands.
+
+    \b
+    Start here:
+      quoth demo
+      quoth index notes/ -o notes.quoth
+      quoth fill notes.quoth "The meeting is on [MASK]."
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line `arguments` (default: of this process) and return its exit code."""
+    try:
+        get_command(app).main(args=arguments, prog_name="quoth")
+    except SystemExit as stop:
+        code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+        if code == INTERRUPTED:
+            note("interrupted; everything committed before is kept")
+        return code
+    except QuothError as error:
+        note(str(error))
+        return 2 if isinstance(error, UserError) else 1
+    except OSError as error:
+        note(f"{type(error).__name__}: {error}")
+        return 1
+    return 0

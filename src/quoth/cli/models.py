@@ -1,0 +1,30 @@
+"""How the commands come to a model and its corpora.
+
+Knows where the library's doors are. Does not know what is behind them; imports torch only when called.
+"""
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
+    from quoth.models.npm import NPM
+
+
+def open_corpora(first: Path, more: Iterable[Path] | None = None) -> "list[Corpus]":
+    """The corpora of a command, each opened once. Raises CorpusNotFoundError."""
+    from quoth.corpus.corpus import Corpus
+
+    return [Corpus.open(path) for path in dict.fromkeys([first, *(more or ())])]
+
+
+def load(model: str, corpora: "Sequence[Corpus]", base: Path | None, device: str | None) -> "NPM":
+    """The model, ready to search `corpora`, without its libraries' own progress bars on standard error."""
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    from quoth.models.npm import NPM
+
+    return NPM.from_pretrained(model, corpus=list(corpora), device=device, base=base)

@@ -1,0 +1,153 @@
+"""Arguments and options that several commands share, and the small parsers behind them.
+
+Knows typer's declarations only. Does not know corpora or models.
+"""
+
+import sys
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from quoth.errors import InputError
+
+
+class Combine(StrEnum):
+    """How a phrase's start and end similarities are combined (design: `sum`, `joint`, `softmax_sum`)."""
+
+    sum = "sum"
+    joint = "joint"
+    softmax_sum = "softmax_sum"
+
+
+class SearchMode(StrEnum):
+    """How passages are found."""
+
+    bm25 = "bm25"
+    dense = "dense"
+    hybrid = "hybrid"
+
+
+class Precision(StrEnum):
+    """How a vector's numbers are stored: 1, 2 or 4 bytes each."""
+
+    sq8 = "sq8"
+    fp16 = "fp16"
+    fp32 = "fp32"
+
+
+class Format(StrEnum):
+    """Formats of documents that can be named when a file's suffix does not tell."""
+
+    jsonl = "jsonl"
+    csv = "csv"
+    tsv = "tsv"
+    parquet = "parquet"
+    text = "text"
+
+
+CorpusDir = Annotated[Path, typer.Argument(metavar="DIR", help="A corpus folder made by quoth index.")]
+Documents = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="DOCS...",
+        help="Files or folders of documents: JSONL (also .gz .bz2 .xz), CSV, TSV, Parquet, text. "
+        "- reads JSONL from standard input.",
+    ),
+]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out broken records and count them.")]
+FormatName = Annotated[Format | None, typer.Option("--format", help="Read DOCS as this format, whatever the suffix.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
+Model = Annotated[str, typer.Option("--model", help="A model's name, folder or hub id.")]
+Base = Annotated[Path | None, typer.Option("--base", help="Folder with the base weights, if they are not installed.")]
+Device = Annotated[str | None, typer.Option("--device", help="cpu, cuda, cuda:1, mps; default: the best.")]
+MoreCorpora = Annotated[
+    list[Path] | None,
+    typer.Option("--corpus", metavar="DIR", help="Search this corpus as well. May be repeated."),
+]
+TopK = Annotated[int, typer.Option("--top-k", help="How many answers.")]
+Neighbours = Annotated[int, typer.Option("--k", help="How many nearest tokens to search for.")]
+PassageCount = Annotated[
+    int | None,
+    typer.Option("--passages", help="Search inside this many BM25 passages (default 3)."),
+]
+Dense = Annotated[bool, typer.Option("--dense", help="Search every token; wants quoth embed first.")]
+CombineOption = Annotated[Combine, typer.Option("--combine", help="How the two ends of a phrase make its score.")]
+Temperature = Annotated[float, typer.Option("--temperature", help="Above 1 flattens, below 1 sharpens.")]
+LengthExponent = Annotated[
+    float, typer.Option("--length-exponent", help="Multiply a score by the phrase's length to this power.")
+]
+Ban = Annotated[list[str] | None, typer.Option("--ban", metavar="TOKEN", help="Not in an answer. May be repeated.")]
+MaxPhraseTokens = Annotated[int, typer.Option("--max-phrase-tokens", help="The longest answer, in tokens.")]
+
+
+def queries(text: str) -> Iterator[str]:
+    """The queries that `text` stands for: itself, or for "-" the lines of standard input that are not blank.
+
+    Raises InputError where a line is not UTF-8.
+    """
+    if text != "-":
+        yield text
+        return
+    for number, line in enumerate(sys.stdin.buffer, start=1):
+        try:
+            query = line.decode("utf-8").strip()
+        except UnicodeDecodeError as error:
+            raise InputError(f"standard input:{number}: not UTF-8 text; convert it with iconv") from error
+        if query:
+            yield query
+
+
+def num_passages(passages: int | None, dense: bool) -> int | None:
+    """What `--passages` and `--dense` mean together: a number of passages, or None for every token."""
+    if dense and passages is not None:
+        raise InputError(f"--dense searches every token, --passages {passages} only some; give one of them")
+    return None if dense else 3 if passages is None else passages
+
+
+def pairs(items: list[str], option: str, example: str) -> dict[str, str]:
+    """`["a=1", "b=2"]` as a mapping. Raises InputError on an item without "=" or a name given twice."""
+    found: dict[str, str] = {}
+    for item in items:
+        name, equals, value = item.partition("=")
+        if not equals or not name.strip():
+            raise InputError(f"{option} {item!r} is not NAME=VALUE; for example {option} {example}")
+        if name.strip() in found:
+            raise InputError(f"{option} names {name.strip()!r} twice; give each name once")
+        found[name.strip()] = value
+    return found
+
+
+def label_words(items: list[str]) -> dict[str, list[str]]:
+    """`["positive=great,good"]` as `{"positive": ["great", "good"]}`. Raises InputError on anything else."""
+    labels = pairs(items, "--labels", "positive=great,good")
+    words = {label: [word.strip() for word in value.split(",")] for label, value in labels.items()}
+    for label, found in words.items():
+        if "" in found:
+            raise InputError(f"--labels {label}={labels[label]} lacks a word; write --labels {label}=great,good")
+    return words
+
+
+def prediction_options(
+    top_k: int,
+    k: int,
+    passages: int | None,
+    combine: Combine,
+    temperature: float,
+    length_exponent: float,
+    ban: list[str] | None,
+    max_phrase_tokens: int,
+) -> dict[str, Any]:
+    """The keyword arguments of `NPM.fill` and `NPM.ask`."""
+    return {
+        "top_k": top_k,
+        "k": k,
+        "passages": passages,
+        "combine": combine.value,
+        "temperature": temperature,
+        "length_exponent": length_exponent,
+        "banned_tokens": tuple(ban or ()),
+        "max_phrase_tokens": max_phrase_tokens,
+    }

@@ -1,0 +1,94 @@
+"""Where the command line writes: results on standard output, notes and progress on standard error.
+
+Knows terminals and encodings. Does not know what the results mean.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def results() -> "Console":
+    """The console of standard output: colour only in a terminal, characters it cannot spell replaced."""
+    from rich.console import Console
+
+    _tolerate(sys.stdout, "replace")
+    return Console(highlight=False, markup=False, emoji=False)
+
+
+def note(message: str) -> None:
+    """One line on standard error."""
+    _tolerate(sys.stderr, "backslashreplace")
+    print(f"quoth: {' '.join(message.split())}", file=sys.stderr, flush=True)
+
+
+def print_json(record: Mapping[str, Any]) -> None:
+    """One JSON object on one line of standard output; ASCII where the output is not UTF-8."""
+    unicode_output = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    _tolerate(sys.stdout, "backslashreplace")
+    print(json.dumps(record, ensure_ascii=not unicode_output), flush=True)
+
+
+@contextmanager
+def counting(label: str, unit: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+    """A progress line on standard error while the block runs; silent where that is not a terminal.
+
+    Yields a function that takes how many are done by now.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True, highlight=False)
+    bar, done = BarColumn(bar_width=24), MofNCompleteColumn()
+    columns = (TextColumn(label), bar, done, TextColumn(unit), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(label, total=total)
+        yield lambda done: progress.update(task, completed=done)
+
+
+@contextmanager
+def follow_training(every: int = 50) -> Iterator[Callable[[int, int, float, float], None]]:
+    """A training run on standard error: one line that changes in a terminal, else one each `every` steps.
+
+    Yields a function that takes step, steps, loss and tokens a second.
+    """
+    live = sys.stderr.isatty()
+
+    def report(step: int, steps: int, loss: float, rate: float) -> None:
+        line = f"step {step:,} of {steps:,}  loss {loss:.3f}  {rate:,.0f} tokens/s"
+        if live:
+            print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+        elif step % every == 0 or step == steps:
+            print(line, file=sys.stderr, flush=True)
+
+    try:
+        yield report
+    finally:
+        if live:
+            print(file=sys.stderr)
+
+
+def plural(count: int, thing: str) -> str:
+    """`1 document`, `1,024 documents`."""
+    return f"{count:,} {thing}" + ("" if count == 1 else "s")
+
+
+def size(num_bytes: int) -> str:
+    """A number of bytes as people read it: `512 B`, `1.5 MB`."""
+    value = float(num_bytes)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"
+
+
+def _tolerate(stream: Any, errors: str) -> None:
+    """Make `stream` write characters that its encoding lacks in another way, instead of failing."""
+    if hasattr(stream, "reconfigure"):
+        stream.reconfigure(errors=errors)

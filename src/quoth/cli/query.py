@@ -1,0 +1,255 @@
+"""The commands that ask something of a corpus: fill, ask, classify, search.
+
+Knows the options and how results are printed. Does not know how predictions are made.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from quoth.cli.models import load, open_corpora
+from quoth.cli.options import (
+    Ban,
+    Base,
+    Combine,
+    CombineOption,
+    CorpusDir,
+    Dense,
+    Device,
+    Json,
+    LengthExponent,
+    MaxPhraseTokens,
+    Model,
+    MoreCorpora,
+    Neighbours,
+    PassageCount,
+    SearchMode,
+    Temperature,
+    TopK,
+    label_words,
+    num_passages,
+    prediction_options,
+    queries,
+)
+from quoth.cli.output import print_json, results
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
+    from quoth.records import Hit, Prediction
+
+app = typer.Typer()
+PANEL = "Ask a corpus"
+STANDARD_INPUT = "- reads one a line from standard input."
+
+
+@app.command(rich_help_panel=PANEL)
+def fill(
+    directory: CorpusDir,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help=f"A text with one [MASK]; {STANDARD_INPUT}")],
+    corpus: MoreCorpora = None,
+    top_k: TopK = 5,
+    k: Neighbours = 4096,
+    passages: PassageCount = None,
+    dense: Dense = False,
+    combine: CombineOption = Combine.sum,
+    temperature: Temperature = 1.0,
+    length_exponent: LengthExponent = 0.0,
+    ban: Ban = None,
+    max_phrase_tokens: MaxPhraseTokens = 10,
+    model: Model = "quoth-mini",
+    base: Base = None,
+    device: Device = None,
+    json: Json = False,
+) -> None:
+    """Fill the blank of a text with phrases of the corpus, and show where each one stands.
+
+    \b
+    Example:
+      quoth fill wiki.quoth "Hagios Demetrios is in [MASK]."
+      quoth fill wiki.quoth --corpus news.quoth --json - < queries.txt
+    """
+    options = prediction_options(
+        top_k,
+        k,
+        num_passages(passages, dense),
+        combine,
+        temperature,
+        length_exponent,
+        ban,
+        max_phrase_tokens,
+    )
+    npm = load(model, open_corpora(directory, corpus), base, device)
+    _answer(text, lambda query: npm.fill(query, **options), json)
+
+
+@app.command(rich_help_panel=PANEL)
+def ask(
+    directory: CorpusDir,
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help=f"A question; {STANDARD_INPUT}")],
+    corpus: MoreCorpora = None,
+    template: Annotated[
+        str | None, typer.Option("--template", help="The text made of {question}, with one [MASK].")
+    ] = None,
+    top_k: TopK = 5,
+    k: Neighbours = 4096,
+    passages: PassageCount = None,
+    dense: Dense = False,
+    combine: CombineOption = Combine.sum,
+    temperature: Temperature = 1.0,
+    length_exponent: LengthExponent = 0.0,
+    ban: Ban = None,
+    max_phrase_tokens: MaxPhraseTokens = 10,
+    model: Model = "quoth-mini",
+    base: Base = None,
+    device: Device = None,
+    json: Json = False,
+) -> None:
+    """Answer a question with phrases of the corpus, and show where each one stands.
+
+    \b
+    Example:
+      quoth ask wiki.quoth "Who composed Carmen?"
+    """
+    options = prediction_options(
+        top_k,
+        k,
+        num_passages(passages, dense),
+        combine,
+        temperature,
+        length_exponent,
+        ban,
+        max_phrase_tokens,
+    )
+    if template is not None:
+        options["template"] = template
+    npm = load(model, open_corpora(directory, corpus), base, device)
+    _answer(question, lambda query: npm.ask(query, **options), json)
+
+
+@app.command(rich_help_panel=PANEL)
+def classify(
+    directory: CorpusDir,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help=f"A text to label; {STANDARD_INPUT}")],
+    labels: Annotated[
+        list[str],
+        typer.Option("--labels", metavar="LABEL=WORD,WORD", help="A label and its words. Repeat it."),
+    ],
+    template: Annotated[
+        str, typer.Option("--template", help="The text made of {text}, with one [MASK].")
+    ] = "{text} It was [MASK].",
+    corpus: MoreCorpora = None,
+    k: Neighbours = 4096,
+    passages: PassageCount = None,
+    dense: Dense = False,
+    temperature: Temperature = 5.0,
+    model: Model = "quoth-mini",
+    base: Base = None,
+    device: Device = None,
+    json: Json = False,
+) -> None:
+    """Choose a label for a text by the words of the corpus that fit best after it.
+
+    \b
+    Example:
+      quoth classify reviews.quoth "A joy to read." --labels positive=great,good --labels negative=terrible
+    """
+    words = label_words(labels)
+    options: dict[str, Any] = {"template": template, "temperature": temperature, "k": k}
+    options["passages"] = num_passages(passages, dense)
+    npm = load(model, open_corpora(directory, corpus), base, device)
+    _answer(text, lambda query: npm.classify(query, words, **options), json)
+
+
+@app.command(rich_help_panel=PANEL)
+def search(
+    directory: CorpusDir,
+    query: Annotated[str, typer.Argument(metavar="QUERY", help=f"Words to look for; {STANDARD_INPUT}")],
+    k: Annotated[int, typer.Option("-k", "--k", help="How many passages.")] = 10,
+    mode: Annotated[
+        SearchMode, typer.Option("--mode", help="bm25 needs no model, dense and hybrid want quoth embed.")
+    ] = SearchMode.bm25,
+    corpus: MoreCorpora = None,
+    model: Model = "quoth-mini",
+    base: Base = None,
+    device: Device = None,
+    json: Json = False,
+) -> None:
+    """Find the passages that match a query best.
+
+    \b
+    Example:
+      quoth search wiki.quoth "church in Thessaloniki" -k 3
+    """
+    find = _searcher(open_corpora(directory, corpus), mode, model, base, device)
+    for each in queries(query):
+        hits = find(each, k)
+        if not json:
+            from quoth.render import show_hits
+
+            show_hits(results(), each, hits)
+            continue
+        for hit in hits:
+            print_json(({"query": each} if query == "-" else {}) | _hit(hit))
+
+
+def _answer(text: str, predict: "Callable[[str], Sequence[Prediction]]", json: bool) -> None:
+    """Print the predictions of each query that `text` stands for, as each is made.
+
+    With several queries, from standard input, each JSON object also names its query.
+    """
+    for number, query in enumerate(queries(text)):
+        predictions = predict(query)
+        if not json:
+            from quoth.render import show_predictions
+
+            if number:
+                print()
+            show_predictions(results(), query, predictions)
+            continue
+        for prediction in predictions:
+            print_json(({"query": query} if text == "-" else {}) | prediction.to_dict())
+
+
+def _searcher(
+    corpora: "list[Corpus]", mode: SearchMode, model: str, base: Path | None, device: str | None
+) -> "Callable[[str, int], list[Hit]]":
+    """The search of a mode; BM25 loads no model."""
+    if mode is SearchMode.bm25:
+        return lambda query, k: _bm25(corpora, query, k)
+    npm = load(model, corpora, base, device)
+    return lambda query, k: npm.search(query, k=k, mode=mode.value)
+
+
+def _bm25(corpora: "list[Corpus]", query: str, k: int) -> "list[Hit]":
+    """The k best passages of all corpora by BM25, as `NPM.search` ranks them. Raises InputError on k < 1."""
+    from quoth.errors import EmptyCorpusError, InputError
+    from quoth.records import Hit
+
+    if k < 1:
+        raise InputError(f"k is {k}; allowed is 1 or more passages")
+    if not any(corpus.num_passages for corpus in corpora):
+        paths = ", ".join(str(corpus.path) for corpus in corpora)
+        raise EmptyCorpusError(f"{paths}: no passage to search; `quoth add DIR DOCS` adds documents")
+    hits: list[Hit] = []
+    for corpus in corpora:
+        rows, scores = corpus.bm25(query, k)
+        found = zip(rows.tolist(), scores.tolist(), strict=True)
+        hits += [Hit(corpus.passage(row), score) for row, score in found]
+    return sorted(hits, key=lambda hit: -hit.score)[:k]
+
+
+def _hit(hit: "Hit") -> dict[str, Any]:
+    """A passage found, as JSON."""
+    passage = hit.passage
+    return {
+        "score": float(hit.score),
+        "document_id": passage.document_id,
+        "title": passage.title,
+        "passage": passage.row,
+        "start": passage.start,
+        "end": passage.end,
+        "text": passage.text,
+        "metadata": dict(passage.metadata),
+    }

@@ -1,0 +1,54 @@
+"""Settings that are saved beside what they describe.
+
+Knows: how a settings record becomes JSON and back, refusing what it does not know.
+Does not know: what the settings mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, Self
+
+from quoth.errors import InputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Base of all settings records."""
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Raises InputError on a key that this record does not have."""
+        known = [field.name for field in fields(cls)]
+        for key in values:
+            if key not in known:
+                raise InputError(f"unknown setting {key!r}; allowed are {', '.join(known)}")
+        return cls(**values)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NPMConfig(Config):
+    """What a nonparametric masked LM needs beside its weights.
+
+    `similarity_scale` s of sim(q, c) = s q·c; None stands for 1/sqrt(D), the published NPM's. With `normalize`
+    vectors have length 1, so that sim is s times the cosine. `num_masks` mask tokens stand for one blank: two for
+    phrases, one for single tokens. `max_tokens` bounds an encoder input.
+    """
+
+    kind: Literal["npm"] = "npm"
+    base: str = ""
+    revision: str | None = None
+    similarity_scale: float | None = None
+    normalize: bool = False
+    num_masks: int = 2
+    max_tokens: int = 256
+
+    def __post_init__(self) -> None:
+        if self.kind != "npm":
+            raise InputError(f"model kind {self.kind!r}; allowed here is 'npm'")
+        if self.num_masks not in (1, 2):
+            raise InputError(f"num_masks {self.num_masks}; allowed are 2 (phrases) and 1 (single tokens)")

@@ -1,0 +1,203 @@
+"""Text to search terms, the same way for passages and queries, in any script.
+
+Knows Unicode, the scripts written without spaces and English stems. Knows nothing of indexes, scores or
+corpora.
+
+1. NFKC, case folding; signs that only steer the display (joiners, soft hyphens, direction marks) go.
+2. Diacritics of Latin and Greek letters go: München and Munchen meet, Καζαντζάκης and ΚΑΖΑΝΤΖΑΚΗΣ too.
+3. A word is a run of letters and digits with their combining marks; ASCII words are stemmed (Porter2 by
+   PyStemmer, the Snowball project's own binding).
+4. Scripts written without spaces (Han, kana, Thai, Lao, Khmer, Myanmar) and Hangul, where particles stick
+   to the noun, give overlapping pairs of characters, a character keeping its marks; one alone stays one.
+
+The terms of an index depend on this file: a change here needs a new `ANALYSIS_VERSION`.
+"""
+
+import re
+import threading
+import unicodedata
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from itertools import pairwise
+from typing import Any
+
+ANALYSIS_VERSION = 1
+MAX_TERM_LENGTH = 128
+
+_UNSPACED_BLOCKS = (
+    (0x0E00, 0x0EFF),  # Thai, Lao
+    (0x1000, 0x109F),  # Myanmar
+    (0x1100, 0x11FF),  # Hangul jamo
+    (0x1780, 0x17FF),  # Khmer
+    (0x2E80, 0x2FDF),  # Han radicals
+    (0x3005, 0x303C),  # Han iteration marks and numerals
+    (0x3040, 0x31FF),  # kana, Bopomofo, Hangul compatibility jamo
+    (0x3400, 0x9FFF),  # Han
+    (0xA960, 0xA97F),  # Hangul jamo
+    (0xAC00, 0xD7FF),  # Hangul
+    (0xF900, 0xFAFF),  # Han compatibility
+    (0x1AFF0, 0x1B16F),  # kana
+    (0x20000, 0x323AF),  # Han
+)
+_LATIN_AND_GREEK_BLOCKS = (
+    (0xC0, 0x2AF),
+    (0x370, 0x3FF),
+    (0x1E00, 0x1FFF),
+    (0x2C60, 0x2C7F),
+    (0xA720, 0xA7FF),
+)
+_INVISIBLE_BLOCKS = (
+    (0xAD, 0xAD),  # soft hyphen
+    (0x2B9, 0x2BF),  # modifier apostrophes: Hawaiʻi
+    (0x34F, 0x34F),
+    (0x61C, 0x61C),
+    (0x640, 0x640),  # tatweel
+    (0x180B, 0x180F),
+    (0x200C, 0x200F),  # joiners, direction marks
+    (0x202A, 0x202E),
+    (0x2060, 0x2069),
+    (0xFE00, 0xFE0F),  # variation selectors
+    (0xFEFF, 0xFEFF),
+    (0xE0100, 0xE01EF),  # ideographic variation selectors
+)
+_UNDECOMPOSED_LETTERS = {
+    "æ": "ae",
+    "œ": "oe",
+    "þ": "th",
+    **dict(zip("ðøđħıłŋŧ", "dodhilnt", strict=True)),
+}
+_ASCII_WORD = re.compile("[a-z0-9]+")
+_stemmer_lock = threading.Lock()
+
+
+def analyse(text: str) -> list[str]:
+    """The terms of a text, in its order, repetitions kept; without letters or digits, an empty list.
+
+    Any string is allowed; words over `MAX_TERM_LENGTH` characters are cut to it.
+    """
+    if text.isascii():
+        return [_stem(word) for word in _ASCII_WORD.findall(text.lower())]
+    return [term for piece in _pieces(text) for term in _terms(piece)]
+
+
+def analyse_with_characters(text: str) -> tuple[list[str], list[str]]:
+    """`analyse(text)` and, beside it, every single character of the unspaced runs.
+
+    Pairs alone would hide a one-character query (京 in 北京): an index keeps these characters as a field of
+    their own and asks it where `is_unspaced_character(term)`.
+    """
+    if text.isascii():
+        return analyse(text), []
+    pieces = list(_pieces(text))
+    terms = [term for piece in pieces for term in _terms(piece)]
+    return terms, [character for piece in pieces for character in _characters(piece)]
+
+
+def is_unspaced_character(term: str) -> bool:
+    """Whether a term is one character (with its marks) of a script that is searched by pairs."""
+    return len(_characters(term)) == 1
+
+
+def normalise(text: str) -> str:
+    """NFKC, case folded, invisible signs and the diacritics of Latin and Greek letters removed."""
+    folded = unicodedata.normalize("NFKC", text).translate(_fold_table()).casefold()
+    return _latin_and_greek_marks().sub("", folded)
+
+
+def _pieces(text: str) -> Iterator[str]:
+    return (match.group() for match in _piece_pattern().finditer(normalise(text)))
+
+
+def _terms(piece: str) -> list[str]:
+    if piece.isascii():
+        return [_stem(piece)]
+    characters = _characters(piece)
+    if not characters:
+        return [piece[:MAX_TERM_LENGTH]]
+    return [left + right for left, right in pairwise(characters)] or characters
+
+
+def _characters(piece: str) -> list[str]:
+    if piece.isascii() or not _character_pattern().match(piece):
+        return []
+    return [character[: MAX_TERM_LENGTH // 2] for character in _character_pattern().findall(piece)]
+
+
+@lru_cache(maxsize=1 << 18)
+def _stem(word: str) -> str:
+    if len(word) > MAX_TERM_LENGTH:
+        return word[:MAX_TERM_LENGTH]
+    if not word.isalpha():
+        return word
+    with _stemmer_lock:
+        return str(_english_stemmer().stemWord(word))
+
+
+@cache
+def _english_stemmer() -> Any:
+    import Stemmer
+
+    return Stemmer.Stemmer("english", 0)
+
+
+@cache
+def _piece_pattern() -> re.Pattern[str]:
+    unspaced, marks = _unspaced_class(), _marks_class()
+    letters = rf"[^\W_{unspaced}]"
+    return re.compile(f"{letters}+(?:[{marks}]+{letters}*)*|(?:[{unspaced}][{marks}]*)+")
+
+
+@cache
+def _character_pattern() -> re.Pattern[str]:
+    return re.compile(f"[{_unspaced_class()}][{_marks_class()}]*")
+
+
+@cache
+def _latin_and_greek_marks() -> re.Pattern[str]:
+    letters = "a-z" + "".join(_range(first, last) for first, last in _LATIN_AND_GREEK_BLOCKS)
+    return re.compile(f"(?<=[{letters}])[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff]+")
+
+
+@cache
+def _unspaced_class() -> str:
+    codes = (code for first, last in _UNSPACED_BLOCKS for code in range(first, last + 1))
+    return _character_class(code for code in codes if _category(code)[0] == "L" or _category(code) == "Nl")
+
+
+@cache
+def _marks_class() -> str:
+    return _character_class(code for code in range(0x300, 0x20000) if _category(code) in ("Mn", "Mc"))
+
+
+@cache
+def _fold_table() -> dict[int, str | None]:
+    table: dict[int, str | None] = {}
+    for first, last in _LATIN_AND_GREEK_BLOCKS:
+        for code in range(first, last + 1):
+            if chr(code).isalpha():
+                table[code] = _fold_letter(chr(code))
+    table.update((code, None) for first, last in _INVISIBLE_BLOCKS for code in range(first, last + 1))
+    return table
+
+
+def _fold_letter(letter: str) -> str:
+    bare = "".join(c for c in unicodedata.normalize("NFKD", letter) if not unicodedata.combining(c))
+    return "".join(_UNDECOMPOSED_LETTERS.get(c, c) for c in bare.casefold())
+
+
+def _category(code: int) -> str:
+    return unicodedata.category(chr(code))
+
+
+def _character_class(codes: Iterator[int]) -> str:
+    ranges: list[list[int]] = []
+    for code in codes:
+        if ranges and ranges[-1][1] == code - 1:
+            ranges[-1][1] = code
+        else:
+            ranges.append([code, code])
+    return "".join(_range(first, last) for first, last in ranges)
+
+
+def _range(first: int, last: int) -> str:
+    return f"{chr(first)}-{chr(last)}"

@@ -1,0 +1,337 @@
+"""A corpus on disk: add, replace, delete, compact, verify; readers and one writer.
+
+Knows in which order things reach the disk, so that a kill at any instant loses nothing committed: segments,
+then the word index, then the manifest, whose rename is the commit. Does not know models or vectors.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.corpus.deletions import Deletion, Deletions
+from quoth.corpus.documents import check_document
+from quoth.corpus.manifest import (
+    Manifest,
+    SegmentEntry,
+    deletions_path,
+    read_manifest,
+    release,
+    segment_name,
+    segment_path,
+    snapshots,
+    sweep,
+    write_manifest,
+)
+from quoth.corpus.passages import DEFAULT_SPLITTER, Ranges, get_splitter
+from quoth.corpus.segment import Segment, SegmentWriter
+from quoth.corpus.snapshot import Snapshot, deletion
+from quoth.corpus.words import Listing, WordIndex
+from quoth.errors import CorruptionError, DuplicateDocumentError, InputError
+from quoth.records import Document, Passage
+from quoth.storage import CHECKSUMS, WriterLock, check_folder, fsync_path
+
+SEGMENT_PASSAGES = 100_000
+"""A segment is closed when it holds this many passages."""
+
+Split = tuple[Document, Ranges]
+
+
+class Corpus:
+    """Documents, split into passages, in a folder.
+
+    Reading sees one snapshot: that of the moment of opening, or of this object's last write or `refresh`.
+    One process writes at a time (LockedError names the other); any number read. Nothing is committed where a
+    method raises. Passage rows are never given out twice.
+    """
+
+    def __init__(self, path: Path, snapshot: Snapshot, pinned: bool = False) -> None:
+        self.path = path
+        self._snapshot = snapshot
+        self._pinned = pinned
+        self._words = WordIndex(path)
+
+    @classmethod
+    def create(cls, path: str | Path, splitter: str = DEFAULT_SPLITTER) -> "Corpus":
+        """A new, empty corpus. Raises InputError where the folder is not empty or the splitter unknown."""
+        path = Path(path)
+        get_splitter(splitter)
+        if path.exists() and (not path.is_dir() or any(each.suffix != ".tmp" for each in path.iterdir())):
+            raise InputError(f"{path} is there already; `quoth add {path} DOCS` adds to it, or name another")
+        (path / "segments").mkdir(parents=True)
+        write_manifest(path, Manifest(snapshot=0, splitter=splitter))
+        fsync_path(path.absolute().parent)
+        return cls.open(path)
+
+    @classmethod
+    def open(cls, path: str | Path, snapshot: int | None = None) -> "Corpus":
+        """A corpus as it is now, or, for reading only, as it was at a snapshot that is still kept.
+
+        Reads no text and hashes none. Raises CorpusNotFoundError, and CorruptionError where the size of a
+        file is wrong.
+        """
+        path = Path(path)
+        return cls(path, _open_snapshot(path, snapshot), pinned=snapshot is not None)
+
+    def refresh(self) -> None:
+        """Moves to the latest snapshot, seeing what others have written since."""
+        self._pinned = False
+        if read_manifest(self.path).snapshot != self.snapshot:
+            self._snapshot = _open_snapshot(self.path, None, self.segments)
+
+    @property
+    def name(self) -> str:
+        return self.path.absolute().stem
+
+    @property
+    def snapshot(self) -> int:
+        """The number of the snapshot this object reads; each commit counts one more."""
+        return self._snapshot.manifest.snapshot
+
+    @property
+    def splitter(self) -> str:
+        return self._snapshot.manifest.splitter
+
+    @property
+    def num_documents(self) -> int:
+        return self._snapshot.manifest.num_documents
+
+    @property
+    def num_passages(self) -> int:
+        return self._snapshot.manifest.num_passages
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        return self._snapshot.segments
+
+    def snapshots(self) -> list[int]:
+        """The snapshots that `open` accepts, oldest first; `compact` releases all but the last."""
+        return snapshots(self.path)
+
+    def passage(self, row: int) -> Passage:
+        """The passage of a row, deleted or not. Raises InputError for a row that no segment holds."""
+        return self._snapshot.passage(row)
+
+    def passages(self) -> Iterator[Passage]:
+        """Every live passage, by row."""
+        snapshot = self._snapshot
+        return (snapshot.passage(row) for row in snapshot.live_rows().tolist())
+
+    def document(self, document_id: str) -> Document:
+        """The document of that id. Raises UnknownDocumentError."""
+        return self._snapshot.document(document_id)
+
+    def documents(self) -> Iterator[Document]:
+        """Every live document, in the order they were added."""
+        snapshot = self._snapshot
+        for segment in snapshot.segments:
+            yield from map(segment.document, snapshot.live_documents(segment))
+
+    def live(self, rows_R: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of these rows are passages of this snapshot: bool [R]."""
+        return self._snapshot.live(rows_R)
+
+    def live_rows(self) -> NDArray[np.int64]:
+        """Every live row, ascending: int64 [num_passages]."""
+        return self._snapshot.live_rows()
+
+    def bm25(self, query: str, k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """The k passages of this snapshot that match the query's words best: rows and scores, best first."""
+        return self._words.search(query, k, self._snapshot.live)
+
+    def add(self, documents: Iterable[Document], progress: Callable[[int], None] | None = None) -> int:
+        """Adds documents in one commit, streaming; returns how many. `progress` receives the count so far.
+
+        Raises DuplicateDocumentError for an id that is there already or comes twice, InputError for a
+        document that cannot be stored.
+        """
+        return self._write_documents(documents, progress, replacing=False)
+
+    def replace(self, documents: Iterable[Document], progress: Callable[[int], None] | None = None) -> int:
+        """Like `add`, but each document takes the place of the one of its id, if there is one."""
+        return self._write_documents(documents, progress, replacing=True)
+
+    def delete(self, document_ids: Iterable[str]) -> int:
+        """Deletes documents in one commit; returns how many. Raises UnknownDocumentError naming the id."""
+        wanted = [document_ids] if isinstance(document_ids, str) else document_ids
+        with self._writing():
+            deleted = [deletion(*self._snapshot.locate(each)) for each in dict.fromkeys(wanted)]
+            if deleted:
+                self._commit([], self._snapshot.deletions.plus(deleted))
+        return len(deleted)
+
+    def compact(self) -> None:
+        """Merges small segments, drops deleted documents from disk and releases every older snapshot.
+
+        A segment that is full and has no deletion stays as it is, with its rows and keys; the passages of
+        all others get new rows. Readers of older snapshots should `refresh`.
+        """
+        with self._writing():
+            if merged := _worth_merging(self._snapshot):
+                self._merge(merged)
+            if self._snapshot.manifest.stale_rows:
+                self._commit([], self._snapshot.deletions)
+            release(self.path, self._snapshot.manifest)
+
+    def verify(self) -> None:
+        """Reads every file, of older snapshots and sealed key tables too.
+
+        Raises CorruptionError naming the file that is missing, truncated or altered.
+        """
+        segments: dict[str, Segment] = {}
+        for number in self.snapshots():
+            snapshot = Snapshot(self.path, read_manifest(self.path, number), segments.values())
+            snapshot.verify_deletions()
+            segments.update((segment.name, segment) for segment in snapshot.segments)
+        for segment in segments.values():
+            segment.verify()
+        _open_snapshot(self.path, None, segments.values(), contents=True)
+        for listing in sorted(self.path.glob(f"keys/**/{CHECKSUMS}")):
+            check_folder(listing.parent, contents=True)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        if self._pinned:
+            raise InputError(f"snapshot {self.snapshot} is for reading; open {self.path} without a snapshot")
+        with WriterLock(self.path / "writer.lock"):
+            self.refresh()
+            sweep(self.path, self._snapshot.manifest)
+            try:
+                yield
+            except BaseException:
+                sweep(self.path, read_manifest(self.path))
+                raise
+
+    def _write_documents(
+        self, documents: Iterable[Document], progress: Callable[[int], None] | None, replacing: bool
+    ) -> int:
+        with self._writing():
+            new: list[Segment] = []
+            deleted: list[Deletion] = []
+            for segment in self._write_segments(_split(documents, self.splitter, progress)):
+                deleted += [deletion(*taken) for taken in self._taken(segment, new, replacing)]
+                new.append(segment)
+            if new:
+                self._commit(new, self._snapshot.deletions.plus(deleted))
+        return sum(segment.num_documents for segment in new)
+
+    def _taken(self, segment: Segment, new: list[Segment], replacing: bool) -> Iterator[tuple[Segment, int]]:
+        """The documents whose ids a new segment takes; an error where it may not."""
+        for earlier in new:
+            for document in earlier.find_all(segment):
+                raise DuplicateDocumentError(f"document {earlier.id(document)!r} comes twice; leave one out")
+        for older, document in self._snapshot.shared_with(segment):
+            if not replacing:
+                taken = f"document {older.id(document)!r} is in {self.path} already"
+                raise DuplicateDocumentError(f"{taken}; `quoth replace` puts another in its place")
+            yield older, document
+
+    def _write_segments(self, split: Iterator[Split]) -> Iterator[Segment]:
+        manifest = self._snapshot.manifest
+        row, number = manifest.next_row, manifest.next_document
+        for first in split:
+            with SegmentWriter(segment_path(self.path, segment_name(number))) as writer:
+                writer.add(*first)
+                while writer.num_passages < SEGMENT_PASSAGES and (each := next(split, None)) is not None:
+                    writer.add(*each)
+                segment = Segment(writer.path, row, number, writer.seal())
+            row, number = row + segment.num_passages, number + segment.num_documents
+            yield segment
+
+    def _merge(self, merged: list[Segment]) -> None:
+        split = (
+            (segment.document(document), segment.ranges(document))
+            for segment in merged
+            for document in self._snapshot.live_documents(segment)
+        )
+        deletions = self._snapshot.deletions
+        for segment in merged:
+            deletions = deletions.without(segment.first_document, segment.last_document)
+        self._commit(list(self._write_segments(split)), deletions, merged)
+
+    def _commit(self, new: list[Segment], deletions: Deletions, merged: Sequence[Segment] = ()) -> None:
+        old = self._snapshot.manifest
+        words = self._index_words(new)
+        gone = {segment.name for segment in merged}
+        segments = (*(each for each in old.segments if each.name not in gone), *map(_entry, new))
+        manifest = old.successor(
+            segments=segments,
+            next_row=old.next_row + sum(segment.num_passages for segment in new),
+            next_document=old.next_document + sum(segment.num_documents for segment in new),
+            num_documents=sum(entry.num_documents for entry in segments) - len(deletions),
+            num_passages=sum(entry.num_passages for entry in segments) - deletions.num_rows,
+            deletions=self._save(deletions),
+            words=words,
+            stale_rows=tuple((each.first_row, each.last_row) for each in merged),
+        )
+        write_manifest(self.path, manifest)
+        self._words.settle()
+        self._snapshot = Snapshot(self.path, manifest, [*self.segments, *new])
+
+    def _index_words(self, new: list[Segment]) -> Listing:
+        old = self._snapshot.manifest
+        if not (new or old.stale_rows or self._words.changing):
+            return old.words
+        texts = ((each.row, f"{each.title} {each.text}") for segment in new for each in segment.passages())
+        return self._words.update(texts, old.next_row, _rows(old.stale_rows), old.words)
+
+    def _save(self, deletions: Deletions) -> dict[str, Any] | None:
+        if len(deletions) == len(self._snapshot.deletions):
+            return self._snapshot.manifest.deletions
+        return deletions.save(deletions_path(self.path, self.snapshot + 1)) if len(deletions) else None
+
+
+def _open_snapshot(path: Path, number: int | None, known: Iterable[Segment] = (), contents: bool = False) -> Snapshot:
+    """Opens a snapshot, and checks the word index (of the current one: `number` None) against it.
+
+    A writer may change the files meanwhile; then a newer snapshot is there, or the word index is changing.
+    """
+    words = WordIndex(path)
+    while True:
+        manifest, changing = read_manifest(path, number), words.changing
+        try:
+            snapshot = Snapshot(path, manifest, known)
+            if number is None:
+                words.check(manifest.words, contents)
+            return snapshot
+        except CorruptionError:
+            overtaken = number is None and read_manifest(path).snapshot != manifest.snapshot
+            if not overtaken and words.changing == changing:
+                raise
+
+
+def _split(documents: Iterable[Document], splitter: str, progress: Callable[[int], None] | None) -> Iterator[Split]:
+    split = get_splitter(splitter)
+    for count, document in enumerate(documents, 1):
+        try:
+            check_document(document)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise InputError(f"document {count}, {document.id!r}: {error}; mend it or leave it out") from None
+        yield document, split(document.text)
+        if progress is not None:
+            progress(count)
+
+
+def _entry(segment: Segment) -> SegmentEntry:
+    return SegmentEntry(
+        name=segment.name,
+        first_row=segment.first_row,
+        first_document=segment.first_document,
+        num_documents=segment.num_documents,
+        num_passages=segment.num_passages,
+        sha256=segment.sha256,
+    )
+
+
+def _worth_merging(snapshot: Snapshot) -> list[Segment]:
+    """The segments with deletions, and the small ones unless there is but one."""
+    small = {each.name for each in snapshot.segments if each.num_passages < SEGMENT_PASSAGES // 2}
+    merged = [each for each in snapshot.segments if each.name in small or snapshot.num_deleted(each)]
+    return merged if len(merged) > 1 or any(map(snapshot.num_deleted, merged)) else []
+
+
+def _rows(ranges: Iterable[tuple[int, int]]) -> list[int]:
+    return [row for first, last in ranges for row in range(first, last)]

@@ -1,0 +1,274 @@
+"""Readers: files of many formats become one stream of documents.
+
+Knows formats, compression and what makes a record usable; does not know how documents are stored or split.
+
+A record names its document by `id` (also `_id`, `wikipedia_id`), `title` (`wikipedia_title`) and `text`, a
+string or a list of paragraphs (KILT); every other field is metadata. Where the first record of a file has
+no id, no record of that file may have one, and each is called `<stem>-<line number>`.
+"""
+
+import bz2
+import csv
+import gzip
+import io
+import json
+import lzma
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+from quoth.errors import InputError
+from quoth.records import Document
+
+Records = Iterator[tuple[int, Any]]
+"""Line numbers (or row numbers) and what stands there; a ValueError in its place tells what is wrong."""
+
+ID_FIELDS = ("id", "_id", "wikipedia_id")
+TITLE_FIELDS = ("title", "wikipedia_title")
+
+_OPENERS: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
+_FORMATS_BY_SUFFIX = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".parquet": "parquet",
+    ".txt": "text",
+    ".md": "text",
+}
+_DAMAGE = (OSError, EOFError, lzma.LZMAError)
+
+
+def read_documents(
+    *paths: str | Path,
+    format: str | None = None,
+    skip_bad: bool = False,
+    on_bad: Callable[[InputError], None] | None = None,
+) -> Iterator[Document]:
+    """The documents of files, of folders (every readable file in them) and of "-" (standard input, JSONL).
+
+    The suffix tells the format (jsonl, csv, tsv, parquet, text; compressed with .xz, .gz or .bz2 as well)
+    unless `format` does. A text file is one document, called by its path below the folder given.
+
+    A record that cannot be used raises InputError "file:line: what is wrong"; with `skip_bad` it is left
+    out instead, and `on_bad`, if given, receives the error. A path that is not there raises at once.
+    """
+    if format is not None and format not in _READERS:
+        raise InputError(f"format {format!r} is not one of {', '.join(_READERS)}")
+    sources = [source for path in paths for source in _sources(path, format)]
+
+    def bad(error: InputError) -> None:
+        if not skip_bad:
+            raise error
+        if on_bad is not None:
+            on_bad(error)
+
+    return (document for source in sources for document in _read(*source, bad))
+
+
+def documents_from_records(records: Iterable[Mapping[str, Any]], name: str = "record") -> Iterator[Document]:
+    """Documents of mappings in memory, such as the rows of a Hugging Face dataset. Raises InputError."""
+
+    def bad(error: InputError) -> None:
+        raise error
+
+    return _documents(enumerate(records, 1), name, name, bad)
+
+
+def check_document(document: Document) -> None:
+    """Raises ValueError, saying what is wrong, for a document that cannot be stored exactly as it is."""
+    if not isinstance(document.id, str) or not document.id:
+        raise ValueError(f"id {document.id!r} is not a non-empty string")
+    metadata = json.dumps(document.metadata, ensure_ascii=False, default=_refuse_type)
+    fields = {"id": document.id, "title": document.title, "text": document.text, "metadata": metadata}
+    for name, value in fields.items():
+        if not isinstance(value, str):
+            raise ValueError(f"{name} is {_kind(value)}, not a string")
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"{name} is not valid Unicode at character {error.start}") from None
+
+
+def _refuse_type(value: object) -> object:
+    raise ValueError(f"metadata holds {_kind(value)}, which JSON cannot")
+
+
+def _kind(value: object) -> str:
+    return "null" if value is None else type(value).__name__
+
+
+def _sources(path: str | Path, format: str | None) -> list[tuple[str, Path, str]]:
+    """(format, file, its name below the path that was given) of every file that a path stands for."""
+    if str(path) == "-":
+        return [(format or "jsonl", Path("-"), "stdin")]
+    path = Path(path)
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.is_file() and not _hidden(file, path))
+        known = ((format or _format(file), file, file.relative_to(path).as_posix()) for file in files)
+        found = [(kind, file, name) for kind, file, name in known if kind is not None]
+        if not found:
+            raise InputError(f"{path}: no file in it ends in one of {', '.join(_FORMATS_BY_SUFFIX)}")
+        return found
+    if not path.exists():
+        raise InputError(f"{path}: no such file or folder")
+    kind = format or _format(path)
+    if kind is None:
+        raise InputError(f"{path}: not one of {', '.join(_FORMATS_BY_SUFFIX)}; name the format")
+    return [(kind, path, path.name)]
+
+
+def _hidden(file: Path, root: Path) -> bool:
+    return any(part.startswith(".") for part in file.relative_to(root).parts)
+
+
+def _bare(file: Path) -> Path:
+    """The file's path without a compression suffix."""
+    return file.with_suffix("") if file.suffix in _OPENERS else file
+
+
+def _format(file: Path) -> str | None:
+    return _FORMATS_BY_SUFFIX.get(_bare(file).suffix.lower())
+
+
+def _read(format: str, file: Path, name: str, bad: Callable[[InputError], None]) -> Iterator[Document]:
+    stem = Path(name).stem if str(file) == "-" else _bare(Path(name)).stem
+    try:
+        with _open(file) as stream:
+            yield from _documents(_READERS[format](stream, name), str(file), stem, bad)
+    except _DAMAGE as error:
+        raise InputError(f"{file}: cannot be read ({error}); the file is damaged or truncated") from error
+
+
+def _open(file: Path) -> IO[bytes]:
+    if str(file) == "-":
+        return open(sys.stdin.fileno(), "rb", closefd=False)
+    stream: IO[bytes] = _OPENERS.get(file.suffix, Path.open)(file, "rb")
+    return stream
+
+
+def _documents(
+    records: Iterable[tuple[int, Any]], file: str, stem: str, bad: Callable[[InputError], None]
+) -> Iterator[Document]:
+    numbered: bool | None = None
+    for line, record in records:
+        try:
+            if isinstance(record, ValueError):
+                raise record
+            if not isinstance(record, Mapping):
+                raise ValueError(f"the record is {_kind(record)}, not an object")
+            if numbered is None:
+                numbered = _first(record, ID_FIELDS) is None
+            document = _document(record, f"{stem}-{line}" if numbered else None)
+            check_document(document)
+        except (ValueError, RecursionError) as error:
+            bad(InputError(f"{file}:{line}: {error}; mend it or leave it out (--skip-bad)"))
+        else:
+            yield document
+
+
+def _document(record: Mapping[str, Any], number: str | None) -> Document:
+    given = _first(record, ID_FIELDS)
+    if (given is None) == (number is None):
+        raise ValueError("no id" if given is None else "an id, where the file's first record has none")
+    if number is None and (isinstance(given, bool) or not isinstance(given, (str, int))):
+        raise ValueError(f"id is {_kind(given)}, not a string")
+    if "text" not in record:
+        raise ValueError("no field 'text'")
+    text = record["text"]
+    if isinstance(text, list):
+        text = _join(text)
+    metadata = {key: value for key, value in record.items() if key not in (*ID_FIELDS, *TITLE_FIELDS, "text")}
+    if isinstance(inner := metadata.get("metadata"), dict):
+        metadata = {**{key: value for key, value in metadata.items() if key != "metadata"}, **inner}
+    return Document(number or str(given), _first(record, TITLE_FIELDS) or "", text, metadata)
+
+
+def _first(record: Mapping[str, Any], names: Iterable[str]) -> Any:
+    return next((record[name] for name in names if record.get(name) is not None), None)
+
+
+def _join(paragraphs: list[Any]) -> str:
+    if not all(isinstance(each, str) for each in paragraphs):
+        raise ValueError("text is a list that holds more than strings")
+    return "".join(each if each.endswith("\n") else each + "\n" for each in paragraphs)
+
+
+def _read_jsonl(stream: IO[bytes], name: str) -> Records:
+    for number, line in enumerate(stream, 1):
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+            if text.strip():
+                yield number, json.loads(text)
+        except UnicodeDecodeError as error:
+            yield number, ValueError(f"not UTF-8 at byte {error.start}")
+        except json.JSONDecodeError as error:
+            yield number, ValueError(f"not JSON ({error.msg} at character {error.pos})")
+        except (ValueError, RecursionError) as error:
+            yield number, ValueError(f"not JSON that can be read ({error})")
+
+
+def _read_table(stream: IO[bytes], name: str, delimiter: str) -> Records:
+    """Rows under a header; bytes that are no UTF-8 become lone surrogates, which `check_document` refuses."""
+    csv.field_size_limit(sys.maxsize)
+    lines = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
+    try:
+        yield from _rows(csv.reader(lines, delimiter=delimiter), name)
+    finally:
+        lines.detach()
+
+
+def _rows(table: Any, name: str) -> Records:
+    header: list[str] = []
+    while True:
+        try:
+            cells = next(table, None)
+        except csv.Error as error:
+            yield table.line_num, ValueError(f"not a table row ({error})")
+            continue
+        if cells is None:
+            return
+        if not header:
+            header = cells
+            if "text" not in header:
+                raise InputError(f"{name}:1: the header {header} names no 'text'")
+        elif len(cells) == len(header):
+            yield table.line_num, dict(zip(header, cells, strict=True))
+        elif cells:
+            yield table.line_num, ValueError(f"{len(cells)} cells under a header of {len(header)}")
+
+
+def _read_parquet(stream: IO[bytes], name: str) -> Records:
+    import pyarrow
+    from pyarrow import parquet
+
+    try:
+        batches = parquet.ParquetFile(stream).iter_batches(batch_size=256)
+        rows = (row for batch in batches for row in batch.to_pylist())
+        for number, row in enumerate(rows, 1):
+            yield number, {key: _plain(value) for key, value in row.items()}
+    except pyarrow.ArrowException as error:
+        raise InputError(f"{name}: not a Parquet file that can be read ({error})") from error
+
+
+def _plain(value: Any) -> Any:
+    """A Parquet value as JSON can hold it: dates and decimals become strings."""
+    return value if isinstance(value, (str, int, type(None))) else json.loads(json.dumps(value, default=str))
+
+
+def _read_text(stream: IO[bytes], name: str) -> Records:
+    try:
+        yield 1, {"id": name, "title": _bare(Path(name)).stem, "text": stream.read().decode("utf-8-sig")}
+    except UnicodeDecodeError as error:
+        yield 1, ValueError(f"not UTF-8 at byte {error.start}")
+
+
+_READERS: dict[str, Callable[[IO[bytes], str], Records]] = {
+    "jsonl": _read_jsonl,
+    "csv": partial(_read_table, delimiter=","),
+    "tsv": partial(_read_table, delimiter="\t"),
+    "parquet": _read_parquet,
+    "text": _read_text,
+}

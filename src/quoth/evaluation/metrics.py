@@ -1,0 +1,66 @@
+"""Exact match and hit@5, for each group of blanks.
+
+Knows: answers, predictions, and the groups that are reported. Does not know: where either comes from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+HITS = 5
+ALL = "all"
+LENGTHS: Mapping[str, Callable[[int], bool]] = {
+    ALL: lambda num_words: True,
+    "1": lambda num_words: num_words == 1,
+    "2": lambda num_words: num_words == 2,
+    "3": lambda num_words: num_words == 3,
+    "4+": lambda num_words: num_words >= 4,
+    "2+": lambda num_words: num_words >= 2,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupScore:
+    """One group's shares of blanks answered: by the first prediction, and by one of the first five.
+
+    `kind` is the half, or "all"; `length` is "all", "1", "2", "3", "4+" or "2+" words.
+    """
+
+    kind: str
+    length: str
+    num_blanks: int
+    exact_match: float
+    hit_at_5: float
+
+
+def normalise(text: str) -> str:
+    """`text` as answers are compared: case folded, runs of white space one space, none at the edges."""
+    return " ".join(text.casefold().split())
+
+
+def rank(answer: str, predictions: Sequence[str]) -> int | None:
+    """Where the answer stands among the predictions, from 0; None where it does not."""
+    wanted = normalise(answer)
+    return next((i for i, text in enumerate(predictions) if normalise(text) == wanted), None)
+
+
+def group_scores(kinds: Sequence[str], num_words: Sequence[int], ranks: Sequence[int | None]) -> tuple[GroupScore, ...]:
+    """The scores of all blanks together, then of each kind, each overall and by length; empty groups left out.
+
+    The three sequences run over the blanks.
+    """
+    blanks = list(zip(kinds, num_words, ranks, strict=True))
+    scores = []
+    for kind in dict.fromkeys([ALL, *kinds]):
+        for length, fits in LENGTHS.items():
+            group = [where for own, words, where in blanks if kind in (ALL, own) and fits(words)]
+            if group:
+                scores.append(_score(kind, length, group))
+    return tuple(scores)
+
+
+def _score(kind: str, length: str, ranks: Sequence[int | None]) -> GroupScore:
+    exact = sum(where == 0 for where in ranks)
+    hits = sum(where is not None and where < HITS for where in ranks)
+    return GroupScore(kind, length, len(ranks), exact / len(ranks), hits / len(ranks))

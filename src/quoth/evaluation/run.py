@@ -1,0 +1,242 @@
+"""Runs an evaluation from files to a report: `quoth eval cloze`.
+
+Knows: how corpus, blanks, systems and scores come together. Does not know: how a model answers.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from quoth.corpus.corpus import Corpus
+from quoth.corpus.documents import read_documents
+from quoth.errors import InputError
+from quoth.evaluation.baselines import Answers, System, bm25_phrases, frequent_phrases
+from quoth.evaluation.cloze import KINDS, Blank, draw_blanks
+from quoth.evaluation.metrics import ALL, HITS, LENGTHS, GroupScore, group_scores, rank
+from quoth.records import Document, Prediction
+
+SYSTEMS = ("model", "untrained", "frequent", "bm25")
+UNTRAINED = "quoth-mini-base"
+BLANKS_AT_A_TIME = 32
+_TITLES = {"frequent": "most frequent phrase", "bm25": "most frequent phrase of BM25's passage"}
+
+
+class Filler(Protocol):
+    """What is asked of a model: NPM's `fill`, with rows that are not searched for each text."""
+
+    def fill(
+        self, text: Sequence[str], *, exclude: Sequence[Collection[int]], **options: Any
+    ) -> list[list[Prediction]]: ...
+
+
+Load = Callable[[str, Corpus], Filler]
+Progress = Callable[[str, int, int], None]
+"""Takes a system, how many blanks it has answered, and of how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class SystemScores:
+    """One system's answers to the report's blanks, in order, and their scores. `name` is a model or a baseline."""
+
+    system: str
+    name: str
+    scores: tuple[GroupScore, ...]
+    answers: tuple[Answers, ...]
+
+    def score(self, kind: str = ALL, length: str = ALL) -> GroupScore | None:
+        """The score of one group; None where it holds no blank."""
+        return next((each for each in self.scores if (each.kind, each.length) == (kind, length)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class ClozeReport:
+    """What was asked, how, and each system's scores."""
+
+    model: str
+    num_pages: int
+    num_passages: int
+    seed: int
+    options: Mapping[str, Any]
+    blanks: tuple[Blank, ...]
+    systems: tuple[SystemScores, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings and the scores; not the single blanks and answers."""
+        return {
+            "model": self.model,
+            "num_pages": self.num_pages,
+            "num_passages": self.num_passages,
+            "num_blanks": len(self.blanks),
+            "seed": self.seed,
+            "options": dict(self.options),
+            "systems": [
+                {"system": each.system, "name": each.name, "scores": [asdict(score) for score in each.scores]}
+                for each in self.systems
+            ],
+        }
+
+
+def run_cloze(
+    pages: Sequence[str | Path],
+    heldout: Path | None = None,
+    model: str = "quoth-mini",
+    *,
+    base: str | Path | None = None,
+    device: str | None = None,
+    count: int = 1000,
+    seed: int = 0,
+    limit: int | None = None,
+    passages: int = 3,
+    combine: str = "joint",
+    k: int = 4096,
+    temperature: float = 1.0,
+    length_exponent: float = 0.0,
+    systems: Sequence[str] = SYSTEMS,
+    progress: Progress | None = None,
+    load: Load | None = None,
+) -> ClozeReport:
+    """Hide `count` phrases of each kind in the documents of `pages`, and count the exact matches.
+
+    Only the documents that `heldout` names (JSONL of ids and titles) are used, when it is given; they are the
+    corpus that is searched, each blank's own passage left out. `limit` asks only the first blanks of each kind.
+    `passages` to `length_exponent` are the model's, as in `NPM.fill`; `load` makes a model of a name and a corpus.
+    Raises InputError, ModelNotFoundError.
+    """
+    _check(systems, count, seed, limit)
+    options = {
+        "passages": passages,
+        "combine": combine,
+        "k": k,
+        "temperature": temperature,
+        "length_exponent": length_exponent,
+    }
+    documents = read_pages(pages, heldout)
+    with tempfile.TemporaryDirectory(prefix="quoth-cloze-") as folder:
+        corpus = Corpus.create(Path(folder) / "pages.quoth")
+        corpus.add(documents)
+        number = count if limit is None else min(count, limit)
+        drawn = list(corpus.passages())
+        blanks = [blank for kind in KINDS for blank in draw_blanks(drawn, kind, number, seed)]
+        open_model = load or _loader(base, device)
+        scores = []
+        for each in systems:
+            answer = _system(each, model, corpus, open_model, options)
+            scores.append(score_system(each, _name(each, model), answer, blanks, progress))
+    return ClozeReport(model, len(documents), len(drawn), seed, options, tuple(blanks), tuple(scores))
+
+
+def read_pages(pages: Sequence[str | Path], heldout: Path | None) -> list[Document]:
+    """The documents of the files; with `heldout`, those whose id, or title (case aside), stands in that list.
+
+    Raises InputError on a broken list, and where no document is left.
+    """
+    documents = read_documents(*pages)
+    if heldout is None:
+        found = list(documents)
+    else:
+        ids, titles = _listing(heldout)
+        found = [each for each in documents if each.id in ids or each.title.casefold() in titles]
+    if not found:
+        named = "" if heldout is None else f" that {heldout} names"
+        raise InputError(f"no document{named} in {', '.join(map(str, pages))}; give the file that holds them")
+    return found
+
+
+def _listing(path: Path) -> tuple[set[str], set[str]]:
+    ids, titles = set(), set()
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            record = json.loads(line)
+            ids.add(str(record["id"]))
+            titles.add(str(record["title"]).casefold())
+        except (ValueError, KeyError, TypeError):
+            raise InputError(f'{path}:{number}: not {{"id": …, "title": …}}; mend the line or remove it') from None
+    return ids, titles
+
+
+def score_system(
+    system: str, name: str, answer: System, blanks: Sequence[Blank], progress: Progress | None = None
+) -> SystemScores:
+    """Ask a system all blanks, neighbours in the corpus together, and score its answers."""
+    order = sorted(range(len(blanks)), key=lambda i: blanks[i].row)
+    answers: list[Answers] = [()] * len(blanks)
+    for first in range(0, len(order), BLANKS_AT_A_TIME):
+        part = order[first : first + BLANKS_AT_A_TIME]
+        for i, found in zip(part, answer([blanks[i] for i in part]), strict=True):
+            answers[i] = found
+        if progress is not None:
+            progress(name, first + len(part), len(blanks))
+    ranks = [rank(blank.answer, found) for blank, found in zip(blanks, answers, strict=True)]
+    scores = group_scores([blank.kind for blank in blanks], [blank.num_words for blank in blanks], ranks)
+    return SystemScores(system, name, scores, tuple(answers))
+
+
+def model_answers(model: Filler, options: Mapping[str, Any]) -> System:
+    """A model's best phrases, its search leaving out the passage that each blank stands in."""
+
+    def answer(blanks: Sequence[Blank]) -> list[Answers]:
+        hidden = [{blank.row} for blank in blanks]
+        found = model.fill([blank.text for blank in blanks], exclude=hidden, top_k=HITS, **options)
+        return [tuple(each.text for each in predictions) for predictions in found]
+
+    return answer
+
+
+def table(report: ClozeReport) -> str:
+    """The exact matches as a Markdown table, a system a line; percentages, with hit@5 behind each half's."""
+    groups = [(ALL, ALL), *((kind, ALL) for kind in KINDS), *((ALL, length) for length in LENGTHS if length != ALL)]
+    counts = {(each.kind, each.length): each.num_blanks for each in report.systems[0].scores} if report.systems else {}
+    shown = [group for group in groups if group in counts]
+    heads = [f"{_head(*group)} ({counts[group]:,})" for group in shown]
+    lines = [_row(["exact match % (hit@5 %)", *heads]), _row(["---", *("---:" for _ in heads)])]
+    for each in report.systems:
+        cells = [each.score(*group) for group in shown]
+        lines.append(_row([each.name, *(_cell(score) for score in cells if score is not None)]))
+    return "\n".join(lines) + "\n"
+
+
+def _head(kind: str, length: str) -> str:
+    return kind if length == ALL else f"{length} word{'' if length == '1' else 's'}"
+
+
+def _cell(score: GroupScore) -> str:
+    return f"{100 * score.exact_match:.1f} ({100 * score.hit_at_5:.1f})"
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _check(systems: Sequence[str], count: int, seed: int, limit: int | None) -> None:
+    unknown = [each for each in systems if each not in SYSTEMS]
+    if unknown or not systems:
+        raise InputError(f"systems {unknown or 'none'}; allowed are {', '.join(SYSTEMS)}")
+    for name, value in (("count", count), ("limit", limit)):
+        if value is not None and value < 1:
+            raise InputError(f"{name} is {value}; allowed is 1 or more blanks of each kind")
+
+
+def _name(system: str, model: str) -> str:
+    return {"model": model, "untrained": UNTRAINED}.get(system) or _TITLES[system]
+
+
+def _system(system: str, model: str, corpus: Corpus, load: Load, options: Mapping[str, Any]) -> System:
+    if system == "frequent":
+        return frequent_phrases(corpus)
+    if system == "bm25":
+        return bm25_phrases(corpus)
+    return model_answers(load(_name(system, model), corpus), options)
+
+
+def _loader(base: str | Path | None, device: str | None) -> Load:
+    def load(name: str, corpus: Corpus) -> Filler:
+        from quoth.models.npm import NPM
+
+        return NPM.from_pretrained(name, corpus=corpus, base=base, device=device)
+
+    return load

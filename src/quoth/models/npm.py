@@ -1,0 +1,276 @@
+"""NPM and NPM-single: the phrases of a corpus that fill a blank (Min et al. 2022).
+
+Knows: how encoder, retriever and predictor compose. Does not know: their insides.
+
+encode (token_encoder) → search (retriever, index) → expand (candidates) → score (scoring) → explain (evidence).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.corpus.corpus import Corpus
+from quoth.encoders.pretrained import locate
+from quoth.encoders.token_encoder import TokenEncoder, Vector
+from quoth.encoders.tokenization import MASK
+from quoth.errors import InputError
+from quoth.predictors.label import LabelOptions, predict_labels
+from quoth.predictors.phrase import PhraseOptions, predict_phrases
+from quoth.predictors.token import TokenOptions, predict_tokens
+from quoth.records import Hit, Passage, Prediction
+from quoth.retrieval.index import search_all
+from quoth.retrieval.keys import TokenHits, TokenKeys
+from quoth.retrieval.retriever import Retriever
+
+ASK_TEMPLATE = "Q: {question}\nA: [MASK]."
+CLASSIFY_TEMPLATE = "{text} It was [MASK]."
+TEXTS_AT_A_TIME = 32
+
+Exclude = Collection[int] | Sequence[Collection[int]]
+Texts = str | Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class PassageVectors:
+    """A passage's tokens as the key table holds them: ids [T], character ranges of the document [T, 2],
+    vectors [T, D]."""
+
+    ids_T: NDArray[np.int32]
+    offsets_T2: NDArray[np.int64]
+    vectors_TD: NDArray[np.float32]
+
+
+class NPM:
+    """A nonparametric masked language model over one or several corpora."""
+
+    def __init__(self, encoder: TokenEncoder, corpora: Sequence[Corpus] = ()) -> None:
+        self.encoder = encoder
+        self.config = encoder.config
+        self.fingerprint = encoder.fingerprint
+        self._retriever = Retriever(corpora, encoder)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        name: str | Path = "quoth-mini",
+        corpus: Corpus | Sequence[Corpus] | None = None,
+        *,
+        device: str | None = None,
+        dtype: str | None = None,
+        base: str | Path | None = None,
+    ) -> NPM:
+        """Load a model by shipped name (quoth-mini, quoth-mini-single, quoth-mini-base), folder or hub id.
+
+        `base` names a folder for the base encoder. Raises ModelNotFoundError, or InputError on an unknown device.
+        """
+        corpora = [] if corpus is None else [corpus] if isinstance(corpus, Corpus) else list(corpus)
+        source = locate(str(name), None if base is None else str(base))
+        return cls(TokenEncoder.load(source, device=device, dtype=dtype), corpora)
+
+    @property
+    def single(self) -> bool:
+        """Whether this is NPM-single, which answers with one token."""
+        return self.config.num_masks == 1
+
+    @overload
+    def fill(self, text: str, **options: Any) -> list[Prediction]: ...
+    @overload
+    def fill(self, text: Sequence[str], **options: Any) -> list[list[Prediction]]: ...
+    def fill(self, text: Texts, **options: Any) -> list[Prediction] | list[list[Prediction]]:
+        """The phrases that fill the `[MASK]` of a text best, each with where it stands.
+
+        Options, as in `fill_many`: top_k=5, k=4096, passages=3, combine="sum", temperature=1.0,
+        length_exponent=0.0, banned_tokens=(), max_phrase_tokens=10, exclude=().
+        Raises InputError, EmptyCorpusError, EncoderMismatchError.
+        """
+        if isinstance(text, str):
+            return self.fill_many([text], **options)[0]
+        return self.fill_many(text, **options)
+
+    def fill_many(
+        self,
+        texts: Sequence[str],
+        *,
+        top_k: int = 5,
+        k: int = 4096,
+        passages: int | None = 3,
+        combine: Literal["sum", "joint", "softmax_sum"] = "sum",
+        temperature: float = 1.0,
+        length_exponent: float = 0.0,
+        banned_tokens: Collection[str] = (),
+        max_phrase_tokens: int = 10,
+        exclude: Exclude = (),
+    ) -> list[list[Prediction]]:
+        """The phrases that fill the blank of each text best.
+
+        Searches inside BM25's best `passages`, or every token when None (after `embed`). `k` neighbours of each
+        query propose phrases; see PhraseOptions for the rest. `banned_tokens` are texts whose tokens no answer may
+        hold. `exclude` are passage rows never searched: one collection, or one for each text.
+        Raises InputError, EmptyCorpusError, EncoderMismatchError.
+        """
+        options = PhraseOptions(
+            top_k=top_k,
+            combine=combine,
+            temperature=temperature,
+            length_exponent=length_exponent,
+            banned_tokens=self._token_ids(banned_tokens),
+            max_phrase_tokens=max_phrase_tokens,
+        )
+        hidden = _for_each(exclude, len(texts))
+        results: list[list[Prediction]] = []
+        for first in range(0, len(texts), TEXTS_AT_A_TIME):
+            part = slice(first, first + TEXTS_AT_A_TIME)
+            results.extend(self._fill(texts[part], hidden[part], k, passages, options))
+        return results
+
+    def _fill(
+        self,
+        texts: Sequence[str],
+        hidden: Sequence[Collection[int]],
+        k: int,
+        passages: int | None,
+        options: PhraseOptions,
+    ) -> list[list[Prediction]]:
+        if k < 1:
+            raise InputError(f"k is {k}; allowed is 1 or more neighbours; try k=4096")
+        queries = self.encoder.blanks(texts)
+        tables = self._tables([self._words(text) for text in texts], passages, hidden)
+        results = []
+        for text, (q_start_D, q_end_D), keys in zip(texts, queries, tables, strict=True):
+            hits = search_all(keys, q_start_D, q_end_D, k)
+            found = self._predict(hits, q_start_D, q_end_D, options)
+            results.append([replace(each, sequence=self._filled(text, each.text)) for each in found])
+        return results
+
+    def _predict(
+        self, hits: Sequence[TokenHits], q_start_D: Vector, q_end_D: Vector, options: PhraseOptions
+    ) -> list[Prediction]:
+        if not self.single:
+            return predict_phrases(hits, q_start_D, q_end_D, options)
+        token_options = TokenOptions(
+            top_k=options.top_k, temperature=options.temperature, banned_tokens=options.banned_tokens
+        )
+        return predict_tokens(hits, q_start_D, token_options)
+
+    def _tables(
+        self, queries: Sequence[str], passages: int | None, hidden: Sequence[Collection[int]]
+    ) -> list[list[TokenKeys]]:
+        if passages is not None:
+            return self._retriever.restricted(queries, passages, hidden)
+        tables = self._retriever.every_token()
+        return [[keys.without(rows) for keys in tables] for rows in hidden]
+
+    @overload
+    def ask(self, question: str, **options: Any) -> list[Prediction]: ...
+    @overload
+    def ask(self, question: Sequence[str], **options: Any) -> list[list[Prediction]]: ...
+    def ask(
+        self, question: Texts, *, template: str = ASK_TEMPLATE, **options: Any
+    ) -> list[Prediction] | list[list[Prediction]]:
+        """Answer a question by filling the blank of a template (GPT-3's form by default); options as in `fill`."""
+        if "{question}" not in template:
+            raise InputError(f"template {template!r} has no {{question}}; for example {ASK_TEMPLATE!r}")
+        questions = [question] if isinstance(question, str) else list(question)
+        texts = [template.replace("{question}", each.strip()) for each in questions]
+        found = [[replace(each, sequence="") for each in answers] for answers in self.fill_many(texts, **options)]
+        return found[0] if isinstance(question, str) else found
+
+    def classify(
+        self,
+        text: str,
+        labels: Mapping[str, Sequence[str]],
+        *,
+        template: str = CLASSIFY_TEMPLATE,
+        temperature: float = 5.0,
+        passages: int | None = 3,
+        k: int = 4096,
+    ) -> list[Prediction]:
+        """Rank labels by how well their words (fuzzy verbalizers) fit a template's blank, wherever they stand
+        (NPM A.4). The predictions' texts are the labels.
+
+        Restricted search takes the best `passages` for the text with each label's words, so that every label's
+        words can be found. `k` plays no part: every occurrence counts. Raises InputError.
+        """
+        if "{text}" not in template:
+            raise InputError(f"template {template!r} has no {{text}}; for example {CLASSIFY_TEMPLATE!r}")
+        filled = template.replace("{text}", text)
+        q_start_D, q_end_D = self.encoder.blanks([filled])[0]
+        words = {label: [self._groups(word) for word in given] for label, given in labels.items()}
+        queries = [f"{self._words(filled)} {' '.join(given)}" for given in labels.values()]
+        return predict_labels(
+            self._label_tables(queries, passages),
+            words,
+            q_start_D,
+            None if self.single else q_end_D,
+            LabelOptions(temperature=temperature),
+        )
+
+    def _label_tables(self, queries: Sequence[str], passages: int | None) -> list[TokenKeys]:
+        """The tables of all queries together, each passage once."""
+        if passages is None:
+            return self._retriever.every_token()
+        return self._retriever.union(queries, passages)
+
+    def search(self, query: str, k: int = 10, mode: Literal["bm25", "dense", "hybrid"] = "bm25") -> list[Hit]:
+        """The k best passages. Raises InputError on another mode or k, or when `dense` lacks vectors."""
+        ways: dict[str, Callable[[str, int], list[Hit]]] = {
+            "bm25": self._retriever.bm25,
+            "dense": self._retriever.dense,
+            "hybrid": self._retriever.hybrid,
+        }
+        if mode not in ways:
+            raise InputError(f"mode {mode!r}; allowed are {', '.join(ways)}")
+        if k < 1:
+            raise InputError(f"k is {k}; allowed is 1 or more passages")
+        return ways[mode](query, k)
+
+    def embed(self, precision: str = "sq8", progress: Callable[[int, int], None] | None = None) -> None:
+        """Store a vector for every token of every corpus, for dense search; goes on where a broken run stopped."""
+        for tables in self._retriever.tables:
+            tables.build(precision, progress)
+
+    def embed_cost(self, precision: str = "sq8") -> int:
+        """About how many bytes `embed` will write."""
+        return sum(tables.estimate(precision) for tables in self._retriever.tables)
+
+    def query_vectors(self, text: str) -> tuple[Vector, Vector]:
+        """The start and the end query of a text's blank: [D] each."""
+        return self.encoder.blanks([text])[0]
+
+    def token_vectors(self, passages: Sequence[Passage]) -> list[PassageVectors]:
+        """Each passage's tokens, encoded now."""
+        encoded = self.encoder.passages([p.text for p in passages], [p.title for p in passages])
+        return [
+            PassageVectors(each.tokens.ids_T, each.tokens.offsets_T2 + passage.start, each.vectors_TD)
+            for passage, each in zip(passages, encoded, strict=True)
+        ]
+
+    def _words(self, text: str) -> str:
+        """A text without its blank, for BM25."""
+        return self._filled(text, " ")
+
+    def _filled(self, text: str, phrase: str) -> str:
+        return text.replace(MASK, phrase).replace(self.encoder.tokenizer.mask_token, phrase)
+
+    def _token_ids(self, texts: Collection[str]) -> frozenset[int]:
+        ids = [self.encoder.tokenizer.phrase(text).ids_T.tolist() for text in texts]
+        return frozenset(i for each in ids for i in each)
+
+    def _groups(self, word: str) -> NDArray[np.uint64]:
+        return self.encoder.tokenizer.phrase(word).group_T
+
+
+def _for_each(exclude: Exclude, count: int) -> list[Collection[int]]:
+    """One collection of rows for each text."""
+    nested: list[Collection[int]] = [each for each in exclude if isinstance(each, Collection)]
+    if not nested:
+        return [{int(each) for each in exclude if not isinstance(each, Collection)}] * count
+    if len(nested) != count:
+        raise InputError(f"exclude has {len(nested)} collections for {count} texts; give one for each")
+    return nested

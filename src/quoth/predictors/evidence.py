@@ -1,0 +1,140 @@
+"""From scored occurrences to ranked predictions that show where they stand.
+
+Knows: groups of equal occurrences, and how to turn one into a quotation. Does not know: how a score came
+about.
+
+Shape suffixes: C candidates (one occurrence each), G groups of equal candidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.errors import InputError
+from quoth.records import Evidence, Passage, Prediction
+from quoth.retrieval.keys import TokenKeys
+from quoth.scoring import Floats, Groups, group_equal, group_score, log_sum_exp
+
+TIE = 1e-6
+"""Log scores closer than this are ties: similarities are float32, which cannot tell them apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrences:
+    """Scored places in the tables `parts`, in order: part, first row, last row, log score: [C]."""
+
+    parts: Sequence[TokenKeys]
+    part_C: NDArray[np.int64]
+    start_C: NDArray[np.int64]
+    end_C: NDArray[np.int64]
+    log_score_C: Floats
+
+
+def predict(occurrences: Occurrences, key_C: NDArray[np.uint64], top_k: int) -> list[Prediction]:
+    """The `top_k` phrases of highest score, ties by first occurrence; equal keys are one phrase."""
+    groups = group_equal(key_C)
+    score_G = group_score(occurrences.log_score_C, groups)
+    total = log_sum_exp(score_G)
+    quoter = Quoter(occurrences)
+    predictions = []
+    ranking = rank(score_G, groups.first_G, top_k)
+    for group, score in zip(*(x.tolist() for x in ranking), strict=True):
+        probability = float(np.exp(score - total))
+        evidence = quoter.explain(groups, group, probability)
+        best = evidence[0]
+        text = best.context[best.start - best.context_start : best.end - best.context_start]
+        predictions.append(Prediction(text, score, probability, evidence))
+    return predictions
+
+
+def rank(score_G: Floats, first_G: NDArray[np.int64], top_k: int | None = None) -> tuple[NDArray[np.int64], Floats]:
+    """The `top_k` (all) highest by score descending: (which, score), both [top_k].
+
+    Ties (`TIE`) share the highest score of the tie and go by `first_G`.
+    """
+    if top_k is not None and top_k < len(score_G):
+        kth = np.partition(score_G, len(score_G) - top_k)[len(score_G) - top_k]
+        group_R = np.flatnonzero(score_G >= kth - TIE)
+    else:
+        group_R = np.arange(len(score_G))
+    group_R = group_R[np.argsort(-score_G[group_R], kind="stable")]
+    leader_R = _tie_leaders(score_G[group_R])
+    score_R = score_G[group_R][leader_R]
+    return group_R[np.lexsort((first_G[group_R], leader_R))][:top_k], score_R[:top_k]
+
+
+def _tie_leaders(falling_R: Floats) -> NDArray[np.int64]:
+    """For each of these falling scores, the first one that it ties with: no tie is wider than `TIE`."""
+    place_R = np.arange(len(falling_R))
+    leads_R = np.diff(falling_R, prepend=np.inf) < -TIE
+    while True:
+        leader_R = np.maximum.accumulate(np.where(leads_R, place_R, 0))
+        too_far = np.flatnonzero(falling_R < falling_R[leader_R] - TIE)
+        if not len(too_far):
+            return leader_R
+        leads_R[too_far[np.unique(leader_R[too_far], return_index=True)[1]]] = True
+
+
+class Quoter:
+    """Turns occurrences into evidence, reading each passage once."""
+
+    def __init__(self, occurrences: Occurrences) -> None:
+        self._occurrences = occurrences
+        self._passages: dict[tuple[int, int], Passage] = {}
+
+    def explain(self, groups: Groups, group: int, probability: float) -> tuple[Evidence, ...]:
+        """A group's occurrences, with their shares of the probability, largest first, ties by occurrence."""
+        member_M = groups.members(group)
+        best_M, log_score_M = rank(self._occurrences.log_score_C[member_M], member_M)
+        share_M = probability * np.exp(log_score_M - log_sum_exp(log_score_M))
+        return self._quote(member_M[best_M], share_M)
+
+    def _quote(self, candidate_M: NDArray[np.int64], share_M: Floats) -> tuple[Evidence, ...]:
+        """The evidence of these candidates with these shares, in their order."""
+        part_M = self._occurrences.part_C[candidate_M]
+        local_M, start_M, end_M = (np.zeros(len(part_M), np.int64) for _ in range(3))
+        for part in np.unique(part_M):
+            keys, here = self._occurrences.parts[part], part_M == part
+            rows = self._occurrences.start_C[candidate_M[here]]
+            local_M[here] = np.searchsorted(keys.offsets_P1, rows, side="right") - 1
+            start_M[here] = keys.start_N[rows]
+            end_M[here] = keys.end_N[self._occurrences.end_C[candidate_M[here]]]
+        places = zip(*(x.tolist() for x in (part_M, local_M, start_M, end_M, share_M)), strict=True)
+        return tuple(self._evidence(*place) for place in places)
+
+    def _evidence(self, part: int, local: int, start: int, end: int, share: float) -> Evidence:
+        corpus, passage = self._occurrences.parts[part].corpus, self._passage(part, local)
+        return Evidence(
+            passage.document_id,
+            passage.title,
+            passage.row,
+            start,
+            end,
+            passage.text,
+            share,
+            corpus.name,
+            passage.start,
+        )
+
+    def _passage(self, part: int, local: int) -> Passage:
+        found = self._passages.get((part, local))
+        if found is None:
+            keys = self._occurrences.parts[part]
+            found = self._passages[part, local] = keys.corpus.passage(int(keys.passage_rows_P[local]))
+        return found
+
+
+def check_at_least_one(name: str, value: int) -> None:
+    """Raises InputError unless `value` is 1 or more."""
+    if value < 1:
+        raise InputError(f"{name} is {value}; it must be 1 or more; try {name}=5")
+
+
+def check_temperature(value: float) -> None:
+    """Raises InputError unless the temperature is a positive finite number."""
+    if not 0 < value < float("inf"):
+        raise InputError(f"temperature is {value}; it must be above 0 and finite; try temperature=1.0")

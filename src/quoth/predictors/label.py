@@ -1,0 +1,135 @@
+"""Closed sets: which label's words would fill the blank.
+
+Knows: the words (verbalizers) of each label as sequences of token groups, and where they stand. Does not
+know: tokenizers, and what a label means.
+
+Shape suffixes: D dimensions, C occurrences, P passages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.encoders.boundaries import MAY_END, MAY_START
+from quoth.errors import InputError
+from quoth.predictors.candidates import Candidates, live_hits
+from quoth.predictors.evidence import Occurrences, Quoter, check_temperature, rank
+from quoth.predictors.phrase import check_combine, scaled_similarities
+from quoth.records import Prediction
+from quoth.retrieval.keys import TokenKeys
+from quoth.scoring import Floats, Groups, group_equal, group_score, joint_score, log_sum_exp, sum_score
+
+Words = Sequence[NDArray[np.uint64]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelOptions:
+    """How occurrences of a label's words are scored (NPM A.4). Raises InputError."""
+
+    combine: Literal["joint", "sum"] = "joint"
+    temperature: float = 5.0
+
+    def __post_init__(self) -> None:
+        check_temperature(self.temperature)
+        check_combine(self.combine, get_args(Literal["joint", "sum"]))
+
+
+def predict_labels(
+    tables: Sequence[TokenKeys],
+    labels: Mapping[str, Words],
+    q_start_D: NDArray[np.float32],
+    q_end_D: NDArray[np.float32] | None = None,
+    options: LabelOptions | None = None,
+) -> list[Prediction]:
+    """Every label, best first, with the occurrences of its words as evidence (NPM A.4).
+
+    `labels` gives each label's words as arrays of token groups, as in `TokenKeys.group_N`. With both queries
+    (NPM) a word's occurrence from i to j scores exp((sim(q_start, c_i) + sim(q_end, c_j))/τ); with one query
+    (NPM-single) words of one token score exp(sim(q, c_i)/τ), and longer words are left out. A label whose
+    words stand nowhere in the live passages has score -inf and probability 0; ties go by the order of
+    `labels`. Raises InputError when there is no label, or a label has no word that could be found.
+    """
+    options = options or LabelOptions()
+    words = _usable_words(labels, single=q_end_D is None)
+    found = [_find(table, words) for table in tables]
+    occurrences = _occurrences(tables, [spans for spans, _ in found], q_start_D, q_end_D, options)
+    label_C = np.concatenate([label for _, label in found]) if found else np.zeros(0, np.int64)
+    groups = group_equal(label_C.astype(np.uint64))
+    return _predictions(list(labels), label_C, occurrences, groups)
+
+
+def _usable_words(labels: Mapping[str, Words], single: bool) -> list[list[tuple[int, ...]]]:
+    if not labels:
+        raise InputError("labels is empty; give at least one label and its words, as {'good': ['great']}")
+    usable = []
+    for label, words in labels.items():
+        distinct = dict.fromkeys(tuple(int(group) for group in word) for word in words)
+        usable.append([word for word in distinct if word and (len(word) == 1 or not single)])
+        if not usable[-1]:
+            kind = "of a single token " if single else ""
+            raise InputError(f"label {label!r} has no word {kind}that the model knows; give it another word")
+    return usable
+
+
+def _find(keys: TokenKeys, words: list[list[tuple[int, ...]]]) -> tuple[Candidates, NDArray[np.int64]]:
+    """Where the words stand whole in live passages, with their labels, in order of (start, end, label)."""
+    first = np.array(sorted({word[0] for label_words in words for word in label_words}), np.uint64)
+    row_R, passage_R = live_hits(keys, np.flatnonzero(np.isin(keys.group_N, first)), MAY_START)
+    limit_R, group_R = keys.offsets_P1[passage_R + 1], keys.group_N[row_R]
+    starts, ends, owners = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for label, label_words in enumerate(words):
+        for word in label_words:
+            start = row_R[(group_R == np.uint64(word[0])) & (row_R + len(word) <= limit_R)]
+            for position in range(1, len(word)):
+                start = start[keys.group_N[start + position] == np.uint64(word[position])]
+            start = start[(keys.flags_N[start + len(word) - 1] & MAY_END) != 0]
+            starts.append(start)
+            ends.append(start + len(word) - 1)
+            owners.append(np.full(len(start), label))
+    start_C, end_C, label_C = np.concatenate(starts), np.concatenate(ends), np.concatenate(owners)
+    order = np.lexsort((label_C, end_C, start_C))
+    return Candidates(start_C[order], end_C[order]), label_C[order]
+
+
+def _occurrences(
+    tables: Sequence[TokenKeys],
+    spans: list[Candidates],
+    q_start_D: NDArray[np.float32],
+    q_end_D: NDArray[np.float32] | None,
+    options: LabelOptions,
+) -> Occurrences:
+    scores: list[Floats] = [np.zeros(0)]
+    for table, span in zip(tables, spans, strict=True):
+        score = scaled_similarities(table, q_start_D, span.start_C, options.temperature)
+        if q_end_D is not None:
+            b = scaled_similarities(table, q_end_D, span.end_C, options.temperature)
+            score = joint_score(score, b) if options.combine == "joint" else sum_score(score, b)
+        scores.append(score)
+    none = np.zeros(0, np.int64)
+    return Occurrences(
+        tables,
+        np.repeat(np.arange(len(spans)), [len(span.start_C) for span in spans]),
+        np.concatenate([none, *(span.start_C for span in spans)]),
+        np.concatenate([none, *(span.end_C for span in spans)]),
+        np.concatenate(scores),
+    )
+
+
+def _predictions(
+    names: list[str], label_C: NDArray[np.int64], occurrences: Occurrences, groups: Groups
+) -> list[Prediction]:
+    score_G = group_score(occurrences.log_score_C, groups)
+    total, label_G = log_sum_exp(score_G), label_C[groups.first_G]
+    quoter = Quoter(occurrences)
+    predictions = []
+    for group, score in zip(*(x.tolist() for x in rank(score_G, label_G)), strict=True):
+        probability = float(np.exp(score - total))
+        evidence = quoter.explain(groups, group, probability)
+        predictions.append(Prediction(names[label_G[group]], score, probability, evidence))
+    absent = [Prediction(name, -np.inf, 0.0, ()) for i, name in enumerate(names) if i not in label_G]
+    return predictions + absent

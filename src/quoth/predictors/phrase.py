@@ -1,0 +1,138 @@
+"""NPM: the phrases of a corpus that fill a blank best.
+
+Knows: the start and the end query of a blank, the hits of both, and the equation asked for. Does not know:
+encoders, tokenizers, or how the hits were found.
+
+Shape suffixes: D dimensions, C candidates, S distinct first tokens, E distinct last tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.errors import InputError
+from quoth.predictors.candidates import Candidates, find_candidates, phrase_keys
+from quoth.predictors.evidence import Occurrences, check_at_least_one, check_temperature, predict
+from quoth.records import Prediction
+from quoth.retrieval.keys import TokenHits, TokenKeys
+from quoth.scoring import (
+    Floats,
+    joint_score,
+    length_weighted,
+    log_sum_exp,
+    softmax_sum_score,
+    sum_score,
+)
+
+Combine = Literal["sum", "joint", "softmax_sum"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhraseOptions:
+    """How phrases are proposed, scored and ranked.
+
+    `combine` names the equation: `sum` (NPM §3.1), `joint` (A.1, A.4), `softmax_sum` (released code). Phrases
+    that hold a token id of `banned_tokens` are dropped before anything is normalised. Raises InputError.
+    """
+
+    top_k: int = 5
+    combine: Combine = "sum"
+    temperature: float = 1.0
+    length_exponent: float = 0.0
+    banned_tokens: frozenset[int] = field(default_factory=frozenset)
+    max_phrase_tokens: int = 10
+
+    def __post_init__(self) -> None:
+        check_at_least_one("top_k", self.top_k)
+        check_at_least_one("max_phrase_tokens", self.max_phrase_tokens)
+        check_temperature(self.temperature)
+        check_combine(self.combine, get_args(Combine))
+        if not np.isfinite(self.length_exponent):
+            raise InputError(f"length_exponent is {self.length_exponent}; it must be finite; 0.0 is off")
+
+
+def check_combine(value: str, allowed: Sequence[str]) -> None:
+    """Raises InputError unless `value` is one of `allowed`."""
+    if value not in allowed:
+        raise InputError(f"combine is {value!r}; use one of {', '.join(allowed)}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One table's candidates with a and b of their distinct first and last tokens."""
+
+    candidates: Candidates
+    a_S: Floats
+    start_index_C: NDArray[np.int64]
+    b_E: Floats
+    end_index_C: NDArray[np.int64]
+
+
+def predict_phrases(
+    hits: Sequence[TokenHits],
+    q_start_D: NDArray[np.float32],
+    q_end_D: NDArray[np.float32],
+    options: PhraseOptions | None = None,
+) -> list[Prediction]:
+    """The phrases that fill the blank, best first, each with every occurrence among the candidates.
+
+    `hits` are the k nearest tokens to each query over all tables, dealt out to their tables. `score` is the
+    log of the equation's score, `probability` its share among all candidate phrases. No candidate, no
+    prediction.
+    """
+    options = options or PhraseOptions()
+    parts = [_part(part_hits, q_start_D, q_end_D, options) for part_hits in hits]
+    tables = [part_hits.keys for part_hits in hits]
+    if not any(len(part.candidates.start_C) for part in parts):
+        return []
+    key_C = np.concatenate([phrase_keys(table, part.candidates) for table, part in zip(tables, parts, strict=True)])
+    return predict(_occurrences(tables, parts, options), key_C, options.top_k)
+
+
+def _part(
+    hits: TokenHits, q_start_D: NDArray[np.float32], q_end_D: NDArray[np.float32], options: PhraseOptions
+) -> _Part:
+    found = find_candidates(hits, options.max_phrase_tokens, options.banned_tokens)
+    fresh_C = np.diff(found.start_C, prepend=-1) != 0
+    end_E = np.sort(found.end_C)
+    end_E = end_E[np.diff(end_E, prepend=-1) != 0]
+    return _Part(
+        found,
+        scaled_similarities(hits.keys, q_start_D, found.start_C[fresh_C], options.temperature),
+        np.cumsum(fresh_C) - 1,
+        scaled_similarities(hits.keys, q_end_D, end_E, options.temperature),
+        np.searchsorted(end_E, found.end_C),
+    )
+
+
+def scaled_similarities(
+    keys: TokenKeys, q_D: NDArray[np.float32], row_R: NDArray[np.int64], temperature: float
+) -> Floats:
+    """sim(q, c)/τ of a table's rows, in float64: [R]."""
+    if not len(row_R):
+        return np.zeros(0)
+    sim_R: Floats = keys.vectors.similarities(q_D[None, :], row_R)[0].astype(np.float64)
+    return sim_R / temperature
+
+
+def _occurrences(tables: list[TokenKeys], parts: list[_Part], options: PhraseOptions) -> Occurrences:
+    start_C = np.concatenate([part.candidates.start_C for part in parts])
+    end_C = np.concatenate([part.candidates.end_C for part in parts])
+    a_C = np.concatenate([part.a_S[part.start_index_C] for part in parts])
+    b_C = np.concatenate([part.b_E[part.end_index_C] for part in parts])
+    if options.combine == "joint":
+        score_C = joint_score(a_C, b_C)
+    elif options.combine == "sum":
+        score_C = sum_score(a_C, b_C)
+    else:
+        log_sum_a = log_sum_exp(np.concatenate([part.a_S for part in parts]))
+        log_sum_b = log_sum_exp(np.concatenate([part.b_E for part in parts]))
+        score_C = softmax_sum_score(a_C, b_C, log_sum_a, log_sum_b)
+    score_C = length_weighted(score_C, end_C - start_C + 1, options.length_exponent)
+    part_C = np.repeat(np.arange(len(parts)), [len(part.candidates.start_C) for part in parts])
+    return Occurrences(tables, part_C, start_C, end_C, score_C)

@@ -1,0 +1,70 @@
+"""NPM-single: the tokens of a corpus that fill a blank best.
+
+Knows: the query of a blank and its hits. Does not know: encoders, tokenizers, or how the hits were found.
+
+Shape suffixes: D dimensions, C candidates (one token each).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.encoders.boundaries import MAY_END, MAY_START
+from quoth.predictors.candidates import live_hits
+from quoth.predictors.evidence import Occurrences, check_at_least_one, check_temperature, predict
+from quoth.predictors.phrase import scaled_similarities
+from quoth.records import Prediction
+from quoth.retrieval.keys import TokenHits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenOptions:
+    """How tokens are scored and ranked.
+
+    `whole_words` leaves out tokens that are only a part of a word. Raises InputError.
+    """
+
+    top_k: int = 5
+    temperature: float = 1.0
+    whole_words: bool = True
+    banned_tokens: frozenset[int] = field(default_factory=frozenset)
+
+    def __post_init__(self) -> None:
+        check_at_least_one("top_k", self.top_k)
+        check_temperature(self.temperature)
+
+
+def predict_tokens(
+    hits: Sequence[TokenHits], q_D: NDArray[np.float32], options: TokenOptions | None = None
+) -> list[Prediction]:
+    """The tokens that fill the blank, best first: Σ exp(sim(q, c)/τ) over a token's hits (NPM A.3).
+
+    The hits are the tables' `start_rows`. `score` is the log of that sum, `probability` its share among all
+    tokens hit. No hit, no prediction.
+    """
+    options = options or TokenOptions()
+    if not hits:
+        return []
+    rows = [_rows(part_hits, options) for part_hits in hits]
+    row_C = np.concatenate(rows)
+    score_C = np.concatenate(
+        [
+            scaled_similarities(part_hits.keys, q_D, part_rows, options.temperature)
+            for part_hits, part_rows in zip(hits, rows, strict=True)
+        ]
+    )
+    key_C = np.concatenate([part_hits.keys.group_N[part_rows] for part_hits, part_rows in zip(hits, rows, strict=True)])
+    part_C = np.repeat(np.arange(len(hits)), [len(part_rows) for part_rows in rows])
+    tables = [part_hits.keys for part_hits in hits]
+    return predict(Occurrences(tables, part_C, row_C, row_C, score_C), key_C, options.top_k)
+
+
+def _rows(hits: TokenHits, options: TokenOptions) -> NDArray[np.int64]:
+    flags = MAY_START | MAY_END if options.whole_words else 0
+    row_C, _ = live_hits(hits.keys, hits.start_rows, flags)
+    banned = np.fromiter(options.banned_tokens, np.int64, len(options.banned_tokens))
+    return row_C[~np.isin(hits.keys.ids_N[row_C], banned)]

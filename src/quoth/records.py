@@ -1,0 +1,93 @@
+"""The frozen records that pass between layers.
+
+They know how a phrase is addressed (characters of the original document) and how a prediction is
+written as a dictionary; they do not know where they come from or how they were found.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A source text as it came, with its id, title and any further fields."""
+
+    id: str
+    title: str
+    text: str
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A character range of a document: `text == document.text[start:end]`."""
+
+    row: int
+    document_id: str
+    title: str
+    text: str
+    start: int
+    end: int
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A passage found by a search; a higher score is better."""
+
+    passage: Passage
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One place where a predicted phrase stands: `document.text[start:end]` is the phrase.
+
+    `passage` is the passage's row and `context` its text, which begins at `context_start` of the document,
+    so that `context[start - context_start : end - context_start]` is the phrase too. `score` is this
+    occurrence's share of the prediction's probability; the shares of all its occurrences sum to it.
+    """
+
+    document_id: str
+    title: str
+    passage: int
+    start: int
+    end: int
+    context: str
+    score: float
+    corpus: str = ""
+    context_start: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """A phrase of the corpus, the log of its score, its probability, and where it stands, best place first.
+
+    `sequence` is the query with its blank filled, or "" where there was no blank (`ask`).
+    """
+
+    text: str
+    score: float
+    probability: float
+    evidence: tuple[Evidence, ...]
+    sequence: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The keys of the Hugging Face pipelines (fill-mask, question-answering) and `evidence`."""
+        evidence = [asdict(each) for each in self.evidence]
+        if self.sequence:
+            return {
+                "score": self.probability,
+                "token_str": self.text,
+                "sequence": self.sequence,
+                "evidence": evidence,
+            }
+        best = self.evidence[0] if self.evidence else None
+        return {
+            "answer": self.text,
+            "score": self.probability,
+            "start": best.start if best else None,
+            "end": best.end if best else None,
+            "evidence": evidence,
+        }

@@ -1,0 +1,164 @@
+"""How predictions and hits look in a terminal: ranked answers, probability bars, the quoted evidence.
+
+Knows the records and rich. Does not know corpora, models or the command line. Text of a corpus is never
+taken for markup, and its control characters never reach the terminal.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from quoth.records import Evidence, Hit, Prediction
+
+BAR_CELLS = 20
+EXCERPT_LINES = 3
+MARGIN = "     "
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_INVISIBLE = re.compile(r"[\u202a-\u202e\u2066-\u2069\ufeff]")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+def printable(text: str) -> str:
+    """`text` on one line and safe to print: no control characters, no bidirectional overrides."""
+    text = _CONTROL.sub(" ", _INVISIBLE.sub("", text))
+    return re.sub(r" {2,}", " ", _SURROGATE.sub("\ufffd", text))
+
+
+def bar(share: float, cells: int = BAR_CELLS) -> str:
+    """A bar of `cells` cells, filled to `share` (clipped to 0..1) in steps of an eighth of a cell."""
+    eighths = round(max(0.0, min(1.0, share)) * cells * 8)
+    full, rest = divmod(eighths, 8)
+    return ("█" * full + (_EIGHTHS[rest] if rest else "")).ljust(cells)
+
+
+def excerpt(context: str, start: int, end: int, cells: int, mark: str = "bold yellow") -> Text:
+    """`context` cut to about `cells` cells around `context[start:end]`, which is styled with `mark`.
+
+    Cuts fall between words where there are words, and are shown as "…".
+    """
+    before, phrase, after = (printable(part) for part in (context[:start], context[start:end], context[end:]))
+    spare = max(0, cells - cell_len(phrase) - 2)
+    left = min(cell_len(before), max(spare // 2, spare - cell_len(after)))
+    right = spare - left
+    head = _last_words(before, left)
+    tail = _first_words(after, right)
+    return Text.assemble("" if head == before else "…", head, (phrase, mark), tail, "" if tail == after else "…")
+
+
+def show_predictions(console: Console, query: str, predictions: Sequence[Prediction], top_evidence: int = 1) -> None:
+    """Print the ranked `predictions` of `query`, each with a bar and its best `top_evidence` occurrences."""
+    console.print(Text(printable(query), style="bold"), end="\n\n")
+    if not predictions:
+        console.print(Text("  no phrase of the corpus fits", style="dim"))
+        return
+    width = min(34, max(cell_len(printable(prediction.text)) for prediction in predictions))
+    for rank, prediction in enumerate(predictions, start=1):
+        console.print(_headline(rank, prediction, width))
+        for evidence in prediction.evidence[:top_evidence]:
+            show_evidence(console, evidence)
+        _show_rest(console, len(prediction.evidence) - top_evidence)
+
+
+def show_evidence(console: Console, evidence: Evidence) -> None:
+    """Print where `evidence` stands and about three lines of its context, the phrase highlighted."""
+    start = evidence.start - evidence.context_start
+    end = evidence.end - evidence.context_start
+    place = _source(evidence.document_id, evidence.start, evidence.end, evidence.title, evidence.corpus)
+    _quote(console, place)
+    _show_excerpt(console, evidence.context, start, end)
+
+
+def show_quote(console: Console, evidence: Evidence) -> None:
+    """Print `evidence` in one line: where it stands, and what fits of its context, the phrase highlighted."""
+    start = evidence.start - evidence.context_start
+    end = evidence.end - evidence.context_start
+    source = f"{printable(evidence.document_id)} {evidence.start}–{evidence.end}  "
+    cells = max(20, console.width - len(MARGIN) - 3 - cell_len(source))
+    line = Text.assemble(MARGIN, ("│ ", "dim"), (source, "dim"))
+    console.print(line.append_text(excerpt(evidence.context, start, end, cells)), soft_wrap=True)
+
+
+def show_hits(console: Console, query: str, hits: Sequence[Hit]) -> None:
+    """Print the ranked passages of a search, each with its score, source and first lines."""
+    console.print(Text(printable(query), style="bold"), end="\n\n")
+    if not hits:
+        console.print(Text("  no passage of the corpus matches", style="dim"))
+    for rank, hit in enumerate(hits, start=1):
+        passage = hit.passage
+        title = Text.assemble((f"{rank:3d}  ", "dim"), (printable(passage.title), "bold"))
+        title.append(f"  {hit.score:.3f}", style="cyan")
+        console.print(title)
+        _quote(console, _source(passage.document_id, passage.start, passage.end))
+        _show_excerpt(console, passage.text, 0, 0)
+
+
+def show_facts(console: Console, facts: Iterable[tuple[str, str]]) -> None:
+    """Print `name  value` lines, the values in one column."""
+    rows = list(facts)
+    width = max((cell_len(name) for name, _ in rows), default=0)
+    for name, value in rows:
+        padding = " " * (width - cell_len(name) + 2)
+        console.print(Text.assemble((name, "dim"), padding, printable(value)), soft_wrap=True)
+
+
+def _headline(rank: int, prediction: Prediction, width: int) -> Text:
+    """`rank  text  bar  percent` of one prediction, the text padded to `width` cells."""
+    answer = printable(prediction.text)
+    line = Text.assemble((f"{rank:3d}  ", "dim"), (answer, "bold"))
+    line.append(" " * max(1, width - cell_len(answer) + 2))
+    line.append(bar(prediction.probability), style="cyan")
+    line.append(f" {100 * prediction.probability:5.1f} %")
+    return line
+
+
+def _source(document_id: str, start: int, end: int, title: str = "", corpus: str = "") -> Text:
+    """Title, document id, character range and corpus in one line."""
+    parts = [printable(document_id), f"characters {start:,}–{end:,}", *filter(None, [printable(corpus)])]
+    line = Text(printable(title), style="italic")
+    return line.append((" · " if title else "") + " · ".join(parts), style="not italic dim")
+
+
+def _show_excerpt(console: Console, context: str, start: int, end: int) -> None:
+    """Print the excerpt in at most `EXCERPT_LINES` lines: narrow it until it fits."""
+    width = max(20, console.width - len(MARGIN) - 2)
+    cells = EXCERPT_LINES * width
+    text = excerpt(context, start, end, cells)
+    while len(text.wrap(console, width)) > EXCERPT_LINES and cells > width:
+        cells -= max(1, width // 8)
+        text = excerpt(context, start, end, cells)
+    _quote(console, text)
+
+
+def _quote(console: Console, text: Text) -> None:
+    """Print `text` wrapped behind a vertical rule."""
+    width = max(20, console.width - len(MARGIN) - 2)
+    for line in text.wrap(console, width):
+        line.rstrip()
+        console.print(Text.assemble(MARGIN, ("│ ", "dim"), line), soft_wrap=True)
+
+
+def _show_rest(console: Console, count: int) -> None:
+    """Say how many more occurrences there are."""
+    if count > 0:
+        places = "place" if count == 1 else "places"
+        console.print(Text(f"{MARGIN}  … and {count} more {places}", style="dim"))
+
+
+def _first_words(text: str, cells: int) -> str:
+    """The longest start of `text` of at most `cells` cells, cut between words if it must be cut."""
+    used = 0
+    for position, character in enumerate(text):
+        used += cell_len(character)
+        if used > cells:
+            return text[:position] if text[position] == " " else text[:position].rpartition(" ")[0]
+    return text
+
+
+def _last_words(text: str, cells: int) -> str:
+    """The longest end of `text` of at most `cells` cells, cut between words if it must be cut."""
+    return _first_words(text[::-1], cells)[::-1]

@@ -1,0 +1,66 @@
+"""Key tables as search and prediction see them: the tokens of some passages, and which of them a search hit.
+
+Knows: rows, character ranges, boundaries, and where similarities come from.
+Does not know: how tokens were encoded or stored.
+
+Shape suffixes: N tokens, P passages, D dimensions, Q queries, R rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.corpus.corpus import Corpus
+
+
+class Vectors(Protocol):
+    """The vectors of a table's tokens, seen only through their similarity to queries."""
+
+    def similarities(self, q_QD: NDArray[np.float32], rows_R: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
+        """sim(q, c) = s q·c for the given local rows (all when None): [Q, R]."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TokenKeys:
+    """All-token keys of some passages, in order: a segment's, or passages encoded on the fly.
+
+    A key's local row is implicit: passage p owns rows `offsets_P1[p]` to `offsets_P1[p + 1]`.
+    Two tokens are the same word for grouping if and only if their `group_N` is equal.
+    """
+
+    corpus: Corpus
+    passage_rows_P: NDArray[np.int64]
+    offsets_P1: NDArray[np.int64]
+    ids_N: NDArray[np.int32]
+    start_N: NDArray[np.int32]
+    end_N: NDArray[np.int32]
+    group_N: NDArray[np.uint64]
+    flags_N: NDArray[np.uint8]
+    vectors: Vectors
+    live_P: NDArray[np.bool_] | None = None
+
+    @property
+    def num_tokens(self) -> int:
+        return int(self.offsets_P1[-1])
+
+    def without(self, passage_rows: Collection[int]) -> TokenKeys:
+        """The same table with some passages hidden from search."""
+        if not passage_rows:
+            return self
+        kept_P = ~np.isin(self.passage_rows_P, np.fromiter(passage_rows, np.int64))
+        return replace(self, live_P=kept_P if self.live_P is None else self.live_P & kept_P)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenHits:
+    """The local rows of one table among the k nearest to the start and to the end query of a blank."""
+
+    keys: TokenKeys
+    start_rows: NDArray[np.int64]
+    end_rows: NDArray[np.int64]

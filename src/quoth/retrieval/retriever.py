@@ -1,0 +1,158 @@
+"""Where a query looks: inside BM25's passages, or at every token of embedded corpora.
+
+Knows: corpora, key tables, encoding passages on the fly with a bounded cache, ways to find passages.
+Does not know: phrases and answers.
+
+Shape suffixes: T tokens, D dimensions, P passages, N tokens of a table.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.corpus.corpus import Corpus
+from quoth.encoders.token_encoder import EncodedPassage, TokenEncoder
+from quoth.errors import EmptyCorpusError, InputError
+from quoth.records import Hit, Passage
+from quoth.retrieval.keys import TokenKeys
+from quoth.retrieval.tables import KeyTables, in_memory
+
+CACHED_PASSAGES = 1024
+FUSION_DEPTH = 100
+FUSION_CONSTANT = 60
+
+Place = tuple[int, int]
+"""A corpus's number and a passage's row in it."""
+
+
+class Retriever:
+    """Searches several corpora as one."""
+
+    def __init__(self, corpora: Sequence[Corpus], encoder: TokenEncoder) -> None:
+        self.corpora, self._encoder = list(corpora), encoder
+        self._tables = [KeyTables(corpus, encoder) for corpus in self.corpora]
+        self._cache: OrderedDict[Place, EncodedPassage] = OrderedDict()
+
+    @property
+    def tables(self) -> list[KeyTables]:
+        return self._tables
+
+    def every_token(self) -> list[TokenKeys]:
+        """The tables of every segment. Raises InputError or EncoderMismatchError where vectors are missing."""
+        self._check_not_empty()
+        return [keys for tables in self._tables for keys in tables.open()]
+
+    def restricted(
+        self, queries: Sequence[str], passages: int, exclude: Sequence[Collection[int]]
+    ) -> list[list[TokenKeys]]:
+        """For each query the tokens of BM25's best passages; `exclude[i]` are rows that query i never sees.
+
+        Vectors come from the key tables where there are any, else passages are encoded now, all queries' together.
+        """
+        self._check_not_empty()
+        found = [
+            [place for _, place in self.best_places(query, passages, hidden)]
+            for query, hidden in zip(queries, exclude, strict=True)
+        ]
+        encoded = self._encoded({place for places in found for place in places})
+        return [self._gather(places, encoded) for places in found]
+
+    def union(self, queries: Sequence[str], passages: int) -> list[TokenKeys]:
+        """The tokens of the best passages of several queries together, each passage once."""
+        self._check_not_empty()
+        found = sorted({place for query in queries for _, place in self.best_places(query, passages)})
+        return self._gather(found, self._encoded(found))
+
+    def best_places(self, query: str, k: int, exclude: Collection[int] = ()) -> list[tuple[float, Place]]:
+        """BM25's k best live passages over all corpora, ties by corpus, then row."""
+        if k < 1:
+            raise InputError(f"passages is {k}; allowed is 1 or more, or None (--dense) for every token")
+        scored: list[tuple[float, Place]] = []
+        for number, corpus in enumerate(self.corpora):
+            rows, scores = corpus.bm25(query, k + len(exclude))
+            kept = [(s, (number, r)) for r, s in zip(rows.tolist(), scores.tolist(), strict=True) if r not in exclude]
+            scored.extend(kept)
+        return sorted(scored, key=lambda pair: (-pair[0], pair[1]))[:k]
+
+    def _gather(self, places: Sequence[Place], encoded: dict[Place, EncodedPassage]) -> list[TokenKeys]:
+        """One table for each corpus that has a passage among `places`."""
+        tables = []
+        for number in sorted({number for number, _ in places}):
+            mine = [place for place in places if place[0] == number]
+            passages = [self._passage(place) for place in mine]
+            tables.append(
+                in_memory(self.corpora[number], passages, [encoded[place] for place in mine], self._encoder.scale)
+            )
+        return tables
+
+    def _encoded(self, places: Collection[Place]) -> dict[Place, EncodedPassage]:
+        found = {place: self._cache[place] for place in places if place in self._cache}
+        for place in found:
+            self._cache.move_to_end(place)
+        fresh = sorted(place for place in places if place not in found)
+        passages = [self._passage(place) for place in fresh]
+        encoded = self._encoder.passages([p.text for p in passages], [p.title for p in passages])
+        found.update(zip(fresh, encoded, strict=True))
+        for place, each in zip(fresh, encoded, strict=True):
+            self._cache[place] = each
+        while len(self._cache) > CACHED_PASSAGES:
+            self._cache.popitem(last=False)
+        return found
+
+    def _passage(self, place: Place) -> Passage:
+        return self.corpora[place[0]].passage(place[1])
+
+    def _check_not_empty(self) -> None:
+        if not any(corpus.num_passages for corpus in self.corpora):
+            paths = ", ".join(str(corpus.path) for corpus in self.corpora) or "no corpus given"
+            raise EmptyCorpusError(f"{paths}: no passage to search; `quoth add DIR DOCS` adds documents")
+
+    def bm25(self, query: str, k: int) -> list[Hit]:
+        """The k best passages by BM25."""
+        self._check_not_empty()
+        return [Hit(self._passage(place), score) for score, place in self.best_places(query, k)]
+
+    def dense(self, query: str, k: int) -> list[Hit]:
+        """The k best passages by late interaction: Σ over the query's tokens of the largest similarity in the
+        passage (MaxSim, Khattab and Zaharia 2020), over every stored token."""
+        q_TD = self._encoder.words(query)
+        found: list[tuple[float, Place]] = []
+        for keys in self.every_token():
+            number = self.corpora.index(keys.corpus)
+            score_P = _max_sim(keys, q_TD)
+            for p in np.argsort(-score_P, kind="stable")[:k]:
+                if score_P[p] > -np.inf:
+                    found.append((float(score_P[p]), (number, int(keys.passage_rows_P[p]))))
+        best = sorted(found, key=lambda pair: (-pair[0], pair[1]))[:k]
+        return [Hit(self._passage(place), score) for score, place in best]
+
+    def hybrid(self, query: str, k: int) -> list[Hit]:
+        """BM25 and dense search together by reciprocal rank fusion (Cormack et al. 2009)."""
+        depth = max(k, FUSION_DEPTH)
+        fused: dict[tuple[str, int, int, str], tuple[float, Passage]] = {}
+        for hits in (self.bm25(query, depth), self.dense(query, depth)):
+            for rank, hit in enumerate(hits, start=1):
+                place = (hit.passage.document_id, hit.passage.row, hit.passage.start, hit.passage.text)
+                score, passage = fused.get(place, (0.0, hit.passage))
+                fused[place] = (score + 1 / (FUSION_CONSTANT + rank), passage)
+        best = sorted(fused.values(), key=lambda pair: (-pair[0], pair[1].row))[:k]
+        return [Hit(passage, score) for score, passage in best]
+
+
+def _max_sim(keys: TokenKeys, q_TD: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Σ_t max over a passage's tokens of sim(q_t, c); −inf for deleted and empty passages: [P]."""
+    score_P = np.full(len(keys.passage_rows_P), -np.inf)
+    filled_P = np.diff(keys.offsets_P1) > 0
+    visible_P = filled_P if keys.live_P is None else filled_P & keys.live_P
+    starts = np.asarray(keys.offsets_P1[:-1])[filled_P]
+    if len(starts):
+        best = np.zeros(len(starts))
+        for q_D in q_TD:
+            best += np.maximum.reduceat(keys.vectors.similarities(q_D[None])[0], starts)
+        score_P[filled_P] = best
+    score_P[~visible_P] = -np.inf
+    return score_P

@@ -1,0 +1,242 @@
+"""Key tables on disk: one per model and segment, beside the corpus's passages.
+
+Knows: how tokens and vectors lie in `keys/<fingerprint>/<segment>/`, how they are built part by part and resumed.
+Does not know: search.
+
+    table.json       model, fingerprint, precision, number of tokens
+    ids start end group flags .npy   [N] each, offsets.npy [P + 1], vectors.npy [N, D] (quantizer.npy for sq8)
+
+Shape suffixes: N tokens, P passages, D dimensions.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.corpus.corpus import Corpus
+from quoth.corpus.segment import Segment
+from quoth.encoders.token_encoder import EncodedPassage, TokenEncoder
+from quoth.errors import CorruptionError, EncoderMismatchError, InputError
+from quoth.records import Passage
+from quoth.retrieval.keys import TokenKeys
+from quoth.retrieval.vectors import BYTES, Quantizer, TokenVectors, check_precision, save_quantizer, stored
+from quoth.storage import (
+    WriterLock,
+    atomic_write_json,
+    check_folder,
+    open_array,
+    publish_directory,
+    save_array,
+    seal_folder,
+)
+
+FORMAT = 1
+PASSAGES_PER_PART = 1024
+COLUMNS = ("ids", "start", "end", "group", "flags")
+
+
+def in_memory(
+    corpus: Corpus, passages: Sequence[Passage], encoded: Sequence[EncodedPassage], scale: float
+) -> TokenKeys:
+    """A table of passages encoded on the fly, in the order given."""
+    columns = _columns(passages, encoded)
+    return TokenKeys(
+        corpus=corpus,
+        passage_rows_P=np.array([passage.row for passage in passages], np.int64),
+        offsets_P1=_offsets(encoded),
+        ids_N=columns["ids"].astype(np.int32),
+        start_N=columns["start"].astype(np.int32),
+        end_N=columns["end"].astype(np.int32),
+        group_N=columns["group"].astype(np.uint64),
+        flags_N=columns["flags"].astype(np.uint8),
+        vectors=TokenVectors(np.concatenate([each.vectors_TD for each in encoded]), scale),
+    )
+
+
+def _columns(passages: Sequence[Passage], encoded: Sequence[EncodedPassage]) -> dict[str, NDArray[np.generic]]:
+    tokens = [each.tokens for each in encoded]
+    ranges = [each.offsets_T2 + p.start for each, p in zip(tokens, passages, strict=True)]
+    offsets_N2 = np.concatenate(ranges).astype(np.int32)
+    return {
+        "ids": np.concatenate([each.ids_T for each in tokens]),
+        "start": offsets_N2[:, 0],
+        "end": offsets_N2[:, 1],
+        "group": np.concatenate([each.group_T for each in tokens]),
+        "flags": np.concatenate([each.flags_T for each in tokens]),
+    }
+
+
+def _offsets(encoded: Sequence[EncodedPassage]) -> NDArray[np.int64]:
+    return np.cumsum([0, *(len(each.tokens.ids_T) for each in encoded)], dtype=np.int64)
+
+
+class KeyTables:
+    """One model's tables over one corpus."""
+
+    def __init__(self, corpus: Corpus, encoder: TokenEncoder) -> None:
+        self._corpus, self._encoder = corpus, encoder
+        self._folder = corpus.path / "keys" / encoder.fingerprint[:16]
+        self._open: dict[tuple[str, int], TokenKeys] = {}
+
+    def missing(self) -> list[Segment]:
+        """The segments without a table of this model."""
+        return [each for each in self._corpus.segments if not (self._folder / each.name).is_dir()]
+
+    def open(self) -> list[TokenKeys]:
+        """Every segment's table. Raises InputError or EncoderMismatchError where one is missing."""
+        if missing := self.missing():
+            self._explain(len(missing))
+        return [self.segment(segment) for segment in self._corpus.segments]
+
+    def _explain(self, missing: int) -> None:
+        path, name = self._corpus.path, self._encoder.name
+        others = [json.loads(each.read_text()) for each in sorted((path / "keys").glob("*/*/table.json"))]
+        present = sorted({f"{each['model']} ({each['fingerprint'][:8]})" for each in others})
+        if present and not self._folder.is_dir():
+            raise EncoderMismatchError(
+                f"{path}: holds keys of {', '.join(present)}, not of {name} ({self._encoder.fingerprint[:8]}); "
+                f"`quoth embed {path} --model {name}` adds them"
+            )
+        raise InputError(
+            f"{path}: {missing} of {len(self._corpus.segments)} segments have no vectors of {name}; "
+            f"`quoth embed {path} --model {name}` makes them, or search with passages=3"
+        )
+
+    def segment(self, segment: Segment) -> TokenKeys:
+        """A segment's table, mapped, with the snapshot's deletions. Raises CorruptionError naming a bad file."""
+        place = (segment.name, self._corpus.snapshot)
+        if place not in self._open:
+            self._open[place] = self._map(segment)
+        return self._open[place]
+
+    def _map(self, segment: Segment) -> TokenKeys:
+        folder = self._folder / segment.name
+        check_folder(folder)
+        rows_P = np.arange(segment.first_row, segment.first_row + segment.num_passages)
+        columns = {name: open_array(folder / f"{name}.npy") for name in COLUMNS}
+        offsets_P1 = open_array(folder / "offsets.npy")
+        if len(offsets_P1) != len(rows_P) + 1 or any(len(c) != offsets_P1[-1] for c in columns.values()):
+            raise CorruptionError(f"{folder}: its arrays do not fit the segment; delete it and embed again")
+        return TokenKeys(
+            corpus=self._corpus,
+            passage_rows_P=rows_P,
+            offsets_P1=offsets_P1,
+            ids_N=columns["ids"],
+            start_N=columns["start"],
+            end_N=columns["end"],
+            group_N=columns["group"],
+            flags_N=columns["flags"],
+            vectors=TokenVectors.open(folder, self._encoder.scale),
+            live_P=self._corpus.live(rows_P),
+        )
+
+    def verify(self) -> None:
+        """Read every byte of this model's tables. Raises CorruptionError naming the damaged file."""
+        for segment in self._corpus.segments:
+            if (self._folder / segment.name).is_dir():
+                check_folder(self._folder / segment.name, contents=True)
+
+    def build(self, precision: str, progress: Callable[[int, int], None] | None = None) -> None:
+        """Encode every segment that has no table; goes on where a broken run stopped.
+
+        `progress` is told passages done and passages in all. Raises InputError on an unknown precision,
+        LockedError while another process embeds with this model.
+        """
+        check_precision(precision)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with WriterLock(self._folder / "writer.lock"):
+            missing = self.missing()
+            total, done = sum(each.num_passages for each in missing), 0
+            for segment in missing:
+                for finished in _Builder(self._corpus, segment, self._encoder, precision, self._folder).run():
+                    done += finished
+                    if progress:
+                        progress(done, total)
+
+    def estimate(self, precision: str, tokens_per_passage: float = 160.0) -> int:
+        """About how many bytes `build` will write."""
+        check_precision(precision)
+        passages = sum(each.num_passages for each in self.missing())
+        return int(passages * tokens_per_passage * (self._encoder.dimensions * BYTES[precision] + 21))
+
+
+class _Builder:
+    """Builds one segment's table: parts first, each complete or absent, then the whole."""
+
+    def __init__(self, corpus: Corpus, segment: Segment, encoder: TokenEncoder, precision: str, folder: Path) -> None:
+        self._corpus, self._segment, self._encoder, self._precision = corpus, segment, encoder, precision
+        self._final = folder / segment.name
+        self._work = folder / f"{segment.name}.{precision}.part"
+
+    def run(self) -> Iterator[int]:
+        """Yields the number of passages done after each part."""
+        self._work.mkdir(exist_ok=True)
+        count = self._segment.num_passages
+        parts = []
+        for first in range(0, count, PASSAGES_PER_PART):
+            last = min(first + PASSAGES_PER_PART, count)
+            part = self._work / f"{first:09d}"
+            if not part.is_dir():
+                self._encode(first, last, part)
+            parts.append(part)
+            yield last - first
+        self._join(parts)
+
+    def _encode(self, first: int, last: int, part: Path) -> None:
+        rows = range(self._segment.first_row + first, self._segment.first_row + last)
+        passages = [self._corpus.passage(row) for row in rows]
+        encoded = self._encoder.passages([p.text for p in passages], [p.title for p in passages])
+        vectors_ND = np.concatenate([each.vectors_TD for each in encoded])
+        fresh = part.with_suffix(".tmp")
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir()
+        for name, column in _columns(passages, encoded).items():
+            save_array(fresh / f"{name}.npy", column)
+        save_array(fresh / "offsets.npy", _offsets(encoded))
+        save_array(fresh / "vectors.npy", stored(vectors_ND, self._precision, self._quantizer(vectors_ND)))
+        publish_directory(fresh, part)
+
+    def _quantizer(self, sample_ND: NDArray[np.float32]) -> Quantizer | None:
+        """The segment's quantizer, fitted to its first part."""
+        if self._precision != "sq8":
+            return None
+        if not (self._work / "quantizer.npy").is_file():
+            save_quantizer(self._work, Quantizer.fit(sample_ND))
+        return Quantizer(*open_array(self._work / "quantizer.npy"))
+
+    def _join(self, parts: list[Path]) -> None:
+        whole = self._work / "whole"
+        shutil.rmtree(whole, ignore_errors=True)
+        whole.mkdir()
+        for name in (*COLUMNS, "vectors"):
+            _concatenate([part / f"{name}.npy" for part in parts], whole / f"{name}.npy")
+        counts = [np.diff(open_array(part / "offsets.npy")) for part in parts]
+        offsets_P1 = np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int64)
+        save_array(whole / "offsets.npy", offsets_P1)
+        if self._precision == "sq8":
+            shutil.copy(self._work / "quantizer.npy", whole)
+        facts = {"format": FORMAT, "model": self._encoder.name, "fingerprint": self._encoder.fingerprint}
+        facts |= {"precision": self._precision, "tokens": int(offsets_P1[-1])}
+        atomic_write_json(whole / "table.json", facts)
+        seal_folder(whole)
+        publish_directory(whole, self._final)
+        shutil.rmtree(self._work)
+
+
+def _concatenate(sources: list[Path], target: Path) -> None:
+    """Arrays end to end, without holding more than one in memory."""
+    arrays = [open_array(source) for source in sources]
+    total = sum(len(array) for array in arrays)
+    shape = (total, *arrays[0].shape[1:])
+    joined = np.lib.format.open_memmap(target, "w+", arrays[0].dtype, shape)
+    at = 0
+    for array in arrays:
+        joined[at : at + len(array)] = array
+        at += len(array)
+    joined.flush()

@@ -1,0 +1,98 @@
+"""Vectors of tokens, in memory or mapped from disk, and their exact similarity to queries.
+
+Knows: precisions (fp32, fp16, sq8) and blocks. Does not know: passages and segments.
+
+Shape suffixes: N vectors, D dimensions, Q queries, R rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.errors import InputError
+from quoth.storage import open_array, save_array
+
+Precision = Literal["sq8", "fp16", "fp32"]
+BYTES = {"sq8": 1, "fp16": 2, "fp32": 4}
+ROWS_PER_BLOCK = 16384
+_STEPS = 255
+_MARGIN = 0.1
+
+Floats = NDArray[np.float32]
+
+
+def check_precision(value: str) -> None:
+    """Raises InputError unless `value` is a known precision."""
+    if value not in BYTES:
+        raise InputError(f"precision {value!r}; allowed are {', '.join(get_args(Precision))}")
+
+
+@dataclass(frozen=True, slots=True)
+class Quantizer:
+    """Eight bits a number: value = low + step * code, one low and one step a dimension."""
+
+    low_D: Floats
+    step_D: Floats
+
+    @classmethod
+    def fit(cls, sample_ND: Floats) -> Quantizer:
+        """Spread the codes over the sample's range and a tenth more."""
+        low_D, high_D = sample_ND.min(axis=0), sample_ND.max(axis=0)
+        margin_D = _MARGIN * (high_D - low_D) + np.float32(1e-6)
+        return cls(low_D - margin_D, (high_D - low_D + 2 * margin_D) / np.float32(_STEPS))
+
+    def encode(self, vectors_ND: Floats) -> NDArray[np.uint8]:
+        codes_ND = np.clip(np.rint((vectors_ND - self.low_D) / self.step_D), 0, _STEPS)
+        return np.asarray(codes_ND, np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenVectors:
+    """Vectors [N, D] of any precision, whose similarity to queries is `scale` q·c."""
+
+    stored_ND: NDArray[np.generic]
+    scale: float
+    quantizer: Quantizer | None = None
+
+    def similarities(self, q_QD: Floats, rows_R: NDArray[np.int64] | None = None) -> Floats:
+        """sim(q, c) = s q·c for the given rows (all when None), in blocks: [Q, R]."""
+        total = len(self.stored_ND) if rows_R is None else len(rows_R)
+        sim_QR = np.empty((len(q_QD), total), np.float32)
+        weights_QD, bias_Q1 = self._linear(q_QD)
+        for first in range(0, total, ROWS_PER_BLOCK):
+            block = slice(first, min(first + ROWS_PER_BLOCK, total))
+            picked_RD = self.stored_ND[block if rows_R is None else rows_R[block]]
+            np.matmul(weights_QD, picked_RD.astype(np.float32).T, out=sim_QR[:, block])
+        sim_QR += bias_Q1
+        return sim_QR
+
+    def _linear(self, q_QD: Floats) -> tuple[Floats, Floats]:
+        """Weights and bias that give the similarity from the stored numbers as they are."""
+        q_QD = (q_QD * np.float32(self.scale)).astype(np.float32)
+        if self.quantizer is None:
+            return q_QD, np.zeros((len(q_QD), 1), np.float32)
+        return q_QD * self.quantizer.step_D, (q_QD @ self.quantizer.low_D)[:, None]
+
+    @classmethod
+    def open(cls, folder: Path, scale: float) -> TokenVectors:
+        """Map the vectors that `stored` and `save_quantizer` wrote; nothing is read. Raises CorruptionError."""
+        codes = folder / "quantizer.npy"
+        quantizer = Quantizer(*open_array(codes)) if codes.is_file() else None
+        return cls(open_array(folder / "vectors.npy"), scale, quantizer)
+
+
+def stored(vectors_ND: Floats, precision: str, quantizer: Quantizer | None) -> NDArray[np.generic]:
+    """Vectors as they lie on disk."""
+    if precision == "sq8":
+        assert quantizer is not None
+        return quantizer.encode(vectors_ND)
+    return vectors_ND.astype(np.float16 if precision == "fp16" else np.float32)
+
+
+def save_quantizer(folder: Path, quantizer: Quantizer) -> None:
+    save_array(folder / "quantizer.npy", np.stack([quantizer.low_D, quantizer.step_D]))

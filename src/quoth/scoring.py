@@ -1,0 +1,89 @@
+"""The papers' scores, one equation one function, each in log space.
+
+Knows: similarities and what each paper does with them. Does not know: texts, keys, or where a similarity
+comes from. numpy only.
+
+NPM = Nonparametric Masked Language Modeling (Min et al., 2022).
+
+Shape suffixes: C candidates (one occurrence of a phrase each), G groups of equal candidates. `a` is
+sim(q_start, c_i)/τ of a candidate's first token, `b` is sim(q_end, c_j)/τ of its last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+def log_sum_exp(x: Floats) -> float:
+    """log Σ exp x, with one shared maximum; −inf for nothing or for nothing but −inf."""
+    top = float(x.max(initial=-np.inf))
+    if top == -np.inf:
+        return top
+    return top + float(np.log(np.exp(x - top).sum()))
+
+
+def sum_score(a_C: Floats, b_C: Floats) -> Floats:
+    """log(exp a_i + exp b_j): [C]. NPM §3.1."""
+    high_C = np.maximum(a_C, b_C)
+    low_C = np.minimum(a_C, b_C)
+    score_C: Floats = high_C + np.log1p(np.exp(low_C - high_C))
+    return score_C
+
+
+def joint_score(a_C: Floats, b_C: Floats) -> Floats:
+    """log exp(a_i + b_j): [C]. NPM appendices A.1 and A.4."""
+    return a_C + b_C
+
+
+def softmax_sum_score(a_C: Floats, b_C: Floats, log_sum_a: float, log_sum_b: float) -> Floats:
+    """log(softmax(a)_i + softmax(b)_j): [C]. NPM's released code.
+
+    `log_sum_a` is log Σ exp a over the distinct first tokens of all candidates, `log_sum_b` that of the last.
+    """
+    return sum_score(a_C - log_sum_a, b_C - log_sum_b)
+
+
+def length_weighted(log_score_C: Floats, length_C: NDArray[np.int64], exponent: float) -> Floats:
+    """log(score · length^α), length in tokens: [C]. NPM's released code; α = 0 leaves scores as they are."""
+    if exponent == 0.0:
+        return log_score_C
+    return log_score_C + exponent * np.log(length_C)
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Equal candidates brought together: those of group g are `order_C[bounds_G1[g]:bounds_G1[g + 1]]`."""
+
+    order_C: NDArray[np.int64]
+    bounds_G1: NDArray[np.int64]
+    first_G: NDArray[np.int64]
+
+    def members(self, group: int) -> NDArray[np.int64]:
+        """The group's candidates, in order of occurrence."""
+        return np.sort(self.order_C[self.bounds_G1[group] : self.bounds_G1[group + 1]])
+
+
+def group_equal(key_C: NDArray[np.uint64]) -> Groups:
+    """Candidates of equal key; `first_G` is each group's first candidate."""
+    order_C = np.argsort(key_C)
+    sorted_C = key_C[order_C]
+    changes = np.flatnonzero(sorted_C[1:] != sorted_C[:-1]) + 1
+    bounds_G1 = np.concatenate(([0], changes, [len(key_C)])) if len(key_C) else np.zeros(1, np.int64)
+    first_G = np.minimum.reduceat(order_C, bounds_G1[:-1]) if len(key_C) else order_C
+    return Groups(order_C, bounds_G1, first_G)
+
+
+def group_score(log_score_C: Floats, groups: Groups) -> Floats:
+    """log Σ exp over the occurrences of each phrase: [G]. NPM §3.1 (phrases), A.3 (tokens), A.4 (labels)."""
+    starts_G = groups.bounds_G1[:-1]
+    if not len(starts_G):
+        return np.zeros(0)
+    sorted_C = log_score_C[groups.order_C]
+    top_G = np.maximum.reduceat(sorted_C, starts_G)
+    sorted_C -= np.repeat(top_G, np.diff(groups.bounds_G1))
+    return top_G + np.log(np.add.reduceat(np.exp(sorted_C), starts_G))

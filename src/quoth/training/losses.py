@@ -1,0 +1,120 @@
+"""Contrastive losses over the tokens of a batch.
+
+Knows: vectors, which rows belong to which sequence, positives. Does not know: how they were encoded or masked.
+
+Shape suffixes: M queries, N tokens of the batch laid end to end, D dimensions.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+
+def contrastive_loss(
+    q_MD: Tensor,
+    c_ND: Tensor,
+    query_sequence_M: Tensor,
+    sequence_N: Tensor,
+    positive_query: Tensor,
+    positive_row: Tensor,
+    *,
+    scale: float,
+    chunk: int | None = None,
+) -> Tensor:
+    """Token-contrastive loss (NPM A.3): pull each query to the same token elsewhere, push it from all others.
+
+    In plain words: of all tokens in other sequences, how much of the softmax falls on the right ones?
+
+    Inputs: queries [M, D]; batch tokens [N, D]; the sequence of each; pairs (query, row) of positives, rows in
+    other sequences than the query's. Queries without a positive are left out.
+    Formula: mean over queries of −log Σ_{positives} exp(s q·c) / Σ_{tokens of other sequences} exp(s q·c).
+    When to use: NPM-single, and each end of a span in `phrase_contrastive_loss`. With `chunk`, at most that many
+    queries' similarities are held at a time, and computed again in the backward pass.
+    """
+    has_positive_M = torch.bincount(positive_query, minlength=len(q_MD)) > 0
+    if not bool(has_positive_M.any()):
+        return (q_MD.sum() + c_ND.sum()) * 0
+    order = torch.argsort(positive_query, stable=True)
+    positive_query, positive_row = positive_query[order], positive_row[order]
+    size = chunk or len(q_MD)
+    terms = []
+    for first in range(0, len(q_MD), size):
+        last = min(first + size, len(q_MD))
+        left, right = torch.searchsorted(positive_query, torch.tensor([first, last], device=q_MD.device)).tolist()
+        arguments = (
+            q_MD[first:last],
+            c_ND,
+            query_sequence_M[first:last],
+            sequence_N,
+            positive_query[left:right] - first,
+            positive_row[left:right],
+            scale,
+        )
+        if chunk and torch.is_grad_enabled():
+            terms.append(checkpoint(_negative_log_shares, *arguments, use_reentrant=False))
+        else:
+            terms.append(_negative_log_shares(*arguments))
+    return torch.cat(terms)[has_positive_M].mean()
+
+
+def _negative_log_shares(
+    q_MD: Tensor,
+    c_ND: Tensor,
+    query_sequence_M: Tensor,
+    sequence_N: Tensor,
+    positive_query: Tensor,
+    positive_row: Tensor,
+    scale: float,
+) -> Tensor:
+    """−log of the softmax mass on the positives, per query (meaningless for a query without one): [M]."""
+    sim_MN = scale * (q_MD @ c_ND.T)
+    own_MN = query_sequence_M[:, None] == sequence_N[None, :]
+    everything_M = sim_MN.masked_fill(own_MN, -torch.inf).logsumexp(dim=1)
+    return everything_M - _grouped_logsumexp(sim_MN[positive_query, positive_row], positive_query, len(q_MD))
+
+
+def _grouped_logsumexp(values: Tensor, group: Tensor, num_groups: int) -> Tensor:
+    """log Σ exp of the values of each group; 0 for an empty group."""
+    top = torch.full((num_groups,), -torch.inf, dtype=values.dtype, device=values.device)
+    top = top.scatter_reduce(0, group, values.detach(), "amax")
+    empty = top.isneginf()
+    top = top.masked_fill(empty, 0.0)
+    sums = torch.zeros_like(top).index_add(0, group, (values - top[group]).exp())
+    return top + sums.masked_fill(empty, 1.0).log()
+
+
+def phrase_contrastive_loss(
+    q_start_MD: Tensor,
+    q_end_MD: Tensor,
+    c_ND: Tensor,
+    query_sequence_M: Tensor,
+    sequence_N: Tensor,
+    positive_query: Tensor,
+    positive_start: Tensor,
+    positive_end: Tensor,
+    *,
+    scale: float,
+    chunk: int | None = None,
+) -> Tensor:
+    """Phrase-contrastive loss (NPM §3.2.2): the start of a hidden phrase is pulled to where the phrase starts in
+    other sequences, its end to where it ends.
+
+    Inputs as in `contrastive_loss`, with a start and an end query a span. Formula: the sum of the two contrastive
+    losses. When to use: NPM with span masking.
+    """
+    start = contrastive_loss(
+        q_start_MD,
+        c_ND,
+        query_sequence_M,
+        sequence_N,
+        positive_query,
+        positive_start,
+        scale=scale,
+        chunk=chunk,
+    )
+    end = contrastive_loss(
+        q_end_MD, c_ND, query_sequence_M, sequence_N, positive_query, positive_end, scale=scale, chunk=chunk
+    )
+    return start + end

@@ -1,0 +1,187 @@
+"""Which tokens of a batch are hidden, and where else in the batch the same phrase stands.
+
+Knows: token ids, word boundaries, the sampling rules of the papers.
+Does not know: encoders and losses.
+
+Shape suffixes: N tokens of the batch laid end to end, S sequences, M spans.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.encoders.boundaries import MAY_END, MAY_START
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class MaskingOptions:
+    """The rules of NPM §3.2.1 and appendix A.2."""
+
+    budget: float = 0.15
+    max_span: int = 10
+    geometric_p: float = 0.5
+    max_spans_per_sequence: int = 128
+    max_repeats: int = 10
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedSpans:
+    """Hidden spans of a batch and their positives.
+
+    `start_M`, `length_M`: rows of the batch's tokens laid end to end. `positive_query`, `positive_start`: pairs that
+    say at which rows of *other* sequences the same n-gram starts; it ends `length - 1` rows later.
+    """
+
+    start_M: Ints
+    length_M: Ints
+    positive_query: Ints
+    positive_start: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class NGrams:
+    """All n-grams of one length: first row, sequence, and a number that is equal for equal n-grams."""
+
+    start: Ints
+    sequence: Ints
+    group: Ints
+
+
+def ngrams(ids_N: Ints, sequence_N: Ints, flags_N: NDArray[np.uint8], max_span: int) -> list[NGrams]:
+    """Every span of 1 to `max_span` tokens inside one sequence that starts and ends at word boundaries.
+
+    Each length's groups number the pairs (group of the first n - 1 tokens, last token), so they are exact.
+    """
+    result: list[NGrams] = []
+    total = len(ids_N)
+    prefix_N = np.unique(ids_N, return_inverse=True)[1].astype(np.int64)
+    token_N = prefix_N.copy()
+    vocabulary = int(token_N.max(initial=0)) + 1
+    for length in range(1, max_span + 1):
+        count = total - length + 1
+        if count <= 0:
+            break
+        if length > 1:
+            pairs = prefix_N[:count] * vocabulary + token_N[length - 1 :]
+            prefix_N = np.unique(pairs, return_inverse=True)[1].astype(np.int64)
+        legal = (
+            (sequence_N[:count] == sequence_N[length - 1 :])
+            & (flags_N[:count] & MAY_START > 0)
+            & (flags_N[length - 1 :] & MAY_END > 0)
+        )
+        start = np.flatnonzero(legal)
+        result.append(NGrams(start, sequence_N[start], prefix_N[start]))
+    return result
+
+
+def recurring(grams: NGrams) -> NDArray[np.bool_]:
+    """Whether each n-gram also stands in another sequence."""
+    if not len(grams.start):
+        return np.zeros(0, np.bool_)
+    size = int(grams.group.max()) + 1
+    lowest = np.full(size, np.iinfo(np.int64).max)
+    highest = np.full(size, -1)
+    np.minimum.at(lowest, grams.group, grams.sequence)
+    np.maximum.at(highest, grams.group, grams.sequence)
+    return np.asarray(lowest[grams.group] != highest[grams.group])
+
+
+def mask_spans(
+    ids_N: Ints,
+    sequence_N: Ints,
+    flags_N: NDArray[np.uint8],
+    rng: np.random.Generator,
+    options: MaskingOptions = MaskingOptions(),
+) -> MaskedSpans:
+    """Span masking (NPM §3.2.1, A.2): hide phrases that also stand in another sequence of the batch.
+
+    Spans are tried in random order with lengths drawn from a geometric distribution, until a sequence's budget
+    is spent; they do not overlap.
+    """
+    tables = ngrams(ids_N, sequence_N, flags_N, options.max_span)
+    kept = [(table, np.flatnonzero(recurring(table))) for table in tables]
+    chosen = _choose(kept, sequence_N, rng, options)
+    return _with_positives(tables, chosen)
+
+
+def _choose(
+    tables: list[tuple[NGrams, Ints]], sequence_N: Ints, rng: np.random.Generator, options: MaskingOptions
+) -> list[tuple[int, int]]:
+    """Pairs (length, index in that length's table)."""
+    num_sequences = int(sequence_N.max(initial=-1)) + 1
+    by_sequence = [
+        [rng.permutation(index[table.sequence[index] == s]).tolist() for table, index in tables]
+        for s in range(num_sequences)
+    ]
+    free = np.ones(len(sequence_N), np.bool_)
+    repeats: dict[tuple[int, int], int] = {}
+    chosen: list[tuple[int, int]] = []
+    sizes = np.bincount(sequence_N, minlength=num_sequences)
+    for s in rng.permutation(num_sequences):
+        budget, spans = options.budget * sizes[s], 0
+        pools = by_sequence[s]
+        while budget >= 1 and spans < options.max_spans_per_sequence and any(pools):
+            length = min(int(rng.geometric(options.geometric_p)), options.max_span, len(pools))
+            length = min(length, int(budget))
+            if not pools[length - 1]:
+                length = next((n for n in range(1, len(pools) + 1) if pools[n - 1]), 0)
+                if length > budget:
+                    break
+            index = pools[length - 1].pop()
+            table = tables[length - 1][0]
+            start, gram = int(table.start[index]), (length, int(table.group[index]))
+            if not free[start : start + length].all() or repeats.get(gram, 0) >= options.max_repeats:
+                continue
+            free[start : start + length] = False
+            repeats[gram] = repeats.get(gram, 0) + 1
+            chosen.append((length, index))
+            budget -= length
+            spans += 1
+    return chosen
+
+
+def _with_positives(tables: list[NGrams], chosen: list[tuple[int, int]]) -> MaskedSpans:
+    starts, lengths, queries, positives = [], [], [], []
+    order = [np.argsort(table.group, kind="stable") for table in tables]
+    sorted_groups = [table.group[by] for table, by in zip(tables, order, strict=True)]
+    chosen = sorted(chosen, key=lambda pair: int(tables[pair[0] - 1].start[pair[1]]))
+    for query, (length, index) in enumerate(chosen):
+        table, by, groups = tables[length - 1], order[length - 1], sorted_groups[length - 1]
+        left, right = np.searchsorted(groups, [table.group[index], table.group[index] + 1])
+        same = by[left:right]
+        same = np.sort(same[table.sequence[same] != table.sequence[index]])
+        starts.append(int(table.start[index]))
+        lengths.append(length)
+        queries.append(np.full(len(same), query))
+        positives.append(table.start[same])
+    empty = np.zeros(0, np.int64)
+    return MaskedSpans(
+        np.array(starts, np.int64),
+        np.array(lengths, np.int64),
+        np.concatenate([empty, *queries]),
+        np.concatenate([empty, *positives]),
+    )
+
+
+def mask_tokens(
+    ids_N: Ints,
+    sequence_N: Ints,
+    flags_N: NDArray[np.uint8],
+    rng: np.random.Generator,
+    options: MaskingOptions = MaskingOptions(),
+) -> MaskedSpans:
+    """Uniform masking for NPM-single (A.3): each token that also stands in another sequence may be hidden alone.
+
+    The budget's share of all tokens is drawn uniformly from those; boundaries play no part.
+    """
+    anywhere = np.full_like(flags_N, MAY_START | MAY_END)
+    table = ngrams(ids_N, sequence_N, anywhere, 1)[0]
+    candidates = np.flatnonzero(recurring(table))
+    count = min(len(candidates), int(options.budget * len(ids_N)))
+    chosen = rng.choice(candidates, count, replace=False)
+    return _with_positives([table], [(1, int(index)) for index in chosen])

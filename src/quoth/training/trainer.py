@@ -1,0 +1,328 @@
+"""The training loop of NPM and NPM-single: mask, encode, contrast, step, save.
+
+Knows: optimisation, checkpoints, progress. Does not know: where text comes from (batches.py) or what a recipe's
+numbers are (recipes.py).
+
+Shape suffixes: B sequences, T tokens, N body tokens of the batch laid end to end, M hidden spans, D dimensions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from quoth.config import Config, NPMConfig
+from quoth.encoders.pretrained import SETTINGS_FILE
+from quoth.encoders.tokenization import TextTokenizer
+from quoth.encoders.transformer import pad
+from quoth.errors import InputError
+from quoth.storage import atomic_write_json, publish_directory
+from quoth.training.batches import BatchSampler, TokenizedDocuments
+from quoth.training.losses import contrastive_loss, phrase_contrastive_loss
+from quoth.training.masking import MaskedSpans, mask_spans, mask_tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainConfig(Config):
+    """How to train; `lora_rank` 0 stands for full fine-tuning. `warm_start` names a folder with an adapter."""
+
+    steps: int = 600
+    batch_size: int = 16
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.01
+    warmup_steps: int = 50
+    lora_rank: int = 64
+    masking: Literal["spans", "tokens"] = "spans"
+    max_body_tokens: int = 192
+    chunk: int = 0
+    bf16: bool = False
+    max_grad_norm: float = 1.0
+    seed: int = 0
+    checkpoint_every: int = 100
+    log_every: int = 10
+    num_documents: int = 0
+    warm_start: str = ""
+    exclude: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch_size", "checkpoint_every", "log_every"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} is {getattr(self, name)}; allowed is 1 or more")
+        if self.masking not in ("spans", "tokens"):
+            raise InputError(f"masking {self.masking!r}; allowed are spans, tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One step's encoder inputs (clean sequences first, then the same with spans hidden) and where to look.
+
+    Flat positions index the [2B * T] grid of the padded inputs.
+    """
+
+    inputs: list[NDArray[np.int64]]
+    keys: list[tuple[int, slice]]
+    masks: NDArray[np.int64]
+    sequence_N: NDArray[np.int64]
+    spans: MaskedSpans
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    step: int
+    steps: int
+    loss: float
+    tokens_per_second: float
+    learning_rate: float
+
+
+def make_batch(
+    data: TokenizedDocuments,
+    passages: list[int],
+    tokenizer: TextTokenizer,
+    config: TrainConfig,
+    rng: np.random.Generator,
+) -> Batch:
+    """Mask the given passages and lay out both views of them."""
+    bodies = [data.ids[data.offsets[p] : data.offsets[p + 1]] for p in passages]
+    titles = [data.titles[data.title_offsets[d] : data.title_offsets[d + 1]] for d in data.document[passages]]
+    flags_N = np.concatenate([data.flags[data.offsets[p] : data.offsets[p + 1]] for p in passages])
+    sequence_N = np.repeat(np.arange(len(bodies)), [len(body) for body in bodies])
+    masker = mask_spans if config.masking == "spans" else mask_tokens
+    spans = masker(np.concatenate(bodies).astype(np.int64), sequence_N, flags_N, rng)
+
+    inputs = [tokenizer.framed(title, body) for title, body in zip(titles, bodies, strict=True)]
+    heads = [len(tokenizer.before) + len(title) for title in titles]
+    keys = [(b, slice(head, head + len(body))) for b, (head, body) in enumerate(zip(heads, bodies, strict=True))]
+    masks: list[tuple[int, int]] = []
+    first_row = 0
+    for b, (title, body) in enumerate(zip(titles, bodies, strict=True)):
+        mine = sequence_N[spans.start_M] == b
+        hidden = zip(spans.start_M[mine] - first_row, spans.length_M[mine], strict=True)
+        masked, at = hide(body, [(int(s), int(n)) for s, n in hidden], tokenizer)
+        inputs.append(tokenizer.framed(title, masked))
+        masks.extend((len(bodies) + b, heads[b] + position) for position in at)
+        first_row += len(body)
+    return Batch(inputs, keys, np.array(masks, np.int64).reshape(-1, 2), sequence_N, spans)
+
+
+def hide(
+    body: NDArray[np.int32], spans: list[tuple[int, int]], tokenizer: TextTokenizer
+) -> tuple[list[int], list[int]]:
+    """Replace each span by the model's masks: the new ids, and the position of each span's first mask."""
+    ids: list[int] = []
+    positions: list[int] = []
+    done = 0
+    for start, length in spans:
+        ids.extend(body[done:start].tolist())
+        positions.append(len(ids))
+        ids.extend([tokenizer.mask_id] * tokenizer.num_masks)
+        done = start + length
+    ids.extend(body[done:].tolist())
+    return ids, positions
+
+
+class Trainer:
+    """Trains an encoder in `output`, from its last checkpoint if there is one."""
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: TextTokenizer,
+        npm: NPMConfig,
+        data: TokenizedDocuments,
+        config: TrainConfig,
+        output: Path,
+        device: str = "cpu",
+    ) -> None:
+        self.tokenizer, self.npm, self.data, self.config, self.output = tokenizer, npm, data, config, output
+        self.device = torch.device(device)
+        self.model = _with_adapter(model, config).to(self.device)
+        self.sampler = BatchSampler(np.asarray(data.document), config.batch_size, config.seed)
+        self.parameters = {n: p for n, p in self.model.named_parameters() if p.requires_grad}
+        self.optimizer = torch.optim.AdamW(
+            self.parameters.values(), lr=config.learning_rate, weight_decay=config.weight_decay
+        )
+        self.step = 0
+        self._resume()
+
+    def run(self, progress: Callable[[Progress], None] | None = None) -> None:
+        """Train to the last step; a checkpoint every `checkpoint_every` steps, the model at the end."""
+        config = self.config
+        seconds, tokens, losses = time.perf_counter(), 0, []
+        while self.step < config.steps:
+            batch = make_batch(
+                self.data,
+                self.sampler[self.step],
+                self.tokenizer,
+                config,
+                np.random.default_rng((config.seed, 1, self.step)),
+            )
+            losses.append(self._train_on(batch))
+            tokens += len(batch.sequence_N)
+            self.step += 1
+            if self.step % config.log_every == 0 or self.step == config.steps:
+                now = time.perf_counter()
+                self._log(float(np.mean(losses)), tokens / (now - seconds), progress)
+                seconds, tokens, losses = now, 0, []
+            if self.step % config.checkpoint_every == 0:
+                self.save_checkpoint()
+        self.save_model(self.output)
+
+    def loss(self, batch: Batch) -> Tensor:
+        """The contrastive loss of a batch; zero when nothing could be hidden."""
+        ids_BT, attention_BT = pad(batch.inputs, int(self.tokenizer.hf.pad_token_id or 0))
+        precision = torch.autocast(self.device.type, torch.bfloat16) if self.config.bf16 else contextlib.nullcontext()
+        with precision:
+            output = self.model(input_ids=ids_BT.to(self.device), attention_mask=attention_BT.to(self.device))
+        hidden_BTD = output.last_hidden_state.float()
+        c_ND = torch.cat([hidden_BTD[b, body] for b, body in batch.keys])
+        row, at = torch.from_numpy(batch.masks).to(self.device).T
+        q_start_MD, q_end_MD = hidden_BTD[row, at], hidden_BTD[row, at + self.tokenizer.num_masks - 1]
+        if self.npm.normalize:
+            c_ND, q_start_MD, q_end_MD = (
+                torch.nn.functional.normalize(x, dim=-1) for x in (c_ND, q_start_MD, q_end_MD)
+            )
+        spans = batch.spans
+        sequence_M, sequence_N, query, start, end = (
+            torch.from_numpy(x).to(self.device)
+            for x in (
+                batch.sequence_N[spans.start_M],
+                batch.sequence_N,
+                spans.positive_query,
+                spans.positive_start,
+                spans.positive_start + spans.length_M[spans.positive_query] - 1,
+            )
+        )
+        scale = self.npm.similarity_scale or c_ND.shape[1] ** -0.5
+        chunk = self.config.chunk or None
+        if self.npm.num_masks == 1:
+            return contrastive_loss(q_start_MD, c_ND, sequence_M, sequence_N, query, start, scale=scale, chunk=chunk)
+        return phrase_contrastive_loss(
+            q_start_MD, q_end_MD, c_ND, sequence_M, sequence_N, query, start, end, scale=scale, chunk=chunk
+        )
+
+    def _train_on(self, batch: Batch) -> float:
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.learning_rate
+        loss = self.loss(batch)
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(self.parameters.values(), self.config.max_grad_norm)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        return float(loss)
+
+    @property
+    def learning_rate(self) -> float:
+        """Linear warm-up, then linear decay to zero at the last step."""
+        config, step = self.config, self.step + 1
+        rising = step / max(config.warmup_steps, 1)
+        falling = (config.steps - step + 1) / max(config.steps - config.warmup_steps, 1)
+        return config.learning_rate * min(1.0, rising, falling)
+
+    def _log(self, loss: float, speed: float, progress: Callable[[Progress], None] | None) -> None:
+        state = Progress(self.step, self.config.steps, loss, speed, self.learning_rate)
+        record = {
+            "step": state.step,
+            "loss": round(loss, 5),
+            "tokens_per_second": round(speed, 1),
+            "learning_rate": state.learning_rate,
+        }
+        with (self.output / "log.jsonl").open("a", encoding="utf-8") as log:
+            log.write(json.dumps(record) + "\n")
+        if progress:
+            progress(state)
+
+    def save_model(self, folder: Path) -> None:
+        """Write the adapter in fp16 (or the whole model in fp32) with the settings that `from_pretrained` reads."""
+        folder.mkdir(parents=True, exist_ok=True)
+        if self.config.lora_rank:
+            weights = {n: p.detach().half().cpu() for n, p in self.parameters.items()}
+            settings = self.model.peft_config["default"].to_dict()
+            settings.update(inference_mode=True, base_model_name_or_path=self.npm.base)
+            save_file(
+                {n.replace(".default.", "."): w.contiguous() for n, w in weights.items()},
+                folder / "adapter_model.safetensors",
+            )
+            atomic_write_json(folder / "adapter_config.json", _plain(settings))
+        else:
+            self.model.save_pretrained(folder)
+            self.tokenizer.hf.save_pretrained(folder)
+        atomic_write_json(folder / SETTINGS_FILE, self.npm.to_dict())
+
+    def save_checkpoint(self) -> None:
+        """Replace the checkpoint by this step's, whole or not at all."""
+        folder = self.output / f"checkpoint-{self.step}"
+        part = self.output / "checkpoint.part"
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir()
+        tensors = {f"parameter.{n}": p.detach().contiguous() for n, p in self.parameters.items()}
+        for name, parameter in self.parameters.items():
+            for key in ("exp_avg", "exp_avg_sq"):
+                tensors[f"{key}.{name}"] = self.optimizer.state[parameter][key].contiguous()
+        save_file(tensors, part / "state.safetensors")
+        atomic_write_json(part / "state.json", {"step": self.step, "config": self.config.to_dict()})
+        publish_directory(part, folder)
+        for old in self.output.glob("checkpoint-*"):
+            if old != folder:
+                shutil.rmtree(old, ignore_errors=True)
+
+    def _resume(self) -> None:
+        found = sorted(self.output.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]))
+        if not found:
+            return
+        state = json.loads((found[-1] / "state.json").read_text(encoding="utf-8"))
+        if state["config"] != self.config.to_dict():
+            raise InputError(
+                f"{str(self.output)!r} holds a run with other settings; use the same ones to go on, or another folder"
+            )
+        tensors = load_file(found[-1] / "state.safetensors", device=str(self.device))
+        self.step = int(state["step"])
+        with torch.no_grad():
+            for name, parameter in self.parameters.items():
+                parameter.copy_(tensors[f"parameter.{name}"])
+                self.optimizer.state[parameter] = {
+                    "step": torch.tensor(float(self.step)),
+                    "exp_avg": tensors[f"exp_avg.{name}"],
+                    "exp_avg_sq": tensors[f"exp_avg_sq.{name}"],
+                }
+
+
+def _with_adapter(model: Any, config: TrainConfig) -> Any:
+    """The model in evaluation mode (no dropout) with LoRA on all linear layers, or all of it trainable."""
+    torch.manual_seed(config.seed)
+    model.eval()
+    if not config.lora_rank:
+        return model
+    from peft import LoraConfig, get_peft_model
+
+    adapted = get_peft_model(
+        model, LoraConfig(r=config.lora_rank, lora_alpha=config.lora_rank, target_modules="all-linear")
+    )
+    if config.warm_start:
+        weights = load_file(Path(config.warm_start) / "adapter_model.safetensors")
+        with torch.no_grad():
+            for name, parameter in adapted.named_parameters():
+                if parameter.requires_grad:
+                    parameter.copy_(weights[name.replace(".default.", ".")].float())
+    return adapted
+
+
+def _plain(value: Any) -> Any:
+    """A setting as JSON writes it: sets sorted, enumerations by value."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (set, frozenset)):
+        return sorted(value)
+    return getattr(value, "value", value)

@@ -1,0 +1,204 @@
+"""The readers: every format, and what becomes of records that cannot be used."""
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import string
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from quoth.corpus.documents import check_document, documents_from_records, read_documents
+from quoth.errors import InputError
+from quoth.records import Document
+
+TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=40)
+SHARED_FOLDER = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def write(path: Path, content: str | bytes) -> Path:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def lines(*records: Any) -> str:
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+def test_jsonl_keeps_further_fields_as_metadata(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl", lines({"id": 7, "title": "T", "text": "x", "year": 1999, "tags": ["a"]}))
+    assert list(read_documents(file)) == [Document("7", "T", "x", {"year": 1999, "tags": ["a"]})]
+
+
+@pytest.mark.parametrize(("suffix", "compress"), [(".xz", lzma.compress), (".gz", gzip.compress), (".bz2", bz2.compress)])
+def test_compressed_files_read_as_plain_ones(tmp_path: Path, suffix: str, compress: Any) -> None:
+    content = lines({"id": "a", "text": "é"}).encode()
+    assert list(read_documents(write(tmp_path / f"a.jsonl{suffix}", compress(content)))) == [Document("a", "", "é")]
+    damaged = write(tmp_path / f"b.jsonl{suffix}", compress(content * 500)[:-12])
+    with pytest.raises(InputError, match=r"b\.jsonl.*damaged or truncated"):
+        list(read_documents(damaged))
+
+
+def test_psgs_w100_reads_with_its_quotes(tmp_path: Path) -> None:
+    file = write(tmp_path / "psgs.tsv", 'id\ttext\ttitle\n1\t"He said ""no"".\tYes"\tTitle\n')
+    assert list(read_documents(file)) == [Document("1", "Title", 'He said "no".\tYes')]
+
+
+def test_csv_reports_rows_of_another_width_and_bad_bytes(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.csv", b"id,text\n1,good\n2,too,many\n3,caf\xe9\n4,fine\n")
+    errors: list[InputError] = []
+    assert [each.id for each in read_documents(file, skip_bad=True, on_bad=errors.append)] == ["1", "4"]
+    assert [str(each).partition(": ")[0] for each in errors] == [f"{file}:3", f"{file}:4"]
+
+
+def test_a_table_without_a_text_column_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="names no 'text'"):
+        list(read_documents(write(tmp_path / "a.csv", "id,body\n1,x\n")))
+
+
+def test_parquet(tmp_path: Path) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    rows = [{"id": "a", "text": "one", "n": 1}, {"id": "b", "text": None, "n": 2}]
+    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=r"a\.parquet:2: text is null"):
+        list(read_documents(tmp_path / "a.parquet"))
+    assert list(read_documents(tmp_path / "a.parquet", skip_bad=True)) == [Document("a", "", "one", {"n": 1})]
+    with pytest.raises(InputError, match="not a Parquet file"):
+        list(read_documents(write(tmp_path / "b.parquet", b"PAR1 no")))
+
+
+def test_kilt_paragraphs_are_joined(tmp_path: Path) -> None:
+    record = {"wikipedia_id": "9", "wikipedia_title": "T", "text": ["T\n", "One.", "Two.\n"]}
+    assert list(read_documents(write(tmp_path / "k.jsonl", lines(record)))) == [Document("9", "T", "T\nOne.\nTwo.\n")]
+
+
+def test_a_folder_is_every_readable_file_in_it(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / ".git").mkdir()
+    write(tmp_path / "sub" / "b.txt", "second")
+    write(tmp_path / "a.txt", "\ufefffirst")
+    write(tmp_path / "c.jsonl", lines({"text": "third"}))
+    write(tmp_path / "image.png", b"\x89PNG")
+    write(tmp_path / ".git" / "d.txt", "hidden")
+    found = list(read_documents(tmp_path))
+    assert found == [Document("a.txt", "a", "first"), Document("c-1", "", "third"), Document("sub/b.txt", "b", "second")]
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with write(tmp_path / "in", lines({"text": "x"}, {"text": "y"})).open() as stream:
+        monkeypatch.setattr(sys, "stdin", stream)
+        assert [each.id for each in read_documents("-")] == ["stdin-1", "stdin-2"]
+
+
+def test_paths_are_checked_at_once(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        read_documents(tmp_path / "none.jsonl")
+    with pytest.raises(InputError, match=r"not one of \.jsonl"):
+        read_documents(write(tmp_path / "a.docx", ""))
+    with pytest.raises(InputError, match="format 'doc' is not one of"):
+        read_documents(tmp_path, format="doc")
+    with pytest.raises(InputError, match="no file in it"):
+        read_documents(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b'{"id": "b", "text": ', "not JSON"),
+        (b'{"id": "b", "text": "caf\xe9"}', "not UTF-8 at byte 24"),
+        (b'{"id": "b", "text": "\\ud83d"}', "text is not valid Unicode at character 0"),
+        (b'{"id": "b", "title": "\\udc00", "text": ""}', "title is not valid Unicode"),
+        (b'{"id": "b", "text": "", "m": "\\udc00"}', "metadata is not valid Unicode"),
+        (b'["b"]', "the record is list"),
+        (b'{"id": "b"}', "no field 'text'"),
+        (b'{"id": "b", "text": null}', "text is null"),
+        (b'{"id": "b", "text": ["x", 1]}', "holds more than strings"),
+        (b'{"id": "b", "title": 3, "text": ""}', "title is int"),
+        (b'{"id": true, "text": ""}', "id is bool"),
+        (b'{"id": "", "text": ""}', "not a non-empty string"),
+        (b'{"text": "x"}', "no id"),
+        (b"[" * 100_000, "not JSON"),
+        (b"1" * 5000, "not JSON"),
+    ],
+)
+def test_a_broken_line_is_named_or_skipped(tmp_path: Path, line: bytes, message: str) -> None:
+    good = [lines({"id": name, "text": name}).encode() for name in "ac"]
+    file = write(tmp_path / "x.jsonl", good[0] + line + b"\n\n" + good[1])
+    with pytest.raises(InputError) as caught:
+        list(read_documents(file))
+    assert str(caught.value).startswith(f"{file}:2: ")
+    assert message in str(caught.value)
+    assert "--skip-bad" in str(caught.value)
+    errors: list[InputError] = []
+    assert [each.id for each in read_documents(file, skip_bad=True, on_bad=errors.append)] == ["a", "c"]
+    assert len(errors) == 1
+
+
+def test_ids_are_numbered_only_where_the_first_record_has_none(tmp_path: Path) -> None:
+    file = write(tmp_path / "notes.jsonl", lines({"text": "x"}) + "\n" + lines({"text": "y"}, {"id": "z", "text": ""}))
+    errors: list[InputError] = []
+    assert [each.id for each in read_documents(file, skip_bad=True, on_bad=errors.append)] == ["notes-1", "notes-3"]
+    assert "notes.jsonl:4: an id, where the file's first record has none" in str(errors[0])
+
+
+def test_nul_and_right_to_left_and_empty_texts_are_kept(tmp_path: Path) -> None:
+    texts = ["a\0b", "שלום עולם", "e\u0301", "", "\u202eabc"]
+    file = write(tmp_path / "t.jsonl", lines(*({"text": text} for text in texts)))
+    assert [each.text for each in read_documents(file)] == texts
+
+
+def test_a_very_long_line(tmp_path: Path) -> None:
+    file = write(tmp_path / "t.jsonl", lines({"text": "word " * 10_000_000}))
+    assert [len(each.text) for each in read_documents(file)] == [50_000_000]
+
+
+def test_records_in_memory() -> None:
+    rows = [{"id": "a", "text": "x", "metadata": {"lang": "en"}}]
+    assert list(documents_from_records(rows)) == [Document("a", "", "x", {"lang": "en"})]
+    with pytest.raises(InputError, match="record:2"):
+        list(documents_from_records([*rows, {"id": "b"}]))
+
+
+def test_a_document_must_be_storable() -> None:
+    check_document(Document("a", "", ""))
+    for bad in (Document("", "", ""), Document("a", "", "\ud800"), Document("a", "", "", {"at": object()})):
+        with pytest.raises(ValueError):
+            check_document(bad)
+
+
+@SHARED_FOLDER
+@given(st.lists(st.tuples(TEXT, TEXT, st.dictionaries(st.sampled_from(["a", "b"]), TEXT | st.integers() | st.none()))))
+def test_whatever_is_written_is_read(tmp_path: Path, rows: list[tuple[str, str, dict[str, Any]]]) -> None:
+    documents = [Document(str(number), *row) for number, row in enumerate(rows)]
+    records = ({"id": each.id, "title": each.title, "text": each.text, **each.metadata} for each in documents)
+    assert list(read_documents(write(tmp_path / "r.jsonl", lines(*records)))) == documents
+
+
+@SHARED_FOLDER
+@given(st.binary(max_size=300), st.sampled_from(["jsonl", "csv", "tsv", "parquet", "text", "jsonl.gz", "jsonl.xz"]))
+def test_no_bytes_do_worse_than_an_input_error(tmp_path: Path, content: bytes, kind: str) -> None:
+    file = write(tmp_path / f"f.{kind.replace('text', 'txt')}", content)
+    try:
+        for document in read_documents(file, skip_bad=True):
+            check_document(document)
+    except InputError as error:
+        assert str(file) in str(error) or file.name in str(error)
+
+
+@SHARED_FOLDER
+@given(st.lists(st.tuples(st.text(string.printable), st.text(string.printable))))
+def test_tables_round_trip(tmp_path: Path, rows: list[tuple[str, str]]) -> None:
+    import csv
+
+    stream = io.StringIO(newline="")
+    csv.writer(stream).writerows([("id", "text", "note"), *((str(i), *row) for i, row in enumerate(rows))])
+    found = list(read_documents(write(tmp_path / "t.csv", stream.getvalue())))
+    assert [(each.text, each.metadata["note"]) for each in found] == rows

@@ -1,0 +1,90 @@
+"""A layer imports only lower layers, wherever it stands: at the top, in a function, for types only."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import quoth
+
+ROOT = Path(quoth.__file__).parent
+LAYERS = {
+    "errors": 0,
+    "records": 0,
+    "config": 0,
+    "storage": 0,
+    "corpus": 1,
+    "scoring": 2,
+    "encoders": 2,
+    "retrieval": 3,
+    "predictors": 4,
+    "models": 5,
+    "training": 6,
+    "evaluation": 6,
+    "scale": 6,
+    "cli": 7,
+    "server": 7,
+    "render": 7,
+}
+FACADE = {"__init__", "__main__"}
+MODULES = sorted(
+    path for path in ROOT.rglob("*.py") if path.relative_to(ROOT).with_suffix("").as_posix() not in FACADE
+)
+
+
+def imported(source: str, path: Path) -> set[str]:
+    """The parts of quoth that the module at `path` imports: the first name after `quoth.`."""
+    package = ["quoth", *path.relative_to(ROOT).parts[:-1]]
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names = [alias.name.split(".") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = base + (node.module.split(".") if node.module else [])
+            names = [[*module, alias.name] for alias in node.names]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module") and node.args:
+            target = node.args[0]
+            names = [target.value.split(".")] if isinstance(target, ast.Constant) else []
+        else:
+            continue
+        found |= {name[1] for name in names if name[0] == "quoth" and len(name) > 1}
+    return found - {"__version__"}
+
+
+def part_of(path: Path) -> str:
+    return path.relative_to(ROOT).with_suffix("").parts[0]
+
+
+def test_relative_lazy_and_dynamic_imports_are_all_seen() -> None:
+    lazy = "def f():\n    import quoth.models.npm\n    import_module('quoth.render')\n"
+    source = "from ..corpus import corpus\n" + lazy
+    assert imported(source, ROOT / "encoders" / "x.py") == {"corpus", "models", "render"}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_a_module_imports_only_its_own_or_lower_layers(path: Path) -> None:
+    here = part_of(path)
+    for part in imported(path.read_text(encoding="utf-8"), path):
+        assert part in LAYERS, f"{part} is in no layer; import public names from their own modules"
+        assert LAYERS[part] <= LAYERS[here], (
+            f"{here} (layer {LAYERS[here]}) imports {part} (layer {LAYERS[part]})"
+        )
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_training_evaluation_and_scale_do_not_import_each_other(path: Path) -> None:
+    sixth = {part for part, layer in LAYERS.items() if layer == 6}
+    if part_of(path) in sixth:
+        assert imported(path.read_text(encoding="utf-8"), path) & sixth <= {part_of(path)}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_the_lowest_layers_know_no_torch(path: Path) -> None:
+    if LAYERS[part_of(path)] <= 1:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        names = {
+            alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names
+        }
+        names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+        assert not {name.split(".")[0] for name in names} & {"torch", "transformers", "peft"}

@@ -1,0 +1,61 @@
+import math
+
+import numpy as np
+import pytest
+
+from quoth.scoring import (
+    group_equal,
+    group_score,
+    joint_score,
+    length_weighted,
+    log_sum_exp,
+    softmax_sum_score,
+    sum_score,
+)
+
+A, B = np.log([1.0, 2.0, 4.0]), np.log([3.0, 5.0, 8.0])
+
+
+def test_sum_is_the_sum_of_both_exponentials() -> None:
+    np.testing.assert_allclose(np.exp(sum_score(A, B)), [4, 7, 12])
+
+
+def test_joint_is_their_product() -> None:
+    np.testing.assert_allclose(np.exp(joint_score(A, B)), [3, 10, 32])
+
+
+def test_softmax_sum_normalises_starts_and_ends_apart() -> None:
+    score = softmax_sum_score(A, B, math.log(7), math.log(16))
+    np.testing.assert_allclose(np.exp(score), [1 / 7 + 3 / 16, 2 / 7 + 5 / 16, 4 / 7 + 8 / 16])
+
+
+def test_length_weight_is_a_power_of_the_length() -> None:
+    np.testing.assert_allclose(np.exp(length_weighted(A, np.array([1, 2, 3]), 2.0)), [1, 8, 36])
+    assert length_weighted(A, np.array([1, 2, 3]), 0.0) is A
+
+
+def test_log_sum_exp_of_nothing_is_minus_infinity() -> None:
+    assert log_sum_exp(np.zeros(0)) == -np.inf
+    assert log_sum_exp(np.array([-np.inf, -np.inf])) == -np.inf
+    assert log_sum_exp(np.log([1.0, 2.0, 5.0])) == pytest.approx(math.log(8))
+
+
+def test_nothing_overflows_or_vanishes() -> None:
+    far = np.array([5000.0, -5000.0])
+    np.testing.assert_allclose(sum_score(far, far), far + math.log(2))
+    groups = group_equal(np.array([7, 9], np.uint64))
+    np.testing.assert_allclose(group_score(far, groups), far)
+    assert log_sum_exp(far) == 5000.0
+
+
+def test_groups_hold_their_members_in_order() -> None:
+    groups = group_equal(np.array([5, 2**64 - 1, 5, 0, 5], np.uint64))
+    assert [groups.members(g).tolist() for g in range(3)] == [[3], [0, 2, 4], [1]]
+    assert groups.first_G.tolist() == [3, 0, 1]
+    np.testing.assert_allclose(np.exp(group_score(np.log([1.0, 2, 3, 4, 5]), groups)), [4, 9, 2])
+
+
+def test_no_candidate_makes_no_group() -> None:
+    groups = group_equal(np.zeros(0, np.uint64))
+    assert len(groups.first_G) == 0
+    assert len(group_score(np.zeros(0), groups)) == 0
