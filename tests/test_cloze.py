@@ -108,6 +108,8 @@ def test_blanks_hide_a_phrase_that_stands_in_another_passage(kind: str) -> None:
         assert len(words(blank.answer)) == blank.num_words
         others = [normalise(text) for row, text in enumerate(TEXTS) if row != blank.row]
         assert any(normalise(blank.answer) in text for text in others)
+        assert cut(blank.answer)[0].isalnum()
+        assert cut(blank.answer)[-1].isalnum()
         if kind == "content":
             assert is_content(cut(blank.answer)[0])
             assert is_content(cut(blank.answer)[-1])

@@ -27,9 +27,7 @@ LAYERS = {
     "render": 7,
 }
 FACADE = {"__init__", "__main__"}
-MODULES = sorted(
-    path for path in ROOT.rglob("*.py") if path.relative_to(ROOT).with_suffix("").as_posix() not in FACADE
-)
+MODULES = sorted(path for path in ROOT.rglob("*.py") if path.relative_to(ROOT).with_suffix("").as_posix() not in FACADE)
 
 
 def imported(source: str, path: Path) -> set[str]:
@@ -67,9 +65,7 @@ def test_a_module_imports_only_its_own_or_lower_layers(path: Path) -> None:
     here = part_of(path)
     for part in imported(path.read_text(encoding="utf-8"), path):
         assert part in LAYERS, f"{part} is in no layer; import public names from their own modules"
-        assert LAYERS[part] <= LAYERS[here], (
-            f"{here} (layer {LAYERS[here]}) imports {part} (layer {LAYERS[part]})"
-        )
+        assert LAYERS[part] <= LAYERS[here], f"{here} (layer {LAYERS[here]}) imports {part} (layer {LAYERS[part]})"
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
@@ -83,8 +79,6 @@ def test_training_evaluation_and_scale_do_not_import_each_other(path: Path) -> N
 def test_the_lowest_layers_know_no_torch(path: Path) -> None:
     if LAYERS[part_of(path)] <= 1:
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        names = {
-            alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names
-        }
+        names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
         names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
         assert not {name.split(".")[0] for name in names} & {"torch", "transformers", "peft"}

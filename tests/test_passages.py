@@ -1,5 +1,6 @@
 """The splitters: limits, sentence ends, and that nothing but space is ever left out."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ def assert_covers(text: str, ranges: list[tuple[int, int]]) -> None:
     covered = {place for start, end in ranges for place in range(start, end)}
     assert all(place in covered or character.isspace() for place, character in enumerate(text))
     assert all(text[start:end] and text[start:end] == text[start:end].strip() for start, end in ranges)
-    assert all(before[1] <= after[0] for before, after in zip(ranges, ranges[1:], strict=False))
+    assert all(before[1] <= after[0] for before, after in pairwise(ranges))
 
 
 @settings(max_examples=150, deadline=None)
@@ -44,7 +45,10 @@ def test_closing_quotes_stay_with_their_sentence() -> None:
 
 
 def test_initials_and_small_letters_do_not_end_sentences() -> None:
-    assert pieces("words:6", "We saw J. Smith, e.g. here. It was good.") == ["We saw J. Smith, e.g. here.", "It was good."]
+    assert pieces("words:6", "We saw J. Smith, e.g. here. It was good.") == [
+        "We saw J. Smith, e.g. here.",
+        "It was good.",
+    ]
 
 
 def test_a_paragraph_ends_a_sentence() -> None:
@@ -95,7 +99,9 @@ def test_tokens_cover_every_text(tokenizer_folder: Path, text: str, limit: int) 
     assert_covers(text, get_splitter(f"tokens:{limit}:{tokenizer_folder}")(text))
 
 
-@pytest.mark.parametrize("spec", ["", "words", "words:0", "words:x", "words:-1", "lines:3", "tokens:5", "words:5:x", "fixed:"])
+@pytest.mark.parametrize(
+    "spec", ["", "words", "words:0", "words:x", "words:-1", "lines:3", "tokens:5", "words:5:x", "fixed:"]
+)
 def test_other_specs_are_refused(spec: str) -> None:
     with pytest.raises(InputError, match=r"is not one of words:N, fixed:N, tokens:N:TOKENIZER"):
         get_splitter(spec)

@@ -43,9 +43,7 @@ def test_an_excerpt_of_a_short_context_is_the_context() -> None:
 
 
 @given(st.text(max_size=60), st.text(min_size=1, max_size=10), st.text(max_size=60), st.integers(20, 80))
-def test_an_excerpt_always_holds_the_phrase_and_fits(
-    before: str, phrase: str, after: str, cells: int
-) -> None:
+def test_an_excerpt_always_holds_the_phrase_and_fits(before: str, phrase: str, after: str, cells: int) -> None:
     text = excerpt(before + phrase + after, len(before), len(before) + len(phrase), cells)
     assert printable(phrase) in text.plain
     assert cell_len(text.plain) <= max(cells, cell_len(printable(phrase)) + 2)

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from quoth.cli.models import load
-from quoth.cli.options import Base, Combine, CombineOption, Device, Json, Model
+from quoth.cli.options import Base, Combine, CombineOption, Dense, Device, Json, Model, PassageCount, num_passages
 from quoth.cli.output import counting, print_json, results
 
 app = typer.Typer(no_args_is_help=True, help="Measure a model on a task.")
@@ -37,7 +37,8 @@ def cloze(
     count: Annotated[int, typer.Option("--count", help="Blanks of each kind.")] = 1000,
     limit: Annotated[int | None, typer.Option("--limit", help="Ask only the first blanks of each kind.")] = None,
     seed: Annotated[int, typer.Option("--seed", help="Another seed draws other blanks.")] = 0,
-    passages: Annotated[int, typer.Option("--passages", help="Search inside this many BM25 passages.")] = 3,
+    passages: PassageCount = None,
+    dense: Dense = False,
     combine: CombineOption = Combine.joint,
     system: Annotated[
         list[System] | None, typer.Option("--system", help="Ask only this one. May be repeated. Default: all.")
@@ -66,7 +67,7 @@ def cloze(
             count=count,
             seed=seed,
             limit=limit,
-            passages=passages,
+            passages=num_passages(passages, dense),
             combine=combine.value,
             systems=[each.value for each in system] if system else SYSTEMS,
             progress=lambda name, done, total: answered(done),

@@ -219,7 +219,9 @@ def _searcher(
     if mode is SearchMode.bm25:
         return lambda query, k: _bm25(corpora, query, k)
     npm = load(model, corpora, base, device)
-    return lambda query, k: npm.search(query, k=k, mode=mode.value)
+    if mode is SearchMode.dense:
+        return lambda query, k: npm.search(query, k=k, mode="dense")
+    return lambda query, k: npm.search(query, k=k, mode="hybrid")
 
 
 def _bm25(corpora: "list[Corpus]", query: str, k: int) -> "list[Hit]":

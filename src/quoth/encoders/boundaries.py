@@ -15,13 +15,21 @@ from numpy.typing import NDArray
 
 MAY_START, MAY_END, SPACE_BEFORE = 1, 2, 4
 
+_JOINERS = "\u00ad\u200c\u200d\u2060"
+"""Soft hyphen, zero width non-joiner and joiner, word joiner: invisible, inside words and emoji."""
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
+
+
+@lru_cache(maxsize=65536)
+def _extends(char: str) -> bool:
+    """Whether a character belongs to the one before it: a combining mark, a joiner, an emoji's skin tone."""
+    return unicodedata.category(char)[0] == "M" or char in _JOINERS or "\U0001f3fb" <= char <= "\U0001f3ff"
 
 
 @lru_cache(maxsize=65536)
 def _joins(char: str) -> bool:
     """Whether a character belongs to a word that goes on beside it."""
-    if unicodedata.category(char)[0] == "M":
+    if _extends(char):
         return True
     return char.isalnum() and not unicodedata.name(char, "").startswith(_UNSPACED)
 
@@ -32,37 +40,47 @@ def _is_punctuation(surface: str) -> bool:
 
 
 def trim(text: str, start: int, end: int) -> tuple[int, int]:
-    """Drop white space at the edges and take in the combining marks that belong to the last character."""
+    """Drop white space at the edges and take in what belongs to the last character, such as combining marks."""
     while start < end and text[start].isspace():
         start += 1
     while end > start and text[end - 1].isspace():
         end -= 1
-    while start < end < len(text) and unicodedata.category(text[end])[0] == "M":
+    while start < end < len(text) and _extends(text[end]):
         end += 1
     return start, end
+
+
+def _cuts(text: str, at: int) -> bool:
+    """Whether a boundary at this place would cut a word, or a character made of several."""
+    if not 0 < at < len(text):
+        return False
+    before, after = text[at - 1], text[at]
+    if _extends(after):
+        return not before.isspace()
+    return before == "\u200d" or (_joins(before) and _joins(after))
 
 
 def boundary_flags(text: str, offsets_T2: NDArray[np.int64]) -> NDArray[np.uint8]:
     """MAY_START, MAY_END and SPACE_BEFORE of each token: [T].
 
     A phrase starts and ends where no word is cut, never with a token of punctuation alone, and never inside a
-    character that several tokens share.
+    character that several tokens share. A token of no characters (white space alone) carries no flag.
     `offsets_T2` are ranges of `text`, in order.
     """
     flags = np.zeros(len(offsets_T2), np.uint8)
     ranges = [(int(start), int(end)) for start, end in offsets_T2]
-    for i, (start, end) in enumerate(ranges):
-        if start == end:
-            continue
-        previous = ranges[i - 1][1] if i else 0
-        following = ranges[i + 1][0] if i + 1 < len(ranges) else len(text)
-        if i and start > previous:
+    filled = [i for i, (start, end) in enumerate(ranges) if start < end]
+    for place, i in enumerate(filled):
+        start, end = ranges[i]
+        previous = ranges[filled[place - 1]][1] if place else 0
+        following = ranges[filled[place + 1]][0] if place + 1 < len(filled) else len(text)
+        if place and any(map(str.isspace, text[previous:start])):
             flags[i] |= SPACE_BEFORE
         if _is_punctuation(text[start:end]):
             continue
-        if start >= previous and not (start and _joins(text[start - 1]) and _joins(text[start])):
+        if start >= previous and not _cuts(text, start):
             flags[i] |= MAY_START
-        if end <= following and not (end < len(text) and _joins(text[end - 1]) and _joins(text[end])):
+        if end <= following and not _cuts(text, end):
             flags[i] |= MAY_END
     return flags
 

@@ -40,11 +40,12 @@ class TokenEncoder:
         self.config = config
         self.dimensions = transformer.dimensions
         self.scale = config.similarity_scale or self.dimensions**-0.5
-        self.tokenizer = TextTokenizer(transformer.tokenizer, num_masks=config.num_masks, max_tokens=config.max_tokens)
+        longest = min(config.max_tokens, transformer.max_tokens)
+        self.tokenizer = TextTokenizer(transformer.tokenizer, num_masks=config.num_masks, max_tokens=longest)
         self._query_tokenizer = TextTokenizer(
             transformer.tokenizer, num_masks=config.num_masks, max_tokens=transformer.max_tokens
         )
-        settings = f"{transformer.fingerprint} {config.normalize} {config.max_tokens}"
+        settings = f"{transformer.fingerprint} {config.normalize} {longest}"
         self.fingerprint = hashlib.sha256(settings.encode()).hexdigest()
 
     @classmethod

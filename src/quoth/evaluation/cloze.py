@@ -1,20 +1,18 @@
 """Blanks drawn from pages: phrases that are hidden in one passage and stand in another one as well.
 
 Knows: words, stop words, and how a query is cut to what an encoder takes. Does not know: tokenizers or models,
-so that every model is asked the same. A word is a run of letters and digits, or a punctuation mark on its own.
+so that every model is asked the same. A word is a run of letters and digits, or any other character on its own.
 """
 
 from __future__ import annotations
 
 import random
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-
-from quoth.encoders.boundaries import MAY_START, boundary_flags
 from quoth.encoders.tokenization import MASK
 from quoth.errors import InputError
 from quoth.evaluation.metrics import normalise
@@ -49,7 +47,7 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 class Blank:
     """A query with one `[MASK]`, what stood there, and in which passage (never to be searched).
 
-    `num_words` is the answer's length in words, a punctuation mark counting as one.
+    `num_words` is the answer's length in words, a punctuation mark inside it counting as one.
     """
 
     kind: Kind
@@ -61,16 +59,24 @@ class Blank:
 
 
 def words(text: str) -> Words:
-    """The character ranges of the words: where one ends and the next begins a phrase may be cut (boundaries)."""
-    ranges = [match.span() for match in _PIECE.finditer(text)]
-    flags = boundary_flags(text, np.array(ranges, np.int64).reshape(-1, 2))
+    """The character ranges of the words: runs of letters, digits and combining marks; other characters singly."""
     result: Words = []
-    for (start, end), flag in zip(ranges, flags.tolist(), strict=True):
-        if flag & MAY_START or not result:
-            result.append((start, end))
-        else:
+    for start, end in (match.span() for match in _PIECE.finditer(text)):
+        marked = _is_mark(text[start]) or (text[start].isalnum() and _is_mark(text[start - 1 : start]))
+        if result and result[-1][1] == start and marked:
             result[-1] = (result[-1][0], end)
+        else:
+            result.append((start, end))
     return result
+
+
+def _is_mark(char: str) -> bool:
+    return char != "" and unicodedata.category(char)[0] == "M"
+
+
+def is_punctuation(word: str) -> bool:
+    """Whether a word is a punctuation mark, which no phrase begins or ends with (encoders.boundaries)."""
+    return unicodedata.category(word[0])[0] == "P"
 
 
 def is_content(word: str) -> bool:
@@ -80,7 +86,9 @@ def is_content(word: str) -> bool:
 
 def may_answer(kind: Kind, first_word: str, last_word: str) -> bool:
     """Whether a phrase with these words at its ends may be a blank of that kind."""
-    return kind == "any" or (is_content(first_word) and is_content(last_word))
+    if kind == "content":
+        return is_content(first_word) and is_content(last_word)
+    return not (is_punctuation(first_word) or is_punctuation(last_word))
 
 
 def recurring_spans(texts: Sequence[str], words_of: Sequence[Words]) -> list[list[Span]]:

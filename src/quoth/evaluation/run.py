@@ -33,6 +33,10 @@ class Filler(Protocol):
         self, text: Sequence[str], *, exclude: Sequence[Collection[int]], **options: Any
     ) -> list[list[Prediction]]: ...
 
+    def embed(self, precision: str) -> None: ...
+
+    def embed(self, precision: str) -> None: ...
+
 
 Load = Callable[[str, Corpus], Filler]
 Progress = Callable[[str, int, int], None]
@@ -91,7 +95,7 @@ def run_cloze(
     count: int = 1000,
     seed: int = 0,
     limit: int | None = None,
-    passages: int = 3,
+    passages: int | None = 3,
     combine: str = "joint",
     k: int = 4096,
     temperature: float = 1.0,
@@ -104,7 +108,9 @@ def run_cloze(
 
     Only the documents that `heldout` names (JSONL of ids and titles) are used, when it is given; they are the
     corpus that is searched, each blank's own passage left out. `limit` asks only the first blanks of each kind.
-    `passages` to `length_exponent` are the model's, as in `NPM.fill`; `load` makes a model of a name and a corpus.
+    `passages` to `length_exponent` are the model's, as in `NPM.fill`; without `passages` every token is searched,
+    embedded first. None passages search every token, embedded
+    before in full precision. `load` makes a model of a name and a corpus.
     Raises InputError, ModelNotFoundError.
     """
     _check(systems, count, seed, limit)
@@ -230,7 +236,10 @@ def _system(system: str, model: str, corpus: Corpus, load: Load, options: Mappin
         return frequent_phrases(corpus)
     if system == "bm25":
         return bm25_phrases(corpus)
-    return model_answers(load(_name(system, model), corpus), options)
+    filler = load(_name(system, model), corpus)
+    if options["passages"] is None:
+        filler.embed("fp32")
+    return model_answers(filler, options)
 
 
 def _loader(base: str | Path | None, device: str | None) -> Load:

@@ -7,7 +7,7 @@ encode (token_encoder) → search (retriever, index) → expand (candidates) →
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, overload
@@ -24,7 +24,7 @@ from quoth.predictors.label import LabelOptions, predict_labels
 from quoth.predictors.phrase import PhraseOptions, predict_phrases
 from quoth.predictors.token import TokenOptions, predict_tokens
 from quoth.records import Hit, Passage, Prediction
-from quoth.retrieval.index import search_all
+from quoth.retrieval.index import search_all, search_together
 from quoth.retrieval.keys import TokenHits, TokenKeys
 from quoth.retrieval.retriever import Retriever
 
@@ -140,13 +140,28 @@ class NPM:
         if k < 1:
             raise InputError(f"k is {k}; allowed is 1 or more neighbours; try k=4096")
         queries = self.encoder.blanks(texts)
-        tables = self._tables([self._words(text) for text in texts], passages, hidden)
         results = []
-        for text, (q_start_D, q_end_D), keys in zip(texts, queries, tables, strict=True):
-            hits = search_all(keys, q_start_D, q_end_D, k)
-            found = self._predict(hits, q_start_D, q_end_D, options)
+        for text, query, hits in zip(texts, queries, self._hits(texts, queries, hidden, k, passages), strict=True):
+            found = self._predict(hits, *query, options)
             results.append([replace(each, sequence=self._filled(text, each.text)) for each in found])
         return results
+
+    def _hits(
+        self,
+        texts: Sequence[str],
+        queries: Sequence[tuple[Vector, Vector]],
+        hidden: Sequence[Collection[int]],
+        k: int,
+        passages: int | None,
+    ) -> Iterator[list[TokenHits]]:
+        """The tokens nearest to each blank, in BM25's passages or everywhere."""
+        if passages is None:
+            q_2BD = np.stack(queries, axis=1)
+            yield from search_together(self._retriever.every_token(), hidden, q_2BD, k)
+            return
+        tables = self._retriever.restricted([self._words(text) for text in texts], passages, hidden)
+        for keys, (q_start_D, q_end_D) in zip(tables, queries, strict=True):
+            yield search_all(keys, q_start_D, q_end_D, k)
 
     def _predict(
         self, hits: Sequence[TokenHits], q_start_D: Vector, q_end_D: Vector, options: PhraseOptions
@@ -157,14 +172,6 @@ class NPM:
             top_k=options.top_k, temperature=options.temperature, banned_tokens=options.banned_tokens
         )
         return predict_tokens(hits, q_start_D, token_options)
-
-    def _tables(
-        self, queries: Sequence[str], passages: int | None, hidden: Sequence[Collection[int]]
-    ) -> list[list[TokenKeys]]:
-        if passages is not None:
-            return self._retriever.restricted(queries, passages, hidden)
-        tables = self._retriever.every_token()
-        return [[keys.without(rows) for keys in tables] for rows in hidden]
 
     @overload
     def ask(self, question: str, **options: Any) -> list[Prediction]: ...

@@ -19,8 +19,10 @@ from quoth.corpus.passages import get_splitter
 from quoth.encoders.tokenization import TextTokenizer
 from quoth.errors import InputError
 from quoth.records import Document
+from quoth.storage import open_array, publish_directory, remove, save_array
 
 DOCUMENTS_AT_A_TIME = 256
+LABEL = "settings.json"
 ARRAYS = ("ids", "flags", "offsets", "titles", "title_offsets", "document")
 
 
@@ -43,14 +45,24 @@ class TokenizedDocuments:
     def num_passages(self) -> int:
         return len(self.document)
 
-    def save(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+    def save(self, folder: Path, label: str) -> None:
+        """Write the folder whole or not at all; `label` says what it was made of."""
+        part = folder.with_name(f"{folder.name}.part")
+        if part.exists():
+            remove(part)
+        part.mkdir(parents=True)
         for name in ARRAYS:
-            np.save(folder / f"{name}.npy", getattr(self, name))
+            save_array(part / f"{name}.npy", getattr(self, name))
+        (part / LABEL).write_text(label, encoding="utf-8")
+        publish_directory(part, folder)
 
     @classmethod
-    def load(cls, folder: Path) -> TokenizedDocuments:
-        return cls(**{name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in ARRAYS})
+    def load(cls, folder: Path, label: str) -> TokenizedDocuments | None:
+        """What was saved under this label, or None. Raises CorruptionError naming a damaged file."""
+        saved = folder / LABEL
+        if not saved.is_file() or saved.read_text(encoding="utf-8") != label:
+            return None
+        return cls(**{name: open_array(folder / f"{name}.npy") for name in ARRAYS})
 
 
 def tokenize_documents(
@@ -73,6 +85,8 @@ def tokenize_documents(
         tokenized = tokenizer.passages([text for _, text in texts], [""] * len(texts))
         title_ids = tokenizer.titles([document.title for document in batch])
         for (d, _), passage in zip(texts, tokenized, strict=True):
+            if not len(passage.ids_T):
+                continue
             parts["ids"].append(passage.ids_T[:max_body_tokens])
             parts["flags"].append(passage.flags_T[:max_body_tokens])
             parts["offsets"].append(np.array([min(len(passage.ids_T), max_body_tokens)]))

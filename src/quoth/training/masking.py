@@ -177,11 +177,17 @@ def mask_tokens(
 ) -> MaskedSpans:
     """Uniform masking for NPM-single (A.3): each token that also stands in another sequence may be hidden alone.
 
-    The budget's share of all tokens is drawn uniformly from those; boundaries play no part.
+    They are drawn uniformly until a sequence's budget is spent; boundaries and repeats play no part.
     """
+    if not len(ids_N):
+        return _with_positives([], [])
     anywhere = np.full_like(flags_N, MAY_START | MAY_END)
     table = ngrams(ids_N, sequence_N, anywhere, 1)[0]
-    candidates = np.flatnonzero(recurring(table))
-    count = min(len(candidates), int(options.budget * len(ids_N)))
-    chosen = rng.choice(candidates, count, replace=False)
-    return _with_positives([table], [(1, int(index)) for index in chosen])
+    budget_S = (options.budget * np.bincount(sequence_N)).astype(np.int64)
+    chosen: list[tuple[int, int]] = []
+    for index in rng.permutation(np.flatnonzero(recurring(table))):
+        sequence = table.sequence[index]
+        if budget_S[sequence]:
+            budget_S[sequence] -= 1
+            chosen.append((1, int(index)))
+    return _with_positives([table], chosen)

@@ -5,6 +5,7 @@ Knows: numbers that work, and how documents become a run. Does not know: the loo
 
 from __future__ import annotations
 
+import hashlib
 import json
 import typing
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -66,7 +67,8 @@ def run_recipe(
     recipe = RECIPES[name]()
     config = with_overrides(recipe.train, overrides)
     source = locate(recipe.model, base)
-    npm = replace(source.config, num_masks=2 if config.masking == "spans" else 1)
+    num_masks = 2 if config.masking == "spans" else 1
+    npm = replace(source.config, num_masks=num_masks, base=source.config.base or source.base)
     model, hf = load_base(source)
     tokenizer = TextTokenizer(hf, num_masks=npm.num_masks, max_tokens=npm.max_tokens)
     output.mkdir(parents=True, exist_ok=True)
@@ -107,29 +109,59 @@ def _data(
 ) -> TokenizedDocuments:
     """The training text as token ids, tokenized once and kept beside the run."""
     settings = {
-        "documents": [str(path) for path in documents],
-        "exclude": config.exclude,
+        "documents": [_state(path) for path in documents],
+        "exclude": _state(config.exclude),
+        "tokenizer": hashlib.sha256(tokenizer.hf.backend_tokenizer.to_str().encode()).hexdigest(),
         "num_documents": config.num_documents,
         "max_body_tokens": config.max_body_tokens,
     }
-    done = folder / "settings.json"
-    if done.is_file() and json.loads(done.read_text(encoding="utf-8")) == settings:
-        return TokenizedDocuments.load(folder)
+    label = json.dumps(settings)
+    if "-" not in documents and (saved := TokenizedDocuments.load(folder, label)):
+        return saved
     texts: Iterable[Document] = without(read_documents(*documents), config.exclude)
     if config.num_documents:
         texts = islice(texts, config.num_documents)
     data = tokenize_documents(texts, tokenizer, max_body_tokens=config.max_body_tokens, progress=progress)
-    data.save(folder)
-    done.write_text(json.dumps(settings), encoding="utf-8")
+    data.save(folder, label)
     return data
 
 
+def _state(path: str) -> list[tuple[str, int, int]]:
+    """Name, size and time of change of a file, or of all files in a folder; nothing for what is not there."""
+    root = Path(path)
+    files = sorted(root.rglob("*")) if path and root.is_dir() else [root]
+    return [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.is_file()]
+
+
 def without(documents: Iterable[Document], listing: str) -> Iterator[Document]:
-    """Leave out the documents whose id or title (case aside) stands in a JSONL file of ids and titles."""
+    """Leave out the documents whose id or title (case aside) stands in a JSONL file of ids and titles.
+
+    Raises InputError when there is no such file, or naming a line with neither.
+    """
     ids: set[str] = set()
     titles: set[str] = set()
-    for line in Path(listing).read_text(encoding="utf-8").splitlines() if listing else ():
-        record = json.loads(line)
-        ids.add(str(record["id"]))
-        titles.add(str(record["title"]).casefold())
+    for record in _records(listing) if listing else ():
+        ids.add(str(record.get("id") or ""))
+        titles.add(str(record.get("title") or "").casefold())
+    ids.discard("")
+    titles.discard("")
     return (d for d in documents if d.id not in ids and d.title.casefold() not in titles)
+
+
+def _records(listing: str) -> Iterator[dict[str, Any]]:
+    try:
+        lines = Path(listing).read_bytes().split(b"\n")
+    except OSError:
+        raise InputError(f"exclude {listing!r} cannot be read; name a JSONL file of ids and titles") from None
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except ValueError:
+            record = None
+        if not isinstance(record, dict) or not (record.get("id") or record.get("title")):
+            raise InputError(
+                f'{listing}:{number}: no JSON object with an "id" or a "title"; correct or remove the line'
+            )
+        yield record

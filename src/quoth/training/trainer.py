@@ -10,28 +10,42 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save, save_file
 from torch import Tensor
 
 from quoth.config import Config, NPMConfig
 from quoth.encoders.pretrained import SETTINGS_FILE
-from quoth.encoders.tokenization import TextTokenizer
+from quoth.encoders.tokenization import MAX_TITLE_TOKENS, TextTokenizer
 from quoth.encoders.transformer import pad
 from quoth.errors import InputError
-from quoth.storage import atomic_write_json, publish_directory
+from quoth.storage import atomic_write_bytes, atomic_write_json, publish_directory, read_json
 from quoth.training.batches import BatchSampler, TokenizedDocuments
 from quoth.training.losses import contrastive_loss, phrase_contrastive_loss
-from quoth.training.masking import MaskedSpans, mask_spans, mask_tokens
+from quoth.training.masking import MaskedSpans, MaskingOptions, mask_spans, mask_tokens
+
+_LEAST = {
+    "steps": 1,
+    "batch_size": 2,
+    "warmup_steps": 0,
+    "lora_rank": 0,
+    "max_body_tokens": 1,
+    "chunk": 0,
+    "seed": 0,
+    "checkpoint_every": 1,
+    "log_every": 1,
+    "num_documents": 0,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +71,12 @@ class TrainConfig(Config):
     exclude: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch_size", "checkpoint_every", "log_every"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} is {getattr(self, name)}; allowed is 1 or more")
+        for name, least in _LEAST.items():
+            if getattr(self, name) < least:
+                raise InputError(f"{name} is {getattr(self, name)}; allowed is {least} or more")
+        for name in ("learning_rate", "weight_decay", "max_grad_norm"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise InputError(f"{name} is {getattr(self, name)}; allowed is a finite number, 0 or more")
         if self.masking not in ("spans", "tokens"):
             raise InputError(f"masking {self.masking!r}; allowed are spans, tokens")
 
@@ -148,6 +165,8 @@ class Trainer:
     ) -> None:
         self.tokenizer, self.npm, self.data, self.config, self.output = tokenizer, npm, data, config, output
         self.device = torch.device(device)
+        output.mkdir(parents=True, exist_ok=True)
+        _check_room(int(model.config.max_position_embeddings), tokenizer, config)
         self.model = _with_adapter(model, config).to(self.device)
         self.sampler = BatchSampler(np.asarray(data.document), config.batch_size, config.seed)
         self.parameters = {n: p for n, p in self.model.named_parameters() if p.requires_grad}
@@ -156,6 +175,7 @@ class Trainer:
         )
         self.step = 0
         self._resume()
+        self._forget_log()
 
     def run(self, progress: Callable[[Progress], None] | None = None) -> None:
         """Train to the last step; a checkpoint every `checkpoint_every` steps, the model at the end."""
@@ -248,18 +268,25 @@ class Trainer:
         """Write the adapter in fp16 (or the whole model in fp32) with the settings that `from_pretrained` reads."""
         folder.mkdir(parents=True, exist_ok=True)
         if self.config.lora_rank:
-            weights = {n: p.detach().half().cpu() for n, p in self.parameters.items()}
+            weights = {n.replace(".default.", "."): p.detach().half().cpu() for n, p in self.parameters.items()}
             settings = self.model.peft_config["default"].to_dict()
             settings.update(inference_mode=True, base_model_name_or_path=self.npm.base)
-            save_file(
-                {n.replace(".default.", "."): w.contiguous() for n, w in weights.items()},
-                folder / "adapter_model.safetensors",
-            )
+            atomic_write_bytes(folder / "adapter_model.safetensors", save(weights))
             atomic_write_json(folder / "adapter_config.json", _plain(settings))
+            atomic_write_json(folder / SETTINGS_FILE, self.npm.to_dict())
         else:
-            self.model.save_pretrained(folder)
-            self.tokenizer.hf.save_pretrained(folder)
-        atomic_write_json(folder / SETTINGS_FILE, self.npm.to_dict())
+            self._save_whole(folder)
+
+    def _save_whole(self, folder: Path) -> None:
+        """The file that makes the folder a model, config.json, comes last."""
+        part = folder / "model.part"
+        shutil.rmtree(part, ignore_errors=True)
+        self.model.save_pretrained(part)
+        self.tokenizer.hf.save_pretrained(part)
+        atomic_write_json(part / SETTINGS_FILE, replace(self.npm, base="").to_dict())
+        for file in sorted(part.iterdir(), key=lambda file: file.name == "config.json"):
+            atomic_write_bytes(folder / file.name, file.read_bytes())
+        shutil.rmtree(part)
 
     def save_checkpoint(self) -> None:
         """Replace the checkpoint by this step's, whole or not at all."""
@@ -269,34 +296,53 @@ class Trainer:
         part.mkdir()
         tensors = {f"parameter.{n}": p.detach().contiguous() for n, p in self.parameters.items()}
         for name, parameter in self.parameters.items():
-            for key in ("exp_avg", "exp_avg_sq"):
-                tensors[f"{key}.{name}"] = self.optimizer.state[parameter][key].contiguous()
+            if state := self.optimizer.state.get(parameter):
+                tensors.update({f"{key}.{name}": state[key].contiguous() for key in ("exp_avg", "exp_avg_sq")})
         save_file(tensors, part / "state.safetensors")
-        atomic_write_json(part / "state.json", {"step": self.step, "config": self.config.to_dict()})
+        atomic_write_json(part / "state.json", {"step": self.step, **self._settings()})
         publish_directory(part, folder)
         for old in self.output.glob("checkpoint-*"):
             if old != folder:
                 shutil.rmtree(old, ignore_errors=True)
 
     def _resume(self) -> None:
-        found = sorted(self.output.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]))
-        if not found:
+        steps = [int(step) for path in self.output.glob("checkpoint-*") if (step := path.name[11:]).isdecimal()]
+        if not steps:
             return
-        state = json.loads((found[-1] / "state.json").read_text(encoding="utf-8"))
-        if state["config"] != self.config.to_dict():
-            raise InputError(
-                f"{str(self.output)!r} holds a run with other settings; use the same ones to go on, or another folder"
-            )
-        tensors = load_file(found[-1] / "state.safetensors", device=str(self.device))
+        folder = self.output / f"checkpoint-{max(steps)}"
+        state = read_json(folder / "state.json")
+        self._check_settings(state)
+        tensors = load_file(folder / "state.safetensors", device=str(self.device))
         self.step = int(state["step"])
         with torch.no_grad():
             for name, parameter in self.parameters.items():
                 parameter.copy_(tensors[f"parameter.{name}"])
-                self.optimizer.state[parameter] = {
-                    "step": torch.tensor(float(self.step)),
-                    "exp_avg": tensors[f"exp_avg.{name}"],
-                    "exp_avg_sq": tensors[f"exp_avg_sq.{name}"],
-                }
+                if f"exp_avg.{name}" in tensors:
+                    self.optimizer.state[parameter] = {
+                        "step": torch.tensor(float(self.step)),
+                        "exp_avg": tensors[f"exp_avg.{name}"],
+                        "exp_avg_sq": tensors[f"exp_avg_sq.{name}"],
+                    }
+
+    def _settings(self) -> dict[str, Any]:
+        return {"config": self.config.to_dict(), "model": self.npm.to_dict()}
+
+    def _check_settings(self, state: dict[str, Any]) -> None:
+        for group, mine in self._settings().items():
+            for key, value in mine.items():
+                if (theirs := state.get(group, {}).get(key, value)) != value:
+                    raise InputError(
+                        f"{key} is {value!r}, but {str(self.output)!r} holds a run with {theirs!r}; "
+                        "use the same settings to go on, or another folder"
+                    )
+
+    def _forget_log(self) -> None:
+        """Drop what a broken-off run logged after its last checkpoint, a torn line included."""
+        log = self.output / "log.jsonl"
+        lines = log.read_bytes().splitlines(keepends=True) if log.is_file() else []
+        kept = [line for line in lines if line.endswith(b"\n") and json.loads(line)["step"] <= self.step]
+        if kept != lines:
+            atomic_write_bytes(log, b"".join(kept))
 
 
 def _with_adapter(model: Any, config: TrainConfig) -> Any:
@@ -311,12 +357,34 @@ def _with_adapter(model: Any, config: TrainConfig) -> Any:
         model, LoraConfig(r=config.lora_rank, lora_alpha=config.lora_rank, target_modules="all-linear")
     )
     if config.warm_start:
-        weights = load_file(Path(config.warm_start) / "adapter_model.safetensors")
-        with torch.no_grad():
-            for name, parameter in adapted.named_parameters():
-                if parameter.requires_grad:
-                    parameter.copy_(weights[name.replace(".default.", ".")].float())
+        _warm_start(adapted, Path(config.warm_start) / "adapter_model.safetensors")
     return adapted
+
+
+def _warm_start(adapted: Any, file: Path) -> None:
+    if not file.is_file():
+        raise InputError(f"warm_start {str(file.parent)!r} holds no {file.name}; name a folder with a trained adapter")
+    weights = load_file(file)
+    with torch.no_grad():
+        for name, parameter in adapted.named_parameters():
+            if not parameter.requires_grad:
+                continue
+            weight = weights.get(name.replace(".default.", "."))
+            if weight is None or weight.shape != parameter.shape:
+                raise InputError(
+                    f"warm_start {str(file.parent)!r} does not fit this model and lora_rank; "
+                    "use the ones that it was trained with"
+                )
+            parameter.copy_(weight.float())
+
+
+def _check_room(positions: int, tokenizer: TextTokenizer, config: TrainConfig) -> None:
+    """A hidden token becomes `num_masks` masks, so a masked body can be longer than the body."""
+    framing = len(tokenizer.before) + len(tokenizer.after) + MAX_TITLE_TOKENS + 2
+    longest = int(config.max_body_tokens * (1 + MaskingOptions().budget * (tokenizer.num_masks - 1)))
+    if framing + longest > positions:
+        room = int((positions - framing) / (1 + MaskingOptions().budget))
+        raise InputError(f"max_body_tokens is {config.max_body_tokens}; this encoder takes at most {room}")
 
 
 def _plain(value: Any) -> Any:

@@ -1,0 +1,171 @@
+"""Batches of passages of the same document, and the token ids that they are drawn from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from transformers import AutoTokenizer
+
+from quoth.encoders.tokenization import TextTokenizer
+from quoth.errors import CorruptionError, InputError
+from quoth.records import Document
+from quoth.training.batches import ARRAYS, BatchSampler, TokenizedDocuments, tokenize_documents
+from tiny import TEXT, tiny_bert, tiny_roberta, tiny_sentencepiece
+
+SIZE = 4
+
+
+def documents_of(*lengths: int) -> NDArray[np.int32]:
+    return np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
+
+
+def epoch(sampler: BatchSampler, number: int) -> list[list[int]]:
+    return [sampler[number * len(sampler) + i] for i in range(len(sampler))]
+
+
+@pytest.fixture(scope="module")
+def lengths() -> list[int]:
+    return np.random.default_rng(0).integers(1, 19, size=40).tolist()
+
+
+def test_a_long_document_fills_whole_batches(lengths: list[int]) -> None:
+    document = documents_of(*lengths)
+    whole = Counter(
+        int(document[batch[0]])
+        for batch in epoch(BatchSampler(document, SIZE, 0), 0)
+        if len(set(document[batch].tolist())) == 1
+    )
+    assert all(whole[d] >= n // SIZE for d, n in enumerate(lengths))
+
+
+def test_left_overs_are_grouped_by_document(lengths: list[int]) -> None:
+    document = documents_of(*lengths)
+    mixed = [b for b in epoch(BatchSampler(document, SIZE, 0), 0) if len(set(document[b].tolist())) > 1]
+    assert mixed
+    for batch in mixed:
+        owners = document[batch].tolist()
+        assert len([d for d, after in zip(owners, [*owners[1:], -1], strict=True) if d != after]) == len(set(owners))
+        assert all(row + 1 == after or document[row] != document[after] for row, after in zip(batch, batch[1:]))
+
+
+@pytest.mark.parametrize("number", [0, 1, 5])
+def test_an_epoch_covers_nearly_every_passage_once(lengths: list[int], number: int) -> None:
+    document = documents_of(*lengths)
+    batches = epoch(BatchSampler(document, SIZE, 0), number)
+    rows = [row for batch in batches for row in batch]
+    assert {len(batch) for batch in batches} == {SIZE}
+    assert len(rows) == len(set(rows)) > len(document) - SIZE
+    assert set(rows) <= set(range(len(document)))
+
+
+def test_batches_are_a_function_of_seed_and_number(lengths: list[int]) -> None:
+    document = documents_of(*lengths)
+    first, same, other = (BatchSampler(document, SIZE, seed) for seed in (3, 3, 4))
+    numbers = range(3 * len(first))
+    forward = [first[i] for i in numbers]
+    assert [same[i] for i in reversed(numbers)] == forward[::-1]
+    assert [other[i] for i in numbers] != forward
+    assert forward[: len(first)] != forward[len(first) : 2 * len(first)]
+
+
+@pytest.mark.parametrize("owners", [(3,), (1, 1, 1), (0, 2, 0, 2)], ids=["one", "singles", "gaps"])
+def test_few_passages_still_make_a_batch(owners: tuple[int, ...]) -> None:
+    sampler = BatchSampler(documents_of(*owners), 16, 0)
+    assert sorted(sampler[0]) == list(range(sum(owners)))
+    assert len(sampler) == 1
+
+
+@pytest.mark.parametrize(("passages", "size"), [(0, 4), (1, 4), (9, 1)])
+def test_too_little_to_contrast_is_refused(passages: int, size: int) -> None:
+    with pytest.raises(InputError, match=f"{passages} passages in batches of {size}"):
+        BatchSampler(documents_of(passages), size, 0)
+
+
+@pytest.fixture(scope="module", params=[tiny_bert, tiny_roberta, tiny_sentencepiece])
+def tokenizer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> TextTokenizer:
+    folder = request.param(tmp_path_factory.mktemp("model"))
+    return TextTokenizer(AutoTokenizer.from_pretrained(folder), num_masks=2, max_tokens=128)
+
+
+DOCUMENTS = [
+    Document("raven", "The Raven", " ".join(TEXT[:1] * 20)),
+    Document("empty", "Empty", ""),
+    Document("cities", "", "\n\n".join(TEXT[1:])),
+]
+
+
+def test_tokens_are_those_that_search_encodes(tokenizer: TextTokenizer) -> None:
+    seen: list[int] = []
+    data = tokenize_documents(DOCUMENTS, tokenizer, splitter="words:40", max_body_tokens=50, progress=seen.append)
+    assert seen == [3]
+    assert set(data.document.tolist()) == {0, 2}
+    assert data.offsets[-1] == len(data.ids) == len(data.flags)
+    assert np.diff(data.offsets).max() <= 50
+    first = tokenizer.passages([DOCUMENTS[0].text[:60]], [""])[0]
+    assert data.ids[:8].tolist() == first.ids_T[:8].tolist()
+    assert data.flags[:8].tolist() == first.flags_T[:8].tolist()
+    titles = [data.titles[a:b].tolist() for a, b in zip(data.title_offsets, data.title_offsets[1:], strict=False)]
+    assert titles == tokenizer.titles(["The Raven", "Empty", ""])
+
+
+def test_text_without_a_token_is_left_out(tokenizer: TextTokenizer) -> None:
+    data = tokenize_documents([*DOCUMENTS, Document("controls", "", "\x01\x02 \x03")], tokenizer)
+    assert np.diff(data.offsets).min() > 0
+
+
+def test_no_text_is_refused(tokenizer: TextTokenizer) -> None:
+    with pytest.raises(InputError, match="no text to train on"):
+        tokenize_documents([Document("empty", "Empty", "")], tokenizer)
+
+
+def some_tokens(first: int) -> TokenizedDocuments:
+    ids = np.arange(first, first + 6, dtype=np.int32)
+    bounds = np.array([0, 3, 6], np.int64)
+    return TokenizedDocuments(
+        ids, ids.astype(np.uint8), bounds, ids[:2], np.array([0, 1, 2]), np.array([0, 1], np.int32)
+    )
+
+
+def test_saved_tokens_are_read_back_under_their_label_only(tmp_path: Path) -> None:
+    folder = tmp_path / "tokens"
+    assert TokenizedDocuments.load(folder, "a") is None
+    some_tokens(5).save(folder, "a")
+    loaded = TokenizedDocuments.load(folder, "a")
+    assert loaded is not None
+    assert all(np.array_equal(getattr(loaded, name), getattr(some_tokens(5), name)) for name in ARRAYS)
+    assert TokenizedDocuments.load(folder, "b") is None
+
+
+def test_a_save_broken_off_leaves_the_old_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "tokens"
+    some_tokens(5).save(folder, "a")
+    calls: list[Path] = []
+
+    def breaking(path: Path, array: NDArray[np.generic]) -> None:
+        calls.append(path)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        np.save(path, array)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("quoth.training.batches.save_array", breaking)
+        with pytest.raises(KeyboardInterrupt):
+            some_tokens(50).save(folder, "b")
+    assert TokenizedDocuments.load(folder, "b") is None
+    kept = TokenizedDocuments.load(folder, "a")
+    assert kept is not None
+    assert kept.ids.tolist() == some_tokens(5).ids.tolist()
+    some_tokens(50).save(folder, "b")
+    assert TokenizedDocuments.load(folder, "b") is not None
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    some_tokens(5).save(tmp_path / "tokens", "a")
+    file = tmp_path / "tokens" / "ids.npy"
+    file.write_bytes(file.read_bytes()[:-8])
+    with pytest.raises(CorruptionError, match=r"ids\.npy"):
+        TokenizedDocuments.load(tmp_path / "tokens", "a")

@@ -1,0 +1,444 @@
+"""The command line: what goes where, exit codes, errors in one line, and the demo's material."""
+
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quoth import Corpus, Document, Evidence, Prediction
+from quoth.cli import demo, query
+from quoth.cli.main import main
+from quoth.cli.options import label_words, num_passages, pairs
+from quoth.cli.output import plural, print_json, size
+from quoth.errors import InputError
+
+ROOT = Path(__file__).resolve().parent.parent
+TEXT = "The church of Hagios Demetrios stands in Thessaloniki."
+START = TEXT.index("Thessaloniki")
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command in this process: exit code, standard output, standard error."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        code = main([str(argument) for argument in arguments])
+        shown = capsys.readouterr()
+        return code, shown.out, shown.err
+
+    return call
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> Path:
+    """A JSONL file of two documents."""
+    path = tmp_path / "documents.jsonl"
+    records = [
+        {"id": "demetrios", "title": "Hagios Demetrios", "text": TEXT},
+        {"id": "carmen", "title": "Carmen", "text": "Carmen is an opera by Georges Bizet."},
+    ]
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, documents: Path, run: Run) -> Path:
+    path = tmp_path / "a b.quoth"
+    assert run("index", documents, "-o", path)[0] == 0
+    return path
+
+
+class Oracle:
+    """Stands in for a model: knows one answer, and what it was asked with."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+
+    def fill(self, text: str, **options: Any) -> list[Prediction]:
+        self.asked.append((text, options))
+        evidence = Evidence("demetrios", "Hagios Demetrios", 0, START, START + 12, TEXT, 0.75)
+        return [Prediction("Thessaloniki", -0.5, 0.75, (evidence,), text.replace("[MASK]", "Thessaloniki"))]
+
+    def ask(self, question: str, **options: Any) -> list[Prediction]:
+        (answer,) = self.fill(question, **options)
+        return [Prediction(answer.text, answer.score, answer.probability, answer.evidence)]
+
+    def classify(self, text: str, labels: dict[str, list[str]], **options: Any) -> list[Prediction]:
+        self.asked.append((text, {"labels": labels, **options}))
+        return [Prediction(label, 0.0, 1 / len(labels), ()) for label in labels]
+
+
+@pytest.fixture
+def oracle(monkeypatch: pytest.MonkeyPatch) -> Oracle:
+    model = Oracle()
+    monkeypatch.setattr(query, "load", lambda *_: model)
+    return model
+
+
+def stdin(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content), encoding="utf-8"))
+
+
+def quoth(*arguments: object, **options: Any) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "quoth", *map(str, arguments)]
+    paths = {"PYTHONPATH": str(ROOT / "src")}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, text=True, env={**os.environ, **paths}, **{**pipes, **options})
+
+
+# Making and changing a corpus
+
+
+def test_index_says_what_the_corpus_holds(tmp_path: Path, documents: Path, run: Run) -> None:
+    code, out, err = run("index", documents, "-o", tmp_path / "new.quoth")
+    assert (code, err) == (0, "")
+    assert out == f"{tmp_path / 'new.quoth'}: 2 documents, 2 passages, snapshot 1\n"
+
+
+def test_a_broken_record_is_named_and_leaves_no_corpus(tmp_path: Path, documents: Path, run: Run) -> None:
+    with documents.open("a", encoding="utf-8") as file:
+        file.write("{broken\n")
+    code, out, err = run("index", documents, "-o", tmp_path / "new.quoth")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"quoth: {documents}:3:")
+    assert "--skip-bad" in err
+    assert not (tmp_path / "new.quoth").exists()
+    code, out, err = run("index", documents, "-o", tmp_path / "new.quoth", "--skip-bad")
+    assert code == 0
+    assert "2 documents" in out
+    assert "left out 1 broken record" in err
+
+
+def test_add_replace_delete_and_compact_change_the_corpus(tmp_path: Path, corpus: Path, run: Run) -> None:
+    more = tmp_path / "more.jsonl"
+    more.write_text('{"id": "aida", "title": "Aida", "text": "By Verdi."}\n', encoding="utf-8")
+    assert "3 documents" in run("add", corpus, more)[1]
+    more.write_text('{"id": "aida", "title": "Aida", "text": "By Giuseppe Verdi."}\n', encoding="utf-8")
+    assert "3 documents" in run("replace", corpus, more)[1]
+    assert Corpus.open(corpus).document("aida").text == "By Giuseppe Verdi."
+    assert "1 document," in run("delete", corpus, "aida", "carmen")[1]
+    code, out, err = run("compact", corpus)
+    assert code == 0
+    assert "1 document," in out
+    assert "now" in err
+    assert run("verify", corpus)[1].startswith(f"{corpus}: sound\n")
+
+
+def test_info_in_words_and_as_json(corpus: Path, run: Run) -> None:
+    assert re.search(r"^documents +2$", run("info", corpus)[1], re.MULTILINE)
+    facts = json.loads(run("info", corpus, "--json")[1])
+    assert facts["documents"] == facts["passages"] == 2
+    assert facts["splitter"] == "words:120"
+    assert facts["embedded"] == {}
+
+
+def test_a_damaged_file_is_a_failure_that_names_it(corpus: Path, run: Run) -> None:
+    victim = max((path for path in (corpus / "segments").rglob("*") if path.is_file()), key=lambda p: p.stat().st_size)
+    content = bytearray(victim.read_bytes())
+    content[len(content) // 2] ^= 1
+    victim.write_bytes(content)
+    code, _, err = run("verify", corpus)
+    assert code == 1
+    assert victim.name in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["info", "nowhere.quoth"], "nowhere.quoth"),
+        (["fill", "nowhere.quoth", "a [MASK]"], "quoth index"),
+        (["index", "nowhere.jsonl", "-o", "x.quoth"], "nowhere.jsonl"),
+        (["index", ".", "-o", "x.quoth", "--splitter", "lines"], "lines"),
+        (["classify", "x", "text", "--labels", "positive"], "positive=great,good"),
+        (["classify", "x", "text", "--labels", "positive=great,"], "positive=great,good"),
+        (["train", "npm", ".", "-o", "x", "--set", "steps"], "steps=200"),
+    ],
+)
+def test_a_users_mistake_is_one_line_and_exit_code_2(
+    arguments: list[str], says: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text("text", encoding="utf-8")
+    code, out, err = run(*arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("quoth: ")
+    assert says in err
+
+
+def test_a_wrong_command_line_is_exit_code_2(run: Run) -> None:
+    assert run("fill")[0] == 2
+    assert run("search", "x", "y", "--mode", "sparse")[0] == 2
+
+
+def test_an_unknown_document_is_named(corpus: Path, run: Run) -> None:
+    code, _, err = run("delete", corpus, "aida")
+    assert code == 2
+    assert "aida" in err
+
+
+# Asking
+
+
+def test_fill_shows_the_answer_and_where_it_stands(corpus: Path, run: Run, oracle: Oracle) -> None:
+    code, out, err = run("fill", corpus, "Hagios Demetrios is in [MASK].")
+    assert (code, err) == (0, "")
+    assert "1  Thessaloniki" in out
+    assert f"characters {START}–{START + 12}" in out
+    assert "\x1b" not in out
+
+
+def test_json_is_one_prediction_a_line(corpus: Path, run: Run, oracle: Oracle) -> None:
+    out = run("fill", corpus, "It is in [MASK].", "--json")[1]
+    assert json.loads(out) == oracle.fill("It is in [MASK].")[0].to_dict() | {"evidence": json.loads(out)["evidence"]}
+    assert json.loads(out)["sequence"] == "It is in Thessaloniki."
+    assert json.loads(run("ask", corpus, "Where?", "--json")[1])["answer"] == "Thessaloniki"
+
+
+def test_a_dash_reads_a_query_a_line(corpus: Path, run: Run, oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
+    stdin(monkeypatch, "It is in [MASK].\n\nΉ [MASK].\n".encode())
+    lines = run("fill", corpus, "-", "--json")[1].splitlines()
+    assert [json.loads(line)["query"] for line in lines] == ["It is in [MASK].", "Ή [MASK]."]
+    stdin(monkeypatch, b"good [MASK]\n\xff [MASK]\n")
+    code, _, err = run("fill", corpus, "-", "--json")
+    assert code == 2
+    assert "standard input:2" in err
+
+
+def test_options_reach_the_model(corpus: Path, run: Run, oracle: Oracle) -> None:
+    run(
+        "fill",
+        corpus,
+        "a [MASK]",
+        "--dense",
+        "--combine",
+        "joint",
+        "--top-k",
+        2,
+        "--k",
+        9,
+        "--ban",
+        "the",
+        "--ban",
+        "a",
+    )
+    run("ask", corpus, "who?", "--passages", 7, "--temperature", 2, "--template", "{question} [MASK]")
+    run("classify", corpus, "good", "--labels", "positive=great, good", "--labels", "negative=terrible")
+    (_, fill), (_, ask), (_, classify) = oracle.asked
+    assert fill == {
+        "top_k": 2,
+        "k": 9,
+        "passages": None,
+        "combine": "joint",
+        "temperature": 1.0,
+        "length_exponent": 0.0,
+        "banned_tokens": ("the", "a"),
+        "max_phrase_tokens": 10,
+    }
+    assert (ask["passages"], ask["temperature"], ask["template"]) == (7, 2.0, "{question} [MASK]")
+    assert classify["labels"] == {"positive": ["great", "good"], "negative": ["terrible"]}
+    assert classify["temperature"] == 5.0
+
+
+def test_bm25_search_needs_no_model(corpus: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(query, "load", lambda *_: pytest.fail("loaded a model"))
+    assert "demetrios · characters 0–" in run("search", corpus, "church in Thessaloniki", "-k", 1)[1]
+    (hit,) = map(json.loads, run("search", corpus, "Bizet", "--json")[1].splitlines())
+    assert (hit["document_id"], hit["start"], hit["text"][:6]) == ("carmen", 0, "Carmen")
+    code, _, err = run("search", corpus, "Bizet", "-k", 0)
+    assert code == 2
+    assert "k is 0" in err
+
+
+def test_bm25_search_ranks_several_corpora_as_one(corpus: Path, tmp_path: Path, run: Run) -> None:
+    other = Corpus.create(tmp_path / "other.quoth")
+    other.add([Document("church", "Church", "church church Thessaloniki")])
+    lines = run("search", corpus, "church Thessaloniki", "--corpus", other.path, "--json")[1].splitlines()
+    scores = [json.loads(line)["score"] for line in lines]
+    assert {json.loads(line)["document_id"] for line in lines} == {"demetrios", "church"}
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_a_search_in_an_empty_corpus_says_so(tmp_path: Path, run: Run) -> None:
+    code, _, err = run("search", Corpus.create(tmp_path / "empty.quoth").path, "x")
+    assert code == 2
+    assert "quoth add" in err
+
+
+# The pieces
+
+
+def test_labels_and_settings_are_parsed() -> None:
+    assert label_words(["a=x, y", "b=z"]) == {"a": ["x", "y"], "b": ["z"]}
+    assert pairs(["a=1", "b=x=y"], "--set", "") == {"a": "1", "b": "x=y"}
+    with pytest.raises(InputError, match="twice"):
+        pairs(["a=1", "a=2"], "--set", "")
+
+
+def test_passages_or_dense_not_both() -> None:
+    assert (num_passages(None, False), num_passages(8, False), num_passages(None, True)) == (3, 8, None)
+    with pytest.raises(InputError, match="one of them"):
+        num_passages(3, True)
+
+
+def test_numbers_are_written_for_people() -> None:
+    assert (plural(1, "document"), plural(1024, "passage")) == ("1 document", "1,024 passages")
+    assert (size(512), size(1500), size(2_500_000_000_000)) == ("512 B", "1.5 kB", "2.5 TB")
+
+
+def test_json_survives_any_text_and_any_output_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    for encoding in ("utf-8", "ascii"):
+        stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+        monkeypatch.setattr(sys, "stdout", stream)
+        print_json({"text": "München \ud800 北京"})
+        stream.seek(0)
+        assert json.loads(stream.read()) == {"text": "München \ud800 北京"}
+
+
+# The process
+
+
+def test_help_is_fast_and_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, time; begin = time.perf_counter()\n"
+        "from quoth.cli.main import main\n"
+        "assert main(['--help']) == 0\n"
+        "assert not {'torch', 'transformers', 'numpy', 'pyarrow', 'tantivy'} & set(sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "quoth demo" in done.stdout
+
+
+def test_every_command_teaches_with_an_example(run: Run) -> None:
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    sections = page.split("\n## ")[1:]
+    assert len(sections) >= 14
+    for section in sections:
+        assert "```sh\nquoth " in section, section.splitlines()[0]
+
+
+def test_docs_are_what_the_commands_say() -> None:
+    command = [sys.executable, str(ROOT / "scripts" / "cli_help.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_ctrl_c_ends_with_130_and_a_sound_corpus(corpus: Path) -> None:
+    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with quoth("add", corpus, "-", preexec_fn=heed) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write('{"id": "new", "title": "", "text": "new"}\n')
+        process.stdin.flush()
+        _wait_for(corpus / "segments", more_than=1)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == 130
+        assert "interrupted" in process.stderr.read()
+    Corpus.open(corpus).verify()
+    assert Corpus.open(corpus).num_documents == 2
+
+
+def test_a_reader_that_leaves_is_no_error_to_speak_of(corpus: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with quoth("search", corpus, "church", "--json", stdout=writing) as process:
+        os.close(writing)
+        assert process.communicate()[1] == ""
+
+
+# The demo
+
+
+def test_the_atlas_holds_what_the_demo_asks() -> None:
+    texts = {edition: {each.id: each.text for each in demo.atlas(edition)} for edition in ("2016", "2026")}
+    assert set(texts["2016"]) == set(texts["2026"])
+    for record in demo.sample("blanks.jsonl"):
+        for edition in texts.values():
+            assert any(record["answer"] in text for text in edition.values()), record
+    for record in demo.sample("changes.jsonl"):
+        assert record["blank"].count("[MASK]") == 1
+        assert all(record[edition] in texts[edition][record["id"]] for edition in texts), record
+
+
+def test_this_pythons_reference_holds_what_the_demo_asks() -> None:
+    texts = [re.sub(r"\W+", " ", each.text) for each in demo.python_documents()]
+    assert len(texts) > 50
+    assert len(demo.PYTHON_BLANKS) == 12
+    for blank in demo.PYTHON_BLANKS:
+        assert blank.text.count("[MASK]") == 1
+        assert any(blank.answer in text for text in texts), blank
+
+
+def test_answers_are_compared_without_case_articles_and_outer_punctuation() -> None:
+    assert demo.same_answer("the Louvre,", "Louvre")
+    assert demo.same_answer("code\n block", "Code block")
+    assert not demo.same_answer("The", "Louvre")
+    assert not demo.same_answer("10", "about 10 million")
+
+
+class Atlas:
+    """Stands in for a model that knows the answers of 2016 and the corpus that it reads."""
+
+    def __init__(self, corpora: Sequence[Corpus]) -> None:
+        self.corpus = corpora[0]
+        self.answers = {each.get("text", each.get("question")): each["answer"] for each in demo.sample("blanks.jsonl")}
+        self.changes = {each["blank"]: each for each in demo.sample("changes.jsonl")}
+
+    def fill(self, texts: list[str], top_k: int) -> list[list[Prediction]]:
+        return [[self.predict(text)] for text in texts]
+
+    ask = fill
+
+    def predict(self, text: str) -> Prediction:
+        edition = "2026" if self.corpus.snapshot > 1 else "2016"
+        change = self.changes.get(text)
+        answer = change[edition] if change else self.answers[text]
+        document = next(each for each in self.corpus.documents() if answer in each.text)
+        start = document.text.index(answer)
+        evidence = Evidence(document.id, document.title, 0, start, start + len(answer), document.text, 1.0)
+        return Prediction(answer, 0.0, 1.0, (evidence,))
+
+
+def test_the_demo_shows_answers_with_evidence_and_counts_them(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "load", lambda _model, corpora, *_: Atlas(corpora))
+    code, out, err = run("demo")
+    assert (code, err) == (0, "")
+    assert "✓ Georges Bizet  100 %" in out
+    assert "16 of 16 right" in out
+    assert f"{demo.CHANGES_SHOWN} of {demo.CHANGES_SHOWN} answers changed" in out
+
+
+def test_the_demo_counts_what_is_wrong(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    class Silent:
+        def fill(self, texts: list[str], top_k: int) -> list[list[Prediction]]:
+            return [[] for _ in texts]
+
+    monkeypatch.setattr(demo, "load", lambda *_: Silent())
+    code, out, err = run("demo", "--python", "--keep", tmp_path / "kept.quoth")
+    assert code == 0
+    assert "✗ no answer  (the text says loop)" in out
+    assert "0 of 12 right" in out
+    assert "kept.quoth" in err
+    assert Corpus.open(tmp_path / "kept.quoth").num_documents > 50
+
+
+def _wait_for(folder: Path, more_than: int) -> None:
+    """Wait until `folder` has more entries than that, half a minute at most."""
+    for _ in range(300):
+        if folder.is_dir() and len(list(folder.iterdir())) > more_than:
+            return
+        time.sleep(0.1)
+    pytest.fail(f"nothing new in {folder.name}")

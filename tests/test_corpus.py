@@ -1,0 +1,443 @@
+"""A corpus: what it holds after any sequence of writes, what it refuses, what it survives."""
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+
+from quoth.corpus import corpus as corpus_module
+from quoth.corpus.corpus import Corpus
+from quoth.corpus.documents import read_documents
+from quoth.errors import (
+    CorpusNotFoundError,
+    CorruptionError,
+    DuplicateDocumentError,
+    InputError,
+    LockedError,
+    QuothError,
+    UnknownDocumentError,
+)
+from quoth.records import Document
+
+Model = dict[str, Document]
+
+
+def document(name: str, words: int = 7, version: int = 0) -> Document:
+    """A document whose word `z<name>v<version>` stands in each of its passages of three words."""
+    text = " ".join(f"z{name}v{version}" if number % 3 == 0 else f"wörd{number}" for number in range(words))
+    return Document(name, f"Title {name}", text, {"version": version, "漢": [1, None]})
+
+
+def make(path: Path, *documents: Document, splitter: str = "fixed:3") -> Corpus:
+    corpus = Corpus.create(path, splitter=splitter)
+    corpus.add(documents)
+    return corpus
+
+
+def assert_holds(corpus: Corpus, model: Model) -> None:
+    """The corpus is the model: documents, passages, rows and search."""
+    assert {each.id: each for each in corpus.documents()} == model
+    passages = list(corpus.passages())
+    assert corpus.num_documents == len(model)
+    assert corpus.num_passages == len(passages) == len({each.row for each in passages})
+    assert corpus.live_rows().tolist() == [each.row for each in passages]
+    assert corpus.live(corpus.live_rows()).all()
+    for each in passages:
+        source = model[each.document_id]
+        assert corpus.passage(each.row) == each
+        assert each.text == source.text[each.start : each.end]
+        assert (each.title, each.metadata) == (source.title, source.metadata)
+    for name, each in model.items():
+        assert corpus.document(name) == each
+        rows = {passage.row for passage in passages if passage.document_id == name}
+        if rows:
+            found, scores = corpus.bm25(f"z{name}v{each.metadata['version']}", 1000)
+            assert set(found.tolist()) == rows
+            assert (np.diff(scores) <= 0).all()
+
+
+def test_create_add_open(tmp_path: Path) -> None:
+    model = {name: document(name) for name in ("a", "b")} | {"empty": document("empty", words=0)}
+    assert_holds(make(tmp_path / "x.quoth", *model.values()), model)
+    corpus = Corpus.open(tmp_path / "x.quoth")
+    assert_holds(corpus, model)
+    assert (corpus.name, corpus.splitter, corpus.snapshot) == ("x", "fixed:3", 1)
+    assert [(each.first_row, each.num_passages) for each in corpus.segments] == [(0, 6)]
+
+
+def test_add_streams_into_bounded_segments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corpus_module, "SEGMENT_PASSAGES", 10)
+    model = {str(number): document(str(number)) for number in range(20)}
+    counts: list[int] = []
+    corpus = Corpus.create(tmp_path / "x", splitter="fixed:3")
+    assert corpus.add((each for each in model.values()), progress=counts.append) == 20
+    assert counts == list(range(1, 21))
+    assert corpus.snapshot == 1
+    assert [each.num_passages for each in corpus.segments] == [12, 12, 12, 12, 12]
+    assert_holds(corpus, model)
+    with pytest.raises(DuplicateDocumentError, match="'19' comes twice"):
+        corpus.replace([*model.values(), model["19"]])
+    corpus.delete(["0"])
+    before = [each.name for each in corpus.segments]
+    corpus.compact()
+    assert [each.name for each in corpus.segments][:4] == before[1:]
+    del model["0"]
+    assert_holds(corpus, model)
+
+
+def test_rows_are_never_given_out_twice(tmp_path: Path) -> None:
+    corpus = make(tmp_path / "x", document("a"))
+    corpus.replace([document("a", version=1)])
+    assert corpus.live_rows().tolist() == [3, 4, 5]
+    corpus.compact()
+    assert corpus.live_rows().tolist() == [6, 7, 8]
+    with pytest.raises(InputError, match="row 2 is no passage"):
+        corpus.passage(2)
+    with pytest.raises(InputError):
+        corpus.passage(-1)
+    assert corpus.live(np.array([-1, 2, 6, 8, 9])).tolist() == [False, False, True, True, False]
+
+
+def test_mistakes_are_named_and_commit_nothing(tmp_path: Path) -> None:
+    model = {"a": document("a"), "b": document("b")}
+    corpus = make(tmp_path / "x", *model.values())
+    with pytest.raises(DuplicateDocumentError, match=r"'a' is in .*`quoth replace`"):
+        corpus.add([document("c"), document("a")])
+    with pytest.raises(DuplicateDocumentError, match="'c' comes twice"):
+        corpus.add([document("c"), document("c")])
+    with pytest.raises(InputError, match="document 2, 'd': text is not valid Unicode"):
+        corpus.add([document("c"), Document("d", "", "\ud800")])
+    with pytest.raises(UnknownDocumentError, match="'nope'"):
+        corpus.delete(["a", "nope"])
+    with pytest.raises(UnknownDocumentError, match="'nope'"):
+        corpus.document("nope")
+    with pytest.raises(InputError, match="is there already"):
+        Corpus.create(tmp_path / "x")
+    with pytest.raises(InputError, match="splitter"):
+        Corpus.create(tmp_path / "y", splitter="lines")
+    with pytest.raises(CorpusNotFoundError, match=r"not found; `quoth index DOCS -o .*` makes one"):
+        Corpus.open(tmp_path / "y")
+    assert corpus.add([]) == corpus.delete([]) == 0
+    assert corpus.snapshot == 1
+    assert os.listdir(tmp_path / "x" / "segments") == ["000000000000"]
+    assert_holds(corpus, model)
+
+
+def test_an_interrupted_add_leaves_no_trace(tmp_path: Path) -> None:
+    corpus = make(tmp_path / "x", document("a"))
+
+    def interrupted() -> Iterator[Document]:
+        yield document("b")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        corpus.add(interrupted())
+    assert os.listdir(tmp_path / "x" / "segments") == ["000000000000"]
+    corpus.add([document("b")])
+    assert_holds(Corpus.open(tmp_path / "x"), {"a": document("a"), "b": document("b")})
+
+
+def test_snapshots_stay_readable_until_compact(tmp_path: Path) -> None:
+    corpus = make(tmp_path / "x", document("a"))
+    corpus.replace([document("a", version=1), document("b")])
+    corpus.delete("a")
+    models: list[Model] = [
+        {},
+        {"a": document("a")},
+        {"a": document("a", version=1), "b": document("b")},
+        {"b": document("b")},
+    ]
+    for number, model in enumerate(models):
+        assert_holds(Corpus.open(tmp_path / "x", snapshot=number), model)
+    old = Corpus.open(tmp_path / "x", snapshot=1)
+    with pytest.raises(InputError, match="snapshot 1 is for reading"):
+        old.delete("a")
+    corpus.compact()
+    assert corpus.snapshots() == [corpus.snapshot]
+    assert next(old.passages()).document_id == "a"
+    with pytest.raises(CorpusNotFoundError, match="no snapshot 1"):
+        Corpus.open(tmp_path / "x", snapshot=1)
+    old.refresh()
+    assert_holds(old, models[-1])
+
+
+def test_a_reader_sees_others_writes_when_it_refreshes(tmp_path: Path) -> None:
+    writer = make(tmp_path / "x", document("a"))
+    reader = Corpus.open(tmp_path / "x")
+    writer.add([document("b")])
+    assert_holds(reader, {"a": document("a")})
+    reader.add([document("c")])
+    assert_holds(reader, {name: document(name) for name in "abc"})
+
+
+def test_a_second_writer_is_refused_by_pid(tmp_path: Path) -> None:
+    corpus = make(tmp_path / "x", document("a"))
+
+    def meanwhile() -> Iterator[Document]:
+        with pytest.raises(LockedError, match=f"process {os.getpid()} is writing"):
+            Corpus.open(tmp_path / "x").delete("a")
+        yield document("b")
+
+    assert corpus.add(meanwhile()) == 1
+
+
+def test_keys_of_segments_that_are_gone_are_removed(tmp_path: Path) -> None:
+    corpus = make(tmp_path / "x", document("a"))
+    for name in ("000000000000", "000000000009.part"):
+        (tmp_path / "x" / "keys" / "model" / name).mkdir(parents=True)
+    corpus.add([document("b")])
+    assert os.listdir(tmp_path / "x" / "keys" / "model") == ["000000000000"]
+    corpus.compact()
+    assert os.listdir(tmp_path / "x" / "keys" / "model") == []
+
+
+NAMES = st.sampled_from([f"n{number}" for number in range(8)])
+SIZES = st.dictionaries(NAMES, st.integers(0, 9), max_size=4)
+
+
+class AgainstADict(RuleBasedStateMachine):
+    """Every sequence of writes leaves what the same sequence leaves in a dict."""
+
+    folder: Path
+
+    def __init__(self) -> None:
+        super().__init__()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.corpus = Corpus.create(self.folder, splitter="fixed:3")
+        self.model: Model = {}
+        self.version = 0
+
+    def fresh(self, sizes: dict[str, int]) -> Model:
+        self.version += 1
+        return {name: document(name, words, self.version) for name, words in sizes.items()}
+
+    @rule(sizes=SIZES)
+    def add(self, sizes: dict[str, int]) -> None:
+        new = self.fresh(sizes)
+        if new.keys() & self.model.keys():
+            with pytest.raises(DuplicateDocumentError):
+                self.corpus.add(new.values())
+        else:
+            self.corpus.add(new.values())
+            self.model |= new
+
+    @rule(sizes=SIZES)
+    def replace(self, sizes: dict[str, int]) -> None:
+        new = self.fresh(sizes)
+        self.corpus.replace(new.values())
+        self.model |= new
+
+    @rule(names=st.sets(NAMES, max_size=3))
+    def delete(self, names: set[str]) -> None:
+        if names <= self.model.keys():
+            self.corpus.delete(names)
+            self.model = {name: each for name, each in self.model.items() if name not in names}
+        else:
+            with pytest.raises(UnknownDocumentError):
+                self.corpus.delete(names)
+
+    @rule()
+    def compact(self) -> None:
+        self.corpus.compact()
+        assert not self.corpus.segments or len(self.corpus.segments) == 1
+
+    @rule()
+    def reopen(self) -> None:
+        self.corpus = Corpus.open(self.folder)
+
+    @invariant()
+    def same(self) -> None:
+        assert_holds(self.corpus, self.model)
+
+    def teardown(self) -> None:
+        self.corpus.verify()
+
+
+def test_against_a_dict(tmp_path: Path) -> None:
+    AgainstADict.folder = tmp_path / "x"
+    options = settings(max_examples=12, stateful_step_count=8, deadline=None, suppress_health_check=list(HealthCheck))
+    run_state_machine_as_test(AgainstADict, settings=options)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corpus with several snapshots, segments and deletions, and a sealed key table."""
+    from quoth.storage import seal_folder
+
+    path = tmp_path_factory.mktemp("written") / "x"
+    corpus = make(path, document("a"), document("b"))
+    corpus.replace([document("b", version=1)])
+    corpus.delete("a")
+    keys = path / "keys" / "model" / corpus.segments[0].name
+    keys.mkdir(parents=True)
+    (keys / "vectors.npy").write_bytes(os.urandom(100))
+    seal_folder(keys)
+    return path
+
+
+def files(path: Path) -> list[str]:
+    found = (each for each in path.rglob("*") if each.is_file() and each.suffix != ".lock")
+    return sorted(each.relative_to(path).as_posix() for each in found)
+
+
+def test_every_altered_byte_is_found_and_its_file_named(written: Path, tmp_path: Path) -> None:
+    Corpus.open(written).verify()
+    for name in files(written):
+        shutil.copytree(written, tmp_path / "x")
+        content = bytearray((tmp_path / "x" / name).read_bytes())
+        place = random.Random(name).randrange(len(content))
+        content[place] ^= 1
+        (tmp_path / "x" / name).write_bytes(content)
+        with pytest.raises(CorruptionError, match=name if "keys" not in name else "keys"):
+            Corpus.open(tmp_path / "x").verify()
+        shutil.rmtree(tmp_path / "x")
+
+
+def test_every_truncated_or_missing_file_is_found_on_open(written: Path, tmp_path: Path) -> None:
+    newest = Corpus.open(written).snapshot
+    old = {f"manifest-{number}.json" for number in range(newest)}
+    for name in files(written):
+        if name in old or name.startswith(("keys/", "deleted-2")):
+            continue
+        shutil.copytree(written, tmp_path / "x")
+        os.truncate(tmp_path / "x" / name, (tmp_path / "x" / name).stat().st_size - 1)
+        with pytest.raises(CorruptionError, match=name):
+            Corpus.open(tmp_path / "x")
+        (tmp_path / "x" / name).unlink()
+        if name != f"manifest-{newest}.json":
+            with pytest.raises(CorruptionError, match=name):
+                Corpus.open(tmp_path / "x")
+        shutil.rmtree(tmp_path / "x")
+
+
+KILLS = int(os.environ.get("QUOTH_TEST_KILLS", "12"))
+WRITES = """
+import os, pathlib, signal, sys, time
+from quoth.corpus.analysis import analyse
+from quoth.corpus.corpus import Corpus
+from quoth.corpus.documents import read_documents
+
+root, *kills = sys.argv[1:]
+steps = 0
+analyse("its tables are made once, before the forks")
+
+def counted(original, kill_at):
+    def step(*arguments, **options):
+        global steps
+        steps += 1
+        if steps == kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return original(*arguments, **options)
+    return step
+
+def write(path, kill_at, log):
+    os.fsync = counted(os.fsync, kill_at)
+    pathlib.Path.replace = counted(pathlib.Path.replace, kill_at)
+    pathlib.Path.unlink = counted(pathlib.Path.unlink, kill_at)
+    corpus = Corpus.open(path)
+    for number, verb in enumerate(["add", "replace", "delete", "add", "compact", "add"]):
+        documents = read_documents(f"{root}/{number}.jsonl")
+        if verb == "compact":
+            corpus.compact()
+        elif verb == "delete":
+            corpus.delete(each.id for each in documents)
+        else:
+            getattr(corpus, verb)(documents)
+        os.write(log, b"x")
+    print(steps, flush=True)
+
+for name in kills:
+    kind, _, amount = name.partition("-")
+    Corpus.create(f"{root}/{name}", splitter="fixed:3")
+    log = os.open(f"{root}/{name}.log", os.O_CREAT | os.O_WRONLY)
+    child = os.fork()
+    if not child:
+        write(f"{root}/{name}", int(amount) if kind == "step" else -1, log)
+        os._exit(0)
+    if kind == "milliseconds":
+        time.sleep(int(amount) / 1000)
+        os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+"""
+
+
+def prepare(folder: Path) -> list[Model]:
+    """Writes the inputs of the script above and returns what the corpus holds after each of its writes."""
+    inputs = [
+        {name: document(name, 30) for name in ("a", "b", "c")},
+        {name: document(name, 30, 1) for name in ("b", "d")},
+        {"a": document("a")},
+        {"e": document("e", 30)},
+        {},
+        {"f": document("f", 30)},
+    ]
+    models: list[Model] = [{}]
+    for number, documents in enumerate(inputs):
+        records = [{"id": e.id, "title": e.title, "text": e.text, **e.metadata} for e in documents.values()]
+        (folder / f"{number}.jsonl").write_text("\n".join(map(json.dumps, records)))
+        kept = {name: each for name, each in models[-1].items() if number != 2 or name not in documents}
+        models.append(kept if number == 2 else kept | documents)
+    return models
+
+
+def run_killed(folder: Path, *kills: str) -> int:
+    """Runs the writes once for each kill, "step-<n>" or "milliseconds-<n>"; returns the steps of the last run."""
+    command = [sys.executable, "-c", WRITES, str(folder), *kills]
+    return int(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout or 0)
+
+
+def assert_survived(path: Path, models: list[Model]) -> None:
+    done = path.with_name(f"{path.name}.log").stat().st_size
+    corpus = Corpus.open(path)
+    corpus.verify()
+    found = {each.id: each for each in corpus.documents()}
+    assert found in models[done : done + 2]
+    assert_holds(corpus, found)
+    corpus.add([document("after")])
+    corpus.verify()
+    assert not list(path.glob("*.changing"))
+    assert_holds(corpus, found | {"after": document("after")})
+
+
+def test_a_kill_loses_nothing_committed(tmp_path: Path) -> None:
+    models = prepare(tmp_path)
+    started = time.monotonic()
+    steps = run_killed(tmp_path, "step-0")
+    milliseconds = int((time.monotonic() - started) * 1000)
+    assert (tmp_path / "step-0.log").stat().st_size == len(models) - 1
+    chance = random.Random(0)
+    kills = [f"step-{number}" for number in chance.sample(range(1, steps + 1), KILLS)]
+    kills += [f"milliseconds-{chance.randrange(milliseconds // 3)}" for _ in range(4)]
+    run_killed(tmp_path, *kills)
+    for name in ("step-0", *kills):
+        assert_survived(tmp_path / name, models)
+
+
+def test_opening_and_reading_cost_little(tmp_path: Path) -> None:
+    corpus = make(tmp_path / "x", *(document(str(number), 300) for number in range(200)), splitter="words:120")
+    started = time.perf_counter()
+    Corpus.open(tmp_path / "x")
+    assert time.perf_counter() - started < 0.3
+    started = time.perf_counter()
+    for row in range(500):
+        corpus.passage(row)
+    assert time.perf_counter() - started < 0.5
+
+
+def test_read_documents_go_straight_in(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("A small text.")
+    corpus = Corpus.create(tmp_path / "x")
+    corpus.add(read_documents(tmp_path / "a.txt"))
+    assert corpus.passage(0).text == "A small text."
+    assert isinstance(CorruptionError("x"), QuothError)

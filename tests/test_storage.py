@@ -1,0 +1,137 @@
+"""Files that survive a crash: atomic writes, seals, mapped arrays, the lock."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from quoth.errors import CorruptionError, LockedError
+from quoth.storage import (
+    CHECKSUMS,
+    WriterLock,
+    atomic_write_bytes,
+    atomic_write_json,
+    check_folder,
+    open_array,
+    open_blob,
+    publish_directory,
+    read_json,
+    remove,
+    save_array,
+    seal_folder,
+)
+
+
+def test_an_atomic_write_replaces_and_leaves_nothing_else(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    atomic_write_bytes(file, b"old")
+    atomic_write_json(file, {"é": 1})
+    assert read_json(file) == {"é": 1}
+    assert os.listdir(tmp_path) == ["a.json"]
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "a"
+    atomic_write_bytes(file, b"old")
+
+    def fail(descriptor: int) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="no space"):
+        atomic_write_bytes(file, b"new")
+    assert file.read_bytes() == b"old"
+
+
+def test_broken_json_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("{")
+    for name in ("a.json", "b.json"):
+        with pytest.raises(CorruptionError, match=name):
+            read_json(tmp_path / name)
+
+
+def test_a_seal_sees_sizes_always_and_contents_when_asked(tmp_path: Path) -> None:
+    folder = tmp_path / "sealed"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "sub" / "a.bin").write_bytes(b"hello")
+    seal = seal_folder(folder)
+    check_folder(folder, seal, contents=True)
+    (folder / "sub" / "a.bin").write_bytes(b"hellO")
+    check_folder(folder, seal)
+    with pytest.raises(CorruptionError, match=r"a\.bin.*altered"):
+        check_folder(folder, seal, contents=True)
+    (folder / "sub" / "a.bin").write_bytes(b"hell")
+    with pytest.raises(CorruptionError, match=r"a\.bin: 4 bytes, 5 were written"):
+        check_folder(folder, seal)
+    (folder / "sub" / "a.bin").unlink()
+    with pytest.raises(CorruptionError, match=r"a\.bin.*missing"):
+        check_folder(folder, seal)
+    (folder / CHECKSUMS).write_text("{}")
+    with pytest.raises(CorruptionError, match=CHECKSUMS):
+        check_folder(folder, seal)
+
+
+@pytest.mark.parametrize("size", [0, 10, 100_000])
+def test_arrays_are_read_only_and_round_trip(tmp_path: Path, size: int) -> None:
+    array = np.arange(size * 2).reshape(size, 2)
+    save_array(tmp_path / "a.npy", array)
+    found = open_array(tmp_path / "a.npy")
+    assert np.array_equal(found, array)
+    assert found.dtype == array.dtype
+    assert not found.flags.writeable
+
+
+@pytest.mark.parametrize("content", [b"", b"no array", b"\x93NUMPY\x01\x00"])
+def test_a_broken_array_is_named(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "a.npy").write_bytes(content)
+    for name in ("a.npy", "b.npy"):
+        with pytest.raises(CorruptionError, match=name):
+            open_array(tmp_path / name)
+
+
+@pytest.mark.parametrize("size", [0, 10, 100_000])
+def test_blobs_are_sliced(tmp_path: Path, size: int) -> None:
+    content = os.urandom(size)
+    (tmp_path / "b").write_bytes(content)
+    assert open_blob(tmp_path / "b")[3:7] == content[3:7]
+
+
+def test_a_published_directory_replaces_the_old_one(tmp_path: Path) -> None:
+    for content in ("old", "new"):
+        (tmp_path / "part").mkdir()
+        (tmp_path / "part" / "a").write_text(content)
+        publish_directory(tmp_path / "part", tmp_path / "final")
+        assert (tmp_path / "final" / "a").read_text() == content
+    assert os.listdir(tmp_path) == ["final"]
+    remove(tmp_path / "final")
+    remove(tmp_path / "final")
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_lock_is_free_again_and_names_its_holder(tmp_path: Path) -> None:
+    lock = tmp_path / "writer.lock"
+    with WriterLock(lock):
+        code = (
+            "import sys; from pathlib import Path; from quoth.storage import WriterLock\n"
+            "with WriterLock(Path(sys.argv[1])): pass"
+        )
+        done = subprocess.run([sys.executable, "-c", code, str(lock)], capture_output=True, text=True)
+        assert f"LockedError: {tmp_path}: process {os.getpid()} is writing" in done.stderr
+        with pytest.raises(LockedError, match=f"process {os.getpid()} is writing"), WriterLock(lock):
+            pass
+    with WriterLock(lock):
+        assert lock.read_text() == str(os.getpid())
+
+
+def test_the_lock_of_a_dead_process_is_free(tmp_path: Path) -> None:
+    code = (
+        "import os, sys; from pathlib import Path; from quoth.storage import WriterLock\n"
+        "WriterLock(Path(sys.argv[1])).__enter__(); os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "lock")], check=False)
+    assert (tmp_path / "lock").read_text() != ""
+    with WriterLock(tmp_path / "lock"):
+        pass

@@ -1,0 +1,127 @@
+"""Tiny random encoders with real tokenizers, saved as Hugging Face folders.
+
+One for each kind of tokenizer: WordPiece (uncased), byte-level BPE, Unigram as SentencePiece makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import (
+    BertConfig,
+    BertModel,
+    PreTrainedTokenizerFast,
+    RobertaConfig,
+    RobertaModel,
+    XLMRobertaConfig,
+    XLMRobertaModel,
+)
+
+TEXT = (
+    "Quoth the raven, nevermore. The raven sat upon the bust of Pallas, just above the chamber door.",
+    "Paris is the capital of France. The Seine flows through Paris, and the Eiffel Tower stands beside it.",
+    "Berlin is the capital of Germany; the Spree flows through Berlin. Its first tower was built in 1969.",
+    "Athens is the capital of Greece. Nikos Kazantzakis (Νίκος Καζαντζάκης) was born in Heraklion in 1883.",
+    "Seoul (서울) is the capital of Korea, Beijing (北京) of China, Cairo (القاهرة) of Egypt, Delhi (दिल्ली) of India.",
+    "The café in München serves naïve poets; the river runs east. What is the capital? It was great, it was terrible.",
+)
+VOCABULARY = 400
+SHAPE = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 64,
+    "max_position_embeddings": 260,
+}
+
+
+def tiny_bert(folder: Path, text: Iterable[str] = TEXT, seed: int = 0) -> Path:
+    """A BERT with uncased WordPiece; a character that `text` lacks becomes [UNK]."""
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.train_from_iterator(
+        text, trainers.WordPieceTrainer(vocab_size=VOCABULARY, special_tokens=special, show_progress=False)
+    )
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    tokenizer.decoder = decoders.WordPiece()
+    names = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
+    config = BertConfig(vocab_size=tokenizer.get_vocab_size(), pad_token_id=0, **SHAPE)
+    return _save(folder, BertModel, config, tokenizer, names, seed)
+
+
+def tiny_roberta(folder: Path, text: Iterable[str] = TEXT, seed: int = 0) -> Path:
+    """A RoBERTa with cased byte-level BPE: every text has tokens, some of them parts of a character."""
+    special = ["<s>", "<pad>", "</s>", "<unk>"]
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.train_from_iterator(
+        text,
+        trainers.BpeTrainer(
+            vocab_size=VOCABULARY,
+            special_tokens=special,
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            show_progress=False,
+        ),
+    )
+    tokenizer.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    return _save(folder, RobertaModel, _roberta_config(RobertaConfig, tokenizer), tokenizer, _ROBERTA_NAMES, seed)
+
+
+def tiny_sentencepiece(folder: Path, text: Iterable[str] = TEXT, seed: int = 0) -> Path:
+    """An XLM-RoBERTa with a Unigram tokenizer in SentencePiece's manner: "▁" for a space, NFKC, unknown tokens."""
+    special = ["<s>", "<pad>", "</s>", "<unk>"]
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")])
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
+    tokenizer.train_from_iterator(
+        text,
+        trainers.UnigramTrainer(vocab_size=VOCABULARY, special_tokens=special, unk_token="<unk>", show_progress=False),
+    )
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
+    tokenizer.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always")
+    config = _roberta_config(XLMRobertaConfig, tokenizer)
+    return _save(folder, XLMRobertaModel, config, tokenizer, _ROBERTA_NAMES, seed)
+
+
+_ROBERTA_NAMES = {"bos": "<s>", "pad": "<pad>", "eos": "</s>", "unk": "<unk>", "cls": "<s>", "sep": "</s>"}
+_ROBERTA_NAMES["mask"] = "<mask>"
+
+
+def _roberta_config(kind: Any, tokenizer: Tokenizer) -> Any:
+    tokenizer.add_special_tokens(["<mask>"])
+    shape = {**SHAPE, "max_position_embeddings": SHAPE["max_position_embeddings"] + 2}
+    return kind(
+        vocab_size=tokenizer.get_vocab_size(),
+        pad_token_id=1,
+        bos_token_id=0,
+        eos_token_id=2,
+        type_vocab_size=1,
+        **shape,
+    )
+
+
+def _save(folder: Path, kind: Any, config: Any, tokenizer: Tokenizer, names: dict[str, str], seed: int) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    state = torch.get_rng_state()
+    torch.manual_seed(seed)
+    model = kind(config, add_pooling_layer=False)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim > 1:
+                parameter.normal_(std=0.2)
+    torch.set_rng_state(state)
+    model.save_pretrained(folder)
+    tokens = {f"{name}_token": token for name, token in names.items()}
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **tokens).save_pretrained(folder)
+    return folder
