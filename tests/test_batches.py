@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -48,8 +49,8 @@ def test_left_overs_are_grouped_by_document(lengths: list[int]) -> None:
     assert mixed
     for batch in mixed:
         owners = document[batch].tolist()
-        assert len([d for d, after in zip(owners, [*owners[1:], -1], strict=True) if d != after]) == len(set(owners))
-        assert all(row + 1 == after or document[row] != document[after] for row, after in zip(batch, batch[1:]))
+        assert 1 + sum(d != after for d, after in pairwise(owners)) == len(set(owners))
+        assert all(row + 1 == after or document[row] != document[after] for row, after in pairwise(batch))
 
 
 @pytest.mark.parametrize("number", [0, 1, 5])
@@ -108,7 +109,7 @@ def test_tokens_are_those_that_search_encodes(tokenizer: TextTokenizer) -> None:
     first = tokenizer.passages([DOCUMENTS[0].text[:60]], [""])[0]
     assert data.ids[:8].tolist() == first.ids_T[:8].tolist()
     assert data.flags[:8].tolist() == first.flags_T[:8].tolist()
-    titles = [data.titles[a:b].tolist() for a, b in zip(data.title_offsets, data.title_offsets[1:], strict=False)]
+    titles = [data.titles[a:b].tolist() for a, b in pairwise(data.title_offsets)]
     assert titles == tokenizer.titles(["The Raven", "Empty", ""])
 
 

@@ -113,9 +113,7 @@ def test_nothing_asked_or_nothing_found(tmp_path: Path, query: str) -> None:
     assert found(index_of(tmp_path, TEXTS), query) == []
 
 
-@pytest.mark.parametrize(
-    "query", ['"cat', "cat AND", "terms:cat", "(cat", "cat^", "row:[0 TO 5] cat", "-cat", "*cat"]
-)
+@pytest.mark.parametrize("query", ['"cat', "cat AND", "terms:cat", "(cat", "cat^", "row:[0 TO 5] cat", "-cat", "*cat"])
 def test_query_syntax_is_plain_text(tmp_path: Path, query: str) -> None:
     assert 0 in found(index_of(tmp_path, TEXTS), query)
 

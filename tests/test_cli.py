@@ -397,7 +397,7 @@ class Atlas:
         self.answers = {each.get("text", each.get("question")): each["answer"] for each in demo.sample("blanks.jsonl")}
         self.changes = {each["blank"]: each for each in demo.sample("changes.jsonl")}
 
-    def fill(self, texts: list[str], top_k: int) -> list[list[Prediction]]:
+    def fill(self, texts: list[str], top_k: int, combine: str) -> list[list[Prediction]]:
         return [[self.predict(text)] for text in texts]
 
     ask = fill
@@ -423,7 +423,7 @@ def test_the_demo_shows_answers_with_evidence_and_counts_them(run: Run, monkeypa
 
 def test_the_demo_counts_what_is_wrong(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     class Silent:
-        def fill(self, texts: list[str], top_k: int) -> list[list[Prediction]]:
+        def fill(self, texts: list[str], top_k: int, combine: str) -> list[list[Prediction]]:
             return [[] for _ in texts]
 
     monkeypatch.setattr(demo, "load", lambda *_: Silent())

@@ -60,6 +60,10 @@ class FakeModel:
         self.answers = answers
         self.asked: list[tuple[str, Collection[int]]] = []
         self.options: dict[str, Any] = {}
+        self.embedded: list[str] = []
+
+    def embed(self, precision: str) -> None:
+        self.embedded.append(precision)
 
     def fill(
         self, text: Sequence[str], *, exclude: Sequence[Collection[int]], **options: Any
@@ -217,6 +221,9 @@ def test_from_files_to_a_report(tmp_path: Path) -> None:
     assert report.to_dict()["options"]["combine"] == "joint"
     assert run.run_cloze([pages], heldout, **arguments) == report
     assert all("Zebra" not in blank.text for blank in report.blanks)
+    assert not model.embedded
+    run.run_cloze([pages], heldout, passages=None, systems=["model", "bm25"], **arguments)
+    assert (model.embedded, model.options["passages"]) == (["fp32"], None)
     lines = run.table(report).splitlines()
     assert len(lines) == 6
     assert len({line.count("|") for line in lines}) == 1

@@ -85,9 +85,7 @@ def test_equals_brute_force(single: bool) -> None:
             passages = [" ".join(rng.choice(list("abcd"), rng.integers(1, 8))) for _ in range(3)]
             tokens = sum(len(passage.split()) for passage in passages)
             flags = rng.choice([3, 3, 1, 2], tokens)
-            tables.append(
-                word_table(passages, rng.standard_normal((tokens, 4)), flags=flags, name=f"t{part}")
-            )
+            tables.append(word_table(passages, rng.standard_normal((tokens, 4)), flags=flags, name=f"t{part}"))
         q, r = rng.standard_normal((2, 4)).astype(np.float32)
         texts = {"x": ["a", "b c"], "y": ["b", "a b d", "c"], "z": ["d", "d d"]}
         expected = dict.fromkeys(texts, 0.0)
@@ -115,9 +113,7 @@ def test_mistakes_are_named() -> None:
     keys = word_table(["a"], np.zeros((1, 1)))
     with pytest.raises(InputError, match="labels is empty"):
         predict_labels([keys], {}, ONE, ONE)
-    with pytest.raises(
-        InputError, match="label 'bad' has no word that the model knows; give it another word"
-    ):
+    with pytest.raises(InputError, match="label 'bad' has no word that the model knows; give it another word"):
         predict_labels([keys], {"good": words("a"), "bad": [np.zeros(0, np.uint64)]}, ONE, ONE)
     with pytest.raises(InputError, match="label 'bad' has no word of a single token"):
         predict_labels([keys], {"bad": words("not good")}, ONE)

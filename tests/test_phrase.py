@@ -183,9 +183,7 @@ def test_nothing_hit_predicts_nothing() -> None:
 
 
 @settings(deadline=None, max_examples=60)
-@given(
-    st.lists(st.text("ab", min_size=1, max_size=3).map(" ".join), min_size=1, max_size=4), st.integers(1, 99)
-)
+@given(st.lists(st.text("ab", min_size=1, max_size=3).map(" ".join), min_size=1, max_size=4), st.integers(1, 99))
 def test_every_token_hit_and_any_top_k(passages: list[str], top_k: int) -> None:
     tokens = sum(len(passage.split()) for passage in passages)
     keys = word_table(passages, np.arange(tokens) % 3)

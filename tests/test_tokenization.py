@@ -19,9 +19,51 @@ from tiny import tiny_bert, tiny_roberta, tiny_sentencepiece
 KINDS = {"bert": tiny_bert, "roberta": tiny_roberta, "sentencepiece": tiny_sentencepiece}
 PIECES = [
     *("Paris ", "the capital", "Café ", "cafe\u0301", "a\u0323\u0301\u0327b", "e\u0301\u0301 ", "ﬁﬂ ", "ﷺ", "½ ", "ß"),
-    *("👩\u200d👩\u200d👧", "👍🏽", "🇫🇷", "❤\ufe0f", "서울은 ", "\u1109\u1165", "القاهرة ", "مُحَمَّد ", "می\u200cخواهم", "दिल्ली "),
-    *("北京市", "か\u3099", "กรุงเทพ", "\r\n", "\n\n", "\t", " ", "\u00a0", "\u3000", "\u200b", "\ufeff", "\x01", "\x1f", "\x85"),
-    *(".", ", ", "— ", "«", "3.14", "x²", "\u00ad", "\u2028", "\ufffd", "[MASK]", "</s>", "##s", "▁", "İ", "\U00013080"),
+    *(
+        "👩\u200d👩\u200d👧",
+        "👍🏽",
+        "🇫🇷",
+        "❤\ufe0f",
+        "서울은 ",
+        "\u1109\u1165",
+        "القاهرة ",
+        "مُحَمَّد ",
+        "می\u200cخواهم",
+        "दिल्ली ",
+    ),
+    *(
+        "北京市",
+        "か\u3099",
+        "กรุงเทพ",
+        "\r\n",
+        "\n\n",
+        "\t",
+        " ",
+        "\u00a0",
+        "\u3000",
+        "\u200b",
+        "\ufeff",
+        "\x01",
+        "\x1f",
+        "\x85",
+    ),
+    *(
+        ".",
+        ", ",
+        "— ",
+        "«",
+        "3.14",
+        "x²",
+        "\u00ad",
+        "\u2028",
+        "\ufffd",
+        "[MASK]",
+        "</s>",
+        "##s",
+        "▁",
+        "İ",
+        "\U00013080",
+    ),
 ]
 TEXTS = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=4)), max_size=12).map("".join)
 TEXTS = TEXTS.map(lambda text: text.replace("\x00", "").encode("utf-8", "ignore").decode())
@@ -73,7 +115,7 @@ def check(text: str, passage: TokenizedPassage) -> None:
         assert text[start:end] == text[start:end].strip()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(text=TEXTS, title=st.sampled_from(["", "Paris", "北京 e\u0301", "\u200d"]))
 @example(text="\u0301abc", title="Paris")
 @example(text="a\u0327\u0301\u0323 \u0301b", title="")
@@ -85,7 +127,7 @@ def test_ranges_are_in_order_and_cut_no_word(tokenizer: TextTokenizer, text: str
     assert all(len(window.input_ids) <= tokenizer.max_tokens for window in passage.windows)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(TEXTS)
 def test_every_legal_phrase_starts_before_it_ends(tokenizer: TextTokenizer, text: str) -> None:
     passage = tokenizer.passages([text], ["T"])[0]
@@ -111,7 +153,7 @@ def test_groups_by_text_where_the_tokenizer_loses_it(folder: Path) -> None:
 
 def test_long_passages_are_covered_by_windows_in_order(folder: Path) -> None:
     tokenizer = make(folder, max_tokens=64)
-    text = "the capital of France is Paris. " * 30
+    text = "the capital of France is Paris. " * 30 + "End."
     plain, titled = tokenizer.passages([text, text], ["", "Paris " * 40])
     for passage in (plain, titled):
         assert len(passage.windows) > 2
@@ -121,7 +163,7 @@ def test_long_passages_are_covered_by_windows_in_order(folder: Path) -> None:
             assert len(window.input_ids) <= 64
             assert window.input_ids[: len(tokenizer.before)].tolist() == tokenizer.before
             assert window.input_ids[window.body.stop :].tolist() == tokenizer.after
-    np.testing.assert_array_equal(plain.offsets_T2[-1], [len(text) - 2, len(text) - 1])
+    np.testing.assert_array_equal(plain.offsets_T2[-1], [len(text) - 1, len(text)])
 
 
 def test_the_title_owns_no_token(tokenizer: TextTokenizer) -> None:
@@ -162,8 +204,8 @@ def test_query_errors_are_one_line(tokenizer: TextTokenizer, text: str, message:
 def test_other_errors(tokenizer: TextTokenizer) -> None:
     with pytest.raises(InputError, match="only fast tokenizers"):
         TextTokenizer(SimpleNamespace(is_fast=False), num_masks=2, max_tokens=64)
+    fast = SimpleNamespace(is_fast=True, mask_token_id=None, name_or_path="gpt")
     with pytest.raises(InputError, match="no mask token"):
-        fast = SimpleNamespace(is_fast=True, mask_token_id=None, name_or_path="gpt")
         TextTokenizer(fast, num_masks=2, max_tokens=64)
     with pytest.raises(InputError, match="max_tokens 2 leaves no room"):
         TextTokenizer(tokenizer.hf, num_masks=2, max_tokens=2).passages(["Paris"], [""])
@@ -177,28 +219,30 @@ def test_a_phrase_has_no_empty_token(tokenizer: TextTokenizer) -> None:
     assert not len(tokenizer.phrase("  ").ids_T)
 
 
-@settings(max_examples=12, deadline=None)
-@given(texts=st.lists(TEXTS, min_size=1, max_size=3))
-def test_predictions_quote_the_document(folder: Path, tmp_path_factory: Any, npm_parts: Any, texts: list[str]) -> None:
-    corpus = Corpus.create(tmp_path_factory.mktemp("any") / "c.quoth", splitter="words:8")
-    texts = [f"{text} Paris {text}" for text in texts]
-    corpus.add([Document(f"d{i}", "Ti\u0301tle", text) for i, text in enumerate(texts)])
-    npm = NPM(npm_parts, [corpus])
-    for prediction in npm.fill("Paris is [MASK].", passages=20, top_k=50, max_phrase_tokens=4):
-        for each in prediction.evidence:
-            text = corpus.document(each.document_id).text
-            assert text[each.context_start :].startswith(each.context)
-            quoted = text[each.start : each.end]
-            assert quoted
-            assert fold(quoted) == fold(prediction.text)
+def test_predictions_quote_the_document(folder: Path, strange: Corpus) -> None:
+    npm = NPM.from_pretrained(str(folder), strange)
+    predictions = npm.fill("Paris is [MASK].", passages=100, top_k=1000, max_phrase_tokens=4)
+    assert len(predictions) > 30
+    for prediction in predictions:
         best = prediction.evidence[0]
-        assert corpus.document(best.document_id).text[best.start : best.end] == prediction.text
-
-
-def fold(text: str) -> str:
-    return " ".join(text.split()).casefold()
+        assert strange.document(best.document_id).text[best.start : best.end] == prediction.text
+        for each in prediction.evidence:
+            text = strange.document(each.document_id).text
+            assert text[each.context_start :].startswith(each.context)
+            assert fold(text[each.start : each.end]) == fold(prediction.text) != ""
 
 
 @pytest.fixture(scope="session")
-def npm_parts(folder: Path) -> Any:
-    return NPM.from_pretrained(str(folder)).encoder
+def strange(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    """Documents of random pieces, each with a word that the query finds."""
+    rng = np.random.default_rng(5)
+    corpus = Corpus.create(tmp_path_factory.mktemp("strange") / "c.quoth", splitter="words:8")
+    texts = ["".join([*rng.choice(PIECES, 8), " Paris ", *rng.choice(PIECES, 8)]) for _ in range(25)]
+    corpus.add([Document(f"d{i}", "Ti\u0301tle", text) for i, text in enumerate(texts)])
+    return corpus
+
+
+def fold(text: str) -> str:
+    """Without case, kind of white space, and the invisible characters that a tokenizer drops."""
+    seen = "".join(char for char in text if char.isspace() or unicodedata.category(char) not in ("Cc", "Cf"))
+    return " ".join(seen.split()).casefold()

@@ -5,6 +5,8 @@ One for each kind of tokenizer: WordPiece (uncased), byte-level BPE, Unigram as 
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -42,12 +44,14 @@ SHAPE = {
 def tiny_bert(folder: Path, text: Iterable[str] = TEXT, seed: int = 0) -> Path:
     """A BERT with uncased WordPiece; a character that `text` lacks becomes [UNK]."""
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.train_from_iterator(
-        text, trainers.WordPieceTrainer(vocab_size=VOCABULARY, special_tokens=special, show_progress=False)
-    )
+    normalizer, splitter = normalizers.BertNormalizer(lowercase=True), pre_tokenizers.BertPreTokenizer()
+    words = Counter(word for line in text for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(line)))
+    characters = sorted({character for word in words for character in word})
+    frequent = sorted(words, key=lambda word: (-words[word], word))
+    pieces = [*special, *characters, *(f"##{character}" for character in characters), *frequent]
+    vocabulary = {piece: i for i, piece in enumerate(list(dict.fromkeys(pieces))[:VOCABULARY])}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, splitter
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
@@ -86,12 +90,21 @@ def tiny_sentencepiece(folder: Path, text: Iterable[str] = TEXT, seed: int = 0) 
         text,
         trainers.UnigramTrainer(vocab_size=VOCABULARY, special_tokens=special, unk_token="<unk>", show_progress=False),
     )
+    tokenizer.model = _in_fixed_order(tokenizer, special)
     tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
     )
     tokenizer.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always")
     config = _roberta_config(XLMRobertaConfig, tokenizer)
     return _save(folder, XLMRobertaModel, config, tokenizer, _ROBERTA_NAMES, seed)
+
+
+def _in_fixed_order(tokenizer: Tokenizer, special: list[str]) -> models.Unigram:
+    """The trained Unigram model with its pieces in one order and scores to two places: training is not repeatable."""
+    trained = json.loads(tokenizer.to_str())["model"]["vocab"]
+    pieces = [(piece, round(score, 2)) for piece, score in trained if piece not in special]
+    pieces.sort(key=lambda pair: (-pair[1], pair[0]))
+    return models.Unigram([*((token, 0.0) for token in special), *pieces], unk_id=special.index("<unk>"))
 
 
 _ROBERTA_NAMES = {"bos": "<s>", "pad": "<pad>", "eos": "</s>", "unk": "<unk>", "cls": "<s>", "sep": "</s>"}

@@ -20,9 +20,7 @@ class ArrayVectors:
 
     c_ND: NDArray[np.float32]
 
-    def similarities(
-        self, q_QD: NDArray[np.float32], rows_R: NDArray[np.int64] | None = None
-    ) -> NDArray[np.float32]:
+    def similarities(self, q_QD: NDArray[np.float32], rows_R: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
         return q_QD @ (self.c_ND if rows_R is None else self.c_ND[rows_R]).T
 
 
@@ -81,9 +79,7 @@ def word_table(
         group_N=np.array(group, np.uint64),
         flags_N=flag_N.astype(np.uint8),
         vectors=ArrayVectors(
-            np.asarray(vectors, np.float32).reshape(
-                len(tokens), np.shape(vectors)[-1] if np.ndim(vectors) > 1 else 1
-            )
+            np.asarray(vectors, np.float32).reshape(len(tokens), np.shape(vectors)[-1] if np.ndim(vectors) > 1 else 1)
         ),
         live_P=None if live is None else np.asarray(live, bool),
     )

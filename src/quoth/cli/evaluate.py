@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from quoth.cli.models import load
-from quoth.cli.options import Base, Combine, CombineOption, Dense, Device, Json, Model, PassageCount, num_passages
+from quoth.cli.options import Base, Combine, CombineOption, Device, Json, Model, PassageCount, num_passages
 from quoth.cli.output import counting, print_json, results
 
 app = typer.Typer(no_args_is_help=True, help="Measure a model on a task.")
@@ -38,7 +38,7 @@ def cloze(
     limit: Annotated[int | None, typer.Option("--limit", help="Ask only the first blanks of each kind.")] = None,
     seed: Annotated[int, typer.Option("--seed", help="Another seed draws other blanks.")] = 0,
     passages: PassageCount = None,
-    dense: Dense = False,
+    dense: Annotated[bool, typer.Option("--dense", help="Embed the documents and search every token.")] = False,
     combine: CombineOption = Combine.joint,
     system: Annotated[
         list[System] | None, typer.Option("--system", help="Ask only this one. May be repeated. Default: all.")

@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 
 MAY_START, MAY_END, SPACE_BEFORE = 1, 2, 4
 
+BOUNDARIES_VERSION = 1
+"""Raised when the rules change, so that keys made by older rules are not taken for current ones."""
+
 _JOINERS = "\u00ad\u200c\u200d\u2060"
 """Soft hyphen, zero width non-joiner and joiner, word joiner: invisible, inside words and emoji."""
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
@@ -36,7 +39,8 @@ def _joins(char: str) -> bool:
 
 @lru_cache(maxsize=65536)
 def _is_punctuation(surface: str) -> bool:
-    return all(unicodedata.category(char)[0] == "P" for char in surface)
+    """Whether it is nothing but punctuation and invisible characters."""
+    return all(category[0] == "P" or category in ("Cc", "Cf") for category in map(unicodedata.category, surface))
 
 
 def trim(text: str, start: int, end: int) -> tuple[int, int]:

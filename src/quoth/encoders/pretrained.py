@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from quoth.config import NPMConfig
-from quoth.errors import ModelNotFoundError
+from quoth.errors import InputError, ModelNotFoundError
 from quoth.storage import sha256_file
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
@@ -66,7 +66,7 @@ def _from_folder(folder: Path, base: str | None) -> Source:
     settings = folder / SETTINGS_FILE
     config = NPMConfig(base=str(folder))
     if settings.is_file():
-        config = NPMConfig.from_dict(json.loads(settings.read_text(encoding="utf-8")))
+        config = _read_settings(settings)
     whole = (folder / "config.json").is_file()
     if not whole and not settings.is_file():
         raise ModelNotFoundError(
@@ -74,6 +74,13 @@ def _from_folder(folder: Path, base: str | None) -> Source:
         )
     adapter = folder if (folder / "adapter_config.json").is_file() else None
     return Source(str(folder), config, str(folder) if whole else _base(config.base, base), adapter)
+
+
+def _read_settings(path: Path) -> NPMConfig:
+    try:
+        return NPMConfig.from_dict(json.loads(path.read_text(encoding="utf-8")))
+    except ValueError as error:
+        raise InputError(f"{str(path)!r} is no JSON ({error}); mend it or train again") from None
 
 
 def _shipped_adapter(name: str) -> Path:

@@ -82,10 +82,11 @@ class TokenEncoder:
 
     def words(self, text: str) -> NDArray[np.float32]:
         """The vectors of a plain text's tokens: [T, D]. Raises InputError when the text has none."""
-        encoded = self.passages([text], [""])[0].vectors_TD
-        if not len(encoded):
+        encoded = self.passages([text], [""])[0]
+        vectors_TD = encoded.vectors_TD[encoded.tokens.offsets_T2[:, 0] < encoded.tokens.offsets_T2[:, 1]]
+        if not len(vectors_TD):
             raise InputError(f"text {text!r} has no word; give one to look for")
-        return encoded
+        return vectors_TD
 
     def _normalized(self, states_TD: NDArray[np.float32]) -> NDArray[np.float32]:
         if not self.config.normalize:

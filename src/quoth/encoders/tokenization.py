@@ -154,10 +154,12 @@ class TextTokenizer:
         return list(self.hf(text, add_special_tokens=False, verbose=False)["input_ids"])
 
     def phrase(self, text: str) -> TokenizedPassage:
-        """A phrase on its own, as it would stand inside a text (after a space)."""
+        """A phrase on its own, as it would stand inside a text (after a space); white space owns no token."""
         padded = " " + text.strip()
         encoded = self.hf(padded, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
-        return self._passage(padded, 0, encoded["input_ids"], encoded["offset_mapping"])
+        filled = [i for i, (start, end) in enumerate(encoded["offset_mapping"]) if padded[start:end].strip()]
+        ids, offsets = encoded["input_ids"], encoded["offset_mapping"]
+        return self._passage(padded, 0, [ids[i] for i in filled], [offsets[i] for i in filled])
 
 
 def _shorten(text: str, limit: int = 60) -> str:

@@ -27,13 +27,11 @@ _TITLES = {"frequent": "most frequent phrase", "bm25": "most frequent phrase of 
 
 
 class Filler(Protocol):
-    """What is asked of a model: NPM's `fill`, with rows that are not searched for each text."""
+    """What is asked of a model: NPM's `fill`, with rows that are not searched for each text, and `embed`."""
 
     def fill(
         self, text: Sequence[str], *, exclude: Sequence[Collection[int]], **options: Any
     ) -> list[list[Prediction]]: ...
-
-    def embed(self, precision: str) -> None: ...
 
     def embed(self, precision: str) -> None: ...
 
@@ -108,9 +106,8 @@ def run_cloze(
 
     Only the documents that `heldout` names (JSONL of ids and titles) are used, when it is given; they are the
     corpus that is searched, each blank's own passage left out. `limit` asks only the first blanks of each kind.
-    `passages` to `length_exponent` are the model's, as in `NPM.fill`; without `passages` every token is searched,
-    embedded first. None passages search every token, embedded
-    before in full precision. `load` makes a model of a name and a corpus.
+    `passages` to `length_exponent` are the model's, as in `NPM.fill`; None passages search every token,
+    embedded before in full precision. `load` makes a model of a name and a corpus.
     Raises InputError, ModelNotFoundError.
     """
     _check(systems, count, seed, limit)

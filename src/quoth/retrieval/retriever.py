@@ -51,7 +51,7 @@ class Retriever:
     ) -> list[list[TokenKeys]]:
         """For each query the tokens of BM25's best passages; `exclude[i]` are rows that query i never sees.
 
-        Vectors come from the key tables where there are any, else passages are encoded now, all queries' together.
+        Passages are encoded now, all queries' together, unless the cache holds them.
         """
         self._check_not_empty()
         found = [
@@ -114,11 +114,27 @@ class Retriever:
     def bm25(self, query: str, k: int) -> list[Hit]:
         """The k best passages by BM25."""
         self._check_not_empty()
-        return [Hit(self._passage(place), score) for score, place in self.best_places(query, k)]
+        return self._hits(self.best_places(query, k))
 
     def dense(self, query: str, k: int) -> list[Hit]:
         """The k best passages by late interaction: Σ over the query's tokens of the largest similarity in the
         passage (MaxSim, Khattab and Zaharia 2020), over every stored token."""
+        return self._hits(self._dense_places(query, k))
+
+    def hybrid(self, query: str, k: int) -> list[Hit]:
+        """BM25 and dense search together by reciprocal rank fusion (Cormack et al. 2009)."""
+        depth = max(k, FUSION_DEPTH)
+        fused: dict[Place, float] = {}
+        for found in (self.best_places(query, depth), self._dense_places(query, depth)):
+            for rank, (_, place) in enumerate(found, start=1):
+                fused[place] = fused.get(place, 0.0) + 1 / (FUSION_CONSTANT + rank)
+        best = sorted(((score, place) for place, score in fused.items()), key=lambda pair: (-pair[0], pair[1]))
+        return self._hits(best[:k])
+
+    def _hits(self, found: Sequence[tuple[float, Place]]) -> list[Hit]:
+        return [Hit(self._passage(place), score) for score, place in found]
+
+    def _dense_places(self, query: str, k: int) -> list[tuple[float, Place]]:
         q_TD = self._encoder.words(query)
         found: list[tuple[float, Place]] = []
         for keys in self.every_token():
@@ -127,20 +143,7 @@ class Retriever:
             for p in np.argsort(-score_P, kind="stable")[:k]:
                 if score_P[p] > -np.inf:
                     found.append((float(score_P[p]), (number, int(keys.passage_rows_P[p]))))
-        best = sorted(found, key=lambda pair: (-pair[0], pair[1]))[:k]
-        return [Hit(self._passage(place), score) for score, place in best]
-
-    def hybrid(self, query: str, k: int) -> list[Hit]:
-        """BM25 and dense search together by reciprocal rank fusion (Cormack et al. 2009)."""
-        depth = max(k, FUSION_DEPTH)
-        fused: dict[tuple[str, int, int, str], tuple[float, Passage]] = {}
-        for hits in (self.bm25(query, depth), self.dense(query, depth)):
-            for rank, hit in enumerate(hits, start=1):
-                place = (hit.passage.document_id, hit.passage.row, hit.passage.start, hit.passage.text)
-                score, passage = fused.get(place, (0.0, hit.passage))
-                fused[place] = (score + 1 / (FUSION_CONSTANT + rank), passage)
-        best = sorted(fused.values(), key=lambda pair: (-pair[0], pair[1].row))[:k]
-        return [Hit(passage, score) for score, passage in best]
+        return sorted(found, key=lambda pair: (-pair[0], pair[1]))[:k]
 
 
 def _max_sim(keys: TokenKeys, q_TD: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -62,14 +62,18 @@ def in_memory(
 def _columns(passages: Sequence[Passage], encoded: Sequence[EncodedPassage]) -> dict[str, NDArray[np.generic]]:
     tokens = [each.tokens for each in encoded]
     ranges = [each.offsets_T2 + p.start for each, p in zip(tokens, passages, strict=True)]
-    offsets_N2 = np.concatenate(ranges).astype(np.int32)
+    offsets_N2 = np.concatenate([np.zeros((0, 2), np.int64), *ranges]).astype(np.int32)
     return {
-        "ids": np.concatenate([each.ids_T for each in tokens]),
+        "ids": np.concatenate([np.zeros(0, np.int32), *(each.ids_T for each in tokens)]),
         "start": offsets_N2[:, 0],
         "end": offsets_N2[:, 1],
-        "group": np.concatenate([each.group_T for each in tokens]),
-        "flags": np.concatenate([each.flags_T for each in tokens]),
+        "group": np.concatenate([np.zeros(0, np.uint64), *(each.group_T for each in tokens)]),
+        "flags": np.concatenate([np.zeros(0, np.uint8), *(each.flags_T for each in tokens)]),
     }
+
+
+def _vectors(encoded: Sequence[EncodedPassage], dimensions: int) -> NDArray[np.float32]:
+    return np.concatenate([np.zeros((0, dimensions), np.float32), *(each.vectors_TD for each in encoded)])
 
 
 def _offsets(encoded: Sequence[EncodedPassage]) -> NDArray[np.int64]:
@@ -179,7 +183,7 @@ class _Builder:
         self._work.mkdir(exist_ok=True)
         count = self._segment.num_passages
         parts = []
-        for first in range(0, count, PASSAGES_PER_PART):
+        for first in range(0, max(count, 1), PASSAGES_PER_PART):
             last = min(first + PASSAGES_PER_PART, count)
             part = self._work / f"{first:09d}"
             if not part.is_dir():
@@ -192,7 +196,7 @@ class _Builder:
         rows = range(self._segment.first_row + first, self._segment.first_row + last)
         passages = [self._corpus.passage(row) for row in rows]
         encoded = self._encoder.passages([p.text for p in passages], [p.title for p in passages])
-        vectors_ND = np.concatenate([each.vectors_TD for each in encoded])
+        vectors_ND = _vectors(encoded, self._encoder.dimensions)
         fresh = part.with_suffix(".tmp")
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir()

@@ -41,7 +41,8 @@ class Quantizer:
 
     @classmethod
     def fit(cls, sample_ND: Floats) -> Quantizer:
-        """Spread the codes over the sample's range and a tenth more."""
+        """Spread the codes over the sample's range and a tenth more; no vector at all counts as zeros."""
+        sample_ND = sample_ND if len(sample_ND) else np.zeros((1, sample_ND.shape[1]), np.float32)
         low_D, high_D = sample_ND.min(axis=0), sample_ND.max(axis=0)
         margin_D = _MARGIN * (high_D - low_D) + np.float32(1e-6)
         return cls(low_D - margin_D, (high_D - low_D + 2 * margin_D) / np.float32(_STEPS))
@@ -95,4 +96,7 @@ def stored(vectors_ND: Floats, precision: str, quantizer: Quantizer | None) -> N
 
 
 def save_quantizer(folder: Path, quantizer: Quantizer) -> None:
-    save_array(folder / "quantizer.npy", np.stack([quantizer.low_D, quantizer.step_D]))
+    """Write it whole or not at all."""
+    fresh = folder / "fresh.npy"
+    save_array(fresh, np.stack([quantizer.low_D, quantizer.step_D]))
+    fresh.replace(folder / "quantizer.npy")

@@ -161,7 +161,5 @@ def _records(listing: str) -> Iterator[dict[str, Any]]:
         except ValueError:
             record = None
         if not isinstance(record, dict) or not (record.get("id") or record.get("title")):
-            raise InputError(
-                f'{listing}:{number}: no JSON object with an "id" or a "title"; correct or remove the line'
-            )
+            raise InputError(f'{listing}:{number}: no JSON object with an "id" or a "title"; remove the line')
         yield record

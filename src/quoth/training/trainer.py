@@ -30,6 +30,7 @@ from quoth.encoders.tokenization import MAX_TITLE_TOKENS, TextTokenizer
 from quoth.encoders.transformer import pad
 from quoth.errors import InputError
 from quoth.storage import atomic_write_bytes, atomic_write_json, publish_directory, read_json
+from quoth.training.adapter import adapter_settings, saved_name, with_adapter
 from quoth.training.batches import BatchSampler, TokenizedDocuments
 from quoth.training.losses import contrastive_loss, phrase_contrastive_loss
 from quoth.training.masking import MaskedSpans, MaskingOptions, mask_spans, mask_tokens
@@ -167,7 +168,7 @@ class Trainer:
         self.device = torch.device(device)
         output.mkdir(parents=True, exist_ok=True)
         _check_room(int(model.config.max_position_embeddings), tokenizer, config)
-        self.model = _with_adapter(model, config).to(self.device)
+        self.model = with_adapter(model, config.lora_rank, config.seed, config.warm_start).to(self.device)
         self.sampler = BatchSampler(np.asarray(data.document), config.batch_size, config.seed)
         self.parameters = {n: p for n, p in self.model.named_parameters() if p.requires_grad}
         self.optimizer = torch.optim.AdamW(
@@ -241,7 +242,7 @@ class Trainer:
         torch.nn.utils.clip_grad_norm_(self.parameters.values(), self.config.max_grad_norm)
         self.optimizer.step()
         self.optimizer.zero_grad()
-        return float(loss)
+        return loss.item()
 
     @property
     def learning_rate(self) -> float:
@@ -268,11 +269,9 @@ class Trainer:
         """Write the adapter in fp16 (or the whole model in fp32) with the settings that `from_pretrained` reads."""
         folder.mkdir(parents=True, exist_ok=True)
         if self.config.lora_rank:
-            weights = {n.replace(".default.", "."): p.detach().half().cpu() for n, p in self.parameters.items()}
-            settings = self.model.peft_config["default"].to_dict()
-            settings.update(inference_mode=True, base_model_name_or_path=self.npm.base)
+            weights = {saved_name(n): p.detach().half().cpu() for n, p in self.parameters.items()}
             atomic_write_bytes(folder / "adapter_model.safetensors", save(weights))
-            atomic_write_json(folder / "adapter_config.json", _plain(settings))
+            atomic_write_json(folder / "adapter_config.json", adapter_settings(self.model, self.npm.base))
             atomic_write_json(folder / SETTINGS_FILE, self.npm.to_dict())
         else:
             self._save_whole(folder)
@@ -345,39 +344,6 @@ class Trainer:
             atomic_write_bytes(log, b"".join(kept))
 
 
-def _with_adapter(model: Any, config: TrainConfig) -> Any:
-    """The model in evaluation mode (no dropout) with LoRA on all linear layers, or all of it trainable."""
-    torch.manual_seed(config.seed)
-    model.eval()
-    if not config.lora_rank:
-        return model
-    from peft import LoraConfig, get_peft_model
-
-    adapted = get_peft_model(
-        model, LoraConfig(r=config.lora_rank, lora_alpha=config.lora_rank, target_modules="all-linear")
-    )
-    if config.warm_start:
-        _warm_start(adapted, Path(config.warm_start) / "adapter_model.safetensors")
-    return adapted
-
-
-def _warm_start(adapted: Any, file: Path) -> None:
-    if not file.is_file():
-        raise InputError(f"warm_start {str(file.parent)!r} holds no {file.name}; name a folder with a trained adapter")
-    weights = load_file(file)
-    with torch.no_grad():
-        for name, parameter in adapted.named_parameters():
-            if not parameter.requires_grad:
-                continue
-            weight = weights.get(name.replace(".default.", "."))
-            if weight is None or weight.shape != parameter.shape:
-                raise InputError(
-                    f"warm_start {str(file.parent)!r} does not fit this model and lora_rank; "
-                    "use the ones that it was trained with"
-                )
-            parameter.copy_(weight.float())
-
-
 def _check_room(positions: int, tokenizer: TextTokenizer, config: TrainConfig) -> None:
     """A hidden token becomes `num_masks` masks, so a masked body can be longer than the body."""
     framing = len(tokenizer.before) + len(tokenizer.after) + MAX_TITLE_TOKENS + 2
@@ -385,12 +351,3 @@ def _check_room(positions: int, tokenizer: TextTokenizer, config: TrainConfig) -
     if framing + longest > positions:
         room = int((positions - framing) / (1 + MaskingOptions().budget))
         raise InputError(f"max_body_tokens is {config.max_body_tokens}; this encoder takes at most {room}")
-
-
-def _plain(value: Any) -> Any:
-    """A setting as JSON writes it: sets sorted, enumerations by value."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, (set, frozenset)):
-        return sorted(value)
-    return getattr(value, "value", value)

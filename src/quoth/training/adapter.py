@@ -1,0 +1,73 @@
+"""LoRA adapters by PEFT: making one on an encoder, starting from a saved one, its settings as PEFT reads them.
+
+Knows: PEFT's names and files. Does not know: losses and the training loop.
+"""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+
+from quoth.errors import InputError
+
+
+def with_adapter(model: Any, rank: int, seed: int, warm_start: str = "") -> Any:
+    """The model in evaluation mode (no dropout) with LoRA on all linear layers; rank 0: itself, all of it trainable.
+
+    Raises InputError when the adapter in folder `warm_start` does not fit.
+    """
+    torch.manual_seed(seed)
+    model.eval()
+    if not rank:
+        return model
+    from peft import LoraConfig, get_peft_model
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
+        adapted = get_peft_model(model, LoraConfig(r=rank, lora_alpha=rank, target_modules="all-linear"))
+    if warm_start:
+        _warm_start(adapted, Path(warm_start) / "adapter_model.safetensors")
+    return adapted
+
+
+def saved_name(parameter: str) -> str:
+    """A parameter's name in `adapter_model.safetensors`."""
+    return parameter.replace(".default.", ".")
+
+
+def adapter_settings(model: Any, base: str) -> dict[str, Any]:
+    """What `adapter_config.json` says of an adapted model."""
+    settings = model.peft_config["default"].to_dict()
+    settings.update(inference_mode=True, base_model_name_or_path=base)
+    plain: dict[str, Any] = _plain(settings)
+    return plain
+
+
+def _warm_start(adapted: Any, file: Path) -> None:
+    if not file.is_file():
+        raise InputError(f"warm_start {str(file.parent)!r} holds no {file.name}; name a folder with a trained adapter")
+    weights = load_file(file)
+    with torch.no_grad():
+        for name, parameter in adapted.named_parameters():
+            if not parameter.requires_grad:
+                continue
+            weight = weights.get(saved_name(name))
+            if weight is None or weight.shape != parameter.shape:
+                raise InputError(
+                    f"warm_start {str(file.parent)!r} does not fit this model and lora_rank; "
+                    "use the ones that it was trained with"
+                )
+            parameter.copy_(weight.float())
+
+
+def _plain(value: Any) -> Any:
+    """A setting as JSON writes it: sets sorted, enumerations by value."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (set, frozenset)):
+        return sorted(value)
+    return getattr(value, "value", value)

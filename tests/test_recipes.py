@@ -1,0 +1,142 @@
+"""Recipes: from files to a saved model, settings, the cache of tokenized text, what is held out."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import quoth
+from quoth.config import NPMConfig
+from quoth.corpus.documents import read_documents
+from quoth.errors import InputError
+from quoth.records import Document
+from quoth.training import recipes
+from quoth.training.batches import TokenizedDocuments
+from quoth.training.recipes import RECIPES, Recipe, run_recipe, with_overrides, without
+from quoth.training.trainer import Trainer
+from test_trainer import CONFIG, DOCUMENTS
+from tiny import tiny_bert
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tiny_bert(tmp_path_factory.mktemp("tiny"), [document.text for document in DOCUMENTS])
+    settings = NPMConfig(similarity_scale=20.0, normalize=True)
+    (folder / "quoth.json").write_text(json.dumps(settings.to_dict()), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def docs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("docs") / "docs.jsonl"
+    records = ({"id": d.id, "title": d.title, "text": d.text} for d in DOCUMENTS)
+    file.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def recipe(base: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setitem(RECIPES, "tiny", lambda: Recipe(str(base), CONFIG))
+    return "tiny"
+
+
+def test_a_recipe_runs_and_names_its_base(recipe: str, base: Path, docs: Path, tmp_path: Path) -> None:
+    tokenized: list[int] = []
+    run_recipe(recipe, [str(docs)], tmp_path, {"steps": "1", "masking": "tokens"}, tokenizing=tokenized.append)
+    assert tokenized == [5]
+    npm = quoth.NPM.from_pretrained(tmp_path)
+    assert npm.single
+    assert npm.config.base == str(base)
+    run_recipe(recipe, [str(docs)], tmp_path, {"steps": "1", "masking": "tokens"}, tokenizing=tokenized.append)
+    assert tokenized == [5]
+
+
+def test_broken_off_tokenizing_is_not_taken_for_finished(
+    recipe: str, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(**overrides: str) -> TokenizedDocuments:
+        run_recipe(recipe, [str(docs)], tmp_path, overrides)
+        return used[-1]
+
+    used: list[TokenizedDocuments] = []
+    monkeypatch.setattr(Trainer, "__init__", lambda self, model, tokenizer, npm, data, *rest: used.append(data))
+    monkeypatch.setattr(Trainer, "run", lambda self, progress: None)
+    everything = run()
+    with monkeypatch.context() as patch:
+        patch.setattr(recipes, "tokenize_documents", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            run(num_documents="2")
+        assert run().num_passages == everything.num_passages
+    with monkeypatch.context() as patch:
+        patch.setattr("quoth.training.batches.publish_directory", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            run(num_documents="2")
+    assert run().num_passages == everything.num_passages
+    assert run(num_documents="2").num_passages < everything.num_passages
+    assert len(set(run(num_documents="2").document.tolist())) == 2
+    text = docs.read_text(encoding="utf-8")
+    try:
+        docs.write_text(text.splitlines(keepends=True)[0], encoding="utf-8")
+        os.utime(docs, (time.time(), time.time() + 5))
+        assert run(num_documents="2").num_passages < everything.num_passages / 2
+    finally:
+        docs.write_text(text, encoding="utf-8")
+
+
+def test_unknown_names_and_values_are_refused(recipe: str, docs: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"recipe 'x'; allowed are .*tiny"):
+        run_recipe("x", [str(docs)], tmp_path, {})
+    for overrides, message in [
+        ({"stepz": "3"}, "unknown setting 'stepz'; allowed are steps, "),
+        ({"steps": "many"}, r"steps='many'; allowed is a number \(int\)"),
+        ({"steps": "0"}, "steps is 0; allowed is 1 or more"),
+        ({"batch_size": "1"}, "batch_size is 1; allowed is 2 or more"),
+        ({"lora_rank": "-1"}, "lora_rank is -1; allowed is 0 or more"),
+        ({"learning_rate": "nan"}, "learning_rate is nan; allowed is a finite number"),
+        ({"masking": "words"}, "masking 'words'; allowed are spans, tokens"),
+        ({"bf16": "yes"}, "bf16='yes'; allowed are true and false"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            run_recipe(recipe, [str(docs)], tmp_path, overrides)
+    assert not list(tmp_path.iterdir())
+
+
+def test_settings_are_read_as_their_types() -> None:
+    texts = {"steps": "7", "learning_rate": "3e-4", "bf16": "True", "masking": "tokens", "exclude": "x"}
+    config = with_overrides(CONFIG, texts)
+    assert (config.steps, config.learning_rate, config.bf16, config.masking, config.exclude) == (
+        7,
+        3e-4,
+        True,
+        "tokens",
+        "x",
+    )
+    assert config.batch_size == CONFIG.batch_size
+
+
+def test_held_out_ids_and_titles_are_left_out(recipe: str, docs: Path, tmp_path: Path) -> None:
+    listing = tmp_path / "heldout.jsonl"
+    lines = [
+        {"id": "Greece", "title": "no such title"},
+        {"id": 17, "title": "FRANCE", "text": "a\u2028b\x85c"},
+        {"title": ""},
+    ]
+    records = [json.dumps(line, ensure_ascii=False) for line in lines[:2]]
+    listing.write_text("\n".join(records) + "\n\n", encoding="utf-8")
+    kept = list(
+        without([*read_documents(str(docs)), Document("17", "Seventeen", "x"), Document("n", "", "x")], str(listing))
+    )
+    assert [d.id for d in kept] == ["Germany", "Korea", "China", "n"]
+    run_recipe(recipe, [str(docs)], tmp_path / "run", {"steps": "1", "exclude": str(listing)})
+    saved = np.load(tmp_path / "run" / "tokens" / "document.npy")
+    assert len(set(saved.tolist())) == 3
+    listing.write_text("\n".join([*records, json.dumps(lines[2])]), encoding="utf-8")
+    with pytest.raises(InputError, match=r'heldout\.jsonl:3: no JSON object with an "id" or a "title"'):
+        list(without([], str(listing)))
+    with pytest.raises(InputError, match="exclude 'nowhere' cannot be read"):
+        list(without([], "nowhere"))

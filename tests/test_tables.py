@@ -1,0 +1,266 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from quoth import NPM
+from quoth.corpus.corpus import Corpus
+from quoth.encoders.pretrained import locate
+from quoth.encoders.token_encoder import TokenEncoder
+from quoth.errors import CorruptionError, EncoderMismatchError, InputError, LockedError
+from quoth.records import Document
+from quoth.retrieval import tables as module
+from quoth.retrieval.tables import KeyTables, in_memory
+from quoth.storage import WriterLock
+from tiny import tiny_bert, tiny_roberta
+
+TEXTS = [
+    "Paris is the capital of France. The Seine flows through Paris.",
+    "Berlin is the capital of Germany; the Spree flows through Berlin.",
+    "Athens is the capital of Greece.",
+    "The raven sat upon the bust of Pallas, just above the door.",
+    "The Eiffel Tower stands in Paris. It was built in 1889.",
+]
+QUERY = "the capital is [MASK]."
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_bert(tmp_path_factory.mktemp("models") / "tiny-bert")
+
+
+@pytest.fixture(scope="module")
+def encoder(folder: Path) -> TokenEncoder:
+    return TokenEncoder.load(locate(str(folder)))
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Corpus:
+    """Five one-passage documents in two segments, and one without a passage."""
+    corpus = Corpus.create(tmp_path / "c.quoth")
+    documents = [Document(f"d{i}", f"Title {i}", text) for i, text in enumerate(TEXTS)]
+    corpus.add([*documents[:3], Document("empty", "Empty", " ")])
+    corpus.add(documents[3:])
+    return corpus
+
+
+def build(corpus: Corpus, encoder: TokenEncoder, precision: str = "fp32") -> KeyTables:
+    tables = KeyTables(corpus, encoder)
+    tables.build(precision)
+    return tables
+
+
+def folders(corpus: Corpus) -> list[Path]:
+    return sorted(path.parent for path in corpus.path.glob("keys/*/*/table.json"))
+
+
+def test_a_table_holds_every_token_of_its_segment(corpus: Corpus, encoder: TokenEncoder) -> None:
+    opened = build(corpus, encoder).open()
+    assert [keys.passage_rows_P.tolist() for keys in opened] == [[0, 1, 2], [3, 4]]
+    for keys in opened:
+        count = keys.num_tokens
+        assert len(keys.ids_N) == len(keys.start_N) == len(keys.end_N) == len(keys.group_N) == count
+        assert keys.flags_N.dtype == np.uint8
+        assert keys.group_N.dtype == np.uint64
+        assert keys.vectors.similarities(np.zeros((2, 32), np.float32)).shape == (2, count)
+    facts = json.loads((folders(corpus)[0] / "table.json").read_text())
+    assert facts["fingerprint"] == encoder.fingerprint
+    assert facts["precision"] == "fp32"
+    assert facts["tokens"] == opened[0].num_tokens
+
+
+def test_stored_and_fresh_keys_are_the_same(corpus: Corpus, encoder: TokenEncoder) -> None:
+    rng = np.random.default_rng(0)
+    q_QD = rng.normal(size=(3, 32)).astype(np.float32)
+    for keys in build(corpus, encoder).open():
+        passages = [corpus.passage(row) for row in keys.passage_rows_P.tolist()]
+        encoded = encoder.passages([p.text for p in passages], [p.title for p in passages])
+        fresh = in_memory(corpus, passages, encoded, encoder.scale)
+        for name in ("passage_rows_P", "offsets_P1", "ids_N", "start_N", "end_N", "group_N", "flags_N"):
+            np.testing.assert_array_equal(getattr(keys, name), getattr(fresh, name), err_msg=name)
+            assert getattr(keys, name).dtype == getattr(fresh, name).dtype, name
+        np.testing.assert_allclose(keys.vectors.similarities(q_QD), fresh.vectors.similarities(q_QD), atol=1e-5)
+
+
+def test_stored_and_on_the_fly_predictions_agree(corpus: Corpus, encoder: TokenEncoder) -> None:
+    npm = NPM(encoder, [corpus])
+    fresh = npm.fill("the [MASK] in of is", passages=100, top_k=1000)
+    npm.embed("fp32")
+    rows = {each.passage for prediction in fresh for each in prediction.evidence}
+    others = {row for row in corpus.live_rows().tolist() if row not in rows}
+    held = npm.fill("the [MASK] in of is", passages=None, top_k=1000, exclude=others)
+    assert len(held) == len(fresh) > 20
+    shares = {each.text.casefold(): each.probability for each in fresh}
+    assert {each.text.casefold(): each.probability for each in held} == pytest.approx(shares, rel=1e-4)
+    scores = [each.score for each in fresh]
+    assert [each.score for each in held] == pytest.approx(scores, abs=1e-4)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16", "sq8"])
+def test_every_precision_answers_alike(corpus: Corpus, encoder: TokenEncoder, precision: str) -> None:
+    npm = NPM(encoder, [corpus])
+    found = npm.fill("the [MASK] in of is", passages=100, top_k=1000)
+    exact = {each.text.casefold(): each.score for each in found}
+    rows = {each.passage for prediction in found for each in prediction.evidence}
+    npm.embed(precision)
+    hidden = set(corpus.live_rows().tolist()) - rows
+    held = npm.fill("the [MASK] in of is", passages=None, top_k=1000, exclude=hidden)
+    tolerance = {"fp32": 1e-4, "fp16": 5e-3, "sq8": 0.1}[precision]
+    assert {each.text.casefold(): each.score for each in held} == pytest.approx(exact, abs=tolerance)
+
+
+@pytest.mark.parametrize("precision", ["fp16", "sq8"])
+def test_a_broken_build_goes_on(
+    corpus: Corpus, encoder: TokenEncoder, precision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PASSAGES_PER_PART", 2)
+    whole = build(Corpus.open(corpus.path), encoder, precision).open()
+    expected = [keys.vectors.similarities(np.eye(32, dtype=np.float32)) for keys in whole]
+    for each in folders(corpus):
+        for file in each.iterdir():
+            file.unlink()
+        each.rmdir()
+
+    encode, calls = encoder.passages, []
+
+    def breaking(texts: Any, titles: Any) -> Any:
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        calls.append(list(texts))
+        return encode(texts, titles)
+
+    monkeypatch.setattr(encoder, "passages", breaking)
+    with pytest.raises(KeyboardInterrupt):
+        build(corpus, encoder, precision)
+    assert calls == [TEXTS[:2]]
+    with pytest.raises(InputError, match="2 of 2 segments have no vectors"):
+        KeyTables(corpus, encoder).open()
+
+    later: list[list[str]] = []
+
+    def counting(texts: Any, titles: Any) -> Any:
+        later.append(list(texts))
+        return encode(texts, titles)
+
+    monkeypatch.setattr(encoder, "passages", counting)
+    told: list[tuple[int, int]] = []
+    tables = KeyTables(corpus, encoder)
+    tables.build(precision, lambda done, total: told.append((done, total)))
+    assert later == [TEXTS[2:3], TEXTS[3:]]
+    assert told == [(2, 5), (3, 5), (5, 5)]
+    for keys, similarity in zip(tables.open(), expected, strict=True):
+        found = keys.vectors.similarities(np.eye(32, dtype=np.float32))
+        np.testing.assert_allclose(found, similarity, atol=1e-5)
+    assert not list(corpus.path.glob("keys/*/*.part"))
+
+
+def test_new_segments_alone_are_built(corpus: Corpus, encoder: TokenEncoder) -> None:
+    tables = build(corpus, encoder)
+    corpus.add([Document("new", "", "The Nile flows through Cairo.")])
+    assert [segment.num_passages for segment in tables.missing()] == [1]
+    with pytest.raises(InputError, match="1 of 3 segments have no vectors"):
+        tables.open()
+    told: list[tuple[int, int]] = []
+    tables.build("fp32", lambda done, total: told.append((done, total)))
+    assert told == [(1, 1)]
+    assert len(tables.open()) == 3
+
+
+def test_deleted_passages_are_seen_as_such_without_a_new_build(corpus: Corpus, encoder: TokenEncoder) -> None:
+    npm = NPM(encoder, [corpus])
+    npm.embed("fp32")
+    before = npm.fill(QUERY, passages=None, top_k=1000)
+    corpus.delete(["d0"])
+    after = npm.fill(QUERY, passages=None, top_k=1000)
+    assert "d0" in {each.document_id for prediction in before for each in prediction.evidence}
+    assert "d0" not in {each.document_id for prediction in after for each in prediction.evidence}
+    corpus.compact()
+    npm.embed("fp32")
+    compacted = npm.fill(QUERY, passages=None, top_k=1000)
+    assert {each.text: each.score for each in compacted} == pytest.approx(
+        {each.text: each.score for each in after}, abs=1e-4
+    )
+
+
+def test_segments_without_passages_or_tokens(tmp_path: Path, encoder: TokenEncoder) -> None:
+    corpus = Corpus.create(tmp_path / "c.quoth")
+    corpus.add([Document("none", "", "  ")])
+    corpus.add([Document("invisible", "", "\u200b")])
+    corpus.add([Document("d", "", TEXTS[0])])
+    for precision in ("sq8", "fp32"):
+        opened = build(corpus, encoder, precision).open()
+        assert [keys.num_tokens > 0 for keys in opened] == [False, False, True]
+    npm = NPM(encoder, [corpus])
+    assert npm.fill("Paris is [MASK].", passages=None)
+    assert npm.search("Paris", mode="dense")[0].passage.document_id == "d"
+
+
+@pytest.mark.parametrize("name", ["ids.npy", "vectors.npy", "offsets.npy"])
+def test_a_truncated_file_is_named(corpus: Corpus, encoder: TokenEncoder, name: str) -> None:
+    build(corpus, encoder)
+    file = folders(corpus)[1] / name
+    file.write_bytes(file.read_bytes()[:-3])
+    with pytest.raises(CorruptionError, match=name):
+        KeyTables(corpus, encoder).open()
+
+
+def test_an_altered_file_is_named_by_verify(corpus: Corpus, encoder: TokenEncoder) -> None:
+    tables = build(corpus, encoder)
+    tables.verify()
+    corpus.verify()
+    file = folders(corpus)[0] / "vectors.npy"
+    content = bytearray(file.read_bytes())
+    content[-5] ^= 1
+    file.write_bytes(bytes(content))
+    for verify in (tables.verify, corpus.verify):
+        with pytest.raises(CorruptionError, match=r"vectors.npy"):
+            verify()
+
+
+def test_a_missing_file_is_named(corpus: Corpus, encoder: TokenEncoder) -> None:
+    tables = build(corpus, encoder)
+    (folders(corpus)[0] / "group.npy").unlink()
+    with pytest.raises(CorruptionError, match=r"group.npy"):
+        tables.open()
+
+
+def test_keys_of_another_model_are_told_apart(corpus: Corpus, encoder: TokenEncoder, tmp_path: Path) -> None:
+    build(corpus, encoder)
+    other = TokenEncoder.load(locate(str(tiny_roberta(tmp_path / "tiny-roberta"))))
+    with pytest.raises(EncoderMismatchError) as error:
+        NPM(other, [corpus]).fill("the [MASK]", passages=None)
+    message = str(error.value)
+    assert "\n" not in message
+    for part in ("c.quoth", "tiny-bert", encoder.fingerprint[:8], "tiny-roberta", other.fingerprint[:8], "quoth embed"):
+        assert part in message
+    build(corpus, other)
+    assert len(KeyTables(corpus, encoder).open()) == len(KeyTables(corpus, other).open()) == 2
+
+
+def test_one_builder_at_a_time(corpus: Corpus, encoder: TokenEncoder) -> None:
+    tables = build(corpus, encoder)
+    place = folders(corpus)[0].parent
+    with WriterLock(place / "writer.lock"), pytest.raises(LockedError):
+        tables.build("fp32")
+
+
+def test_precision_is_checked_before_anything_is_written(corpus: Corpus, encoder: TokenEncoder) -> None:
+    tables = KeyTables(corpus, encoder)
+    for call in (tables.build, tables.estimate):
+        with pytest.raises(InputError, match="precision 'int4'; allowed are sq8, fp16, fp32"):
+            call("int4")
+    assert not (corpus.path / "keys").exists()
+
+
+def test_the_estimate_is_of_the_right_size(corpus: Corpus, encoder: TokenEncoder) -> None:
+    tables = KeyTables(corpus, encoder)
+    tokens = sum(len(each.tokens.ids_T) for each in encoder.passages(TEXTS, [""] * 5))
+    told = tables.estimate("fp32", tokens_per_passage=tokens / 5)
+    build(corpus, encoder)
+    written = sum(path.stat().st_size for path in corpus.path.glob("keys/*/*/*.npy"))
+    assert told == pytest.approx(written, rel=0.2)
+    assert tables.estimate("fp32") == 0

@@ -1,0 +1,313 @@
+"""Training runs of a tiny encoder: they learn, they survive being broken off, and what they save is read back."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModel, AutoTokenizer
+
+import quoth
+from quoth.config import NPMConfig
+from quoth.encoders.pretrained import locate
+from quoth.encoders.tokenization import TextTokenizer
+from quoth.encoders.transformer import apply_adapter, load_base
+from quoth.errors import CorruptionError, InputError
+from quoth.records import Document
+from quoth.training.batches import TokenizedDocuments, tokenize_documents
+from quoth.training.trainer import Progress, TrainConfig, Trainer, make_batch
+from tiny import tiny_bert
+
+CONFIG = TrainConfig(
+    steps=12,
+    batch_size=4,
+    learning_rate=1e-2,
+    warmup_steps=2,
+    lora_rank=4,
+    max_body_tokens=40,
+    checkpoint_every=5,
+    log_every=1,
+)
+SENTENCES = (
+    "The capital of {0} is {1}. The river that flows through {1} gave {0} its name, as the poets of {1} say. "
+    "Every spring the people of {0} walk along the river to the old tower of {1} and sing until night."
+)
+PLACES = {"Greece": "Athens", "France": "Paris", "Germany": "Berlin", "Korea": "Seoul", "China": "Beijing"}
+DOCUMENTS = [Document(name, name, "\n\n".join([SENTENCES.format(name, city)] * 4)) for name, city in PLACES.items()]
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tiny_bert(tmp_path_factory.mktemp("tiny"), [document.text for document in DOCUMENTS])
+    settings = NPMConfig(similarity_scale=20.0, normalize=True)
+    (folder / "quoth.json").write_text(json.dumps(settings.to_dict()), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def data(base: Path) -> TokenizedDocuments:
+    tokenizer = TextTokenizer(AutoTokenizer.from_pretrained(base), num_masks=2, max_tokens=256)
+    return tokenize_documents(DOCUMENTS, tokenizer, splitter="words:30", max_body_tokens=CONFIG.max_body_tokens)
+
+
+def trainer(base: Path, data: TokenizedDocuments, output: Path, config: TrainConfig = CONFIG) -> Trainer:
+    source = locate(str(base))
+    npm = NPMConfig(
+        base=str(base), similarity_scale=20.0, normalize=True, num_masks=2 if config.masking == "spans" else 1
+    )
+    model, hf = load_base(source)
+    tokenizer = TextTokenizer(hf, num_masks=npm.num_masks, max_tokens=256)
+    return Trainer(model, tokenizer, npm, data, config, output)
+
+
+def changed(**settings: object) -> TrainConfig:
+    return TrainConfig.from_dict({**CONFIG.to_dict(), **settings})
+
+
+def weights(one: Trainer) -> dict[str, torch.Tensor]:
+    return {name: parameter.detach().clone() for name, parameter in one.parameters.items()}
+
+
+def assert_same(left: dict[str, torch.Tensor], right: dict[str, torch.Tensor]) -> None:
+    assert left.keys() == right.keys()
+    for name, value in left.items():
+        torch.testing.assert_close(value, right[name], atol=1e-6, rtol=0)
+
+
+@torch.no_grad()
+def mean_loss(one: Trainer) -> float:
+    """Over the first batches, masked the same way each time."""
+    batches = (
+        make_batch(one.data, one.sampler[i], one.tokenizer, one.config, np.random.default_rng(i)) for i in range(8)
+    )
+    return float(np.mean([one.loss(batch).item() for batch in batches]))
+
+
+class Stop(Exception):
+    pass
+
+
+def stop_at(step: int) -> object:
+    def progress(now: Progress) -> None:
+        if now.step == step:
+            raise Stop
+
+    return progress
+
+
+@pytest.mark.parametrize("masking", ["spans", "tokens"])
+def test_a_batch_hides_what_it_says(base: Path, data: TokenizedDocuments, tmp_path: Path, masking: str) -> None:
+    one = trainer(base, data, tmp_path, changed(masking=masking))
+    passages, tokenizer = one.sampler[0], one.tokenizer
+    batch = make_batch(data, passages, tokenizer, one.config, np.random.default_rng(0))
+    assert len(batch.masks) == len(batch.spans.start_M) > 0
+    clean = np.concatenate([batch.inputs[b][body] for b, body in batch.keys])
+    expected = np.concatenate([data.ids[data.offsets[p] : data.offsets[p + 1]] for p in passages])
+    assert clean.tolist() == expected.tolist()
+    bodies = [batch.inputs[b][body].tolist() for b, body in batch.keys]
+    filled = [ids.tolist() for ids in batch.inputs[len(passages) :]]
+    first_rows = np.searchsorted(batch.sequence_N, np.arange(len(passages)))
+    for m in reversed(range(len(batch.masks))):
+        b, at = batch.masks[m].tolist()
+        start, length = int(batch.spans.start_M[m]), int(batch.spans.length_M[m])
+        sequence = int(batch.sequence_N[start])
+        assert b == len(passages) + sequence
+        assert filled[sequence][at : at + tokenizer.num_masks] == [tokenizer.mask_id] * tokenizer.num_masks
+        first = start - int(first_rows[sequence])
+        filled[sequence][at : at + tokenizer.num_masks] = bodies[sequence][first : first + length]
+    assert filled == [ids.tolist() for ids in batch.inputs[: len(passages)]]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"batch_size": 8},
+        {"masking": "tokens"},
+        {"batch_size": 8, "learning_rate": 0.003, "lora_rank": 0, "chunk": 4},
+    ],
+)
+def test_training_lowers_the_loss(base: Path, data: TokenizedDocuments, tmp_path: Path, settings: dict) -> None:
+    seen: list[Progress] = []
+    one = trainer(base, data, tmp_path, changed(**settings))
+    before = mean_loss(one)
+    one.run(seen.append)
+    assert mean_loss(one) < 0.95 * before
+    assert [now.step for now in seen] == list(range(1, 13))
+    assert all(now.tokens_per_second > 0 for now in seen)
+    log = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [record["step"] for record in log] == list(range(1, 13))
+
+
+def test_the_learning_rate_rises_then_falls(base: Path, data: TokenizedDocuments, tmp_path: Path) -> None:
+    one = trainer(base, data, tmp_path)
+    rates = []
+    for one.step in range(12):
+        rates.append(one.learning_rate)
+    assert rates == pytest.approx([1e-2 * x for x in (0.5, 1.0, 1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)])
+
+
+@pytest.mark.parametrize("rank", [4, 0])
+def test_a_resumed_run_ends_where_an_unbroken_one_does(
+    base: Path, data: TokenizedDocuments, tmp_path: Path, rank: int
+) -> None:
+    config = changed(lora_rank=rank)
+    unbroken = trainer(base, data, tmp_path / "unbroken", config)
+    unbroken.run()
+    output = tmp_path / "broken"
+    with pytest.raises(Stop):
+        trainer(base, data, output, config).run(stop_at(7))
+    with (output / "log.jsonl").open("a") as log:
+        log.write('{"step": 8, "lo')
+    resumed = trainer(base, data, output, config)
+    assert resumed.step == 5
+    resumed.run()
+    assert_same(weights(unbroken), weights(resumed))
+    logs = [(tmp_path / name / "log.jsonl").read_text(encoding="utf-8") for name in ("unbroken", "broken")]
+    steps = [[(r["step"], r["loss"]) for r in map(json.loads, text.splitlines())] for text in logs]
+    assert steps[0] == steps[1]
+    assert [path.name for path in output.glob("checkpoint*")] == ["checkpoint-10"]
+
+
+KILLED = """
+import json, os, sys, time
+from pathlib import Path
+from test_trainer import CONFIG, trainer
+from quoth.training.batches import TokenizedDocuments
+base, tokens, output = map(Path, sys.argv[1:])
+def progress(now):
+    print(now.step, flush=True)
+    time.sleep(0.05)
+trainer(base, TokenizedDocuments.load(tokens, "test"), output).run(progress)
+"""
+
+
+def test_a_killed_process_resumes(base: Path, data: TokenizedDocuments, tmp_path: Path) -> None:
+    data.save(tmp_path / "tokens", "test")
+    output = tmp_path / "run"
+    paths = [str(Path(__file__).parent), *sys.path]
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(base), str(tmp_path / "tokens"), str(output)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)},
+    )
+    assert process.stdout is not None
+    with process.stdout as lines:
+        for line in lines:
+            if line.strip() == "8":
+                break
+        process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    resumed = trainer(base, data, output)
+    assert resumed.step == 5
+    resumed.run()
+    unbroken = trainer(base, data, tmp_path / "unbroken")
+    unbroken.run()
+    assert_same(weights(unbroken), weights(resumed))
+
+
+def test_a_kill_between_checkpoints_leaves_a_whole_one(base: Path, data: TokenizedDocuments, tmp_path: Path) -> None:
+    with pytest.raises(Stop):
+        trainer(base, data, tmp_path).run(stop_at(5 + 1))
+    (tmp_path / "checkpoint.part").mkdir()
+    (tmp_path / "checkpoint.part" / "state.safetensors").write_bytes(b"half")
+    (tmp_path / "checkpoint-9.123.tmp").mkdir()
+    (tmp_path / "checkpoint-3").mkdir()
+    resumed = trainer(base, data, tmp_path)
+    assert resumed.step == 5
+    resumed.run()
+    (tmp_path / "checkpoint-10" / "state.json").write_text("{", encoding="utf-8")
+    with pytest.raises(CorruptionError, match=r"state\.json"):
+        trainer(base, data, tmp_path)
+
+
+@pytest.mark.parametrize(("setting", "value"), [("learning_rate", 0.5), ("steps", 13), ("masking", "tokens")])
+def test_other_settings_do_not_resume(
+    base: Path, data: TokenizedDocuments, tmp_path: Path, setting: str, value: object
+) -> None:
+    one = trainer(base, data, tmp_path)
+    one.step = 5
+    one.save_checkpoint()
+    with pytest.raises(InputError, match=f"^{setting} is {value!r}, but .* holds a run with .*; use the same"):
+        trainer(base, data, tmp_path, changed(**{setting: value}))
+
+
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")
+def test_the_saved_adapter_is_what_was_trained(base: Path, data: TokenizedDocuments, tmp_path: Path) -> None:
+    from peft import PeftModel
+
+    one = trainer(base, data, tmp_path)
+    one.run()
+    ids = torch.tensor([[2, 7, 9, 11, 4, 13, 3]])
+    plain = AutoModel.from_pretrained(base, add_pooling_layer=False).eval()
+    with torch.no_grad():
+        untrained = plain(ids).last_hidden_state
+        theirs = PeftModel.from_pretrained(AutoModel.from_pretrained(base, add_pooling_layer=False), tmp_path).eval()
+        expected = theirs(ids).last_hidden_state
+        apply_adapter(plain, tmp_path)
+        merged = plain(ids).last_hidden_state
+        trained = one.model(ids).last_hidden_state
+    torch.testing.assert_close(merged, expected, atol=1e-5, rtol=0)
+    torch.testing.assert_close(merged, trained, atol=2e-2, rtol=0)
+    assert (merged - untrained).abs().max() > 0.1
+
+    npm = quoth.NPM.from_pretrained(tmp_path)
+    assert npm.config == one.npm
+    assert npm.fingerprint != quoth.NPM.from_pretrained(base).fingerprint
+    text = "The capital of Greece is [MASK]."
+    start, end = npm.query_vectors(text)
+    query, masks = one.tokenizer.query(text)
+    with torch.no_grad():
+        hidden = one.model(torch.from_numpy(query)[None]).last_hidden_state[0, masks]
+    assert np.stack([start, end]) == pytest.approx(torch.nn.functional.normalize(hidden, dim=-1).numpy(), abs=5e-3)
+
+
+def test_full_fine_tuning_saves_a_whole_model(base: Path, data: TokenizedDocuments, tmp_path: Path) -> None:
+    one = trainer(base, data, tmp_path, changed(lora_rank=0, steps=2))
+    one.run()
+    loaded = AutoModel.from_pretrained(tmp_path, add_pooling_layer=False)
+    assert_same(dict(loaded.named_parameters()), weights(one))
+    npm = quoth.NPM.from_pretrained(tmp_path)
+    assert (npm.config.similarity_scale, npm.config.normalize) == (20.0, True)
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_weights_that_get_no_gradient_do_not_break_a_checkpoint(
+    base: Path, data: TokenizedDocuments, tmp_path: Path
+) -> None:
+    config = changed(lora_rank=0, steps=3, checkpoint_every=2)
+    tokenizer = TextTokenizer(AutoTokenizer.from_pretrained(base), num_masks=2, max_tokens=256)
+    for steps in (2, 3):
+        torch.manual_seed(0)
+        pooled = AutoModel.from_config(AutoModel.from_pretrained(base).config)
+        one = Trainer(pooled, tokenizer, NPMConfig(base=str(base)), data, config, tmp_path)
+        if steps == 2:
+            with pytest.raises(Stop):
+                one.run(stop_at(3))
+        else:
+            assert one.step == 2
+            one.run()
+
+
+def test_a_warm_start_goes_on_from_an_adapter(base: Path, data: TokenizedDocuments, tmp_path: Path) -> None:
+    first = trainer(base, data, tmp_path / "first", changed(steps=2, bf16=True))
+    first.run()
+    second = trainer(base, data, tmp_path / "second", changed(warm_start=str(tmp_path / "first")))
+    for name, value in weights(second).items():
+        torch.testing.assert_close(value, weights(first)[name], atol=1e-3, rtol=1e-3)
+    with pytest.raises(InputError, match="does not fit this model and lora_rank"):
+        trainer(base, data, tmp_path / "third", changed(warm_start=str(tmp_path / "first"), lora_rank=8))
+    with pytest.raises(InputError, match=r"holds no adapter_model\.safetensors"):
+        trainer(base, data, tmp_path / "third", changed(warm_start=str(tmp_path / "nowhere")))
+
+
+def test_bodies_longer_than_the_encoder_are_refused(base: Path, data: TokenizedDocuments, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="max_body_tokens is 250; this encoder takes at most 19"):
+        trainer(base, data, tmp_path, changed(max_body_tokens=250))

@@ -1,0 +1,138 @@
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from quoth.config import NPMConfig
+from quoth.encoders.pretrained import Source, locate
+from quoth.encoders.token_encoder import TokenEncoder
+from quoth.encoders.transformer import Transformer, batches_by_length, load_base, pad
+from quoth.errors import InputError, ModelNotFoundError
+from tiny import tiny_bert, tiny_roberta, tiny_sentencepiece
+
+KINDS = {"bert": tiny_bert, "roberta": tiny_roberta, "sentencepiece": tiny_sentencepiece}
+LENGTHS = [3, 40, 1, 17, 260, 40, 2]
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def folder(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return KINDS[request.param](tmp_path_factory.mktemp("model") / request.param)
+
+
+def random_inputs() -> list[Any]:
+    rng = np.random.default_rng(0)
+    return [rng.integers(5, 90, length) for length in LENGTHS]
+
+
+def test_batches_equal_one_by_one_and_the_model_itself(folder: Path) -> None:
+    transformer = Transformer.load(locate(str(folder)))
+    assert transformer.max_tokens == 260
+    inputs = random_inputs()
+    together = transformer.encode(inputs)
+    model, _ = load_base(locate(str(folder)))
+    for ids, found in zip(inputs, together, strict=True):
+        assert found.shape == (len(ids), transformer.dimensions)
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, transformer.encode([ids])[0], atol=1e-5)
+        with torch.no_grad():
+            alone = model.eval()(input_ids=torch.from_numpy(ids)[None]).last_hidden_state[0].numpy()
+        np.testing.assert_allclose(found, alone, atol=1e-5)
+    assert transformer.encode([]) == []
+
+
+def test_padding_is_bounded() -> None:
+    lengths = np.random.default_rng(0).integers(1, 300, 200).tolist()
+    batches = list(batches_by_length(lengths, limit=1000))
+    assert sorted(member for batch in batches for member in batch) == list(range(200))
+    assert all(len(batch) * max(lengths[i] for i in batch) <= 1000 for batch in batches)
+    padded = sum(len(batch) * max(lengths[i] for i in batch) for batch in batches)
+    assert padded <= 1.25 * sum(lengths)
+    assert list(batches_by_length([5000, 1], limit=1000)) == [[0], [1]]
+    assert list(batches_by_length([])) == []
+
+
+def test_pad_by_hand() -> None:
+    ids_BT, mask_BT = pad([np.array([7, 8, 9]), np.array([5])], pad_id=1)
+    assert ids_BT.tolist() == [[7, 8, 9], [5, 1, 1]]
+    assert mask_BT.tolist() == [[1, 1, 1], [1, 0, 0]]
+
+
+def test_half_precision_is_near(folder: Path) -> None:
+    exact = Transformer.load(locate(str(folder))).encode(random_inputs())
+    half = Transformer.load(locate(str(folder)), dtype="bf16").encode(random_inputs())
+    for a, b in zip(exact, half, strict=True):
+        assert b.dtype == np.float32
+        assert np.abs(a - b).mean() < 0.1
+
+
+def test_fingerprints_name_weights_and_settings(folder: Path, tmp_path: Path) -> None:
+    first, again = (TokenEncoder.load(locate(str(folder))) for _ in range(2))
+    half = TokenEncoder.load(locate(str(folder)), dtype="bf16")
+    other = TokenEncoder.load(locate(str(KINDS[folder.name](tmp_path / "other", seed=1))))
+    normal = TokenEncoder.load(Source("n", NPMConfig(base="", normalize=True), str(folder), None))
+    assert first.fingerprint == again.fingerprint == half.fingerprint
+    assert len({first.fingerprint, other.fingerprint, normal.fingerprint}) == 3
+
+
+def test_token_encoder_conventions(folder: Path) -> None:
+    source = locate(str(folder))
+    plain = TokenEncoder.load(source)
+    assert plain.scale == pytest.approx(32**-0.5)
+    normal = TokenEncoder.load(
+        Source("n", NPMConfig(base="", normalize=True, similarity_scale=20.0), source.base, None)
+    )
+    assert normal.scale == 20.0
+    texts = ["Paris is the capital.", "The raven " * 200, "\u200b"]
+    for encoder in (plain, normal):
+        found = encoder.passages(texts, ["Title", "", ""])
+        for each in found:
+            assert each.vectors_TD.shape == (len(each.tokens.ids_T), 32)
+        assert len(found[1].tokens.windows) > 1
+        alone = encoder.passages(texts[:1], ["Title"])[0]
+        np.testing.assert_allclose(found[0].vectors_TD, alone.vectors_TD, atol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(found[1].vectors_TD, axis=1), 1, atol=1e-5)
+    ids = plain.tokenizer.query("the [MASK] door")[0]
+    (start, end), states = plain.blanks(["the [MASK] door"])[0], plain._transformer.encode([ids])[0]
+    at = ids.tolist().index(plain.tokenizer.mask_id)
+    np.testing.assert_allclose([start, end], states[at : at + 2], atol=1e-5)
+    with pytest.raises(InputError, match="has no word"):
+        plain.words("  ")
+
+
+def test_inputs_never_exceed_the_model(folder: Path) -> None:
+    source = Source("long", NPMConfig(base="", max_tokens=512), str(folder), None)
+    encoder = TokenEncoder.load(source)
+    assert encoder.tokenizer.max_tokens == 260
+    assert len(encoder.passages(["raven " * 600], [""])[0].tokens.windows) > 2
+
+
+def test_mistakes(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="device 'gpu9' is not to be had here; allowed are cpu, cuda"):
+        Transformer.load(locate(str(folder)), device="gpu9")
+    with pytest.raises(InputError, match="dtype 'int8'; allowed are fp32, bf16, fp16"):
+        Transformer.load(locate(str(folder)), dtype="int8")
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(ModelNotFoundError, match="cannot be loaded: ") as error:
+        Transformer.load(locate(str(tmp_path)))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")
+def test_an_adapter_is_added_as_peft_adds_it(folder: Path, tmp_path: Path) -> None:
+    from peft import LoraConfig, get_peft_model
+
+    model, _ = load_base(locate(str(folder)))
+    torch.manual_seed(0)
+    adapted = get_peft_model(model, LoraConfig(r=4, lora_alpha=8, target_modules=["query", "value", "dense"]))
+    for name, parameter in adapted.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(parameter, std=0.1)
+    adapted.save_pretrained(tmp_path)
+    transformer = Transformer.load(Source("a", NPMConfig(), str(folder), tmp_path))
+    ids = random_inputs()[1]
+    with torch.no_grad():
+        expected = adapted.eval()(input_ids=torch.from_numpy(ids)[None]).last_hidden_state[0].numpy()
+    np.testing.assert_allclose(transformer.encode([ids])[0], expected, atol=1e-4)
+    assert transformer.fingerprint != Transformer.load(locate(str(folder))).fingerprint
