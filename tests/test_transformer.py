@@ -1,16 +1,21 @@
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from quoth.config import NPMConfig
+from quoth.encoders.bert import BertConfig, BertEncoder
+from quoth.encoders.fast_tokenizer import FastTokenizer
 from quoth.encoders.pretrained import Source, locate
 from quoth.encoders.token_encoder import TokenEncoder
-from quoth.encoders.transformer import Transformer, batches_by_length, load_base, pad
+from quoth.encoders.transformer import Transformer, _fingerprint, batches_by_length, load_base, pad
 from quoth.errors import InputError, ModelNotFoundError
-from tiny import tiny_bert, tiny_roberta, tiny_sentencepiece
+from tiny import TEXT, tiny_bert, tiny_roberta, tiny_sentencepiece
 
 KINDS = {"bert": tiny_bert, "roberta": tiny_roberta, "sentencepiece": tiny_sentencepiece}
 LENGTHS = [3, 40, 1, 17, 260, 40, 2]
@@ -40,6 +45,72 @@ def test_batches_equal_one_by_one_and_the_model_itself(folder: Path) -> None:
             alone = model.eval()(input_ids=torch.from_numpy(ids)[None]).last_hidden_state[0].numpy()
         np.testing.assert_allclose(found, alone, atol=1e-5)
     assert transformer.encode([]) == []
+
+
+def test_the_light_path_gives_what_transformers_gives(folder: Path) -> None:
+    source = locate(str(folder))
+    light = Transformer.load(source)
+    model, tokenizer = load_base(source)
+    assert isinstance(light.model, BertEncoder)
+    assert light.fingerprint == _fingerprint(model, tokenizer, None)
+    texts = [*TEXT, "", " \u200b\ufeff x\u0000y", f"a {tokenizer.mask_token} b, naïve ½ 🙂 세종대왕은"]
+    for special in (True, False):
+        wanted = tokenizer(texts, add_special_tokens=special, return_offsets_mapping=True)
+        found = light.tokenizer(texts, add_special_tokens=special, return_offsets_mapping=True)
+        assert found["input_ids"] == wanted["input_ids"]
+        assert found["offset_mapping"] == [[tuple(pair) for pair in each] for each in wanted["offset_mapping"]]
+    for name in ("mask_token", "mask_token_id", "pad_token_id", "unk_token_id"):
+        assert getattr(light.tokenizer, name) == getattr(tokenizer, name)
+
+
+def test_the_light_path_is_right_about_the_default_encoder() -> None:
+    source = locate("quoth-mini-base")
+    model, tokenizer = load_base(source)
+    light, full = Transformer.load(source), Transformer(model, tokenizer, _fingerprint(model, tokenizer, None))
+    assert light.fingerprint == full.fingerprint
+    inputs = [np.array(tokenizer(text)["input_ids"]) for text in TEXT]
+    for found, wanted in zip(light.encode(inputs), full.encode(inputs), strict=True):
+        np.testing.assert_allclose(found, wanted, atol=2e-5)
+
+
+def test_the_light_path_imports_nothing_slow() -> None:
+    program = (
+        "import sys; from quoth.encoders.pretrained import locate; from quoth.encoders.transformer import Transformer; "
+        "Transformer.load(locate('quoth-mini')); slow = {'transformers', 'peft', 'torch._dynamo'}; "
+        "print(sorted(slow & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_other_architectures_go_through_transformers(tmp_path: Path) -> None:
+    from transformers import DistilBertConfig, DistilBertModel
+
+    folder = tiny_bert(tmp_path / "tiny")
+    vocabulary = len(FastTokenizer(folder).get_vocab())
+    DistilBertModel(
+        DistilBertConfig(vocab_size=vocabulary, dim=32, n_layers=1, n_heads=2, hidden_dim=64)
+    ).save_pretrained(folder)
+    assert BertConfig.read(folder) is None
+    transformer = Transformer.load(locate(str(folder)))
+    assert isinstance(transformer.model, DistilBertModel)
+    assert transformer.encode([np.array([2, 7, 3])])[0].shape == (3, 32)
+
+
+def test_weights_that_are_missing_are_named(tmp_path: Path) -> None:
+    folder = tiny_bert(tmp_path / "tiny")
+    weights = load_file(folder / "model.safetensors")
+    name = "encoder.layer.1.output.dense.weight"
+    save_file({**weights, name: weights[name][:3].contiguous()}, folder / "model.safetensors")
+    with pytest.raises(ModelNotFoundError, match=rf"{name} has shape \[3, 64\], .* says \[32, 64\]"):
+        Transformer.load(locate(str(folder)))
+    del weights[name]
+    save_file(weights, folder / "model.safetensors")
+    with pytest.raises(ModelNotFoundError, match=f"lacks {name}"):
+        Transformer.load(locate(str(folder)))
+    (folder / "model.safetensors").write_bytes(b"nonsense")
+    with pytest.raises(ModelNotFoundError, match=r"model.safetensors"):
+        Transformer.load(locate(str(folder)))
 
 
 def test_padding_is_bounded() -> None:

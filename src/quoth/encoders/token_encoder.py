@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.config import NPMConfig
+from quoth.encoders.boundaries import BOUNDARIES_VERSION
 from quoth.encoders.pretrained import Source
 from quoth.encoders.tokenization import TextTokenizer, TokenizedPassage
 from quoth.encoders.transformer import Transformer
@@ -45,7 +46,7 @@ class TokenEncoder:
         self._query_tokenizer = TextTokenizer(
             transformer.tokenizer, num_masks=config.num_masks, max_tokens=transformer.max_tokens
         )
-        settings = f"{transformer.fingerprint} {config.normalize} {longest}"
+        settings = f"{transformer.fingerprint} {BOUNDARIES_VERSION} {config.normalize} {longest}"
         self.fingerprint = hashlib.sha256(settings.encode()).hexdigest()
 
     @classmethod

@@ -1,0 +1,170 @@
+"""BERT and RoBERTa encoders for inference, from a folder, without importing transformers.
+
+Knows: the two architectures (Devlin et al. 2019; Liu et al. 2019) and the names of their weights. Does not know:
+training, hubs, other architectures: those go through transformers, to whose output this one's is equal.
+
+Why it is here: importing transformers' modelling code takes longer than everything else in answering one query.
+
+Shape suffixes: B batch, T tokens, D dimensions, H heads.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+from torch.nn.functional import gelu, scaled_dot_product_attention
+
+from quoth.errors import ModelNotFoundError
+
+MODEL_TYPES = ("bert", "roberta", "xlm-roberta")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BertConfig:
+    """The part of `config.json` that shapes the encoder."""
+
+    model_type: str
+    vocab_size: int
+    hidden_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    intermediate_size: int
+    max_position_embeddings: int
+    type_vocab_size: int = 2
+    layer_norm_eps: float = 1e-12
+    pad_token_id: int = 0
+    hidden_act: str = "gelu"
+    position_embedding_type: str = "absolute"
+
+    @classmethod
+    def read(cls, folder: Path) -> Self | None:
+        """The folder's settings, or None where this module does not cover its architecture."""
+        if not all((folder / name).is_file() for name in ("config.json", "model.safetensors")):
+            return None
+        values = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        covered = values.get("model_type") in MODEL_TYPES and not values.get("is_decoder")
+        known = {field.name: values[field.name] for field in fields(cls) if values.get(field.name) is not None}
+        if not covered or known.get("hidden_act", "gelu") != "gelu":
+            return None
+        return cls(**known) if known.get("position_embedding_type", "absolute") == "absolute" else None
+
+
+class States(NamedTuple):
+    """What the encoder returns, named as transformers names it."""
+
+    last_hidden_state: Tensor
+
+
+class _Embeddings(nn.Module):
+    def __init__(self, c: BertConfig) -> None:
+        super().__init__()
+        self.word_embeddings = _table(c.vocab_size, c)
+        self.position_embeddings = _table(c.max_position_embeddings, c)
+        self.token_type_embeddings = _table(c.type_vocab_size, c)
+        self.LayerNorm = nn.LayerNorm(c.hidden_size, c.layer_norm_eps)
+        self._first = 0 if c.model_type == "bert" else c.pad_token_id + 1
+
+    def forward(self, ids_BT: Tensor) -> Tensor:
+        positions_T = torch.arange(self._first, self._first + ids_BT.shape[1], device=ids_BT.device)
+        words_BTD, kind_D = self.word_embeddings(ids_BT), self.token_type_embeddings.weight[0]
+        embedded_BTD: Tensor = self.LayerNorm(words_BTD + self.position_embeddings(positions_T) + kind_D)
+        return embedded_BTD
+
+
+def _table(size: int, c: BertConfig) -> nn.Embedding:
+    """An embedding without initial values: drawing them on the meta device would import torch's compiler."""
+    return nn.Embedding(size, c.hidden_size, _weight=torch.empty(size, c.hidden_size))
+
+
+class _SelfAttention(nn.Module):
+    def __init__(self, c: BertConfig) -> None:
+        super().__init__()
+        self.query = nn.Linear(c.hidden_size, c.hidden_size)
+        self.key = nn.Linear(c.hidden_size, c.hidden_size)
+        self.value = nn.Linear(c.hidden_size, c.hidden_size)
+        self._heads = c.num_attention_heads
+
+    def forward(self, x_BTD: Tensor, mask_B11T: Tensor) -> Tensor:
+        q, k, v = (
+            part(x_BTD).unflatten(-1, (self._heads, -1)).transpose(1, 2) for part in (self.query, self.key, self.value)
+        )
+        return scaled_dot_product_attention(q, k, v, attn_mask=mask_B11T).transpose(1, 2).flatten(2)
+
+
+class _Output(nn.Module):
+    """A projection, added to what came in, then normalised."""
+
+    def __init__(self, width: int, c: BertConfig) -> None:
+        super().__init__()
+        self.dense = nn.Linear(width, c.hidden_size)
+        self.LayerNorm = nn.LayerNorm(c.hidden_size, c.layer_norm_eps)
+
+    def forward(self, inner: Tensor, x_BTD: Tensor) -> Tensor:
+        added_BTD: Tensor = self.LayerNorm(self.dense(inner) + x_BTD)
+        return added_BTD
+
+
+class _Layer(nn.Module):
+    def __init__(self, c: BertConfig) -> None:
+        super().__init__()
+        self.attention = nn.ModuleDict({"self": _SelfAttention(c), "output": _Output(c.hidden_size, c)})
+        self.intermediate = nn.ModuleDict({"dense": nn.Linear(c.hidden_size, c.intermediate_size)})
+        self.output = _Output(c.intermediate_size, c)
+
+    def forward(self, x_BTD: Tensor, mask_B11T: Tensor) -> Tensor:
+        x_BTD = self.attention["output"](self.attention["self"](x_BTD, mask_B11T), x_BTD)
+        result_BTD: Tensor = self.output(gelu(self.intermediate["dense"](x_BTD)), x_BTD)
+        return result_BTD
+
+
+class BertEncoder(nn.Module):
+    """The encoder without a pooler. Submodules are named as in transformers, so its weights and adapters fit."""
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embeddings = _Embeddings(config)
+        layers = nn.ModuleList(_Layer(config) for _ in range(config.num_hidden_layers))
+        self.encoder = nn.ModuleDict({"layer": layers})
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> States:
+        """Last hidden states [B, T, D] of inputs padded on the right; `attention_mask` [B, T] is 1 on tokens."""
+        x_BTD = self.embeddings(input_ids)
+        mask_B11T = attention_mask.bool()[:, None, None, :]
+        layers: Any = self.encoder["layer"]
+        for layer in layers:
+            x_BTD = layer(x_BTD, mask_B11T)
+        return States(x_BTD)
+
+    @classmethod
+    def load(cls, folder: Path, config: BertConfig) -> BertEncoder:
+        """Raises ModelNotFoundError where weights are missing or do not fit `config.json`."""
+        file = folder / "model.safetensors"
+        try:
+            found = {_own_name(name): weight.float() for name, weight in load_file(file).items()}
+        except SafetensorError as error:
+            raise ModelNotFoundError(f"{file} is damaged ({error}); fetch it again") from error
+        with torch.device("meta"):
+            model = cls(config)
+        weights: dict[str, Tensor] = {}
+        for name, wanted in model.state_dict().items():
+            if name not in found:
+                raise ModelNotFoundError(f"{file} lacks {name}; fetch it again")
+            if (shape := list(found[name].shape)) != list(wanted.shape):
+                raise ModelNotFoundError(f"{file}: {name} has shape {shape}, config.json says {list(wanted.shape)}")
+            weights[name] = found[name]
+        model.load_state_dict(weights, assign=True)
+        return model
+
+
+def _own_name(name: str) -> str:
+    """A weight's name without the model's prefix, in today's spelling of layer norms."""
+    name = name.removeprefix("bert.").removeprefix("roberta.")
+    return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")

@@ -1,0 +1,69 @@
+"""A tokenizer from its `tokenizer.json`, without importing transformers.
+
+Knows: the few calls that the rest of this package makes of a Hugging Face fast tokenizer. Does not know: anything
+about models.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tokenizers import Encoding, Tokenizer
+
+
+class FastTokenizer:
+    """Stands for `transformers.AutoTokenizer.from_pretrained(folder)` where ids and offsets are all that is asked."""
+
+    is_fast = True
+
+    def __init__(self, folder: Path) -> None:
+        self.name_or_path = str(folder)
+        self.backend_tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self.backend_tokenizer.no_truncation()
+        self.backend_tokenizer.no_padding()
+        names = _special_tokens(folder)
+        self.mask_token, self.pad_token, self.unk_token = (
+            names.get(f"{kind}_token") for kind in ("mask", "pad", "unk")
+        )
+        self.mask_token_id, self.pad_token_id, self.unk_token_id = (
+            None if token is None else self.backend_tokenizer.token_to_id(token)
+            for token in (self.mask_token, self.pad_token, self.unk_token)
+        )
+
+    @classmethod
+    def read(cls, folder: Path) -> FastTokenizer | None:
+        """The folder's tokenizer, or None where it holds no `tokenizer.json`."""
+        return cls(folder) if (folder / "tokenizer.json").is_file() else None
+
+    def get_vocab(self) -> dict[str, int]:
+        return self.backend_tokenizer.get_vocab(with_added_tokens=True)
+
+    def __call__(self, text: str | Sequence[str], *, add_special_tokens: bool = True, **_: Any) -> dict[str, list[Any]]:
+        """`input_ids` and `offset_mapping` of a text, or a list of each of several texts."""
+        if isinstance(text, str):
+            encoding = self.backend_tokenizer.encode(text, add_special_tokens=add_special_tokens)
+            return {"input_ids": encoding.ids, "offset_mapping": encoding.offsets}
+        encodings: list[Encoding] = self.backend_tokenizer.encode_batch(
+            list(text), add_special_tokens=add_special_tokens
+        )
+        return {
+            "input_ids": [each.ids for each in encodings],
+            "offset_mapping": [each.offsets for each in encodings],
+        }
+
+
+def _special_tokens(folder: Path) -> dict[str, str]:
+    """The special tokens that `tokenizer_config.json`, or else `special_tokens_map.json`, names."""
+    found: dict[str, str] = {}
+    for name in ("special_tokens_map.json", "tokenizer_config.json"):
+        if (folder / name).is_file():
+            values = json.loads((folder / name).read_text(encoding="utf-8"))
+            for key, value in values.items():
+                if key.endswith("_token"):
+                    content = value["content"] if isinstance(value, dict) else value
+                    if isinstance(content, str):
+                        found[key] = content
+    return found
