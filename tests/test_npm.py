@@ -201,6 +201,36 @@ def test_restricted_search_is_the_brute_force_of_those_passages(npm: NPM, folder
     assert_equal(npm.fill(QUERY, passages=5, combine="joint", top_k=10000), expected, corpora)
 
 
+def test_restricted_search_reads_stored_vectors_where_there_are_some(folder: Path, tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    first, second = ([Document(f"{part}{i}", "Title", sentences(rng, 3)) for i in range(4)] for part in "ab")
+    fresh, mixed = (Corpus.create(tmp_path / name, splitter="words:12") for name in ("fresh.quoth", "mixed.quoth"))
+    model = NPM.from_pretrained(str(folder), mixed)
+    for corpus in (fresh, mixed):
+        corpus.add(first)
+        corpus.delete(["a1"])
+        if corpus is mixed:
+            model.embed("fp32")
+        corpus.add(second)
+    encoded: list[str] = []
+    encode = model.encoder.passages
+    model.encoder.passages = lambda texts, titles: encoded.extend(texts) or encode(texts, titles)  # type: ignore
+    options: dict[str, Any] = {"passages": 6, "top_k": 10000}
+    for text in (QUERY, "the raven sat [MASK] the door"):
+        expected = NPM.from_pretrained(str(folder), fresh).fill(text, **options)
+        found = model.fill(text, **options)
+        assert [each.score for each in found] == pytest.approx([each.score for each in expected], abs=1e-4)
+        places = [{(e.document_id, e.start, e.end): e.score for e in each.evidence} for each in expected]
+        assert {frozenset(p) for p in places} == {
+            frozenset((e.document_id, e.start, e.end) for e in each.evidence) for each in found
+        }
+    searched = {row for text in (QUERY,) for row in mixed.bm25(text.replace("[MASK]", ""), 6)[0].tolist()}
+    stored = {row for row in searched if row < mixed.segments[1].first_row}
+    assert stored
+    assert not {mixed.passage(row).text for row in stored} & set(encoded)
+    assert set(encoded) <= {passage.text for passage in mixed.passages() if passage.document_id.startswith("b")}
+
+
 def test_many_texts_are_answered_as_one_by_one(npm: NPM) -> None:
     texts = [QUERY, "the raven sat above the [MASK] door", "Paris is [MASK]."]
     for passages in (2, None):

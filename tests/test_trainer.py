@@ -103,26 +103,38 @@ def stop_at(step: int) -> object:
 
 
 @pytest.mark.parametrize("masking", ["spans", "tokens"])
-def test_a_batch_hides_what_it_says(base: Path, data: TokenizedDocuments, tmp_path: Path, masking: str) -> None:
-    one = trainer(base, data, tmp_path, changed(masking=masking))
+@pytest.mark.parametrize("keys", ["clean", "masked"])
+def test_a_batch_hides_what_it_says(
+    base: Path, data: TokenizedDocuments, tmp_path: Path, masking: str, keys: str
+) -> None:
+    """The batch, read back: keys and positives show the tokens they stand for, and masks hide the positives' n-gram."""
+    one = trainer(base, data, tmp_path, changed(masking=masking, keys=keys))
     passages, tokenizer = one.sampler[0], one.tokenizer
     batch = make_batch(data, passages, tokenizer, one.config, np.random.default_rng(0))
-    assert len(batch.masks) == len(batch.spans.start_M) > 0
-    clean = np.concatenate([batch.inputs[b][body] for b, body in batch.keys])
-    expected = np.concatenate([data.ids[data.offsets[p] : data.offsets[p + 1]] for p in passages])
-    assert clean.tolist() == expected.tolist()
-    bodies = [batch.inputs[b][body].tolist() for b, body in batch.keys]
-    filled = [ids.tolist() for ids in batch.inputs[len(passages) :]]
-    first_rows = np.searchsorted(batch.sequence_N, np.arange(len(passages)))
-    for m in reversed(range(len(batch.masks))):
-        b, at = batch.masks[m].tolist()
-        start, length = int(batch.spans.start_M[m]), int(batch.spans.length_M[m])
-        sequence = int(batch.sequence_N[start])
-        assert b == len(passages) + sequence
-        assert filled[sequence][at : at + tokenizer.num_masks] == [tokenizer.mask_id] * tokenizer.num_masks
-        first = start - int(first_rows[sequence])
-        filled[sequence][at : at + tokenizer.num_masks] = bodies[sequence][first : first + length]
-    assert filled == [ids.tolist() for ids in batch.inputs[: len(passages)]]
+    bodies = [data.ids[data.offsets[p] : data.offsets[p + 1]].tolist() for p in passages]
+    assert batch.num_tokens == sum(map(len, bodies))
+    assert len(batch.inputs) == len(passages) * (1 + (keys == "clean"))
+    assert len(batch.masks_M2) == len(batch.sequence_M) > 0
+    key_ids = [int(batch.inputs[b][at]) for b, at in batch.keys_K2]
+    if keys == "clean":
+        assert key_ids == [token for body in bodies for token in body]
+    assert tokenizer.mask_id not in key_ids
+
+    hidden: dict[int, list[int]] = {}
+    for query, start, end in zip(batch.positive_query, batch.positive_start, batch.positive_end, strict=True):
+        assert batch.sequence_K[start] == batch.sequence_K[end] != batch.sequence_M[query]
+        words = key_ids[start : end + 1]
+        assert hidden.setdefault(query, words) == words or keys == "masked"
+    for s, body in enumerate(bodies):
+        row = len(batch.inputs) - len(passages) + s
+        shown = batch.inputs[row].tolist()
+        for m in reversed(np.flatnonzero(batch.sequence_M == s).tolist()):
+            b, at = batch.masks_M2[m].tolist()
+            assert b == row
+            assert shown[at : at + tokenizer.num_masks] == [tokenizer.mask_id] * tokenizer.num_masks
+            shown[at : at + tokenizer.num_masks] = hidden.get(m, [])
+        if all(m in hidden for m in np.flatnonzero(batch.sequence_M == s)):
+            assert shown[len(shown) - len(body) - len(tokenizer.after) :][: len(body)] == body
 
 
 @pytest.mark.parametrize(
@@ -130,6 +142,7 @@ def test_a_batch_hides_what_it_says(base: Path, data: TokenizedDocuments, tmp_pa
     [
         {"batch_size": 8},
         {"masking": "tokens"},
+        {"batch_size": 8, "keys": "masked", "budget": 0.3},
         {"batch_size": 8, "learning_rate": 0.003, "lora_rank": 0, "chunk": 4},
     ],
 )

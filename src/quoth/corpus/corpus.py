@@ -115,6 +115,10 @@ class Corpus:
         """The passage of a row, deleted or not. Raises InputError for a row that no segment holds."""
         return self._snapshot.passage(row)
 
+    def segment_of(self, row: int) -> Segment:
+        """The segment that holds a passage's row. Raises InputError where none does."""
+        return self._snapshot.segment_of(row)
+
     def passages(self) -> Iterator[Passage]:
         """Every live passage, by row."""
         snapshot = self._snapshot

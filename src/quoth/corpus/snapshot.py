@@ -47,10 +47,15 @@ class Snapshot:
 
     def passage(self, row: int) -> Passage:
         """The passage of a row, deleted or not. Raises InputError for a row that no segment holds."""
+        segment = self.segment_of(row)
+        return segment.passage(row - segment.first_row)
+
+    def segment_of(self, row: int) -> Segment:
+        """The segment that holds a row. Raises InputError where none does."""
         segment = self.segments[place] if (place := bisect_right(self._first_rows, row) - 1) >= 0 else None
         if segment is None or row >= segment.last_row:
             raise InputError(f"row {row} is no passage of snapshot {self.manifest.snapshot} of {self.path}")
-        return segment.passage(row - segment.first_row)
+        return segment
 
     def live(self, rows_R: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of these rows are passages of this snapshot: bool [R]."""

@@ -8,7 +8,7 @@ Shape suffixes: N tokens, P passages, D dimensions, Q queries, R rows.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -23,6 +23,10 @@ class Vectors(Protocol):
 
     def similarities(self, q_QD: NDArray[np.float32], rows_R: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
         """sim(q, c) = s q·c for the given local rows (all when None): [Q, R]."""
+        ...
+
+    def take(self, rows_R: NDArray[np.int64]) -> Vectors:
+        """The vectors of these local rows alone, in that order."""
         ...
 
 
@@ -48,6 +52,24 @@ class TokenKeys:
     @property
     def num_tokens(self) -> int:
         return int(self.offsets_P1[-1])
+
+    def take(self, passage_rows: Sequence[int]) -> TokenKeys:
+        """A table of these passages alone, in ascending order; all must be in this one."""
+        at_P = np.searchsorted(self.passage_rows_P, np.sort(np.array(passage_rows, np.int64)))
+        offsets_P1 = np.asarray(self.offsets_P1)
+        rows_N = np.concatenate([np.arange(offsets_P1[p], offsets_P1[p + 1]) for p in at_P])
+        return replace(
+            self,
+            passage_rows_P=self.passage_rows_P[at_P],
+            offsets_P1=np.cumsum([0, *(offsets_P1[at_P + 1] - offsets_P1[at_P])]),
+            ids_N=self.ids_N[rows_N],
+            start_N=self.start_N[rows_N],
+            end_N=self.end_N[rows_N],
+            group_N=self.group_N[rows_N],
+            flags_N=self.flags_N[rows_N],
+            vectors=self.vectors.take(rows_N),
+            live_P=None if self.live_P is None else self.live_P[at_P],
+        )
 
     def without(self, passage_rows: Collection[int]) -> TokenKeys:
         """The same table with some passages hidden from search."""

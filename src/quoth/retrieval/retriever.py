@@ -51,21 +51,20 @@ class Retriever:
     ) -> list[list[TokenKeys]]:
         """For each query the tokens of BM25's best passages; `exclude[i]` are rows that query i never sees.
 
-        Passages are encoded now, all queries' together, unless the cache holds them.
+        Stored vectors are read; passages without are encoded now, all queries' together, unless the cache holds
+        them.
         """
         self._check_not_empty()
         found = [
             [place for _, place in self.best_places(query, passages, hidden)]
             for query, hidden in zip(queries, exclude, strict=True)
         ]
-        encoded = self._encoded({place for places in found for place in places})
-        return [self._gather(places, encoded) for places in found]
+        return self._gather(found)
 
     def union(self, queries: Sequence[str], passages: int) -> list[TokenKeys]:
         """The tokens of the best passages of several queries together, each passage once."""
         self._check_not_empty()
-        found = sorted({place for query in queries for _, place in self.best_places(query, passages)})
-        return self._gather(found, self._encoded(found))
+        return self._gather([{place for query in queries for _, place in self.best_places(query, passages)}])[0]
 
     def best_places(self, query: str, k: int, exclude: Collection[int] = ()) -> list[tuple[float, Place]]:
         """BM25's k best live passages over all corpora, ties by corpus, then row."""
@@ -78,15 +77,25 @@ class Retriever:
             scored.extend(kept)
         return sorted(scored, key=lambda pair: (-pair[0], pair[1]))[:k]
 
-    def _gather(self, places: Sequence[Place], encoded: dict[Place, EncodedPassage]) -> list[TokenKeys]:
-        """One table for each corpus that has a passage among `places`."""
-        tables = []
-        for number in sorted({number for number, _ in places}):
-            mine = [place for place in places if place[0] == number]
-            passages = [self._passage(place) for place in mine]
-            tables.append(
-                in_memory(self.corpora[number], passages, [encoded[place] for place in mine], self._encoder.scale)
-            )
+    def _gather(self, groups: Sequence[Collection[Place]]) -> list[list[TokenKeys]]:
+        """For each group of places their tables, by corpus and row, stored passages before fresh ones."""
+        places = {place for group in groups for place in group}
+        encoded = self._encoded([(number, row) for number, row in places if not self._tables[number].holds(row)])
+        return [
+            [keys for number in range(len(self.corpora)) for keys in self._of_corpus(number, group, encoded)]
+            for group in groups
+        ]
+
+    def _of_corpus(
+        self, number: int, places: Collection[Place], encoded: dict[Place, EncodedPassage]
+    ) -> list[TokenKeys]:
+        mine = sorted(place for place in places if place[0] == number)
+        fresh = [place for place in mine if place in encoded]
+        tables = self._tables[number].of_passages([place[1] for place in mine if place not in encoded])
+        if fresh:
+            passages = [self._passage(place) for place in fresh]
+            vectors = [encoded[place] for place in fresh]
+            tables.append(in_memory(self.corpora[number], passages, vectors, self._encoder.scale))
         return tables
 
     def _encoded(self, places: Collection[Place]) -> dict[Place, EncodedPassage]:

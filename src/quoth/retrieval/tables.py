@@ -90,7 +90,7 @@ class KeyTables:
 
     def missing(self) -> list[Segment]:
         """The segments without a table of this model."""
-        return [each for each in self._corpus.segments if not (self._folder / each.name).is_dir()]
+        return [each for each in self._corpus.segments if not self._is_built(each)]
 
     def open(self) -> list[TokenKeys]:
         """Every segment's table. Raises InputError or EncoderMismatchError where one is missing."""
@@ -119,6 +119,21 @@ class KeyTables:
             self._open[place] = self._map(segment)
         return self._open[place]
 
+    def holds(self, passage_row: int) -> bool:
+        """Whether that passage's vectors are stored."""
+        return self._is_built(self._corpus.segment_of(passage_row))
+
+    def of_passages(self, passage_rows: Sequence[int]) -> list[TokenKeys]:
+        """Tables of these passages alone, one for each segment, read from what is stored."""
+        by_segment: dict[str, tuple[Segment, list[int]]] = {}
+        for row in sorted(passage_rows):
+            segment = self._corpus.segment_of(row)
+            by_segment.setdefault(segment.name, (segment, []))[1].append(row)
+        return [self.segment(segment).take(rows) for segment, rows in by_segment.values()]
+
+    def _is_built(self, segment: Segment) -> bool:
+        return (self._folder / segment.name).is_dir()
+
     def _map(self, segment: Segment) -> TokenKeys:
         folder = self._folder / segment.name
         check_folder(folder)
@@ -143,7 +158,7 @@ class KeyTables:
     def verify(self) -> None:
         """Read every byte of this model's tables. Raises CorruptionError naming the damaged file."""
         for segment in self._corpus.segments:
-            if (self._folder / segment.name).is_dir():
+            if self._is_built(segment):
                 check_folder(self._folder / segment.name, contents=True)
 
     def build(self, precision: str, progress: Callable[[int, int], None] | None = None) -> None:

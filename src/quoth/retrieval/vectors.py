@@ -7,7 +7,7 @@ Shape suffixes: N vectors, D dimensions, Q queries, R rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -71,6 +71,10 @@ class TokenVectors:
             np.matmul(weights_QD, picked_RD.astype(np.float32).T, out=sim_QR[:, block])
         sim_QR += bias_Q1
         return sim_QR
+
+    def take(self, rows_R: NDArray[np.int64]) -> TokenVectors:
+        """These rows alone, in memory."""
+        return replace(self, stored_ND=self.stored_ND[rows_R])
 
     def _linear(self, q_QD: Floats) -> tuple[Floats, Floats]:
         """Weights and bias that give the similarity from the stored numbers as they are."""

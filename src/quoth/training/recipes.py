@@ -32,14 +32,19 @@ class Recipe:
     train: TrainConfig
 
 
+_MINI = TrainConfig(
+    steps=3000, warmup_steps=50, batch_size=32, learning_rate=6e-4, budget=0.2, max_repeats=3, keys="masked", bf16=True
+)
+
+
 def npm_mini_cpu() -> Recipe:
     """NPM over all-MiniLM-L6-v2 with LoRA, on two CPU cores in an hour or two."""
-    return Recipe("quoth-mini-base", TrainConfig(steps=3000, warmup_steps=100, bf16=True))
+    return Recipe("quoth-mini-base", _MINI)
 
 
 def npm_single_mini_cpu() -> Recipe:
     """NPM-single over all-MiniLM-L6-v2 with LoRA."""
-    return Recipe("quoth-mini-base", TrainConfig(steps=2000, warmup_steps=100, bf16=True, masking="tokens"))
+    return Recipe("quoth-mini-base", replace(_MINI, masking="tokens"))
 
 
 RECIPES: dict[str, Callable[[], Recipe]] = {

@@ -3,7 +3,8 @@
 Knows: optimisation, checkpoints, progress. Does not know: where text comes from (batches.py) or what a recipe's
 numbers are (recipes.py).
 
-Shape suffixes: B sequences, T tokens, N body tokens of the batch laid end to end, M hidden spans, D dimensions.
+Shape suffixes: B encoder inputs, T tokens, N body tokens of the batch laid end to end, K of them that are keys,
+M hidden spans, D dimensions.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from quoth.storage import atomic_write_bytes, atomic_write_json, publish_directo
 from quoth.training.adapter import adapter_settings, saved_name, with_adapter
 from quoth.training.batches import BatchSampler, TokenizedDocuments
 from quoth.training.losses import contrastive_loss, phrase_contrastive_loss
-from quoth.training.masking import MaskedSpans, MaskingOptions, mask_spans, mask_tokens
+from quoth.training.masking import MaskingOptions, mask_spans, mask_tokens
 
 _LEAST = {
     "steps": 1,
@@ -41,6 +42,7 @@ _LEAST = {
     "warmup_steps": 0,
     "lora_rank": 0,
     "max_body_tokens": 1,
+    "max_repeats": 1,
     "chunk": 0,
     "seed": 0,
     "checkpoint_every": 1,
@@ -51,7 +53,12 @@ _LEAST = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainConfig(Config):
-    """How to train; `lora_rank` 0 stands for full fine-tuning. `warm_start` names a folder with an adapter."""
+    """How to train; `lora_rank` 0 stands for full fine-tuning. `warm_start` names a folder with an adapter.
+
+    `keys`: queries are contrasted with the tokens of the passages as they are ("clean", as the paper does), or with
+    those that the masked passages still show ("masked"), which encodes each passage once instead of twice.
+    `budget` is the share of a passage's tokens to hide, `max_repeats` how often in a batch one n-gram may be hidden.
+    """
 
     steps: int = 600
     batch_size: int = 16
@@ -60,6 +67,9 @@ class TrainConfig(Config):
     warmup_steps: int = 50
     lora_rank: int = 64
     masking: Literal["spans", "tokens"] = "spans"
+    budget: float = 0.15
+    max_repeats: int = 10
+    keys: Literal["clean", "masked"] = "clean"
     max_body_tokens: int = 192
     chunk: int = 0
     bf16: bool = False
@@ -78,22 +88,30 @@ class TrainConfig(Config):
         for name in ("learning_rate", "weight_decay", "max_grad_norm"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise InputError(f"{name} is {getattr(self, name)}; allowed is a finite number, 0 or more")
-        if self.masking not in ("spans", "tokens"):
-            raise InputError(f"masking {self.masking!r}; allowed are spans, tokens")
+        if not 0 < self.budget <= 0.5:
+            raise InputError(f"budget is {self.budget}; allowed is a share above 0, up to 0.5")
+        for name, allowed in (("masking", ("spans", "tokens")), ("keys", ("clean", "masked"))):
+            if (value := getattr(self, name)) not in allowed:
+                raise InputError(f"{name} {value!r}; allowed are {', '.join(allowed)}")
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One step's encoder inputs (clean sequences first, then the same with spans hidden) and where to look.
+    """One step's encoder inputs, and where in them to look.
 
-    Flat positions index the [2B * T] grid of the padded inputs.
+    `keys_K2`, `masks_M2`: input and position of each key, and of each hidden span's first mask; `sequence_K`,
+    `sequence_M`: their passages. Positives are pairs of a span and the keys where it starts and ends elsewhere.
     """
 
     inputs: list[NDArray[np.int64]]
-    keys: list[tuple[int, slice]]
-    masks: NDArray[np.int64]
-    sequence_N: NDArray[np.int64]
-    spans: MaskedSpans
+    num_tokens: int
+    keys_K2: NDArray[np.int64]
+    sequence_K: NDArray[np.int64]
+    masks_M2: NDArray[np.int64]
+    sequence_M: NDArray[np.int64]
+    positive_query: NDArray[np.int64]
+    positive_start: NDArray[np.int64]
+    positive_end: NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,43 +130,66 @@ def make_batch(
     config: TrainConfig,
     rng: np.random.Generator,
 ) -> Batch:
-    """Mask the given passages and lay out both views of them."""
+    """Mask the given passages and lay out what the encoder reads."""
     bodies = [data.ids[data.offsets[p] : data.offsets[p + 1]] for p in passages]
     titles = [data.titles[data.title_offsets[d] : data.title_offsets[d + 1]] for d in data.document[passages]]
     flags_N = np.concatenate([data.flags[data.offsets[p] : data.offsets[p + 1]] for p in passages])
     sequence_N = np.repeat(np.arange(len(bodies)), [len(body) for body in bodies])
     masker = mask_spans if config.masking == "spans" else mask_tokens
-    spans = masker(np.concatenate(bodies).astype(np.int64), sequence_N, flags_N, rng)
+    options = MaskingOptions(budget=config.budget, max_repeats=config.max_repeats)
+    spans = masker(np.concatenate(bodies).astype(np.int64), sequence_N, flags_N, rng, options)
 
-    inputs = [tokenizer.framed(title, body) for title, body in zip(titles, bodies, strict=True)]
-    heads = [len(tokenizer.before) + len(title) for title in titles]
-    keys = [(b, slice(head, head + len(body))) for b, (head, body) in enumerate(zip(heads, bodies, strict=True))]
-    masks: list[tuple[int, int]] = []
+    clean, masked = [], []
+    clean_at, masked_at = [], []
     first_row = 0
     for b, (title, body) in enumerate(zip(titles, bodies, strict=True)):
         mine = sequence_N[spans.start_M] == b
-        hidden = zip(spans.start_M[mine] - first_row, spans.length_M[mine], strict=True)
-        masked, at = hide(body, [(int(s), int(n)) for s, n in hidden], tokenizer)
-        inputs.append(tokenizer.framed(title, masked))
-        masks.extend((len(bodies) + b, heads[b] + position) for position in at)
+        ids, at_T = hide(body, spans.start_M[mine] - first_row, spans.length_M[mine], tokenizer)
+        head = len(tokenizer.before) + len(title)
+        clean.append(tokenizer.framed(title, body))
+        masked.append(tokenizer.framed(title, ids))
+        clean_at.append(head + np.arange(len(body)))
+        masked_at.append(head + at_T)
         first_row += len(body)
-    return Batch(inputs, keys, np.array(masks, np.int64).reshape(-1, 2), sequence_N, spans)
+
+    twice = config.keys == "clean"
+    masked_N2 = np.stack([sequence_N + len(bodies) * twice, np.concatenate(masked_at)], axis=1)
+    keys_N2 = np.stack([sequence_N, np.concatenate(clean_at)], axis=1) if twice else masked_N2
+    shown_N = np.ones(len(sequence_N), np.bool_)
+    if not twice:
+        shown_N[[row for s, n in zip(spans.start_M, spans.length_M, strict=True) for row in range(s, s + n)]] = False
+    key_of_N = np.cumsum(shown_N) - 1
+    start = spans.positive_start
+    end = start + spans.length_M[spans.positive_query] - 1
+    both = shown_N[start] & shown_N[end]
+    return Batch(
+        inputs=clean + masked if twice else masked,
+        num_tokens=len(sequence_N),
+        keys_K2=keys_N2[shown_N],
+        sequence_K=sequence_N[shown_N],
+        masks_M2=masked_N2[spans.start_M],
+        sequence_M=sequence_N[spans.start_M],
+        positive_query=spans.positive_query[both],
+        positive_start=key_of_N[start[both]],
+        positive_end=key_of_N[end[both]],
+    )
 
 
 def hide(
-    body: NDArray[np.int32], spans: list[tuple[int, int]], tokenizer: TextTokenizer
-) -> tuple[list[int], list[int]]:
-    """Replace each span by the model's masks: the new ids, and the position of each span's first mask."""
+    body: NDArray[np.int32], start_M: NDArray[np.int64], length_M: NDArray[np.int64], tokenizer: TextTokenizer
+) -> tuple[list[int], NDArray[np.int64]]:
+    """Replace each span by the model's masks: the new ids, and where each token went (a hidden one: its first mask)."""
     ids: list[int] = []
-    positions: list[int] = []
+    at_T = np.empty(len(body), np.int64)
     done = 0
-    for start, length in spans:
+    for start, length in [*zip(start_M.tolist(), length_M.tolist(), strict=True), (len(body), 0)]:
+        at_T[done:start] = len(ids) + np.arange(start - done)
         ids.extend(body[done:start].tolist())
-        positions.append(len(ids))
-        ids.extend([tokenizer.mask_id] * tokenizer.num_masks)
+        if length:
+            at_T[start : start + length] = len(ids)
+            ids.extend([tokenizer.mask_id] * tokenizer.num_masks)
         done = start + length
-    ids.extend(body[done:].tolist())
-    return ids, positions
+    return ids, at_T
 
 
 class Trainer:
@@ -191,7 +232,7 @@ class Trainer:
                 np.random.default_rng((config.seed, 1, self.step)),
             )
             losses.append(self._train_on(batch))
-            tokens += len(batch.sequence_N)
+            tokens += batch.num_tokens
             self.step += 1
             if self.step % config.log_every == 0 or self.step == config.steps:
                 now = time.perf_counter()
@@ -208,30 +249,30 @@ class Trainer:
         with precision:
             output = self.model(input_ids=ids_BT.to(self.device), attention_mask=attention_BT.to(self.device))
         hidden_BTD = output.last_hidden_state.float()
-        c_ND = torch.cat([hidden_BTD[b, body] for b, body in batch.keys])
-        row, at = torch.from_numpy(batch.masks).to(self.device).T
-        q_start_MD, q_end_MD = hidden_BTD[row, at], hidden_BTD[row, at + self.tokenizer.num_masks - 1]
-        if self.npm.normalize:
-            c_ND, q_start_MD, q_end_MD = (
-                torch.nn.functional.normalize(x, dim=-1) for x in (c_ND, q_start_MD, q_end_MD)
-            )
-        spans = batch.spans
-        sequence_M, sequence_N, query, start, end = (
+        keys, masks, sequence_K, sequence_M, query, start, end = (
             torch.from_numpy(x).to(self.device)
             for x in (
-                batch.sequence_N[spans.start_M],
-                batch.sequence_N,
-                spans.positive_query,
-                spans.positive_start,
-                spans.positive_start + spans.length_M[spans.positive_query] - 1,
+                batch.keys_K2.T,
+                batch.masks_M2.T,
+                batch.sequence_K,
+                batch.sequence_M,
+                batch.positive_query,
+                batch.positive_start,
+                batch.positive_end,
             )
         )
-        scale = self.npm.similarity_scale or c_ND.shape[1] ** -0.5
+        c_KD = hidden_BTD[keys[0], keys[1]]
+        q_start_MD, q_end_MD = (hidden_BTD[masks[0], masks[1] + i] for i in (0, self.npm.num_masks - 1))
+        if self.npm.normalize:
+            c_KD, q_start_MD, q_end_MD = (
+                torch.nn.functional.normalize(x, dim=-1) for x in (c_KD, q_start_MD, q_end_MD)
+            )
+        scale = self.npm.similarity_scale or c_KD.shape[1] ** -0.5
         chunk = self.config.chunk or None
         if self.npm.num_masks == 1:
-            return contrastive_loss(q_start_MD, c_ND, sequence_M, sequence_N, query, start, scale=scale, chunk=chunk)
+            return contrastive_loss(q_start_MD, c_KD, sequence_M, sequence_K, query, start, scale=scale, chunk=chunk)
         return phrase_contrastive_loss(
-            q_start_MD, q_end_MD, c_ND, sequence_M, sequence_N, query, start, end, scale=scale, chunk=chunk
+            q_start_MD, q_end_MD, c_KD, sequence_M, sequence_K, query, start, end, scale=scale, chunk=chunk
         )
 
     def _train_on(self, batch: Batch) -> float:
