@@ -61,7 +61,10 @@ def test_a_label_that_stands_nowhere_has_probability_zero() -> None:
         ("none", -np.inf, 0.0),
         ("neither", -np.inf, 0.0),
     ]
-    assert [p.probability for p in predict_labels([], labels, ONE, ONE)] == [0, 0, 0]
+    del labels["good"]
+    for tables in ([keys], []):
+        with pytest.raises(InputError, match="no word of the labels 'none', 'neither' stands in the passages"):
+            predict_labels(tables, labels, ONE, ONE)
 
 
 def test_ties_go_by_the_order_of_labels() -> None:

@@ -13,8 +13,9 @@ import pytest
 import quoth
 from quoth.config import NPMConfig
 from quoth.corpus.documents import read_documents
-from quoth.errors import InputError
+from quoth.errors import InputError, LockedError
 from quoth.records import Document
+from quoth.storage import WriterLock
 from quoth.training import recipes
 from quoth.training.batches import TokenizedDocuments
 from quoth.training.recipes import RECIPES, Recipe, run_recipe, with_overrides, without
@@ -54,6 +55,11 @@ def test_a_recipe_runs_and_names_its_base(recipe: str, base: Path, docs: Path, t
     assert npm.config.base == str(base)
     run_recipe(recipe, [str(docs)], tmp_path, {"steps": "1", "masking": "tokens"}, tokenizing=tokenized.append)
     assert tokenized == [5]
+
+
+def test_two_runs_never_share_a_folder(recipe: str, docs: Path, tmp_path: Path) -> None:
+    with WriterLock(tmp_path / "writer.lock"), pytest.raises(LockedError, match="is writing; wait for it"):
+        run_recipe(recipe, [str(docs)], tmp_path, {"steps": "1"})
 
 
 def test_broken_off_tokenizing_is_not_taken_for_finished(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,16 @@ def test_a_broken_build_goes_on(
     assert not list(corpus.path.glob("keys/*/*.part"))
 
 
+def test_another_precision_than_what_is_stored_is_refused(corpus: Corpus, encoder: TokenEncoder) -> None:
+    npm = NPM(encoder, [corpus])
+    npm.embed("sq8")
+    before = npm.fill(QUERY, passages=None)
+    with pytest.raises(InputError, match=r"holds sq8 vectors .*, not fp32; embed with precision sq8, or delete .*keys"):
+        npm.embed("fp32")
+    assert npm.fill(QUERY, passages=None) == before
+    npm.embed("sq8")
+
+
 def test_new_segments_alone_are_built(corpus: Corpus, encoder: TokenEncoder) -> None:
     tables = build(corpus, encoder)
     corpus.add([Document("new", "", "The Nile flows through Cairo.")])
@@ -194,6 +205,8 @@ def test_segments_without_passages_or_tokens(tmp_path: Path, encoder: TokenEncod
     for precision in ("sq8", "fp32"):
         opened = build(corpus, encoder, precision).open()
         assert [keys.num_tokens > 0 for keys in opened] == [False, False, True]
+        if precision == "sq8":
+            shutil.rmtree(corpus.path / "keys")
     npm = NPM(encoder, [corpus])
     assert npm.fill("Paris is [MASK].", passages=None)
     assert npm.search("Paris", mode="dense")[0].passage.document_id == "d"

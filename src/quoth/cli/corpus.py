@@ -213,7 +213,8 @@ def embed(
 
     corpus = Corpus.open(directory)
     npm = load(model, [corpus], base, device)
-    note(f"embedding {plural(corpus.num_passages, 'passage')}, about {size(npm.embed_cost(precision.value))}")
+    if cost := npm.embed_cost(precision.value):
+        note(f"embedding {plural(corpus.num_passages, 'passage')}, about {size(cost)} on disk")
     with counting("embedding", "passages", total=corpus.num_passages) as progress:
         npm.embed(precision=precision.value, progress=lambda done, total: progress(done))
     results().print(f"{directory}: {plural(corpus.num_passages, 'passage')} embedded ({precision.value})")

@@ -111,7 +111,7 @@ class NPM:
 
         Searches inside BM25's best `passages`, or every token when None (after `embed`). `k` neighbours of each
         query propose phrases; see PhraseOptions for the rest. `banned_tokens` are texts whose tokens no answer may
-        hold. `exclude` are passage rows never searched: one collection, or one for each text.
+        hold. `exclude` are passage rows never searched, in any corpus: one collection, or one for each text.
         Raises InputError, EmptyCorpusError, EncoderMismatchError.
         """
         options = PhraseOptions(
@@ -184,6 +184,8 @@ class NPM:
         if "{question}" not in template:
             raise InputError(f"template {template!r} has no {{question}}; for example {ASK_TEMPLATE!r}")
         questions = [question] if isinstance(question, str) else list(question)
+        if not all(each.strip() for each in questions):
+            raise InputError("the question is empty; ask one, such as 'Who composed Carmen?'")
         texts = [template.replace("{question}", each.strip()) for each in questions]
         found = [[replace(each, sequence="") for each in answers] for answers in self.fill_many(texts, **options)]
         return found[0] if isinstance(question, str) else found
@@ -238,7 +240,10 @@ class NPM:
         return ways[mode](query, k)
 
     def embed(self, precision: str = "sq8", progress: Callable[[int, int], None] | None = None) -> None:
-        """Store a vector for every token of every corpus, for dense search; goes on where a broken run stopped."""
+        """Store a vector for every token of every corpus, for dense search; goes on where a broken run stopped.
+
+        Raises InputError where vectors of another precision are stored, LockedError while another process embeds.
+        """
         for tables in self._retriever.tables:
             tables.build(precision, progress)
 

@@ -52,13 +52,19 @@ def predict_labels(
     (NPM) a word's occurrence from i to j scores exp((sim(q_start, c_i) + sim(q_end, c_j))/τ); with one query
     (NPM-single) words of one token score exp(sim(q, c_i)/τ), and longer words are left out. A label whose
     words stand nowhere in the live passages has score -inf and probability 0; ties go by the order of
-    `labels`. Raises InputError when there is no label, or a label has no word that could be found.
+    `labels`. Raises InputError when there is no label, a label has no word that could be found, or no word of
+    any label stands in the passages.
     """
     options = options or LabelOptions()
     words = _usable_words(labels, single=q_end_D is None)
     found = [_find(table, words) for table in tables]
     occurrences = _occurrences(tables, [spans for spans, _ in found], q_start_D, q_end_D, options)
     label_C = np.concatenate([label for _, label in found]) if found else np.zeros(0, np.int64)
+    if not len(label_C):
+        names = ", ".join(repr(label) for label in labels)
+        raise InputError(
+            f"no word of the labels {names} stands in the passages searched; give other words, or search more passages"
+        )
     groups = group_equal(label_C.astype(np.uint64))
     return _predictions(list(labels), label_C, occurrences, groups)
 

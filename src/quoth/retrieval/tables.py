@@ -164,12 +164,13 @@ class KeyTables:
     def build(self, precision: str, progress: Callable[[int, int], None] | None = None) -> None:
         """Encode every segment that has no table; goes on where a broken run stopped.
 
-        `progress` is told passages done and passages in all. Raises InputError on an unknown precision,
-        LockedError while another process embeds with this model.
+        `progress` is told passages done and passages in all. Raises InputError on an unknown precision, or another
+        one than what is stored already, LockedError while another process embeds with this model.
         """
         check_precision(precision)
         self._folder.mkdir(parents=True, exist_ok=True)
         with WriterLock(self._folder / "writer.lock"):
+            self._check_same(precision)
             missing = self.missing()
             total, done = sum(each.num_passages for each in missing), 0
             for segment in missing:
@@ -177,6 +178,14 @@ class KeyTables:
                     done += finished
                     if progress:
                         progress(done, total)
+
+    def _check_same(self, precision: str) -> None:
+        for facts in sorted(self._folder.glob("*/table.json")):
+            if (other := json.loads(facts.read_text())["precision"]) != precision:
+                raise InputError(
+                    f"{self._corpus.path}: holds {other} vectors of {self._encoder.name}, not {precision}; "
+                    f"embed with precision {other}, or delete {self._folder} first"
+                )
 
     def estimate(self, precision: str, tokens_per_passage: float = 160.0) -> int:
         """About how many bytes `build` will write."""

@@ -20,6 +20,7 @@ from quoth.encoders.tokenization import TextTokenizer
 from quoth.encoders.transformer import load_base
 from quoth.errors import InputError
 from quoth.records import Document
+from quoth.storage import WriterLock
 from quoth.training.batches import TokenizedDocuments, tokenize_documents
 from quoth.training.trainer import Progress, TrainConfig, Trainer
 
@@ -65,7 +66,7 @@ def run_recipe(
 ) -> None:
     """Train by a recipe on the given files; a run that was broken off goes on from its last checkpoint.
 
-    Raises InputError on an unknown recipe or setting.
+    Raises InputError on an unknown recipe or setting, LockedError while another process trains into `output`.
     """
     if name not in RECIPES:
         raise InputError(f"recipe {name!r}; allowed are {', '.join(RECIPES)}")
@@ -77,8 +78,9 @@ def run_recipe(
     model, hf = load_base(source)
     tokenizer = TextTokenizer(hf, num_masks=npm.num_masks, max_tokens=npm.max_tokens)
     output.mkdir(parents=True, exist_ok=True)
-    data = _data(documents, output / "tokens", tokenizer, config, tokenizing)
-    Trainer(model, tokenizer, npm, data, config, output).run(progress)
+    with WriterLock(output / "writer.lock"):
+        data = _data(documents, output / "tokens", tokenizer, config, tokenizing)
+        Trainer(model, tokenizer, npm, data, config, output).run(progress)
 
 
 def with_overrides(config: TrainConfig, overrides: dict[str, str]) -> TrainConfig:
