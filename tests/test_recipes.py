@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import quoth
+from quoth.cli import train
 from quoth.config import NPMConfig
 from quoth.corpus.documents import read_documents
 from quoth.errors import InputError, LockedError
@@ -19,6 +20,7 @@ from quoth.storage import WriterLock
 from quoth.training import recipes
 from quoth.training.batches import TokenizedDocuments
 from quoth.training.recipes import RECIPES, Recipe, run_recipe, with_overrides, without
+from quoth.training.settings import TrainConfig
 from quoth.training.trainer import Trainer
 from test_trainer import CONFIG, DOCUMENTS
 from tiny import tiny_bert
@@ -57,6 +59,22 @@ def test_a_recipe_runs_and_names_its_base(recipe: str, base: Path, docs: Path, t
     assert tokenized == [5]
 
 
+def test_the_command_names_every_recipe() -> None:
+    assert train.RECIPES.split(", ") == list(RECIPES)
+    for make in RECIPES.values():
+        recipe = make()
+        assert recipe.train == TrainConfig.from_dict(recipe.train.to_dict())
+
+
+def test_adapt_goes_on_from_the_shipped_adapter(docs: Path, tmp_path: Path) -> None:
+    settings = {"steps": "1", "batch_size": "2", "sub_batch": "1", "learning_rate": "0"}
+    run_recipe("adapt", [str(docs)], tmp_path, settings)
+    shipped, adapted = quoth.NPM.from_pretrained("quoth-mini"), quoth.NPM.from_pretrained(tmp_path)
+    assert adapted.config == shipped.config
+    for mine, theirs in zip(adapted.query_vectors("a [MASK]"), shipped.query_vectors("a [MASK]"), strict=True):
+        np.testing.assert_allclose(mine, theirs, atol=1e-4)
+
+
 def test_two_runs_never_share_a_folder(recipe: str, docs: Path, tmp_path: Path) -> None:
     with WriterLock(tmp_path / "writer.lock"), pytest.raises(LockedError, match="is writing; wait for it"):
         run_recipe(recipe, [str(docs)], tmp_path, {"steps": "1"})
@@ -70,8 +88,8 @@ def test_broken_off_tokenizing_is_not_taken_for_finished(
         return used[-1]
 
     used: list[TokenizedDocuments] = []
-    monkeypatch.setattr(Trainer, "__init__", lambda self, model, tokenizer, npm, data, *rest: used.append(data))
-    monkeypatch.setattr(Trainer, "run", lambda self, progress: None)
+    monkeypatch.setattr(Trainer, "__init__", lambda self, model, tokenizer, npm, data, *rest, **more: used.append(data))
+    monkeypatch.setattr(Trainer, "run", lambda self, progress, evaluate: None)
     everything = run()
     with monkeypatch.context() as patch:
         patch.setattr(recipes, "tokenize_documents", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
@@ -146,3 +164,30 @@ def test_held_out_ids_and_titles_are_left_out(recipe: str, docs: Path, tmp_path:
         list(without([], str(listing)))
     with pytest.raises(InputError, match="exclude 'nowhere' cannot be read"):
         list(without([], "nowhere"))
+
+
+@pytest.mark.parametrize("settings", [{"evaluate_every": "2"}, {"evaluate_on": "pages.jsonl"}])
+def test_evaluation_takes_documents_and_a_number_of_steps(settings: dict[str, str]) -> None:
+    with pytest.raises(InputError, match="evaluate_on and evaluate_every go together"):
+        with_overrides(CONFIG, settings)
+
+
+def test_documents_that_are_evaluated_on_are_never_trained_on(recipe: str, docs: Path, tmp_path: Path) -> None:
+    pages = tmp_path / "pages.jsonl"
+    lines = docs.read_text(encoding="utf-8").splitlines(keepends=True)
+    pages.write_text("".join(lines[:2]), encoding="utf-8")
+    settings = {"steps": "4", "evaluate_on": str(pages), "evaluate_every": "2", "evaluate_blanks": "3"}
+    run_recipe(
+        recipe,
+        [str(docs)],
+        tmp_path / "run",
+        settings,
+        evaluate=lambda model, config: train._exact_match(model, config, None),
+    )
+    saved = tmp_path / "run" / "tokens"
+    data = TokenizedDocuments.load(saved, (saved / "settings.json").read_text(encoding="utf-8"))
+    assert data is not None
+    assert len(set(data.document.tolist())) == len(lines) - 2
+    log = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [0 <= record["score"] <= 1 for record in log if "score" in record] == [True, True]
+    assert quoth.NPM.from_pretrained(tmp_path / "run" / "best").config.num_masks == 2

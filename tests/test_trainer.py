@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 from transformers import AutoModel, AutoTokenizer
 
 import quoth
@@ -19,10 +21,13 @@ from quoth.config import NPMConfig
 from quoth.encoders.pretrained import locate
 from quoth.encoders.tokenization import TextTokenizer
 from quoth.encoders.transformer import apply_adapter, load_base
-from quoth.errors import CorruptionError, InputError
+from quoth.errors import CorruptionError, InputError, TrainingError
 from quoth.records import Document
 from quoth.training.batches import TokenizedDocuments, tokenize_documents
-from quoth.training.trainer import Progress, TrainConfig, Trainer, make_batch
+from quoth.training.collate import make_batch
+from quoth.training.ranks import ALONE, Ranks
+from quoth.training.settings import TrainConfig
+from quoth.training.trainer import Progress, Trainer
 from tiny import tiny_bert
 
 CONFIG = TrainConfig(
@@ -57,14 +62,16 @@ def data(base: Path) -> TokenizedDocuments:
     return tokenize_documents(DOCUMENTS, tokenizer, splitter="words:30", max_body_tokens=CONFIG.max_body_tokens)
 
 
-def trainer(base: Path, data: TokenizedDocuments, output: Path, config: TrainConfig = CONFIG) -> Trainer:
+def trainer(
+    base: Path, data: TokenizedDocuments, output: Path, config: TrainConfig = CONFIG, ranks: Ranks = ALONE
+) -> Trainer:
     source = locate(str(base))
     npm = NPMConfig(
         base=str(base), similarity_scale=20.0, normalize=True, num_masks=2 if config.masking == "spans" else 1
     )
     model, hf = load_base(source)
     tokenizer = TextTokenizer(hf, num_masks=npm.num_masks, max_tokens=256)
-    return Trainer(model, tokenizer, npm, data, config, output)
+    return Trainer(model, tokenizer, npm, data, config, output, ranks=ranks)
 
 
 def changed(**settings: object) -> TrainConfig:
@@ -87,7 +94,7 @@ def mean_loss(one: Trainer) -> float:
     batches = (
         make_batch(one.data, one.sampler[i], one.tokenizer, one.config, np.random.default_rng(i)) for i in range(8)
     )
-    return float(np.mean([one.loss(batch).item() for batch in batches]))
+    return float(np.mean([one.contrast.loss(batch).item() for batch in batches]))
 
 
 class Stop(Exception):
@@ -324,3 +331,94 @@ def test_a_warm_start_goes_on_from_an_adapter(base: Path, data: TokenizedDocumen
 def test_bodies_longer_than_the_encoder_are_refused(base: Path, data: TokenizedDocuments, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="max_body_tokens is 250; this encoder takes at most 19"):
         trainer(base, data, tmp_path, changed(max_body_tokens=250))
+
+
+@pytest.mark.parametrize("masking", ["spans", "tokens"])
+@pytest.mark.parametrize("keys", ["clean", "masked"])
+def test_gradient_caching_gives_the_direct_gradients(
+    base: Path, data: TokenizedDocuments, tmp_path: Path, masking: str, keys: str
+) -> None:
+    settings = {"masking": masking, "keys": keys, "lora_rank": 0}
+    direct = trainer(base, data, tmp_path / "direct", changed(**settings))
+    cached = trainer(base, data, tmp_path / "cached", changed(**settings, sub_batch=3, chunk=5))
+    for step in range(3):
+        passages, rng = direct.sampler[step], np.random.default_rng(step)
+        batch = make_batch(data, passages, direct.tokenizer, direct.config, rng)
+        assert cached.contrast.backward(batch) == pytest.approx(direct.contrast.backward(batch), abs=1e-5)
+    for name, parameter in direct.parameters.items():
+        if parameter.grad is not None:
+            torch.testing.assert_close(cached.parameters[name].grad, parameter.grad, atol=1e-5, rtol=1e-4)
+    assert max(float(p.grad.abs().max()) for p in direct.parameters.values() if p.grad is not None) > 1e-3
+
+
+RANK = """
+import sys
+from pathlib import Path
+from test_trainer import CONFIG, changed, trainer
+from quoth.training.batches import TokenizedDocuments
+from quoth.training.ranks import Ranks
+base, tokens, output = map(Path, sys.argv[1:])
+trainer(base, TokenizedDocuments.load(tokens, "test"), output, changed(sub_batch=2), Ranks.join()).run()
+"""
+
+
+def test_two_processes_train_as_one(base: Path, data: TokenizedDocuments, tmp_path: Path) -> None:
+    data.save(tmp_path / "tokens", "test")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
+    world = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "PYTHONPATH": paths}
+    command = [sys.executable, "-c", RANK, str(base), str(tmp_path / "tokens"), str(tmp_path / "two")]
+    started = [subprocess.Popen(command, env={**os.environ, **world, "RANK": str(rank)}) for rank in range(2)]
+    assert [process.wait(120) for process in started] == [0, 0]
+    one = trainer(base, data, tmp_path / "one")
+    one.run()
+    ours, theirs = (load_file(tmp_path / name / "adapter_model.safetensors") for name in ("one", "two"))
+    for name, weight in ours.items():
+        torch.testing.assert_close(theirs[name].float(), weight.float(), atol=2e-3, rtol=0)
+    logs = [(tmp_path / name / "log.jsonl").read_text().splitlines() for name in ("one", "two")]
+    losses = [[json.loads(line)["loss"] for line in lines] for lines in logs]
+    assert losses[1] == pytest.approx(losses[0], abs=1e-3)
+    assert len(losses[0]) == CONFIG.steps
+
+
+def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_checkpoint(
+    base: Path, data: TokenizedDocuments, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = trainer(base, data, tmp_path)
+    backward = one.contrast.backward
+    monkeypatch.setattr(one.contrast, "backward", lambda batch: backward(batch) if one.step < 7 else float("nan"))
+    with pytest.raises(TrainingError, match=r"the loss is nan at step 8; the last checkpoint in .* is kept"):
+        one.run()
+    assert trainer(base, data, tmp_path).step == 5
+
+
+def test_passages_without_a_phrase_in_common_are_counted(base: Path, tmp_path: Path) -> None:
+    tokenizer = TextTokenizer(AutoTokenizer.from_pretrained(base), num_masks=2, max_tokens=256)
+    texts = ["Athens", "Paris", "the poets", "Every spring"]
+    nothing = tokenize_documents([Document(text, "", text) for text in texts], tokenizer)
+    seen: list[Progress] = []
+    one = trainer(base, nothing, tmp_path, changed(steps=2))
+    before = weights(one)
+    one.run(seen.append)
+    assert [now.without_spans for now in seen] == [4, 4]
+    assert_same(before, weights(one))
+
+
+def test_the_best_model_is_kept(base: Path, data: TokenizedDocuments, tmp_path: Path) -> None:
+    scores = {3: 0.2, 6: 0.5, 9: 0.4, 12: 0.1}
+    config = changed(evaluate_on="pages.jsonl", evaluate_every=3)
+    one = trainer(base, data, tmp_path, config)
+    at_best: list[dict[str, torch.Tensor]] = []
+
+    def evaluate(folder: Path) -> float:
+        quoth.NPM.from_pretrained(folder)
+        if one.step == 6:
+            at_best.append(load_file(folder / "adapter_model.safetensors"))
+        return scores[one.step]
+
+    one.run(evaluate=evaluate)
+    assert_same(load_file(tmp_path / "best" / "adapter_model.safetensors"), at_best[0])
+    log = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert {record["step"]: record["score"] for record in log if "score" in record} == scores

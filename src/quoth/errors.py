@@ -11,6 +11,7 @@
     │   ├── UnknownDocumentError    no document of that id
     │   ├── DuplicateDocumentError  a document of that id is there already
     │   └── MissingExtraError       an optional package is not installed
+    ├── TrainingError               a run that cannot go on: exit code 1
     └── CorruptionError             a file on disk is damaged: exit code 1
 
 This module knows names and exit codes only, not who raises what.
@@ -70,3 +71,7 @@ class MissingExtraError(UserError):
 
 class CorruptionError(QuothError):
     """A file on disk is missing, truncated or altered; the message names it."""
+
+
+class TrainingError(QuothError):
+    """A training run that cannot go on; what it saved before is kept."""

@@ -4,19 +4,23 @@ Knows recipes by name. Does not know what training is.
 """
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from quoth.cli.options import Base, pairs
 from quoth.cli.output import counting, follow_training, note
 
+if TYPE_CHECKING:
+    from quoth.training.settings import TrainConfig
+
 app = typer.Typer()
+RECIPES = "npm-mini-cpu, npm-single-mini-cpu, npm-mini-gpu, npm-single-mini-gpu, npm-large, adapt"
 
 
 @app.command(rich_help_panel="Train and measure")
 def train(
-    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe's name, such as npm-mini-cpu.")],
+    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help=f"A recipe's name: {RECIPES}.")],
     docs: Annotated[list[str], typer.Argument(metavar="DOCS...", help="Files or folders of documents.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the model.")],
     settings: Annotated[
@@ -29,11 +33,14 @@ def train(
 
     \b
     Example:
-      quoth train npm-mini-cpu wiki.jsonl -o adapters/mine --set steps=200
-      quoth fill wiki.quoth --model adapters/mine "Hagios Demetrios is in [MASK]."
+      quoth train adapt notes/ -o mine --set steps=200
+      quoth fill notes.quoth --model mine "The meeting is on [MASK]."
     """
     overrides = pairs(settings or [], "--set", "steps=200")
     from quoth.training.recipes import run_recipe
+
+    def evaluate(model: Path, config: "TrainConfig") -> float:
+        return _exact_match(model, config, base)
 
     with counting("tokenizing", "documents") as tokenizing, follow_training() as progress:
         run_recipe(
@@ -44,5 +51,19 @@ def train(
             base=str(base) if base else None,
             progress=lambda now: progress(now.step, now.steps, now.loss, now.tokens_per_second),
             tokenizing=tokenizing,
+            evaluate=evaluate,
         )
     note(f"the model is in {output}")
+
+
+def _exact_match(model: Path, config: "TrainConfig", base: Path | None) -> float:
+    """Held-out cloze of the model in a folder, searching BM25's passages."""
+    from quoth.evaluation.run import run_cloze
+
+    blanks = config.evaluate_blanks
+    report = run_cloze([config.evaluate_on], model=str(model), base=base, count=blanks, systems=["model"])
+    score = report.systems[0].score()
+    note(
+        f"held-out cloze: {100 * score.exact_match:.1f} % exact of {score.num_blanks} blanks" if score else "no blanks"
+    )
+    return score.exact_match if score else 0.0

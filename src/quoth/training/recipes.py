@@ -9,10 +9,13 @@ import hashlib
 import json
 import typing
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from quoth.corpus.documents import read_documents
 from quoth.encoders.pretrained import locate
@@ -22,7 +25,9 @@ from quoth.errors import InputError
 from quoth.records import Document
 from quoth.storage import WriterLock
 from quoth.training.batches import TokenizedDocuments, tokenize_documents
-from quoth.training.trainer import Progress, TrainConfig, Trainer
+from quoth.training.ranks import Ranks
+from quoth.training.settings import TrainConfig
+from quoth.training.trainer import Progress, Trainer
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +44,7 @@ _MINI = TrainConfig(
 
 
 def npm_mini_cpu() -> Recipe:
-    """NPM over all-MiniLM-L6-v2 with LoRA, on two CPU cores in an hour or two."""
+    """NPM over all-MiniLM-L6-v2 with LoRA, on two CPU cores in two or three hours."""
     return Recipe("quoth-mini-base", _MINI)
 
 
@@ -48,9 +53,46 @@ def npm_single_mini_cpu() -> Recipe:
     return Recipe("quoth-mini-base", replace(_MINI, masking="tokens"))
 
 
+def npm_mini_gpu() -> Recipe:
+    """NPM over all-MiniLM-L6-v2 with LoRA and the large batches that one GPU has room for."""
+    return Recipe("quoth-mini-base", replace(_MINI, batch_size=512, sub_batch=256, warmup_steps=200))
+
+
+def npm_single_mini_gpu() -> Recipe:
+    """NPM-single over all-MiniLM-L6-v2, as npm_mini_gpu."""
+    recipe = npm_mini_gpu()
+    return replace(recipe, train=replace(recipe.train, masking="tokens"))
+
+
+def npm_large() -> Recipe:
+    """The paper's own NPM (Min et al. 2022, §4 and app. B): RoBERTa-large whole, 131,072 tokens a batch, 100 k steps."""
+    config = TrainConfig(
+        steps=100_000,
+        warmup_steps=4_000,
+        batch_size=512,
+        sub_batch=32,
+        max_body_tokens=216,
+        learning_rate=3e-5,
+        weight_decay=0.01,
+        lora_rank=0,
+        bf16=True,
+        checkpoint_every=1_000,
+    )
+    return Recipe("FacebookAI/roberta-large", config)
+
+
+def adapt() -> Recipe:
+    """Go on from quoth-mini on a corpus of your own, in little memory."""
+    return Recipe("quoth-mini", replace(_MINI, steps=300, batch_size=16, sub_batch=8, learning_rate=3e-4))
+
+
 RECIPES: dict[str, Callable[[], Recipe]] = {
     "npm-mini-cpu": npm_mini_cpu,
     "npm-single-mini-cpu": npm_single_mini_cpu,
+    "npm-mini-gpu": npm_mini_gpu,
+    "npm-single-mini-gpu": npm_single_mini_gpu,
+    "npm-large": npm_large,
+    "adapt": adapt,
 }
 
 
@@ -63,9 +105,11 @@ def run_recipe(
     base: str | None = None,
     progress: Callable[[Progress], None] | None = None,
     tokenizing: Callable[[int], None] | None = None,
+    evaluate: Callable[[Path, TrainConfig], float] | None = None,
 ) -> None:
     """Train by a recipe on the given files; a run that was broken off goes on from its last checkpoint.
 
+    `evaluate` takes a model's folder and the settings, every `evaluate_every` steps; the best is kept in `best`.
     Raises InputError on an unknown recipe or setting, LockedError while another process trains into `output`.
     """
     if name not in RECIPES:
@@ -73,14 +117,26 @@ def run_recipe(
     recipe = RECIPES[name]()
     config = with_overrides(recipe.train, overrides)
     source = locate(recipe.model, base)
+    if source.adapter is not None and not config.warm_start:
+        config = replace(config, warm_start=str(source.adapter))
     num_masks = 2 if config.masking == "spans" else 1
     npm = replace(source.config, num_masks=num_masks, base=source.config.base or source.base)
     model, hf = load_base(source)
     tokenizer = TextTokenizer(hf, num_masks=npm.num_masks, max_tokens=npm.max_tokens)
     output.mkdir(parents=True, exist_ok=True)
-    with WriterLock(output / "writer.lock"):
-        data = _data(documents, output / "tokens", tokenizer, config, tokenizing)
-        Trainer(model, tokenizer, npm, data, config, output).run(progress)
+    ranks = Ranks.join()
+    with WriterLock(output / "writer.lock") if ranks.first else nullcontext():
+        prepared = _data(documents, output / "tokens", tokenizer, config, tokenizing) if ranks.first else None
+        ranks.wait()
+        data = prepared or _data(documents, output / "tokens", tokenizer, config, None)
+        trainer = Trainer(model, tokenizer, npm, data, config, output, device=_device(ranks), ranks=ranks)
+        trainer.run(progress, (lambda folder: evaluate(folder, config)) if evaluate else None)
+
+
+def _device(ranks: Ranks) -> str:
+    if not torch.cuda.is_available():
+        return "cpu"
+    return f"cuda:{ranks.rank % torch.cuda.device_count()}"
 
 
 def with_overrides(config: TrainConfig, overrides: dict[str, str]) -> TrainConfig:
@@ -117,7 +173,7 @@ def _data(
     """The training text as token ids, tokenized once and kept beside the run."""
     settings = {
         "documents": [_state(path) for path in documents],
-        "exclude": _state(config.exclude),
+        "exclude": [_state(config.exclude), _state(config.evaluate_on)],
         "tokenizer": hashlib.sha256(tokenizer.hf.backend_tokenizer.to_str().encode()).hexdigest(),
         "num_documents": config.num_documents,
         "max_body_tokens": config.max_body_tokens,
@@ -125,7 +181,7 @@ def _data(
     label = json.dumps(settings)
     if "-" not in documents and (saved := TokenizedDocuments.load(folder, label)):
         return saved
-    texts: Iterable[Document] = without(read_documents(*documents), config.exclude)
+    texts: Iterable[Document] = without(read_documents(*documents), config.exclude, config.evaluate_on)
     if config.num_documents:
         texts = islice(texts, config.num_documents)
     data = tokenize_documents(texts, tokenizer, max_body_tokens=config.max_body_tokens, progress=progress)
@@ -140,8 +196,9 @@ def _state(path: str) -> list[tuple[str, int, int]]:
     return [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.is_file()]
 
 
-def without(documents: Iterable[Document], listing: str) -> Iterator[Document]:
-    """Leave out the documents whose id or title (case aside) stands in a JSONL file of ids and titles.
+def without(documents: Iterable[Document], listing: str, evaluated: str = "") -> Iterator[Document]:
+    """Leave out the documents whose id or title (case aside) stands in a JSONL file of ids and titles, or is that
+    of a document in the file `evaluated`.
 
     Raises InputError when there is no such file, or naming a line with neither.
     """
@@ -150,6 +207,9 @@ def without(documents: Iterable[Document], listing: str) -> Iterator[Document]:
     for record in _records(listing) if listing else ():
         ids.add(str(record.get("id") or ""))
         titles.add(str(record.get("title") or "").casefold())
+    for document in read_documents(evaluated) if evaluated else ():
+        ids.add(document.id)
+        titles.add(document.title.casefold())
     ids.discard("")
     titles.discard("")
     return (d for d in documents if d.id not in ids and d.title.casefold() not in titles)

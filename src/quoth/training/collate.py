@@ -1,0 +1,117 @@
+"""A training batch: what the encoder reads, and where in it the queries, keys and positives are.
+
+Knows: passages as token ids, masks, positions. Does not know: encoders and losses.
+
+Shape suffixes: B encoder inputs, T tokens, N body tokens of the batch laid end to end, K of them that are keys,
+M hidden spans.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.encoders.tokenization import MAX_TITLE_TOKENS, TextTokenizer
+from quoth.errors import InputError
+from quoth.training.batches import TokenizedDocuments
+from quoth.training.masking import MaskingOptions, mask_spans, mask_tokens
+from quoth.training.settings import TrainConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One step's encoder inputs, and where in them to look.
+
+    `keys_K2`, `masks_M2`: input and position of each key, and of each hidden span's first mask; `sequence_K`,
+    `sequence_M`: their passages. Positives are pairs of a span and the keys where it starts and ends elsewhere.
+    """
+
+    inputs: list[NDArray[np.int64]]
+    num_tokens: int
+    keys_K2: NDArray[np.int64]
+    sequence_K: NDArray[np.int64]
+    masks_M2: NDArray[np.int64]
+    sequence_M: NDArray[np.int64]
+    positive_query: NDArray[np.int64]
+    positive_start: NDArray[np.int64]
+    positive_end: NDArray[np.int64]
+
+
+def make_batch(
+    data: TokenizedDocuments,
+    passages: list[int],
+    tokenizer: TextTokenizer,
+    config: TrainConfig,
+    rng: np.random.Generator,
+) -> Batch:
+    """Mask the given passages and lay out what the encoder reads."""
+    bodies = [data.ids[data.offsets[p] : data.offsets[p + 1]] for p in passages]
+    titles = [data.titles[data.title_offsets[d] : data.title_offsets[d + 1]] for d in data.document[passages]]
+    flags_N = np.concatenate([data.flags[data.offsets[p] : data.offsets[p + 1]] for p in passages])
+    sequence_N = np.repeat(np.arange(len(bodies)), [len(body) for body in bodies])
+    masker = mask_spans if config.masking == "spans" else mask_tokens
+    options = MaskingOptions(budget=config.budget, max_repeats=config.max_repeats)
+    spans = masker(np.concatenate(bodies).astype(np.int64), sequence_N, flags_N, rng, options)
+
+    clean, masked = [], []
+    clean_at, masked_at = [], []
+    first_row = 0
+    for b, (title, body) in enumerate(zip(titles, bodies, strict=True)):
+        mine = sequence_N[spans.start_M] == b
+        ids, at_T = hide(body, spans.start_M[mine] - first_row, spans.length_M[mine], tokenizer)
+        head = len(tokenizer.before) + len(title)
+        clean.append(tokenizer.framed(title, body))
+        masked.append(tokenizer.framed(title, ids))
+        clean_at.append(head + np.arange(len(body)))
+        masked_at.append(head + at_T)
+        first_row += len(body)
+
+    twice = config.keys == "clean"
+    masked_N2 = np.stack([sequence_N + len(bodies) * twice, np.concatenate(masked_at)], axis=1)
+    keys_N2 = np.stack([sequence_N, np.concatenate(clean_at)], axis=1) if twice else masked_N2
+    shown_N = np.ones(len(sequence_N), np.bool_)
+    if not twice:
+        shown_N[[row for s, n in zip(spans.start_M, spans.length_M, strict=True) for row in range(s, s + n)]] = False
+    key_of_N = np.cumsum(shown_N) - 1
+    start = spans.positive_start
+    end = start + spans.length_M[spans.positive_query] - 1
+    both = shown_N[start] & shown_N[end]
+    return Batch(
+        inputs=clean + masked if twice else masked,
+        num_tokens=len(sequence_N),
+        keys_K2=keys_N2[shown_N],
+        sequence_K=sequence_N[shown_N],
+        masks_M2=masked_N2[spans.start_M],
+        sequence_M=sequence_N[spans.start_M],
+        positive_query=spans.positive_query[both],
+        positive_start=key_of_N[start[both]],
+        positive_end=key_of_N[end[both]],
+    )
+
+
+def hide(
+    body: NDArray[np.int32], start_M: NDArray[np.int64], length_M: NDArray[np.int64], tokenizer: TextTokenizer
+) -> tuple[list[int], NDArray[np.int64]]:
+    """Replace each span by the model's masks: the new ids, and where each token went (a hidden one: its first mask)."""
+    ids: list[int] = []
+    at_T = np.empty(len(body), np.int64)
+    done = 0
+    for start, length in [*zip(start_M.tolist(), length_M.tolist(), strict=True), (len(body), 0)]:
+        at_T[done:start] = len(ids) + np.arange(start - done)
+        ids.extend(body[done:start].tolist())
+        if length:
+            at_T[start : start + length] = len(ids)
+            ids.extend([tokenizer.mask_id] * tokenizer.num_masks)
+        done = start + length
+    return ids, at_T
+
+
+def check_room(positions: int, tokenizer: TextTokenizer, config: TrainConfig) -> None:
+    """A hidden token becomes `num_masks` masks, so a masked body can be longer than the body."""
+    framing = len(tokenizer.before) + len(tokenizer.after) + MAX_TITLE_TOKENS + 2
+    longest = int(config.max_body_tokens * (1 + config.budget * (tokenizer.num_masks - 1)))
+    if framing + longest > positions:
+        room = int((positions - framing) / (1 + config.budget))
+        raise InputError(f"max_body_tokens is {config.max_body_tokens}; this encoder takes at most {room}")

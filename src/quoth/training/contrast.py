@@ -1,0 +1,123 @@
+"""A batch's loss and its gradient, whatever fits into memory: in parts, over one process or many.
+
+Knows: gradient caching (Gao et al. 2021): all vectors are computed without activations, the loss gives each
+vector's gradient, and each part of the batch is encoded again to send it on to the weights. Processes share out
+the encoding and the queries; every query meets every key. Does not know: optimisers and files.
+
+Shape suffixes: B encoder inputs, T tokens, K keys, M hidden spans, D dimensions, 2 start and end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from quoth.config import NPMConfig
+from quoth.encoders.transformer import pad
+from quoth.training.collate import Batch
+from quoth.training.losses import contrastive_loss, phrase_contrastive_loss
+from quoth.training.ranks import Ranks
+from quoth.training.settings import TrainConfig
+
+SIMILARITIES_AT_A_TIME = 1 << 25
+
+
+class Contrast:
+    """The contrastive loss of batches under a model that maps `input_ids` [B, T] to `last_hidden_state` [B, T, D]."""
+
+    def __init__(self, model: Any, pad_id: int, npm: NPMConfig, config: TrainConfig, ranks: Ranks) -> None:
+        self._model, self._pad_id, self._npm, self._config, self._ranks = model, pad_id, npm, config, ranks
+        self._device = next(model.parameters()).device
+
+    def loss(self, batch: Batch) -> Tensor:
+        """The batch's loss with its graph, all in one piece; zero when nothing could be hidden."""
+        return self._loss(batch, *self._encode(batch, slice(0, len(batch.inputs))), slice(0, len(batch.masks_M2)))
+
+    def backward(self, batch: Batch) -> float:
+        """Add the loss's gradient to the parameters', summed over all processes; returns the loss."""
+        mine = self._ranks.share(len(batch.inputs))
+        size = self._config.sub_batch or len(batch.inputs)
+        if self._ranks.size == 1 and size >= len(batch.inputs):
+            loss = self.loss(batch)
+            loss.backward()  # type: ignore[no-untyped-call]
+            return loss.item()
+
+        parts = [slice(at, min(at + size, mine.stop)) for at in range(mine.start, mine.stop, size)]
+        leaves = self._cached(batch, parts)
+        loss = self._loss(batch, *leaves, self._ranks.share(len(batch.masks_M2)))
+        gradients = torch.autograd.grad(loss, leaves)
+        total = loss.detach()
+        self._ranks.sum([total, *gradients])
+        for part in parts:
+            keys, masks = _rows(batch, part)
+            torch.autograd.backward(self._encode(batch, part), [gradients[0][keys], gradients[1][:, masks]])
+        trained = [parameter for parameter in self._model.parameters() if parameter.requires_grad]
+        for parameter in trained:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+        self._ranks.sum([parameter.grad for parameter in trained if parameter.grad is not None])
+        return total.item()
+
+    def _cached(self, batch: Batch, parts: list[slice]) -> tuple[Tensor, Tensor]:
+        """The vectors of the whole batch, without a graph: keys [K, D] and queries [2, M, D]."""
+        dimensions = int(self._model.config.hidden_size)
+        c_KD = torch.zeros(len(batch.keys_K2), dimensions, device=self._device)
+        q_2MD = torch.zeros(2, len(batch.masks_M2), dimensions, device=self._device)
+        with torch.no_grad():
+            for part in parts:
+                keys, masks = _rows(batch, part)
+                c_KD[keys], q_2MD[:, masks] = self._encode(batch, part)
+        self._ranks.sum([c_KD, q_2MD])
+        return c_KD.requires_grad_(), q_2MD.requires_grad_()
+
+    def _encode(self, batch: Batch, part: slice) -> tuple[Tensor, Tensor]:
+        """The vectors that these inputs hold: keys and queries, in the batch's order."""
+        ids_BT, attention_BT = pad(batch.inputs[part], self._pad_id)
+        bf16 = self._config.bf16
+        precision = torch.autocast(self._device.type, torch.bfloat16) if bf16 else contextlib.nullcontext()
+        with precision:
+            output = self._model(input_ids=ids_BT.to(self._device), attention_mask=attention_BT.to(self._device))
+        hidden_BTD = output.last_hidden_state.float()
+        keys, masks = _rows(batch, part)
+        key_input, key_at = self._tensor(batch.keys_K2[keys].T)
+        mask_input, mask_at = self._tensor(batch.masks_M2[masks].T)
+        c_KD = hidden_BTD[key_input - part.start, key_at]
+        last = self._npm.num_masks - 1
+        q_2MD = torch.stack([hidden_BTD[mask_input - part.start, mask_at + i] for i in (0, last)])
+        if not self._npm.normalize:
+            return c_KD, q_2MD
+        return torch.nn.functional.normalize(c_KD, dim=-1), torch.nn.functional.normalize(q_2MD, dim=-1)
+
+    def _loss(self, batch: Batch, c_KD: Tensor, q_2MD: Tensor, queries: slice) -> Tensor:
+        """These queries' share of the loss, which is a mean over all queries that have a positive."""
+        pairs = slice(*np.searchsorted(batch.positive_query, [queries.start, queries.stop]).tolist())
+        mine, everyone = (len(np.unique(each)) for each in (batch.positive_query[pairs], batch.positive_query))
+        chunk = self._config.chunk or max(1, SIMILARITIES_AT_A_TIME // max(len(c_KD), 1))
+        settings: dict[str, Any] = {
+            "scale": self._npm.similarity_scale or c_KD.shape[1] ** -0.5,
+            "chunk": chunk if chunk < queries.stop - queries.start else None,
+        }
+        sequences = self._tensor(batch.sequence_M[queries]), self._tensor(batch.sequence_K)
+        query = self._tensor(batch.positive_query[pairs] - queries.start)
+        start, end = self._tensor(batch.positive_start[pairs]), self._tensor(batch.positive_end[pairs])
+        q_start_MD, q_end_MD = q_2MD[:, queries]
+        if self._npm.num_masks == 1:
+            loss = contrastive_loss(q_start_MD, c_KD, *sequences, query, start, **settings)
+        else:
+            loss = phrase_contrastive_loss(q_start_MD, q_end_MD, c_KD, *sequences, query, start, end, **settings)
+        return loss * (mine / max(everyone, 1))
+
+    def _tensor(self, array: Any) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(array)).to(self._device)
+
+
+def _rows(batch: Batch, part: slice) -> tuple[slice, slice]:
+    """Which keys and which masks stand in these inputs; both are in the order of the inputs."""
+    return tuple(  # type: ignore[return-value]
+        slice(*np.searchsorted(places[:, 0], [part.start, part.stop]).tolist())
+        for places in (batch.keys_K2, batch.masks_M2)
+    )

@@ -1,0 +1,55 @@
+"""The processes of a training run, as torchrun starts them; one alone without it.
+
+Knows: torch.distributed's collectives. Does not know: what is summed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """This process's number and how many there are."""
+
+    rank: int = 0
+    size: int = 1
+
+    @classmethod
+    def join(cls) -> Ranks:
+        """Join the processes that torchrun's environment variables name (NCCL with CUDA, else gloo)."""
+        size = int(os.environ.get("WORLD_SIZE", "1"))
+        if size == 1:
+            return cls()
+        backend = "nccl" if torch.cuda.is_available() else "gloo"
+        if not torch.distributed.is_initialized():
+            torch.distributed.init_process_group(backend)
+        return cls(torch.distributed.get_rank(), size)
+
+    @property
+    def first(self) -> bool:
+        """Whether this process is the one that writes files."""
+        return self.rank == 0
+
+    def share(self, count: int) -> slice:
+        """This process's part of `count` things in a row."""
+        return slice(self.rank * count // self.size, (self.rank + 1) * count // self.size)
+
+    def sum(self, tensors: Iterable[Tensor]) -> None:
+        """Replace each tensor by its sum over the processes."""
+        if self.size > 1:
+            for tensor in tensors:
+                torch.distributed.all_reduce(tensor)
+
+    def wait(self) -> None:
+        """Until every process is here."""
+        if self.size > 1:
+            torch.distributed.barrier()
+
+
+ALONE = Ranks()

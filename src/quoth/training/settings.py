@@ -1,0 +1,85 @@
+"""The settings of a training run.
+
+Knows: names, defaults, what is allowed. Does not know: what is done with them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from quoth.config import Config
+from quoth.errors import InputError
+
+_LEAST = {
+    "steps": 1,
+    "batch_size": 2,
+    "warmup_steps": 0,
+    "lora_rank": 0,
+    "max_body_tokens": 1,
+    "max_repeats": 1,
+    "chunk": 0,
+    "sub_batch": 0,
+    "seed": 0,
+    "checkpoint_every": 1,
+    "log_every": 1,
+    "num_documents": 0,
+    "evaluate_every": 0,
+    "evaluate_blanks": 1,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainConfig(Config):
+    """How to train; `lora_rank` 0 stands for full fine-tuning. `warm_start` names a folder with an adapter.
+
+    Documents whose id or title stands in the JSONL file `exclude` are never trained on, nor those of the file
+    `evaluate_on`: every `evaluate_every` steps (0: never), `evaluate_blanks` blanks of each kind are asked of them.
+
+    `keys`: queries are contrasted with the tokens of the passages as they are ("clean", as the paper does), or with
+    those that the masked passages still show ("masked"), which encodes each passage once instead of twice.
+    `budget` is the share of a passage's tokens to hide, `max_repeats` how often in a batch one n-gram may be hidden.
+    `sub_batch` bounds memory: that many encoder inputs are held with their activations at a time (0: all), by
+    gradient caching; `chunk` that many queries' similarities (0: as many as fit into 128 MiB).
+    """
+
+    steps: int = 600
+    batch_size: int = 16
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.01
+    warmup_steps: int = 50
+    lora_rank: int = 64
+    masking: Literal["spans", "tokens"] = "spans"
+    budget: float = 0.15
+    max_repeats: int = 10
+    keys: Literal["clean", "masked"] = "clean"
+    max_body_tokens: int = 192
+    chunk: int = 0
+    sub_batch: int = 0
+    bf16: bool = False
+    max_grad_norm: float = 1.0
+    seed: int = 0
+    checkpoint_every: int = 100
+    log_every: int = 10
+    num_documents: int = 0
+    warm_start: str = ""
+    exclude: str = ""
+    evaluate_on: str = ""
+    evaluate_every: int = 0
+    evaluate_blanks: int = 100
+
+    def __post_init__(self) -> None:
+        for name, least in _LEAST.items():
+            if getattr(self, name) < least:
+                raise InputError(f"{name} is {getattr(self, name)}; allowed is {least} or more")
+        for name in ("learning_rate", "weight_decay", "max_grad_norm"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise InputError(f"{name} is {getattr(self, name)}; allowed is a finite number, 0 or more")
+        if not 0 < self.budget <= 0.5:
+            raise InputError(f"budget is {self.budget}; allowed is a share above 0, up to 0.5")
+        if bool(self.evaluate_on) != bool(self.evaluate_every):
+            raise InputError("evaluate_on and evaluate_every go together: a file of documents and a number of steps")
+        for name, allowed in (("masking", ("spans", "tokens")), ("keys", ("clean", "masked"))):
+            if (value := getattr(self, name)) not in allowed:
+                raise InputError(f"{name} {value!r}; allowed are {', '.join(allowed)}")
