@@ -89,7 +89,7 @@ def test_broken_off_tokenizing_is_not_taken_for_finished(
 
     used: list[TokenizedDocuments] = []
     monkeypatch.setattr(Trainer, "__init__", lambda self, model, tokenizer, npm, data, *rest, **more: used.append(data))
-    monkeypatch.setattr(Trainer, "run", lambda self, progress, evaluate: None)
+    monkeypatch.setattr(Trainer, "run", lambda self, *rest: True)
     everything = run()
     with monkeypatch.context() as patch:
         patch.setattr(recipes, "tokenize_documents", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))

@@ -383,6 +383,17 @@ def test_two_processes_train_as_one(base: Path, data: TokenizedDocuments, tmp_pa
     assert len(losses[0]) == CONFIG.steps
 
 
+def test_a_run_in_slices_ends_where_an_unbroken_one_does(base: Path, data: TokenizedDocuments, tmp_path: Path) -> None:
+    slices = 1
+    while not trainer(base, data, tmp_path / "sliced").run(seconds=0):
+        slices += 1
+    assert slices == CONFIG.steps
+    unbroken = trainer(base, data, tmp_path / "unbroken")
+    assert unbroken.run()
+    ours, theirs = (load_file(tmp_path / name / "adapter_model.safetensors") for name in ("sliced", "unbroken"))
+    assert_same(ours, theirs)
+
+
 def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_checkpoint(
     base: Path, data: TokenizedDocuments, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

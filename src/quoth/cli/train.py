@@ -27,6 +27,10 @@ def train(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the recipe. May be repeated."),
     ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", help="Start from this model in place of the recipe's: name, folder or hub id."),
+    ] = None,
     base: Base = None,
 ) -> None:
     """Train a model by a recipe. The same command goes on where it was stopped.
@@ -39,8 +43,8 @@ def train(
     overrides = pairs(settings or [], "--set", "steps=200")
     from quoth.training.recipes import run_recipe
 
-    def evaluate(model: Path, config: "TrainConfig") -> float:
-        return _exact_match(model, config, base)
+    def evaluate(folder: Path, config: "TrainConfig") -> float:
+        return _exact_match(folder, config, base)
 
     with counting("tokenizing", "documents") as tokenizing, follow_training() as progress:
         run_recipe(
@@ -48,6 +52,7 @@ def train(
             docs,
             output,
             overrides,
+            model=model,
             base=str(base) if base else None,
             progress=lambda now: progress(now.step, now.steps, now.loss, now.tokens_per_second),
             tokenizing=tokenizing,

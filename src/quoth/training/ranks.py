@@ -46,6 +46,14 @@ class Ranks:
             for tensor in tensors:
                 torch.distributed.all_reduce(tensor)
 
+    def any(self, here: bool, device: torch.device) -> bool:
+        """Whether it is so in some process."""
+        if self.size == 1:
+            return here
+        count = torch.tensor([float(here)], device=device)
+        self.sum([count])
+        return count.item() > 0
+
     def wait(self) -> None:
         """Until every process is here."""
         if self.size > 1:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import typing
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
@@ -65,7 +66,7 @@ def npm_single_mini_gpu() -> Recipe:
 
 
 def npm_large() -> Recipe:
-    """The paper's own NPM (Min et al. 2022, §4 and app. B): RoBERTa-large whole, 131,072 tokens a batch, 100 k steps."""
+    """The paper's own NPM (Min et al. 2022, §4): RoBERTa-large whole, 131,072 tokens a batch, 100 k steps."""
     config = TrainConfig(
         steps=100_000,
         warmup_steps=4_000,
@@ -102,12 +103,16 @@ def run_recipe(
     output: Path,
     overrides: dict[str, str],
     *,
+    model: str | None = None,
     base: str | None = None,
+    seconds: float = math.inf,
     progress: Callable[[Progress], None] | None = None,
     tokenizing: Callable[[int], None] | None = None,
     evaluate: Callable[[Path, TrainConfig], float] | None = None,
-) -> None:
+) -> bool:
     """Train by a recipe on the given files; a run that was broken off goes on from its last checkpoint.
+
+    `model` takes the place of the recipe's. After `seconds` the run stops; returns whether it is done.
 
     `evaluate` takes a model's folder and the settings, every `evaluate_every` steps; the best is kept in `best`.
     Raises InputError on an unknown recipe or setting, LockedError while another process trains into `output`.
@@ -116,12 +121,12 @@ def run_recipe(
         raise InputError(f"recipe {name!r}; allowed are {', '.join(RECIPES)}")
     recipe = RECIPES[name]()
     config = with_overrides(recipe.train, overrides)
-    source = locate(recipe.model, base)
+    source = locate(model or recipe.model, base)
     if source.adapter is not None and not config.warm_start:
         config = replace(config, warm_start=str(source.adapter))
     num_masks = 2 if config.masking == "spans" else 1
     npm = replace(source.config, num_masks=num_masks, base=source.config.base or source.base)
-    model, hf = load_base(source)
+    encoder, hf = load_base(source)
     tokenizer = TextTokenizer(hf, num_masks=npm.num_masks, max_tokens=npm.max_tokens)
     output.mkdir(parents=True, exist_ok=True)
     ranks = Ranks.join()
@@ -129,8 +134,8 @@ def run_recipe(
         prepared = _data(documents, output / "tokens", tokenizer, config, tokenizing) if ranks.first else None
         ranks.wait()
         data = prepared or _data(documents, output / "tokens", tokenizer, config, None)
-        trainer = Trainer(model, tokenizer, npm, data, config, output, device=_device(ranks), ranks=ranks)
-        trainer.run(progress, (lambda folder: evaluate(folder, config)) if evaluate else None)
+        trainer = Trainer(encoder, tokenizer, npm, data, config, output, device=_device(ranks), ranks=ranks)
+        return trainer.run(progress, (lambda folder: evaluate(folder, config)) if evaluate else None, seconds)
 
 
 def _device(ranks: Ranks) -> str:

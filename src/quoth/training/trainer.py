@@ -78,15 +78,20 @@ class Trainer:
             self._forget_log()
 
     def run(
-        self, progress: Callable[[Progress], None] | None = None, evaluate: Callable[[Path], float] | None = None
-    ) -> None:
+        self,
+        progress: Callable[[Progress], None] | None = None,
+        evaluate: Callable[[Path], float] | None = None,
+        seconds: float = math.inf,
+    ) -> bool:
         """Train to the last step; a checkpoint every `checkpoint_every` steps, the model at the end.
 
-        `evaluate` takes a model's folder every `evaluate_every` steps and gives its score, which is logged; the best
-        model is kept in `best`. Raises TrainingError when the loss is no number.
+        After `seconds` it stops with a checkpoint; returns whether the last step was done. `evaluate` takes a model's
+        folder every `evaluate_every` steps and gives its score, which is logged; the best model is kept in `best`.
+        Raises TrainingError when the loss is no number.
         """
         config = self.config
-        seconds, tokens, without_spans, losses = time.perf_counter(), 0, 0, []
+        since, tokens, without_spans, losses = time.perf_counter(), 0, 0, []
+        deadline = since + seconds
         while self.step < config.steps:
             passages, rng = self.sampler[self.step], np.random.default_rng((config.seed, 1, self.step))
             batch = make_batch(self.data, passages, self.tokenizer, config, rng)
@@ -96,19 +101,23 @@ class Trainer:
             self.step += 1
             if self.step % config.log_every == 0 or self.step == config.steps:
                 now = time.perf_counter()
-                speed = tokens / (now - seconds)
+                speed = tokens / (now - since)
                 rate = self.learning_rate
                 self._report(
                     Progress(self.step, config.steps, float(np.mean(losses)), speed, rate, without_spans), progress
                 )
-                seconds, tokens, without_spans, losses = now, 0, 0, []
+                since, tokens, without_spans, losses = now, 0, 0, []
             if self.ranks.first and evaluate and config.evaluate_every and self.step % config.evaluate_every == 0:
                 self._keep_best(evaluate)
-            if self.ranks.first and self.step % config.checkpoint_every == 0:
+            late = self.ranks.any(time.perf_counter() > deadline, self.device)
+            if self.ranks.first and (late or self.step % config.checkpoint_every == 0):
                 self.save_checkpoint()
             self.ranks.wait()
+            if late:
+                break
         if self.ranks.first:
             self.save_model(self.output)
+        return self.step == config.steps
 
     def _train_on(self, batch: Batch) -> float:
         if not len(batch.positive_query):

@@ -1,0 +1,170 @@
+"""Masking, the contrastive loss, and training steps."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.measure import Result, best_seconds, peak_bytes
+from quoth import read_documents
+from quoth.config import NPMConfig
+from quoth.encoders.boundaries import MAY_END, MAY_START
+from quoth.encoders.pretrained import locate
+from quoth.encoders.tokenization import TextTokenizer
+from quoth.encoders.transformer import load_base, pad
+from quoth.training.batches import TokenizedDocuments, tokenize_documents
+from quoth.training.collate import make_batch
+from quoth.training.losses import phrase_contrastive_loss
+from quoth.training.masking import mask_spans
+from quoth.training.recipes import npm_mini_cpu
+from quoth.training.trainer import Trainer
+
+SAMPLES = Path(__file__).parents[1] / "samples" / "atlas-2026.jsonl"
+QUERIES, TOKENS, DIMENSIONS = 4096, 32768, 384
+
+
+def run() -> Iterator[Result]:
+    """Every benchmark of training."""
+    source = locate("quoth-mini-base")
+    model, hf = load_base(source)
+    tokenizer = TextTokenizer(hf, num_masks=2, max_tokens=256)
+    data = tokenize_documents(read_documents(SAMPLES), tokenizer)
+    yield masking(data)
+    yield from loss()
+    yield steps(model, tokenizer, source.config, data)
+
+
+def masking(data: TokenizedDocuments) -> Result:
+    """Span masking of a batch of 128 passages."""
+    count = int(data.offsets[128])
+    ids_N, flags_N = np.asarray(data.ids[:count], np.int64), np.asarray(data.flags[:count])
+    sequence_N = np.repeat(np.arange(128), np.diff(data.offsets[:129]))
+    ours = best_seconds(lambda: mask_spans(ids_N, sequence_N, flags_N, np.random.default_rng(0)))
+    peer = best_seconds(lambda: plain_mask_spans(ids_N.tolist(), sequence_N.tolist(), flags_N.tolist()), repeats=1)
+    return Result(
+        "span masking, 128 passages, tokens/s a core",
+        f"{count / ours:,.0f}",
+        f"{count / peer:,.0f} (the same rules in plain Python)",
+        peer / ours,
+    )
+
+
+def plain_mask_spans(ids: list[int], sequence: list[int], flags: list[int]) -> list[tuple[int, int, list[int]]]:
+    """NPM §3.2.1 and A.2 with lists and dictionaries."""
+    places: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for start in range(len(ids)):
+        for length in range(1, 11):
+            last = start + length - 1
+            if last >= len(ids) or sequence[last] != sequence[start]:
+                break
+            if flags[start] & MAY_START and flags[last] & MAY_END:
+                places[tuple(ids[start : last + 1])].append(start)
+    rng, taken, used = random.Random(0), set[int](), Counter[tuple[int, ...]]()
+    found = []
+    for s in range(max(sequence) + 1):
+        rows = [i for i, each in enumerate(sequence) if each == s]
+        candidates: dict[int, list[int]] = defaultdict(list)
+        for start in rows:
+            for length in range(1, 11):
+                others = places.get(tuple(ids[start : start + length]), [])
+                if start + length <= rows[-1] + 1 and any(sequence[other] != s for other in others):
+                    candidates[length].append(start)
+        budget = 0.15 * len(rows)
+        for length in candidates:
+            rng.shuffle(candidates[length])
+        while budget >= 1 and any(candidates.values()):
+            length = 1
+            while length < 10 and rng.random() < 0.5:
+                length += 1
+            length = min(length, int(budget))
+            while length > 1 and not candidates[length]:
+                length -= 1
+            if not candidates[length]:
+                break
+            start = candidates[length].pop()
+            gram = tuple(ids[start : start + length])
+            if used[gram] >= 10 or taken.intersection(range(start, start + length)):
+                continue
+            used[gram] += 1
+            taken.update(range(start, start + length))
+            budget -= length
+            found.append((start, length, [other for other in places[gram] if sequence[other] != s]))
+    return found
+
+
+def _problem() -> dict[str, Any]:
+    generator = torch.Generator().manual_seed(0)
+    vectors = [torch.randn(n, DIMENSIONS, generator=generator) for n in (QUERIES, QUERIES, TOKENS)]
+    q_start, q_end, c = (torch.nn.functional.normalize(each, dim=-1).requires_grad_() for each in vectors)
+    sequence_N = torch.arange(TOKENS) // 128
+    sequence_M = torch.randint(TOKENS // 128, (QUERIES,), generator=generator)
+    query = torch.arange(QUERIES).repeat_interleave(4)
+    start = (sequence_M[query] * 128 + 128 + torch.randint(TOKENS - 256, (len(query),), generator=generator)) % TOKENS
+    return {"vectors": (q_start, q_end, c), "places": (sequence_M, sequence_N, query, start, start)}
+
+
+def chunked_loss() -> None:
+    """Ours: 1,024 queries' similarities at a time."""
+    problem = _problem()
+    phrase_contrastive_loss(*problem["vectors"], *problem["places"], scale=20.0, chunk=1024).backward()
+
+
+def naive_loss() -> None:
+    """The same loss by whole matrices of similarities and boolean masks, as the formula reads."""
+    problem = _problem()
+    q_start, q_end, c = problem["vectors"]
+    sequence_M, sequence_N, query, start, end = problem["places"]
+    other_MN = sequence_M[:, None] != sequence_N[None, :]
+    total = torch.zeros(())
+    for q_MD, row in ((q_start, start), (q_end, end)):
+        positive_MN = torch.zeros_like(other_MN)
+        positive_MN[query, row] = True
+        sim_MN = 20.0 * q_MD @ c.T
+        above = sim_MN.masked_fill(~positive_MN, -torch.inf).logsumexp(1)
+        total = total + (sim_MN.masked_fill(~other_MN, -torch.inf).logsumexp(1) - above).mean()
+    total.backward()
+
+
+def loss() -> Iterator[Result]:
+    """Time and memory of the phrase-contrastive loss with its gradient."""
+    size = f"{QUERIES:,} spans × {TOKENS:,} tokens"
+    ours, peer = best_seconds(chunked_loss, 1), best_seconds(naive_loss, 1)
+    yield Result(f"loss and gradient, {size}", f"{ours:.2f} s", f"{peer:.2f} s (whole matrices)", peer / ours)
+    ours, peer = peak_bytes(chunked_loss), peak_bytes(naive_loss)
+    yield Result(
+        f"loss and gradient, {size}, peak memory",
+        f"{ours / 1e9:.2f} GB",
+        f"{peer / 1e9:.2f} GB (whole matrices)",
+        peer / ours,
+    )
+
+
+def steps(model: Any, tokenizer: TextTokenizer, npm: NPMConfig, data: TokenizedDocuments) -> Result:
+    """Training steps against three times the encoder's bare forward over the same inputs."""
+    config = npm_mini_cpu().train
+    with tempfile.TemporaryDirectory() as folder:
+        trainer = Trainer(model, tokenizer, npm, data, config, Path(folder))
+        rng = np.random.default_rng(0)
+        batch = make_batch(data, trainer.sampler[0], tokenizer, config, rng)
+        ids_BT, attention_BT = pad(batch.inputs, 0)
+
+        def forward() -> None:
+            with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+                trainer.model.get_base_model()(input_ids=ids_BT, attention_mask=attention_BT)
+
+        with trainer.model.disable_adapter():
+            bare = 3 * best_seconds(forward)
+        step = best_seconds(lambda: trainer.contrast.backward(batch))
+    return Result(
+        "training step of npm-mini-cpu, body tokens/s",
+        f"{batch.num_tokens / step:,.0f}",
+        f"{batch.num_tokens / bare:,.0f} (three times the bare forward)",
+        bare / step,
+    )
