@@ -141,7 +141,7 @@ def test_info_in_words_and_as_json(corpus: Path, run: Run) -> None:
     facts = json.loads(run("info", corpus, "--json")[1])
     assert facts["documents"] == facts["passages"] == 2
     assert facts["splitter"] == "words:120"
-    assert facts["embedded"] == {}
+    assert facts["embedded"] == []
 
 
 def test_a_damaged_file_is_a_failure_that_names_it(corpus: Path, run: Run) -> None:

@@ -232,7 +232,7 @@ def test_from_files_to_a_report(tmp_path: Path) -> None:
 def test_mistakes_are_one_clear_line(tmp_path: Path) -> None:
     pages, heldout = tmp_path / "pages.jsonl", tmp_path / "heldout.jsonl"
     pages.write_text(PAGES)
-    heldout.write_text('{"id": "a", "title": "-"}\n{"id": "a"}\n')
+    heldout.write_text('{"id": "a", "title": "-"}\n{"name": "a"}\n')
     with pytest.raises(InputError, match=r"heldout\.jsonl:2"):
         run.run_cloze([pages], heldout)
     heldout.write_text('{"id": "z", "title": "z"}\n')

@@ -148,6 +148,18 @@ def test_an_interrupted_add_leaves_no_trace(tmp_path: Path) -> None:
     assert_holds(Corpus.open(tmp_path / "x"), {"a": document("a"), "b": document("b")})
 
 
+def test_a_search_in_a_released_snapshot_says_so(tmp_path: Path) -> None:
+    corpus = Corpus.create(tmp_path / "c.quoth")
+    for i in range(3):
+        corpus.add([Document(f"d{i}", "", f"Carmen {i}")])
+    reader = Corpus.open(corpus.path)
+    corpus.compact()
+    with pytest.raises(CorpusNotFoundError, match=r"snapshot 3 was released by compact; call refresh\(\)"):
+        reader.bm25("Carmen", 5)
+    reader.refresh()
+    assert len(reader.bm25("Carmen", 5)[0]) == 3
+
+
 def test_snapshots_stay_readable_until_compact(tmp_path: Path) -> None:
     corpus = make(tmp_path / "x", document("a"))
     corpus.replace([document("a", version=1), document("b")])

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from quoth.corpus.documents import check_document, documents_from_records, read_documents
+from quoth.corpus.documents import check_document, read_documents
 from quoth.errors import InputError
 from quoth.records import Document
 
@@ -165,13 +165,6 @@ def test_nul_and_right_to_left_and_empty_texts_are_kept(tmp_path: Path) -> None:
 def test_a_very_long_line(tmp_path: Path) -> None:
     file = write(tmp_path / "t.jsonl", lines({"text": "word " * 10_000_000}))
     assert [len(each.text) for each in read_documents(file)] == [50_000_000]
-
-
-def test_records_in_memory() -> None:
-    rows = [{"id": "a", "text": "x", "metadata": {"lang": "en"}}]
-    assert list(documents_from_records(rows)) == [Document("a", "", "x", {"lang": "en"})]
-    with pytest.raises(InputError, match="record:2"):
-        list(documents_from_records([*rows, {"id": "b"}]))
 
 
 def test_a_document_must_be_storable() -> None:

@@ -372,6 +372,8 @@ def test_mistakes_of_ask_and_classify(npm: NPM) -> None:
         npm.ask("q", template="{question}")
     with pytest.raises(UserError, match="label 'good' has no word"):
         npm.classify("q", {"good": [" "]})
+    with pytest.raises(UserError, match=r"label 'good': none of its words \(zebra\) stands in the corpus"):
+        npm.classify("the raven", {"good": ["zebra"], "bad": ["raven"]}, passages=None)
     with pytest.raises(UserError, match="labels is empty"):
         npm.classify("q", {})
 

@@ -107,6 +107,13 @@ def test_a_folder_of_an_adapter(standing_in: Path, tmp_path: Path) -> None:
     assert source.base == str(standing_in)
 
 
+def test_a_folder_as_peft_saves_it_names_its_base(tmp_path: Path) -> None:
+    (tmp_path / "adapter_config.json").write_text('{"base_model_name_or_path": "roberta-base"}')
+    source = locate(str(tmp_path))
+    assert (source.base, source.config.base, source.adapter) == ("roberta-base", "roberta-base", tmp_path)
+    assert locate("bert-base-uncased").base == "bert-base-uncased"
+
+
 @pytest.mark.parametrize("name", ["quoth-maxi", "/no/such/folder", "./nothing", "a/b/c"])
 def test_unknown_names(name: str) -> None:
     with pytest.raises(
@@ -117,7 +124,9 @@ def test_unknown_names(name: str) -> None:
 
 
 def test_folders_that_hold_no_model(tmp_path: Path) -> None:
-    with pytest.raises(ModelNotFoundError, match=r"holds no model; it needs quoth.json .* or config.json"):
+    with pytest.raises(
+        ModelNotFoundError, match=r"holds no model; it needs config.json, or an adapter with quoth.json"
+    ):
         locate(str(tmp_path))
     (tmp_path / "quoth.json").write_text('{"scale": 3}')
     with pytest.raises(InputError, match="unknown setting 'scale'; allowed are"):

@@ -169,6 +169,23 @@ def test_another_precision_than_what_is_stored_is_refused(corpus: Corpus, encode
     npm.embed("sq8")
 
 
+def test_compact_waits_for_nobody_who_embeds(corpus: Corpus, encoder: TokenEncoder) -> None:
+    tables = build(corpus, encoder)
+    corpus.delete(["d0"])
+    with WriterLock(next(corpus.path.glob("keys/*/writer.lock"))), pytest.raises(LockedError, match="is writing"):
+        corpus.compact()
+    corpus.compact()
+    assert tables.missing()
+
+
+def test_verify_misses_no_table(corpus: Corpus, encoder: TokenEncoder) -> None:
+    build(corpus, encoder)
+    corpus.verify()
+    (folders(corpus)[0] / "checksums.json").unlink()
+    with pytest.raises(CorruptionError, match=r"checksums\.json"):
+        corpus.verify()
+
+
 def test_new_segments_alone_are_built(corpus: Corpus, encoder: TokenEncoder) -> None:
     tables = build(corpus, encoder)
     corpus.add([Document("new", "", "The Nile flows through Cairo.")])

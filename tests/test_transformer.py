@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ from quoth.encoders.bert import BertConfig, BertEncoder
 from quoth.encoders.fast_tokenizer import FastTokenizer
 from quoth.encoders.pretrained import Source, locate
 from quoth.encoders.token_encoder import TokenEncoder
-from quoth.encoders.transformer import Transformer, _fingerprint, batches_by_length, load_base, pad
+from quoth.encoders.transformer import Transformer, _fingerprint, apply_adapter, batches_by_length, load_base, pad
 from quoth.errors import InputError, ModelNotFoundError
 from tiny import TEXT, tiny_bert, tiny_roberta, tiny_sentencepiece
 
@@ -111,6 +112,35 @@ def test_weights_that_are_missing_are_named(tmp_path: Path) -> None:
     (folder / "model.safetensors").write_bytes(b"nonsense")
     with pytest.raises(ModelNotFoundError, match=r"model.safetensors"):
         Transformer.load(locate(str(folder)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind"),
+    [
+        ({"alpha_pattern": {"query": 32}}, "LORA with alpha_pattern"),
+        ({"use_dora": True}, "LORA with use_dora"),
+        ({"bias": "all"}, "LORA with bias 'all'"),
+        ({"peft_type": "LOHA"}, "LOHA with bias 'none'"),
+    ],
+)
+def test_adapters_that_are_more_than_lora_are_refused(tmp_path: Path, settings: dict[str, Any], kind: str) -> None:
+    plain = {"peft_type": "LORA", "r": 2, "lora_alpha": 2, "bias": "none"}
+    (tmp_path / "adapter_config.json").write_text(json.dumps(plain | settings))
+    with pytest.raises(InputError, match=f"is a {kind}; allowed is plain LORA: merge it"):
+        apply_adapter(None, tmp_path)
+
+
+def test_adapters_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    folder = tiny_bert(tmp_path / "tiny")
+    (folder / "adapter_config.json").write_text('{"peft_type": "LORA", "r": 2, "lora_alpha": 2}')
+    with pytest.raises(ModelNotFoundError, match=r"holds no adapter_model\.safetensors; fetch or train it again"):
+        Transformer.load(locate(str(folder)))
+    for place in ("encoder.layer.9.output.dense", "encoder.layer.1.output.dense"):
+        name = f"base_model.model.{place}.lora_A.weight"
+        weights = {name: torch.zeros(2, 5), name.replace("lora_A", "lora_B"): torch.zeros(32, 2)}
+        save_file(weights, folder / "adapter_model.safetensors")
+        with pytest.raises(InputError, match=f"does not fit its base at {place}; name the base"):
+            Transformer.load(locate(str(folder)))
 
 
 def test_padding_is_bounded() -> None:

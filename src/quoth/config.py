@@ -6,6 +6,7 @@ Does not know: what the settings mean.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, Self
@@ -52,3 +53,13 @@ class NPMConfig(Config):
             raise InputError(f"model kind {self.kind!r}; allowed here is 'npm'")
         if self.num_masks not in (1, 2):
             raise InputError(f"num_masks {self.num_masks}; allowed are 2 (phrases) and 1 (single tokens)")
+        if self.similarity_scale is not None and not (_is_number(self.similarity_scale) and self.similarity_scale > 0):
+            raise InputError(f"similarity_scale {self.similarity_scale!r}; allowed are numbers above 0, and null")
+        if not isinstance(self.max_tokens, int) or self.max_tokens < 16:
+            raise InputError(f"max_tokens {self.max_tokens!r}; allowed are whole numbers from 16 on")
+        if not isinstance(self.normalize, bool):
+            raise InputError(f"normalize {self.normalize!r}; allowed are true and false")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)

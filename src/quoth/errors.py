@@ -9,8 +9,7 @@
     │   ├── EncoderMismatchError    the keys belong to another model
     │   ├── LockedError             another process is writing
     │   ├── UnknownDocumentError    no document of that id
-    │   ├── DuplicateDocumentError  a document of that id is there already
-    │   └── MissingExtraError       an optional package is not installed
+    │   └── DuplicateDocumentError  a document of that id is there already
     ├── TrainingError               a run that cannot go on: exit code 1
     └── CorruptionError             a file on disk is damaged: exit code 1
 
@@ -60,13 +59,6 @@ class UnknownDocumentError(UserError):
 
 class DuplicateDocumentError(UserError):
     """The corpus holds a document of that id already."""
-
-
-class MissingExtraError(UserError):
-    """An optional package is not installed."""
-
-    def __init__(self, feature: str, extra: str) -> None:
-        super().__init__(f"{feature} needs an optional package; pip install 'quoth[{extra}]'")
 
 
 class CorruptionError(QuothError):

@@ -43,7 +43,8 @@ def joint_score(a_C: Floats, b_C: Floats) -> Floats:
 def softmax_sum_score(a_C: Floats, b_C: Floats, log_sum_a: float, log_sum_b: float) -> Floats:
     """log(softmax(a)_i + softmax(b)_j): [C]. NPM's released code.
 
-    `log_sum_a` is log Σ exp a over the distinct first tokens of all candidates, `log_sum_b` that of the last.
+    `log_sum_a` is log Σ exp a over the distinct first tokens of all candidates, `log_sum_b` that of the last (the
+    released code sums over all hits, also over those that no candidate starts or ends with).
     """
     return sum_score(a_C - log_sum_a, b_C - log_sum_b)
 

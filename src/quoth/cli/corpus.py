@@ -6,7 +6,7 @@ Knows how to ask the corpus for it and what to say afterwards. Does not know how
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,7 @@ from quoth.cli.options import (
     CorpusDir,
     Device,
     Documents,
+    Dtype,
     Format,
     FormatName,
     Json,
@@ -153,7 +154,7 @@ def info(directory: CorpusDir, json: Json = False) -> None:
 
     corpus = Corpus.open(directory)
     keys = directory / "keys"
-    tables = sorted(path.name for path in keys.iterdir() if path.is_dir()) if keys.is_dir() else []
+    tables = _tables(keys)
     facts = {
         "corpus": str(directory),
         "documents": corpus.num_documents,
@@ -162,14 +163,18 @@ def info(directory: CorpusDir, json: Json = False) -> None:
         "snapshot": corpus.snapshot,
         "splitter": corpus.splitter,
         "bytes": _bytes(directory),
-        "embedded": {table: _bytes(keys / table) for table in tables},
+        "embedded": tables,
     }
     if json:
         print_json(facts)
         return
     from quoth.render import show_facts
 
-    embedded = ", ".join(f"{table} ({size(_bytes(keys / table))})" for table in tables)
+    embedded = ", ".join(
+        f"{each['model']} {each['precision']} ({each['segments']} of {len(corpus.segments)} segments, "
+        f"{size(each['bytes'])})"
+        for each in tables
+    )
     shown = {**facts, "documents": f"{corpus.num_documents:,}", "passages": f"{corpus.num_passages:,}"}
     shown |= {"bytes": size(_bytes(directory)), "embedded": embedded or "nothing; fill encodes what it reads"}
     show_facts(results(), ((name, str(value)) for name, value in shown.items()))
@@ -200,6 +205,7 @@ def embed(
     model: Model = "quoth-mini",
     base: Base = None,
     device: Device = None,
+    dtype: Dtype = None,
 ) -> None:
     """Store a vector for every token, so that --dense searches all of them. Goes on where it was stopped.
 
@@ -212,12 +218,25 @@ def embed(
     from quoth.corpus.corpus import Corpus
 
     corpus = Corpus.open(directory)
-    npm = load(model, [corpus], base, device)
+    npm = load(model, [corpus], base, device, dtype)
     if cost := npm.embed_cost(precision.value):
-        note(f"embedding {plural(corpus.num_passages, 'passage')}, about {size(cost)} on disk")
-    with counting("embedding", "passages", total=corpus.num_passages) as progress:
-        npm.embed(precision=precision.value, progress=lambda done, total: progress(done))
+        note(f"about {size(cost)} on disk, twice as much until the last segment is joined")
+    with counting("embedding", "passages") as progress:
+        npm.embed(precision=precision.value, progress=progress)
     results().print(f"{directory}: {plural(corpus.num_passages, 'passage')} embedded ({precision.value})")
+
+
+def _tables(keys: Path) -> list[dict[str, Any]]:
+    """The models' finished key tables: model, precision, how many segments and bytes."""
+    from quoth.storage import read_json
+
+    found = []
+    for folder in sorted(keys.glob("*")):
+        facts = [read_json(file) for file in sorted(folder.glob("*/table.json")) if file.parent.name.isdecimal()]
+        if facts:
+            same = {name: facts[0][name] for name in ("model", "precision", "fingerprint")}
+            found.append({**same, "segments": len(facts), "bytes": _bytes(folder)})
+    return found
 
 
 class _Source:

@@ -20,11 +20,13 @@ def open_corpora(first: Path, more: Iterable[Path] | None = None) -> "list[Corpu
     return [Corpus.open(path) for path in dict.fromkeys([first, *(more or ())])]
 
 
-def load(model: str, corpora: "Sequence[Corpus]", base: Path | None, device: str | None) -> "NPM":
+def load(
+    model: str, corpora: "Sequence[Corpus]", base: Path | None, device: str | None, dtype: str | None = None
+) -> "NPM":
     """The model, ready to search `corpora`, without its libraries' own progress bars on standard error."""
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     from quoth.models.npm import NPM
 
-    return NPM.from_pretrained(model, corpus=list(corpora), device=device, base=base)
+    return NPM.from_pretrained(model, corpus=list(corpora), device=device, base=base, dtype=dtype)

@@ -63,6 +63,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object a line
 Model = Annotated[str, typer.Option("--model", help="A model's name, folder or hub id.")]
 Base = Annotated[Path | None, typer.Option("--base", help="Folder with the base weights, if they are not installed.")]
 Device = Annotated[str | None, typer.Option("--device", help="cpu, cuda, cuda:1, mps; default: the best.")]
+Dtype = Annotated[str | None, typer.Option("--dtype", help="The encoder's numbers: fp32 (default), bf16, fp16.")]
 MoreCorpora = Annotated[
     list[Path] | None,
     typer.Option("--corpus", metavar="DIR", help="Search this corpus as well. May be repeated."),

@@ -35,10 +35,10 @@ def print_json(record: Mapping[str, Any]) -> None:
 
 
 @contextmanager
-def counting(label: str, unit: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+def counting(label: str, unit: str) -> Iterator[Callable[..., None]]:
     """A progress line on standard error while the block runs; silent where that is not a terminal.
 
-    Yields a function that takes how many are done by now.
+    Yields a function that takes how many are done by now and, if it is known, of how many.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -47,8 +47,8 @@ def counting(label: str, unit: str, total: int | None = None) -> Iterator[Callab
     bar, done = BarColumn(bar_width=24), MofNCompleteColumn()
     columns = (TextColumn(label), bar, done, TextColumn(unit), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task(label, total=total)
-        yield lambda done: progress.update(task, completed=done)
+        task = progress.add_task(label, total=None)
+        yield lambda done, total=None: progress.update(task, completed=done, total=total)
 
 
 @contextmanager

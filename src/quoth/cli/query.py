@@ -18,6 +18,7 @@ from quoth.cli.options import (
     CorpusDir,
     Dense,
     Device,
+    Dtype,
     Json,
     LengthExponent,
     MaxPhraseTokens,
@@ -61,6 +62,7 @@ def fill(
     model: Model = "quoth-mini",
     base: Base = None,
     device: Device = None,
+    dtype: Dtype = None,
     json: Json = False,
 ) -> None:
     """Fill the blank of a text with phrases of the corpus, and show where each one stands.
@@ -80,7 +82,7 @@ def fill(
         ban,
         max_phrase_tokens,
     )
-    npm = load(model, open_corpora(directory, corpus), base, device)
+    npm = load(model, open_corpora(directory, corpus), base, device, dtype)
     _answer(text, lambda query: npm.fill(query, **options), json)
 
 
@@ -104,6 +106,7 @@ def ask(
     model: Model = "quoth-mini",
     base: Base = None,
     device: Device = None,
+    dtype: Dtype = None,
     json: Json = False,
 ) -> None:
     """Answer a question with phrases of the corpus, and show where each one stands.
@@ -124,7 +127,7 @@ def ask(
     )
     if template is not None:
         options["template"] = template
-    npm = load(model, open_corpora(directory, corpus), base, device)
+    npm = load(model, open_corpora(directory, corpus), base, device, dtype)
     _answer(question, lambda query: npm.ask(query, **options), json)
 
 
@@ -140,13 +143,13 @@ def classify(
         str, typer.Option("--template", help="The text made of {text}, with one [MASK].")
     ] = "{text} It was [MASK].",
     corpus: MoreCorpora = None,
-    k: Neighbours = 4096,
     passages: PassageCount = None,
     dense: Dense = False,
     temperature: Temperature = 5.0,
     model: Model = "quoth-mini",
     base: Base = None,
     device: Device = None,
+    dtype: Dtype = None,
     json: Json = False,
 ) -> None:
     """Choose a label for a text by the words of the corpus that fit best after it.
@@ -156,9 +159,9 @@ def classify(
       quoth classify reviews.quoth "A joy to read." --labels positive=great,good --labels negative=terrible
     """
     words = label_words(labels)
-    options: dict[str, Any] = {"template": template, "temperature": temperature, "k": k}
+    options: dict[str, Any] = {"template": template, "temperature": temperature}
     options["passages"] = num_passages(passages, dense)
-    npm = load(model, open_corpora(directory, corpus), base, device)
+    npm = load(model, open_corpora(directory, corpus), base, device, dtype)
     _answer(text, lambda query: npm.classify(query, words, **options), json)
 
 
@@ -174,6 +177,7 @@ def search(
     model: Model = "quoth-mini",
     base: Base = None,
     device: Device = None,
+    dtype: Dtype = None,
     json: Json = False,
 ) -> None:
     """Find the passages that match a query best.
@@ -182,7 +186,7 @@ def search(
     Example:
       quoth search wiki.quoth "church in Thessaloniki" -k 3
     """
-    find = _searcher(open_corpora(directory, corpus), mode, model, base, device)
+    find = _searcher(open_corpora(directory, corpus), mode, model, base, device, dtype)
     for each in queries(query):
         hits = find(each, k)
         if not json:
@@ -213,33 +217,17 @@ def _answer(text: str, predict: "Callable[[str], Sequence[Prediction]]", json: b
 
 
 def _searcher(
-    corpora: "list[Corpus]", mode: SearchMode, model: str, base: Path | None, device: str | None
+    corpora: "list[Corpus]", mode: SearchMode, model: str, base: Path | None, device: str | None, dtype: str | None
 ) -> "Callable[[str, int], list[Hit]]":
     """The search of a mode; BM25 loads no model."""
     if mode is SearchMode.bm25:
-        return lambda query, k: _bm25(corpora, query, k)
-    npm = load(model, corpora, base, device)
+        from quoth.retrieval.sparse import bm25
+
+        return lambda query, k: bm25(corpora, query, k)
+    npm = load(model, corpora, base, device, dtype)
     if mode is SearchMode.dense:
         return lambda query, k: npm.search(query, k=k, mode="dense")
     return lambda query, k: npm.search(query, k=k, mode="hybrid")
-
-
-def _bm25(corpora: "list[Corpus]", query: str, k: int) -> "list[Hit]":
-    """The k best passages of all corpora by BM25, as `NPM.search` ranks them. Raises InputError on k < 1."""
-    from quoth.errors import EmptyCorpusError, InputError
-    from quoth.records import Hit
-
-    if k < 1:
-        raise InputError(f"k is {k}; allowed is 1 or more passages")
-    if not any(corpus.num_passages for corpus in corpora):
-        paths = ", ".join(str(corpus.path) for corpus in corpora)
-        raise EmptyCorpusError(f"{paths}: no passage to search; `quoth add DIR DOCS` adds documents")
-    hits: list[Hit] = []
-    for corpus in corpora:
-        rows, scores = corpus.bm25(query, k)
-        found = zip(rows.tolist(), scores.tolist(), strict=True)
-        hits += [Hit(corpus.passage(row), score) for row, score in found]
-    return sorted(hits, key=lambda hit: -hit.score)[:k]
 
 
 def _hit(hit: "Hit") -> dict[str, Any]:

@@ -5,7 +5,7 @@ then the word index, then the manifest, whose rename is the commit. Does not kno
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from quoth.corpus.manifest import (
     Manifest,
     SegmentEntry,
     deletions_path,
+    manifest_path,
     read_manifest,
     release,
     segment_name,
@@ -30,9 +31,9 @@ from quoth.corpus.passages import DEFAULT_SPLITTER, Ranges, get_splitter
 from quoth.corpus.segment import Segment, SegmentWriter
 from quoth.corpus.snapshot import Snapshot, deletion
 from quoth.corpus.words import Listing, WordIndex
-from quoth.errors import CorruptionError, DuplicateDocumentError, InputError
+from quoth.errors import CorpusNotFoundError, CorruptionError, DuplicateDocumentError, InputError
 from quoth.records import Document, Passage
-from quoth.storage import CHECKSUMS, WriterLock, check_folder, fsync_path
+from quoth.storage import WriterLock, check_folder, fsync_path
 
 SEGMENT_PASSAGES = 100_000
 """A segment is closed when it holds this many passages."""
@@ -143,8 +144,16 @@ class Corpus:
         return self._snapshot.live_rows()
 
     def bm25(self, query: str, k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """The k passages of this snapshot that match the query's words best: rows and scores, best first."""
-        return self._words.search(query, k, self._snapshot.live)
+        """The k passages of this snapshot that match the query's words best: rows and scores, best first.
+
+        Raises CorpusNotFoundError where another process's `compact` has released the snapshot.
+        """
+        found = self._words.search(query, k, self._snapshot.live)
+        if not manifest_path(self.path, self.snapshot).exists():
+            raise CorpusNotFoundError(
+                f"{self.path}: snapshot {self.snapshot} was released by compact; call refresh() or open it again"
+            )
+        return found
 
     def add(self, documents: Iterable[Document], progress: Callable[[int], None] | None = None) -> int:
         """Adds documents in one commit, streaming; returns how many. `progress` receives the count so far.
@@ -171,9 +180,12 @@ class Corpus:
         """Merges small segments, drops deleted documents from disk and releases every older snapshot.
 
         A segment that is full and has no deletion stays as it is, with its rows and keys; the passages of
-        all others get new rows. Readers of older snapshots should `refresh`.
+        all others get new rows. Readers of older snapshots should `refresh`. Raises LockedError while another
+        process writes, or embeds.
         """
-        with self._writing():
+        with self._writing(), ExitStack() as embedding:
+            for lock in sorted(self.path.glob("keys/*/writer.lock")):
+                embedding.enter_context(WriterLock(lock))
             if merged := _worth_merging(self._snapshot):
                 self._merge(merged)
             if self._snapshot.manifest.stale_rows:
@@ -193,8 +205,9 @@ class Corpus:
         for segment in segments.values():
             segment.verify()
         _open_snapshot(self.path, None, segments.values(), contents=True)
-        for listing in sorted(self.path.glob(f"keys/**/{CHECKSUMS}")):
-            check_folder(listing.parent, contents=True)
+        for table in sorted(self.path.glob("keys/*/*")):
+            if table.name.isdecimal():
+                check_folder(table, contents=True)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

@@ -68,13 +68,23 @@ def read_documents(
     return (document for source in sources for document in _read(*source, bad))
 
 
-def documents_from_records(records: Iterable[Mapping[str, Any]], name: str = "record") -> Iterator[Document]:
-    """Documents of mappings in memory, such as the rows of a Hugging Face dataset. Raises InputError."""
+def read_listing(path: str | Path) -> tuple[set[str], set[str]]:
+    """The ids and the titles (case folded) that a JSONL file of {"id": …, "title": …} names; either will do.
 
-    def bad(error: InputError) -> None:
-        raise error
-
-    return _documents(enumerate(records, 1), name, name, bad)
+    Raises InputError where there is no such file, or naming a line with neither.
+    """
+    try:
+        content = Path(path).read_bytes()
+    except OSError:
+        raise InputError(f"{path}: cannot be read; name a JSONL file of ids and titles") from None
+    ids: set[str] = set()
+    titles: set[str] = set()
+    for line, record in _read_jsonl(io.BytesIO(content), str(path)):
+        if not isinstance(record, Mapping) or not any(record.get(name) for name in ("id", "title")):
+            raise InputError(f'{path}:{line}: no JSON object with an "id" or a "title"; mend or remove the line')
+        ids.add(str(record.get("id") or ""))
+        titles.add(str(record.get("title") or "").casefold())
+    return ids - {""}, titles - {""}
 
 
 def check_document(document: Document) -> None:
@@ -113,7 +123,7 @@ def _sources(path: str | Path, format: str | None) -> list[tuple[str, Path, str]
             raise InputError(f"{path}: no file in it ends in one of {', '.join(_FORMATS_BY_SUFFIX)}")
         return found
     if not path.exists():
-        raise InputError(f"{path}: no such file or folder")
+        raise InputError(f"{path}: no such file or folder; name one, or - for standard input")
     kind = format or _format(path)
     if kind is None:
         raise InputError(f"{path}: not one of {', '.join(_FORMATS_BY_SUFFIX)}; name the format")

@@ -10,7 +10,6 @@ Shape suffixes: B batch, T tokens, D dimensions, H heads.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -22,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu, scaled_dot_product_attention
 
 from quoth.errors import ModelNotFoundError
+from quoth.storage import read_json
 
 MODEL_TYPES = ("bert", "roberta", "xlm-roberta")
 
@@ -48,7 +48,7 @@ class BertConfig:
         """The folder's settings, or None where this module does not cover its architecture."""
         if not all((folder / name).is_file() for name in ("config.json", "model.safetensors")):
             return None
-        values = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        values = read_json(folder / "config.json")
         covered = values.get("model_type") in MODEL_TYPES and not values.get("is_decoder")
         known = {field.name: values[field.name] for field in fields(cls) if values.get(field.name) is not None}
         if not covered or known.get("hidden_act", "gelu") != "gelu":

@@ -6,12 +6,13 @@ about models.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from tokenizers import Encoding, Tokenizer
+
+from quoth.storage import read_json
 
 
 class FastTokenizer:
@@ -60,7 +61,7 @@ def _special_tokens(folder: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in ("special_tokens_map.json", "tokenizer_config.json"):
         if (folder / name).is_file():
-            values = json.loads((folder / name).read_text(encoding="utf-8"))
+            values = read_json(folder / name)
             for key, value in values.items():
                 if key.endswith("_token"):
                     content = value["content"] if isinstance(value, dict) else value

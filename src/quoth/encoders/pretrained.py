@@ -14,7 +14,7 @@ from pathlib import Path
 
 from quoth.config import NPMConfig
 from quoth.errors import InputError, ModelNotFoundError
-from quoth.storage import sha256_file
+from quoth.storage import read_json, sha256_file
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -55,7 +55,7 @@ def locate(name: str, base: str | None = None) -> Source:
         return Source(name, config, _base(config.base, base), _shipped_adapter(adapter) if adapter else None)
     if folder.is_dir():
         return _from_folder(folder, base)
-    if folder.is_absolute() or name.startswith(".") or name.count("/") != 1:
+    if folder.is_absolute() or name.startswith((".", "quoth-")) or name.count("/") > 1:
         raise ModelNotFoundError(
             f"model {name!r} not found; allowed are {', '.join(SHIPPED)}, a folder, or a hub id such as facebook/npm"
         )
@@ -68,11 +68,14 @@ def _from_folder(folder: Path, base: str | None) -> Source:
     if settings.is_file():
         config = _read_settings(settings)
     whole = (folder / "config.json").is_file()
-    if not whole and not settings.is_file():
-        raise ModelNotFoundError(
-            f"folder {str(folder)!r} holds no model; it needs {SETTINGS_FILE} (a trained adapter) or config.json"
-        )
     adapter = folder if (folder / "adapter_config.json").is_file() else None
+    if not whole and not settings.is_file():
+        if adapter is None:
+            raise ModelNotFoundError(
+                f"folder {str(folder)!r} holds no model; it needs config.json, or an adapter with {SETTINGS_FILE} or "
+                "adapter_config.json"
+            )
+        config = NPMConfig(base=str(read_json(folder / "adapter_config.json").get("base_model_name_or_path") or ""))
     return Source(str(folder), config, str(folder) if whole else _base(config.base, base), adapter)
 
 

@@ -17,16 +17,20 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from quoth.encoders.bert import BertConfig, BertEncoder
 from quoth.encoders.fast_tokenizer import FastTokenizer
 from quoth.encoders.pretrained import Source
 from quoth.errors import InputError, ModelNotFoundError
-from quoth.storage import sha256_file
+from quoth.storage import read_json, sha256_file
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 PADDED_TOKENS_PER_BATCH = 8192
+_POSITIONS_AFTER_PADDING = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "longformer")
+_SPECIAL_LORA = ("use_dora", "use_rslora", "rank_pattern", "alpha_pattern", "modules_to_save", "fan_in_fan_out")
 PROBE = "Quoth the Raven: it's naïve, CAFÉ, ½ Καζαντζάκης 세종대왕은 القاهرة दिल्ली 北京 🙂"
 
 
@@ -114,28 +118,48 @@ def load_base(source: Source) -> tuple[Any, Any]:
         return model, AutoTokenizer.from_pretrained(source.base, revision=revision)
     except (OSError, ValueError) as error:
         reason = str(error).strip().splitlines()[0]
-        raise ModelNotFoundError(f"model {source.base!r} cannot be loaded: {reason}") from error
+        raise ModelNotFoundError(
+            f"model {source.base!r} cannot be loaded: {reason}; name a shipped model, a folder or a hub id"
+        ) from error
 
 
 def apply_adapter(model: Any, folder: Path) -> None:
     """Add a LoRA adapter, as PEFT saves it, to the weights in place: W += (alpha / r) B A."""
-    from safetensors.torch import load_file
-
-    settings = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
-    if settings.get("peft_type") != "LORA" or settings.get("use_dora") or settings.get("use_rslora"):
-        raise InputError(f"adapter {str(folder)!r} is a {settings.get('peft_type')}; allowed is plain LORA")
+    settings = read_json(folder / "adapter_config.json")
+    plain = settings.get("peft_type") == "LORA" and settings.get("bias", "none") == "none"
+    if not plain or (special := next((name for name in _SPECIAL_LORA if settings.get(name)), None)):
+        kind = f"LORA with {special}" if plain else f"{settings.get('peft_type')} with bias {settings.get('bias')!r}"
+        raise InputError(
+            f"adapter {str(folder)!r} is a {kind}; allowed is plain LORA: merge it into its base with PEFT"
+        )
     scale = settings["lora_alpha"] / settings["r"]
-    weights = load_file(folder / "adapter_model.safetensors")
+    file = _adapter_weights(folder)
+    try:
+        weights = load_file(file)
+    except SafetensorError as error:
+        raise ModelNotFoundError(f"{file} is damaged ({error}); fetch or train it again") from error
     with torch.no_grad():
         for name in [name for name in weights if name.endswith("lora_A.weight")]:
-            module = model.get_submodule(name.removeprefix("base_model.model.").removesuffix(".lora_A.weight"))
-            b = weights[name.replace("lora_A", "lora_B")].float()
-            module.weight += scale * (b @ weights[name].float())
+            place = name.removeprefix("base_model.model.").removesuffix(".lora_A.weight")
+            try:
+                module = model.get_submodule(place)
+                module.weight += scale * (weights[name.replace("lora_A", "lora_B")].float() @ weights[name].float())
+            except (AttributeError, RuntimeError, KeyError) as error:
+                raise InputError(
+                    f"adapter {str(folder)!r} does not fit its base at {place}; name the base it was trained on"
+                ) from error
+
+
+def _adapter_weights(folder: Path) -> Path:
+    file = folder / "adapter_model.safetensors"
+    if not file.is_file():
+        raise ModelNotFoundError(f"adapter {str(folder)!r} holds no {file.name}; fetch or train it again")
+    return file
 
 
 def _max_tokens(config: Any) -> int:
-    """The longest input of the position table; RoBERTa's starts after the padding id."""
-    offset = config.pad_token_id + 1 if config.model_type in ("roberta", "xlm-roberta") else 0
+    """The longest input of the position table; RoBERTa's and its kin's starts after the padding id."""
+    offset = config.pad_token_id + 1 if config.model_type in _POSITIONS_AFTER_PADDING else 0
     return int(config.max_position_embeddings) - offset
 
 
@@ -167,5 +191,7 @@ def _fingerprint(model: nn.Module, tokenizer: Any, adapter: Path | None) -> str:
     tokens = tokenizer(PROBE, add_special_tokens=True)["input_ids"]
     digest.update(json.dumps([sorted(tokenizer.get_vocab().items()), tokens]).encode("utf-8"))
     if adapter is not None:
-        digest.update(sha256_file(adapter / "adapter_model.safetensors").encode())
+        settings = read_json(adapter / "adapter_config.json")
+        digest.update(f"{settings.get('lora_alpha')} {settings.get('r')} ".encode())
+        digest.update(sha256_file(_adapter_weights(adapter)).encode())
     return digest.hexdigest()

@@ -5,7 +5,6 @@ Knows: how corpus, blanks, systems and scores come together. Does not know: how 
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.documents import read_documents
+from quoth.corpus.documents import read_documents, read_listing
 from quoth.errors import InputError
 from quoth.evaluation.baselines import Answers, System, bm25_phrases, frequent_phrases
 from quoth.evaluation.cloze import KINDS, Blank, draw_blanks
@@ -142,24 +141,12 @@ def read_pages(pages: Sequence[str | Path], heldout: Path | None) -> list[Docume
     if heldout is None:
         found = list(documents)
     else:
-        ids, titles = _listing(heldout)
+        ids, titles = read_listing(heldout)
         found = [each for each in documents if each.id in ids or each.title.casefold() in titles]
     if not found:
         named = "" if heldout is None else f" that {heldout} names"
         raise InputError(f"no document{named} in {', '.join(map(str, pages))}; give the file that holds them")
     return found
-
-
-def _listing(path: Path) -> tuple[set[str], set[str]]:
-    ids, titles = set(), set()
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        try:
-            record = json.loads(line)
-            ids.add(str(record["id"]))
-            titles.add(str(record["title"]).casefold())
-        except (ValueError, KeyError, TypeError):
-            raise InputError(f'{path}:{number}: not {{"id": …, "title": …}}; mend the line or remove it') from None
-    return ids, titles
 
 
 def score_system(

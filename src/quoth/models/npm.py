@@ -25,7 +25,7 @@ from quoth.predictors.phrase import PhraseOptions, predict_phrases
 from quoth.predictors.token import TokenOptions, predict_tokens
 from quoth.records import Hit, Passage, Prediction
 from quoth.retrieval.index import search_all, search_together
-from quoth.retrieval.keys import TokenHits, TokenKeys
+from quoth.retrieval.keys import TokenHits
 from quoth.retrieval.retriever import Retriever
 
 ASK_TEMPLATE = "Q: {question}\nA: [MASK]."
@@ -198,33 +198,30 @@ class NPM:
         template: str = CLASSIFY_TEMPLATE,
         temperature: float = 5.0,
         passages: int | None = 3,
-        k: int = 4096,
     ) -> list[Prediction]:
         """Rank labels by how well their words (fuzzy verbalizers) fit a template's blank, wherever they stand
         (NPM A.4). The predictions' texts are the labels.
 
         Restricted search takes the best `passages` for the text with each label's words, so that every label's
-        words can be found. `k` plays no part: every occurrence counts. Raises InputError.
+        words can be found. Every occurrence counts. Raises InputError, also naming a label none of whose words
+        stands in the corpus.
         """
         if "{text}" not in template:
             raise InputError(f"template {template!r} has no {{text}}; for example {CLASSIFY_TEMPLATE!r}")
         filled = template.replace("{text}", text)
         q_start_D, q_end_D = self.encoder.blanks([filled])[0]
         words = {label: [self._groups(word) for word in given] for label, given in labels.items()}
-        queries = [f"{self._words(filled)} {' '.join(given)}" for given in labels.values()]
-        return predict_labels(
-            self._label_tables(queries, passages),
-            words,
-            q_start_D,
-            None if self.single else q_end_D,
-            LabelOptions(temperature=temperature),
+        queries = {label: f"{self._words(filled)} {' '.join(given)}" for label, given in labels.items()}
+        tables = (
+            self._retriever.every_token() if passages is None else self._retriever.union(queries.values(), passages)
         )
-
-    def _label_tables(self, queries: Sequence[str], passages: int | None) -> list[TokenKeys]:
-        """The tables of all queries together, each passage once."""
-        if passages is None:
-            return self._retriever.every_token()
-        return self._retriever.union(queries, passages)
+        options = LabelOptions(temperature=temperature)
+        found = predict_labels(tables, words, q_start_D, None if self.single else q_end_D, options)
+        for label in (each.text for each in found if not each.evidence):
+            if not self._retriever.best_places(" ".join(labels[label]), 1):
+                given = ", ".join(labels[label])
+                raise InputError(f"label {label!r}: none of its words ({given}) stands in the corpus; give it another")
+        return found
 
     def search(self, query: str, k: int = 10, mode: Literal["bm25", "dense", "hybrid"] = "bm25") -> list[Hit]:
         """The k best passages. Raises InputError on another mode or k, or when `dense` lacks vectors."""

@@ -9,24 +9,22 @@ Shape suffixes: T tokens, D dimensions, P passages, N tokens of a table.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.token_encoder import EncodedPassage, TokenEncoder
-from quoth.errors import EmptyCorpusError, InputError
+from quoth.errors import InputError
 from quoth.records import Hit, Passage
 from quoth.retrieval.keys import TokenKeys
+from quoth.retrieval.sparse import Place, best_places, bm25, check_not_empty
 from quoth.retrieval.tables import KeyTables, in_memory
 
 CACHED_PASSAGES = 1024
 FUSION_DEPTH = 100
 FUSION_CONSTANT = 60
-
-Place = tuple[int, int]
-"""A corpus's number and a passage's row in it."""
 
 
 class Retriever:
@@ -43,7 +41,7 @@ class Retriever:
 
     def every_token(self) -> list[TokenKeys]:
         """The tables of every segment. Raises InputError or EncoderMismatchError where vectors are missing."""
-        self._check_not_empty()
+        check_not_empty(self.corpora)
         return [keys for tables in self._tables for keys in tables.open()]
 
     def restricted(
@@ -54,28 +52,23 @@ class Retriever:
         Stored vectors are read; passages without are encoded now, all queries' together, unless the cache holds
         them.
         """
-        self._check_not_empty()
+        check_not_empty(self.corpora)
         found = [
             [place for _, place in self.best_places(query, passages, hidden)]
             for query, hidden in zip(queries, exclude, strict=True)
         ]
         return self._gather(found)
 
-    def union(self, queries: Sequence[str], passages: int) -> list[TokenKeys]:
+    def union(self, queries: Iterable[str], passages: int) -> list[TokenKeys]:
         """The tokens of the best passages of several queries together, each passage once."""
-        self._check_not_empty()
+        check_not_empty(self.corpora)
         return self._gather([{place for query in queries for _, place in self.best_places(query, passages)}])[0]
 
-    def best_places(self, query: str, k: int, exclude: Collection[int] = ()) -> list[tuple[float, Place]]:
-        """BM25's k best live passages over all corpora, ties by corpus, then row."""
-        if k < 1:
-            raise InputError(f"passages is {k}; allowed is 1 or more, or None (--dense) for every token")
-        scored: list[tuple[float, Place]] = []
-        for number, corpus in enumerate(self.corpora):
-            rows, scores = corpus.bm25(query, k + len(exclude))
-            kept = [(s, (number, r)) for r, s in zip(rows.tolist(), scores.tolist(), strict=True) if r not in exclude]
-            scored.extend(kept)
-        return sorted(scored, key=lambda pair: (-pair[0], pair[1]))[:k]
+    def best_places(self, query: str, passages: int, exclude: Collection[int] = ()) -> list[tuple[float, Place]]:
+        """BM25's best live passages over all corpora, with their scores."""
+        if passages < 1:
+            raise InputError(f"passages is {passages}; allowed is 1 or more, or None (--dense) for every token")
+        return best_places(self.corpora, query, passages, exclude)
 
     def _gather(self, groups: Sequence[Collection[Place]]) -> list[list[TokenKeys]]:
         """For each group of places their tables, by corpus and row, stored passages before fresh ones."""
@@ -115,15 +108,9 @@ class Retriever:
     def _passage(self, place: Place) -> Passage:
         return self.corpora[place[0]].passage(place[1])
 
-    def _check_not_empty(self) -> None:
-        if not any(corpus.num_passages for corpus in self.corpora):
-            paths = ", ".join(str(corpus.path) for corpus in self.corpora) or "no corpus given"
-            raise EmptyCorpusError(f"{paths}: no passage to search; `quoth add DIR DOCS` adds documents")
-
     def bm25(self, query: str, k: int) -> list[Hit]:
         """The k best passages by BM25."""
-        self._check_not_empty()
-        return self._hits(self.best_places(query, k))
+        return bm25(self.corpora, query, k)
 
     def dense(self, query: str, k: int) -> list[Hit]:
         """The k best passages by late interaction: Σ over the query's tokens of the largest similarity in the

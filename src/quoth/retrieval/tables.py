@@ -11,7 +11,6 @@ Shape suffixes: N tokens, P passages, D dimensions.
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -32,6 +31,7 @@ from quoth.storage import (
     check_folder,
     open_array,
     publish_directory,
+    read_json,
     save_array,
     seal_folder,
 )
@@ -100,7 +100,7 @@ class KeyTables:
 
     def _explain(self, missing: int) -> None:
         path, name = self._corpus.path, self._encoder.name
-        others = [json.loads(each.read_text()) for each in sorted((path / "keys").glob("*/*/table.json"))]
+        others = [read_json(each) for each in sorted((path / "keys").glob("*/*/table.json"))]
         present = sorted({f"{each['model']} ({each['fingerprint'][:8]})" for each in others})
         if present and not self._folder.is_dir():
             raise EncoderMismatchError(
@@ -181,7 +181,7 @@ class KeyTables:
 
     def _check_same(self, precision: str) -> None:
         for facts in sorted(self._folder.glob("*/table.json")):
-            if (other := json.loads(facts.read_text())["precision"]) != precision:
+            if (other := read_json(facts)["precision"]) != precision:
                 raise InputError(
                     f"{self._corpus.path}: holds {other} vectors of {self._encoder.name}, not {precision}; "
                     f"embed with precision {other}, or delete {self._folder} first"

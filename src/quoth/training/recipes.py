@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from quoth.corpus.documents import read_documents
+from quoth.corpus.documents import read_documents, read_listing
 from quoth.encoders.pretrained import locate
 from quoth.encoders.tokenization import TextTokenizer
 from quoth.encoders.transformer import load_base
@@ -207,31 +207,8 @@ def without(documents: Iterable[Document], listing: str, evaluated: str = "") ->
 
     Raises InputError when there is no such file, or naming a line with neither.
     """
-    ids: set[str] = set()
-    titles: set[str] = set()
-    for record in _records(listing) if listing else ():
-        ids.add(str(record.get("id") or ""))
-        titles.add(str(record.get("title") or "").casefold())
+    ids, titles = read_listing(listing) if listing else (set(), set())
     for document in read_documents(evaluated) if evaluated else ():
         ids.add(document.id)
-        titles.add(document.title.casefold())
-    ids.discard("")
-    titles.discard("")
+        titles.update({document.title.casefold()} - {""})
     return (d for d in documents if d.id not in ids and d.title.casefold() not in titles)
-
-
-def _records(listing: str) -> Iterator[dict[str, Any]]:
-    try:
-        lines = Path(listing).read_bytes().split(b"\n")
-    except OSError:
-        raise InputError(f"exclude {listing!r} cannot be read; name a JSONL file of ids and titles") from None
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-        except ValueError:
-            record = None
-        if not isinstance(record, dict) or not (record.get("id") or record.get("title")):
-            raise InputError(f'{listing}:{number}: no JSON object with an "id" or a "title"; remove the line')
-        yield record

@@ -94,18 +94,17 @@ class Trainer:
         deadline = since + seconds
         while self.step < config.steps:
             passages, rng = self.sampler[self.step], np.random.default_rng((config.seed, 1, self.step))
-            batch = make_batch(self.data, passages, self.tokenizer, config, rng)
-            losses.append(self._train_on(batch))
+            batch, rate = make_batch(self.data, passages, self.tokenizer, config, rng), self.learning_rate
+            if len(batch.positive_query):
+                losses.append(self._train_on(batch, rate))
             tokens += batch.num_tokens
             without_spans += len(passages) - len(np.unique(batch.sequence_M))
             self.step += 1
             if self.step % config.log_every == 0 or self.step == config.steps:
                 now = time.perf_counter()
                 speed = tokens / (now - since)
-                rate = self.learning_rate
-                self._report(
-                    Progress(self.step, config.steps, float(np.mean(losses)), speed, rate, without_spans), progress
-                )
+                loss = float(np.mean(losses)) if losses else 0.0
+                self._report(Progress(self.step, config.steps, loss, speed, rate, without_spans), progress)
                 since, tokens, without_spans, losses = now, 0, 0, []
             if self.ranks.first and evaluate and config.evaluate_every and self.step % config.evaluate_every == 0:
                 self._keep_best(evaluate)
@@ -119,11 +118,9 @@ class Trainer:
             self.save_model(self.output)
         return self.step == config.steps
 
-    def _train_on(self, batch: Batch) -> float:
-        if not len(batch.positive_query):
-            return 0.0
+    def _train_on(self, batch: Batch, rate: float) -> float:
         for group in self.optimizer.param_groups:
-            group["lr"] = self.learning_rate
+            group["lr"] = rate
         loss = self.contrast.backward(batch)
         if not math.isfinite(loss):
             raise TrainingError(
@@ -137,10 +134,12 @@ class Trainer:
 
     @property
     def learning_rate(self) -> float:
-        """Linear warm-up, then linear decay to zero at the last step."""
+        """That of the step to come: linear warm-up (over half the run at most), then linear decay, to zero after the
+        last step."""
         config, step = self.config, self.step + 1
-        rising = step / max(config.warmup_steps, 1)
-        falling = (config.steps - step + 1) / max(config.steps - config.warmup_steps, 1)
+        warmup = min(config.warmup_steps, config.steps // 2)
+        rising = step / max(warmup, 1)
+        falling = (config.steps - step + 1) / (config.steps - warmup)
         return config.learning_rate * min(1.0, rising, falling)
 
     def _report(self, state: Progress, progress: Callable[[Progress], None] | None) -> None:
@@ -236,7 +235,8 @@ class Trainer:
                     }
 
     def _settings(self) -> dict[str, Any]:
-        return {"config": self.config.to_dict(), "model": self.npm.to_dict()}
+        data = {"passages": self.data.num_passages, "tokens": len(self.data.ids)}
+        return {"config": self.config.to_dict(), "model": self.npm.to_dict(), "data": data}
 
     def _check_settings(self, state: dict[str, Any]) -> None:
         for group, mine in self._settings().items():

@@ -1,0 +1,42 @@
+"""BM25 over several corpora as one.
+
+Knows: how their hits come together. Does not know: models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from quoth.corpus.corpus import Corpus
+from quoth.errors import EmptyCorpusError, InputError
+from quoth.records import Hit
+
+Place = tuple[int, int]
+"""A corpus's number and a passage's row in it."""
+
+
+def check_not_empty(corpora: Sequence[Corpus]) -> None:
+    """Raises EmptyCorpusError where no corpus has a passage."""
+    if not any(corpus.num_passages for corpus in corpora):
+        paths = ", ".join(str(corpus.path) for corpus in corpora) or "no corpus given"
+        raise EmptyCorpusError(f"{paths}: no passage to search; `quoth add DIR DOCS` adds documents")
+
+
+def best_places(
+    corpora: Sequence[Corpus], query: str, k: int, exclude: Collection[int] = ()
+) -> list[tuple[float, Place]]:
+    """BM25's k best live passages over all corpora but the rows `exclude`, ties by corpus, then row."""
+    scored: list[tuple[float, Place]] = []
+    for number, corpus in enumerate(corpora):
+        rows, scores = corpus.bm25(query, k + len(exclude))
+        kept = [(s, (number, r)) for r, s in zip(rows.tolist(), scores.tolist(), strict=True) if r not in exclude]
+        scored.extend(kept)
+    return sorted(scored, key=lambda pair: (-pair[0], pair[1]))[:k]
+
+
+def bm25(corpora: Sequence[Corpus], query: str, k: int) -> list[Hit]:
+    """The k best passages by BM25. Raises InputError, EmptyCorpusError."""
+    if k < 1:
+        raise InputError(f"k is {k}; allowed is 1 or more passages")
+    check_not_empty(corpora)
+    return [Hit(corpora[number].passage(row), score) for score, (number, row) in best_places(corpora, query, k)]

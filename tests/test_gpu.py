@@ -1,0 +1,65 @@
+"""The scripts of gpu/ on a tiny encoder, on the CPU."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import quoth
+from quoth.config import NPMConfig
+from tiny import tiny_bert
+
+ROOT = Path(__file__).parents[1]
+ATLAS = ROOT / "samples" / "atlas-2026.jsonl"
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As gpu/pack.py makes it, with a tiny base."""
+    folder = tmp_path_factory.mktemp("packed")
+    base = tiny_bert(folder / "base")
+    settings = NPMConfig(base=str(base), similarity_scale=20.0, normalize=True)
+    (base / "quoth.json").write_text(json.dumps(settings.to_dict()), encoding="utf-8")
+    lines = ATLAS.read_text(encoding="utf-8").splitlines(keepends=True)
+    (folder / "text.jsonl").write_text("".join(lines[:20]), encoding="utf-8")
+    return folder
+
+
+def script(name: str, *arguments: object) -> str:
+    command = [sys.executable, str(ROOT / "gpu" / name), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("name", ["npm-mini", "npm-single-mini", "full", "memory-large"])
+def test_a_job_runs_and_brings_back_its_files(packed: Path, tmp_path: Path, name: str) -> None:
+    arguments = [name, "--input", packed, "--work", tmp_path / "work", "--out", tmp_path / "out", "--tiny"]
+    facts = json.loads(script("job.py", *arguments, "--seconds", 0 if name == "npm-mini" else 60).splitlines()[-1])
+    if name == "npm-mini":
+        assert not facts["done"]
+        facts = json.loads(script("job.py", *arguments).splitlines()[-1])
+    found = {file.name for file in (tmp_path / "out" / name).iterdir()}
+    if name == "memory-large":
+        assert found == {"facts.json"}
+        assert facts["loss"] > 0
+        return
+    assert facts["done"]
+    assert {"facts.json", "log.jsonl", "quoth.json"} <= found
+    if name != "full":
+        assert quoth.NPM.from_pretrained(tmp_path / "out" / name).single == (name == "npm-single-mini")
+
+
+def test_pack_leaves_out_the_excluded_and_halves_the_weights(tmp_path: Path) -> None:
+    listing = tmp_path / "held.jsonl"
+    listing.write_text('{"id": "none", "title": "The Tale of Genji"}\n', encoding="utf-8")
+    script("pack.py", tmp_path / "packed", ATLAS, "--exclude", listing)
+    titles = {document.title for document in quoth.read_documents(tmp_path / "packed" / "text.jsonl.xz")}
+    assert len(titles) == 184
+    assert "The Tale of Genji" not in titles
+    model = quoth.NPM.from_pretrained(tmp_path / "packed" / "base")
+    assert model.config.base == quoth.NPM.from_pretrained("quoth-mini-base").config.base
+    size = (tmp_path / "packed" / "base" / "model.safetensors").stat().st_size
+    assert size < 50e6
