@@ -1,4 +1,4 @@
-"""The commands that measure: eval cloze.
+"""The commands that measure: eval cloze, lama, senses.
 
 Knows the options. Does not know how anything is measured.
 """
@@ -70,10 +70,94 @@ def cloze(
             passages=num_passages(passages, dense),
             combine=combine.value,
             systems=[each.value for each in system] if system else SYSTEMS,
-            progress=lambda name, done, total: answered(done),
+            progress=lambda name, done, total: answered(done, total),
             load=lambda name, corpus: load(name, [corpus], base, device),
         )
     if json:
         print_json(report.to_dict())
     else:
         results().print(table(report), soft_wrap=True, end="")
+
+
+@app.command()
+def lama(
+    facts: Annotated[list[str], typer.Argument(metavar="FACTS...", help="LAMA's files of T-REx or Google-RE (JSONL).")],
+    templates: Annotated[
+        Path | None, typer.Option("--templates", metavar="FILE", help="LAMA's relations.jsonl; wanted for T-REx.")
+    ] = None,
+    distractors: Annotated[
+        list[str] | None,
+        typer.Option("--distractors", metavar="DOCS", help="Documents to search beside the evidence. May be repeated."),
+    ] = None,
+    limit: Annotated[int | None, typer.Option("--limit", help="Ask only the first facts of each file.")] = None,
+    passages: PassageCount = None,
+    dense: Annotated[bool, typer.Option("--dense", help="Embed the texts and search every token.")] = False,
+    combine: CombineOption = Combine.joint,
+    model: Model = "quoth-mini",
+    base: Base = None,
+    device: Device = None,
+    json: Json = False,
+) -> None:
+    """Ask facts by templates over their own evidence, and count the exact matches by relation.
+
+    Every answer stands in the texts searched; --distractors shows how much that helps.
+
+    \b
+    Example:
+      quoth eval lama Google_RE/place_of_birth_test.jsonl --limit 200
+    """
+    from dataclasses import asdict
+
+    from quoth.evaluation.lama import read_facts, read_templates, run_lama
+
+    with counting("answering", "facts") as answered:
+        found = run_lama(
+            read_facts(facts, limit),
+            read_templates(templates),
+            model,
+            lambda name, corpus: load(name, [corpus], base, device),
+            distractors=distractors or (),
+            progress=lambda name, done, total: answered(done, total),
+            passages=num_passages(passages, dense),
+            combine=combine.value,
+        )
+    whole = [each for each in found.scores if each.length == "all"]
+    if json:
+        print_json({"model": model, "scores": [asdict(each) for each in whole]})
+        return
+    results().print("| relation | facts | exact match % | hit@5 % |\n| --- | ---: | ---: | ---: |", soft_wrap=True)
+    for each in whole:
+        numbers = f"{100 * each.exact_match:.1f} | {100 * each.hit_at_5:.1f}"
+        results().print(f"| {each.kind} | {each.num_blanks:,} | {numbers} |", soft_wrap=True)
+
+
+@app.command()
+def senses(
+    pairs: Annotated[Path, typer.Argument(metavar="PAIRS", help="An MCL-WiC file (JSONL).")],
+    model: Model = "quoth-mini",
+    base: Base = None,
+    device: Device = None,
+    json: Json = False,
+) -> None:
+    """Compare a word's vectors in two texts: alike where it means the same, apart where it does not?
+
+    \b
+    Example:
+      quoth eval senses mcl_wic/dev.jsonl.xz --model quoth-mini-base
+    """
+    from dataclasses import asdict
+
+    import numpy as np
+
+    from quoth.evaluation.senses import read_pairs, sense_scores, similarities
+
+    read = read_pairs(pairs)
+    cosine = similarities(load(model, [], base, device).encoder, read)
+    scores = sense_scores(cosine, np.array([pair.same for pair in read]))
+    if json:
+        print_json({"model": model, **asdict(scores)})
+        return
+    results().print(
+        f"{model}: {100 * scores.accuracy:.1f} % right of the second half of {scores.num_pairs:,} pairs "
+        f"(threshold {scores.threshold:.3f}); mean cosine {scores.same:.3f} same, {scores.different:.3f} different"
+    )

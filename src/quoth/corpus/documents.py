@@ -73,18 +73,29 @@ def read_listing(path: str | Path) -> tuple[set[str], set[str]]:
 
     Raises InputError where there is no such file, or naming a line with neither.
     """
-    try:
-        content = Path(path).read_bytes()
-    except OSError:
-        raise InputError(f"{path}: cannot be read; name a JSONL file of ids and titles") from None
     ids: set[str] = set()
     titles: set[str] = set()
-    for line, record in _read_jsonl(io.BytesIO(content), str(path)):
-        if not isinstance(record, Mapping) or not any(record.get(name) for name in ("id", "title")):
+    for line, record in read_records(path):
+        if not any(record.get(name) for name in ("id", "title")):
             raise InputError(f'{path}:{line}: no JSON object with an "id" or a "title"; mend or remove the line')
         ids.add(str(record.get("id") or ""))
         titles.add(str(record.get("title") or "").casefold())
     return ids - {""}, titles - {""}
+
+
+def read_records(path: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The objects of a JSONL file (compressed or not) with their line numbers.
+
+    Raises InputError where there is no such file, or naming a line that holds no object.
+    """
+    try:
+        with _open(Path(path)) as stream:
+            for line, record in _read_jsonl(stream, str(path)):
+                if not isinstance(record, Mapping):
+                    raise InputError(f"{path}:{line}: no JSON object; mend the line or remove it")
+                yield line, record
+    except _DAMAGE:
+        raise InputError(f"{path}: cannot be read; name a JSONL file") from None
 
 
 def check_document(document: Document) -> None:

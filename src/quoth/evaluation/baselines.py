@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.encoders.tokenization import MASK
-from quoth.evaluation.cloze import MAX_WORDS, Blank, Kind, may_answer, words
+from quoth.evaluation.cloze import MAX_WORDS, Blank, may_answer, words
 from quoth.evaluation.metrics import HITS, normalise
 from quoth.records import Passage
 
@@ -35,7 +35,7 @@ class PassageSearch(Protocol):
     def passages(self) -> Iterable[Passage]: ...
 
 
-def most_frequent(texts: Sequence[str], kind: Kind, top_k: int = HITS) -> Answers:
+def most_frequent(texts: Sequence[str], kind: str, top_k: int = HITS) -> Answers:
     """The phrases of that kind, of 1 to `MAX_WORDS` words, that stand in the texts most often.
 
     Case and spaces aside; equal counts by first occurrence, the shorter first; written as first met. A phrase is
@@ -65,7 +65,7 @@ def frequent_phrases(corpus: PassageSearch) -> System:
     texts = [passage.text for passage in corpus.passages()]
 
     @cache
-    def best(kind: Kind) -> Answers:
+    def best(kind: str) -> Answers:
         return most_frequent(texts, kind)
 
     return lambda blanks: [best(blank.kind) for blank in blanks]

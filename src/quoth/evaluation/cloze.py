@@ -50,7 +50,7 @@ class Blank:
     `num_words` is the answer's length in words, a punctuation mark inside it counting as one.
     """
 
-    kind: Kind
+    kind: str
     row: int
     document_id: str
     text: str
@@ -84,7 +84,7 @@ def is_content(word: str) -> bool:
     return any(char.isalnum() for char in word) and word.casefold() not in STOP_WORDS
 
 
-def may_answer(kind: Kind, first_word: str, last_word: str) -> bool:
+def may_answer(kind: str, first_word: str, last_word: str) -> bool:
     """Whether a phrase with these words at its ends may be a blank of that kind."""
     if kind == "content":
         return is_content(first_word) and is_content(last_word)
