@@ -233,6 +233,7 @@ def test_options_reach_the_model(corpus: Path, run: Run, oracle: Oracle) -> None
         "the",
         "--ban",
         "a",
+        "--ban-query",
     )
     run("ask", corpus, "who?", "--passages", 7, "--temperature", 2, "--template", "{question} [MASK]")
     run("classify", corpus, "good", "--labels", "positive=great, good", "--labels", "negative=terrible")
@@ -245,6 +246,7 @@ def test_options_reach_the_model(corpus: Path, run: Run, oracle: Oracle) -> None
         "temperature": 1.0,
         "length_exponent": 0.0,
         "banned_tokens": ("the", "a"),
+        "ban_query": True,
         "max_phrase_tokens": 10,
     }
     assert (ask["passages"], ask["temperature"], ask["template"]) == (7, 2.0, "{question} [MASK]")
@@ -397,7 +399,7 @@ class Atlas:
         self.answers = {each.get("text", each.get("question")): each["answer"] for each in demo.sample("blanks.jsonl")}
         self.changes = {each["blank"]: each for each in demo.sample("changes.jsonl")}
 
-    def fill(self, texts: list[str], top_k: int, combine: str) -> list[list[Prediction]]:
+    def fill(self, texts: list[str], **options: Any) -> list[list[Prediction]]:
         return [[self.predict(text)] for text in texts]
 
     ask = fill
@@ -423,7 +425,7 @@ def test_the_demo_shows_answers_with_evidence_and_counts_them(run: Run, monkeypa
 
 def test_the_demo_counts_what_is_wrong(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     class Silent:
-        def fill(self, texts: list[str], top_k: int, combine: str) -> list[list[Prediction]]:
+        def fill(self, texts: list[str], **options: Any) -> list[list[Prediction]]:
             return [[] for _ in texts]
 
     monkeypatch.setattr(demo, "load", lambda *_: Silent())

@@ -243,6 +243,18 @@ def test_many_texts_are_answered_as_one_by_one(npm: NPM) -> None:
     assert npm.fill([]) == []
 
 
+def test_ban_query_bans_the_texts_own_tokens(npm: NPM) -> None:
+    for passages in (3, None):
+        free = npm.fill(QUERY, passages=passages, top_k=1000)
+        words = QUERY.replace("[MASK]", "").split()
+        expected = npm.fill(QUERY, passages=passages, top_k=1000, banned_tokens=words)
+        found = npm.fill([QUERY, "[MASK]"], passages=passages, top_k=1000, ban_query=True)
+        assert [each.text for each in found[0]] == [each.text for each in expected]
+        assert 0 < len(expected) < len(free)
+        assert not {word for each in found[0] for word in each.text.lower().split()} & set(words)
+        assert len(found[1]) == len(npm.fill("[MASK]", passages=passages, top_k=1000))
+
+
 def test_excluded_rows_are_never_searched(npm: NPM) -> None:
     for passages in (3, None):
         free = npm.fill(QUERY, passages=passages, top_k=1000)

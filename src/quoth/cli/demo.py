@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 CHANGES_SHOWN = 16
+OPTIONS: dict[str, Any] = {"combine": "joint", "ban_query": True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,19 +159,19 @@ def _show_atlas(console: "Console", npm: "NPM", corpus: "Corpus") -> None:
     _show_all(console, "Ask questions", npm.ask, questions)
     changes = _spread(sample("changes.jsonl"), CHANGES_SHOWN)
     texts = [record["blank"] for record in changes]
-    before = npm.fill(texts, top_k=1, combine="joint")
+    before = npm.fill(texts, top_k=1, **OPTIONS)
     begin = time.perf_counter()
     corpus.replace(atlas("2026"))
     swapped = time.perf_counter() - begin
     _title(console, f"Swap the edition of 2016 for that of 2026 ({swapped:.1f} s, nothing trained)")
-    _show_changes(console, changes, before, npm.fill(texts, top_k=1, combine="joint"))
+    _show_changes(console, changes, before, npm.fill(texts, top_k=1, **OPTIONS))
 
 
 def _show_all(console: "Console", title: str, predict: Any, blanks: Sequence[Blank]) -> None:
     """Answer `blanks` in one batch and print each answer with its evidence, then how many are right."""
     _title(console, title)
     begin = time.perf_counter()
-    answers = predict([blank.text for blank in blanks], top_k=1, combine="joint")
+    answers = predict([blank.text for blank in blanks], top_k=1, **OPTIONS)
     seconds = time.perf_counter() - begin
     right = 0
     for blank, predictions in zip(blanks, answers, strict=True):

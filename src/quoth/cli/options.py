@@ -81,6 +81,7 @@ LengthExponent = Annotated[
     float, typer.Option("--length-exponent", help="Multiply a score by the phrase's length to this power.")
 ]
 Ban = Annotated[list[str] | None, typer.Option("--ban", metavar="TOKEN", help="Not in an answer. May be repeated.")]
+BanQuery = Annotated[bool, typer.Option("--ban-query", help="No answer holds a token that the text itself holds.")]
 MaxPhraseTokens = Annotated[int, typer.Option("--max-phrase-tokens", help="The longest answer, in tokens.")]
 
 
@@ -139,6 +140,7 @@ def prediction_options(
     temperature: float,
     length_exponent: float,
     ban: list[str] | None,
+    ban_query: bool,
     max_phrase_tokens: int,
 ) -> dict[str, Any]:
     """The keyword arguments of `NPM.fill` and `NPM.ask`."""
@@ -150,5 +152,6 @@ def prediction_options(
         "temperature": temperature,
         "length_exponent": length_exponent,
         "banned_tokens": tuple(ban or ()),
+        "ban_query": ban_query,
         "max_phrase_tokens": max_phrase_tokens,
     }

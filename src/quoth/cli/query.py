@@ -12,6 +12,7 @@ import typer
 from quoth.cli.models import load, open_corpora
 from quoth.cli.options import (
     Ban,
+    BanQuery,
     Base,
     Combine,
     CombineOption,
@@ -58,6 +59,7 @@ def fill(
     temperature: Temperature = 1.0,
     length_exponent: LengthExponent = 0.0,
     ban: Ban = None,
+    ban_query: BanQuery = False,
     max_phrase_tokens: MaxPhraseTokens = 10,
     model: Model = "quoth-mini",
     base: Base = None,
@@ -80,6 +82,7 @@ def fill(
         temperature,
         length_exponent,
         ban,
+        ban_query,
         max_phrase_tokens,
     )
     npm = load(model, open_corpora(directory, corpus), base, device, dtype)
@@ -102,6 +105,7 @@ def ask(
     temperature: Temperature = 1.0,
     length_exponent: LengthExponent = 0.0,
     ban: Ban = None,
+    ban_query: BanQuery = False,
     max_phrase_tokens: MaxPhraseTokens = 10,
     model: Model = "quoth-mini",
     base: Base = None,
@@ -123,6 +127,7 @@ def ask(
         temperature,
         length_exponent,
         ban,
+        ban_query,
         max_phrase_tokens,
     )
     if template is not None:

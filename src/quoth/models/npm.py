@@ -86,7 +86,7 @@ class NPM:
         """The phrases that fill the `[MASK]` of a text best, each with where it stands.
 
         Options, as in `fill_many`: top_k=5, k=4096, passages=3, combine="sum", temperature=1.0,
-        length_exponent=0.0, banned_tokens=(), max_phrase_tokens=10, exclude=().
+        length_exponent=0.0, banned_tokens=(), ban_query=False, max_phrase_tokens=10, exclude=().
         Raises InputError, EmptyCorpusError, EncoderMismatchError.
         """
         if isinstance(text, str):
@@ -104,6 +104,7 @@ class NPM:
         temperature: float = 1.0,
         length_exponent: float = 0.0,
         banned_tokens: Collection[str] = (),
+        ban_query: bool = False,
         max_phrase_tokens: int = 10,
         exclude: Exclude = (),
     ) -> list[list[Prediction]]:
@@ -111,7 +112,8 @@ class NPM:
 
         Searches inside BM25's best `passages`, or every token when None (after `embed`). `k` neighbours of each
         query propose phrases; see PhraseOptions for the rest. `banned_tokens` are texts whose tokens no answer may
-        hold. `exclude` are passage rows never searched, in any corpus: one collection, or one for each text.
+        hold; with `ban_query` that goes for the tokens of the text itself, so that no answer repeats what it says.
+        `exclude` are passage rows never searched, in any corpus: one collection, or one for each text.
         Raises InputError, EmptyCorpusError, EncoderMismatchError.
         """
         options = PhraseOptions(
@@ -126,7 +128,7 @@ class NPM:
         results: list[list[Prediction]] = []
         for first in range(0, len(texts), TEXTS_AT_A_TIME):
             part = slice(first, first + TEXTS_AT_A_TIME)
-            results.extend(self._fill(texts[part], hidden[part], k, passages, options))
+            results.extend(self._fill(texts[part], hidden[part], k, passages, options, ban_query))
         return results
 
     def _fill(
@@ -136,13 +138,15 @@ class NPM:
         k: int,
         passages: int | None,
         options: PhraseOptions,
+        ban_query: bool,
     ) -> list[list[Prediction]]:
         if k < 1:
             raise InputError(f"k is {k}; allowed is 1 or more neighbours; try k=4096")
         queries = self.encoder.blanks(texts)
         results = []
         for text, query, hits in zip(texts, queries, self._hits(texts, queries, hidden, k, passages), strict=True):
-            found = self._predict(hits, *query, options)
+            said = self._token_ids([self._words(text)]) if ban_query else frozenset()
+            found = self._predict(hits, *query, replace(options, banned_tokens=options.banned_tokens | said))
             results.append([replace(each, sequence=self._filled(text, each.text)) for each in found])
         return results
 
