@@ -14,7 +14,15 @@ from quoth.encoders.bert import BertConfig, BertEncoder
 from quoth.encoders.fast_tokenizer import FastTokenizer
 from quoth.encoders.pretrained import Source, locate
 from quoth.encoders.token_encoder import TokenEncoder
-from quoth.encoders.transformer import Transformer, _fingerprint, apply_adapter, batches_by_length, load_base, pad
+from quoth.encoders.transformer import (
+    Transformer,
+    _fingerprint,
+    apply_adapter,
+    attend_in_fp32,
+    batches_by_length,
+    load_base,
+    pad,
+)
 from quoth.errors import InputError, ModelNotFoundError
 from tiny import TEXT, tiny_bert, tiny_roberta, tiny_sentencepiece
 
@@ -112,6 +120,21 @@ def test_weights_that_are_missing_are_named(tmp_path: Path) -> None:
     (folder / "model.safetensors").write_bytes(b"nonsense")
     with pytest.raises(ModelNotFoundError, match=r"model.safetensors"):
         Transformer.load(locate(str(folder)))
+
+
+def test_attention_in_fp32_is_attention(folder: Path) -> None:
+    model, _ = load_base(locate(str(folder)))
+    ids_BT, mask_BT = pad([np.array([5, 9, 7, 8]), np.array([6, 5])], 0)
+    with torch.no_grad():
+        before = model(input_ids=ids_BT, attention_mask=mask_BT).last_hidden_state
+        attend_in_fp32(model)
+        after = model(input_ids=ids_BT, attention_mask=mask_BT).last_hidden_state
+        with torch.autocast("cpu", torch.bfloat16):
+            coarse = model(input_ids=ids_BT, attention_mask=mask_BT).last_hidden_state
+    torch.testing.assert_close(after[0], before[0], atol=1e-5, rtol=0)
+    torch.testing.assert_close(after[1, :2], before[1, :2], atol=1e-5, rtol=0)
+    torch.testing.assert_close(coarse[0].float(), before[0], atol=0.2, rtol=0)
+    assert model.config._attn_implementation == "sdpa_fp32"
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,22 @@ def load_base(source: Source) -> tuple[Any, Any]:
         ) from error
 
 
+def attend_in_fp32(model: Any) -> None:
+    """Keep a transformers model's attention in fp32 under bf16 autocast: on CPUs PyTorch's bf16 attention takes
+    several times as long."""
+    from transformers import AttentionInterface, AttentionMaskInterface
+    from transformers.integrations.sdpa_attention import sdpa_attention_forward
+    from transformers.masking_utils import sdpa_mask
+
+    def attend(module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, **options: Any) -> Any:
+        with torch.autocast("cpu", enabled=False):
+            return sdpa_attention_forward(module, query.float(), key.float(), value.float(), mask, **options)
+
+    AttentionInterface.register("sdpa_fp32", attend)
+    AttentionMaskInterface.register("sdpa_fp32", sdpa_mask)
+    model.set_attn_implementation("sdpa_fp32")
+
+
 def apply_adapter(model: Any, folder: Path) -> None:
     """Add a LoRA adapter, as PEFT saves it, to the weights in place: W += (alpha / r) B A."""
     settings = read_json(folder / "adapter_config.json")

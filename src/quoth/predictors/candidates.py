@@ -81,7 +81,8 @@ def phrase_keys(keys: TokenKeys, candidates: Candidates) -> NDArray[np.uint64]:
     """A 64-bit name for each candidate's phrase: [C].
 
     Equal for the same words with white space at the same places, however much of it. Multilinear hashing over
-    the tokens' groups, their length and the SPACE_BEFORE flag of every token after the first.
+    the tokens' groups, their length and the SPACE_BEFORE flag of every token after the first. So two spellings
+    that case folding makes equal but the tokenizer cuts differently (Straße, STRASSE) stay two phrases.
     """
     length_C = candidates.length_C
     key_C: NDArray[np.uint64] = length_C.astype(np.uint64) * _MULTIPLIERS[-1]

@@ -203,7 +203,10 @@ class _Builder:
         self._work = folder / f"{segment.name}.{precision}.part"
 
     def run(self) -> Iterator[int]:
-        """Yields the number of passages done after each part."""
+        """Yields the number of passages done after each part; what was begun in another precision is thrown away."""
+        for other in self._final.parent.glob(f"{self._segment.name}.*.part"):
+            if other != self._work:
+                shutil.rmtree(other)
         self._work.mkdir(exist_ok=True)
         count = self._segment.num_passages
         parts = []

@@ -22,6 +22,7 @@ from safetensors.torch import load_file, save, save_file
 from quoth.config import NPMConfig
 from quoth.encoders.pretrained import SETTINGS_FILE
 from quoth.encoders.tokenization import TextTokenizer
+from quoth.encoders.transformer import attend_in_fp32
 from quoth.errors import InputError, TrainingError
 from quoth.storage import atomic_write_bytes, atomic_write_json, publish_directory, read_json
 from quoth.training.adapter import adapter_settings, saved_name, with_adapter
@@ -65,6 +66,8 @@ class Trainer:
         self.device, self.ranks = torch.device(device), ranks
         output.mkdir(parents=True, exist_ok=True)
         check_room(int(model.config.max_position_embeddings), tokenizer, config)
+        if config.bf16 and self.device.type == "cpu":
+            attend_in_fp32(model)
         self.model = with_adapter(model, config.lora_rank, config.seed, config.warm_start).to(self.device)
         self.contrast = Contrast(self.model, int(tokenizer.hf.pad_token_id or 0), npm, config, ranks)
         self.sampler = BatchSampler(np.asarray(data.document), config.batch_size, config.seed)
