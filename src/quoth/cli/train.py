@@ -3,6 +3,7 @@
 Knows recipes by name. Does not know what training is.
 """
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -58,7 +59,8 @@ def train(
             tokenizing=tokenizing,
             evaluate=evaluate,
         )
-    note(f"the model is in {output}")
+    if os.environ.get("RANK", "0") == "0":
+        note(f"the model is in {output}")
 
 
 def _exact_match(model: Path, config: "TrainConfig", base: Path | None) -> float:
