@@ -358,7 +358,9 @@ from test_trainer import CONFIG, changed, trainer
 from quoth.training.batches import TokenizedDocuments
 from quoth.training.ranks import Ranks
 base, tokens, output = map(Path, sys.argv[1:])
-trainer(base, TokenizedDocuments.load(tokens, "test"), output, changed(sub_batch=2), Ranks.join()).run()
+ranks = Ranks.join()
+trainer(base, TokenizedDocuments.load(tokens, "test"), output, changed(sub_batch=2), ranks).run()
+ranks.leave()
 """
 
 

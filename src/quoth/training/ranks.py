@@ -22,7 +22,8 @@ class Ranks:
 
     @classmethod
     def join(cls) -> Ranks:
-        """Join the processes that torchrun's environment variables name (NCCL with CUDA, else gloo)."""
+        """Join the processes that torchrun's environment variables name (NCCL with CUDA, else gloo); `leave` at the
+        end, or the processes may crash on their way out."""
         size = int(os.environ.get("WORLD_SIZE", "1"))
         if size == 1:
             return cls()
@@ -53,6 +54,12 @@ class Ranks:
         count = torch.tensor([float(here)], device=device)
         self.sum([count])
         return count.item() > 0
+
+    def leave(self) -> None:
+        """Take leave of the other processes, once all are here."""
+        if self.size > 1:
+            self.wait()
+            torch.distributed.destroy_process_group()
 
     def wait(self) -> None:
         """Until every process is here."""

@@ -135,7 +135,9 @@ def run_recipe(
         ranks.wait()
         data = prepared or _data(documents, output / "tokens", tokenizer, config, None)
         trainer = Trainer(encoder, tokenizer, npm, data, config, output, device=_device(ranks), ranks=ranks)
-        return trainer.run(progress, (lambda folder: evaluate(folder, config)) if evaluate else None, seconds)
+        done = trainer.run(progress, (lambda folder: evaluate(folder, config)) if evaluate else None, seconds)
+    ranks.leave()
+    return done
 
 
 def _device(ranks: Ranks) -> str:
