@@ -159,5 +159,6 @@ def senses(
         return
     results().print(
         f"{model}: {100 * scores.accuracy:.1f} % right of the second half of {scores.num_pairs:,} pairs "
-        f"(threshold {scores.threshold:.3f}); mean cosine {scores.same:.3f} same, {scores.different:.3f} different"
+        f"(threshold {scores.threshold:.3f}); mean cosine {scores.same:.3f} same, {scores.different:.3f} different",
+        soft_wrap=True,
     )
