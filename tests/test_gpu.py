@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 import quoth
-from quoth.config import NPMConfig
-from tiny import tiny_bert
+from tiny import tiny_npm
 
 ROOT = Path(__file__).parents[1]
 ATLAS = ROOT / "samples" / "atlas-2026.jsonl"
@@ -21,9 +20,7 @@ ATLAS = ROOT / "samples" / "atlas-2026.jsonl"
 def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """As gpu/pack.py makes it, with a tiny base."""
     folder = tmp_path_factory.mktemp("packed")
-    base = tiny_bert(folder / "base")
-    settings = NPMConfig(base=str(base), similarity_scale=20.0, normalize=True)
-    (base / "quoth.json").write_text(json.dumps(settings.to_dict()), encoding="utf-8")
+    tiny_npm(folder / "base", base=str(folder / "base"))
     lines = ATLAS.read_text(encoding="utf-8").splitlines(keepends=True)
     (folder / "text.jsonl").write_text("".join(lines[:20]), encoding="utf-8")
     return folder

@@ -12,7 +12,6 @@ import pytest
 
 import quoth
 from quoth.cli import train
-from quoth.config import NPMConfig
 from quoth.corpus.documents import read_documents
 from quoth.errors import InputError, LockedError
 from quoth.records import Document
@@ -23,15 +22,12 @@ from quoth.training.recipes import RECIPES, Recipe, run_recipe, with_overrides, 
 from quoth.training.settings import TrainConfig
 from quoth.training.trainer import Trainer
 from test_trainer import CONFIG, DOCUMENTS
-from tiny import tiny_bert
+from tiny import tiny_npm
 
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tiny_bert(tmp_path_factory.mktemp("tiny"), [document.text for document in DOCUMENTS])
-    settings = NPMConfig(similarity_scale=20.0, normalize=True)
-    (folder / "quoth.json").write_text(json.dumps(settings.to_dict()), encoding="utf-8")
-    return folder
+    return tiny_npm(tmp_path_factory.mktemp("tiny"), [document.text for document in DOCUMENTS])
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ from quoth.training.collate import make_batch
 from quoth.training.ranks import ALONE, Ranks
 from quoth.training.settings import TrainConfig
 from quoth.training.trainer import Progress, Trainer
-from tiny import tiny_bert
+from tiny import tiny_npm
 
 CONFIG = TrainConfig(
     steps=12,
@@ -50,10 +50,7 @@ DOCUMENTS = [Document(name, name, "\n\n".join([SENTENCES.format(name, city)] * 4
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tiny_bert(tmp_path_factory.mktemp("tiny"), [document.text for document in DOCUMENTS])
-    settings = NPMConfig(similarity_scale=20.0, normalize=True)
-    (folder / "quoth.json").write_text(json.dumps(settings.to_dict()), encoding="utf-8")
-    return folder
+    return tiny_npm(tmp_path_factory.mktemp("tiny"), [document.text for document in DOCUMENTS])
 
 
 @pytest.fixture(scope="module")

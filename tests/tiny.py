@@ -23,6 +23,8 @@ from transformers import (
     XLMRobertaModel,
 )
 
+from quoth.config import NPMConfig
+
 TEXT = (
     "Quoth the raven, nevermore. The raven sat upon the bust of Pallas, just above the chamber door.",
     "Paris is the capital of France. The Seine flows through Paris, and the Eiffel Tower stands beside it.",
@@ -59,6 +61,13 @@ def tiny_bert(folder: Path, text: Iterable[str] = TEXT, seed: int = 0) -> Path:
     names = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
     config = BertConfig(vocab_size=tokenizer.get_vocab_size(), pad_token_id=0, **SHAPE)
     return _save(folder, BertModel, config, tokenizer, names, seed)
+
+
+def tiny_npm(folder: Path, text: Iterable[str] = TEXT, base: str = "") -> Path:
+    """A tiny BERT with the settings of quoth-mini's similarity; `base` is what its quoth.json names."""
+    settings = NPMConfig(base=base, similarity_scale=20.0, normalize=True)
+    (tiny_bert(folder, text) / "quoth.json").write_text(json.dumps(settings.to_dict()), encoding="utf-8")
+    return folder
 
 
 def tiny_roberta(folder: Path, text: Iterable[str] = TEXT, seed: int = 0) -> Path:

@@ -142,9 +142,10 @@ def attend_in_fp32(model: Any) -> None:
 def apply_adapter(model: Any, folder: Path) -> None:
     """Add a LoRA adapter, as PEFT saves it, to the weights in place: W += (alpha / r) B A."""
     settings = read_json(folder / "adapter_config.json")
-    plain = settings.get("peft_type") == "LORA" and settings.get("bias", "none") == "none"
-    if not plain or (special := next((name for name in _SPECIAL_LORA if settings.get(name)), None)):
-        kind = f"LORA with {special}" if plain else f"{settings.get('peft_type')} with bias {settings.get('bias')!r}"
+    kind, bias = settings.get("peft_type"), settings.get("bias", "none")
+    special = [name for name in _SPECIAL_LORA if settings.get(name)]
+    if kind != "LORA" or bias != "none" or special:
+        kind = f"{kind} with {special[0] if special else f'bias {bias!r}'}"
         raise InputError(
             f"adapter {str(folder)!r} is a {kind}; allowed is plain LORA: merge it into its base with PEFT"
         )

@@ -57,29 +57,32 @@ def make_batch(
 
     clean, masked = [], []
     clean_at, masked_at = [], []
+    twice = config.keys == "clean"
     first_row = 0
     for b, (title, body) in enumerate(zip(titles, bodies, strict=True)):
         mine = sequence_N[spans.start_M] == b
         ids, at_T = hide(body, spans.start_M[mine] - first_row, spans.length_M[mine], tokenizer)
         head = len(tokenizer.before) + len(title)
-        clean.append(tokenizer.framed(title, body))
         masked.append(tokenizer.framed(title, ids))
-        clean_at.append(head + np.arange(len(body)))
         masked_at.append(head + at_T)
+        if twice:
+            clean.append(tokenizer.framed(title, body))
+            clean_at.append(head + np.arange(len(body)))
         first_row += len(body)
 
-    twice = config.keys == "clean"
-    masked_N2 = np.stack([sequence_N + len(bodies) * twice, np.concatenate(masked_at)], axis=1)
-    keys_N2 = np.stack([sequence_N, np.concatenate(clean_at)], axis=1) if twice else masked_N2
+    masked_N2 = np.stack([sequence_N + len(clean), np.concatenate(masked_at)], axis=1)
     shown_N = np.ones(len(sequence_N), np.bool_)
-    if not twice:
+    if twice:
+        keys_N2 = np.stack([sequence_N, np.concatenate(clean_at)], axis=1)
+    else:
+        keys_N2 = masked_N2
         shown_N[[row for s, n in zip(spans.start_M, spans.length_M, strict=True) for row in range(s, s + n)]] = False
     key_of_N = np.cumsum(shown_N) - 1
     start = spans.positive_start
     end = start + spans.length_M[spans.positive_query] - 1
     both = shown_N[start] & shown_N[end]
     return Batch(
-        inputs=clean + masked if twice else masked,
+        inputs=clean + masked,
         num_tokens=len(sequence_N),
         keys_K2=keys_N2[shown_N],
         sequence_K=sequence_N[shown_N],

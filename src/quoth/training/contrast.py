@@ -10,6 +10,7 @@ Shape suffixes: B encoder inputs, T tokens, K keys, M hidden spans, D dimensions
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -55,12 +56,17 @@ class Contrast:
         for part in parts:
             keys, masks = _rows(batch, part)
             torch.autograd.backward(self._encode(batch, part), [gradients[0][keys], gradients[1][:, masks]])
-        trained = [parameter for parameter in self._model.parameters() if parameter.requires_grad]
-        for parameter in trained:
-            if parameter.grad is None:
-                parameter.grad = torch.zeros_like(parameter)
-        self._ranks.sum([parameter.grad for parameter in trained if parameter.grad is not None])
+        if self._ranks.size > 1:
+            self._ranks.sum(self._gradients())
         return total.item()
+
+    def _gradients(self) -> Iterator[Tensor]:
+        """Every trained parameter's gradient, zeros where this process has none."""
+        for parameter in self._model.parameters():
+            if parameter.requires_grad:
+                if parameter.grad is None:
+                    parameter.grad = torch.zeros_like(parameter)
+                yield parameter.grad
 
     def _cached(self, batch: Batch, parts: list[slice]) -> tuple[Tensor, Tensor]:
         """The vectors of the whole batch, without a graph: keys [K, D] and queries [2, M, D]."""

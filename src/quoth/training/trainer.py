@@ -111,10 +111,9 @@ class Trainer:
                 since, tokens, without_spans, losses = now, 0, 0, []
             if self.ranks.first and evaluate and config.evaluate_every and self.step % config.evaluate_every == 0:
                 self._keep_best(evaluate)
-            late = self.ranks.any(time.perf_counter() > deadline, self.device)
+            late = math.isfinite(seconds) and self.ranks.any(time.perf_counter() > deadline, self.device)
             if self.ranks.first and (late or self.step % config.checkpoint_every == 0):
                 self.save_checkpoint()
-            self.ranks.wait()
             if late:
                 break
         if self.ranks.first:
