@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +25,13 @@ def documents_of(*lengths: int) -> NDArray[np.int32]:
     return np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
 
 
+def sampler_of(document: NDArray[np.int32], size: int, seed: int, grouping: Any = "shuffled") -> BatchSampler:
+    nothing = np.zeros(0, np.int64)
+    chain = np.unique(document)[::-1]
+    data = TokenizedDocuments(nothing, nothing, nothing, nothing, nothing, document, chain)
+    return BatchSampler(data, size, seed, grouping)
+
+
 def epoch(sampler: BatchSampler, number: int) -> list[list[int]]:
     return [sampler[number * len(sampler) + i] for i in range(len(sampler))]
 
@@ -37,7 +45,7 @@ def test_a_long_document_fills_whole_batches(lengths: list[int]) -> None:
     document = documents_of(*lengths)
     whole = Counter(
         int(document[batch[0]])
-        for batch in epoch(BatchSampler(document, SIZE, 0), 0)
+        for batch in epoch(sampler_of(document, SIZE, 0), 0)
         if len(set(document[batch].tolist())) == 1
     )
     assert all(whole[d] >= n // SIZE for d, n in enumerate(lengths))
@@ -45,7 +53,7 @@ def test_a_long_document_fills_whole_batches(lengths: list[int]) -> None:
 
 def test_left_overs_are_grouped_by_document(lengths: list[int]) -> None:
     document = documents_of(*lengths)
-    mixed = [b for b in epoch(BatchSampler(document, SIZE, 0), 0) if len(set(document[b].tolist())) > 1]
+    mixed = [b for b in epoch(sampler_of(document, SIZE, 0), 0) if len(set(document[b].tolist())) > 1]
     assert mixed
     for batch in mixed:
         owners = document[batch].tolist()
@@ -56,7 +64,7 @@ def test_left_overs_are_grouped_by_document(lengths: list[int]) -> None:
 @pytest.mark.parametrize("number", [0, 1, 5])
 def test_an_epoch_covers_nearly_every_passage_once(lengths: list[int], number: int) -> None:
     document = documents_of(*lengths)
-    batches = epoch(BatchSampler(document, SIZE, 0), number)
+    batches = epoch(sampler_of(document, SIZE, 0), number)
     rows = [row for batch in batches for row in batch]
     assert {len(batch) for batch in batches} == {SIZE}
     assert len(rows) == len(set(rows)) > len(document) - SIZE
@@ -65,7 +73,7 @@ def test_an_epoch_covers_nearly_every_passage_once(lengths: list[int], number: i
 
 def test_batches_are_a_function_of_seed_and_number(lengths: list[int]) -> None:
     document = documents_of(*lengths)
-    first, same, other = (BatchSampler(document, SIZE, seed) for seed in (3, 3, 4))
+    first, same, other = (sampler_of(document, SIZE, seed) for seed in (3, 3, 4))
     numbers = range(3 * len(first))
     forward = [first[i] for i in numbers]
     assert [same[i] for i in reversed(numbers)] == forward[::-1]
@@ -75,15 +83,43 @@ def test_batches_are_a_function_of_seed_and_number(lengths: list[int]) -> None:
 
 @pytest.mark.parametrize("owners", [(3,), (1, 1, 1), (0, 2, 0, 2)], ids=["one", "singles", "gaps"])
 def test_few_passages_still_make_a_batch(owners: tuple[int, ...]) -> None:
-    sampler = BatchSampler(documents_of(*owners), 16, 0)
+    sampler = sampler_of(documents_of(*owners), 16, 0)
     assert sorted(sampler[0]) == list(range(sum(owners)))
     assert len(sampler) == 1
+
+
+def test_neighbours_follow_each_other_but_at_one_place_an_epoch(lengths: list[int]) -> None:
+    document = documents_of(*lengths)
+    sampler = sampler_of(document, SIZE, 0, "neighbours")
+    starts = set()
+    for number in range(3):
+        left_over = [rows for rows in epoch(sampler, number) if len(set(document[rows].tolist())) > 1]
+        steps = [a - b for rows in left_over for a, b in pairwise(document[rows].tolist()) if a != b]
+        short = {d for d, n in enumerate(lengths) if n % SIZE}
+        between = [len(short & set(range(a - step + 1, a))) for rows in left_over for a, step in _steps(document, rows)]
+        assert not any(between)
+        assert len([step for step in steps if step < 0]) <= 1
+        starts.add(tuple(map(tuple, left_over)))
+    assert len(starts) == 3
+
+
+def _steps(document: NDArray[np.int32], rows: list[int]) -> list[tuple[int, int]]:
+    """Each document of a batch that is followed by another one, and how far below it that is."""
+    return [(a, a - b) for a, b in pairwise(document[rows].tolist()) if a > b]
+
+
+def test_random_batches_mix_documents(lengths: list[int]) -> None:
+    document = documents_of(*lengths)
+    batches = epoch(sampler_of(document, SIZE, 0, "random"), 0)
+    rows = [row for batch in batches for row in batch]
+    assert len(rows) == len(set(rows)) > len(document) - SIZE
+    assert np.mean([len(set(document[batch].tolist())) for batch in batches]) > SIZE - 1
 
 
 @pytest.mark.parametrize(("passages", "size"), [(0, 4), (1, 4), (9, 1)])
 def test_too_little_to_contrast_is_refused(passages: int, size: int) -> None:
     with pytest.raises(InputError, match=f"{passages} passages in batches of {size}"):
-        BatchSampler(documents_of(passages), size, 0)
+        sampler_of(documents_of(passages), size, 0)
 
 
 @pytest.fixture(scope="module", params=[tiny_bert, tiny_roberta, tiny_sentencepiece])
@@ -127,7 +163,7 @@ def some_tokens(first: int) -> TokenizedDocuments:
     ids = np.arange(first, first + 6, dtype=np.int32)
     bounds = np.array([0, 3, 6], np.int64)
     return TokenizedDocuments(
-        ids, ids.astype(np.uint8), bounds, ids[:2], np.array([0, 1, 2]), np.array([0, 1], np.int32)
+        ids, ids.astype(np.uint8), bounds, ids[:2], np.array([0, 1, 2]), np.array([0, 1], np.int32), ids[:0]
     )
 
 

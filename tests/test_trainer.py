@@ -20,7 +20,7 @@ import quoth
 from quoth.config import NPMConfig
 from quoth.encoders.pretrained import locate
 from quoth.encoders.tokenization import TextTokenizer
-from quoth.encoders.transformer import apply_adapter, load_base
+from quoth.encoders.transformer import Transformer, apply_adapter, load_base
 from quoth.errors import CorruptionError, InputError, TrainingError
 from quoth.records import Document
 from quoth.training.batches import TokenizedDocuments, tokenize_documents
@@ -118,7 +118,7 @@ def test_a_batch_hides_what_it_says(
     bodies = [data.ids[data.offsets[p] : data.offsets[p + 1]].tolist() for p in passages]
     assert batch.num_tokens == sum(map(len, bodies))
     assert len(batch.inputs) == len(passages) * (1 + (keys == "clean"))
-    assert len(batch.masks_M2) == len(batch.sequence_M) > 0
+    assert len(batch.masks_M2) == len(batch.masked_out_M) > 0
     key_ids = [int(batch.inputs[b][at]) for b, at in batch.keys_K2]
     if keys == "clean":
         assert key_ids == [token for body in bodies for token in body]
@@ -126,18 +126,18 @@ def test_a_batch_hides_what_it_says(
 
     hidden: dict[int, list[int]] = {}
     for query, start, end in zip(batch.positive_query, batch.positive_start, batch.positive_end, strict=True):
-        assert batch.sequence_K[start] == batch.sequence_K[end] != batch.sequence_M[query]
+        assert batch.masked_out_K[start] == batch.masked_out_K[end] != batch.masked_out_M[query]
         words = key_ids[start : end + 1]
         assert hidden.setdefault(query, words) == words or keys == "masked"
     for s, body in enumerate(bodies):
         row = len(batch.inputs) - len(passages) + s
         shown = batch.inputs[row].tolist()
-        for m in reversed(np.flatnonzero(batch.sequence_M == s).tolist()):
+        for m in reversed(np.flatnonzero(batch.masked_out_M == s).tolist()):
             b, at = batch.masks_M2[m].tolist()
             assert b == row
             assert shown[at : at + tokenizer.num_masks] == [tokenizer.mask_id] * tokenizer.num_masks
             shown[at : at + tokenizer.num_masks] = hidden.get(m, [])
-        if all(m in hidden for m in np.flatnonzero(batch.sequence_M == s)):
+        if all(m in hidden for m in np.flatnonzero(batch.masked_out_M == s)):
             assert shown[len(shown) - len(body) - len(tokenizer.after) :][: len(body)] == body
 
 
@@ -325,6 +325,16 @@ def test_a_warm_start_goes_on_from_an_adapter(base: Path, data: TokenizedDocumen
         trainer(base, data, tmp_path / "third", changed(warm_start=str(tmp_path / "nowhere")))
 
 
+def test_full_fine_tuning_goes_on_from_an_adapter(base: Path, data: TokenizedDocuments, tmp_path: Path) -> None:
+    trainer(base, data, tmp_path / "first", changed(steps=2, bf16=True)).run()
+    whole = trainer(base, data, tmp_path / "second", changed(warm_start=str(tmp_path / "first"), lora_rank=0))
+    merged = Transformer.load(locate(str(tmp_path / "first"))).model.state_dict()
+    untrained = dict(AutoModel.from_pretrained(base, add_pooling_layer=False).named_parameters())
+    assert any(not torch.equal(merged[name], value) for name, value in untrained.items())
+    for name, value in whole.parameters.items():
+        torch.testing.assert_close(value.detach(), merged[name])
+
+
 def test_bodies_longer_than_the_encoder_are_refused(base: Path, data: TokenizedDocuments, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="max_body_tokens is 250; this encoder takes at most 19"):
         trainer(base, data, tmp_path, changed(max_body_tokens=250))
@@ -346,6 +356,36 @@ def test_gradient_caching_gives_the_direct_gradients(
         if parameter.grad is not None:
             torch.testing.assert_close(cached.parameters[name].grad, parameter.grad, atol=1e-5, rtol=1e-4)
     assert max(float(p.grad.abs().max()) for p in direct.parameters.values() if p.grad is not None) > 1e-3
+
+
+def test_groups_are_contrasted_within_themselves(base: Path, data: TokenizedDocuments, tmp_path: Path) -> None:
+    grouped = trainer(base, data, tmp_path / "grouped", changed(batch_size=8, groups=2, lora_rank=0))
+    halves = grouped._batches()
+    assert [len(half.inputs) for half in halves] == [8, 8]
+    loss = grouped._train_on(halves, 0.0)
+    apart = trainer(base, data, tmp_path / "apart", changed(batch_size=4, lora_rank=0))
+    mean = (apart.contrast.loss(halves[0]) + apart.contrast.loss(halves[1])) / 2
+    assert loss == pytest.approx(mean.item(), abs=1e-5)
+    grouped.contrast.backward(halves[0], 0.5)
+    grouped.contrast.backward(halves[1], 0.5)
+    for name, gradient in zip(apart.parameters, torch.autograd.grad(mean, [*apart.parameters.values()]), strict=True):
+        torch.testing.assert_close(grouped.parameters[name].grad, gradient, atol=1e-6, rtol=1e-4)
+    assert len(apart.sampler) == len(grouped.sampler)
+
+
+def test_only_the_phrase_itself_is_masked_out(base: Path, data: TokenizedDocuments, tmp_path: Path) -> None:
+    one = trainer(base, data, tmp_path, changed(mask_out="phrase"))
+    batch, by_passage = (
+        make_batch(data, one.sampler[0], one.tokenizer, changed(mask_out=by), np.random.default_rng(0))
+        for by in ("phrase", "passage")
+    )
+    assert batch.masked_out_M.tolist() == list(range(len(batch.masks_M2)))
+    hidden = batch.inputs[len(batch.inputs) // 2 :]
+    removed = sum(len(ids) for ids in batch.inputs[: len(hidden)]) + 2 * len(batch.masks_M2) - sum(map(len, hidden))
+    assert np.count_nonzero(batch.masked_out_K >= 0) == removed
+    for label in range(len(batch.masks_M2)):
+        own = by_passage.masked_out_K[batch.masked_out_K == label]
+        assert set(own.tolist()) == {by_passage.masked_out_M[label]}
 
 
 RANK = """
@@ -398,7 +438,9 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_checkpoint(
 ) -> None:
     one = trainer(base, data, tmp_path)
     backward = one.contrast.backward
-    monkeypatch.setattr(one.contrast, "backward", lambda batch: backward(batch) if one.step < 7 else float("nan"))
+    monkeypatch.setattr(
+        one.contrast, "backward", lambda batch, weight: backward(batch, weight) if one.step < 7 else float("nan")
+    )
     with pytest.raises(TrainingError, match=r"the loss is nan at step 8; the last checkpoint in .* is kept"):
         one.run()
     assert trainer(base, data, tmp_path).step == 5

@@ -12,17 +12,21 @@ from typing import Any
 import torch
 from safetensors.torch import load_file
 
+from quoth.encoders.transformer import apply_adapter
 from quoth.errors import InputError
 
 
 def with_adapter(model: Any, rank: int, seed: int, warm_start: str = "") -> Any:
-    """The model in evaluation mode (no dropout) with LoRA on all linear layers; rank 0: itself, all of it trainable.
+    """The model in evaluation mode (no dropout) with LoRA on all linear layers; rank 0: itself, all of it trainable,
+    the adapter in folder `warm_start` added to its weights.
 
-    Raises InputError when the adapter in folder `warm_start` does not fit.
+    Raises InputError when that adapter does not fit.
     """
     torch.manual_seed(seed)
     model.eval()
     if not rank:
+        if warm_start:
+            apply_adapter(model, Path(warm_start))
         return model
     from peft import LoraConfig, get_peft_model
 

@@ -7,10 +7,13 @@ Every batch is a pure function of the seed and its number, so a resumed run sees
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import IO, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +26,17 @@ from quoth.storage import open_array, publish_directory, remove, save_array
 
 DOCUMENTS_AT_A_TIME = 256
 LABEL = "settings.json"
-ARRAYS = ("ids", "flags", "offsets", "titles", "title_offsets", "document")
+ARRAYS: dict[str, type[np.generic]] = {
+    "ids": np.int32,
+    "flags": np.uint8,
+    "offsets": np.int64,
+    "titles": np.int32,
+    "title_offsets": np.int64,
+    "document": np.int32,
+    "chain": np.int32,
+}
+
+Grouping = Literal["shuffled", "neighbours", "random"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +44,8 @@ class TokenizedDocuments:
     """Passages as token ids, laid end to end.
 
     Passage p is `ids[offsets[p]:offsets[p+1]]` with boundary `flags`; its title is
-    `titles[title_offsets[d]:title_offsets[d+1]]` with d = `document[p]`.
+    `titles[title_offsets[d]:title_offsets[d+1]]` with d = `document[p]`. `chain` holds the documents with passages in
+    an order in which neighbours are alike; it is empty where none was asked for.
     """
 
     ids: NDArray[np.int32]
@@ -40,6 +54,7 @@ class TokenizedDocuments:
     titles: NDArray[np.int32]
     title_offsets: NDArray[np.int64]
     document: NDArray[np.int32]
+    chain: NDArray[np.int32]
 
     @property
     def num_passages(self) -> int:
@@ -71,55 +86,75 @@ def tokenize_documents(
     *,
     splitter: str = "words:120",
     max_body_tokens: int = 192,
+    folder: Path | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> TokenizedDocuments:
     """Split and tokenize documents for training; a passage is cut after `max_body_tokens` tokens.
 
-    Raises InputError when there is no text at all. `progress` is told the number of documents done.
+    Documents are read one after another and their tokens kept on disk, in nameless files in `folder` (that of
+    temporary files without one). Raises InputError when there is no text at all. `progress` is told the number of
+    documents done.
     """
     split = get_splitter(splitter)
-    parts: dict[str, list[NDArray[np.generic]]] = {name: [] for name in ARRAYS}
-    stream, done = iter(documents), 0
-    while batch := list(islice(stream, DOCUMENTS_AT_A_TIME)):
-        texts = [(d, document.text[a:b]) for d, document in enumerate(batch) for a, b in split(document.text)]
-        tokenized = tokenizer.passages([text for _, text in texts], [""] * len(texts))
-        title_ids = tokenizer.titles([document.title for document in batch])
-        for (d, _), passage in zip(texts, tokenized, strict=True):
-            if not len(passage.ids_T):
-                continue
-            parts["ids"].append(passage.ids_T[:max_body_tokens])
-            parts["flags"].append(passage.flags_T[:max_body_tokens])
-            parts["offsets"].append(np.array([min(len(passage.ids_T), max_body_tokens)]))
-            parts["document"].append(np.array([done + d], np.int32))
-        parts["titles"].extend(np.array(ids, np.int32) for ids in title_ids)
-        parts["title_offsets"].extend(np.array([len(ids)]) for ids in title_ids)
-        done += len(batch)
-        if progress:
-            progress(done)
-    if not parts["ids"]:
-        raise InputError("no text to train on: the documents given are empty or all excluded")
-    return TokenizedDocuments(
-        ids=np.concatenate(parts["ids"]).astype(np.int32),
-        flags=np.concatenate(parts["flags"]).astype(np.uint8),
-        offsets=np.cumsum(np.concatenate([[0], *parts["offsets"]])).astype(np.int64),
-        titles=np.concatenate(parts["titles"]).astype(np.int32),
-        title_offsets=np.cumsum(np.concatenate([[0], *parts["title_offsets"]])).astype(np.int64),
-        document=np.concatenate(parts["document"]).astype(np.int32),
-    )
+    with ExitStack() as stack:
+        files = {name: stack.enter_context(tempfile.TemporaryFile(dir=folder)) for name in ARRAYS}
+
+        def extend(name: str, values: Any) -> None:
+            files[name].write(np.asarray(values, ARRAYS[name]).tobytes())
+
+        num_tokens, num_title_tokens, done = 0, 0, 0
+        extend("offsets", [0])
+        extend("title_offsets", [0])
+        stream = iter(documents)
+        while batch := list(islice(stream, DOCUMENTS_AT_A_TIME)):
+            texts = [(d, document.text[a:b]) for d, document in enumerate(batch, done) for a, b in split(document.text)]
+            tokenized = tokenizer.passages([text for _, text in texts], [""] * len(texts))
+            for (d, _), passage in zip(texts, tokenized, strict=True):
+                if len(ids := passage.ids_T[:max_body_tokens]):
+                    num_tokens += len(ids)
+                    extend("ids", ids)
+                    extend("flags", passage.flags_T[:max_body_tokens])
+                    extend("offsets", [num_tokens])
+                    extend("document", [d])
+            for title_ids in tokenizer.titles([document.title for document in batch]):
+                num_title_tokens += len(title_ids)
+                extend("titles", title_ids)
+                extend("title_offsets", [num_title_tokens])
+            done += len(batch)
+            if progress:
+                progress(done)
+        if not num_tokens:
+            raise InputError("no text to train on: the documents given are empty or all excluded")
+        return TokenizedDocuments(**{name: _mapped(file, ARRAYS[name]) for name, file in files.items()})
+
+
+def _mapped(file: IO[bytes], kind: type[np.generic]) -> NDArray[Any]:
+    """What was written to the file, which may be closed then."""
+    file.flush()
+    return np.memmap(file, kind, mode="r") if file.tell() else np.empty(0, kind)
 
 
 class BatchSampler:
     """The batches of an endless run: batch i is a list of passages, the same for the same seed.
 
     Each epoch shuffles documents; a document's passages fill whole batches in order, and what is left over is
-    grouped with the left-overs of the documents that follow.
+    grouped with the left-overs of the documents that follow. With `grouping` "neighbours" documents follow each other
+    as in the data's `chain`, which each epoch cuts at another place; "random" draws passages whatever their document.
     """
 
-    def __init__(self, document_P: NDArray[np.int32], batch_size: int, seed: int) -> None:
-        if len(document_P) < 2 or batch_size < 2:
-            raise InputError(f"{len(document_P)} passages in batches of {batch_size}; training takes 2 or more of both")
-        self._bounds = np.flatnonzero(np.diff(document_P, prepend=-1, append=-1))
-        self._size, self._seed = min(batch_size, len(document_P)), seed
+    def __init__(
+        self,
+        data: TokenizedDocuments,
+        batch_size: int,
+        seed: int,
+        grouping: Grouping = "shuffled",
+    ) -> None:
+        count = data.num_passages
+        if count < 2 or batch_size < 2:
+            raise InputError(f"{count} passages in batches of {batch_size}; training takes 2 or more of both")
+        self._bounds = np.flatnonzero(np.diff(data.document, prepend=-1, append=-1))
+        self._chain = np.searchsorted(data.document[self._bounds[:-1]], data.chain)
+        self._size, self._seed, self._grouping = min(batch_size, count), seed, grouping
         self._epoch, self._batches = -1, self._shuffled(0)
 
     def __getitem__(self, number: int) -> list[int]:
@@ -136,10 +171,19 @@ class BatchSampler:
         rng = np.random.default_rng((self._seed, epoch))
         whole: list[list[int]] = []
         left_over: list[int] = []
-        for d in rng.permutation(len(self._bounds) - 1):
-            rows = list(range(int(self._bounds[d]), int(self._bounds[d + 1])))
+        for rows in self._rows(rng):
             cut = len(rows) - len(rows) % self._size
             whole.extend(rows[at : at + self._size] for at in range(0, cut, self._size))
             left_over.extend(rows[cut:])
         whole.extend(left_over[at : at + self._size] for at in range(0, len(left_over) - self._size + 1, self._size))
         return [whole[i] for i in rng.permutation(len(whole))]
+
+    def _rows(self, rng: np.random.Generator) -> Iterator[list[int]]:
+        """Passages that stay together, in the order of this epoch."""
+        if self._grouping == "random":
+            yield rng.permutation(int(self._bounds[-1])).tolist()
+            return
+        count = len(self._bounds) - 1
+        chained = self._grouping == "neighbours"
+        for d in np.roll(self._chain, rng.integers(count)) if chained else rng.permutation(count):
+            yield list(range(int(self._bounds[d]), int(self._bounds[d + 1])))

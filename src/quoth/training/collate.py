@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from quoth.encoders.tokenization import MAX_TITLE_TOKENS, TextTokenizer
 from quoth.errors import InputError
 from quoth.training.batches import TokenizedDocuments
-from quoth.training.masking import MaskingOptions, mask_spans, mask_tokens
+from quoth.training.masking import MaskedSpans, MaskingOptions, mask_spans, mask_tokens
 from quoth.training.settings import TrainConfig
 
 
@@ -24,19 +24,22 @@ from quoth.training.settings import TrainConfig
 class Batch:
     """One step's encoder inputs, and where in them to look.
 
-    `keys_K2`, `masks_M2`: input and position of each key, and of each hidden span's first mask; `sequence_K`,
-    `sequence_M`: their passages. Positives are pairs of a span and the keys where it starts and ends elsewhere.
+    `keys_K2`, `masks_M2`: input and position of each key, and of each hidden span's first mask. A span is not
+    contrasted with keys that are labelled as it is, in `masked_out_K` and `masked_out_M`: by their passages, or by
+    the span they belong to. Positives are pairs of a span and the keys where it starts and ends elsewhere.
+    `without_spans`: passages in which nothing could be hidden.
     """
 
     inputs: list[NDArray[np.int64]]
     num_tokens: int
     keys_K2: NDArray[np.int64]
-    sequence_K: NDArray[np.int64]
+    masked_out_K: NDArray[np.int64]
     masks_M2: NDArray[np.int64]
-    sequence_M: NDArray[np.int64]
+    masked_out_M: NDArray[np.int64]
     positive_query: NDArray[np.int64]
     positive_start: NDArray[np.int64]
     positive_end: NDArray[np.int64]
+    without_spans: int
 
 
 def make_batch(
@@ -71,12 +74,12 @@ def make_batch(
         first_row += len(body)
 
     masked_N2 = np.stack([sequence_N + len(clean), np.concatenate(masked_at)], axis=1)
-    shown_N = np.ones(len(sequence_N), np.bool_)
+    span_N = _span_of_each(spans, len(sequence_N))
     if twice:
-        keys_N2 = np.stack([sequence_N, np.concatenate(clean_at)], axis=1)
+        keys_N2, shown_N = np.stack([sequence_N, np.concatenate(clean_at)], axis=1), np.ones_like(span_N, np.bool_)
     else:
-        keys_N2 = masked_N2
-        shown_N[[row for s, n in zip(spans.start_M, spans.length_M, strict=True) for row in range(s, s + n)]] = False
+        keys_N2, shown_N = masked_N2, span_N < 0
+    label_N = sequence_N if config.mask_out == "passage" else span_N
     key_of_N = np.cumsum(shown_N) - 1
     start = spans.positive_start
     end = start + spans.length_M[spans.positive_query] - 1
@@ -85,13 +88,22 @@ def make_batch(
         inputs=clean + masked,
         num_tokens=len(sequence_N),
         keys_K2=keys_N2[shown_N],
-        sequence_K=sequence_N[shown_N],
+        masked_out_K=label_N[shown_N],
         masks_M2=masked_N2[spans.start_M],
-        sequence_M=sequence_N[spans.start_M],
+        masked_out_M=label_N[spans.start_M],
         positive_query=spans.positive_query[both],
         positive_start=key_of_N[start[both]],
         positive_end=key_of_N[end[both]],
+        without_spans=len(bodies) - len(np.unique(sequence_N[spans.start_M])),
     )
+
+
+def _span_of_each(spans: MaskedSpans, num_tokens: int) -> NDArray[np.int64]:
+    """The number of the hidden span that each token belongs to, -1 for those that are shown: [N]."""
+    span_N = np.full(num_tokens, -1)
+    for number, (start, length) in enumerate(zip(spans.start_M, spans.length_M, strict=True)):
+        span_N[start : start + length] = number
+    return span_N
 
 
 def hide(

@@ -38,18 +38,19 @@ class Contrast:
         """The batch's loss with its graph, all in one piece; zero when nothing could be hidden."""
         return self._loss(batch, *self._encode(batch, slice(0, len(batch.inputs))), slice(0, len(batch.masks_M2)))
 
-    def backward(self, batch: Batch) -> float:
-        """Add the loss's gradient to the parameters', summed over all processes; returns the loss."""
+    def backward(self, batch: Batch, weight: float = 1.0) -> float:
+        """Add `weight` times the loss's gradient to the parameters', summed over all processes; returns that share
+        of the loss."""
         mine = self._ranks.share(len(batch.inputs))
         size = self._config.sub_batch or len(batch.inputs)
         if self._ranks.size == 1 and size >= len(batch.inputs):
-            loss = self.loss(batch)
+            loss = weight * self.loss(batch)
             loss.backward()  # type: ignore[no-untyped-call]
             return loss.item()
 
         parts = [slice(at, min(at + size, mine.stop)) for at in range(mine.start, mine.stop, size)]
         leaves = self._cached(batch, parts)
-        loss = self._loss(batch, *leaves, self._ranks.share(len(batch.masks_M2)))
+        loss = weight * self._loss(batch, *leaves, self._ranks.share(len(batch.masks_M2)))
         gradients = torch.autograd.grad(loss, leaves)
         total = loss.detach()
         self._ranks.sum([total, *gradients])
@@ -107,14 +108,14 @@ class Contrast:
             "scale": self._npm.similarity_scale or c_KD.shape[1] ** -0.5,
             "chunk": chunk if chunk < queries.stop - queries.start else None,
         }
-        sequences = self._tensor(batch.sequence_M[queries]), self._tensor(batch.sequence_K)
+        masked_out = self._tensor(batch.masked_out_M[queries]), self._tensor(batch.masked_out_K)
         query = self._tensor(batch.positive_query[pairs] - queries.start)
         start, end = self._tensor(batch.positive_start[pairs]), self._tensor(batch.positive_end[pairs])
         q_start_MD, q_end_MD = q_2MD[:, queries]
         if self._npm.num_masks == 1:
-            loss = contrastive_loss(q_start_MD, c_KD, *sequences, query, start, **settings)
+            loss = contrastive_loss(q_start_MD, c_KD, *masked_out, query, start, **settings)
         else:
-            loss = phrase_contrastive_loss(q_start_MD, q_end_MD, c_KD, *sequences, query, start, end, **settings)
+            loss = phrase_contrastive_loss(q_start_MD, q_end_MD, c_KD, *masked_out, query, start, end, **settings)
         return loss * (mine / max(everyone, 1))
 
     def _tensor(self, array: Any) -> Tensor:

@@ -26,6 +26,7 @@ from quoth.errors import InputError
 from quoth.records import Document
 from quoth.storage import WriterLock
 from quoth.training.batches import TokenizedDocuments, tokenize_documents
+from quoth.training.neighbours import chain_of_neighbours
 from quoth.training.ranks import Ranks
 from quoth.training.settings import TrainConfig
 from quoth.training.trainer import Progress, Trainer
@@ -184,6 +185,7 @@ def _data(
         "tokenizer": hashlib.sha256(tokenizer.hf.backend_tokenizer.to_str().encode()).hexdigest(),
         "num_documents": config.num_documents,
         "max_body_tokens": config.max_body_tokens,
+        "neighbours": config.grouping == "neighbours",
     }
     label = json.dumps(settings)
     if "-" not in documents and (saved := TokenizedDocuments.load(folder, label)):
@@ -191,7 +193,11 @@ def _data(
     texts: Iterable[Document] = without(read_documents(*documents), config.exclude, config.evaluate_on)
     if config.num_documents:
         texts = islice(texts, config.num_documents)
-    data = tokenize_documents(texts, tokenizer, max_body_tokens=config.max_body_tokens, progress=progress)
+    data = tokenize_documents(
+        texts, tokenizer, max_body_tokens=config.max_body_tokens, folder=folder.parent, progress=progress
+    )
+    if config.grouping == "neighbours":
+        data = replace(data, chain=chain_of_neighbours(data, folder.parent, progress))
     data.save(folder, label)
     return data
 

@@ -15,6 +15,7 @@ from quoth.errors import InputError
 _LEAST = {
     "steps": 1,
     "batch_size": 2,
+    "groups": 1,
     "warmup_steps": 0,
     "lora_rank": 0,
     "max_body_tokens": 1,
@@ -29,6 +30,13 @@ _LEAST = {
     "evaluate_blanks": 1,
 }
 
+_ONE_OF = {
+    "masking": ("spans", "tokens"),
+    "keys": ("clean", "masked"),
+    "mask_out": ("passage", "phrase"),
+    "grouping": ("shuffled", "neighbours", "random"),
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainConfig(Config):
@@ -39,6 +47,10 @@ class TrainConfig(Config):
 
     `keys`: queries are contrasted with the tokens of the passages as they are ("clean", as the paper does), or with
     those that the masked passages still show ("masked"), which encodes each passage once instead of twice.
+    Negatives are the tokens of other passages of the batch, with `mask_out="phrase"` all but the phrase itself; a batch
+    of several `groups` is contrasted within each of them, as with the released code's negatives from half (2) or a
+    quarter (4) of the processes. A batch is passages of one document, and documents shorter than a batch share one:
+    `grouping` "shuffled" in random order, "neighbours" with those that BM25 finds alike; "random" mixes all passages.
     `budget` is the share of a passage's tokens to hide, `max_repeats` how often in a batch one n-gram may be hidden.
     `sub_batch` bounds memory: that many encoder inputs are held with their activations at a time (0: all), by
     gradient caching; `chunk` that many queries' similarities (0: as many as fit into 128 MiB).
@@ -46,6 +58,8 @@ class TrainConfig(Config):
 
     steps: int = 600
     batch_size: int = 16
+    groups: int = 1
+    grouping: Literal["shuffled", "neighbours", "random"] = "shuffled"
     learning_rate: float = 1e-3
     weight_decay: float = 0.01
     warmup_steps: int = 50
@@ -54,6 +68,7 @@ class TrainConfig(Config):
     budget: float = 0.15
     max_repeats: int = 10
     keys: Literal["clean", "masked"] = "clean"
+    mask_out: Literal["passage", "phrase"] = "passage"
     max_body_tokens: int = 192
     chunk: int = 0
     sub_batch: int = 0
@@ -80,6 +95,10 @@ class TrainConfig(Config):
             raise InputError(f"budget is {self.budget}; allowed is a share above 0, up to 0.5")
         if bool(self.evaluate_on) != bool(self.evaluate_every):
             raise InputError("evaluate_on and evaluate_every go together: a file of documents and a number of steps")
-        for name, allowed in (("masking", ("spans", "tokens")), ("keys", ("clean", "masked"))):
+        if self.batch_size % self.groups or self.batch_size // self.groups < 2:
+            raise InputError(
+                f"groups is {self.groups}; allowed is what cuts {self.batch_size} into equal parts above 1"
+            )
+        for name, allowed in _ONE_OF.items():
             if (value := getattr(self, name)) not in allowed:
                 raise InputError(f"{name} {value!r}; allowed are {', '.join(allowed)}")

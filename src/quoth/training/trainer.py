@@ -70,7 +70,7 @@ class Trainer:
             attend_in_fp32(model)
         self.model = with_adapter(model, config.lora_rank, config.seed, config.warm_start).to(self.device)
         self.contrast = Contrast(self.model, int(tokenizer.hf.pad_token_id or 0), npm, config, ranks)
-        self.sampler = BatchSampler(np.asarray(data.document), config.batch_size, config.seed)
+        self.sampler = BatchSampler(data, config.batch_size // config.groups, config.seed, config.grouping)
         self.parameters = {n: p for n, p in self.model.named_parameters() if p.requires_grad}
         self.optimizer = torch.optim.AdamW(
             self.parameters.values(), lr=config.learning_rate, weight_decay=config.weight_decay
@@ -96,12 +96,11 @@ class Trainer:
         since, tokens, without_spans, losses = time.perf_counter(), 0, 0, []
         deadline = since + seconds
         while self.step < config.steps:
-            passages, rng = self.sampler[self.step], np.random.default_rng((config.seed, 1, self.step))
-            batch, rate = make_batch(self.data, passages, self.tokenizer, config, rng), self.learning_rate
-            if len(batch.positive_query):
-                losses.append(self._train_on(batch, rate))
-            tokens += batch.num_tokens
-            without_spans += len(passages) - len(np.unique(batch.sequence_M))
+            batches, rate = self._batches(), self.learning_rate
+            if any(len(batch.positive_query) for batch in batches):
+                losses.append(self._train_on(batches, rate))
+            tokens += sum(batch.num_tokens for batch in batches)
+            without_spans += sum(batch.without_spans for batch in batches)
             self.step += 1
             if self.step % config.log_every == 0 or self.step == config.steps:
                 now = time.perf_counter()
@@ -120,10 +119,16 @@ class Trainer:
             self.save_model(self.output)
         return self.step == config.steps
 
-    def _train_on(self, batch: Batch, rate: float) -> float:
+    def _batches(self) -> list[Batch]:
+        """The groups of the step to come."""
+        config, rng = self.config, np.random.default_rng((self.config.seed, 1, self.step))
+        numbers = range(self.step * config.groups, (self.step + 1) * config.groups)
+        return [make_batch(self.data, self.sampler[number], self.tokenizer, config, rng) for number in numbers]
+
+    def _train_on(self, batches: list[Batch], rate: float) -> float:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        loss = self.contrast.backward(batch)
+        loss = sum(self.contrast.backward(batch, 1 / len(batches)) for batch in batches)
         if not math.isfinite(loss):
             raise TrainingError(
                 f"the loss is {loss} at step {self.step + 1}; the last checkpoint in {str(self.output)!r} is kept: "

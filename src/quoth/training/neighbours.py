@@ -1,0 +1,71 @@
+"""Which documents are alike: a chain through all of them in which each is followed by a like one.
+
+Knows: token ids and BM25. Does not know: batches and training.
+
+Short documents share batches; phrases recur in a batch where its documents are alike (NPM §4 groups them by BM25).
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.corpus.bm25 import BM25Index
+from quoth.training.batches import TokenizedDocuments
+
+QUERY_TOKENS = 24
+NEIGHBOURS = 32
+
+
+def chain_of_neighbours(
+    data: TokenizedDocuments, folder: Path | None = None, progress: Callable[[int], None] | None = None
+) -> NDArray[np.int32]:
+    """The documents that have passages, each followed by its best neighbour by BM25 that is not in the chain yet.
+
+    Tokens are the words; a document is asked for by its rarest tokens that another document has as well. A document
+    without a neighbour left is followed by the first one that is not in the chain. The word index stands in `folder`
+    for the time being. `progress` is told for how many documents neighbours are known.
+    """
+    firsts = np.flatnonzero(np.diff(data.document, prepend=-1))
+    bounds = data.offsets[np.append(firsts, data.num_passages)]
+    bodies = [slice(a, b) for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)]
+    frequency = np.zeros(int(data.ids.max()) + 1, np.int64)
+    for body in bodies:
+        frequency[np.unique(data.ids[body])] += 1
+    neighbours: list[list[int]] = []
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        index = BM25Index(Path(scratch))
+        index.update((row, _words(data.ids[body])) for row, body in enumerate(bodies))
+        for body in bodies:
+            query = _words(_telling(np.unique(data.ids[body]), frequency))
+            neighbours.append(index.search(query, NEIGHBOURS, lambda rows: np.ones(len(rows), np.bool_))[0].tolist())
+            if progress:
+                progress(len(neighbours))
+    return data.document[firsts[_walk(neighbours)]]
+
+
+def _telling(tokens: NDArray[np.int32], frequency: NDArray[np.int64]) -> NDArray[np.int32]:
+    shared = tokens[frequency[tokens] > 1]
+    return shared[np.argsort(frequency[shared], kind="stable")[:QUERY_TOKENS]]
+
+
+def _words(tokens: NDArray[np.int32]) -> str:
+    return " ".join(map(str, tokens.tolist()))
+
+
+def _walk(neighbours: list[list[int]]) -> list[int]:
+    """From each document to its best neighbour that was not visited."""
+    order: list[int] = []
+    visited = [False] * len(neighbours)
+    here = first_unvisited = 0
+    while here < len(neighbours):
+        order.append(here)
+        visited[here] = True
+        while first_unvisited < len(neighbours) and visited[first_unvisited]:
+            first_unvisited += 1
+        here = next((row for row in neighbours[here] if not visited[row]), first_unvisited)
+    return order
