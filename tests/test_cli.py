@@ -235,7 +235,7 @@ def test_options_reach_the_model(corpus: Path, run: Run, oracle: Oracle) -> None
         "a",
         "--ban-query",
     )
-    run("ask", corpus, "who?", "--passages", 7, "--temperature", 2, "--template", "{question} [MASK]")
+    run("ask", corpus, "who?", "--passages", 7, "--hybrid", 0.3, "--template", "{question} [MASK]")
     run("classify", corpus, "good", "--labels", "positive=great, good", "--labels", "negative=terrible")
     (_, fill), (_, ask), (_, classify) = oracle.asked
     assert fill == {
@@ -248,10 +248,13 @@ def test_options_reach_the_model(corpus: Path, run: Run, oracle: Oracle) -> None
         "banned_tokens": ("the", "a"),
         "ban_query": True,
         "max_phrase_tokens": 10,
+        "hybrid": 0.0,
     }
-    assert (ask["passages"], ask["temperature"], ask["template"]) == (7, 2.0, "{question} [MASK]")
+    assert (ask["passages"], ask["hybrid"], ask["template"]) == (7, 0.3, "{question} [MASK]")
     assert classify["labels"] == {"positive": ["great", "good"], "negative": ["terrible"]}
     assert classify["temperature"] == 5.0
+    code, _, err = run("fill", corpus, "a [MASK]", "--dense", "--hybrid", 0.3)
+    assert (code, "--hybrid 0.3 searches every token already; leave --dense out" in err) == (2, True)
 
 
 def test_bm25_search_needs_no_model(corpus: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

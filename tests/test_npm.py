@@ -189,16 +189,46 @@ def test_options_equal_the_brute_force(npm: NPM, folder: Path, corpora: list[Cor
     assert not any(re.search(r"(?<=.)\bthe\b", each.text) for each in found)
 
 
-def test_restricted_search_is_the_brute_force_of_those_passages(npm: NPM, folder: Path, corpora: list[Corpus]) -> None:
+def best_passages(folder: Path, corpora: list[Corpus], count: int) -> list[list[Any]]:
     scored = []
     for number, corpus in enumerate(corpora):
         rows, scores = corpus.bm25(QUERY.replace("[MASK]", ""), 50)
         scored += [(-score, number, row) for row, score in zip(rows.tolist(), scores.tolist(), strict=True)]
-    kept = {(number, row) for _, number, row in sorted(scored)[:5]}
+    kept = {(number, row) for _, number, row in sorted(scored)[:count]}
     passages = list(Brute(folder, QUERY).passages(corpora, kept))
-    assert len(passages) == 5
+    assert len(passages) == count
+    return passages
+
+
+def test_restricted_search_is_the_brute_force_of_those_passages(npm: NPM, folder: Path, corpora: list[Corpus]) -> None:
+    passages = best_passages(folder, corpora, 5)
     expected = brute_fill(passages, 10000, "joint")
     assert_equal(npm.fill(QUERY, passages=5, combine="joint", top_k=10000), expected, corpora)
+
+
+@pytest.mark.parametrize("combine", ["sum", "joint"])
+def test_hybrid_search_mixes_all_tokens_with_the_best_passages(
+    npm: NPM, folder: Path, corpora: list[Corpus], combine: str
+) -> None:
+    found = npm.fill(QUERY, passages=4, hybrid=0.3, combine=combine, k=10000, top_k=10000)
+    mixed: dict[Any, float] = {}
+    for share, passages in (
+        (0.7, brute_passages(folder, tuple(corpora))),
+        (0.3, best_passages(folder, corpora, 4)),
+    ):
+        for _, places in brute_fill(passages, 10000, combine):
+            for place, probability in places.items():
+                mixed[place] = mixed.get(place, 0.0) + share * probability
+    shares = {(e.corpus, e.document_id, e.start, e.end): e.score for each in found for e in each.evidence}
+    assert shares == pytest.approx(mixed, rel=1e-4)
+    for each in found:
+        assert math.exp(each.score) == pytest.approx(each.probability, rel=1e-6)
+    assert [each.probability for each in found] == sorted((each.probability for each in found), reverse=True)
+
+    nearest = npm.fill(QUERY, passages=4, hybrid=0.3, combine=combine, k=1, top_k=10000)
+    inside = npm.fill(QUERY, passages=4, combine=combine, top_k=10000)
+    assert {e.passage for each in inside for e in each.evidence} <= {e.passage for p in nearest for e in p.evidence}
+    assert {each.text for each in inside} <= {each.text for each in nearest}
 
 
 def test_restricted_search_reads_stored_vectors_where_there_are_some(folder: Path, tmp_path: Path) -> None:
@@ -366,6 +396,9 @@ def test_vectors_of_tokens_and_queries(npm: NPM, corpora: list[Corpus]) -> None:
         ("[MASK] river", {"top_k": 0}, "top_k is 0"),
         ("[MASK] river", {"combine": "max"}, "combine is 'max'; use one of sum, joint, softmax_sum"),
         ("[MASK] river", {"temperature": 0.0}, "temperature is 0.0"),
+        ("[MASK] river", {"hybrid": 1.0}, "hybrid is 1.0; it must be 0 or more and below 1; try hybrid=0.33"),
+        ("[MASK] river", {"hybrid": 0.3, "passages": None}, "hybrid is 0.3 and passages None; say how many"),
+        ("[MASK] river", {"hybrid": 0.3, "passages": 0}, "passages is 0; allowed is 1 or more"),
         ("[MASK] river", {"max_phrase_tokens": 0}, "max_phrase_tokens is 0"),
     ],
 )

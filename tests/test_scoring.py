@@ -6,6 +6,7 @@ import pytest
 from quoth.scoring import (
     group_equal,
     group_score,
+    interpolated,
     joint_score,
     length_weighted,
     log_sum_exp,
@@ -32,6 +33,14 @@ def test_softmax_sum_normalises_starts_and_ends_apart() -> None:
 def test_length_weight_is_a_power_of_the_length() -> None:
     np.testing.assert_allclose(np.exp(length_weighted(A, np.array([1, 2, 3]), 2.0)), [1, 8, 36])
     assert length_weighted(A, np.array([1, 2, 3]), 0.0) is A
+
+
+def test_interpolation_mixes_all_with_the_favoured_ones() -> None:
+    score = np.log([1.0, 2.0, 5.0])
+    mixed = interpolated(score, np.array([True, False, True]), 0.25)
+    np.testing.assert_allclose(np.exp(mixed), [0.75 / 8 + 0.25 / 6, 0.75 * 2 / 8, 0.75 * 5 / 8 + 0.25 * 5 / 6])
+    for weight, favoured in ((0.25, [False] * 3), (0.0, [True] * 3)):
+        np.testing.assert_allclose(np.exp(interpolated(score, np.array(favoured), weight)), [1 / 8, 2 / 8, 5 / 8])
 
 
 def test_log_sum_exp_of_nothing_is_minus_infinity() -> None:

@@ -56,6 +56,20 @@ def length_weighted(log_score_C: Floats, length_C: NDArray[np.int64], exponent: 
     return log_score_C + exponent * np.log(length_C)
 
 
+def interpolated(log_score_C: Floats, favoured_C: NDArray[np.bool_], weight: float) -> Floats:
+    """log((1 − w) p(c) + w p'(c)): [C]; p is a candidate's share of all scores, p' its share of the favoured ones'.
+
+    As kNN-LM mixes two distributions (Khandelwal et al. 2020, eq. 3). Without a favoured one, log p.
+    """
+    everywhere_C = log_score_C - log_sum_exp(log_score_C)
+    if weight == 0 or not favoured_C.any():
+        return everywhere_C
+    inside_C = np.where(favoured_C, log_score_C - log_sum_exp(log_score_C[favoured_C]), -np.inf)
+    with np.errstate(divide="ignore"):
+        mixed_C: Floats = np.logaddexp(everywhere_C + np.log(1 - weight), inside_C + np.log(weight))
+    return mixed_C
+
+
 @dataclass(frozen=True, slots=True)
 class Groups:
     """Equal candidates brought together: those of group g are `order_C[bounds_G1[g]:bounds_G1[g + 1]]`."""

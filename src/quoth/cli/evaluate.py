@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from quoth.cli.models import load
-from quoth.cli.options import Base, Combine, CombineOption, Device, Json, Model, PassageCount, num_passages
+from quoth.cli.options import Base, Combine, CombineOption, Device, Hybrid, Json, Model, PassageCount, num_passages
 from quoth.cli.output import counting, print_json, results
 
 app = typer.Typer(no_args_is_help=True, help="Measure a model on a task.")
@@ -39,6 +39,7 @@ def cloze(
     seed: Annotated[int, typer.Option("--seed", help="Another seed draws other blanks.")] = 0,
     passages: PassageCount = None,
     dense: Annotated[bool, typer.Option("--dense", help="Embed the documents and search every token.")] = False,
+    hybrid: Hybrid = 0.0,
     combine: CombineOption = Combine.joint,
     system: Annotated[
         list[System] | None, typer.Option("--system", help="Ask only this one. May be repeated. Default: all.")
@@ -67,7 +68,8 @@ def cloze(
             count=count,
             seed=seed,
             limit=limit,
-            passages=num_passages(passages, dense),
+            passages=num_passages(passages, dense, hybrid),
+            hybrid=hybrid,
             combine=combine.value,
             systems=[each.value for each in system] if system else SYSTEMS,
             progress=lambda name, done, total: answered(done, total),
@@ -92,6 +94,7 @@ def lama(
     limit: Annotated[int | None, typer.Option("--limit", help="Ask only the first facts of each file.")] = None,
     passages: PassageCount = None,
     dense: Annotated[bool, typer.Option("--dense", help="Embed the texts and search every token.")] = False,
+    hybrid: Hybrid = 0.0,
     combine: CombineOption = Combine.joint,
     model: Model = "quoth-mini",
     base: Base = None,
@@ -118,7 +121,8 @@ def lama(
             lambda name, corpus: load(name, [corpus], base, device),
             distractors=distractors or (),
             progress=lambda name, done, total: answered(done, total),
-            passages=num_passages(passages, dense),
+            passages=num_passages(passages, dense, hybrid),
+            hybrid=hybrid,
             combine=combine.value,
         )
     whole = [each for each in found.scores if each.length == "all"]

@@ -75,6 +75,10 @@ PassageCount = Annotated[
     typer.Option("--passages", help="Search inside this many BM25 passages (default 3)."),
 ]
 Dense = Annotated[bool, typer.Option("--dense", help="Search every token; wants quoth embed first.")]
+Hybrid = Annotated[
+    float,
+    typer.Option("--hybrid", help="Search every token, and give BM25's best passages this share; 0.33 is good."),
+]
 CombineOption = Annotated[Combine, typer.Option("--combine", help="How the two ends of a phrase make its score.")]
 Temperature = Annotated[float, typer.Option("--temperature", help="Above 1 flattens, below 1 sharpens.")]
 LengthExponent = Annotated[
@@ -102,8 +106,10 @@ def queries(text: str) -> Iterator[str]:
             yield query
 
 
-def num_passages(passages: int | None, dense: bool) -> int | None:
-    """What `--passages` and `--dense` mean together: a number of passages, or None for every token."""
+def num_passages(passages: int | None, dense: bool, hybrid: float = 0.0) -> int | None:
+    """What `--passages`, `--dense` and `--hybrid` mean together: a number of passages, or None for every token."""
+    if dense and hybrid:
+        raise InputError(f"--hybrid {hybrid} searches every token already; leave --dense out")
     if dense and passages is not None:
         raise InputError(f"--dense searches every token, --passages {passages} only some; give one of them")
     return None if dense else 3 if passages is None else passages
@@ -142,6 +148,7 @@ def prediction_options(
     ban: list[str] | None,
     ban_query: bool,
     max_phrase_tokens: int,
+    hybrid: float,
 ) -> dict[str, Any]:
     """The keyword arguments of `NPM.fill` and `NPM.ask`."""
     return {
@@ -154,4 +161,5 @@ def prediction_options(
         "banned_tokens": tuple(ban or ()),
         "ban_query": ban_query,
         "max_phrase_tokens": max_phrase_tokens,
+        "hybrid": hybrid,
     }

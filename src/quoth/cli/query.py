@@ -20,6 +20,7 @@ from quoth.cli.options import (
     Dense,
     Device,
     Dtype,
+    Hybrid,
     Json,
     LengthExponent,
     MaxPhraseTokens,
@@ -55,6 +56,7 @@ def fill(
     k: Neighbours = 4096,
     passages: PassageCount = None,
     dense: Dense = False,
+    hybrid: Hybrid = 0.0,
     combine: CombineOption = Combine.sum,
     temperature: Temperature = 1.0,
     length_exponent: LengthExponent = 0.0,
@@ -77,13 +79,14 @@ def fill(
     options = prediction_options(
         top_k,
         k,
-        num_passages(passages, dense),
+        num_passages(passages, dense, hybrid),
         combine,
         temperature,
         length_exponent,
         ban,
         ban_query,
         max_phrase_tokens,
+        hybrid,
     )
     npm = load(model, open_corpora(directory, corpus), base, device, dtype)
     _answer(text, lambda query: npm.fill(query, **options), json)
@@ -101,6 +104,7 @@ def ask(
     k: Neighbours = 4096,
     passages: PassageCount = None,
     dense: Dense = False,
+    hybrid: Hybrid = 0.0,
     combine: CombineOption = Combine.sum,
     temperature: Temperature = 1.0,
     length_exponent: LengthExponent = 0.0,
@@ -122,13 +126,14 @@ def ask(
     options = prediction_options(
         top_k,
         k,
-        num_passages(passages, dense),
+        num_passages(passages, dense, hybrid),
         combine,
         temperature,
         length_exponent,
         ban,
         ban_query,
         max_phrase_tokens,
+        hybrid,
     )
     if template is not None:
         options["template"] = template

@@ -20,7 +20,7 @@ from quoth.corpus.documents import read_documents, read_records
 from quoth.encoders.tokenization import MASK
 from quoth.errors import InputError
 from quoth.evaluation.cloze import Blank, words
-from quoth.evaluation.run import Load, Progress, SystemScores, model_answers, score_system
+from quoth.evaluation.run import Load, Progress, SystemScores, embed_if_wanted, model_answers, score_system
 from quoth.records import Document
 
 TEMPLATES = {
@@ -103,8 +103,7 @@ def run_lama(
         corpus = Corpus.create(Path(folder) / "evidence.quoth")
         corpus.add(chain(_evidence(facts), _renamed(distractors)))
         filler = load(model, corpus)
-        if options.get("passages") is None:
-            filler.embed("fp32")
+        embed_if_wanted(filler, options)
         return score_system("model", model, model_answers(filler, options), asked, progress)
 
 

@@ -93,6 +93,7 @@ def run_cloze(
     seed: int = 0,
     limit: int | None = None,
     passages: int | None = 3,
+    hybrid: float = 0.0,
     combine: str = "joint",
     k: int = 4096,
     temperature: float = 1.0,
@@ -105,13 +106,14 @@ def run_cloze(
 
     Only the documents that `heldout` names (JSONL of ids and titles) are used, when it is given; they are the
     corpus that is searched, each blank's own passage left out. `limit` asks only the first blanks of each kind.
-    `passages` to `length_exponent` are the model's, as in `NPM.fill`; None passages search every token,
+    `passages` to `length_exponent` are the model's, as in `NPM.fill`; None passages and `hybrid` search every token,
     embedded before in full precision. `load` makes a model of a name and a corpus.
     Raises InputError, ModelNotFoundError.
     """
     _check(systems, count, seed, limit)
     options = {
         "passages": passages,
+        "hybrid": hybrid,
         "combine": combine,
         "k": k,
         "temperature": temperature,
@@ -177,6 +179,12 @@ def model_answers(model: Filler, options: Mapping[str, Any]) -> System:
     return answer
 
 
+def embed_if_wanted(model: Filler, options: Mapping[str, Any]) -> None:
+    """Store the vectors in full precision where the options search every token."""
+    if options.get("passages") is None or options.get("hybrid"):
+        model.embed("fp32")
+
+
 def table(report: ClozeReport) -> str:
     """The exact matches as a Markdown table, a system a line; percentages, with hit@5 behind each half's."""
     groups = [(ALL, ALL), *((kind, ALL) for kind in KINDS), *((ALL, length) for length in LENGTHS if length != ALL)]
@@ -221,8 +229,7 @@ def _system(system: str, model: str, corpus: Corpus, load: Load, options: Mappin
     if system == "bm25":
         return bm25_phrases(corpus)
     filler = load(_name(system, model), corpus)
-    if options["passages"] is None:
-        filler.embed("fp32")
+    embed_if_wanted(filler, options)
     return model_answers(filler, options)
 
 

@@ -86,7 +86,7 @@ class NPM:
         """The phrases that fill the `[MASK]` of a text best, each with where it stands.
 
         Options, as in `fill_many`: top_k=5, k=4096, passages=3, combine="sum", temperature=1.0,
-        length_exponent=0.0, banned_tokens=(), ban_query=False, max_phrase_tokens=10, exclude=().
+        length_exponent=0.0, banned_tokens=(), ban_query=False, max_phrase_tokens=10, hybrid=0.0, exclude=().
         Raises InputError, EmptyCorpusError, EncoderMismatchError.
         """
         if isinstance(text, str):
@@ -106,11 +106,13 @@ class NPM:
         banned_tokens: Collection[str] = (),
         ban_query: bool = False,
         max_phrase_tokens: int = 10,
+        hybrid: float = 0.0,
         exclude: Exclude = (),
     ) -> list[list[Prediction]]:
         """The phrases that fill the blank of each text best.
 
-        Searches inside BM25's best `passages`, or every token when None (after `embed`). `k` neighbours of each
+        Searches inside BM25's best `passages`, or every token when None (after `embed`); with `hybrid` every token,
+        that share of the probability going to phrases in BM25's best `passages` beforehand. `k` neighbours of each
         query propose phrases; see PhraseOptions for the rest. `banned_tokens` are texts whose tokens no answer may
         hold; with `ban_query` that goes for the tokens of the text itself, so that no answer repeats what it says.
         `exclude` are passage rows never searched, in any corpus: one collection, or one for each text.
@@ -123,6 +125,7 @@ class NPM:
             length_exponent=length_exponent,
             banned_tokens=self._token_ids(banned_tokens),
             max_phrase_tokens=max_phrase_tokens,
+            hybrid=hybrid,
         )
         hidden = _for_each(exclude, len(texts))
         results: list[list[Prediction]] = []
@@ -144,7 +147,8 @@ class NPM:
             raise InputError(f"k is {k}; allowed is 1 or more neighbours; try k=4096")
         queries = self.encoder.blanks(texts)
         results = []
-        for text, query, hits in zip(texts, queries, self._hits(texts, queries, hidden, k, passages), strict=True):
+        every_hit = self._hits(texts, queries, hidden, k, passages, options.hybrid)
+        for text, query, hits in zip(texts, queries, every_hit, strict=True):
             said = self._token_ids([self._words(text)]) if ban_query else frozenset()
             found = self._predict(hits, *query, replace(options, banned_tokens=options.banned_tokens | said))
             results.append([replace(each, sequence=self._filled(text, each.text)) for each in found])
@@ -157,11 +161,18 @@ class NPM:
         hidden: Sequence[Collection[int]],
         k: int,
         passages: int | None,
+        hybrid: float,
     ) -> Iterator[list[TokenHits]]:
         """The tokens nearest to each blank, in BM25's passages or everywhere."""
-        if passages is None:
-            q_2BD = np.stack(queries, axis=1)
-            yield from search_together(self._retriever.every_token(), hidden, q_2BD, k)
+        if passages is None or hybrid:
+            if passages is None and hybrid:
+                raise InputError(f"hybrid is {hybrid} and passages None; say how many passages to favour: passages=3")
+            found = search_together(self._retriever.every_token(), hidden, np.stack(queries, axis=1), k)
+            for text, hits, rows in zip(texts, found, hidden, strict=True):
+                if passages is None:
+                    yield hits
+                else:
+                    yield self._retriever.favour(hits, self._words(text), passages, rows)
             return
         tables = self._retriever.restricted([self._words(text) for text in texts], passages, hidden)
         for keys, (q_start_D, q_end_D) in zip(tables, queries, strict=True):
@@ -173,7 +184,10 @@ class NPM:
         if not self.single:
             return predict_phrases(hits, q_start_D, q_end_D, options)
         token_options = TokenOptions(
-            top_k=options.top_k, temperature=options.temperature, banned_tokens=options.banned_tokens
+            top_k=options.top_k,
+            temperature=options.temperature,
+            banned_tokens=options.banned_tokens,
+            hybrid=options.hybrid,
         )
         return predict_tokens(hits, q_start_D, token_options)
 

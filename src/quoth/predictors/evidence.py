@@ -9,15 +9,15 @@ Shape suffixes: C candidates (one occurrence each), G groups of equal candidates
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quoth.errors import InputError
 from quoth.records import Evidence, Passage, Prediction
-from quoth.retrieval.keys import TokenKeys
-from quoth.scoring import Floats, Groups, group_equal, group_score, log_sum_exp
+from quoth.retrieval.keys import TokenHits, TokenKeys
+from quoth.scoring import Floats, Groups, group_equal, group_score, interpolated, log_sum_exp
 
 TIE = 1e-6
 """Log scores closer than this are ties: similarities are float32, which cannot tell them apart."""
@@ -128,10 +128,29 @@ class Quoter:
         return found
 
 
+def favour(occurrences: Occurrences, hits: Sequence[TokenHits], weight: float) -> Occurrences:
+    """Give those in favoured passages `weight` of the probability beforehand."""
+    if not weight:
+        return occurrences
+    favoured_C = np.zeros(len(occurrences.start_C), np.bool_)
+    for part, each in enumerate(hits):
+        if each.favoured_P is not None:
+            here = occurrences.part_C == part
+            passage = np.searchsorted(each.keys.offsets_P1, occurrences.start_C[here], side="right") - 1
+            favoured_C[here] = each.favoured_P[passage]
+    return replace(occurrences, log_score_C=interpolated(occurrences.log_score_C, favoured_C, weight))
+
+
 def check_at_least_one(name: str, value: int) -> None:
     """Raises InputError unless `value` is 1 or more."""
     if value < 1:
         raise InputError(f"{name} is {value}; it must be 1 or more; try {name}=5")
+
+
+def check_share(name: str, value: float) -> None:
+    """Raises InputError unless the value is a share, from 0 to below 1."""
+    if not 0 <= value < 1:
+        raise InputError(f"{name} is {value}; it must be 0 or more and below 1; try {name}=0.33")
 
 
 def check_temperature(value: float) -> None:

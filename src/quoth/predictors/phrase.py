@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from quoth.errors import InputError
 from quoth.predictors.candidates import Candidates, find_candidates, phrase_keys
-from quoth.predictors.evidence import Occurrences, check_at_least_one, check_temperature, predict
+from quoth.predictors.evidence import Occurrences, check_at_least_one, check_share, check_temperature, favour, predict
 from quoth.records import Prediction
 from quoth.retrieval.keys import TokenHits, TokenKeys
 from quoth.scoring import (
@@ -37,7 +37,8 @@ class PhraseOptions:
     """How phrases are proposed, scored and ranked.
 
     `combine` names the equation: `sum` (NPM §3.1), `joint` (A.1, A.4), `softmax_sum` (released code). Phrases
-    that hold a token id of `banned_tokens` are dropped before anything is normalised. Raises InputError.
+    that hold a token id of `banned_tokens` are dropped before anything is normalised. `hybrid` is the share of the
+    probability that goes to favoured passages beforehand. Raises InputError.
     """
 
     top_k: int = 5
@@ -46,11 +47,13 @@ class PhraseOptions:
     length_exponent: float = 0.0
     banned_tokens: frozenset[int] = field(default_factory=frozenset)
     max_phrase_tokens: int = 10
+    hybrid: float = 0.0
 
     def __post_init__(self) -> None:
         check_at_least_one("top_k", self.top_k)
         check_at_least_one("max_phrase_tokens", self.max_phrase_tokens)
         check_temperature(self.temperature)
+        check_share("hybrid", self.hybrid)
         check_combine(self.combine, get_args(Combine))
         if not np.isfinite(self.length_exponent):
             raise InputError(f"length_exponent is {self.length_exponent}; it must be finite; 0.0 is off")
@@ -91,7 +94,8 @@ def predict_phrases(
     if not any(len(part.candidates.start_C) for part in parts):
         return []
     key_C = np.concatenate([phrase_keys(table, part.candidates) for table, part in zip(tables, parts, strict=True)])
-    return predict(_occurrences(tables, parts, options), key_C, options.top_k)
+    found = favour(_occurrences(tables, parts, options), hits, options.hybrid)
+    return predict(found, key_C, options.top_k)
 
 
 def _part(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from quoth.encoders.boundaries import MAY_END, MAY_START
 from quoth.predictors.candidates import live_hits
-from quoth.predictors.evidence import Occurrences, check_at_least_one, check_temperature, predict
+from quoth.predictors.evidence import Occurrences, check_at_least_one, check_share, check_temperature, favour, predict
 from quoth.predictors.phrase import scaled_similarities
 from quoth.records import Prediction
 from quoth.retrieval.keys import TokenHits
@@ -25,17 +25,19 @@ from quoth.retrieval.keys import TokenHits
 class TokenOptions:
     """How tokens are scored and ranked.
 
-    `whole_words` leaves out tokens that are only a part of a word. Raises InputError.
+    `whole_words` leaves out tokens that are only a part of a word; `hybrid` as in PhraseOptions. Raises InputError.
     """
 
     top_k: int = 5
     temperature: float = 1.0
     whole_words: bool = True
     banned_tokens: frozenset[int] = field(default_factory=frozenset)
+    hybrid: float = 0.0
 
     def __post_init__(self) -> None:
         check_at_least_one("top_k", self.top_k)
         check_temperature(self.temperature)
+        check_share("hybrid", self.hybrid)
 
 
 def predict_tokens(
@@ -60,7 +62,8 @@ def predict_tokens(
     key_C = np.concatenate([part_hits.keys.group_N[part_rows] for part_hits, part_rows in zip(hits, rows, strict=True)])
     part_C = np.repeat(np.arange(len(hits)), [len(part_rows) for part_rows in rows])
     tables = [part_hits.keys for part_hits in hits]
-    return predict(Occurrences(tables, part_C, row_C, row_C, score_C), key_C, options.top_k)
+    found = favour(Occurrences(tables, part_C, row_C, row_C, score_C), hits, options.hybrid)
+    return predict(found, key_C, options.top_k)
 
 
 def _rows(hits: TokenHits, options: TokenOptions) -> NDArray[np.int64]:

@@ -57,7 +57,7 @@ class TokenKeys:
         """A table of these passages alone, in ascending order; all must be in this one."""
         at_P = np.searchsorted(self.passage_rows_P, np.sort(np.array(passage_rows, np.int64)))
         offsets_P1 = np.asarray(self.offsets_P1)
-        rows_N = np.concatenate([np.arange(offsets_P1[p], offsets_P1[p + 1]) for p in at_P])
+        rows_N = ranges(offsets_P1, at_P)
         return replace(
             self,
             passage_rows_P=self.passage_rows_P[at_P],
@@ -81,8 +81,26 @@ class TokenKeys:
 
 @dataclass(frozen=True, slots=True)
 class TokenHits:
-    """The local rows of one table among the k nearest to the start and to the end query of a blank."""
+    """The local rows of one table among the k nearest to the start and to the end query of a blank, and which
+    passages are favoured, if any."""
 
     keys: TokenKeys
     start_rows: NDArray[np.int64]
     end_rows: NDArray[np.int64]
+    favoured_P: NDArray[np.bool_] | None = None
+
+    def favouring(self, passage_rows: Collection[int]) -> TokenHits:
+        """The same hits with every token of these passages, as far as they are in the table; they are favoured."""
+        favoured_P = np.isin(self.keys.passage_rows_P, np.fromiter(passage_rows, np.int64))
+        rows = ranges(self.keys.offsets_P1, np.flatnonzero(favoured_P))
+        return replace(
+            self,
+            start_rows=np.union1d(self.start_rows, rows),
+            end_rows=np.union1d(self.end_rows, rows),
+            favoured_P=favoured_P,
+        )
+
+
+def ranges(offsets_P1: NDArray[np.int64], at_P: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The rows that these passages own, one passage after another."""
+    return np.concatenate([np.zeros(0, np.int64), *(np.arange(offsets_P1[p], offsets_P1[p + 1]) for p in at_P)])

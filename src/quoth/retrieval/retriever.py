@@ -18,7 +18,7 @@ from quoth.corpus.corpus import Corpus
 from quoth.encoders.token_encoder import EncodedPassage, TokenEncoder
 from quoth.errors import InputError
 from quoth.records import Hit, Passage
-from quoth.retrieval.keys import TokenKeys
+from quoth.retrieval.keys import TokenHits, TokenKeys
 from quoth.retrieval.sparse import Place, best_places, bm25, check_not_empty
 from quoth.retrieval.tables import KeyTables, in_memory
 
@@ -63,6 +63,17 @@ class Retriever:
         """The tokens of the best passages of several queries together, each passage once."""
         check_not_empty(self.corpora)
         return self._gather([{place for query in queries for _, place in self.best_places(query, passages)}])[0]
+
+    def favour(
+        self, hits: Sequence[TokenHits], query: str, passages: int, exclude: Collection[int]
+    ) -> list[TokenHits]:
+        """The same hits, together with the tokens of BM25's best passages, which are favoured."""
+        places = [place for _, place in self.best_places(query, passages, exclude)]
+        numbers = [self.corpora.index(each.keys.corpus) for each in hits]
+        return [
+            each.favouring([row for owner, row in places if owner == number])
+            for each, number in zip(hits, numbers, strict=True)
+        ]
 
     def best_places(self, query: str, passages: int, exclude: Collection[int] = ()) -> list[tuple[float, Place]]:
         """BM25's best live passages over all corpora, with their scores."""
