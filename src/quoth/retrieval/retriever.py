@@ -64,9 +64,7 @@ class Retriever:
         check_not_empty(self.corpora)
         return self._gather([{place for query in queries for _, place in self.best_places(query, passages)}])[0]
 
-    def favour(
-        self, hits: Sequence[TokenHits], query: str, passages: int, exclude: Collection[int]
-    ) -> list[TokenHits]:
+    def favour(self, hits: Sequence[TokenHits], query: str, passages: int, exclude: Collection[int]) -> list[TokenHits]:
         """The same hits, together with the tokens of BM25's best passages, which are favoured."""
         places = [place for _, place in self.best_places(query, passages, exclude)]
         numbers = [self.corpora.index(each.keys.corpus) for each in hits]
