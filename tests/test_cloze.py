@@ -62,7 +62,7 @@ class FakeModel:
         self.options: dict[str, Any] = {}
         self.embedded: list[str] = []
 
-    def embed(self, precision: str) -> None:
+    def embed(self, precision: str, recall: float) -> None:
         self.embedded.append(precision)
 
     def fill(

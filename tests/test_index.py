@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from quoth.retrieval import index
 from quoth.retrieval.index import ExactIndex, search_all, top
 from token_tables import word_table
 
@@ -65,3 +66,14 @@ def test_hidden_passages_are_never_found() -> None:
 
 def test_no_table_no_hit() -> None:
     assert search_all([], E1, E2, 5) == []
+
+
+def test_blocks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    table = word_table(["x y z"] * 40, rng.integers(-2, 3, (120, 2)), live=rng.random(40) < 0.7)
+    q_QD = rng.normal(size=(3, 2)).astype(np.float32)
+    whole = ExactIndex(table).search(q_QD, 17)
+    monkeypatch.setattr(index, "SIMILARITIES_AT_A_TIME", 3 * 25)
+    for mine, theirs in zip(ExactIndex(table).search(q_QD, 17), whole, strict=True):
+        np.testing.assert_array_equal(mine.rows_K, theirs.rows_K)
+        np.testing.assert_array_equal(mine.sims_K, theirs.sims_K)

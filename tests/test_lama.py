@@ -73,7 +73,7 @@ class KnowsOne:
         assert options == {"passages": 3, "combine": "joint", "top_k": 5}
         return [[Prediction("paris", 0.0, 1.0, ())] for _ in text]
 
-    def embed(self, precision: str) -> None:
+    def embed(self, precision: str, recall: float) -> None:
         raise AssertionError
 
 

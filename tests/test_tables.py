@@ -150,7 +150,7 @@ def test_a_broken_build_goes_on(
     monkeypatch.setattr(encoder, "passages", counting)
     told: list[tuple[int, int]] = []
     tables = KeyTables(corpus, encoder)
-    tables.build(precision, lambda done, total: told.append((done, total)))
+    tables.build(precision, progress=lambda done, total: told.append((done, total)))
     assert later == [TEXTS[2:3], TEXTS[3:]]
     assert told == [(2, 5), (3, 5), (5, 5)]
     for keys, similarity in zip(tables.open(), expected, strict=True):
@@ -193,7 +193,7 @@ def test_new_segments_alone_are_built(corpus: Corpus, encoder: TokenEncoder) -> 
     with pytest.raises(InputError, match="1 of 3 segments have no vectors"):
         tables.open()
     told: list[tuple[int, int]] = []
-    tables.build("fp32", lambda done, total: told.append((done, total)))
+    tables.build("fp32", progress=lambda done, total: told.append((done, total)))
     assert told == [(1, 1)]
     assert len(tables.open()) == 3
 

@@ -202,6 +202,10 @@ def embed(
     precision: Annotated[
         Precision, typer.Option("--precision", help="Bytes a number: sq8 1, fp16 2, fp32 4.")
     ] = Precision.sq8,
+    recall: Annotated[
+        float | None,
+        typer.Option("--recall", help="Share of the nearest tokens that search finds (0.97); 1 compares them all."),
+    ] = None,
     model: Model = "quoth-mini",
     base: Base = None,
     device: Device = None,
@@ -222,7 +226,7 @@ def embed(
     if cost := npm.embed_cost(precision.value):
         note(f"about {size(cost)} on disk, twice as much until the last segment is joined")
     with counting("embedding", "passages") as progress:
-        npm.embed(precision=precision.value, progress=progress)
+        npm.embed(precision=precision.value, recall=recall, progress=progress)
     results().print(f"{directory}: {plural(corpus.num_passages, 'passage')} embedded ({precision.value})")
 
 

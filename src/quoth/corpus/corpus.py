@@ -206,7 +206,7 @@ class Corpus:
             segment.verify()
         _open_snapshot(self.path, None, segments.values(), contents=True)
         for table in sorted(self.path.glob("keys/*/*")):
-            if table.name.isdecimal():
+            if table.name.isdecimal() or table.suffix == ".codes":
                 check_folder(table, contents=True)
 
     @contextmanager

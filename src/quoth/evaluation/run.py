@@ -32,7 +32,7 @@ class Filler(Protocol):
         self, text: Sequence[str], *, exclude: Sequence[Collection[int]], **options: Any
     ) -> list[list[Prediction]]: ...
 
-    def embed(self, precision: str) -> None: ...
+    def embed(self, precision: str, recall: float) -> None: ...
 
 
 Load = Callable[[str, Corpus], Filler]
@@ -180,9 +180,9 @@ def model_answers(model: Filler, options: Mapping[str, Any]) -> System:
 
 
 def embed_if_wanted(model: Filler, options: Mapping[str, Any]) -> None:
-    """Store the vectors in full precision where the options search every token."""
+    """Store the vectors in full precision, to be compared one by one, where the options search every token."""
     if options.get("passages") is None or options.get("hybrid"):
-        model.embed("fp32")
+        model.embed("fp32", recall=1.0)
 
 
 def table(report: ClozeReport) -> str:

@@ -254,13 +254,20 @@ class NPM:
             raise InputError(f"k is {k}; allowed is 1 or more passages")
         return ways[mode](query, k)
 
-    def embed(self, precision: str = "sq8", progress: Callable[[int, int], None] | None = None) -> None:
+    def embed(
+        self,
+        precision: str = "sq8",
+        recall: float | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
         """Store a vector for every token of every corpus, for dense search; goes on where a broken run stopped.
 
-        Raises InputError where vectors of another precision are stored, LockedError while another process embeds.
+        Large segments are searched by compressed codes that find the share `recall` of a blank's nearest tokens (by
+        default 0.97); 1 compares every vector. Raises InputError where vectors of another precision are stored,
+        LockedError while another process embeds.
         """
         for tables in self._retriever.tables:
-            tables.build(precision, progress)
+            tables.build(precision, recall, progress)
 
     def embed_cost(self, precision: str = "sq8") -> int:
         """About how many bytes `embed` will write."""

@@ -1,8 +1,8 @@
-"""Nearest vectors: the protocol that exact and approximate indexes share, and the exact one.
+"""Nearest vectors: the protocol that exact and approximate indexes share, and both of them.
 
 Knows: rows and similarities. Does not know: tokens, passages, files.
 
-Shape suffixes: Q queries, D dimensions, K neighbours, N vectors, P passages.
+Shape suffixes: Q queries, D dimensions, K neighbours, N vectors, P passages, R rows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.retrieval.keys import TokenHits, TokenKeys
+from quoth.retrieval.keys import Codes, TokenHits, TokenKeys
 
 SIMILARITIES_AT_A_TIME = 1 << 25
 
@@ -38,6 +38,11 @@ class VectorIndex(Protocol):
         ...
 
 
+def index_of(table: TokenKeys) -> VectorIndex:
+    """By its codes where it has some, else exact."""
+    return ExactIndex(table) if table.codes is None else CodeIndex(table, table.codes)
+
+
 @dataclass(frozen=True, slots=True)
 class ExactIndex:
     """Compares a query with every live vector."""
@@ -45,14 +50,65 @@ class ExactIndex:
     keys: TokenKeys
 
     def search(self, q_QD: Floats, k: int) -> list[Neighbours]:
-        return self.nearest(self.keys.vectors.similarities(q_QD), k)
+        size = max(1, SIMILARITIES_AT_A_TIME // max(len(q_QD), 1))
+        if self.keys.num_tokens <= size:
+            return self.nearest(self.keys.vectors.similarities(q_QD), k)
+        found = [Neighbours(np.zeros(0, np.int64), np.zeros(0, np.float32))] * len(q_QD)
+        for first in range(0, self.keys.num_tokens, size):
+            rows = np.arange(first, min(first + size, self.keys.num_tokens))
+            block = self.nearest(self.keys.vectors.similarities(q_QD, rows), k, rows)
+            found = [_joined(known, fresh, k) for known, fresh in zip(found, block, strict=True)]
+        return found
 
-    def nearest(self, sim_QN: Floats, k: int) -> list[Neighbours]:
-        """The k nearest live rows by similarities that are known already."""
+    def nearest(self, sim_QR: Floats, k: int, rows_R: Rows | None = None) -> list[Neighbours]:
+        """Of these rows (None: of all) the k nearest live ones to each query, by similarities that are known."""
         if self.keys.live_P is not None:
-            live_N = np.repeat(self.keys.live_P, np.diff(self.keys.offsets_P1))
-            sim_QN = np.where(live_N, sim_QN, np.float32(-np.inf))
-        return [top(sim_N, k) for sim_N in sim_QN]
+            sim_QR = np.where(live(self.keys, rows_R), sim_QR, np.float32(-np.inf))
+        found = [top(sim_R, k) for sim_R in sim_QR]
+        return found if rows_R is None else [Neighbours(rows_R[best.rows_K], best.sims_K) for best in found]
+
+
+@dataclass(frozen=True, slots=True)
+class CodeIndex:
+    """Compares a query with the live vectors that the table's codes propose."""
+
+    keys: TokenKeys
+    codes: Codes
+
+    def search(self, q_QD: Floats, k: int) -> list[Neighbours]:
+        wanted = min(int(np.ceil(k * self.codes.factor)), self.keys.num_tokens)
+        return [self._rescored(q_D, rows, k) for q_D, rows in zip(q_QD, self._proposed(q_QD, wanted), strict=True)]
+
+    def _proposed(self, q_QD: Floats, wanted: int) -> list[Rows]:
+        """As many live rows as wanted, or all that the codes can give."""
+        count = wanted
+        while True:
+            proposed = self.codes.propose(q_QD, count)
+            alive = [rows[live(self.keys, rows)] for rows in proposed]
+            enough = all(len(kept) >= wanted for kept in alive)
+            if enough or count >= self.keys.num_tokens or all(len(rows) < count for rows in proposed):
+                return [kept[:wanted] for kept in alive]
+            count = min(2 * count, self.keys.num_tokens)
+
+    def _rescored(self, q_D: Floats, rows: Rows, k: int) -> Neighbours:
+        rows = np.sort(rows)
+        return ExactIndex(self.keys).nearest(self.keys.vectors.similarities(q_D[None], rows), k, rows)[0]
+
+
+def live(keys: TokenKeys, rows_R: Rows | None) -> NDArray[np.bool_]:
+    """Which of these rows (None: of all) stand in passages that are neither deleted nor hidden: [R]."""
+    if keys.live_P is None:
+        return np.ones(keys.num_tokens if rows_R is None else len(rows_R), np.bool_)
+    if rows_R is None:
+        return np.repeat(keys.live_P, np.diff(keys.offsets_P1))
+    alive: NDArray[np.bool_] = keys.live_P[np.searchsorted(keys.offsets_P1, rows_R, side="right") - 1]
+    return alive
+
+
+def _joined(left: Neighbours, right: Neighbours, k: int) -> Neighbours:
+    """The k nearest of both; of equal ones the left's."""
+    best = top(np.concatenate([left.sims_K, right.sims_K]), k)
+    return Neighbours(np.concatenate([left.rows_K, right.rows_K])[best.rows_K], best.sims_K)
 
 
 def top(sim_N: Floats, k: int) -> Neighbours:
@@ -70,7 +126,7 @@ def top(sim_N: Floats, k: int) -> Neighbours:
 def search_all(tables: Sequence[TokenKeys], q_start_D: Floats, q_end_D: Floats, k: int) -> list[TokenHits]:
     """The k nearest tokens over all tables to the start query and to the end query, dealt out to their tables."""
     q_2D = np.stack([q_start_D, q_end_D])
-    return _dealt(tables, [ExactIndex(table).search(q_2D, k) for table in tables], k)
+    return _dealt(tables, [index_of(table).search(q_2D, k) for table in tables], k)
 
 
 def search_together(
@@ -78,15 +134,21 @@ def search_together(
 ) -> Iterator[list[TokenHits]]:
     """`search_all` over the same tables for B blanks, whose start and end queries are `q_2BD`; blank b never sees
     the passages `hidden[b]`. Vectors are read once for as many blanks as fit into memory."""
-    largest = max((table.num_tokens for table in tables), default=1)
+    compared = [table for table in tables if table.codes is None]
+    largest = max((table.num_tokens for table in compared), default=1)
     size = max(1, SIMILARITIES_AT_A_TIME // (2 * max(largest, 1)))
     for first in range(0, len(hidden), size):
         block_2BD = q_2BD[:, first : first + size]
-        sims = [table.vectors.similarities(block_2BD.reshape(-1, block_2BD.shape[-1])) for table in tables]
+        flat_QD = block_2BD.reshape(-1, block_2BD.shape[-1])
+        sims = [None if table.codes else table.vectors.similarities(flat_QD) for table in tables]
         for b, rows in enumerate(hidden[first : first + size]):
             seen = [table.without(rows) for table in tables]
-            pairs = [sim_QN[[b, b + block_2BD.shape[1]]] for sim_QN in sims]
-            found = [ExactIndex(table).nearest(pair, k) for table, pair in zip(seen, pairs, strict=True)]
+            found = [
+                index_of(table).search(block_2BD[:, b], k)
+                if sim_QN is None
+                else ExactIndex(table).nearest(sim_QN[[b, b + block_2BD.shape[1]]], k)
+                for table, sim_QN in zip(seen, sims, strict=True)
+            ]
             yield _dealt(seen, found, k)
 
 

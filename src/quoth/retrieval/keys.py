@@ -18,6 +18,19 @@ from numpy.typing import NDArray
 from quoth.corpus.corpus import Corpus
 
 
+class Codes(Protocol):
+    """A table's rows that may be near a query."""
+
+    @property
+    def factor(self) -> float:
+        """How many rows must be proposed for each neighbour that is wanted."""
+        ...
+
+    def propose(self, q_QD: NDArray[np.float32], count: int) -> list[NDArray[np.int64]]:
+        """About `count` local rows for each query, likely nearest first."""
+        ...
+
+
 class Vectors(Protocol):
     """The vectors of a table's tokens, seen only through their similarity to queries."""
 
@@ -48,6 +61,7 @@ class TokenKeys:
     flags_N: NDArray[np.uint8]
     vectors: Vectors
     live_P: NDArray[np.bool_] | None = None
+    codes: Codes | None = None
 
     @property
     def num_tokens(self) -> int:
@@ -69,6 +83,7 @@ class TokenKeys:
             flags_N=self.flags_N[rows_N],
             vectors=self.vectors.take(rows_N),
             live_P=None if self.live_P is None else self.live_P[at_P],
+            codes=None,
         )
 
     def without(self, passage_rows: Collection[int]) -> TokenKeys:

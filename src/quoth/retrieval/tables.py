@@ -6,13 +6,16 @@ Does not know: search.
     table.json       model, fingerprint, precision, number of tokens
     ids start end group flags .npy   [N] each, offsets.npy [P + 1], vectors.npy [N, D] (quantizer.npy for sq8)
 
-Shape suffixes: N tokens, P passages, D dimensions.
+Beside it, where there are many vectors, `<segment>.codes/` proposes which of them to compare (`codes`).
+
+Shape suffixes: N tokens, P passages, D dimensions, Q queries.
 """
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +23,14 @@ from numpy.typing import NDArray
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.segment import Segment
+from quoth.encoders.boundaries import MAY_START
 from quoth.encoders.token_encoder import EncodedPassage, TokenEncoder
+from quoth.encoders.tokenization import MASK
 from quoth.errors import CorruptionError, EncoderMismatchError, InputError
 from quoth.records import Passage
+from quoth.retrieval import codes
+from quoth.retrieval.codes import Codes, check_recall
+from quoth.retrieval.index import ExactIndex
 from quoth.retrieval.keys import TokenKeys
 from quoth.retrieval.vectors import BYTES, Quantizer, TokenVectors, check_precision, save_quantizer, stored
 from quoth.storage import (
@@ -32,11 +40,15 @@ from quoth.storage import (
     open_array,
     publish_directory,
     read_json,
+    remove,
     save_array,
     seal_folder,
 )
 
 FORMAT = 1
+RECALL = 0.97
+MASK_QUERIES = 32
+QUERY_REACH = 300
 PASSAGES_PER_PART = 1024
 COLUMNS = ("ids", "start", "end", "group", "flags")
 
@@ -119,6 +131,9 @@ class KeyTables:
             self._open[place] = self._map(segment)
         return self._open[place]
 
+    def _codes(self, segment: Segment) -> Path:
+        return self._folder / f"{segment.name}.codes"
+
     def holds(self, passage_row: int) -> bool:
         """Whether that passage's vectors are stored."""
         return self._is_built(self._corpus.segment_of(passage_row))
@@ -153,21 +168,29 @@ class KeyTables:
             flags_N=columns["flags"],
             vectors=TokenVectors.open(folder, self._encoder.scale),
             live_P=self._corpus.live(rows_P),
+            codes=Codes(self._codes(segment), int(offsets_P1[-1])) if self._codes(segment).is_dir() else None,
         )
 
     def verify(self) -> None:
         """Read every byte of this model's tables. Raises CorruptionError naming the damaged file."""
         for segment in self._corpus.segments:
-            if self._is_built(segment):
-                check_folder(self._folder / segment.name, contents=True)
+            for folder in (self._folder / segment.name, self._codes(segment)):
+                if folder.is_dir():
+                    check_folder(folder, contents=True)
 
-    def build(self, precision: str, progress: Callable[[int, int], None] | None = None) -> None:
+    def build(
+        self, precision: str, recall: float | None = None, progress: Callable[[int, int], None] | None = None
+    ) -> None:
         """Encode every segment that has no table; goes on where a broken run stopped.
 
-        `progress` is told passages done and passages in all. Raises InputError on an unknown precision, or another
-        one than what is stored already, LockedError while another process embeds with this model.
+        Large segments get codes that find the share `recall` of a blank's neighbours (by default as those here do, or
+        0.97); 1 takes the codes away. `progress` is told passages done and passages in all. Raises InputError on an
+        unknown precision, or another one than what is stored already, LockedError while another process embeds with
+        this model.
         """
         check_precision(precision)
+        if recall is not None:
+            check_recall(recall)
         self._folder.mkdir(parents=True, exist_ok=True)
         with WriterLock(self._folder / "writer.lock"):
             self._check_same(precision)
@@ -178,6 +201,35 @@ class KeyTables:
                     done += finished
                     if progress:
                         progress(done, total)
+            self._build_codes(recall)
+
+    def _build_codes(self, recall: float | None) -> None:
+        targets = {
+            each.name: read_json(self._codes(each) / "codes.json")["target"]
+            for each in self._corpus.segments
+            if self._codes(each).is_dir()
+        }
+        target = recall or next(iter(targets.values()), RECALL)
+        for segment in self._corpus.segments:
+            if target < 1 and targets.get(segment.name) != target:
+                self._code(segment, target)
+            elif target == 1 and segment.name in targets:
+                remove(self._codes(segment))
+        self._open.clear()
+
+    def _code(self, segment: Segment, target: float) -> None:
+        keys = replace(self._map(segment), live_P=None, codes=None)
+        if keys.num_tokens < codes.FLAT_FROM:
+            return
+        q_QD = mask_queries(self._encoder, keys, MASK_QUERIES)
+        exact = [each.rows_K for each in ExactIndex(keys).search(q_QD, min(codes.DEPTH, keys.num_tokens))]
+        part = self._codes(segment).with_suffix(".part")
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir()
+        assert isinstance(keys.vectors, TokenVectors)
+        codes.build_codes(part, keys.vectors, q_QD, exact, target)
+        seal_folder(part)
+        publish_directory(part, self._codes(segment))
 
     def _check_same(self, precision: str) -> None:
         for facts in sorted(self._folder.glob("*/table.json")):
@@ -192,6 +244,22 @@ class KeyTables:
         check_precision(precision)
         passages = sum(each.num_passages for each in self.missing())
         return int(passages * tokens_per_passage * (self._encoder.dimensions * BYTES[precision] + 21))
+
+
+def mask_queries(encoder: TokenEncoder, keys: TokenKeys, count: int) -> NDArray[np.float32]:
+    """The start and end queries of blanks drawn from the table's own passages, always the same: [Q, D], Q ≤ 2 count."""
+    rng = np.random.default_rng(0)
+    texts: list[str] = []
+    for row in rng.permutation(np.flatnonzero(keys.flags_N[:] & MAY_START)):
+        p = int(np.searchsorted(keys.offsets_P1, row, side="right")) - 1
+        passage = keys.corpus.passage(int(keys.passage_rows_P[p]))
+        start, end = int(keys.start_N[row]) - passage.start, int(keys.end_N[row]) - passage.start
+        text = f"{passage.text[max(start - QUERY_REACH, 0) : start]}{MASK}{passage.text[end : end + QUERY_REACH]}"
+        if text.count(encoder.tokenizer.mask_token) + text.count(MASK) == 1 + (encoder.tokenizer.mask_token == MASK):
+            texts.append(text)
+        if len(texts) == count:
+            break
+    return np.concatenate([np.stack(pair) for pair in encoder.blanks(texts)])
 
 
 class _Builder:

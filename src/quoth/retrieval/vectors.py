@@ -72,6 +72,20 @@ class TokenVectors:
         sim_QR += bias_Q1
         return sim_QR
 
+    def __len__(self) -> int:
+        return len(self.stored_ND)
+
+    @property
+    def dimensions(self) -> int:
+        return int(self.stored_ND.shape[1])
+
+    def floats(self, rows: slice | NDArray[np.int64]) -> Floats:
+        """These rows as they were before they were stored, as far as the precision holds them: [R, D]."""
+        picked_RD = self.stored_ND[rows].astype(np.float32)
+        if self.quantizer is not None:
+            picked_RD = picked_RD * self.quantizer.step_D + self.quantizer.low_D
+        return picked_RD
+
     def take(self, rows_R: NDArray[np.int64]) -> TokenVectors:
         """These rows alone, in memory."""
         return replace(self, stored_ND=self.stored_ND[rows_R])

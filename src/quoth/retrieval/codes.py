@@ -1,0 +1,180 @@
+"""Compressed codes of a table's vectors (FAISS fast-scan): they propose rows, exact similarities decide.
+
+Knows: FAISS, its files, how many rows must be proposed for a stated recall. Does not know: texts and models.
+
+    codes.json       what was chosen and measured
+    rows-000.faiss   the codes of ROWS_PER_FILE rows, further files for further rows
+
+Shape suffixes: N vectors, D dimensions, Q queries, K neighbours, P passages, C proposed rows.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.errors import CorruptionError, InputError
+from quoth.retrieval.vectors import TokenVectors
+from quoth.storage import atomic_write_json, check_folder, read_json
+
+FLAT_FROM = 100_000
+"""Fewer vectors are compared one by one, which is as fast."""
+IVF_FROM = ROWS_PER_FILE = 1 << 24
+ROWS_AT_A_TIME = 1 << 16
+DEPTH = 4096
+"""The k at which recall is measured."""
+FACTORS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
+FORMAT = 1
+
+Floats = NDArray[np.float32]
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class CodeFacts:
+    """What was chosen for a table's codes, and the recall that it gave.
+
+    `spec` is FAISS's name of the index. Of k neighbours `factor` k rows are proposed, `probes` cells looked into (0
+    without cells); so `recall` of the exact `depth` neighbours of `num_queries` mask queries were found, where
+    `target` was asked for.
+    """
+
+    spec: str
+    factor: float
+    probes: int
+    depth: int
+    recall: float
+    target: float
+    num_queries: int
+    rows: int
+    format: int = FORMAT
+
+
+def check_recall(value: float) -> None:
+    """Raises InputError unless `value` can be asked for."""
+    if not 0.5 <= value <= 1:
+        raise InputError(f"recall is {value}; allowed is 0.5 to 1; 1 compares every vector exactly, without codes")
+
+
+class Codes:
+    """The codes of one table. Raises CorruptionError where they are not what was written."""
+
+    def __init__(self, folder: Path, num_rows: int) -> None:
+        check_folder(folder)
+        self.facts = CodeFacts(**read_json(folder / "codes.json"))
+        if self.facts.rows != num_rows or self.facts.format != FORMAT:
+            raise CorruptionError(f"{folder}: its codes do not fit the vectors; delete it and embed again")
+        self._files = sorted(folder.glob("rows-*.faiss"))
+        self._lock = threading.Lock()
+        self._loaded: list[Any] = []
+
+    @property
+    def factor(self) -> float:
+        return self.facts.factor
+
+    def propose(self, q_QD: Floats, count: int) -> list[Rows]:
+        """The `count` rows that the codes hold nearest to each query, nearest first."""
+        return _propose(self._indexes(), q_QD, count)
+
+    def _indexes(self) -> list[Any]:
+        """Read at the first search."""
+        with self._lock:
+            if not self._loaded:
+                self._loaded = [_read(file, self.facts.probes) for file in self._files]
+            return self._loaded
+
+
+def _read(file: Path, probes: int) -> Any:
+    import faiss
+
+    try:
+        index = faiss.read_index(str(file))
+    except RuntimeError as error:
+        raise CorruptionError(f"{file}: damaged, no longer an index; delete its folder and embed again") from error
+    if probes:
+        faiss.extract_index_ivf(index).nprobe = probes
+    return index
+
+
+def _propose(indexes: Sequence[Any], q_QD: Floats, count: int) -> list[Rows]:
+    near, rows = [], []
+    first = 0
+    for index in indexes:
+        near_QC, row_QC = index.search(np.ascontiguousarray(q_QD, np.float32), min(count, index.ntotal))
+        near.append(np.where(row_QC < 0, -np.inf, near_QC))
+        rows.append(row_QC + first)
+        first += index.ntotal
+    near_QC, row_QC = np.concatenate(near, axis=1), np.concatenate(rows, axis=1)
+    if len(indexes) > 1:
+        order_QC = np.argsort(-near_QC, axis=1, kind="stable")[:, :count]
+        near_QC, row_QC = np.take_along_axis(near_QC, order_QC, 1), np.take_along_axis(row_QC, order_QC, 1)
+    return [row_C[near_C > -np.inf] for near_C, row_C in zip(near_QC, row_QC, strict=True)]
+
+
+def build_codes(folder: Path, vectors: TokenVectors, q_QD: Floats, exact_QK: Sequence[Rows], recall: float) -> None:
+    """Write the codes of all vectors into a folder, tuned until the queries' exact neighbours are found; finer ones
+    where that takes more.
+
+    At most ROWS_PER_FILE vectors' codes (D / 8 bytes each, or twice that) and a sample of the vectors are in memory.
+    The recall that was reached stands in the facts.
+    """
+    half = max(vectors.dimensions // 4 * 2, 2)
+    for kept in (half, 2 * half):
+        trained, spec = _trained(vectors, kept)
+        files = list(_write(folder, trained, vectors))
+        facts = CodeFacts(spec, FACTORS[-1], 0, len(exact_QK[0]), 0.0, recall, len(q_QD), len(vectors))
+        facts = _tuned(facts, files, q_QD, exact_QK)
+        if facts.recall >= recall:
+            break
+    atomic_write_json(folder / "codes.json", asdict(facts))
+
+
+def _trained(vectors: TokenVectors, kept: int) -> tuple[Any, str]:
+    """An empty index fitted to a sample: a rotation to `kept` dimensions, four bits for each two of them."""
+    import faiss
+
+    cells = 1 << int(np.log2(4 * np.sqrt(len(vectors)))) if len(vectors) >= IVF_FROM else 0
+    spec = f"PCAR{kept},{f'IVF{cells},' if cells else ''}PQ{kept // 2}x4fs"
+    rng = np.random.default_rng(0)
+    sample = np.sort(rng.choice(len(vectors), min(len(vectors), max(1 << 16, 64 * cells)), replace=False))
+    index = faiss.index_factory(vectors.dimensions, spec, faiss.METRIC_INNER_PRODUCT)
+    index.train(vectors.floats(sample))
+    return index, spec
+
+
+def _write(folder: Path, trained: Any, vectors: TokenVectors) -> Iterator[Path]:
+    import faiss
+
+    for number, first in enumerate(range(0, len(vectors), ROWS_PER_FILE)):
+        index = faiss.clone_index(trained)
+        last = min(first + ROWS_PER_FILE, len(vectors))
+        for at in range(first, last, ROWS_AT_A_TIME):
+            index.add(vectors.floats(slice(at, min(at + ROWS_AT_A_TIME, last))))
+        file = folder / f"rows-{number:03d}.faiss"
+        faiss.write_index(index, str(file))
+        yield file
+
+
+def _tuned(facts: CodeFacts, files: Sequence[Path], q_QD: Floats, exact_QK: Sequence[Rows]) -> CodeFacts:
+    """The fewest cells, then the fewest proposals, that find as many of the exact neighbours as asked for."""
+    cells = [1 << power for power in range(3, 15)] if "IVF" in facts.spec else [0]
+    best = facts
+    for probes in cells:
+        indexes = [_read(file, probes) for file in files]
+        proposed = _propose(indexes, q_QD, int(FACTORS[-1] * facts.depth))
+        for factor in FACTORS:
+            count = int(factor * facts.depth)
+            pairs = zip(exact_QK, proposed, strict=True)
+            found = sum(len(np.intersect1d(exact_K, row_C[:count])) for exact_K, row_C in pairs)
+            recall = found / sum(map(len, exact_QK))
+            if recall > best.recall:
+                best = replace(facts, factor=factor, probes=probes, recall=recall)
+            if recall >= facts.target:
+                return best
+    return best

@@ -1,0 +1,254 @@
+"""Codes that propose rows: what they find, what they never find, what is kept of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from quoth import NPM
+from quoth.corpus.corpus import Corpus
+from quoth.encoders.tokenization import MASK
+from quoth.errors import CorruptionError, InputError
+from quoth.records import Document
+from quoth.retrieval import codes as module
+from quoth.retrieval import tables as tables_module
+from quoth.retrieval.codes import Codes, build_codes
+from quoth.retrieval.index import CodeIndex, ExactIndex, index_of, search_all, search_together
+from quoth.retrieval.keys import TokenKeys
+from quoth.retrieval.tables import mask_queries
+from quoth.retrieval.vectors import Quantizer, TokenVectors, stored
+from tiny import tiny_bert
+from token_tables import word_table
+
+N, D, K = 6000, 32, 50
+
+
+@pytest.fixture(scope="module")
+def vectors() -> TokenVectors:
+    """Vectors in 200 clusters, some dimensions wider than others, as tokens' are, in eight bits."""
+    rng = np.random.default_rng(0)
+    spread = np.linspace(1.5, 0.1, D)
+    centres = spread * rng.normal(size=(200, D))
+    raw = (centres[rng.integers(200, size=N)] + 0.4 * spread * rng.normal(size=(N, D))).astype(np.float32)
+    raw /= np.linalg.norm(raw, axis=1, keepdims=True)
+    quantizer = Quantizer.fit(raw)
+    return TokenVectors(stored(raw, "sq8", quantizer), 20.0, quantizer)
+
+
+@pytest.fixture(scope="module")
+def q_QD(vectors: TokenVectors) -> Any:
+    rng = np.random.default_rng(1)
+    near = vectors.floats(rng.choice(N, 24)) + 0.1 * rng.normal(size=(24, D))
+    return near.astype(np.float32)
+
+
+def table_of(vectors: TokenVectors, live: Any = None) -> TokenKeys:
+    return replace(word_table(["x " * 10] * (N // 10), np.zeros((N, 2)), live=live), vectors=vectors)
+
+
+def exact(vectors: TokenVectors, q_QD: Any, k: int, live: Any = None) -> list[set[int]]:
+    sims = q_QD.astype(np.float64) @ vectors.floats(slice(None)).astype(np.float64).T
+    if live is not None:
+        sims[:, ~np.repeat(live, 10)] = -np.inf
+    return [set(np.argsort(-row)[:k].tolist()) for row in sims]
+
+
+def build(folder: Path, vectors: TokenVectors, q_QD: Any, recall: float = 0.97) -> Codes:
+    truth = [np.array(sorted(rows)) for rows in exact(vectors, q_QD, K)]
+    folder.mkdir()
+    build_codes(folder, vectors, q_QD, truth, recall)
+    tables_module.seal_folder(folder)
+    return Codes(folder, N)
+
+
+@pytest.fixture(scope="module")
+def codes(tmp_path_factory: pytest.TempPathFactory, vectors: TokenVectors, q_QD: Any) -> Codes:
+    return build(tmp_path_factory.mktemp("codes") / "flat", vectors, q_QD)
+
+
+def test_the_recall_asked_for_is_found(codes: Codes, vectors: TokenVectors, q_QD: Any) -> None:
+    found = CodeIndex(table_of(vectors), codes).search(q_QD, K)
+    truth = exact(vectors, q_QD, K)
+    recall = np.mean([len(rows & set(best.rows_K.tolist())) / K for rows, best in zip(truth, found, strict=True)])
+    assert recall == pytest.approx(codes.facts.recall, abs=2e-3)
+    assert codes.facts.recall >= codes.facts.target == 0.97
+    assert codes.facts.spec == "PCAR16,PQ8x4fs"
+    sims = vectors.similarities(q_QD)
+    for best, sim_N in zip(found, sims, strict=True):
+        assert len(best.rows_K) == K
+        assert (np.diff(best.sims_K) <= 0).all()
+        np.testing.assert_allclose(best.sims_K, sim_N[best.rows_K], rtol=1e-5)
+
+
+def test_finer_codes_where_coarse_ones_do_not_do(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    noise = TokenVectors(rng.normal(size=(N, D)).astype(np.float32), 1.0)
+    q_QD = noise.floats(slice(0, 8)) + np.float32(0.1)
+    assert build(tmp_path / "noise", noise, q_QD).facts.spec == "PCAR32,PQ16x4fs"
+    assert build(tmp_path / "easy", noise, q_QD, 0.5).facts.spec == "PCAR16,PQ8x4fs"
+
+
+def test_a_lower_recall_proposes_less(codes: Codes, vectors: TokenVectors, q_QD: Any, tmp_path: Path) -> None:
+    assert build(tmp_path / "low", vectors, q_QD, 0.6).facts.factor < codes.facts.factor
+
+
+@pytest.mark.parametrize("share", [0.02, 0.5, 0.9])
+def test_deleted_rows_never_appear_and_take_no_place(
+    codes: Codes, vectors: TokenVectors, q_QD: Any, share: float
+) -> None:
+    live = np.random.default_rng(2).random(N // 10) < share
+    found = CodeIndex(table_of(vectors, live), codes).search(q_QD, K)
+    truth = exact(vectors, q_QD, K, live)
+    recalls = []
+    for rows, best in zip(truth, found, strict=True):
+        assert live[best.rows_K // 10].all()
+        assert len(best.rows_K) == min(K, 10 * np.count_nonzero(live))
+        recalls.append(len(rows & set(best.rows_K.tolist())) / K)
+    assert np.mean(recalls) > 0.95
+
+
+def test_everything_is_found_when_everything_is_wanted(codes: Codes, vectors: TokenVectors, q_QD: Any) -> None:
+    best = CodeIndex(table_of(vectors), codes).search(q_QD[:1], 10 * N)[0]
+    assert sorted(best.rows_K.tolist()) == list(range(N))
+
+
+@pytest.mark.parametrize("cells", [False, True], ids=["flat", "cells"])
+def test_codes_in_several_files(
+    vectors: TokenVectors, q_QD: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cells: bool
+) -> None:
+    monkeypatch.setattr(module, "ROWS_PER_FILE", 2500)
+    monkeypatch.setattr(module, "ROWS_AT_A_TIME", 999)
+    if cells:
+        monkeypatch.setattr(module, "IVF_FROM", N)
+    codes = build(tmp_path / "codes", vectors, q_QD)
+    assert len(list((tmp_path / "codes").glob("*.faiss"))) == 3
+    assert (codes.facts.probes > 0) == ("IVF" in codes.facts.spec) == cells
+    assert codes.facts.recall >= 0.97
+    for rows, best in zip(exact(vectors, q_QD, K), CodeIndex(table_of(vectors), codes).search(q_QD, K), strict=True):
+        assert len(rows & set(best.rows_K.tolist())) / K > 0.8
+        assert best.rows_K.max() >= 2500
+
+
+def test_tables_with_and_without_codes_are_searched_together(codes: Codes, vectors: TokenVectors, q_QD: Any) -> None:
+    coded, plain = replace(table_of(vectors), codes=codes), table_of(vectors)
+    assert isinstance(index_of(coded), CodeIndex)
+    assert isinstance(index_of(plain), ExactIndex)
+    q_2BD = np.stack([q_QD[:3], q_QD[3:6]])
+    hidden = [{100}, set(), {101, 102}]
+    together = list(search_together([coded, plain], hidden, q_2BD, K))
+    for b, hits in enumerate(together):
+        alone = search_all([coded.without(hidden[b]), plain.without(hidden[b])], *q_2BD[:, b], K)
+        for mine, theirs in zip(hits, alone, strict=True):
+            np.testing.assert_array_equal(mine.start_rows, theirs.start_rows)
+            np.testing.assert_array_equal(mine.end_rows, theirs.end_rows)
+        for side in (0, 1):
+            found = [(each.start_rows, each.end_rows)[side] for each in hits]
+            assert sum(map(len, found)) == K
+            assert {100 + row // 10 for each in found for row in each.tolist()}.isdisjoint(hidden[b])
+
+
+def test_damage_is_named(vectors: TokenVectors, q_QD: Any, tmp_path: Path) -> None:
+    build(tmp_path / "codes", vectors, q_QD)
+    with pytest.raises(CorruptionError, match="do not fit the vectors"):
+        Codes(tmp_path / "codes", N + 1)
+    file = tmp_path / "codes" / "rows-000.faiss"
+    whole = file.read_bytes()
+    file.write_bytes(b"\0" * len(whole))
+    with pytest.raises(CorruptionError, match=r"rows-000\.faiss: damaged"):
+        Codes(tmp_path / "codes", N).propose(q_QD, 5)
+    file.write_bytes(whole[:-1])
+    with pytest.raises(CorruptionError, match=r"rows-000\.faiss"):
+        Codes(tmp_path / "codes", N)
+
+
+@pytest.fixture
+def npm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NPM:
+    """A corpus of about 2,000 tokens in one segment, large enough for codes, and a small one."""
+    monkeypatch.setattr(module, "FLAT_FROM", 1000)
+    rng = np.random.default_rng(0)
+    words = ["the", "raven", "sat", "upon", "a", "bust", "of", "Pallas", "above", "Paris", "Berlin", "river", "door"]
+    corpus = Corpus.create(tmp_path / "c.quoth", splitter="words:30")
+    corpus.add(Document(f"d{i}", "Title", f"{' '.join(rng.choice(words, 60))}.") for i in range(40))
+    corpus.add([Document("small", "Small", "the raven sat in Paris.")])
+    return NPM.from_pretrained(str(tiny_bert(tmp_path / "model")), corpus)
+
+
+def facts_of(npm: NPM) -> list[dict[str, Any]]:
+    files = sorted(npm._retriever.corpora[0].path.glob("keys/*/*.codes/codes.json"))
+    return [json.loads(file.read_text()) for file in files]
+
+
+def test_embed_makes_codes_of_large_segments(npm: NPM) -> None:
+    npm.embed()
+    (facts,) = facts_of(npm)
+    assert (facts["target"], facts["rows"] > 1000, facts["num_queries"]) == (0.97, True, 64)
+    corpus, (tables,) = npm._retriever.corpora[0], npm._retriever.tables
+    coded, small = tables.open()
+    assert coded.codes is not None
+    assert small.codes is None
+    found = npm.fill("the raven sat [MASK] the door", passages=None, k=40, top_k=10)
+    npm.embed(recall=1.0)
+    assert not facts_of(npm)
+    compared = npm.fill("the raven sat [MASK] the door", passages=None, k=40, top_k=10)
+    assert found[0].text == compared[0].text
+    assert len({each.text for each in found} & {each.text for each in compared}) > 3
+    corpus.verify()
+
+
+def test_the_recall_is_kept_until_another_is_asked_for(npm: NPM) -> None:
+    npm.embed(recall=0.8)
+    folder = next(npm._retriever.corpora[0].path.glob("keys/*/*.codes"))
+    made = folder.stat().st_mtime_ns
+    npm.embed()
+    assert folder.stat().st_mtime_ns == made
+    npm.embed(recall=0.9)
+    assert [each["target"] for each in facts_of(npm)] == [0.9]
+    for value in (0.2, 1.5, float("nan")):
+        with pytest.raises(InputError, match=r"recall is .*; allowed is 0.5 to 1"):
+            npm.embed(recall=value)
+
+
+def test_broken_off_codes_are_made_again(npm: NPM, monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaking(folder: Path, *rest: Any) -> None:
+        (folder / "rows-000.faiss").write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "build_codes", breaking)
+        with pytest.raises(KeyboardInterrupt):
+            npm.embed()
+    assert npm.fill("a [MASK]", passages=None)
+    npm.embed()
+    assert len(facts_of(npm)) == 1
+    assert not list(npm._retriever.corpora[0].path.glob("keys/*/*.part"))
+
+
+def test_compaction_and_verify_know_codes(npm: NPM) -> None:
+    npm.embed()
+    corpus = npm._retriever.corpora[0]
+    file = next(corpus.path.glob("keys/*/*.codes/*.faiss"))
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(CorruptionError, match=r"rows-000\.faiss"):
+        corpus.verify()
+    corpus.delete(["d1"])
+    corpus.compact()
+    assert not list(corpus.path.glob("keys/*/*.codes"))
+
+
+def test_mask_queries_are_blanks_of_the_tables_passages(npm: NPM, monkeypatch: pytest.MonkeyPatch) -> None:
+    npm.embed()
+    keys = npm._retriever.tables[0].open()[0]
+    asked: list[str] = []
+    blanks = npm.encoder.blanks
+    monkeypatch.setattr(npm.encoder, "blanks", lambda texts: asked.extend(texts) or blanks(texts))
+    assert mask_queries(npm.encoder, keys, 5).shape == (10, 32)
+    passages = [passage.text for passage in npm._retriever.corpora[0].passages()]
+    for text in asked:
+        before, after = text.split(MASK)
+        assert any(each.startswith(before) and each.endswith(after) and len(each) > len(text) - 6 for each in passages)
