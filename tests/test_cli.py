@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -16,11 +17,13 @@ from typing import Any
 import pytest
 
 from quoth import Corpus, Document, Evidence, Prediction
+from quoth.cli import corpus as cli_corpus
 from quoth.cli import demo, query
 from quoth.cli.main import main
 from quoth.cli.options import label_words, num_passages, pairs
 from quoth.cli.output import plural, print_json, size
 from quoth.errors import InputError
+from tiny import tiny_bert
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXT = "The church of Hagios Demetrios stands in Thessaloniki."
@@ -134,6 +137,45 @@ def test_add_replace_delete_and_compact_change_the_corpus(tmp_path: Path, corpus
     assert "1 document," in out
     assert "now" in err
     assert run("verify", corpus)[1].startswith(f"{corpus}: sound\n")
+
+
+@pytest.fixture
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_bert(tmp_path_factory.mktemp("model"))
+
+
+def test_embed_says_what_it_costs_and_keeps_to_the_budget(corpus: Path, tiny: Path, run: Run) -> None:
+    code, out, err = run("embed", corpus, "--model", tiny, "--budget", 0.000001)
+    assert code == 2
+    assert re.search(r"2 passages, about \d+ tokens: \d\.\d kB on disk", err)
+    assert "bytes a token; twice that until a segment is joined), under a minute" in err
+    assert "--budget 1e-06 GB is less than" in err
+    assert not list(corpus.glob("keys/*/*"))
+    code, out, err = run("embed", corpus, "--model", tiny, "--budget", 1)
+    assert (code, "2 passages embedded (sq8)" in out) == (0, True)
+    assert run("embed", corpus, "--model", tiny)[2] == ""
+
+
+def test_embed_asks_where_it_is_much(corpus: Path, tiny: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli_corpus, "ASK_FROM_BYTES", 100)
+    stdin(monkeypatch, b"n\ny\n")
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    code, _, err = run("embed", corpus, "--model", tiny)
+    assert (code, "go on?" in err) == (1, True)
+    assert not list(corpus.glob("keys/*/*"))
+    assert run("embed", corpus, "--model", tiny)[0] == 0
+    monkeypatch.setattr("shutil.disk_usage", lambda _: types.SimpleNamespace(free=10))
+    other = Corpus.open(corpus)
+    other.add([Document("late", "Late", TEXT)])
+    assert "10 B are free" in run("embed", corpus, "--model", tiny)[2]
+
+
+def test_explain_says_how_long_each_step_took(corpus: Path, tiny: Path, run: Run) -> None:
+    code, out, err = run("fill", corpus, "It is in [MASK].", "--model", tiny, "--explain", "--json")
+    assert code == 0
+    assert json.loads(out.splitlines()[0])["sequence"].startswith("It is in ")
+    assert re.search(r"encode \d+\.\d ms · search .* · expand .* · score .* · explain \d+\.\d ms\n", err)
+    assert not re.search(r"(encode|search|score) 0\.0 ms", err)
 
 
 def test_info_in_words_and_as_json(corpus: Path, run: Run) -> None:

@@ -13,6 +13,7 @@ LAYERS = {
     "records": 0,
     "config": 0,
     "storage": 0,
+    "timing": 0,
     "corpus": 1,
     "scoring": 2,
     "encoders": 2,

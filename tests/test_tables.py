@@ -15,7 +15,7 @@ from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import CorruptionError, EncoderMismatchError, InputError, LockedError
 from quoth.records import Document
 from quoth.retrieval import tables as module
-from quoth.retrieval.tables import KeyTables, in_memory
+from quoth.retrieval.tables import Cost, KeyTables, in_memory
 from quoth.storage import WriterLock
 from tiny import tiny_bert, tiny_roberta
 
@@ -280,17 +280,27 @@ def test_one_builder_at_a_time(corpus: Corpus, encoder: TokenEncoder) -> None:
 
 def test_precision_is_checked_before_anything_is_written(corpus: Corpus, encoder: TokenEncoder) -> None:
     tables = KeyTables(corpus, encoder)
-    for call in (tables.build, tables.estimate):
+    for call in (tables.build, tables.cost):
         with pytest.raises(InputError, match="precision 'int4'; allowed are sq8, fp16, fp32"):
             call("int4")
     assert not (corpus.path / "keys").exists()
 
 
-def test_the_estimate_is_of_the_right_size(corpus: Corpus, encoder: TokenEncoder) -> None:
+def test_the_cost_is_known_before(corpus: Corpus, encoder: TokenEncoder) -> None:
     tables = KeyTables(corpus, encoder)
+    cost = tables.cost("fp32")
     tokens = sum(len(each.tokens.ids_T) for each in encoder.passages(TEXTS, [""] * 5))
-    told = tables.estimate("fp32", tokens_per_passage=tokens / 5)
+    assert (cost.passages, cost.tokens) == (5, tokens)
+    assert cost.seconds > 0
+    assert not list(corpus.path.glob("keys/*"))
     build(corpus, encoder)
     written = sum(path.stat().st_size for path in corpus.path.glob("keys/*/*/*.npy"))
-    assert told == pytest.approx(written, rel=0.2)
-    assert tables.estimate("fp32") == 0
+    assert cost.bytes == pytest.approx(written, rel=0.2)
+    assert tables.cost("fp32") == Cost(0, 0, 0, 0.0)
+    assert cost.plus(cost) == Cost(10, 2 * tokens, 2 * cost.bytes, 2 * cost.seconds)
+
+
+def test_the_cost_of_a_part_is_not_that_of_all(corpus: Corpus, encoder: TokenEncoder) -> None:
+    build(corpus, encoder)
+    corpus.add([Document("late", "Late", TEXTS[0])])
+    assert KeyTables(corpus, encoder).cost("fp32").passages == 1

@@ -4,6 +4,7 @@ Knows how to ask the corpus for it and what to say afterwards. Does not know how
 """
 
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,15 +24,18 @@ from quoth.cli.options import (
     Precision,
     SkipBad,
 )
-from quoth.cli.output import counting, note, plural, print_json, results, size
+from quoth.cli.output import counting, duration, note, plural, print_json, results, size
 from quoth.errors import InputError
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
     from quoth.records import Document
+    from quoth.retrieval.tables import Cost
 
 app = typer.Typer()
 PANEL = "Make and change a corpus"
+ASK_FROM_BYTES = 10_000_000_000
+ASK_FROM_SECONDS = 1800
 
 
 @app.command(rich_help_panel=PANEL)
@@ -206,12 +210,18 @@ def embed(
         float | None,
         typer.Option("--recall", help="Share of the nearest tokens that search finds (0.97); 1 compares them all."),
     ] = None,
+    budget: Annotated[
+        float | None, typer.Option("--budget", metavar="GB", help="Refuse to begin where it takes more disk.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask, whatever it costs.")] = False,
     model: Model = "quoth-mini",
     base: Base = None,
     device: Device = None,
     dtype: Dtype = None,
 ) -> None:
     """Store a vector for every token, so that --dense searches all of them. Goes on where it was stopped.
+
+    Says first what that costs, measured on a few passages, and asks where it is much.
 
     \b
     Example:
@@ -223,11 +233,28 @@ def embed(
 
     corpus = Corpus.open(directory)
     npm = load(model, [corpus], base, device, dtype)
-    if cost := npm.embed_cost(precision.value):
-        note(f"about {size(cost)} on disk, twice as much until the last segment is joined")
+    _check_cost(directory, npm.embed_cost(precision.value), budget, yes)
     with counting("embedding", "passages") as progress:
         npm.embed(precision=precision.value, recall=recall, progress=progress)
     results().print(f"{directory}: {plural(corpus.num_passages, 'passage')} embedded ({precision.value})")
+
+
+def _check_cost(directory: Path, cost: "Cost", budget: float | None, yes: bool) -> None:
+    """Say what embedding costs; raise, or ask, where that is too much."""
+    if not cost.passages:
+        return
+    each = cost.bytes // max(cost.tokens, 1)
+    note(
+        f"{plural(cost.passages, 'passage')}, about {cost.tokens:,} tokens: {size(cost.bytes)} on disk ({each} bytes a "
+        f"token; twice that until a segment is joined), {duration(cost.seconds)}"
+    )
+    if budget is not None and cost.bytes > budget * 1e9:
+        raise InputError(f"--budget {budget} GB is less than {size(cost.bytes)}; allow more, or embed a smaller corpus")
+    if cost.bytes > (free := shutil.disk_usage(directory).free):
+        raise InputError(f"{directory}: {size(free)} are free, {size(cost.bytes)} are needed; make room first")
+    large = cost.bytes > ASK_FROM_BYTES or cost.seconds > ASK_FROM_SECONDS
+    if large and budget is None and not yes and sys.stdin.isatty():
+        typer.confirm("quoth: go on?", abort=True, err=True)
 
 
 def _tables(keys: Path) -> list[dict[str, Any]]:

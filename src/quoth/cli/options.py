@@ -75,6 +75,7 @@ PassageCount = Annotated[
     typer.Option("--passages", help="Search inside this many BM25 passages (default 3)."),
 ]
 Dense = Annotated[bool, typer.Option("--dense", help="Search every token; wants quoth embed first.")]
+Explain = Annotated[bool, typer.Option("--explain", help="Say how long each of the five steps took.")]
 Hybrid = Annotated[
     float,
     typer.Option("--hybrid", help="Search every token, and give BM25's best passages this share; 0.33 is good."),

@@ -78,6 +78,14 @@ def plural(count: int, thing: str) -> str:
     return f"{count:,} {thing}" + ("" if count == 1 else "s")
 
 
+def duration(seconds: float) -> str:
+    """A time as people read it: `under a minute`, `12 minutes`, `3.5 hours`."""
+    if seconds < 60:
+        return "under a minute"
+    minutes = round(seconds / 60)
+    return plural(minutes, "minute") if minutes < 100 else f"{seconds / 3600:.1f} hours"
+
+
 def size(num_bytes: int) -> str:
     """A number of bytes as people read it: `512 B`, `1.5 MB`."""
     value = float(num_bytes)

@@ -20,6 +20,7 @@ from quoth.cli.options import (
     Dense,
     Device,
     Dtype,
+    Explain,
     Hybrid,
     Json,
     LengthExponent,
@@ -36,7 +37,8 @@ from quoth.cli.options import (
     prediction_options,
     queries,
 )
-from quoth.cli.output import print_json, results
+from quoth.cli.output import note, print_json, results
+from quoth.timing import timed
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
@@ -67,6 +69,7 @@ def fill(
     base: Base = None,
     device: Device = None,
     dtype: Dtype = None,
+    explain: Explain = False,
     json: Json = False,
 ) -> None:
     """Fill the blank of a text with phrases of the corpus, and show where each one stands.
@@ -89,7 +92,7 @@ def fill(
         hybrid,
     )
     npm = load(model, open_corpora(directory, corpus), base, device, dtype)
-    _answer(text, lambda query: npm.fill(query, **options), json)
+    _answer(text, lambda query: npm.fill(query, **options), json, explain)
 
 
 @app.command(rich_help_panel=PANEL)
@@ -115,6 +118,7 @@ def ask(
     base: Base = None,
     device: Device = None,
     dtype: Dtype = None,
+    explain: Explain = False,
     json: Json = False,
 ) -> None:
     """Answer a question with phrases of the corpus, and show where each one stands.
@@ -138,7 +142,7 @@ def ask(
     if template is not None:
         options["template"] = template
     npm = load(model, open_corpora(directory, corpus), base, device, dtype)
-    _answer(question, lambda query: npm.ask(query, **options), json)
+    _answer(question, lambda query: npm.ask(query, **options), json, explain)
 
 
 @app.command(rich_help_panel=PANEL)
@@ -208,13 +212,17 @@ def search(
             print_json(({"query": each} if query == "-" else {}) | _hit(hit))
 
 
-def _answer(text: str, predict: "Callable[[str], Sequence[Prediction]]", json: bool) -> None:
+def _answer(text: str, predict: "Callable[[str], Sequence[Prediction]]", json: bool, explain: bool = False) -> None:
     """Print the predictions of each query that `text` stands for, as each is made.
 
-    With several queries, from standard input, each JSON object also names its query.
+    With several queries, from standard input, each JSON object also names its query. With `explain`, the time that
+    each step took goes to standard error.
     """
     for number, query in enumerate(queries(text)):
-        predictions = predict(query)
+        with timed() as seconds:
+            predictions = predict(query)
+        if explain:
+            note(" · ".join(f"{name} {1000 * spent:.1f} ms" for name, spent in seconds.items()))
         if not json:
             from quoth.render import show_predictions
 

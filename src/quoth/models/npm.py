@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -27,6 +28,8 @@ from quoth.records import Hit, Passage, Prediction
 from quoth.retrieval.index import search_all, search_together
 from quoth.retrieval.keys import TokenHits
 from quoth.retrieval.retriever import Retriever
+from quoth.retrieval.tables import Cost
+from quoth.timing import step
 
 ASK_TEMPLATE = "Q: {question}\nA: [MASK]."
 CLASSIFY_TEMPLATE = "{text} It was [MASK]."
@@ -145,10 +148,13 @@ class NPM:
     ) -> list[list[Prediction]]:
         if k < 1:
             raise InputError(f"k is {k}; allowed is 1 or more neighbours; try k=4096")
-        queries = self.encoder.blanks(texts)
+        with step("encode"):
+            queries = self.encoder.blanks(texts)
         results = []
         every_hit = self._hits(texts, queries, hidden, k, passages, options.hybrid)
-        for text, query, hits in zip(texts, queries, every_hit, strict=True):
+        for text, query in zip(texts, queries, strict=True):
+            with step("search"):
+                hits = next(every_hit)
             said = self._token_ids([self._words(text)]) if ban_query else frozenset()
             found = self._predict(hits, *query, replace(options, banned_tokens=options.banned_tokens | said))
             results.append([replace(each, sequence=self._filled(text, each.text)) for each in found])
@@ -269,9 +275,10 @@ class NPM:
         for tables in self._retriever.tables:
             tables.build(precision, recall, progress)
 
-    def embed_cost(self, precision: str = "sq8") -> int:
-        """About how many bytes `embed` will write."""
-        return sum(tables.estimate(precision) for tables in self._retriever.tables)
+    def embed_cost(self, precision: str = "sq8") -> Cost:
+        """About what `embed` will take: passages, tokens, bytes, seconds; some passages are encoded to know."""
+        costs = [tables.cost(precision) for tables in self._retriever.tables]
+        return reduce(Cost.plus, costs, Cost(0, 0, 0, 0.0))
 
     def query_vectors(self, text: str) -> tuple[Vector, Vector]:
         """The start and the end query of a text's blank: [D] each."""

@@ -18,6 +18,7 @@ from quoth.errors import InputError
 from quoth.records import Evidence, Passage, Prediction
 from quoth.retrieval.keys import TokenHits, TokenKeys
 from quoth.scoring import Floats, Groups, group_equal, group_score, interpolated, log_sum_exp
+from quoth.timing import step
 
 TIE = 1e-6
 """Log scores closer than this are ties: similarities are float32, which cannot tell them apart."""
@@ -36,18 +37,20 @@ class Occurrences:
 
 def predict(occurrences: Occurrences, key_C: NDArray[np.uint64], top_k: int) -> list[Prediction]:
     """The `top_k` phrases of highest score, ties by first occurrence; equal keys are one phrase."""
-    groups = group_equal(key_C)
-    score_G = group_score(occurrences.log_score_C, groups)
-    total = log_sum_exp(score_G)
-    quoter = Quoter(occurrences)
-    predictions = []
-    ranking = rank(score_G, groups.first_G, top_k)
-    for group, score in zip(*(x.tolist() for x in ranking), strict=True):
-        probability = float(np.exp(score - total))
-        evidence = quoter.explain(groups, group, probability)
-        best = evidence[0]
-        text = best.context[best.start - best.context_start : best.end - best.context_start]
-        predictions.append(Prediction(text, score, probability, evidence))
+    with step("score"):
+        groups = group_equal(key_C)
+        score_G = group_score(occurrences.log_score_C, groups)
+        total = log_sum_exp(score_G)
+        ranking = rank(score_G, groups.first_G, top_k)
+    with step("explain"):
+        quoter = Quoter(occurrences)
+        predictions = []
+        for group, score in zip(*(x.tolist() for x in ranking), strict=True):
+            probability = float(np.exp(score - total))
+            evidence = quoter.explain(groups, group, probability)
+            best = evidence[0]
+            text = best.context[best.start - best.context_start : best.end - best.context_start]
+            predictions.append(Prediction(text, score, probability, evidence))
     return predictions
 
 

@@ -28,6 +28,7 @@ from quoth.scoring import (
     softmax_sum_score,
     sum_score,
 )
+from quoth.timing import step
 
 Combine = Literal["sum", "joint", "softmax_sum"]
 
@@ -93,25 +94,29 @@ def predict_phrases(
     tables = [part_hits.keys for part_hits in hits]
     if not any(len(part.candidates.start_C) for part in parts):
         return []
-    key_C = np.concatenate([phrase_keys(table, part.candidates) for table, part in zip(tables, parts, strict=True)])
-    found = favour(_occurrences(tables, parts, options), hits, options.hybrid)
+    with step("expand"):
+        key_C = np.concatenate([phrase_keys(table, part.candidates) for table, part in zip(tables, parts, strict=True)])
+    with step("score"):
+        found = favour(_occurrences(tables, parts, options), hits, options.hybrid)
     return predict(found, key_C, options.top_k)
 
 
 def _part(
     hits: TokenHits, q_start_D: NDArray[np.float32], q_end_D: NDArray[np.float32], options: PhraseOptions
 ) -> _Part:
-    found = find_candidates(hits, options.max_phrase_tokens, options.banned_tokens)
-    fresh_C = np.diff(found.start_C, prepend=-1) != 0
-    end_E = np.sort(found.end_C)
-    end_E = end_E[np.diff(end_E, prepend=-1) != 0]
-    return _Part(
-        found,
-        scaled_similarities(hits.keys, q_start_D, found.start_C[fresh_C], options.temperature),
-        np.cumsum(fresh_C) - 1,
-        scaled_similarities(hits.keys, q_end_D, end_E, options.temperature),
-        np.searchsorted(end_E, found.end_C),
-    )
+    with step("expand"):
+        found = find_candidates(hits, options.max_phrase_tokens, options.banned_tokens)
+    with step("score"):
+        fresh_C = np.diff(found.start_C, prepend=-1) != 0
+        end_E = np.sort(found.end_C)
+        end_E = end_E[np.diff(end_E, prepend=-1) != 0]
+        return _Part(
+            found,
+            scaled_similarities(hits.keys, q_start_D, found.start_C[fresh_C], options.temperature),
+            np.cumsum(fresh_C) - 1,
+            scaled_similarities(hits.keys, q_end_D, end_E, options.temperature),
+            np.searchsorted(end_E, found.end_C),
+        )
 
 
 def scaled_similarities(

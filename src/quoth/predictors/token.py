@@ -19,6 +19,7 @@ from quoth.predictors.evidence import Occurrences, check_at_least_one, check_sha
 from quoth.predictors.phrase import scaled_similarities
 from quoth.records import Prediction
 from quoth.retrieval.keys import TokenHits
+from quoth.timing import step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,14 +52,15 @@ def predict_tokens(
     options = options or TokenOptions()
     if not hits:
         return []
-    rows = [_rows(part_hits, options) for part_hits in hits]
-    row_C = np.concatenate(rows)
-    score_C = np.concatenate(
-        [
+    with step("expand"):
+        rows = [_rows(part_hits, options) for part_hits in hits]
+        row_C = np.concatenate(rows)
+    with step("score"):
+        parts = [
             scaled_similarities(part_hits.keys, q_D, part_rows, options.temperature)
             for part_hits, part_rows in zip(hits, rows, strict=True)
         ]
-    )
+        score_C = np.concatenate(parts)
     key_C = np.concatenate([part_hits.keys.group_N[part_rows] for part_hits, part_rows in zip(hits, rows, strict=True)])
     part_C = np.repeat(np.arange(len(hits)), [len(part_rows) for part_rows in rows])
     tables = [part_hits.keys for part_hits in hits]

@@ -21,6 +21,7 @@ from quoth.records import Hit, Passage
 from quoth.retrieval.keys import TokenHits, TokenKeys
 from quoth.retrieval.sparse import Place, best_places, bm25, check_not_empty
 from quoth.retrieval.tables import KeyTables, in_memory
+from quoth.timing import step
 
 CACHED_PASSAGES = 1024
 FUSION_DEPTH = 100
@@ -106,7 +107,8 @@ class Retriever:
             self._cache.move_to_end(place)
         fresh = sorted(place for place in places if place not in found)
         passages = [self._passage(place) for place in fresh]
-        encoded = self._encoder.passages([p.text for p in passages], [p.title for p in passages])
+        with step("encode"):
+            encoded = self._encoder.passages([p.text for p in passages], [p.title for p in passages])
         found.update(zip(fresh, encoded, strict=True))
         for place, each in zip(fresh, encoded, strict=True):
             self._cache[place] = each

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
+from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,11 +47,26 @@ from quoth.storage import (
 )
 
 FORMAT = 1
+COLUMN_BYTES = 21
+SAMPLED_PASSAGES = 32
 RECALL = 0.97
 MASK_QUERIES = 32
 QUERY_REACH = 300
 PASSAGES_PER_PART = 1024
 COLUMNS = ("ids", "start", "end", "group", "flags")
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """About how much is to be embedded, how many bytes that makes on disk, and how long it takes."""
+
+    passages: int
+    tokens: int
+    bytes: int
+    seconds: float
+
+    def plus(self, other: Cost) -> Cost:
+        return Cost(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
 
 
 def in_memory(
@@ -239,11 +255,27 @@ class KeyTables:
                     f"embed with precision {other}, or delete {self._folder} first"
                 )
 
-    def estimate(self, precision: str, tokens_per_passage: float = 160.0) -> int:
-        """About how many bytes `build` will write."""
+    def cost(self, precision: str) -> Cost:
+        """About what `build` will take, from encoding a few passages. Raises InputError on an unknown precision."""
         check_precision(precision)
-        passages = sum(each.num_passages for each in self.missing())
-        return int(passages * tokens_per_passage * (self._encoder.dimensions * BYTES[precision] + 21))
+        missing = self.missing()
+        total = sum(each.num_passages for each in missing)
+        if not total:
+            return Cost(0, 0, 0, 0.0)
+        rng = np.random.default_rng(0)
+        bounds = np.cumsum([0, *(each.num_passages for each in missing)])
+        drawn = np.sort(rng.choice(total, min(total, SAMPLED_PASSAGES), replace=False))
+        owner = np.searchsorted(bounds, drawn, side="right") - 1
+        rows = [missing[s].first_row + int(at - bounds[s]) for s, at in zip(owner.tolist(), drawn, strict=True)]
+        passages = [self._corpus.passage(row) for row in rows]
+        self._encoder.passages([passages[0].text], [passages[0].title])
+        began = perf_counter()
+        encoded = self._encoder.passages([p.text for p in passages], [p.title for p in passages])
+        seconds = (perf_counter() - began) * total / len(passages)
+        tokens = sum(len(each.tokens.ids_T) for each in encoded) * total // len(passages)
+        vector = self._encoder.dimensions * BYTES[precision]
+        code = self._encoder.dimensions // 8 if tokens >= codes.FLAT_FROM else 0
+        return Cost(total, tokens, tokens * (vector + code + COLUMN_BYTES), seconds)
 
 
 def mask_queries(encoder: TokenEncoder, keys: TokenKeys, count: int) -> NDArray[np.float32]:
