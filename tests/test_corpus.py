@@ -404,9 +404,11 @@ def prepare(folder: Path) -> list[Model]:
 
 
 def run_killed(folder: Path, *kills: str) -> int:
-    """Runs the writes once for each kill, "step-<n>" or "milliseconds-<n>"; returns the steps of the last run."""
+    """Runs the writes once for each kill, "step-<n>" or "milliseconds-<n>"; returns the steps of the last
+    one that was not killed."""
     command = [sys.executable, "-c", WRITES, str(folder), *kills]
-    return int(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout or 0)
+    printed = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout.split()
+    return int(printed[-1]) if printed else 0
 
 
 def assert_survived(path: Path, models: list[Model]) -> None:

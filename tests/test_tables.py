@@ -16,6 +16,7 @@ from quoth.errors import CorruptionError, EncoderMismatchError, InputError, Lock
 from quoth.records import Document
 from quoth.retrieval import tables as module
 from quoth.retrieval.tables import Cost, KeyTables, in_memory
+from quoth.retrieval.vectors import Quantizer
 from quoth.storage import WriterLock
 from tiny import tiny_bert, tiny_roberta
 
@@ -175,7 +176,7 @@ def test_compact_waits_for_nobody_who_embeds(corpus: Corpus, encoder: TokenEncod
     with WriterLock(next(corpus.path.glob("keys/*/writer.lock"))), pytest.raises(LockedError, match="is writing"):
         corpus.compact()
     corpus.compact()
-    assert tables.missing()
+    assert not tables.missing()
 
 
 def test_verify_misses_no_table(corpus: Corpus, encoder: TokenEncoder) -> None:
@@ -304,3 +305,70 @@ def test_the_cost_of_a_part_is_not_that_of_all(corpus: Corpus, encoder: TokenEnc
     build(corpus, encoder)
     corpus.add([Document("late", "Late", TEXTS[0])])
     assert KeyTables(corpus, encoder).cost("fp32").passages == 1
+
+
+@pytest.mark.parametrize("precision", ["fp32", "sq8"])
+def test_vectors_follow_their_passages_into_a_merged_segment(
+    corpus: Corpus, encoder: TokenEncoder, precision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    npm = NPM(encoder, [corpus])
+    npm.embed(precision)
+    corpus.delete(["d1"])
+    corpus.add([Document("late", "Late", "The raven never flitted.")])
+    npm.embed(precision)
+    before = npm.fill(QUERY, passages=None, top_k=1000)
+    corpus.compact()
+    assert len(corpus.segments) == 1
+    monkeypatch.setattr(encoder, "passages", lambda *_: pytest.fail("encoded a passage again"))
+    npm.embed(precision)
+    after = npm.fill(QUERY, passages=None, top_k=1000)
+    tolerance = {"fp32": 1e-5, "sq8": 0.02}[precision]
+    found = {each.text.casefold(): each.score for each in after}
+    assert found == pytest.approx({each.text.casefold(): each.score for each in before}, abs=tolerance)
+    for each in after:
+        for place in each.evidence:
+            document = corpus.document(place.document_id)
+            assert document.text[place.start : place.end].casefold() == each.text.casefold()
+    (facts,) = [json.loads((folder / "table.json").read_text()) for folder in folders(corpus)]
+    (keys,) = npm._retriever.tables[0].open()
+    assert facts["tokens"] == keys.num_tokens
+    corpus.verify()
+
+
+def test_a_merge_with_passages_that_have_no_vectors_carries_none(corpus: Corpus, encoder: TokenEncoder) -> None:
+    tables = build(corpus, encoder)
+    corpus.add([Document("late", "Late", "The raven never flitted.")])
+    corpus.compact()
+    assert not folders(corpus)
+    assert len(tables.missing()) == 1
+    tables.build("fp32")
+    assert len(tables.open()) == 1
+
+
+def test_a_merge_broken_off_leaves_keys_as_they_were(
+    corpus: Corpus, encoder: TokenEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(corpus, encoder)
+    before = folders(corpus)
+    with monkeypatch.context() as patch:
+        patch.setattr(Corpus, "_commit", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            corpus.compact()
+    assert folders(corpus) == before
+    corpus.refresh()
+    assert len(KeyTables(corpus, encoder).open()) == 2
+
+
+def test_merged_scales_cover_all() -> None:
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(size=(50, 4)).astype(np.float32), 3 * rng.normal(size=(50, 4)).astype(np.float32)
+    both = Quantizer.covering([Quantizer.fit(first), Quantizer.fit(second)])
+    assert both is not None
+    for sample in (first, second):
+        np.testing.assert_allclose(
+            both.encode(sample) * both.step_D + both.low_D, sample, atol=0.51 * float(both.step_D.max())
+        )
+    same = Quantizer.covering([Quantizer.fit(first)] * 2)
+    assert same is not None
+    np.testing.assert_array_equal(same.encode(first), Quantizer.fit(first).encode(first))
+    assert Quantizer.covering([]) is None

@@ -47,6 +47,8 @@ def __getattr__(name: str) -> Any:
         return import_module("quoth.errors")
     if name not in _HOMES:
         raise AttributeError(f"module 'quoth' has no attribute {name!r}; public names: {', '.join(__all__)}")
+    if name == "Corpus":
+        import_module("quoth.retrieval.carry")  # so that keys follow their passages when a corpus is compacted
     value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value

@@ -12,6 +12,7 @@ import json
 import mmap
 import os
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,18 @@ def remove(path: Path) -> None:
 def save_array(path: Path, array: NDArray[Any]) -> None:
     """Writes a `.npy` file; no pickle."""
     np.save(path, array, allow_pickle=False)
+
+
+def save_pieces(path: Path, total: int, pieces: Iterable[NDArray[Any]]) -> None:
+    """Writes a `.npy` file of arrays end to end, `total` rows in all, at least one array; one in memory at a time."""
+    joined, at = None, 0
+    for piece in pieces:
+        if joined is None:
+            joined = np.lib.format.open_memmap(path, "w+", piece.dtype, (total, *piece.shape[1:]))
+        joined[at : at + len(piece)] = piece
+        at += len(piece)
+    assert joined is not None
+    joined.flush()
 
 
 def open_array(path: Path) -> NDArray[Any]:

@@ -137,6 +137,7 @@ def compact(directory: CorpusDir) -> None:
     Example:
       quoth compact wiki.quoth
     """
+    import quoth.retrieval.carry  # noqa: F401  (keys follow their passages)
     from quoth.corpus.corpus import Corpus
 
     corpus = Corpus.open(directory)
@@ -236,7 +237,9 @@ def embed(
     _check_cost(directory, npm.embed_cost(precision.value), budget, yes)
     with counting("embedding", "passages") as progress:
         npm.embed(precision=precision.value, recall=recall, progress=progress)
-    results().print(f"{directory}: {plural(corpus.num_passages, 'passage')} embedded ({precision.value})")
+    results().print(
+        f"{directory}: {plural(corpus.num_passages, 'passage')} embedded ({precision.value})", soft_wrap=True
+    )
 
 
 def _check_cost(directory: Path, cost: "Cost", budget: float | None, yes: bool) -> None:

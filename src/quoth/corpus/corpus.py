@@ -40,6 +40,11 @@ SEGMENT_PASSAGES = 100_000
 
 Split = tuple[Document, Ranges]
 
+Follower = Callable[[Path, str, NDArray[np.int64]], None]
+FOLLOWERS: list[Follower] = []
+"""What is done when passages move into a new segment of a corpus, before that is committed: takes the corpus's
+folder, the segment's name, and for each passage the first document of the segment it stood in and its number there."""
+
 
 class Corpus:
     """Documents, split into passages, in a folder.
@@ -180,8 +185,8 @@ class Corpus:
         """Merges small segments, drops deleted documents from disk and releases every older snapshot.
 
         A segment that is full and has no deletion stays as it is, with its rows and keys; the passages of
-        all others get new rows. Readers of older snapshots should `refresh`. Raises LockedError while another
-        process writes, or embeds.
+        all others get new rows, and take their keys along where all have some. Readers of older snapshots
+        should `refresh`. Raises LockedError while another process writes, or embeds.
         """
         with self._writing(), ExitStack() as embedding:
             for lock in sorted(self.path.glob("keys/*/writer.lock")):
@@ -267,7 +272,19 @@ class Corpus:
         deletions = self._snapshot.deletions
         for segment in merged:
             deletions = deletions.without(segment.first_document, segment.last_document)
-        self._commit(list(self._write_segments(split)), deletions, merged)
+        new = list(self._write_segments(split))
+        moved = np.concatenate([np.zeros((0, 2), np.int64), *map(self._live_passages, merged)])
+        for segment in new:
+            for follow in FOLLOWERS:
+                follow(self.path, segment.name, moved[: segment.num_passages])
+            moved = moved[segment.num_passages :]
+        self._commit(new, deletions, merged)
+
+    def _live_passages(self, segment: Segment) -> NDArray[np.int64]:
+        """The segment's first document, which names it, and the number in it of each passage that is left: [P, 2]."""
+        ranges = map(segment.passage_range, self._snapshot.live_documents(segment))
+        numbers = np.concatenate([np.zeros(0, np.int64), *(np.arange(*each) for each in ranges)])
+        return np.stack([np.full(len(numbers), segment.first_document), numbers], axis=1)
 
     def _commit(self, new: list[Segment], deletions: Deletions, merged: Sequence[Segment] = ()) -> None:
         old = self._snapshot.manifest

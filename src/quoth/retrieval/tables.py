@@ -30,6 +30,7 @@ from quoth.encoders.tokenization import MASK
 from quoth.errors import CorruptionError, EncoderMismatchError, InputError
 from quoth.records import Passage
 from quoth.retrieval import codes
+from quoth.retrieval.carry import COLUMNS
 from quoth.retrieval.codes import Codes, check_recall
 from quoth.retrieval.index import ExactIndex
 from quoth.retrieval.keys import TokenKeys
@@ -43,6 +44,7 @@ from quoth.storage import (
     read_json,
     remove,
     save_array,
+    save_pieces,
     seal_folder,
 )
 
@@ -53,7 +55,6 @@ RECALL = 0.97
 MASK_QUERIES = 32
 QUERY_REACH = 300
 PASSAGES_PER_PART = 1024
-COLUMNS = ("ids", "start", "end", "group", "flags")
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,7 +347,8 @@ class _Builder:
         shutil.rmtree(whole, ignore_errors=True)
         whole.mkdir()
         for name in (*COLUMNS, "vectors"):
-            _concatenate([part / f"{name}.npy" for part in parts], whole / f"{name}.npy")
+            arrays = [open_array(part / f"{name}.npy") for part in parts]
+            save_pieces(whole / f"{name}.npy", sum(map(len, arrays)), arrays)
         counts = [np.diff(open_array(part / "offsets.npy")) for part in parts]
         offsets_P1 = np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int64)
         save_array(whole / "offsets.npy", offsets_P1)
@@ -358,16 +360,3 @@ class _Builder:
         seal_folder(whole)
         publish_directory(whole, self._final)
         shutil.rmtree(self._work)
-
-
-def _concatenate(sources: list[Path], target: Path) -> None:
-    """Arrays end to end, without holding more than one in memory."""
-    arrays = [open_array(source) for source in sources]
-    total = sum(len(array) for array in arrays)
-    shape = (total, *arrays[0].shape[1:])
-    joined = np.lib.format.open_memmap(target, "w+", arrays[0].dtype, shape)
-    at = 0
-    for array in arrays:
-        joined[at : at + len(array)] = array
-        at += len(array)
-    joined.flush()

@@ -7,6 +7,7 @@ Shape suffixes: N vectors, D dimensions, Q queries, R rows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
@@ -46,6 +47,15 @@ class Quantizer:
         low_D, high_D = sample_ND.min(axis=0), sample_ND.max(axis=0)
         margin_D = _MARGIN * (high_D - low_D) + np.float32(1e-6)
         return cls(low_D - margin_D, (high_D - low_D + 2 * margin_D) / np.float32(_STEPS))
+
+    @classmethod
+    def covering(cls, others: Sequence[Quantizer]) -> Quantizer | None:
+        """One whose codes span the ranges of all the others; the same where they are the same. None for none."""
+        if not others:
+            return None
+        low_D = np.min([each.low_D for each in others], axis=0)
+        high_D = np.max([each.low_D + _STEPS * each.step_D for each in others], axis=0)
+        return cls(low_D, ((high_D - low_D) / np.float32(_STEPS)).astype(np.float32))
 
     def encode(self, vectors_ND: Floats) -> NDArray[np.uint8]:
         codes_ND = np.clip(np.rint((vectors_ND - self.low_D) / self.step_D), 0, _STEPS)
