@@ -1,11 +1,8 @@
 """A corpus: what it holds after any sequence of writes, what it refuses, what it survives."""
 
-import json
 import os
 import random
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +13,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
+import killed
+from killed import document
 from quoth.corpus import corpus as corpus_module
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
@@ -31,12 +30,6 @@ from quoth.errors import (
 from quoth.records import Document
 
 Model = dict[str, Document]
-
-
-def document(name: str, words: int = 7, version: int = 0) -> Document:
-    """A document whose word `z<name>v<version>` stands in each of its passages of three words."""
-    text = " ".join(f"z{name}v{version}" if number % 3 == 0 else f"wörd{number}" for number in range(words))
-    return Document(name, f"Title {name}", text, {"version": version, "漢": [1, None]})
 
 
 def make(path: Path, *documents: Document, splitter: str = "fixed:3") -> Corpus:
@@ -334,85 +327,10 @@ def test_every_truncated_or_missing_file_is_found_on_open(written: Path, tmp_pat
 
 
 KILLS = int(os.environ.get("QUOTH_TEST_KILLS", "12"))
-WRITES = """
-import os, pathlib, signal, sys, time
-from quoth.corpus.analysis import analyse
-from quoth.corpus.corpus import Corpus
-from quoth.corpus.documents import read_documents
-
-root, *kills = sys.argv[1:]
-steps = 0
-analyse("its tables are made once, before the forks")
-
-def counted(original, kill_at):
-    def step(*arguments, **options):
-        global steps
-        steps += 1
-        if steps == kill_at:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return original(*arguments, **options)
-    return step
-
-def write(path, kill_at, log):
-    os.fsync = counted(os.fsync, kill_at)
-    pathlib.Path.replace = counted(pathlib.Path.replace, kill_at)
-    pathlib.Path.unlink = counted(pathlib.Path.unlink, kill_at)
-    corpus = Corpus.open(path)
-    for number, verb in enumerate(["add", "replace", "delete", "add", "compact", "add"]):
-        documents = read_documents(f"{root}/{number}.jsonl")
-        if verb == "compact":
-            corpus.compact()
-        elif verb == "delete":
-            corpus.delete(each.id for each in documents)
-        else:
-            getattr(corpus, verb)(documents)
-        os.write(log, b"x")
-    print(steps, flush=True)
-
-for name in kills:
-    kind, _, amount = name.partition("-")
-    Corpus.create(f"{root}/{name}", splitter="fixed:3")
-    log = os.open(f"{root}/{name}.log", os.O_CREAT | os.O_WRONLY)
-    child = os.fork()
-    if not child:
-        write(f"{root}/{name}", int(amount) if kind == "step" else -1, log)
-        os._exit(0)
-    if kind == "milliseconds":
-        time.sleep(int(amount) / 1000)
-        os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-"""
-
-
-def prepare(folder: Path) -> list[Model]:
-    """Writes the inputs of the script above and returns what the corpus holds after each of its writes."""
-    inputs = [
-        {name: document(name, 30) for name in ("a", "b", "c")},
-        {name: document(name, 30, 1) for name in ("b", "d")},
-        {"a": document("a")},
-        {"e": document("e", 30)},
-        {},
-        {"f": document("f", 30)},
-    ]
-    models: list[Model] = [{}]
-    for number, documents in enumerate(inputs):
-        records = [{"id": e.id, "title": e.title, "text": e.text, **e.metadata} for e in documents.values()]
-        (folder / f"{number}.jsonl").write_text("\n".join(map(json.dumps, records)))
-        kept = {name: each for name, each in models[-1].items() if number != 2 or name not in documents}
-        models.append(kept if number == 2 else kept | documents)
-    return models
-
-
-def run_killed(folder: Path, *kills: str) -> int:
-    """Runs the writes once for each kill, "step-<n>" or "milliseconds-<n>"; returns the steps of the last
-    one that was not killed."""
-    command = [sys.executable, "-c", WRITES, str(folder), *kills]
-    printed = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout.split()
-    return int(printed[-1]) if printed else 0
 
 
 def assert_survived(path: Path, models: list[Model]) -> None:
-    done = path.with_name(f"{path.name}.log").stat().st_size
+    done = killed.num_done(path)
     corpus = Corpus.open(path)
     corpus.verify()
     found = {each.id: each for each in corpus.documents()}
@@ -425,15 +343,15 @@ def assert_survived(path: Path, models: list[Model]) -> None:
 
 
 def test_a_kill_loses_nothing_committed(tmp_path: Path) -> None:
-    models = prepare(tmp_path)
+    models = killed.prepare(tmp_path)
     started = time.monotonic()
-    steps = run_killed(tmp_path, "step-0")
+    steps = killed.run(tmp_path, "step-0")
     milliseconds = int((time.monotonic() - started) * 1000)
-    assert (tmp_path / "step-0.log").stat().st_size == len(models) - 1
+    assert killed.num_done(tmp_path / "step-0") == len(models) - 1
     chance = random.Random(0)
     kills = [f"step-{number}" for number in chance.sample(range(1, steps + 1), KILLS)]
     kills += [f"milliseconds-{chance.randrange(milliseconds // 3)}" for _ in range(4)]
-    run_killed(tmp_path, *kills)
+    killed.run(tmp_path, *kills)
     for name in ("step-0", *kills):
         assert_survived(tmp_path / name, models)
 

@@ -210,6 +210,8 @@ class KeyTables:
             check_recall(recall)
         self._folder.mkdir(parents=True, exist_ok=True)
         with WriterLock(self._folder / "writer.lock"):
+            for left in self._folder.glob("*.carried.part"):
+                remove(left)
             self._check_same(precision)
             missing = self.missing()
             total, done = sum(each.num_passages for each in missing), 0

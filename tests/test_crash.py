@@ -1,0 +1,140 @@
+"""Kills, full disks and damaged files while vectors are made and merged: nothing committed is lost, work goes on."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import killed
+from killed import document
+from quoth import NPM, Corpus
+from quoth.errors import QuothError
+from quoth.retrieval import codes, tables
+from tiny import tiny_bert
+
+KILLS = int(os.environ.get("QUOTH_TEST_KILLS", "12"))
+QUERY = "wörd1 [MASK] wörd2"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_bert(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codes, "FLAT_FROM", 30)
+    monkeypatch.setattr(tables, "PASSAGES_PER_PART", 8)
+
+
+def answers(npm: NPM) -> dict[str, float]:
+    return {each.text: each.score for each in npm.fill(QUERY, passages=None, top_k=1000)}
+
+
+def assert_whole(path: Path, model: Path, documents: killed.State) -> None:
+    """Sound, embedded to the end by one more run, and answering as a new corpus of the same documents does."""
+    corpus = Corpus.open(path)
+    corpus.verify()
+    assert {each.id: each for each in corpus.documents()} == documents
+    npm = NPM.from_pretrained(str(model), corpus)
+    npm.embed("fp32")
+    corpus.verify()
+    assert not list(path.glob("keys/*/*.part"))
+    npm.embed("fp32", recall=1.0)
+    fresh = Corpus.create(path.with_suffix(".fresh"), splitter="fixed:3")
+    fresh.add(documents.values())
+    other = NPM.from_pretrained(str(model), fresh)
+    other.embed("fp32", recall=1.0)
+    assert answers(npm) == pytest.approx(answers(other), abs=1e-4)
+
+
+def test_a_kill_loses_no_vectors(model: Path, tmp_path: Path) -> None:
+    states = killed.prepare(tmp_path, str(model))
+    steps = killed.run(tmp_path, "step-0", model=str(model))
+    assert killed.num_done(tmp_path / "step-0") == len(states) - 1
+    kills = [f"step-{number}" for number in random.Random(0).sample(range(1, steps + 1), KILLS)]
+    killed.run(tmp_path, *kills, model=str(model))
+    for name in ("step-0", *kills):
+        path = tmp_path / name
+        done = killed.num_done(path)
+        found = {each.id: each for each in Corpus.open(path).documents()}
+        assert found in states[done : done + 2]
+        if found:
+            assert_whole(path, model, found)
+
+
+@pytest.fixture
+def embedded(model: Path, tmp_path: Path) -> Path:
+    corpus = Corpus.create(tmp_path / "c.quoth", splitter="fixed:3")
+    corpus.add([document("a", 30), document("b", 30)])
+    NPM.from_pretrained(str(model), corpus).embed("fp32")
+    corpus.delete(["b"])
+    return corpus.path
+
+
+LIMITED = """
+import resource, signal, sys
+from quoth import NPM, Corpus
+from quoth.records import Document
+path, model, limit = sys.argv[1], sys.argv[2], int(sys.argv[3])
+corpus = Corpus.open(path)
+npm = NPM.from_pretrained(model, corpus)
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+for write in (
+    lambda: corpus.add([Document("late", "", "a late word " * 4000)]),
+    lambda: npm.embed("fp32"),
+    lambda: corpus.compact(),
+):
+    try:
+        write()
+    except Exception as error:
+        print(type(error).__name__)
+"""
+
+
+@pytest.mark.parametrize("limit", [0, 500, 5_000, 40_000])
+def test_a_disk_that_takes_no_more_loses_nothing(embedded: Path, model: Path, limit: int) -> None:
+    command = [sys.executable, "-c", LIMITED, str(embedded), str(model), str(limit)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout
+    found = {each.id: each for each in Corpus.open(embedded).documents()}
+    assert found.keys() in ({"a"}, {"a", "late"})
+    assert found["a"] == document("a", 30)
+    assert_whole(embedded, model, found)
+
+
+def damaged(path: Path, chance: random.Random, how: str) -> Iterator[Path]:
+    """Copies of the corpus, in each of which one file is cut short or has one bit flipped."""
+    files = sorted(each for each in path.rglob("*") if each.is_file() and each.stat().st_size)
+    for number, file in enumerate(files):
+        if file.suffix == ".lock":
+            continue
+        copy = path.with_name(f"damaged-{number}.quoth")
+        shutil.copytree(path, copy)
+        victim = copy / file.relative_to(path)
+        content = bytearray(victim.read_bytes())
+        if how == "cut":
+            content = content[: chance.randrange(len(content))]
+        else:
+            content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+        victim.write_bytes(content)
+        yield victim
+
+
+@pytest.mark.parametrize("how", ["cut", "flipped"])
+def test_every_damaged_file_is_found(embedded: Path, how: str) -> None:
+    Corpus.open(embedded).compact()
+    victims = list(damaged(embedded, random.Random(how), how))
+    assert len(victims) > 20
+    for victim in victims:
+        copy = next(parent for parent in victim.parents if parent.name.startswith("damaged-"))
+        with pytest.raises(QuothError, match=copy.name):
+            Corpus.open(copy).verify()
