@@ -17,7 +17,7 @@ from quoth.records import Document
 from quoth.retrieval import tables as module
 from quoth.retrieval.tables import Cost, KeyTables, in_memory
 from quoth.retrieval.vectors import Quantizer
-from quoth.storage import WriterLock
+from quoth.storage import WriterLock, seal_folder
 from tiny import tiny_bert, tiny_roberta
 
 TEXTS = [
@@ -66,8 +66,8 @@ def test_a_table_holds_every_token_of_its_segment(corpus: Corpus, encoder: Token
     for keys in opened:
         count = keys.num_tokens
         assert len(keys.ids_N) == len(keys.start_N) == len(keys.end_N) == len(keys.group_N) == count
-        assert keys.flags_N.dtype == np.uint8
-        assert keys.group_N.dtype == np.uint64
+        assert keys.flags_N[:].dtype == np.uint8
+        assert keys.group_N[:].dtype == np.uint64
         assert keys.vectors.similarities(np.zeros((2, 32), np.float32)).shape == (2, count)
     facts = json.loads((folders(corpus)[0] / "table.json").read_text())
     assert facts["fingerprint"] == encoder.fingerprint
@@ -83,8 +83,11 @@ def test_stored_and_fresh_keys_are_the_same(corpus: Corpus, encoder: TokenEncode
         encoded = encoder.passages([p.text for p in passages], [p.title for p in passages])
         fresh = in_memory(corpus, passages, encoded, encoder.scale)
         for name in ("passage_rows_P", "offsets_P1", "ids_N", "start_N", "end_N", "group_N", "flags_N"):
-            np.testing.assert_array_equal(getattr(keys, name), getattr(fresh, name), err_msg=name)
-            assert getattr(keys, name).dtype == getattr(fresh, name).dtype, name
+            stored, expected = getattr(keys, name)[:], getattr(fresh, name)[:]
+            np.testing.assert_array_equal(stored, expected, err_msg=name)
+            some = rng.integers(len(expected), size=20)
+            np.testing.assert_array_equal(getattr(keys, name)[some], expected[some], err_msg=name)
+            assert stored.dtype == expected.dtype, name
         np.testing.assert_allclose(keys.vectors.similarities(q_QD), fresh.vectors.similarities(q_QD), atol=1e-5)
 
 
@@ -230,7 +233,7 @@ def test_segments_without_passages_or_tokens(tmp_path: Path, encoder: TokenEncod
     assert npm.search("Paris", mode="dense")[0].passage.document_id == "d"
 
 
-@pytest.mark.parametrize("name", ["ids.npy", "vectors.npy", "offsets.npy"])
+@pytest.mark.parametrize("name", ["kind.npy", "vectors.npy", "offsets.npy"])
 def test_a_truncated_file_is_named(corpus: Corpus, encoder: TokenEncoder, name: str) -> None:
     build(corpus, encoder)
     file = folders(corpus)[1] / name
@@ -252,10 +255,20 @@ def test_an_altered_file_is_named_by_verify(corpus: Corpus, encoder: TokenEncode
             verify()
 
 
+def test_a_table_of_another_version_is_refused(corpus: Corpus, encoder: TokenEncoder) -> None:
+    tables = build(corpus, encoder)
+    folder = folders(corpus)[0]
+    facts = json.loads((folder / "table.json").read_text())
+    (folder / "table.json").write_text(json.dumps(facts | {"format": 1}))
+    seal_folder(folder)
+    with pytest.raises(InputError, match=r"another version of Quoth \(format 1, not 2\); delete .* and embed again"):
+        tables.open()
+
+
 def test_a_missing_file_is_named(corpus: Corpus, encoder: TokenEncoder) -> None:
     tables = build(corpus, encoder)
-    (folders(corpus)[0] / "group.npy").unlink()
-    with pytest.raises(CorruptionError, match=r"group.npy"):
+    (folders(corpus)[0] / "place.npy").unlink()
+    with pytest.raises(CorruptionError, match=r"place.npy"):
         tables.open()
 
 
@@ -295,8 +308,8 @@ def test_the_cost_is_known_before(corpus: Corpus, encoder: TokenEncoder) -> None
     assert cost.seconds > 0
     assert not list(corpus.path.glob("keys/*"))
     build(corpus, encoder)
-    written = sum(path.stat().st_size for path in corpus.path.glob("keys/*/*/*.npy"))
-    assert cost.bytes == pytest.approx(written, rel=0.2)
+    files = [path for name in ("vectors", "kind", "place") for path in corpus.path.glob(f"keys/*/*/{name}.npy")]
+    assert cost.bytes == pytest.approx(sum(file.stat().st_size - 128 for file in files))
     assert tables.cost("fp32") == Cost(0, 0, 0, 0.0)
     assert cost.plus(cost) == Cost(10, 2 * tokens, 2 * cost.bytes, 2 * cost.seconds)
 

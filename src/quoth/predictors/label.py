@@ -85,7 +85,7 @@ def _usable_words(labels: Mapping[str, Words], single: bool) -> list[list[tuple[
 def _find(keys: TokenKeys, words: list[list[tuple[int, ...]]]) -> tuple[Candidates, NDArray[np.int64]]:
     """Where the words stand whole in live passages, with their labels, in order of (start, end, label)."""
     first = np.array(sorted({word[0] for label_words in words for word in label_words}), np.uint64)
-    row_R, passage_R = live_hits(keys, np.flatnonzero(np.isin(keys.group_N, first)), MAY_START)
+    row_R, passage_R = live_hits(keys, np.flatnonzero(np.isin(keys.group_N[:], first)), MAY_START)
     limit_R, group_R = keys.offsets_P1[passage_R + 1], keys.group_N[row_R]
     starts, ends, owners = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for label, label_words in enumerate(words):

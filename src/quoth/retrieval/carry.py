@@ -2,7 +2,7 @@
 
 Knows: how key tables lie on disk (`tables`), and which passages went where. Does not know: models.
 
-Shape suffixes: P passages of the new segment, N tokens, D dimensions.
+Shape suffixes: P passages of the new segment, D dimensions.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from quoth.corpus.corpus import FOLLOWERS
 from quoth.corpus.manifest import segment_name
-from quoth.retrieval.keys import ranges
+from quoth.retrieval.columns import open_columns, ranges, save_columns
 from quoth.retrieval.vectors import Quantizer, TokenVectors, save_quantizer, stored
 from quoth.storage import (
     atomic_write_json,
@@ -24,12 +24,9 @@ from quoth.storage import (
     open_array,
     publish_directory,
     read_json,
-    save_array,
     save_pieces,
     seal_folder,
 )
-
-COLUMNS = ("ids", "start", "end", "group", "flags")
 
 PASSAGES_AT_A_TIME = 1024
 
@@ -53,36 +50,29 @@ def _carry(final: Path, folders: dict[int, Path], origin_P2: NDArray[np.int64]) 
     part.mkdir()
     for folder in folders.values():
         check_folder(folder)
-    offsets = {first: open_array(folder / "offsets.npy") for first, folder in folders.items()}
-    counts = [int(offsets[first][p + 1] - offsets[first][p]) for first, p in origin_P2.tolist()]
-    offsets_P1 = np.cumsum([0, *counts], dtype=np.int64)
-    save_array(part / "offsets.npy", offsets_P1)
-    for name in COLUMNS:
-        old = {first: open_array(folder / f"{name}.npy") for first, folder in folders.items()}
-        pieces = (old[first][rows] for first, rows in _runs(offsets, origin_P2))
-        save_pieces(part / f"{name}.npy", int(offsets_P1[-1]), pieces)
+    columns = {first: open_columns(folder) for first, folder in folders.items()}
+    save_columns(part, lambda: (columns[first].take(passages_P) for first, passages_P in _runs(origin_P2)))
     vectors = {first: TokenVectors.open(folder, 1.0) for first, folder in folders.items()}
     quantizer = Quantizer.covering([each.quantizer for each in vectors.values() if each.quantizer])
     if quantizer:
         save_quantizer(part, quantizer)
-    facts = read_json(folders[int(origin_P2[0, 0])] / "table.json") | {"tokens": int(offsets_P1[-1])}
+    total = int(open_array(part / "offsets.npy")[-1])
+    facts = read_json(folders[int(origin_P2[0, 0])] / "table.json") | {"tokens": total}
     moved = (
-        stored(vectors[first].floats(rows), facts["precision"], quantizer) for first, rows in _runs(offsets, origin_P2)
+        stored(vectors[first].floats(ranges(columns[first].offsets_P1, passages_P)), facts["precision"], quantizer)
+        for first, passages_P in _runs(origin_P2)
     )
-    save_pieces(part / "vectors.npy", int(offsets_P1[-1]), moved)
+    save_pieces(part / "vectors.npy", total, moved)
     atomic_write_json(part / "table.json", facts)
     seal_folder(part)
     publish_directory(part, final)
 
 
-def _runs(
-    offsets: dict[int, NDArray[np.int64]], origin_P2: NDArray[np.int64]
-) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """The rows of the passages, in order: of many passages of one segment at a time, with the segment."""
+def _runs(origin_P2: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """The passages in order, many of one segment at a time: the segment's first document, their numbers in it."""
     for run_P2 in np.split(origin_P2, np.flatnonzero(np.diff(origin_P2[:, 0])) + 1):
-        first = int(run_P2[0, 0])
         for at in range(0, len(run_P2), PASSAGES_AT_A_TIME):
-            yield first, ranges(offsets[first], run_P2[at : at + PASSAGES_AT_A_TIME, 1])
+            yield int(run_P2[0, 0]), run_P2[at : at + PASSAGES_AT_A_TIME, 1]
 
 
 FOLLOWERS.append(carry_keys)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.corpus import Corpus
+from quoth.retrieval.columns import Column, ranges
 
 
 class Codes(Protocol):
@@ -54,11 +55,11 @@ class TokenKeys:
     corpus: Corpus
     passage_rows_P: NDArray[np.int64]
     offsets_P1: NDArray[np.int64]
-    ids_N: NDArray[np.int32]
-    start_N: NDArray[np.int32]
-    end_N: NDArray[np.int32]
-    group_N: NDArray[np.uint64]
-    flags_N: NDArray[np.uint8]
+    ids_N: Column
+    start_N: Column
+    end_N: Column
+    group_N: Column
+    flags_N: Column
     vectors: Vectors
     live_P: NDArray[np.bool_] | None = None
     codes: Codes | None = None
@@ -114,8 +115,3 @@ class TokenHits:
             end_rows=np.union1d(self.end_rows, rows),
             favoured_P=favoured_P,
         )
-
-
-def ranges(offsets_P1: NDArray[np.int64], at_P: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The rows that these passages own, one passage after another."""
-    return np.concatenate([np.zeros(0, np.int64), *(np.arange(offsets_P1[p], offsets_P1[p + 1]) for p in at_P)])

@@ -3,8 +3,8 @@
 Knows: how tokens and vectors lie in `keys/<fingerprint>/<segment>/`, how they are built part by part and resumed.
 Does not know: search.
 
-    table.json       model, fingerprint, precision, number of tokens
-    ids start end group flags .npy   [N] each, offsets.npy [P + 1], vectors.npy [N, D] (quantizer.npy for sq8)
+    table.json       format, model, fingerprint, precision, number of tokens
+    vectors.npy      [N, D] (quantizer.npy for sq8), and each token's columns (`columns`)
 
 Beside it, where there are many vectors, `<segment>.codes/` proposes which of them to compare (`codes`).
 
@@ -29,9 +29,10 @@ from quoth.encoders.token_encoder import EncodedPassage, TokenEncoder
 from quoth.encoders.tokenization import MASK
 from quoth.errors import CorruptionError, EncoderMismatchError, InputError
 from quoth.records import Passage
+from quoth.retrieval import carry as carry  # keys follow their passages
 from quoth.retrieval import codes
-from quoth.retrieval.carry import COLUMNS
 from quoth.retrieval.codes import Codes, check_recall
+from quoth.retrieval.columns import TokenColumns, open_columns, save_columns
 from quoth.retrieval.index import ExactIndex
 from quoth.retrieval.keys import TokenKeys
 from quoth.retrieval.vectors import BYTES, Quantizer, TokenVectors, check_precision, save_quantizer, stored
@@ -48,8 +49,8 @@ from quoth.storage import (
     seal_folder,
 )
 
-FORMAT = 1
-COLUMN_BYTES = 21
+FORMAT = 2
+COLUMN_BYTES = 6
 SAMPLED_PASSAGES = 32
 RECALL = 0.97
 MASK_QUERIES = 32
@@ -78,35 +79,33 @@ def in_memory(
     return TokenKeys(
         corpus=corpus,
         passage_rows_P=np.array([passage.row for passage in passages], np.int64),
-        offsets_P1=_offsets(encoded),
-        ids_N=columns["ids"].astype(np.int32),
-        start_N=columns["start"].astype(np.int32),
-        end_N=columns["end"].astype(np.int32),
-        group_N=columns["group"].astype(np.uint64),
-        flags_N=columns["flags"].astype(np.uint8),
+        offsets_P1=columns.offsets_P1,
+        ids_N=columns.ids_N,
+        start_N=columns.start_N,
+        end_N=columns.end_N,
+        group_N=columns.group_N,
+        flags_N=columns.flags_N,
         vectors=TokenVectors(np.concatenate([each.vectors_TD for each in encoded]), scale),
     )
 
 
-def _columns(passages: Sequence[Passage], encoded: Sequence[EncodedPassage]) -> dict[str, NDArray[np.generic]]:
+def _columns(passages: Sequence[Passage], encoded: Sequence[EncodedPassage]) -> TokenColumns:
     tokens = [each.tokens for each in encoded]
     ranges = [each.offsets_T2 + p.start for each, p in zip(tokens, passages, strict=True)]
-    offsets_N2 = np.concatenate([np.zeros((0, 2), np.int64), *ranges]).astype(np.int32)
-    return {
-        "ids": np.concatenate([np.zeros(0, np.int32), *(each.ids_T for each in tokens)]),
-        "start": offsets_N2[:, 0],
-        "end": offsets_N2[:, 1],
-        "group": np.concatenate([np.zeros(0, np.uint64), *(each.group_T for each in tokens)]),
-        "flags": np.concatenate([np.zeros(0, np.uint8), *(each.flags_T for each in tokens)]),
-    }
+    offsets_N2 = np.concatenate([np.zeros((0, 2), np.int64), *ranges])
+    return TokenColumns(
+        ids_N=np.concatenate([np.zeros(0, np.int32), *(each.ids_T for each in tokens)]).astype(np.int32),
+        group_N=np.concatenate([np.zeros(0, np.uint64), *(each.group_T for each in tokens)]).astype(np.uint64),
+        flags_N=np.concatenate([np.zeros(0, np.uint8), *(each.flags_T for each in tokens)]).astype(np.uint8),
+        start_N=offsets_N2[:, 0],
+        end_N=offsets_N2[:, 1],
+        offsets_P1=np.cumsum([0, *(len(each.ids_T) for each in tokens)], dtype=np.int64),
+        origin_P=np.array([passage.start for passage in passages], np.int64),
+    )
 
 
 def _vectors(encoded: Sequence[EncodedPassage], dimensions: int) -> NDArray[np.float32]:
     return np.concatenate([np.zeros((0, dimensions), np.float32), *(each.vectors_TD for each in encoded)])
-
-
-def _offsets(encoded: Sequence[EncodedPassage]) -> NDArray[np.int64]:
-    return np.cumsum([0, *(len(each.tokens.ids_T) for each in encoded)], dtype=np.int64)
 
 
 class KeyTables:
@@ -169,23 +168,29 @@ class KeyTables:
     def _map(self, segment: Segment) -> TokenKeys:
         folder = self._folder / segment.name
         check_folder(folder)
+        if (made := read_json(folder / "table.json").get("format")) != FORMAT:
+            raise InputError(
+                f"{folder}: embedded by another version of Quoth (format {made}, not {FORMAT}); delete {self._folder} "
+                "and embed again"
+            )
         rows_P = np.arange(segment.first_row, segment.first_row + segment.num_passages)
-        columns = {name: open_array(folder / f"{name}.npy") for name in COLUMNS}
-        offsets_P1 = open_array(folder / "offsets.npy")
-        if len(offsets_P1) != len(rows_P) + 1 or any(len(c) != offsets_P1[-1] for c in columns.values()):
+        columns = open_columns(folder)
+        vectors = TokenVectors.open(folder, self._encoder.scale)
+        whole = (len(rows_P) + 1, *[int(columns.offsets_P1[-1])] * 2)
+        if (len(columns.offsets_P1), len(columns.ids_N), len(vectors)) != whole:
             raise CorruptionError(f"{folder}: its arrays do not fit the segment; delete it and embed again")
         return TokenKeys(
             corpus=self._corpus,
             passage_rows_P=rows_P,
-            offsets_P1=offsets_P1,
-            ids_N=columns["ids"],
-            start_N=columns["start"],
-            end_N=columns["end"],
-            group_N=columns["group"],
-            flags_N=columns["flags"],
-            vectors=TokenVectors.open(folder, self._encoder.scale),
+            offsets_P1=columns.offsets_P1,
+            ids_N=columns.ids_N,
+            start_N=columns.start_N,
+            end_N=columns.end_N,
+            group_N=columns.group_N,
+            flags_N=columns.flags_N,
+            vectors=vectors,
             live_P=self._corpus.live(rows_P),
-            codes=Codes(self._codes(segment), int(offsets_P1[-1])) if self._codes(segment).is_dir() else None,
+            codes=Codes(self._codes(segment), len(vectors)) if self._codes(segment).is_dir() else None,
         )
 
     def verify(self) -> None:
@@ -330,9 +335,8 @@ class _Builder:
         fresh = part.with_suffix(".tmp")
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir()
-        for name, column in _columns(passages, encoded).items():
-            save_array(fresh / f"{name}.npy", column)
-        save_array(fresh / "offsets.npy", _offsets(encoded))
+        columns = _columns(passages, encoded)
+        save_columns(fresh, lambda: [columns])
         save_array(fresh / "vectors.npy", stored(vectors_ND, self._precision, self._quantizer(vectors_ND)))
         publish_directory(fresh, part)
 
@@ -348,16 +352,14 @@ class _Builder:
         whole = self._work / "whole"
         shutil.rmtree(whole, ignore_errors=True)
         whole.mkdir()
-        for name in (*COLUMNS, "vectors"):
-            arrays = [open_array(part / f"{name}.npy") for part in parts]
-            save_pieces(whole / f"{name}.npy", sum(map(len, arrays)), arrays)
-        counts = [np.diff(open_array(part / "offsets.npy")) for part in parts]
-        offsets_P1 = np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int64)
-        save_array(whole / "offsets.npy", offsets_P1)
+        save_columns(whole, lambda: map(open_columns, parts))
+        vectors = [open_array(part / "vectors.npy") for part in parts]
+        total = sum(map(len, vectors))
+        save_pieces(whole / "vectors.npy", total, vectors)
         if self._precision == "sq8":
             shutil.copy(self._work / "quantizer.npy", whole)
         facts = {"format": FORMAT, "model": self._encoder.name, "fingerprint": self._encoder.fingerprint}
-        facts |= {"precision": self._precision, "tokens": int(offsets_P1[-1])}
+        facts |= {"precision": self._precision, "tokens": total}
         atomic_write_json(whole / "table.json", facts)
         seal_folder(whole)
         publish_directory(whole, self._final)

@@ -1,0 +1,154 @@
+"""What a key table holds of each token beside its vector, in six bytes.
+
+Knows: that few kinds of token make up a text, so that each token's kind is a number; how this lies on disk.
+Does not know: vectors, models, where the tokens come from.
+
+    kinds.npy    [G] id, group, length in characters and flags of each kind of token
+    kind.npy     [N] uint32, each token's kind
+    place.npy    [N] where it starts in its passage, in characters (uint16, or uint32 where passages are long)
+    origin.npy   [P] where the passage starts in its document
+    offsets.npy  [P + 1] the first token of each passage
+
+Shape suffixes: N tokens, P passages, G kinds, R rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.storage import open_array, save_array, save_pieces
+
+KIND = np.dtype([("id", "<i4"), ("group", "<u8"), ("length", "<i4"), ("flags", "u1")])
+FILES = ("kinds", "kind", "place", "origin", "offsets")
+
+
+class Column(Protocol):
+    """One value for each token, read at rows as an array is."""
+
+    def __getitem__(self, rows: Any, /) -> Any: ...
+    def __len__(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TokenColumns:
+    """Tokens of passages in order: id, group and flags [N], characters of the document from start to end [N], the
+    first token of each passage [P + 1], and where each passage starts in its document [P]."""
+
+    ids_N: Column
+    group_N: Column
+    flags_N: Column
+    start_N: Column
+    end_N: Column
+    offsets_P1: NDArray[np.int64]
+    origin_P: NDArray[np.int64]
+
+    def take(self, passages_P: NDArray[np.int64]) -> TokenColumns:
+        """These passages alone, in memory."""
+        rows_N = ranges(self.offsets_P1, passages_P)
+        counts = self.offsets_P1[passages_P + 1] - self.offsets_P1[passages_P]
+        return TokenColumns(
+            self.ids_N[rows_N],
+            self.group_N[rows_N],
+            self.flags_N[rows_N],
+            self.start_N[rows_N],
+            self.end_N[rows_N],
+            np.cumsum([0, *counts]),
+            self.origin_P[passages_P],
+        )
+
+
+def ranges(offsets_P1: NDArray[np.int64], at_P: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The rows that these passages own, one passage after another."""
+    return np.concatenate([np.zeros(0, np.int64), *(np.arange(offsets_P1[p], offsets_P1[p + 1]) for p in at_P)])
+
+
+@dataclass(frozen=True, slots=True)
+class _OfKind:
+    """A value that each token has by its kind."""
+
+    kind_N: NDArray[np.uint32]
+    value_G: NDArray[Any]
+
+    def __getitem__(self, rows: Any) -> Any:
+        return self.value_G[self.kind_N[rows]]
+
+    def __len__(self) -> int:
+        return len(self.kind_N)
+
+
+@dataclass(frozen=True, slots=True)
+class _Characters:
+    """Where each token starts, or ends, in its document."""
+
+    place_N: NDArray[Any]
+    length_N: _OfKind | None
+    offsets_P1: NDArray[np.int64]
+    origin_P: NDArray[np.int64]
+
+    def __getitem__(self, rows: Any) -> Any:
+        rows_R = np.arange(len(self))[rows] if isinstance(rows, slice) else rows
+        start_R = self.place_N[rows_R] + self.origin_P[np.searchsorted(self.offsets_P1, rows_R, side="right") - 1]
+        return start_R if self.length_N is None else start_R + self.length_N[rows_R]
+
+    def __len__(self) -> int:
+        return len(self.place_N)
+
+
+def open_columns(folder: Path) -> TokenColumns:
+    """Map what `save_columns` wrote. Raises CorruptionError naming a damaged file."""
+    kinds_G, kind_N, place_N, origin_P, offsets_P1 = (open_array(folder / f"{name}.npy") for name in FILES)
+    of_kind = {name: _OfKind(kind_N, np.ascontiguousarray(kinds_G[name])) for name in KIND.names or ()}
+    return TokenColumns(
+        of_kind["id"],
+        of_kind["group"],
+        of_kind["flags"],
+        _Characters(place_N, None, offsets_P1, origin_P),
+        _Characters(place_N, of_kind["length"], offsets_P1, origin_P),
+        offsets_P1,
+        origin_P,
+    )
+
+
+def save_columns(folder: Path, pieces: Callable[[], Iterable[TokenColumns]]) -> None:
+    """Write the tokens of all pieces, one after another; `pieces` is called three times, and gives the same each time.
+
+    One piece, and every kind of token, are in memory at a time.
+    """
+    offsets, origins = [np.zeros(1, np.int64)], [np.zeros(0, np.int64)]
+    kinds_G, total, longest = np.zeros(0, KIND), 0, 0
+    for piece in pieces():
+        kinds_G = np.union1d(kinds_G, _kinds(piece))
+        offsets.append(piece.offsets_P1[1:] + total)
+        origins.append(piece.origin_P)
+        total += len(piece.ids_N)
+        longest = max(longest, int(_places(piece).max(initial=0)))
+    save_array(folder / "kinds.npy", kinds_G)
+    save_array(folder / "offsets.npy", np.concatenate(offsets))
+    save_array(folder / "origin.npy", np.concatenate(origins))
+    narrow = np.uint16 if longest < 1 << 16 else np.uint32
+    save_pieces(folder / "kind.npy", total, _numbers(kinds_G, pieces()))
+    save_pieces(folder / "place.npy", total, (_places(piece).astype(narrow) for piece in pieces()))
+
+
+def _numbers(kinds_G: NDArray[Any], pieces: Iterable[TokenColumns]) -> Iterator[NDArray[np.uint32]]:
+    for piece in pieces:
+        distinct, number_N = np.unique(_kinds(piece), return_inverse=True)
+        yield np.searchsorted(kinds_G, distinct).astype(np.uint32)[number_N]
+
+
+def _kinds(piece: TokenColumns) -> NDArray[Any]:
+    kinds_N = np.empty(len(piece.ids_N), KIND)
+    kinds_N["id"], kinds_N["group"], kinds_N["flags"] = piece.ids_N[:], piece.group_N[:], piece.flags_N[:]
+    kinds_N["length"] = piece.end_N[:] - piece.start_N[:]
+    return kinds_N
+
+
+def _places(piece: TokenColumns) -> NDArray[np.int64]:
+    places: NDArray[np.int64] = piece.start_N[:] - np.repeat(piece.origin_P, np.diff(piece.offsets_P1))
+    return places
