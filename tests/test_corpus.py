@@ -18,6 +18,7 @@ from killed import document
 from quoth.corpus import corpus as corpus_module
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
+from quoth.corpus.manifest import manifest_path, read_manifest
 from quoth.errors import (
     CorpusNotFoundError,
     CorruptionError,
@@ -141,16 +142,42 @@ def test_an_interrupted_add_leaves_no_trace(tmp_path: Path) -> None:
     assert_holds(Corpus.open(tmp_path / "x"), {"a": document("a"), "b": document("b")})
 
 
-def test_a_search_in_a_released_snapshot_says_so(tmp_path: Path) -> None:
-    corpus = Corpus.create(tmp_path / "c.quoth")
-    for i in range(3):
-        corpus.add([Document(f"d{i}", "", f"Carmen {i}")])
-    reader = Corpus.open(corpus.path)
+def test_a_snapshot_that_is_read_outlives_compact(tmp_path: Path) -> None:
+    corpus = make(tmp_path / "x", document("a"), document("b", 30))
+    corpus.add([document("c")])
+    reader, before = Corpus.open(corpus.path), {name: document(name, 30 if name == "b" else 7) for name in "abc"}
+    corpus.delete(["a"])
     corpus.compact()
-    with pytest.raises(CorpusNotFoundError, match=r"snapshot 3 was released by compact; call refresh\(\)"):
-        reader.bm25("Carmen", 5)
+    after = {name: each for name, each in before.items() if name != "a"}
+    for _ in range(2):
+        assert_holds(reader, before)
+        assert_holds(Corpus.open(corpus.path, snapshot=reader.snapshot), before)
+        assert_holds(corpus, after)
+        assert_holds(Corpus.open(corpus.path), after)
+        corpus.verify()
+        assert corpus.snapshots()[0] == reader.snapshot
+        corpus.replace([document("d")])
+        after["d"] = document("d")
+    released = reader.snapshot
     reader.refresh()
-    assert len(reader.bm25("Carmen", 5)[0]) == 3
+    assert_holds(reader, after)
+    corpus.add([document("e")])
+    assert released not in corpus.snapshots()
+    corpus.compact()
+    assert corpus.snapshots()[-1] == corpus.snapshot
+    assert not read_manifest(corpus.path).stale_rows or len(corpus.snapshots()) > 1
+    del reader
+    corpus.compact()
+    assert corpus.snapshots() == [corpus.snapshot]
+    assert not read_manifest(corpus.path).stale_rows
+    assert_holds(corpus, after | {"e": document("e")})
+
+
+def test_a_released_snapshot_says_so(tmp_path: Path) -> None:
+    corpus = make(tmp_path / "c.quoth", document("a"))
+    manifest_path(corpus.path, corpus.snapshot).rename(manifest_path(corpus.path, 99))
+    with pytest.raises(CorpusNotFoundError, match=r"snapshot 1 was released by compact; call refresh\(\)"):
+        corpus.bm25("za", 5)
 
 
 def test_snapshots_stay_readable_until_compact(tmp_path: Path) -> None:
@@ -169,11 +196,13 @@ def test_snapshots_stay_readable_until_compact(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="snapshot 1 is for reading"):
         old.delete("a")
     corpus.compact()
-    assert corpus.snapshots() == [corpus.snapshot]
+    assert corpus.snapshots() == [1, corpus.snapshot]
     assert next(old.passages()).document_id == "a"
+    old.refresh()
+    corpus.compact()
+    assert corpus.snapshots() == [old.snapshot, corpus.snapshot]
     with pytest.raises(CorpusNotFoundError, match="no snapshot 1"):
         Corpus.open(tmp_path / "x", snapshot=1)
-    old.refresh()
     assert_holds(old, models[-1])
 
 

@@ -12,6 +12,7 @@ import json
 import mmap
 import os
 import shutil
+import weakref
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -174,6 +175,33 @@ def open_blob(path: Path) -> mmap.mmap | bytes:
             return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
     except FileNotFoundError:
         raise CorruptionError(f"{path}: the file is missing") from None
+
+
+class Lease:
+    """A file held for reading as long as this is referred to: `is_leased` tells others so.
+
+    Raises CorruptionError where the file is missing.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            descriptor = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            raise CorruptionError(f"{path}: the file is missing") from None
+        weakref.finalize(self, os.close, descriptor)
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        if not os.fstat(descriptor).st_nlink:
+            raise CorruptionError(f"{path}: the file is missing")
+
+
+def is_leased(path: Path) -> bool:
+    """Whether somebody, in any process, holds the file."""
+    with path.open("rb") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 class WriterLock:

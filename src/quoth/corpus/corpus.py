@@ -59,6 +59,7 @@ class Corpus:
         self._snapshot = snapshot
         self._pinned = pinned
         self._words = WordIndex(path)
+        self._all_released = True
 
     @classmethod
     def create(cls, path: str | Path, splitter: str = DEFAULT_SPLITTER) -> "Corpus":
@@ -182,20 +183,22 @@ class Corpus:
         return len(deleted)
 
     def compact(self) -> None:
-        """Merges small segments, drops deleted documents from disk and releases every older snapshot.
+        """Merges small segments, drops deleted documents from disk and releases every older snapshot: at once, or,
+        where somebody reads it still, with a later write.
 
         A segment that is full and has no deletion stays as it is, with its rows and keys; the passages of
-        all others get new rows, and take their keys along where all have some. Readers of older snapshots
-        should `refresh`. Raises LockedError while another process writes, or embeds.
+        all others get new rows, and take their keys along where all have some. Raises LockedError while another
+        process writes, or embeds.
         """
         with self._writing(), ExitStack() as embedding:
             for lock in sorted(self.path.glob("keys/*/writer.lock")):
                 embedding.enter_context(WriterLock(lock))
             if merged := _worth_merging(self._snapshot):
                 self._merge(merged)
-            if self._snapshot.manifest.stale_rows:
+            self._all_released = release(self.path, self.snapshot)
+            if self._all_released and self._snapshot.manifest.stale_rows:
                 self._commit([], self._snapshot.deletions)
-            release(self.path, self._snapshot.manifest)
+                release(self.path, self.snapshot)
 
     def verify(self) -> None:
         """Reads every file, of older snapshots and sealed key tables too.
@@ -221,6 +224,7 @@ class Corpus:
         with WriterLock(self.path / "writer.lock"):
             self.refresh()
             sweep(self.path, self._snapshot.manifest)
+            self._all_released = release(self.path, self._snapshot.manifest.kept_from)
             try:
                 yield
             except BaseException:
@@ -288,7 +292,8 @@ class Corpus:
 
     def _commit(self, new: list[Segment], deletions: Deletions, merged: Sequence[Segment] = ()) -> None:
         old = self._snapshot.manifest
-        words = self._index_words(new)
+        stale = () if self._all_released else old.stale_rows
+        words = self._index_words(new, dropping=not stale)
         gone = {segment.name for segment in merged}
         segments = (*(each for each in old.segments if each.name not in gone), *map(_entry, new))
         manifest = old.successor(
@@ -299,18 +304,21 @@ class Corpus:
             num_passages=sum(entry.num_passages for entry in segments) - deletions.num_rows,
             deletions=self._save(deletions),
             words=words,
-            stale_rows=tuple((each.first_row, each.last_row) for each in merged),
+            stale_rows=(*stale, *((each.first_row, each.last_row) for each in merged)),
+            kept_from=old.snapshot + 1 if merged else old.kept_from,
         )
         write_manifest(self.path, manifest)
         self._words.settle()
         self._snapshot = Snapshot(self.path, manifest, [*self.segments, *new])
 
-    def _index_words(self, new: list[Segment]) -> Listing:
+    def _index_words(self, new: list[Segment], dropping: bool) -> Listing:
+        """Bring the word index up to date, `dropping` the rows that merged segments had."""
         old = self._snapshot.manifest
-        if not (new or old.stale_rows or self._words.changing):
+        stale = old.stale_rows if dropping else ()
+        if not (new or stale or self._words.changing):
             return old.words
         texts = ((each.row, f"{each.title} {each.text}") for segment in new for each in segment.passages())
-        return self._words.update(texts, old.next_row, _rows(old.stale_rows), old.words)
+        return self._words.update(texts, old.next_row, _rows(stale), old.words)
 
     def _save(self, deletions: Deletions) -> dict[str, Any] | None:
         if len(deletions) == len(self._snapshot.deletions):

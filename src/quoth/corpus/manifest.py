@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from quoth.errors import CorpusNotFoundError, CorruptionError
-from quoth.storage import atomic_write_json, encode_json, read_json, remove, sha256_bytes
+from quoth.storage import atomic_write_json, encode_json, is_leased, read_json, remove, sha256_bytes
 
 FORMAT = 1
 
@@ -38,7 +38,8 @@ class Manifest:
     """All there is to know of a snapshot without opening another file.
 
     `stale_rows` are the passage rows [first, last) that a compact took out of the corpus and that the word
-    index may still hold; the next commit takes them out. `words` lists the files of the word index.
+    index may still hold; a commit takes them out once no snapshot below `kept_from` is read any more, for those
+    are released. `words` lists the files of the word index.
     """
 
     snapshot: int
@@ -51,6 +52,7 @@ class Manifest:
     deletions: dict[str, Any] | None = None
     words: dict[str, dict[str, Any]] = field(default_factory=dict)
     stale_rows: tuple[tuple[int, int], ...] = ()
+    kept_from: int = 0
 
     def successor(self, **changes: Any) -> "Manifest":
         """The next snapshot's manifest."""
@@ -130,14 +132,21 @@ def sweep(corpus: Path, current: Manifest) -> None:
     _remove_all(_orphaned_keys(corpus))
 
 
-def release(corpus: Path, current: Manifest) -> None:
-    """Removes every snapshot but the current one, with the files that only they needed."""
-    _remove_all(manifest_path(corpus, number) for number in snapshots(corpus) if number != current.snapshot)
-    kept = {entry.name for entry in current.segments}
-    _remove_all(path for path in corpus.glob("segments/*") if path.name not in kept)
-    deletions = None if current.deletions is None else current.deletions["name"]
-    _remove_all(path for path in corpus.glob("deleted-*.npy") if path.name != deletions)
-    _remove_all(_orphaned_keys(corpus))
+def release(corpus: Path, before: int) -> bool:
+    """Removes the snapshots below `before` that nobody reads, with the files that only they needed.
+
+    Returns whether all of them are gone.
+    """
+    old = [manifest_path(corpus, number) for number in snapshots(corpus) if number < before]
+    _remove_all(free := [path for path in old if not is_leased(path)])
+    if free:
+        kept = [read_manifest(corpus, number) for number in snapshots(corpus)]
+        segments = {entry.name for each in kept for entry in each.segments}
+        _remove_all(path for path in corpus.glob("segments/*") if path.name not in segments)
+        deletions = {each.deletions["name"] for each in kept if each.deletions is not None}
+        _remove_all(path for path in corpus.glob("deleted-*.npy") if path.name not in deletions)
+        _remove_all(_orphaned_keys(corpus))
+    return len(free) == len(old)
 
 
 def _orphaned_keys(corpus: Path) -> Iterator[Path]:

@@ -13,20 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.deletions import Deletion, Deletions
-from quoth.corpus.manifest import Manifest, SegmentEntry, segment_path
+from quoth.corpus.manifest import Manifest, SegmentEntry, manifest_path, segment_path
 from quoth.corpus.segment import Segment
 from quoth.errors import CorruptionError, InputError, UnknownDocumentError
 from quoth.records import Document, Passage
-from quoth.storage import check_file
+from quoth.storage import Lease, check_file
 
 
 class Snapshot:
-    """Immutable; `known` segments, open already, are used again.
+    """Immutable; `known` segments, open already, are used again. While it is referred to, `compact` keeps its files.
 
     Raises CorruptionError, naming the file, where one is missing or has another size than was written.
     """
 
     def __init__(self, path: Path, manifest: Manifest, known: Iterable[Segment] = ()) -> None:
+        self._lease = Lease(manifest_path(path, manifest.snapshot))
         opened = {segment.name: segment for segment in known}
         self.path = path
         self.manifest = manifest

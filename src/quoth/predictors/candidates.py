@@ -44,11 +44,11 @@ def find_candidates(hits: TokenHits, max_phrase_tokens: int, banned_tokens: Coll
     start_f, end_f = _spans(hits.keys, hits.start_rows, True, max_phrase_tokens, banned)
     end_b, start_b = _spans(hits.keys, hits.end_rows, False, max_phrase_tokens, banned)
     start_C, end_C = np.concatenate((start_f, start_b)), np.concatenate((end_f, end_b))
-    width = int((end_C - start_C).max(initial=0)) + 1
-    code_C = np.sort(start_C * width + (end_C - start_C))
+    bits = int((end_C - start_C).max(initial=0)).bit_length()
+    code_C = np.sort((start_C << bits) | (end_C - start_C))
     code_C = code_C[np.diff(code_C, prepend=-1) != 0]
-    start_C = code_C // width
-    return Candidates(start_C, start_C + (code_C - start_C * width))
+    start_C = code_C >> bits
+    return Candidates(start_C, start_C + (code_C & ((1 << bits) - 1)))
 
 
 def live_hits(keys: TokenKeys, hit_rows: Rows, needed_flags: int) -> tuple[Rows, Rows]:

@@ -20,7 +20,8 @@ from quoth.storage import open_array, save_array
 
 Precision = Literal["sq8", "fp16", "fp32"]
 BYTES = {"sq8": 1, "fp16": 2, "fp32": 4}
-ROWS_PER_BLOCK = 16384
+ROWS_PER_BLOCK = 1024
+"""Few enough that their numbers as floats stay in a core's cache."""
 _STEPS = 255
 _MARGIN = 0.1
 
