@@ -114,11 +114,11 @@ def main(root: Path, model: str, kills: list[str]) -> None:
         import faiss
         import torch
 
-        from quoth.retrieval import codes, tables
+        from quoth.retrieval import build, codes
 
         torch.set_num_threads(1)
         faiss.omp_set_num_threads(1)
-        codes.FLAT_FROM, tables.PASSAGES_PER_PART = 30, 8
+        codes.FLAT_FROM, build.PASSAGES_PER_PART = 30, 8
     for name in kills:
         kind, _, amount = name.partition("-")
         Corpus.create(root / name, splitter="fixed:3")

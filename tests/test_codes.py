@@ -188,7 +188,7 @@ def test_embed_makes_codes_of_large_segments(npm: NPM) -> None:
     (facts,) = facts_of(npm)
     assert (facts["target"], facts["rows"] > 1000, facts["num_queries"]) == (0.97, True, 64)
     corpus, (tables,) = npm._retriever.corpora[0], npm._retriever.tables
-    coded, small = tables.open()
+    coded, small = tables.open()[0]
     assert coded.codes is not None
     assert small.codes is None
     found = npm.fill("the raven sat [MASK] the door", passages=None, k=40, top_k=10)
@@ -243,7 +243,7 @@ def test_compaction_and_verify_know_codes(npm: NPM) -> None:
 
 def test_mask_queries_are_blanks_of_the_tables_passages(npm: NPM, monkeypatch: pytest.MonkeyPatch) -> None:
     npm.embed()
-    keys = npm._retriever.tables[0].open()[0]
+    keys = npm._retriever.tables[0].open()[0][0]
     asked: list[str] = []
     blanks = npm.encoder.blanks
     monkeypatch.setattr(npm.encoder, "blanks", lambda texts: asked.extend(texts) or blanks(texts))

@@ -16,7 +16,7 @@ import killed
 from killed import document
 from quoth import NPM, Corpus
 from quoth.errors import QuothError
-from quoth.retrieval import codes, tables
+from quoth.retrieval import build, codes
 from tiny import tiny_bert
 
 KILLS = int(os.environ.get("QUOTH_TEST_KILLS", "12"))
@@ -31,7 +31,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codes, "FLAT_FROM", 30)
-    monkeypatch.setattr(tables, "PASSAGES_PER_PART", 8)
+    monkeypatch.setattr(build, "PASSAGES_PER_PART", 8)
 
 
 def answers(npm: NPM) -> dict[str, float]:

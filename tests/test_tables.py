@@ -14,6 +14,7 @@ from quoth.encoders.pretrained import locate
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import CorruptionError, EncoderMismatchError, InputError, LockedError
 from quoth.records import Document
+from quoth.retrieval import build as build_module
 from quoth.retrieval import tables as module
 from quoth.retrieval.tables import Cost, KeyTables, in_memory
 from quoth.retrieval.vectors import Quantizer
@@ -61,7 +62,7 @@ def folders(corpus: Corpus) -> list[Path]:
 
 
 def test_a_table_holds_every_token_of_its_segment(corpus: Corpus, encoder: TokenEncoder) -> None:
-    opened = build(corpus, encoder).open()
+    opened = build(corpus, encoder).open()[0]
     assert [keys.passage_rows_P.tolist() for keys in opened] == [[0, 1, 2], [3, 4]]
     for keys in opened:
         count = keys.num_tokens
@@ -78,7 +79,7 @@ def test_a_table_holds_every_token_of_its_segment(corpus: Corpus, encoder: Token
 def test_stored_and_fresh_keys_are_the_same(corpus: Corpus, encoder: TokenEncoder) -> None:
     rng = np.random.default_rng(0)
     q_QD = rng.normal(size=(3, 32)).astype(np.float32)
-    for keys in build(corpus, encoder).open():
+    for keys in build(corpus, encoder).open()[0]:
         passages = [corpus.passage(row) for row in keys.passage_rows_P.tolist()]
         encoded = encoder.passages([p.text for p in passages], [p.title for p in passages])
         fresh = in_memory(corpus, passages, encoded, encoder.scale)
@@ -122,8 +123,8 @@ def test_every_precision_answers_alike(corpus: Corpus, encoder: TokenEncoder, pr
 def test_a_broken_build_goes_on(
     corpus: Corpus, encoder: TokenEncoder, precision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "PASSAGES_PER_PART", 2)
-    whole = build(Corpus.open(corpus.path), encoder, precision).open()
+    monkeypatch.setattr(build_module, "PASSAGES_PER_PART", 2)
+    whole = build(Corpus.open(corpus.path), encoder, precision).open()[0]
     expected = [keys.vectors.similarities(np.eye(32, dtype=np.float32)) for keys in whole]
     for each in folders(corpus):
         for file in each.iterdir():
@@ -157,7 +158,7 @@ def test_a_broken_build_goes_on(
     tables.build(precision, progress=lambda done, total: told.append((done, total)))
     assert later == [TEXTS[2:3], TEXTS[3:]]
     assert told == [(2, 5), (3, 5), (5, 5)]
-    for keys, similarity in zip(tables.open(), expected, strict=True):
+    for keys, similarity in zip(tables.open()[0], expected, strict=True):
         found = keys.vectors.similarities(np.eye(32, dtype=np.float32))
         np.testing.assert_allclose(found, similarity, atol=1e-5)
     assert not list(corpus.path.glob("keys/*/*.part"))
@@ -190,16 +191,18 @@ def test_verify_misses_no_table(corpus: Corpus, encoder: TokenEncoder) -> None:
         corpus.verify()
 
 
-def test_new_segments_alone_are_built(corpus: Corpus, encoder: TokenEncoder) -> None:
+def test_new_segments_alone_are_built(corpus: Corpus, encoder: TokenEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
     tables = build(corpus, encoder)
     corpus.add([Document("new", "", "The Nile flows through Cairo.")])
     assert [segment.num_passages for segment in tables.missing()] == [1]
+    assert tables.open()[1] == [5]
+    monkeypatch.setattr(module, "LATE_PASSAGES", 0)
     with pytest.raises(InputError, match="1 of 3 segments have no vectors"):
         tables.open()
     told: list[tuple[int, int]] = []
     tables.build("fp32", progress=lambda done, total: told.append((done, total)))
     assert told == [(1, 1)]
-    assert len(tables.open()) == 3
+    assert len(tables.open()[0]) == 3
 
 
 def test_deleted_passages_are_seen_as_such_without_a_new_build(corpus: Corpus, encoder: TokenEncoder) -> None:
@@ -224,7 +227,7 @@ def test_segments_without_passages_or_tokens(tmp_path: Path, encoder: TokenEncod
     corpus.add([Document("invisible", "", "\u200b")])
     corpus.add([Document("d", "", TEXTS[0])])
     for precision in ("sq8", "fp32"):
-        opened = build(corpus, encoder, precision).open()
+        opened = build(corpus, encoder, precision).open()[0]
         assert [keys.num_tokens > 0 for keys in opened] == [False, False, True]
         if precision == "sq8":
             shutil.rmtree(corpus.path / "keys")
@@ -282,7 +285,7 @@ def test_keys_of_another_model_are_told_apart(corpus: Corpus, encoder: TokenEnco
     for part in ("c.quoth", "tiny-bert", encoder.fingerprint[:8], "tiny-roberta", other.fingerprint[:8], "quoth embed"):
         assert part in message
     build(corpus, other)
-    assert len(KeyTables(corpus, encoder).open()) == len(KeyTables(corpus, other).open()) == 2
+    assert len(KeyTables(corpus, encoder).open()[0]) == len(KeyTables(corpus, other).open()[0]) == 2
 
 
 def test_one_builder_at_a_time(corpus: Corpus, encoder: TokenEncoder) -> None:
@@ -343,19 +346,40 @@ def test_vectors_follow_their_passages_into_a_merged_segment(
             document = corpus.document(place.document_id)
             assert document.text[place.start : place.end].casefold() == each.text.casefold()
     (facts,) = [json.loads((folder / "table.json").read_text()) for folder in folders(corpus)]
-    (keys,) = npm._retriever.tables[0].open()
+    (keys,) = npm._retriever.tables[0].open()[0]
     assert facts["tokens"] == keys.num_tokens
     corpus.verify()
 
 
-def test_a_merge_with_passages_that_have_no_vectors_carries_none(corpus: Corpus, encoder: TokenEncoder) -> None:
-    tables = build(corpus, encoder)
-    corpus.add([Document("late", "Late", "The raven never flitted.")])
+@pytest.mark.parametrize("precision", ["fp32", "sq8"])
+def test_a_merge_with_passages_that_have_no_vectors_carries_the_others(
+    corpus: Corpus, encoder: TokenEncoder, precision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables, npm = build(corpus, encoder, precision), NPM(encoder, [corpus])
+    corpus.add([Document("late", "Late", "The raven never flitted."), Document("gone", "", "Gone.")])
+    corpus.delete(["gone", "d1"])
+    before = {each.text.casefold(): each.score for each in npm.fill(QUERY, passages=None, top_k=1000)}
+    encode, encoded = encoder.passages, []
+    monkeypatch.setattr(encoder, "passages", lambda *given: encoded.extend(given[0]) or encode(*given))
+    for turn in range(2):
+        corpus.compact()
+        assert (next(corpus.path.glob("keys/*")) / f"{corpus.segments[0].name}.partial").is_dir()
+        assert [corpus.passage(row).document_id for row in tables.open()[1]] == ["late", "d0"][: 1 + turn]
+        corpus.verify()
+        again = NPM(encoder, [Corpus.open(corpus.path)])
+        after = {each.text.casefold(): each.score for each in again.fill(QUERY, passages=None, top_k=1000)}
+        assert after == pytest.approx(before, abs={"fp32": 1e-4, "sq8": 0.05}[precision])
+        assert again.fill(QUERY, passages=9, top_k=1000)
+        corpus.replace([corpus.document("d0")])
+    del again
     corpus.compact()
-    assert not folders(corpus)
-    assert len(tables.missing()) == 1
-    tables.build("fp32")
-    assert len(tables.open()) == 1
+    encoded.clear()
+    npm.embed(precision)
+    assert sorted(encoded) == sorted([TEXTS[0], "The raven never flitted."])
+    assert not tables.missing()
+    assert not list(corpus.path.glob("keys/*/*.partial"))
+    after = {each.text.casefold(): each.score for each in npm.fill(QUERY, passages=None, top_k=1000)}
+    assert after == pytest.approx(before, abs={"fp32": 1e-4, "sq8": 0.05}[precision])
 
 
 def test_a_merge_broken_off_leaves_keys_as_they_were(
@@ -369,7 +393,7 @@ def test_a_merge_broken_off_leaves_keys_as_they_were(
             corpus.compact()
     assert folders(corpus) == before
     corpus.refresh()
-    assert len(KeyTables(corpus, encoder).open()) == 2
+    assert len(KeyTables(corpus, encoder).open()[0]) == 2
 
 
 def test_merged_scales_cover_all() -> None:

@@ -214,7 +214,7 @@ class Corpus:
             segment.verify()
         _open_snapshot(self.path, None, segments.values(), contents=True)
         for table in sorted(self.path.glob("keys/*/*")):
-            if table.name.isdecimal() or table.suffix == ".codes":
+            if table.name.isdecimal() or table.suffix in (".codes", ".partial"):
                 check_folder(table, contents=True)
 
     @contextmanager

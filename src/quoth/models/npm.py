@@ -114,7 +114,8 @@ class NPM:
     ) -> list[list[Prediction]]:
         """The phrases that fill the blank of each text best.
 
-        Searches inside BM25's best `passages`, or every token when None (after `embed`); with `hybrid` every token,
+        Searches inside BM25's best `passages`, or every token when None (after `embed`; a few passages added since are
+        encoded when asked for); with `hybrid` every token,
         that share of the probability going to phrases in BM25's best `passages` beforehand. `k` neighbours of each
         query propose phrases; see PhraseOptions for the rest. `banned_tokens` are texts whose tokens no answer may
         hold; with `ban_query` that goes for the tokens of the text itself, so that no answer repeats what it says.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from quoth.corpus.corpus import FOLLOWERS
 from quoth.corpus.manifest import segment_name
-from quoth.retrieval.columns import open_columns, ranges, save_columns
+from quoth.retrieval.columns import TokenColumns, open_columns, ranges, save_columns
 from quoth.retrieval.vectors import Quantizer, TokenVectors, save_quantizer, stored
 from quoth.storage import (
     atomic_write_json,
@@ -24,6 +24,7 @@ from quoth.storage import (
     open_array,
     publish_directory,
     read_json,
+    save_array,
     save_pieces,
     seal_folder,
 )
@@ -31,41 +32,73 @@ from quoth.storage import (
 PASSAGES_AT_A_TIME = 1024
 
 
+def stored_table(model: Path, segment: str) -> Path | None:
+    """The folder with what is stored of a segment's keys: the whole table, or the one that lacks some passages."""
+    whole, partial = model / segment, model / f"{segment}.partial"
+    return whole if whole.is_dir() else partial if partial.is_dir() else None
+
+
+def absent_passages(table: Path | None, num_passages: int) -> NDArray[np.int64]:
+    """The numbers of a segment's passages whose keys are not stored in its table, ascending."""
+    if table is None:
+        return np.arange(num_passages)
+    absent = table / "absent.npy"
+    return open_array(absent) if absent.is_file() else np.zeros(0, np.int64)
+
+
 def carry_keys(corpus: Path, segment: str, origin_P2: NDArray[np.int64]) -> None:
-    """Give a new segment the keys of every model that has keys of all the segments its passages come from.
+    """Give a new segment of every model the keys that are stored of its passages.
 
     `origin_P2` holds for each passage the first document of the segment it stood in, and its number there. Vectors of
-    eight bits are set to one scale, which covers all of theirs; others are copied as they are.
+    eight bits are set to one scale, which covers all of theirs; others are copied as they are. Where passages have no
+    keys, the new table is partial.
     """
-    firsts = np.unique(origin_P2[:, 0]).tolist()
     for model in sorted((corpus / "keys").glob("*")):
-        folders = {first: model / segment_name(first) for first in firsts}
-        if folders and all((folder / "table.json").is_file() for folder in folders.values()):
-            _carry(model / segment, folders, origin_P2)
+        found = {first: stored_table(model, segment_name(first)) for first in np.unique(origin_P2[:, 0]).tolist()}
+        if tables := {first: table for first, table in found.items() if table}:
+            _carry(model, segment, tables, origin_P2)
 
 
-def _carry(final: Path, folders: dict[int, Path], origin_P2: NDArray[np.int64]) -> None:
-    part = final.with_name(f"{final.name}.carried.part")
+def _carry(model: Path, segment: str, tables: dict[int, Path], origin_P2: NDArray[np.int64]) -> None:
+    part = model / f"{segment}.carried.part"
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir()
-    for folder in folders.values():
-        check_folder(folder)
-    columns = {first: open_columns(folder) for first, folder in folders.items()}
-    save_columns(part, lambda: (columns[first].take(passages_P) for first, passages_P in _runs(origin_P2)))
-    vectors = {first: TokenVectors.open(folder, 1.0) for first, folder in folders.items()}
+    for table in tables.values():
+        check_folder(table)
+    columns = {first: open_columns(table) for first, table in tables.items()}
+    absent_P = np.zeros(len(origin_P2), np.bool_)
+    for first in np.unique(origin_P2[:, 0]).tolist():
+        here = np.flatnonzero(origin_P2[:, 0] == first)
+        gone = absent_passages(tables.get(first), int(origin_P2[here, 1].max()) + 1)
+        absent_P[here] = np.isin(origin_P2[here, 1], gone)
+    if absent_P.any():
+        save_array(part / "absent.npy", np.flatnonzero(absent_P))
+    save_columns(part, lambda: (_taken(columns.get(first), numbers) for first, numbers in _runs(origin_P2)))
+    _copy_vectors(part, tables, columns, origin_P2)
+    seal_folder(part)
+    publish_directory(part, model / (f"{segment}.partial" if absent_P.any() else segment))
+
+
+def _copy_vectors(
+    part: Path, tables: dict[int, Path], columns: dict[int, TokenColumns], origin_P2: NDArray[np.int64]
+) -> None:
+    vectors = {first: TokenVectors.open(table, 1.0) for first, table in tables.items()}
     quantizer = Quantizer.covering([each.quantizer for each in vectors.values() if each.quantizer])
     if quantizer:
         save_quantizer(part, quantizer)
     total = int(open_array(part / "offsets.npy")[-1])
-    facts = read_json(folders[int(origin_P2[0, 0])] / "table.json") | {"tokens": total}
+    facts = read_json(next(iter(tables.values())) / "table.json") | {"tokens": total}
     moved = (
-        stored(vectors[first].floats(ranges(columns[first].offsets_P1, passages_P)), facts["precision"], quantizer)
-        for first, passages_P in _runs(origin_P2)
+        stored(vectors[first].floats(ranges(columns[first].offsets_P1, numbers)), facts["precision"], quantizer)
+        for first, numbers in _runs(origin_P2)
+        if first in tables
     )
     save_pieces(part / "vectors.npy", total, moved)
     atomic_write_json(part / "table.json", facts)
-    seal_folder(part)
-    publish_directory(part, final)
+
+
+def _taken(columns: TokenColumns | None, numbers: NDArray[np.int64]) -> TokenColumns:
+    return TokenColumns.without_tokens(len(numbers)) if columns is None else columns.take(numbers)
 
 
 def _runs(origin_P2: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64]]]:

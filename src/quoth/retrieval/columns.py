@@ -48,6 +48,13 @@ class TokenColumns:
     offsets_P1: NDArray[np.int64]
     origin_P: NDArray[np.int64]
 
+    @classmethod
+    def without_tokens(cls, num_passages: int) -> TokenColumns:
+        """Passages of which nothing is known."""
+        none = np.zeros(0, np.int64)
+        zeros = np.zeros(num_passages + 1, np.int64)
+        return cls(none.astype(np.int32), none.astype(np.uint64), none.astype(np.uint8), none, none, zeros, zeros[1:])
+
     def take(self, passages_P: NDArray[np.int64]) -> TokenColumns:
         """These passages alone, in memory."""
         rows_N = ranges(self.offsets_P1, passages_P)

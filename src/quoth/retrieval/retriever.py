@@ -8,6 +8,7 @@ Shape suffixes: T tokens, D dimensions, P passages, N tokens of a table.
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence
 
@@ -35,15 +36,26 @@ class Retriever:
         self.corpora, self._encoder = list(corpora), encoder
         self._tables = [KeyTables(corpus, encoder) for corpus in self.corpora]
         self._cache: OrderedDict[Place, EncodedPassage] = OrderedDict()
+        self._lock = threading.Lock()
 
     @property
     def tables(self) -> list[KeyTables]:
         return self._tables
 
     def every_token(self) -> list[TokenKeys]:
-        """The tables of every segment. Raises InputError or EncoderMismatchError where vectors are missing."""
+        """The tables of every segment; passages added since the last embedding are encoded now, if they are few.
+
+        Raises InputError or EncoderMismatchError where vectors are missing.
+        """
         check_not_empty(self.corpora)
-        return [keys for tables in self._tables for keys in tables.open()]
+        found: list[TokenKeys] = []
+        for number, tables in enumerate(self._tables):
+            stored, late = tables.open()
+            found += stored
+            if late:
+                places = [(number, row) for row in late]
+                found.append(self._fresh(number, places, self._encoded(places)))
+        return found
 
     def restricted(
         self, queries: Sequence[str], passages: int, exclude: Sequence[Collection[int]]
@@ -82,38 +94,42 @@ class Retriever:
 
     def _gather(self, groups: Sequence[Collection[Place]]) -> list[list[TokenKeys]]:
         """For each group of places their tables, by corpus and row, stored passages before fresh ones."""
-        places = {place for group in groups for place in group}
-        encoded = self._encoded([(number, row) for number, row in places if not self._tables[number].holds(row)])
+        stored: list[list[tuple[list[TokenKeys], list[Place]]]] = []
+        for group in groups:
+            stored.append([])
+            for number, tables in enumerate(self._tables):
+                mine = sorted(place for place in group if place[0] == number)
+                found, held = tables.stored([row for _, row in mine])
+                stored[-1].append((found, [place for place in mine if place[1] not in held]))
+        encoded = self._encoded({place for parts in stored for _, fresh in parts for place in fresh})
         return [
-            [keys for number in range(len(self.corpora)) for keys in self._of_corpus(number, group, encoded)]
-            for group in groups
+            [
+                keys
+                for number, (found, fresh) in enumerate(parts)
+                for keys in (*found, *([self._fresh(number, fresh, encoded)] if fresh else []))
+            ]
+            for parts in stored
         ]
 
-    def _of_corpus(
-        self, number: int, places: Collection[Place], encoded: dict[Place, EncodedPassage]
-    ) -> list[TokenKeys]:
-        mine = sorted(place for place in places if place[0] == number)
-        fresh = [place for place in mine if place in encoded]
-        tables = self._tables[number].of_passages([place[1] for place in mine if place not in encoded])
-        if fresh:
-            passages = [self._passage(place) for place in fresh]
-            vectors = [encoded[place] for place in fresh]
-            tables.append(in_memory(self.corpora[number], passages, vectors, self._encoder.scale))
-        return tables
+    def _fresh(self, number: int, places: Sequence[Place], encoded: dict[Place, EncodedPassage]) -> TokenKeys:
+        """The tokens of passages of one corpus that were encoded now."""
+        passages = [self._passage(place) for place in places]
+        return in_memory(self.corpora[number], passages, [encoded[place] for place in places], self._encoder.scale)
 
     def _encoded(self, places: Collection[Place]) -> dict[Place, EncodedPassage]:
-        found = {place: self._cache[place] for place in places if place in self._cache}
-        for place in found:
-            self._cache.move_to_end(place)
+        with self._lock:
+            found = {place: self._cache[place] for place in places if place in self._cache}
+            for place in found:
+                self._cache.move_to_end(place)
         fresh = sorted(place for place in places if place not in found)
         passages = [self._passage(place) for place in fresh]
         with step("encode"):
             encoded = self._encoder.passages([p.text for p in passages], [p.title for p in passages])
         found.update(zip(fresh, encoded, strict=True))
-        for place, each in zip(fresh, encoded, strict=True):
-            self._cache[place] = each
-        while len(self._cache) > CACHED_PASSAGES:
-            self._cache.popitem(last=False)
+        with self._lock:
+            self._cache.update(zip(fresh, encoded, strict=True))
+            while len(self._cache) > CACHED_PASSAGES:
+                self._cache.popitem(last=False)
         return found
 
     def _passage(self, place: Place) -> Passage:

@@ -1,12 +1,13 @@
 """Key tables on disk: one per model and segment, beside the corpus's passages.
 
-Knows: how tokens and vectors lie in `keys/<fingerprint>/<segment>/`, how they are built part by part and resumed.
+Knows: where tokens and vectors lie, `keys/<fingerprint>/<segment>/`, and which are missing; `build` makes them.
 Does not know: search.
 
     table.json       format, model, fingerprint, precision, number of tokens
     vectors.npy      [N, D] (quantizer.npy for sq8), and each token's columns (`columns`)
 
-Beside it, where there are many vectors, `<segment>.codes/` proposes which of them to compare (`codes`).
+`<segment>.partial/` is a table that lacks the passages of absent.npy (`carry`). Beside a whole one, where there are
+many vectors, `<segment>.codes/` proposes which of them to compare (`codes`).
 
 Shape suffixes: N tokens, P passages, D dimensions, Q queries.
 """
@@ -14,48 +15,40 @@ Shape suffixes: N tokens, P passages, D dimensions, Q queries.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
-from numpy.typing import NDArray
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.segment import Segment
-from quoth.encoders.boundaries import MAY_START
 from quoth.encoders.token_encoder import EncodedPassage, TokenEncoder
-from quoth.encoders.tokenization import MASK
 from quoth.errors import CorruptionError, EncoderMismatchError, InputError
 from quoth.records import Passage
-from quoth.retrieval import carry as carry  # keys follow their passages
 from quoth.retrieval import codes
+from quoth.retrieval.build import FORMAT, Builder, columns_of, mask_queries
+from quoth.retrieval.carry import absent_passages, stored_table
 from quoth.retrieval.codes import Codes, check_recall
-from quoth.retrieval.columns import TokenColumns, open_columns, save_columns
+from quoth.retrieval.columns import open_columns
 from quoth.retrieval.index import ExactIndex
 from quoth.retrieval.keys import TokenKeys
-from quoth.retrieval.vectors import BYTES, Quantizer, TokenVectors, check_precision, save_quantizer, stored
+from quoth.retrieval.vectors import BYTES, TokenVectors, check_precision
 from quoth.storage import (
     WriterLock,
-    atomic_write_json,
     check_folder,
-    open_array,
     publish_directory,
     read_json,
     remove,
-    save_array,
-    save_pieces,
     seal_folder,
 )
 
-FORMAT = 2
 COLUMN_BYTES = 6
 SAMPLED_PASSAGES = 32
+LATE_PASSAGES = 256
 RECALL = 0.97
 MASK_QUERIES = 32
-QUERY_REACH = 300
-PASSAGES_PER_PART = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +68,7 @@ def in_memory(
     corpus: Corpus, passages: Sequence[Passage], encoded: Sequence[EncodedPassage], scale: float
 ) -> TokenKeys:
     """A table of passages encoded on the fly, in the order given."""
-    columns = _columns(passages, encoded)
+    columns = columns_of(passages, encoded)
     return TokenKeys(
         corpus=corpus,
         passage_rows_P=np.array([passage.row for passage in passages], np.int64),
@@ -87,25 +80,6 @@ def in_memory(
         flags_N=columns.flags_N,
         vectors=TokenVectors(np.concatenate([each.vectors_TD for each in encoded]), scale),
     )
-
-
-def _columns(passages: Sequence[Passage], encoded: Sequence[EncodedPassage]) -> TokenColumns:
-    tokens = [each.tokens for each in encoded]
-    ranges = [each.offsets_T2 + p.start for each, p in zip(tokens, passages, strict=True)]
-    offsets_N2 = np.concatenate([np.zeros((0, 2), np.int64), *ranges])
-    return TokenColumns(
-        ids_N=np.concatenate([np.zeros(0, np.int32), *(each.ids_T for each in tokens)]).astype(np.int32),
-        group_N=np.concatenate([np.zeros(0, np.uint64), *(each.group_T for each in tokens)]).astype(np.uint64),
-        flags_N=np.concatenate([np.zeros(0, np.uint8), *(each.flags_T for each in tokens)]).astype(np.uint8),
-        start_N=offsets_N2[:, 0],
-        end_N=offsets_N2[:, 1],
-        offsets_P1=np.cumsum([0, *(len(each.ids_T) for each in tokens)], dtype=np.int64),
-        origin_P=np.array([passage.start for passage in passages], np.int64),
-    )
-
-
-def _vectors(encoded: Sequence[EncodedPassage], dimensions: int) -> NDArray[np.float32]:
-    return np.concatenate([np.zeros((0, dimensions), np.float32), *(each.vectors_TD for each in encoded)])
 
 
 class KeyTables:
@@ -120,11 +94,30 @@ class KeyTables:
         """The segments without a table of this model."""
         return [each for each in self._corpus.segments if not self._is_built(each)]
 
-    def open(self) -> list[TokenKeys]:
-        """Every segment's table. Raises InputError or EncoderMismatchError where one is missing."""
-        if missing := self.missing():
-            self._explain(len(missing))
-        return [self.segment(segment) for segment in self._corpus.segments]
+    def open(self) -> tuple[list[TokenKeys], list[int]]:
+        """Every segment's table, and the live passages that none of them holds, which are few.
+
+        Raises InputError or EncoderMismatchError where more have no vectors.
+        """
+        while True:
+            places = self._places()
+            try:
+                return self._open_at(places)
+            except CorruptionError:
+                if places == self._places():
+                    raise  # else a table was completed meanwhile
+
+    def _places(self) -> dict[str, Path | None]:
+        return {each.name: stored_table(self._folder, each.name) for each in self._corpus.segments}
+
+    def _open_at(self, places: dict[str, Path | None]) -> tuple[list[TokenKeys], list[int]]:
+        segments = self._corpus.segments
+        absent = [each.first_row + absent_passages(places[each.name], each.num_passages) for each in segments]
+        if sum(map(len, absent)) > (LATE_PASSAGES if any(places.values()) else 0):
+            self._explain(sum(1 for each in absent if len(each)))
+        rows = np.concatenate([np.zeros(0, np.int64), *absent])
+        late: list[int] = rows[self._corpus.live(rows)].tolist()
+        return [self._at(each, place) for each in segments if (place := places[each.name])], late
 
     def _explain(self, missing: int) -> None:
         path, name = self._corpus.path, self._encoder.name
@@ -140,33 +133,48 @@ class KeyTables:
             f"`quoth embed {path} --model {name}` makes them, or search with passages=3"
         )
 
-    def segment(self, segment: Segment) -> TokenKeys:
+    def _at(self, segment: Segment, folder: Path) -> TokenKeys:
         """A segment's table, mapped, with the snapshot's deletions. Raises CorruptionError naming a bad file."""
-        place = (segment.name, self._corpus.snapshot)
+        place = (folder.name, self._corpus.snapshot)
         if place not in self._open:
-            self._open[place] = self._map(segment)
+            self._open[place] = self._map(segment, folder)
         return self._open[place]
 
     def _codes(self, segment: Segment) -> Path:
         return self._folder / f"{segment.name}.codes"
 
-    def holds(self, passage_row: int) -> bool:
-        """Whether that passage's vectors are stored."""
-        return self._is_built(self._corpus.segment_of(passage_row))
-
-    def of_passages(self, passage_rows: Sequence[int]) -> list[TokenKeys]:
-        """Tables of these passages alone, one for each segment, read from what is stored."""
+    def stored(self, passage_rows: Sequence[int]) -> tuple[list[TokenKeys], set[int]]:
+        """Tables of those of these passages whose vectors are stored, one for each segment; and which those are."""
         by_segment: dict[str, tuple[Segment, list[int]]] = {}
         for row in sorted(passage_rows):
             segment = self._corpus.segment_of(row)
             by_segment.setdefault(segment.name, (segment, []))[1].append(row)
-        return [self.segment(segment).take(rows) for segment, rows in by_segment.values()]
+        tables: list[TokenKeys] = []
+        found: set[int] = set()
+        for segment, rows in by_segment.values():
+            held, keys = self._held(segment, rows)
+            if keys is not None and held:
+                tables.append(keys.take(held))
+                found.update(held)
+        return tables, found
+
+    def _held(self, segment: Segment, rows: list[int]) -> tuple[list[int], TokenKeys | None]:
+        """Which of a segment's rows its table holds, and the table."""
+        while True:
+            place = stored_table(self._folder, segment.name)
+            if place is None:
+                return [], None
+            try:
+                absent = set((segment.first_row + absent_passages(place, segment.num_passages)).tolist())
+                return [row for row in rows if row not in absent], self._at(segment, place)
+            except CorruptionError:
+                if place == stored_table(self._folder, segment.name):
+                    raise
 
     def _is_built(self, segment: Segment) -> bool:
         return (self._folder / segment.name).is_dir()
 
-    def _map(self, segment: Segment) -> TokenKeys:
-        folder = self._folder / segment.name
+    def _map(self, segment: Segment, folder: Path) -> TokenKeys:
         check_folder(folder)
         if (made := read_json(folder / "table.json").get("format")) != FORMAT:
             raise InputError(
@@ -196,8 +204,8 @@ class KeyTables:
     def verify(self) -> None:
         """Read every byte of this model's tables. Raises CorruptionError naming the damaged file."""
         for segment in self._corpus.segments:
-            for folder in (self._folder / segment.name, self._codes(segment)):
-                if folder.is_dir():
+            for folder in (stored_table(self._folder, segment.name), self._codes(segment)):
+                if folder and folder.is_dir():
                     check_folder(folder, contents=True)
 
     def build(
@@ -221,7 +229,7 @@ class KeyTables:
             missing = self.missing()
             total, done = sum(each.num_passages for each in missing), 0
             for segment in missing:
-                for finished in _Builder(self._corpus, segment, self._encoder, precision, self._folder).run():
+                for finished in Builder(self._corpus, segment, self._encoder, precision, self._folder).run():
                     done += finished
                     if progress:
                         progress(done, total)
@@ -242,7 +250,7 @@ class KeyTables:
         self._open.clear()
 
     def _code(self, segment: Segment, target: float) -> None:
-        keys = replace(self._map(segment), live_P=None, codes=None)
+        keys = replace(self._map(segment, self._folder / segment.name), live_P=None, codes=None)
         if keys.num_tokens < codes.FLAT_FROM:
             return
         q_QD = mask_queries(self._encoder, keys, MASK_QUERIES)
@@ -284,83 +292,3 @@ class KeyTables:
         vector = self._encoder.dimensions * BYTES[precision]
         code = self._encoder.dimensions // 8 if tokens >= codes.FLAT_FROM else 0
         return Cost(total, tokens, tokens * (vector + code + COLUMN_BYTES), seconds)
-
-
-def mask_queries(encoder: TokenEncoder, keys: TokenKeys, count: int) -> NDArray[np.float32]:
-    """The start and end queries of blanks drawn from the table's own passages, always the same: [Q, D], Q ≤ 2 count."""
-    rng = np.random.default_rng(0)
-    texts: list[str] = []
-    for row in rng.permutation(np.flatnonzero(keys.flags_N[:] & MAY_START)):
-        p = int(np.searchsorted(keys.offsets_P1, row, side="right")) - 1
-        passage = keys.corpus.passage(int(keys.passage_rows_P[p]))
-        start, end = int(keys.start_N[row]) - passage.start, int(keys.end_N[row]) - passage.start
-        text = f"{passage.text[max(start - QUERY_REACH, 0) : start]}{MASK}{passage.text[end : end + QUERY_REACH]}"
-        if text.count(encoder.tokenizer.mask_token) + text.count(MASK) == 1 + (encoder.tokenizer.mask_token == MASK):
-            texts.append(text)
-        if len(texts) == count:
-            break
-    return np.concatenate([np.stack(pair) for pair in encoder.blanks(texts)])
-
-
-class _Builder:
-    """Builds one segment's table: parts first, each complete or absent, then the whole."""
-
-    def __init__(self, corpus: Corpus, segment: Segment, encoder: TokenEncoder, precision: str, folder: Path) -> None:
-        self._corpus, self._segment, self._encoder, self._precision = corpus, segment, encoder, precision
-        self._final = folder / segment.name
-        self._work = folder / f"{segment.name}.{precision}.part"
-
-    def run(self) -> Iterator[int]:
-        """Yields the number of passages done after each part; what was begun in another precision is thrown away."""
-        for other in self._final.parent.glob(f"{self._segment.name}.*.part"):
-            if other != self._work:
-                shutil.rmtree(other)
-        self._work.mkdir(exist_ok=True)
-        count = self._segment.num_passages
-        parts = []
-        for first in range(0, max(count, 1), PASSAGES_PER_PART):
-            last = min(first + PASSAGES_PER_PART, count)
-            part = self._work / f"{first:09d}"
-            if not part.is_dir():
-                self._encode(first, last, part)
-            parts.append(part)
-            yield last - first
-        self._join(parts)
-
-    def _encode(self, first: int, last: int, part: Path) -> None:
-        rows = range(self._segment.first_row + first, self._segment.first_row + last)
-        passages = [self._corpus.passage(row) for row in rows]
-        encoded = self._encoder.passages([p.text for p in passages], [p.title for p in passages])
-        vectors_ND = _vectors(encoded, self._encoder.dimensions)
-        fresh = part.with_suffix(".tmp")
-        shutil.rmtree(fresh, ignore_errors=True)
-        fresh.mkdir()
-        columns = _columns(passages, encoded)
-        save_columns(fresh, lambda: [columns])
-        save_array(fresh / "vectors.npy", stored(vectors_ND, self._precision, self._quantizer(vectors_ND)))
-        publish_directory(fresh, part)
-
-    def _quantizer(self, sample_ND: NDArray[np.float32]) -> Quantizer | None:
-        """The segment's quantizer, fitted to its first part."""
-        if self._precision != "sq8":
-            return None
-        if not (self._work / "quantizer.npy").is_file():
-            save_quantizer(self._work, Quantizer.fit(sample_ND))
-        return Quantizer(*open_array(self._work / "quantizer.npy"))
-
-    def _join(self, parts: list[Path]) -> None:
-        whole = self._work / "whole"
-        shutil.rmtree(whole, ignore_errors=True)
-        whole.mkdir()
-        save_columns(whole, lambda: map(open_columns, parts))
-        vectors = [open_array(part / "vectors.npy") for part in parts]
-        total = sum(map(len, vectors))
-        save_pieces(whole / "vectors.npy", total, vectors)
-        if self._precision == "sq8":
-            shutil.copy(self._work / "quantizer.npy", whole)
-        facts = {"format": FORMAT, "model": self._encoder.name, "fingerprint": self._encoder.fingerprint}
-        facts |= {"precision": self._precision, "tokens": total}
-        atomic_write_json(whole / "table.json", facts)
-        seal_folder(whole)
-        publish_directory(whole, self._final)
-        shutil.rmtree(self._work)
