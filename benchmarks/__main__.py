@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import platform
+from itertools import chain
 from pathlib import Path
 
 import torch
 
-from benchmarks import training
+from benchmarks import search, training
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 HEAD = """# Benchmarks
@@ -26,7 +27,7 @@ def main() -> None:
         (line.split(":")[1].strip() for line in _cpu_lines() if line.startswith("model name")), platform.processor()
     )
     page = HEAD.format(machine=machine, threads=torch.get_num_threads(), torch=torch.__version__)
-    for result in training.run():
+    for result in chain(search.run(), training.run()):
         print(result.row(), flush=True)
         page += result.row() + "\n"
     PAGE.write_text(page, encoding="utf-8")

@@ -184,6 +184,16 @@ def test_info_in_words_and_as_json(corpus: Path, run: Run) -> None:
     assert facts["documents"] == facts["passages"] == 2
     assert facts["splitter"] == "words:120"
     assert facts["embedded"] == []
+    (segment,) = facts["segments"]
+    assert (segment["passages"], segment["deleted"], facts["freed_by_compact"]) == (2, 0, 0)
+    run("delete", corpus, "carmen")
+    facts = json.loads(run("info", corpus, "--json")[1])
+    assert facts["segments"][0]["deleted"] == 1
+    assert 0 < facts["freed_by_compact"] < facts["segments"][0]["bytes"]
+    assert re.search(r"^segments +2 passages \(1 deleted\) \d", run("info", corpus)[1], re.MULTILINE)
+    assert re.search(r"^freed.by.compact +about \d", run("info", corpus)[1], re.MULTILINE)
+    run("compact", corpus)
+    assert json.loads(run("info", corpus, "--json")[1])["freed_by_compact"] == 0
 
 
 def test_a_damaged_file_is_a_failure_that_names_it(corpus: Path, run: Run) -> None:

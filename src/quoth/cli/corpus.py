@@ -29,6 +29,7 @@ from quoth.errors import InputError
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
+    from quoth.corpus.segment import Segment
     from quoth.records import Document
     from quoth.retrieval.tables import Cost
 
@@ -160,11 +161,13 @@ def info(directory: CorpusDir, json: Json = False) -> None:
     corpus = Corpus.open(directory)
     keys = directory / "keys"
     tables = _tables(keys)
+    segments = [_segment(corpus, directory, each) for each in corpus.segments]
     facts = {
         "corpus": str(directory),
         "documents": corpus.num_documents,
         "passages": corpus.num_passages,
-        "segments": len(corpus.segments),
+        "segments": segments,
+        "freed_by_compact": _freed_by_compact(segments, directory),
         "snapshot": corpus.snapshot,
         "splitter": corpus.splitter,
         "bytes": _bytes(directory),
@@ -182,6 +185,8 @@ def info(directory: CorpusDir, json: Json = False) -> None:
     )
     shown = {**facts, "documents": f"{corpus.num_documents:,}", "passages": f"{corpus.num_passages:,}"}
     shown |= {"bytes": size(_bytes(directory)), "embedded": embedded or "nothing; fill encodes what it reads"}
+    shown |= {"freed_by_compact": f"about {size(_freed_by_compact(segments, directory))}"}
+    shown["segments"] = ", ".join(map(_in_words, segments)) or "none"
     show_facts(results(), ((name, str(value)) for name, value in shown.items()))
 
 
@@ -258,6 +263,34 @@ def _check_cost(directory: Path, cost: "Cost", budget: float | None, yes: bool) 
     large = cost.bytes > ASK_FROM_BYTES or cost.seconds > ASK_FROM_SECONDS
     if large and budget is None and not yes and sys.stdin.isatty():
         typer.confirm("quoth: go on?", abort=True, err=True)
+
+
+def _segment(corpus: "Corpus", directory: Path, segment: "Segment") -> dict[str, Any]:
+    """A segment's passages, how many of them are deleted, and its bytes, keys included."""
+    import numpy as np
+
+    live = int(corpus.live(np.arange(segment.first_row, segment.last_row)).sum())
+    folders = [segment.path, *directory.glob(f"keys/*/{segment.name}*")]
+    return {
+        "name": segment.name,
+        "passages": segment.num_passages,
+        "deleted": segment.num_passages - live,
+        "bytes": sum(map(_bytes, folders)),
+    }
+
+
+def _in_words(segment: dict[str, Any]) -> str:
+    deleted = f" ({segment['deleted']:,} deleted)" if segment["deleted"] else ""
+    return f"{plural(segment['passages'], 'passage')}{deleted} {size(segment['bytes'])}"
+
+
+def _freed_by_compact(segments: list[dict[str, Any]], directory: Path) -> int:
+    """About the bytes of deleted passages, and of segments that only older snapshots have."""
+    deleted = sum(each["bytes"] * each["deleted"] // max(each["passages"], 1) for each in segments)
+    kept = {each["name"] for each in segments}
+    old = [path for path in directory.glob("segments/*") if path.name not in kept]
+    old += [path for path in directory.glob("keys/*/*") if path.is_dir() and path.name.partition(".")[0] not in kept]
+    return int(deleted) + sum(map(_bytes, old))
 
 
 def _tables(keys: Path) -> list[dict[str, Any]]:

@@ -1,0 +1,209 @@
+"""Opening, filling, searching, embedding, adding."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.measure import Result, best_seconds
+from quoth import NPM, Corpus, Document, read_documents
+from quoth.encoders.boundaries import MAY_END, MAY_START, SPACE_BEFORE
+from quoth.encoders.transformer import batches_by_length, pad
+from quoth.predictors.phrase import PhraseOptions, predict_phrases
+from quoth.retrieval.codes import DEPTH, Codes, build_codes
+from quoth.retrieval.index import CodeIndex, ExactIndex
+from quoth.retrieval.keys import TokenHits, TokenKeys
+from quoth.retrieval.vectors import Quantizer, TokenVectors, stored
+from quoth.storage import seal_folder
+from quoth.timing import timed
+
+SAMPLES = Path(__file__).parents[1] / "samples" / "atlas-2026.jsonl"
+TOKENS, DIMENSIONS, PASSAGE, K = 1_000_000, 384, 125, 4096
+QUESTION = "The river flows through [MASK] and into the sea."
+
+
+def run() -> Iterator[Result]:
+    """Every benchmark of search."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield from corpora(Path(folder))
+        yield from encoding(Path(folder))
+        keys, q_QD = random_table(Path(folder))
+        yield dense(Path(folder), keys, q_QD)
+        yield hot_path(keys, q_QD)
+
+
+def corpora(folder: Path) -> Iterator[Result]:
+    """What opening and adding cost, in a corpus a hundred times as large as another."""
+    texts = [document.text for document in read_documents(SAMPLES)]
+    large, small = (Corpus.create(folder / f"{size}.quoth") for size in ("large", "small"))
+    large.add(Document(f"d{n}", "", texts[n % len(texts)]) for n in range(50_000))
+    small.add(Document(f"d{n}", "", texts[n % len(texts)]) for n in range(500))
+    ours, peer = (best_seconds(lambda c=each: Corpus.open(c.path)) for each in (large, small))
+    yield Result(
+        f"open a corpus of {large.num_passages:,} passages",
+        f"{1000 * ours:.1f} ms",
+        f"{1000 * peer:.1f} ms (one of {small.num_passages:,})",
+        peer / ours,
+    )
+    ours, peer = (_add_seconds(each, texts) for each in (large, small))
+    yield Result("add 1,000 documents to it", f"{ours:.2f} s", f"{peer:.2f} s (to the small one)", peer / ours)
+
+
+def _add_seconds(corpus: Corpus, texts: list[str]) -> float:
+    before = time.perf_counter()
+    corpus.add(Document(f"new{n}", "", texts[n % len(texts)]) for n in range(1000))
+    return time.perf_counter() - before
+
+
+def encoding(folder: Path) -> Iterator[Result]:
+    """Embedding, and filling without any vectors, against the encoder's bare forward."""
+    corpus = Corpus.create(folder / "atlas.quoth")
+    corpus.add(read_documents(SAMPLES))
+    npm = NPM.from_pretrained("quoth-mini", corpus)
+    passages = list(corpus.passages())
+    tokenized = npm.encoder.tokenizer.passages([p.text for p in passages], [p.title for p in passages])
+    inputs = [window.input_ids for each in tokenized for window in each.windows]
+    batches = [pad([inputs[i] for i in members], 0) for members in batches_by_length(list(map(len, inputs)))]
+
+    @torch.inference_mode()
+    def forward() -> None:
+        for ids_BT, attention_BT in batches:
+            npm.encoder._transformer.model(input_ids=ids_BT, attention_mask=attention_BT)
+
+    bare = best_seconds(forward, 1)
+    before = time.perf_counter()
+    npm.embed()
+    took = time.perf_counter() - before
+    tokens = sum(map(len, inputs))
+    yield Result(
+        "embed, tokens/s", f"{tokens / took:,.0f}", f"{tokens / bare:,.0f} (the encoder's bare forward)", bare / took
+    )
+    fresh = Corpus.create(folder / "fresh.quoth")
+    fresh.add(read_documents(SAMPLES))
+    npm = NPM.from_pretrained("quoth-mini", fresh)
+    npm.fill("warm [MASK]", passages=1)
+    with timed() as seconds:
+        npm.fill(QUESTION)
+    whole = sum(seconds.values())
+    yield Result(
+        "fill in BM25's 3 passages, nothing embedded",
+        f"{1000 * whole:.0f} ms",
+        f"{1000 * seconds['encode']:.0f} ms (the encoder alone)",
+        seconds["encode"] / whole,
+    )
+
+
+def random_table(folder: Path) -> tuple[TokenKeys, Any]:
+    """A million tokens of Zipfian words, vectors in clusters, some dimensions wider than others; and 32 queries."""
+    rng = np.random.default_rng(0)
+    spread = (24 / (24 + np.arange(DIMENSIONS))).astype(np.float32)
+    centres = spread * rng.standard_normal((5000, DIMENSIONS), np.float32)
+    word_N = np.minimum(rng.zipf(1.2, TOKENS), 30_000)
+    raw_ND = centres[word_N % len(centres)] + 0.4 * spread * rng.standard_normal((TOKENS, DIMENSIONS), np.float32)
+    raw_ND /= np.linalg.norm(raw_ND, axis=1, keepdims=True)
+    q_QD = raw_ND[rng.choice(TOKENS, 32)] + 0.03 * rng.standard_normal((32, DIMENSIONS), np.float32)
+    quantizer = Quantizer.fit(raw_ND[:100_000])
+    vectors = TokenVectors(stored(raw_ND, "sq8", quantizer), 20.0, quantizer)
+    corpus = Corpus.create(folder / "words.quoth", splitter=f"fixed:{PASSAGE}")
+    words = [f"w{word}" for word in word_N.tolist()]
+    step = 100 * PASSAGE
+    corpus.add(Document(f"d{at}", "", " ".join(words[at : at + step])) for at in range(0, TOKENS, step))
+    lengths = np.array([len(word) for word in words])
+    within = np.arange(TOKENS) % step
+    start_N = np.cumsum(lengths + 1) - lengths - 1
+    start_N -= np.repeat(start_N[within == 0], step)
+    flags = rng.choice([MAY_START | MAY_END, MAY_START, MAY_END], TOKENS, p=[0.6, 0.2, 0.2]) | SPACE_BEFORE
+    keys = TokenKeys(
+        corpus=corpus,
+        passage_rows_P=np.arange(TOKENS // PASSAGE),
+        offsets_P1=np.arange(0, TOKENS + 1, PASSAGE),
+        ids_N=word_N.astype(np.int32),
+        start_N=start_N,
+        end_N=start_N + lengths,
+        group_N=word_N.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15),
+        flags_N=flags.astype(np.uint8),
+        vectors=vectors,
+    )
+    return keys, q_QD.astype(np.float32)
+
+
+def dense(folder: Path, keys: TokenKeys, q_QD: Any) -> Result:
+    """The 4,096 nearest of a million, by codes and exact rescoring, against FAISS comparing every vector."""
+    import faiss
+
+    assert isinstance(keys.vectors, TokenVectors)
+    exact = [each.rows_K for each in ExactIndex(keys).search(q_QD, DEPTH)]
+    (folder / "codes").mkdir()
+    build_codes(folder / "codes", keys.vectors, q_QD, exact, 0.97)
+    seal_folder(folder / "codes")
+    codes = Codes(folder / "codes", TOKENS)
+    index = CodeIndex(replace(keys, codes=codes), codes)
+    flat = faiss.IndexFlatIP(DIMENSIONS)
+    flat.add(keys.vectors.floats(slice(None)))
+    ours = best_seconds(lambda: index.search(q_QD[:1], K))
+    peer = best_seconds(lambda: flat.search(q_QD[:1], K))
+    return Result(
+        f"{K:,} nearest of {TOKENS:,} tokens, recall {codes.facts.recall:.3f}",
+        f"{1000 * ours:.1f} ms",
+        f"{1000 * peer:.1f} ms (FAISS flat, fp32)",
+        peer / ours,
+    )
+
+
+def hot_path(keys: TokenKeys, q_QD: Any) -> Result:
+    """Candidates, similarities, scores and groups of 4,096 start and end hits, against plain Python."""
+    near = [each.rows_K for each in ExactIndex(keys).search(q_QD[:2], K)]
+    hits = TokenHits(keys, np.sort(near[0]), np.sort(near[1]))
+    options = PhraseOptions(combine="joint")
+    ours = best_seconds(lambda: predict_phrases([hits], q_QD[0], q_QD[1], options))
+    before = time.perf_counter()
+    text, probability = plain_phrases(hits, q_QD[0], q_QD[1])
+    peer = time.perf_counter() - before
+    best = predict_phrases([hits], q_QD[0], q_QD[1], options)[0]
+    assert best.text == text
+    assert abs(best.probability - probability) < 1e-3 * probability
+    return Result(
+        f"candidates, scores and groups of {K:,} start and {K:,} end hits",
+        f"{1000 * ours:.1f} ms",
+        f"{1000 * peer:,.0f} ms (the same steps in plain Python)",
+        peer / ours,
+    )
+
+
+def plain_phrases(hits: TokenHits, q_start_D: Any, q_end_D: Any, longest: int = 10) -> tuple[str, float]:
+    """The best phrase and its probability, by position lists, dictionaries of spans and one vector at a time."""
+    keys = hits.keys
+    assert isinstance(keys.vectors, TokenVectors)
+    spans: set[tuple[int, int]] = set()
+    for row in hits.start_rows.tolist():
+        if keys.flags_N[row] & MAY_START:
+            end = (row // PASSAGE + 1) * PASSAGE
+            spans.update((row, last) for last in range(row, min(row + longest, end)) if keys.flags_N[last] & MAY_END)
+    for row in hits.end_rows.tolist():
+        if keys.flags_N[row] & MAY_END:
+            begin = row // PASSAGE * PASSAGE
+            spans.update(
+                (first, row)
+                for first in range(max(row - longest + 1, begin), row + 1)
+                if keys.flags_N[first] & MAY_START
+            )
+    a: dict[int, float] = {}
+    b: dict[int, float] = {}
+    for first, last in spans:
+        if first not in a:
+            a[first] = keys.vectors.scale * float(keys.vectors.floats(slice(first, first + 1))[0] @ q_start_D)
+        if last not in b:
+            b[last] = keys.vectors.scale * float(keys.vectors.floats(slice(last, last + 1))[0] @ q_end_D)
+    scores: dict[tuple[int, ...], float] = defaultdict(float)
+    for first, last in spans:
+        scores[tuple(keys.ids_N[first : last + 1].tolist())] += float(np.exp(a[first] + b[last]))
+    best = max(scores, key=lambda phrase: scores[phrase])
+    return " ".join(f"w{word}" for word in best), scores[best] / sum(scores.values())
