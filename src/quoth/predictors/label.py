@@ -99,7 +99,8 @@ def _find(keys: TokenKeys, words: list[list[tuple[int, ...]]]) -> tuple[Candidat
             owners.append(np.full(len(start), label))
     start_C, end_C, label_C = np.concatenate(starts), np.concatenate(ends), np.concatenate(owners)
     order = np.lexsort((label_C, end_C, start_C))
-    return Candidates(start_C[order], end_C[order]), label_C[order]
+    label_C = label_C[order]
+    return Candidates(start_C[order], end_C[order], label_C.astype(np.uint64)), label_C
 
 
 def _occurrences(

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.errors import InputError
-from quoth.predictors.candidates import Candidates, find_candidates, phrase_keys
+from quoth.predictors.candidates import Candidates, find_candidates, sorted_with_places
 from quoth.predictors.evidence import Occurrences, check_at_least_one, check_share, check_temperature, favour, predict
 from quoth.records import Prediction
 from quoth.retrieval.keys import TokenHits, TokenKeys
@@ -94,8 +94,7 @@ def predict_phrases(
     tables = [part_hits.keys for part_hits in hits]
     if not any(len(part.candidates.start_C) for part in parts):
         return []
-    with step("expand"):
-        key_C = np.concatenate([phrase_keys(table, part.candidates) for table, part in zip(tables, parts, strict=True)])
+    key_C = np.concatenate([part.candidates.key_C for part in parts])
     with step("score"):
         found = favour(_occurrences(tables, parts, options), hits, options.hybrid)
     return predict(found, key_C, options.top_k)
@@ -108,15 +107,23 @@ def _part(
         found = find_candidates(hits, options.max_phrase_tokens, options.banned_tokens)
     with step("score"):
         fresh_C = np.diff(found.start_C, prepend=-1) != 0
-        end_E = np.sort(found.end_C)
-        end_E = end_E[np.diff(end_E, prepend=-1) != 0]
+        end_E, end_index_C = _distinct(found.end_C)
         return _Part(
             found,
             scaled_similarities(hits.keys, q_start_D, found.start_C[fresh_C], options.temperature),
             np.cumsum(fresh_C) - 1,
             scaled_similarities(hits.keys, q_end_D, end_E, options.temperature),
-            np.searchsorted(end_E, found.end_C),
+            end_index_C,
         )
+
+
+def _distinct(rows_C: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct rows in order, and which of them each is: np.unique with its inverse, faster."""
+    sorted_C, place_C = sorted_with_places(rows_C)
+    fresh_C = np.diff(sorted_C, prepend=-1) != 0
+    index_C = np.empty(len(rows_C), np.int64)
+    index_C[place_C] = np.cumsum(fresh_C) - 1
+    return sorted_C[fresh_C], index_C
 
 
 def scaled_similarities(

@@ -107,6 +107,15 @@ class _Characters:
         return len(self.place_N)
 
 
+def looked_up(rows: NDArray[np.int64], *columns: Column) -> list[Any]:
+    """Several columns at the same rows; a token's kind is read once."""
+    first, *others = columns
+    if isinstance(first, _OfKind) and all(isinstance(each, _OfKind) and each.kind_N is first.kind_N for each in others):
+        kind = first.kind_N[rows]
+        return [each.value_G[kind] for each in columns if isinstance(each, _OfKind)]
+    return [each[rows] for each in columns]
+
+
 def open_columns(folder: Path) -> TokenColumns:
     """Map what `save_columns` wrote. Raises CorruptionError naming a damaged file."""
     kinds_G, kind_N, place_N, origin_P, offsets_P1 = (open_array(folder / f"{name}.npy") for name in FILES)

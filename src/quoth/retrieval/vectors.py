@@ -76,10 +76,17 @@ class TokenVectors:
         total = len(self.stored_ND) if rows_R is None else len(rows_R)
         sim_QR = np.empty((len(q_QD), total), np.float32)
         weights_QD, bias_Q1 = self._linear(q_QD)
+        shape = (min(ROWS_PER_BLOCK, total), self.dimensions)
+        picked_RD, floats_RD = np.empty(shape, self.stored_ND.dtype), np.empty(shape, np.float32)
         for first in range(0, total, ROWS_PER_BLOCK):
             block = slice(first, min(first + ROWS_PER_BLOCK, total))
-            picked_RD = self.stored_ND[block if rows_R is None else rows_R[block]]
-            np.matmul(weights_QD, picked_RD.astype(np.float32).T, out=sim_QR[:, block])
+            size = block.stop - first
+            if rows_R is None:
+                floats_RD[:size] = self.stored_ND[block]
+            else:
+                np.take(self.stored_ND, rows_R[block], axis=0, out=picked_RD[:size], mode="clip")
+                floats_RD[:size] = picked_RD[:size]
+            np.matmul(weights_QD, floats_RD[:size].T, out=sim_QR[:, block])
         sim_QR += bias_Q1
         return sim_QR
 
