@@ -122,6 +122,13 @@ def test_too_little_to_contrast_is_refused(passages: int, size: int) -> None:
         sampler_of(documents_of(passages), size, 0)
 
 
+def test_neighbours_want_a_chain() -> None:
+    nothing = np.zeros(0, np.int64)
+    data = TokenizedDocuments(nothing, nothing, nothing, nothing, nothing, documents_of(3, 4), nothing)
+    with pytest.raises(InputError, match="'neighbours' wants data with a chain"):
+        BatchSampler(data, 2, 0, "neighbours")
+
+
 @pytest.fixture(scope="module", params=[tiny_bert, tiny_roberta, tiny_sentencepiece])
 def tokenizer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> TextTokenizer:
     folder = request.param(tmp_path_factory.mktemp("model"))

@@ -147,8 +147,8 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_embed_says_what_it_costs_and_keeps_to_the_budget(corpus: Path, tiny: Path, run: Run) -> None:
     code, out, err = run("embed", corpus, "--model", tiny, "--budget", 0.000001)
     assert code == 2
-    assert re.search(r"2 passages, about \d+ tokens: \d\.\d kB on disk", err)
-    assert "bytes a token; twice that until a segment is joined), under a minute" in err
+    assert "2 passages to encode, under a minute; about" in err
+    assert re.search(r"about \d+ tokens make \d\.\d kB on disk \(38 bytes a token\), at most \d\.\d kB on the way", err)
     assert "--budget 1e-06 GB is less than" in err
     assert not list(corpus.glob("keys/*/*"))
     code, out, err = run("embed", corpus, "--model", tiny, "--budget", 1)

@@ -94,7 +94,11 @@ def test_finer_codes_where_coarse_ones_do_not_do(tmp_path: Path) -> None:
 
 
 def test_a_lower_recall_proposes_less(codes: Codes, vectors: TokenVectors, q_QD: Any, tmp_path: Path) -> None:
-    assert build(tmp_path / "low", vectors, q_QD, 0.6).facts.factor < codes.facts.factor
+    low = build(tmp_path / "low", vectors, q_QD, 0.6)
+    assert low.facts.factor < codes.facts.factor
+    assert low.count(K) < codes.count(K) == int(K * codes.facts.factor)
+    assert codes.count(1) == codes.count(K)
+    assert codes.count(10 * N) == N
 
 
 @pytest.mark.parametrize("share", [0.02, 0.5, 0.9])
@@ -211,6 +215,30 @@ def test_the_recall_is_kept_until_another_is_asked_for(npm: NPM) -> None:
     for value in (0.2, 1.5, float("nan")):
         with pytest.raises(InputError, match=r"recall is .*; allowed is 0.5 to 1"):
             npm.embed(recall=value)
+
+
+def test_a_recall_of_one_is_kept_too(npm: NPM) -> None:
+    npm.embed(recall=1.0)
+    npm.embed()
+    assert not facts_of(npm)
+
+
+def test_codes_that_another_process_changes(npm: NPM) -> None:
+    npm.embed()
+    expected = npm.fill("a [MASK]", passages=None, k=40)
+    for recall in (1.0, 0.8):
+        reader = NPM(npm.encoder, [Corpus.open(npm._retriever.corpora[0].path)])
+        npm.embed(recall=0.97)
+        assert reader._retriever.tables[0].open()[0][0].codes is not None
+        npm.embed(recall=recall)
+        assert [each.text for each in reader.fill("a [MASK]", passages=None, k=40)][:1] == [expected[0].text]
+
+
+def test_blanks_that_do_not_fit_are_left_out(npm: NPM, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(npm.encoder, "takes", lambda text: False)
+    npm.embed()
+    assert not facts_of(npm)
+    assert npm.fill("a [MASK]", passages=None)
 
 
 def test_broken_off_codes_are_made_again(npm: NPM, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,6 +40,6 @@ def test_like_follows_like(data: TokenizedDocuments, tmp_path: Path) -> None:
 
 
 def test_a_walk_by_hand() -> None:
-    assert _walk([[0, 2], [3, 0], [0, 1], [1]]) == [0, 2, 1, 3]
-    assert _walk([[], [0], []]) == [0, 1, 2]
-    assert _walk([]) == []
+    assert _walk(np.array([[0, 2], [3, 0], [0, 1], [1, -1]], np.int32)) == [0, 2, 1, 3]
+    assert _walk(np.array([[-1], [0], [-1]], np.int32)) == [0, 1, 2]
+    assert _walk(np.zeros((0, 2), np.int32)) == []

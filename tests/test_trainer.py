@@ -394,24 +394,26 @@ from pathlib import Path
 from test_trainer import CONFIG, changed, trainer
 from quoth.training.batches import TokenizedDocuments
 from quoth.training.ranks import Ranks
-base, tokens, output = map(Path, sys.argv[1:])
+base, tokens, output = map(Path, sys.argv[1:4])
 ranks = Ranks.join()
-trainer(base, TokenizedDocuments.load(tokens, "test"), output, changed(sub_batch=2), ranks).run()
+settings = changed(sub_batch=2, groups=int(sys.argv[4]))
+trainer(base, TokenizedDocuments.load(tokens, "test"), output, settings, ranks).run()
 ranks.leave()
 """
 
 
-def test_two_processes_train_as_one(base: Path, data: TokenizedDocuments, tmp_path: Path) -> None:
+@pytest.mark.parametrize("groups", [1, 2])
+def test_two_processes_train_as_one(base: Path, data: TokenizedDocuments, tmp_path: Path, groups: int) -> None:
     data.save(tmp_path / "tokens", "test")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
     world = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "PYTHONPATH": paths}
-    command = [sys.executable, "-c", RANK, str(base), str(tmp_path / "tokens"), str(tmp_path / "two")]
+    command = [sys.executable, "-c", RANK, str(base), str(tmp_path / "tokens"), str(tmp_path / "two"), str(groups)]
     started = [subprocess.Popen(command, env={**os.environ, **world, "RANK": str(rank)}) for rank in range(2)]
     assert [process.wait(120) for process in started] == [0, 0]
-    one = trainer(base, data, tmp_path / "one")
+    one = trainer(base, data, tmp_path / "one", changed(groups=groups))
     one.run()
     ours, theirs = (load_file(tmp_path / name / "adapter_model.safetensors") for name in ("one", "two"))
     for name, weight in ours.items():

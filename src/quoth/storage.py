@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from quoth.errors import CorruptionError, LockedError
 
 CHECKSUMS = "checksums.json"
+_ROWS_AT_A_TIME = 1 << 16
 _SMALL = 1 << 16
 """Files up to this size are read whole rather than mapped, since every mapping holds a file descriptor."""
 
@@ -136,20 +137,22 @@ def remove(path: Path) -> None:
 
 
 def save_array(path: Path, array: NDArray[Any]) -> None:
-    """Writes a `.npy` file; no pickle."""
-    np.save(path, array, allow_pickle=False)
+    """Writes a `.npy` file; no pickle. Raises OSError where the disk is full (np.save may not notice)."""
+    save_pieces(path, len(array), [array])
 
 
 def save_pieces(path: Path, total: int, pieces: Iterable[NDArray[Any]]) -> None:
     """Writes a `.npy` file of arrays end to end, `total` rows in all, at least one array; one in memory at a time."""
-    joined, at = None, 0
-    for piece in pieces:
-        if joined is None:
-            joined = np.lib.format.open_memmap(path, "w+", piece.dtype, (total, *piece.shape[1:]))
-        joined[at : at + len(piece)] = piece
-        at += len(piece)
-    assert joined is not None
-    joined.flush()
+    at = 0
+    with path.open("wb") as stream:
+        for piece in pieces:
+            if not stream.tell():
+                header = np.lib.format.header_data_from_array_1_0(piece[:0])
+                np.lib.format.write_array_header_1_0(stream, {**header, "shape": (total, *piece.shape[1:])})
+            for first in range(0, len(piece), _ROWS_AT_A_TIME):
+                stream.write(piece[first : first + _ROWS_AT_A_TIME].tobytes())
+            at += len(piece)
+    assert at == total
 
 
 def open_array(path: Path) -> NDArray[Any]:
@@ -178,7 +181,7 @@ def open_blob(path: Path) -> mmap.mmap | bytes:
 
 
 class Lease:
-    """A file held for reading as long as this is referred to: `is_leased` tells others so.
+    """A file held for reading as long as this is referred to: `remove_unless_leased` leaves it alone.
 
     Raises CorruptionError where the file is missing.
     """
@@ -194,14 +197,15 @@ class Lease:
             raise CorruptionError(f"{path}: the file is missing")
 
 
-def is_leased(path: Path) -> bool:
-    """Whether somebody, in any process, holds the file."""
-    with path.open("rb") as stream:
+def remove_unless_leased(path: Path) -> bool:
+    """Remove a file unless somebody, in any process, holds it; returns whether it is gone."""
+    with path.open("r+b") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            return True
-    return False
+            return False
+        path.unlink()
+    return True
 
 
 class WriterLock:

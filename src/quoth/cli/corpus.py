@@ -160,7 +160,7 @@ def info(directory: CorpusDir, json: Json = False) -> None:
 
     corpus = Corpus.open(directory)
     keys = directory / "keys"
-    tables = _tables(keys)
+    tables = _tables(keys, [each.name for each in corpus.segments])
     segments = [_segment(corpus, directory, each) for each in corpus.segments]
     facts = {
         "corpus": str(directory),
@@ -253,13 +253,14 @@ def _check_cost(directory: Path, cost: "Cost", budget: float | None, yes: bool) 
         return
     each = cost.bytes // max(cost.tokens, 1)
     note(
-        f"{plural(cost.passages, 'passage')}, about {cost.tokens:,} tokens: {size(cost.bytes)} on disk ({each} bytes a "
-        f"token; twice that until a segment is joined), {duration(cost.seconds)}"
+        f"{plural(cost.passages, 'passage')} to encode, {duration(cost.seconds)}; about {cost.tokens:,} tokens make "
+        f"{size(cost.bytes)} on disk ({each} bytes a token), at most {size(cost.peak_bytes)} on the way"
     )
-    if budget is not None and cost.bytes > budget * 1e9:
-        raise InputError(f"--budget {budget} GB is less than {size(cost.bytes)}; allow more, or embed a smaller corpus")
-    if cost.bytes > (free := shutil.disk_usage(directory).free):
-        raise InputError(f"{directory}: {size(free)} are free, {size(cost.bytes)} are needed; make room first")
+    needed = size(cost.peak_bytes)
+    if budget is not None and cost.peak_bytes > budget * 1e9:
+        raise InputError(f"--budget {budget} GB is less than {needed}; allow more, or embed a smaller corpus")
+    if cost.peak_bytes > (free := shutil.disk_usage(directory).free):
+        raise InputError(f"{directory}: {size(free)} are free, {needed} are needed; make room first")
     large = cost.bytes > ASK_FROM_BYTES or cost.seconds > ASK_FROM_SECONDS
     if large and budget is None and not yes and sys.stdin.isatty():
         typer.confirm("quoth: go on?", abort=True, err=True)
@@ -293,13 +294,15 @@ def _freed_by_compact(segments: list[dict[str, Any]], directory: Path) -> int:
     return int(deleted) + sum(map(_bytes, old))
 
 
-def _tables(keys: Path) -> list[dict[str, Any]]:
-    """The models' finished key tables: model, precision, how many segments and bytes."""
+def _tables(keys: Path, segments: list[str]) -> list[dict[str, Any]]:
+    """The models' key tables of these segments: model, precision, how many segments and bytes."""
+    from quoth.retrieval.carry import stored_table
     from quoth.storage import read_json
 
     found = []
     for folder in sorted(keys.glob("*")):
-        facts = [read_json(file) for file in sorted(folder.glob("*/table.json")) if file.parent.name.isdecimal()]
+        places = [stored_table(folder, segment) for segment in segments]
+        facts = [read_json(place / "table.json") for place in places if place]
         if facts:
             same = {name: facts[0][name] for name in ("model", "precision", "fingerprint")}
             found.append({**same, "segments": len(facts), "bytes": _bytes(folder)})

@@ -89,6 +89,11 @@ class Corpus:
         if read_manifest(self.path).snapshot != self.snapshot:
             self._snapshot = _open_snapshot(self.path, None, self.segments)
 
+    def catch_up(self) -> None:
+        """`refresh`, unless this object was opened to read one snapshot."""
+        if not self._pinned:
+            self.refresh()
+
     @property
     def name(self) -> str:
         return self.path.absolute().stem
@@ -115,7 +120,7 @@ class Corpus:
         return self._snapshot.segments
 
     def snapshots(self) -> list[int]:
-        """The snapshots that `open` accepts, oldest first; `compact` releases all but the last."""
+        """The snapshots that `open` accepts, oldest first; `compact` releases all but the last and those being read."""
         return snapshots(self.path)
 
     def passage(self, row: int) -> Passage:
@@ -195,9 +200,10 @@ class Corpus:
                 embedding.enter_context(WriterLock(lock))
             if merged := _worth_merging(self._snapshot):
                 self._merge(merged)
-            self._all_released = release(self.path, self.snapshot)
-            if self._all_released and self._snapshot.manifest.stale_rows:
-                self._commit([], self._snapshot.deletions)
+            self._all_released = release(self.path, self.snapshot, thorough=True)
+            settled = self._all_released and bool(self._snapshot.manifest.stale_rows)
+            if settled or not (self._all_released or merged):
+                self._commit([], self._snapshot.deletions, kept_from=self.snapshot + 1)
                 release(self.path, self.snapshot)
 
     def verify(self) -> None:
@@ -214,7 +220,7 @@ class Corpus:
             segment.verify()
         _open_snapshot(self.path, None, segments.values(), contents=True)
         for table in sorted(self.path.glob("keys/*/*")):
-            if table.name.isdecimal() or table.suffix in (".codes", ".partial"):
+            if table.name.isdecimal() or table.suffix in (".codes", ".partial") or table.name == "settings":
                 check_folder(table, contents=True)
 
     @contextmanager
@@ -290,7 +296,9 @@ class Corpus:
         numbers = np.concatenate([np.zeros(0, np.int64), *(np.arange(*each) for each in ranges)])
         return np.stack([np.full(len(numbers), segment.first_document), numbers], axis=1)
 
-    def _commit(self, new: list[Segment], deletions: Deletions, merged: Sequence[Segment] = ()) -> None:
+    def _commit(
+        self, new: list[Segment], deletions: Deletions, merged: Sequence[Segment] = (), kept_from: int | None = None
+    ) -> None:
         old = self._snapshot.manifest
         stale = () if self._all_released else old.stale_rows
         words = self._index_words(new, dropping=not stale)
@@ -305,7 +313,7 @@ class Corpus:
             deletions=self._save(deletions),
             words=words,
             stale_rows=(*stale, *((each.first_row, each.last_row) for each in merged)),
-            kept_from=old.snapshot + 1 if merged else old.kept_from,
+            kept_from=kept_from or (old.snapshot + 1 if merged else old.kept_from),
         )
         write_manifest(self.path, manifest)
         self._words.settle()

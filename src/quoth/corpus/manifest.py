@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from quoth.errors import CorpusNotFoundError, CorruptionError
-from quoth.storage import atomic_write_json, encode_json, is_leased, read_json, remove, sha256_bytes
+from quoth.storage import atomic_write_json, encode_json, read_json, remove, remove_unless_leased, sha256_bytes
 
 FORMAT = 1
 
@@ -132,21 +132,21 @@ def sweep(corpus: Path, current: Manifest) -> None:
     _remove_all(_orphaned_keys(corpus))
 
 
-def release(corpus: Path, before: int) -> bool:
+def release(corpus: Path, before: int, thorough: bool = False) -> bool:
     """Removes the snapshots below `before` that nobody reads, with the files that only they needed.
 
-    Returns whether all of them are gone.
+    Returns whether all of them are gone. `thorough` also removes what a release that was broken off has left.
     """
-    old = [manifest_path(corpus, number) for number in snapshots(corpus) if number < before]
-    _remove_all(free := [path for path in old if not is_leased(path)])
-    if free:
+    old = [number for number in snapshots(corpus) if number < before]
+    gone = [number for number in old if remove_unless_leased(manifest_path(corpus, number))]
+    if gone or thorough:
         kept = [read_manifest(corpus, number) for number in snapshots(corpus)]
         segments = {entry.name for each in kept for entry in each.segments}
         _remove_all(path for path in corpus.glob("segments/*") if path.name not in segments)
         deletions = {each.deletions["name"] for each in kept if each.deletions is not None}
         _remove_all(path for path in corpus.glob("deleted-*.npy") if path.name not in deletions)
         _remove_all(_orphaned_keys(corpus))
-    return len(free) == len(old)
+    return len(gone) == len(old)
 
 
 def _orphaned_keys(corpus: Path) -> Iterator[Path]:

@@ -81,6 +81,14 @@ class TokenEncoder:
             found.append((q_start_D, q_end_D))
         return found
 
+    def takes(self, text: str) -> bool:
+        """Whether `blanks` takes a text: it has one mask and fits the encoder."""
+        try:
+            self._query_tokenizer.query(text)
+        except InputError:
+            return False
+        return True
+
     def words(self, text: str) -> NDArray[np.float32]:
         """The vectors of a plain text's tokens: [T, D]. Raises InputError when the text has none."""
         encoded = self.passages([text], [""])[0]

@@ -277,9 +277,9 @@ class NPM:
             tables.build(precision, recall, progress)
 
     def embed_cost(self, precision: str = "sq8") -> Cost:
-        """About what `embed` will take: passages, tokens, bytes, seconds; some passages are encoded to know."""
+        """About what `embed` will take, in passages, tokens, bytes, seconds; some passages are encoded to know."""
         costs = [tables.cost(precision) for tables in self._retriever.tables]
-        return reduce(Cost.plus, costs, Cost(0, 0, 0, 0.0))
+        return reduce(Cost.plus, costs, Cost(0, 0, 0, 0, 0.0))
 
     def query_vectors(self, text: str) -> tuple[Vector, Vector]:
         """The start and the end query of a text's blank: [D] each."""

@@ -52,19 +52,24 @@ def vectors_of(encoded: Sequence[EncodedPassage], dimensions: int) -> NDArray[np
 
 
 def mask_queries(encoder: TokenEncoder, keys: TokenKeys, count: int) -> NDArray[np.float32]:
-    """The start and end queries of blanks drawn from the table's own passages, always the same: [Q, D], Q ≤ 2 count."""
+    """The start and end queries of blanks drawn from the table's own passages, always the same: [Q, D], Q ≤ 2 count.
+
+    A blank that the encoder does not take is left out; where it takes none of many, Q is 0.
+    """
     rng = np.random.default_rng(0)
     texts: list[str] = []
-    for row in rng.permutation(np.flatnonzero(keys.flags_N[:] & MAY_START)):
+    for row in rng.permutation(np.flatnonzero(keys.flags_N[:] & MAY_START))[: 50 * count]:
         p = int(np.searchsorted(keys.offsets_P1, row, side="right")) - 1
         passage = keys.corpus.passage(int(keys.passage_rows_P[p]))
         start, end = int(keys.start_N[row]) - passage.start, int(keys.end_N[row]) - passage.start
         text = f"{passage.text[max(start - QUERY_REACH, 0) : start]}{MASK}{passage.text[end : end + QUERY_REACH]}"
-        if text.count(encoder.tokenizer.mask_token) + text.count(MASK) == 1 + (encoder.tokenizer.mask_token == MASK):
+        if encoder.takes(text):
             texts.append(text)
         if len(texts) == count:
             break
-    return np.concatenate([np.stack(pair) for pair in encoder.blanks(texts)])
+    return np.concatenate(
+        [np.zeros((0, encoder.dimensions), np.float32), *(np.stack(pair) for pair in encoder.blanks(texts))]
+    )
 
 
 class Builder:
@@ -102,16 +107,16 @@ class Builder:
         fresh_P = np.isin(numbers, absent)
         passages = [self._corpus.passage(self._segment.first_row + n) for n in numbers[fresh_P].tolist()]
         encoded = self._encoder.passages([p.text for p in passages], [p.title for p in passages])
-        pieces = [columns_of(passages, encoded)]
-        vectors = [vectors_of(encoded, self._encoder.dimensions)]
+        fresh_ND = vectors_of(encoded, self._encoder.dimensions)
+        pieces, vectors = [columns_of(passages, encoded)], [fresh_ND]
         if known is not None:
-            pieces, vectors = self._mixed(known, numbers, fresh_P, pieces[0], vectors[0])
+            pieces, vectors = self._mixed(known, numbers, fresh_P, pieces[0], fresh_ND)
         vectors_ND = np.concatenate(vectors)
         fresh = part.with_suffix(".tmp")
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir()
         save_columns(fresh, lambda: pieces)
-        save_array(fresh / "vectors.npy", stored(vectors_ND, self._precision, self._quantizer(vectors_ND)))
+        save_array(fresh / "vectors.npy", stored(vectors_ND, self._precision, self._quantizer(fresh_ND)))
         publish_directory(fresh, part)
 
     def _mixed(
@@ -135,11 +140,14 @@ class Builder:
         return pieces, vectors
 
     def _quantizer(self, sample_ND: NDArray[np.float32]) -> Quantizer | None:
-        """The segment's quantizer, fitted to its first part."""
+        """The segment's quantizer: fitted to its first part, or the partial table's, widened where that part exceeds
+        it, so that what is stored is not rounded again."""
         if self._precision != "sq8":
             return None
         if not (self._work / "quantizer.npy").is_file():
-            save_quantizer(self._work, Quantizer.fit(sample_ND))
+            known = TokenVectors.open(self._partial, 1.0).quantizer if self._partial.is_dir() else None
+            fitted = Quantizer.fit(sample_ND) if known is None else known.widened(sample_ND)
+            save_quantizer(self._work, fitted)
         return Quantizer(*open_array(self._work / "quantizer.npy"))
 
     def _join(self, parts: list[Path]) -> None:

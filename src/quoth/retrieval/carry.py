@@ -42,8 +42,7 @@ def absent_passages(table: Path | None, num_passages: int) -> NDArray[np.int64]:
     """The numbers of a segment's passages whose keys are not stored in its table, ascending."""
     if table is None:
         return np.arange(num_passages)
-    absent = table / "absent.npy"
-    return open_array(absent) if absent.is_file() else np.zeros(0, np.int64)
+    return open_array(table / "absent.npy") if table.suffix == ".partial" else np.zeros(0, np.int64)
 
 
 def carry_keys(corpus: Path, segment: str, origin_P2: NDArray[np.int64]) -> None:

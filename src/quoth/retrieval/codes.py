@@ -13,6 +13,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,20 @@ class CodeFacts:
     format: int = FORMAT
 
 
+class CodesGoneError(Exception):
+    """Another process has taken these codes away, or made others, before they were read."""
+
+
+def open_codes(folder: Path, num_rows: int) -> Codes | None:
+    """The codes in a folder, if there are any. Raises CorruptionError."""
+    try:
+        return Codes(folder, num_rows) if folder.is_dir() else None
+    except CorruptionError:
+        if folder.is_dir():
+            raise
+        return None
+
+
 def check_recall(value: float) -> None:
     """Raises InputError unless `value` can be asked for."""
     if not 0.5 <= value <= 1:
@@ -66,6 +81,7 @@ class Codes:
     """The codes of one table. Raises CorruptionError where they are not what was written."""
 
     def __init__(self, folder: Path, num_rows: int) -> None:
+        self._folder = folder
         check_folder(folder)
         self.facts = CodeFacts(**read_json(folder / "codes.json"))
         if self.facts.rows != num_rows or self.facts.format != FORMAT:
@@ -74,9 +90,9 @@ class Codes:
         self._lock = threading.Lock()
         self._loaded: list[Any] = []
 
-    @property
-    def factor(self) -> float:
-        return self.facts.factor
+    def count(self, k: int) -> int:
+        """How many rows must be proposed for k neighbours, of which at least `depth` are meant to be found."""
+        return min(ceil(max(k, self.facts.depth) * self.facts.factor), self.facts.rows)
 
     def propose(self, q_QD: Floats, count: int) -> list[Rows]:
         """The `count` rows that the codes hold nearest to each query, nearest first."""
@@ -86,7 +102,16 @@ class Codes:
         """Read at the first search."""
         with self._lock:
             if not self._loaded:
-                self._loaded = [_read(file, self.facts.probes) for file in self._files]
+                try:
+                    loaded = [_read(file, self.facts.probes) for file in self._files]
+                    changed = CodeFacts(**read_json(self._folder / "codes.json")) != self.facts
+                except CorruptionError as error:
+                    if self._folder.is_dir():
+                        raise
+                    raise CodesGoneError from error
+                if changed:
+                    raise CodesGoneError
+                self._loaded = loaded
             return self._loaded
 
 
@@ -157,7 +182,10 @@ def _write(folder: Path, trained: Any, vectors: TokenVectors) -> Iterator[Path]:
         for at in range(first, last, ROWS_AT_A_TIME):
             index.add(vectors.floats(slice(at, min(at + ROWS_AT_A_TIME, last))))
         file = folder / f"rows-{number:03d}.faiss"
-        faiss.write_index(index, str(file))
+        try:
+            faiss.write_index(index, str(file))
+        except RuntimeError as error:
+            raise OSError(f"{file} cannot be written: {error}") from error
         yield file
 
 

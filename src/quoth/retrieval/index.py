@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.retrieval.codes import CodesGoneError
 from quoth.retrieval.keys import Codes, TokenHits, TokenKeys
 
 SIMILARITIES_AT_A_TIME = 1 << 25
@@ -76,8 +77,11 @@ class CodeIndex:
     codes: Codes
 
     def search(self, q_QD: Floats, k: int) -> list[Neighbours]:
-        wanted = min(int(np.ceil(k * self.codes.factor)), self.keys.num_tokens)
-        return [self._rescored(q_D, rows, k) for q_D, rows in zip(q_QD, self._proposed(q_QD, wanted), strict=True)]
+        try:
+            proposed = self._proposed(q_QD, self.codes.count(k))
+        except CodesGoneError:
+            return ExactIndex(self.keys).search(q_QD, k)
+        return [self._rescored(q_D, rows, k) for q_D, rows in zip(q_QD, proposed, strict=True)]
 
     def _proposed(self, q_QD: Floats, wanted: int) -> list[Rows]:
         """As many live rows as wanted, or all that the codes can give."""
@@ -135,8 +139,7 @@ def search_together(
     """`search_all` over the same tables for B blanks, whose start and end queries are `q_2BD`; blank b never sees
     the passages `hidden[b]`. Vectors are read once for as many blanks as fit into memory."""
     compared = [table for table in tables if table.codes is None]
-    largest = max((table.num_tokens for table in compared), default=1)
-    size = max(1, SIMILARITIES_AT_A_TIME // (2 * max(largest, 1)))
+    size = max(1, SIMILARITIES_AT_A_TIME // max(2 * sum(table.num_tokens for table in compared), 1))
     for first in range(0, len(hidden), size):
         block_2BD = q_2BD[:, first : first + size]
         flat_QD = block_2BD.reshape(-1, block_2BD.shape[-1])

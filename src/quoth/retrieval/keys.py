@@ -22,9 +22,8 @@ from quoth.retrieval.columns import Column, ranges
 class Codes(Protocol):
     """A table's rows that may be near a query."""
 
-    @property
-    def factor(self) -> float:
-        """How many rows must be proposed for each neighbour that is wanted."""
+    def count(self, k: int) -> int:
+        """How many rows must be proposed for k neighbours."""
         ...
 
     def propose(self, q_QD: NDArray[np.float32], count: int) -> list[NDArray[np.int64]]:

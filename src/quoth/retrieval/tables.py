@@ -21,6 +21,7 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.segment import Segment
@@ -28,15 +29,16 @@ from quoth.encoders.token_encoder import EncodedPassage, TokenEncoder
 from quoth.errors import CorruptionError, EncoderMismatchError, InputError
 from quoth.records import Passage
 from quoth.retrieval import codes
-from quoth.retrieval.build import FORMAT, Builder, columns_of, mask_queries
+from quoth.retrieval.build import FORMAT, PASSAGES_PER_PART, Builder, columns_of, mask_queries
 from quoth.retrieval.carry import absent_passages, stored_table
-from quoth.retrieval.codes import Codes, check_recall
+from quoth.retrieval.codes import check_recall, open_codes
 from quoth.retrieval.columns import open_columns
 from quoth.retrieval.index import ExactIndex
 from quoth.retrieval.keys import TokenKeys
 from quoth.retrieval.vectors import BYTES, TokenVectors, check_precision
 from quoth.storage import (
     WriterLock,
+    atomic_write_json,
     check_folder,
     publish_directory,
     read_json,
@@ -47,17 +49,20 @@ from quoth.storage import (
 COLUMN_BYTES = 6
 SAMPLED_PASSAGES = 32
 LATE_PASSAGES = 256
+SETTINGS = "settings"
 RECALL = 0.97
 MASK_QUERIES = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """About how much is to be embedded, how many bytes that makes on disk, and how long it takes."""
+    """About how many passages are to be encoded, and how long that takes; the tokens of their segments, their bytes on
+    disk in the end, and at most on the way there."""
 
     passages: int
     tokens: int
     bytes: int
+    peak_bytes: int
     seconds: float
 
     def plus(self, other: Cost) -> Cost:
@@ -88,7 +93,9 @@ class KeyTables:
     def __init__(self, corpus: Corpus, encoder: TokenEncoder) -> None:
         self._corpus, self._encoder = corpus, encoder
         self._folder = corpus.path / "keys" / encoder.fingerprint[:16]
-        self._open: dict[tuple[str, int], TokenKeys] = {}
+        self._mapped: dict[str, TokenKeys] = {}
+        self._shown: dict[str, TokenKeys] = {}
+        self._shown_of = -1
 
     def missing(self) -> list[Segment]:
         """The segments without a table of this model."""
@@ -113,10 +120,10 @@ class KeyTables:
     def _open_at(self, places: dict[str, Path | None]) -> tuple[list[TokenKeys], list[int]]:
         segments = self._corpus.segments
         absent = [each.first_row + absent_passages(places[each.name], each.num_passages) for each in segments]
-        if sum(map(len, absent)) > (LATE_PASSAGES if any(places.values()) else 0):
-            self._explain(sum(1 for each in absent if len(each)))
         rows = np.concatenate([np.zeros(0, np.int64), *absent])
         late: list[int] = rows[self._corpus.live(rows)].tolist()
+        if len(late) > (LATE_PASSAGES if any(places.values()) else 0):
+            self._explain(sum(1 for each in absent if len(each)))
         return [self._at(each, place) for each in segments if (place := places[each.name])], late
 
     def _explain(self, missing: int) -> None:
@@ -130,15 +137,23 @@ class KeyTables:
             )
         raise InputError(
             f"{path}: {missing} of {len(self._corpus.segments)} segments have no vectors of {name}; "
-            f"`quoth embed {path} --model {name}` makes them, or search with passages=3"
+            f"`quoth embed {path} --model {name}` makes them, or search BM25's passages alone (passages=3, no hybrid)"
         )
 
     def _at(self, segment: Segment, folder: Path) -> TokenKeys:
         """A segment's table, mapped, with the snapshot's deletions. Raises CorruptionError naming a bad file."""
-        place = (folder.name, self._corpus.snapshot)
-        if place not in self._open:
-            self._open[place] = self._map(segment, folder)
-        return self._open[place]
+        if self._shown_of != self._corpus.snapshot:
+            here = {path.name for path in self._places().values() if path}
+            self._mapped = {name: keys for name, keys in self._mapped.items() if name in here}
+            self._shown, self._shown_of = {}, self._corpus.snapshot
+        if folder.name not in self._shown:
+            keys = self._mapped.get(folder.name) or self._map(segment, folder)
+            self._mapped[folder.name] = keys
+            self._shown[folder.name] = replace(keys, live_P=self._corpus.live(keys.passage_rows_P))
+        return self._shown[folder.name]
+
+    def _forget(self) -> None:
+        self._mapped, self._shown = {}, {}
 
     def _codes(self, segment: Segment) -> Path:
         return self._folder / f"{segment.name}.codes"
@@ -197,16 +212,8 @@ class KeyTables:
             group_N=columns.group_N,
             flags_N=columns.flags_N,
             vectors=vectors,
-            live_P=self._corpus.live(rows_P),
-            codes=Codes(self._codes(segment), len(vectors)) if self._codes(segment).is_dir() else None,
+            codes=open_codes(self._codes(segment), len(vectors)),
         )
-
-    def verify(self) -> None:
-        """Read every byte of this model's tables. Raises CorruptionError naming the damaged file."""
-        for segment in self._corpus.segments:
-            for folder in (stored_table(self._folder, segment.name), self._codes(segment)):
-                if folder and folder.is_dir():
-                    check_folder(folder, contents=True)
 
     def build(
         self, precision: str, recall: float | None = None, progress: Callable[[int, int], None] | None = None
@@ -223,6 +230,7 @@ class KeyTables:
             check_recall(recall)
         self._folder.mkdir(parents=True, exist_ok=True)
         with WriterLock(self._folder / "writer.lock"):
+            self._corpus.catch_up()
             for left in self._folder.glob("*.carried.part"):
                 remove(left)
             self._check_same(precision)
@@ -236,24 +244,39 @@ class KeyTables:
             self._build_codes(recall)
 
     def _build_codes(self, recall: float | None) -> None:
+        target = self._target(recall)
         targets = {
             each.name: read_json(self._codes(each) / "codes.json")["target"]
             for each in self._corpus.segments
             if self._codes(each).is_dir()
         }
-        target = recall or next(iter(targets.values()), RECALL)
         for segment in self._corpus.segments:
             if target < 1 and targets.get(segment.name) != target:
                 self._code(segment, target)
             elif target == 1 and segment.name in targets:
                 remove(self._codes(segment))
-        self._open.clear()
+        self._forget()
+
+    def _target(self, recall: float | None) -> float:
+        """The recall asked for, now or the last time."""
+        settings = self._folder / SETTINGS
+        if recall is None:
+            return float(read_json(settings / "settings.json")["recall"]) if settings.is_dir() else RECALL
+        part = self._folder / f"{SETTINGS}.part"
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir()
+        atomic_write_json(part / "settings.json", {"recall": recall})
+        seal_folder(part)
+        publish_directory(part, settings)
+        return recall
 
     def _code(self, segment: Segment, target: float) -> None:
         keys = replace(self._map(segment, self._folder / segment.name), live_P=None, codes=None)
         if keys.num_tokens < codes.FLAT_FROM:
             return
         q_QD = mask_queries(self._encoder, keys, MASK_QUERIES)
+        if not len(q_QD):
+            return
         exact = [each.rows_K for each in ExactIndex(keys).search(q_QD, min(codes.DEPTH, keys.num_tokens))]
         part = self._codes(segment).with_suffix(".part")
         shutil.rmtree(part, ignore_errors=True)
@@ -275,20 +298,27 @@ class KeyTables:
         """About what `build` will take, from encoding a few passages. Raises InputError on an unknown precision."""
         check_precision(precision)
         missing = self.missing()
-        total = sum(each.num_passages for each in missing)
-        if not total:
-            return Cost(0, 0, 0, 0.0)
-        rng = np.random.default_rng(0)
-        bounds = np.cumsum([0, *(each.num_passages for each in missing)])
-        drawn = np.sort(rng.choice(total, min(total, SAMPLED_PASSAGES), replace=False))
-        owner = np.searchsorted(bounds, drawn, side="right") - 1
-        rows = [missing[s].first_row + int(at - bounds[s]) for s, at in zip(owner.tolist(), drawn, strict=True)]
-        passages = [self._corpus.passage(row) for row in rows]
-        self._encoder.passages([passages[0].text], [passages[0].title])
+        wanted = [each.first_row + self._unfinished(each, precision) for each in missing]
+        rows = np.concatenate([np.zeros(0, np.int64), *wanted])
+        if not missing:
+            return Cost(0, 0, 0, 0, 0.0)
+        sizes = [each.num_passages for each in missing]
+        whole = np.concatenate([np.arange(each.first_row, each.last_row) for each in missing])
+        sample = np.random.default_rng(0).choice(whole, min(len(whole), SAMPLED_PASSAGES), replace=False)
+        passages = [self._corpus.passage(row) for row in np.sort(sample).tolist()]
+        self._encoder.passages([p.text for p in passages[:1]], [p.title for p in passages[:1]])
         began = perf_counter()
         encoded = self._encoder.passages([p.text for p in passages], [p.title for p in passages])
-        seconds = (perf_counter() - began) * total / len(passages)
-        tokens = sum(len(each.tokens.ids_T) for each in encoded) * total // len(passages)
-        vector = self._encoder.dimensions * BYTES[precision]
+        seconds = (perf_counter() - began) * len(rows) / max(len(passages), 1)
+        tokens = sum(len(each.tokens.ids_T) for each in encoded) * len(whole) // max(len(passages), 1)
         code = self._encoder.dimensions // 8 if tokens >= codes.FLAT_FROM else 0
-        return Cost(total, tokens, tokens * (vector + code + COLUMN_BYTES), seconds)
+        stored = tokens * (self._encoder.dimensions * BYTES[precision] + code + COLUMN_BYTES)
+        return Cost(len(rows), tokens, stored, stored + stored * max(sizes) // max(sum(sizes), 1), seconds)
+
+    def _unfinished(self, segment: Segment, precision: str) -> NDArray[np.int64]:
+        """The numbers of a segment's passages that are still to be encoded."""
+        absent = absent_passages(stored_table(self._folder, segment.name), segment.num_passages)
+        parts = (self._folder / f"{segment.name}.{precision}.part").glob("[0-9]*")
+        firsts = [int(part.name) for part in parts if part.name.isdecimal()]
+        done = [np.arange(first, first + PASSAGES_PER_PART) for first in firsts]
+        return np.setdiff1d(absent, np.concatenate([np.zeros(0, np.int64), *done]))

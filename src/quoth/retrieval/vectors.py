@@ -49,6 +49,14 @@ class Quantizer:
         margin_D = _MARGIN * (high_D - low_D) + np.float32(1e-6)
         return cls(low_D - margin_D, (high_D - low_D + 2 * margin_D) / np.float32(_STEPS))
 
+    def widened(self, sample_ND: Floats) -> Quantizer:
+        """One that covers the sample too; the same where it does already."""
+        high_D = self.low_D + _STEPS * self.step_D
+        if not len(sample_ND) or ((sample_ND >= self.low_D) & (sample_ND <= high_D)).all():
+            return self
+        low_D, high_D = np.minimum(self.low_D, sample_ND.min(axis=0)), np.maximum(high_D, sample_ND.max(axis=0))
+        return Quantizer(low_D, ((high_D - low_D) / np.float32(_STEPS)).astype(np.float32))
+
     @classmethod
     def covering(cls, others: Sequence[Quantizer]) -> Quantizer | None:
         """One whose codes span the ranges of all the others; the same where they are the same. None for none."""

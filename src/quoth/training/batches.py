@@ -152,6 +152,10 @@ class BatchSampler:
         count = data.num_passages
         if count < 2 or batch_size < 2:
             raise InputError(f"{count} passages in batches of {batch_size}; training takes 2 or more of both")
+        if grouping == "neighbours" and not len(data.chain):
+            raise InputError(
+                "grouping 'neighbours' wants data with a chain; allowed without one is 'shuffled' or 'random'"
+            )
         self._bounds = np.flatnonzero(np.diff(data.document, prepend=-1, append=-1))
         self._chain = np.searchsorted(data.document[self._bounds[:-1]], data.chain)
         self._size, self._seed, self._grouping = min(batch_size, count), seed, grouping

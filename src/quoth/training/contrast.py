@@ -39,8 +39,8 @@ class Contrast:
         return self._loss(batch, *self._encode(batch, slice(0, len(batch.inputs))), slice(0, len(batch.masks_M2)))
 
     def backward(self, batch: Batch, weight: float = 1.0) -> float:
-        """Add `weight` times the loss's gradient to the parameters', summed over all processes; returns that share
-        of the loss."""
+        """Add this process's part of `weight` times the loss's gradient to the parameters'; returns that share of the
+        loss. After a step's last batch `sum_gradients` puts the parts together."""
         mine = self._ranks.share(len(batch.inputs))
         size = self._config.sub_batch or len(batch.inputs)
         if self._ranks.size == 1 and size >= len(batch.inputs):
@@ -57,9 +57,12 @@ class Contrast:
         for part in parts:
             keys, masks = _rows(batch, part)
             torch.autograd.backward(self._encode(batch, part), [gradients[0][keys], gradients[1][:, masks]])
+        return total.item()
+
+    def sum_gradients(self) -> None:
+        """Give every process the sum of all processes' gradients."""
         if self._ranks.size > 1:
             self._ranks.sum(self._gradients())
-        return total.item()
 
     def _gradients(self) -> Iterator[Tensor]:
         """Every trained parameter's gradient, zeros where this process has none."""

@@ -36,15 +36,16 @@ def chain_of_neighbours(
     frequency = np.zeros(int(data.ids.max()) + 1, np.int64)
     for body in bodies:
         frequency[np.unique(data.ids[body])] += 1
-    neighbours: list[list[int]] = []
+    neighbours = np.full((len(bodies), NEIGHBOURS), -1, np.int32)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         index = BM25Index(Path(scratch))
         index.update((row, _words(data.ids[body])) for row, body in enumerate(bodies))
-        for body in bodies:
+        for row, body in enumerate(bodies):
             query = _words(_telling(np.unique(data.ids[body]), frequency))
-            neighbours.append(index.search(query, NEIGHBOURS, lambda rows: np.ones(len(rows), np.bool_))[0].tolist())
+            found, _ = index.search(query, NEIGHBOURS, lambda rows: np.ones(len(rows), np.bool_))
+            neighbours[row, : len(found)] = found
             if progress:
-                progress(len(neighbours))
+                progress(row + 1)
     return data.document[firsts[_walk(neighbours)]]
 
 
@@ -57,8 +58,8 @@ def _words(tokens: NDArray[np.int32]) -> str:
     return " ".join(map(str, tokens.tolist()))
 
 
-def _walk(neighbours: list[list[int]]) -> list[int]:
-    """From each document to its best neighbour that was not visited."""
+def _walk(neighbours: NDArray[np.int32]) -> list[int]:
+    """From each document to its best neighbour that was not visited; −1 is none."""
     order: list[int] = []
     visited = [False] * len(neighbours)
     here = first_unvisited = 0
@@ -67,5 +68,5 @@ def _walk(neighbours: list[list[int]]) -> list[int]:
         visited[here] = True
         while first_unvisited < len(neighbours) and visited[first_unvisited]:
             first_unvisited += 1
-        here = next((row for row in neighbours[here] if not visited[row]), first_unvisited)
+        here = next((row for row in neighbours[here].tolist() if row >= 0 and not visited[row]), first_unvisited)
     return order

@@ -47,10 +47,11 @@ class TrainConfig(Config):
 
     `keys`: queries are contrasted with the tokens of the passages as they are ("clean", as the paper does), or with
     those that the masked passages still show ("masked"), which encodes each passage once instead of twice.
-    Negatives are the tokens of other passages of the batch, with `mask_out="phrase"` all but the phrase itself; a batch
-    of several `groups` is contrasted within each of them, as with the released code's negatives from half (2) or a
-    quarter (4) of the processes. A batch is passages of one document, and documents shorter than a batch share one:
-    `grouping` "shuffled" in random order, "neighbours" with those that BM25 finds alike; "random" mixes all passages.
+    Negatives are the tokens of other passages of the batch; with `mask_out="phrase"` also those of its own, but for the
+    hidden phrase at its place. A batch of several `groups` is contrasted within each of them, as with the released
+    code's negatives from half (2) or a quarter (4) of the processes. A batch is passages of one document, and shorter
+    documents share one: `grouping` "shuffled" in random order, "neighbours" with those that BM25 finds alike; "random"
+    mixes all passages.
     `budget` is the share of a passage's tokens to hide, `max_repeats` how often in a batch one n-gram may be hidden.
     `sub_batch` bounds memory: that many encoder inputs are held with their activations at a time (0: all), by
     gradient caching; `chunk` that many queries' similarities (0: as many as fit into 128 MiB).

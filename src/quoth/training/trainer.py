@@ -129,6 +129,7 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         loss = sum(self.contrast.backward(batch, 1 / len(batches)) for batch in batches)
+        self.contrast.sum_gradients()
         if not math.isfinite(loss):
             raise TrainingError(
                 f"the loss is {loss} at step {self.step + 1}; the last checkpoint in {str(self.output)!r} is kept: "
