@@ -146,11 +146,12 @@ class KeyTables:
             here = {path.name for path in self._places().values() if path}
             self._mapped = {name: keys for name, keys in self._mapped.items() if name in here}
             self._shown, self._shown_of = {}, self._corpus.snapshot
-        if folder.name not in self._shown:
+        shown = self._shown.get(folder.name)
+        if shown is None:
             keys = self._mapped.get(folder.name) or self._map(segment, folder)
             self._mapped[folder.name] = keys
-            self._shown[folder.name] = replace(keys, live_P=self._corpus.live(keys.passage_rows_P))
-        return self._shown[folder.name]
+            self._shown[folder.name] = shown = replace(keys, live_P=self._corpus.live(keys.passage_rows_P))
+        return shown
 
     def _forget(self) -> None:
         self._mapped, self._shown = {}, {}
