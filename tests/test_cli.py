@@ -144,7 +144,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_bert(tmp_path_factory.mktemp("model"))
 
 
-def test_embed_says_what_it_costs_and_keeps_to_the_budget(corpus: Path, tiny: Path, run: Run) -> None:
+def test_embed_says_what_it_costs_and_keeps_to_the_budget(corpus: Path, documents: Path, tiny: Path, run: Run) -> None:
     code, out, err = run("embed", corpus, "--model", tiny, "--budget", 0.000001)
     assert code == 2
     assert "2 passages to encode, under a minute; about" in err
@@ -154,6 +154,9 @@ def test_embed_says_what_it_costs_and_keeps_to_the_budget(corpus: Path, tiny: Pa
     code, out, err = run("embed", corpus, "--model", tiny, "--budget", 1)
     assert (code, "2 passages embedded (sq8)" in out) == (0, True)
     assert run("embed", corpus, "--model", tiny)[2] == ""
+    run("replace", corpus, documents)
+    err = run("embed", corpus, "--model", tiny)[2]
+    assert f"2 deleted passages would be embedded too: `quoth compact {corpus}` first" in err
 
 
 def test_embed_asks_where_it_is_much(corpus: Path, tiny: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

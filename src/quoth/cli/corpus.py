@@ -239,7 +239,11 @@ def embed(
 
     corpus = Corpus.open(directory)
     npm = load(model, [corpus], base, device, dtype)
-    _check_cost(directory, npm.embed_cost(precision.value), budget, yes)
+    cost = npm.embed_cost(precision.value)
+    deleted = sum(each.num_passages for each in corpus.segments) - corpus.num_passages
+    if cost.passages and 10 * deleted > corpus.num_passages:
+        note(f"{plural(deleted, 'deleted passage')} would be embedded too: `quoth compact {directory}` first")
+    _check_cost(directory, cost, budget, yes)
     with counting("embedding", "passages") as progress:
         npm.embed(precision=precision.value, recall=recall, progress=progress)
     results().print(
