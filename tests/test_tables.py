@@ -481,3 +481,12 @@ def test_embed_works_on_what_the_corpus_has_become(corpus: Corpus, encoder: Toke
     tables.build("fp32")
     assert corpus.snapshot == other.snapshot
     assert not KeyTables(other, encoder).missing()
+
+
+def test_what_a_killed_process_left_is_removed(corpus: Corpus, encoder: TokenEncoder) -> None:
+    tables = build(corpus, encoder)
+    place = folders(corpus)[0]
+    for name in (f"{place.name}.fp32.part", f"{place.name}.partial", "000000000099.carried.part"):
+        shutil.copytree(place, place.parent / name)
+    tables.build("fp32")
+    assert sorted(path.name for path in place.parent.iterdir() if path.is_dir()) == [f.name for f in folders(corpus)]

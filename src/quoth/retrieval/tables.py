@@ -232,8 +232,7 @@ class KeyTables:
         self._folder.mkdir(parents=True, exist_ok=True)
         with WriterLock(self._folder / "writer.lock"):
             self._corpus.catch_up()
-            for left in self._folder.glob("*.carried.part"):
-                remove(left)
+            self._sweep()
             self._check_same(precision)
             missing = self.missing()
             total, done = sum(each.num_passages for each in missing), 0
@@ -243,6 +242,12 @@ class KeyTables:
                     if progress:
                         progress(done, total)
             self._build_codes(recall)
+
+    def _sweep(self) -> None:
+        """Remove what a killed process has left: of tables that are whole, and of merges."""
+        for left in [*self._folder.glob("*.part"), *self._folder.glob("*.partial")]:
+            if left.name.endswith(".carried.part") or (self._folder / left.name.partition(".")[0]).is_dir():
+                remove(left)
 
     def _build_codes(self, recall: float | None) -> None:
         target = self._target(recall)
