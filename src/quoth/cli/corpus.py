@@ -162,15 +162,16 @@ def info(directory: CorpusDir, json: Json = False) -> None:
     keys = directory / "keys"
     tables = _tables(keys, [each.name for each in corpus.segments])
     segments = [_segment(corpus, directory, each) for each in corpus.segments]
+    total, freed = _bytes(directory), _freed_by_compact(segments, directory)
     facts = {
         "corpus": str(directory),
         "documents": corpus.num_documents,
         "passages": corpus.num_passages,
         "segments": segments,
-        "freed_by_compact": _freed_by_compact(segments, directory),
+        "freed_by_compact": freed,
         "snapshot": corpus.snapshot,
         "splitter": corpus.splitter,
-        "bytes": _bytes(directory),
+        "bytes": total,
         "embedded": tables,
     }
     if json:
@@ -184,9 +185,8 @@ def info(directory: CorpusDir, json: Json = False) -> None:
         for each in tables
     )
     shown = {**facts, "documents": f"{corpus.num_documents:,}", "passages": f"{corpus.num_passages:,}"}
-    shown |= {"bytes": size(_bytes(directory)), "embedded": embedded or "nothing; fill encodes what it reads"}
-    shown |= {"freed_by_compact": f"about {size(_freed_by_compact(segments, directory))}"}
-    shown["segments"] = ", ".join(map(_in_words, segments)) or "none"
+    shown |= {"bytes": size(total), "embedded": embedded or "nothing; fill encodes what it reads"}
+    shown |= {"freed_by_compact": f"about {size(freed)}", "segments": ", ".join(map(_in_words, segments)) or "none"}
     show_facts(results(), ((name, str(value)) for name, value in shown.items()))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.encoders.boundaries import MAY_END, MAY_START, SPACE_BEFORE
-from quoth.retrieval.columns import looked_up
+from quoth.retrieval.columns import looked_up, passage_of
 from quoth.retrieval.keys import TokenHits, TokenKeys
 
 Rows = NDArray[np.int64]
@@ -36,10 +36,6 @@ class Candidates:
     start_C: Rows
     end_C: Rows
     key_C: NDArray[np.uint64]
-
-    @property
-    def length_C(self) -> Rows:
-        return self.end_C - self.start_C + 1
 
 
 def find_candidates(hits: TokenHits, max_phrase_tokens: int, banned_tokens: Collection[int] = ()) -> Candidates:
@@ -72,7 +68,7 @@ def live_hits(keys: TokenKeys, hit_rows: Rows, needed_flags: int) -> tuple[Rows,
     """The distinct hits that stand in live passages and carry the flags: rows [H] ascending, passages [H]."""
     row_H = np.unique(hit_rows)
     row_H = row_H[(keys.flags_N[row_H] & needed_flags) == needed_flags]
-    passage_H = np.searchsorted(keys.offsets_P1, row_H, side="right") - 1
+    passage_H = passage_of(keys.offsets_P1, row_H)
     if keys.live_P is None:
         return row_H, passage_H
     live_H = keys.live_P[passage_H]

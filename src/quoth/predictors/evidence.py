@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from quoth.errors import InputError
 from quoth.records import Evidence, Passage, Prediction
+from quoth.retrieval.columns import passage_of
 from quoth.retrieval.keys import TokenHits, TokenKeys
 from quoth.scoring import Floats, Groups, group_equal, group_score, interpolated, log_sum_exp
 from quoth.timing import step
@@ -103,7 +104,7 @@ class Quoter:
         for part in np.unique(part_M):
             keys, here = self._occurrences.parts[part], part_M == part
             rows = self._occurrences.start_C[candidate_M[here]]
-            local_M[here] = np.searchsorted(keys.offsets_P1, rows, side="right") - 1
+            local_M[here] = passage_of(keys.offsets_P1, rows)
             start_M[here] = keys.start_N[rows]
             end_M[here] = keys.end_N[self._occurrences.end_C[candidate_M[here]]]
         places = zip(*(x.tolist() for x in (part_M, local_M, start_M, end_M, share_M)), strict=True)
@@ -139,8 +140,7 @@ def favour(occurrences: Occurrences, hits: Sequence[TokenHits], weight: float) -
     for part, each in enumerate(hits):
         if each.favoured_P is not None:
             here = occurrences.part_C == part
-            passage = np.searchsorted(each.keys.offsets_P1, occurrences.start_C[here], side="right") - 1
-            favoured_C[here] = each.favoured_P[passage]
+            favoured_C[here] = each.favoured_P[passage_of(each.keys.offsets_P1, occurrences.start_C[here])]
     return replace(occurrences, log_score_C=interpolated(occurrences.log_score_C, favoured_C, weight))
 
 

@@ -21,7 +21,7 @@ from quoth.encoders.token_encoder import EncodedPassage, TokenEncoder
 from quoth.encoders.tokenization import MASK
 from quoth.records import Passage
 from quoth.retrieval.carry import absent_passages
-from quoth.retrieval.columns import TokenColumns, open_columns, save_columns
+from quoth.retrieval.columns import TokenColumns, open_columns, passage_of, save_columns
 from quoth.retrieval.keys import TokenKeys
 from quoth.retrieval.vectors import Quantizer, TokenVectors, save_quantizer, stored
 from quoth.storage import atomic_write_json, open_array, publish_directory, remove, save_array, save_pieces, seal_folder
@@ -59,8 +59,7 @@ def mask_queries(encoder: TokenEncoder, keys: TokenKeys, count: int) -> NDArray[
     rng = np.random.default_rng(0)
     texts: list[str] = []
     for row in rng.permutation(np.flatnonzero(keys.flags_N[:] & MAY_START))[: 50 * count]:
-        p = int(np.searchsorted(keys.offsets_P1, row, side="right")) - 1
-        passage = keys.corpus.passage(int(keys.passage_rows_P[p]))
+        passage = keys.corpus.passage(int(keys.passage_rows_P[passage_of(keys.offsets_P1, row)]))
         start, end = int(keys.start_N[row]) - passage.start, int(keys.end_N[row]) - passage.start
         text = f"{passage.text[max(start - QUERY_REACH, 0) : start]}{MASK}{passage.text[end : end + QUERY_REACH]}"
         if encoder.takes(text):

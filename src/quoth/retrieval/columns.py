@@ -75,6 +75,11 @@ def ranges(offsets_P1: NDArray[np.int64], at_P: NDArray[np.int64]) -> NDArray[np
     return np.concatenate([np.zeros(0, np.int64), *(np.arange(offsets_P1[p], offsets_P1[p + 1]) for p in at_P)])
 
 
+def passage_of(offsets_P1: NDArray[np.int64], rows: Any) -> Any:
+    """The passage that owns each row."""
+    return np.searchsorted(offsets_P1, rows, side="right") - 1
+
+
 @dataclass(frozen=True, slots=True)
 class _OfKind:
     """A value that each token has by its kind."""
@@ -100,7 +105,7 @@ class _Characters:
 
     def __getitem__(self, rows: Any) -> Any:
         rows_R = np.arange(len(self))[rows] if isinstance(rows, slice) else rows
-        start_R = self.place_N[rows_R] + self.origin_P[np.searchsorted(self.offsets_P1, rows_R, side="right") - 1]
+        start_R = self.place_N[rows_R] + self.origin_P[passage_of(self.offsets_P1, rows_R)]
         return start_R if self.length_N is None else start_R + self.length_N[rows_R]
 
     def __len__(self) -> int:

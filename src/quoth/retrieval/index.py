@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.retrieval.codes import CodesGoneError
+from quoth.retrieval.columns import passage_of
 from quoth.retrieval.keys import Codes, TokenHits, TokenKeys
 
 SIMILARITIES_AT_A_TIME = 1 << 25
@@ -105,7 +106,7 @@ def live(keys: TokenKeys, rows_R: Rows | None) -> NDArray[np.bool_]:
         return np.ones(keys.num_tokens if rows_R is None else len(rows_R), np.bool_)
     if rows_R is None:
         return np.repeat(keys.live_P, np.diff(keys.offsets_P1))
-    alive: NDArray[np.bool_] = keys.live_P[np.searchsorted(keys.offsets_P1, rows_R, side="right") - 1]
+    alive: NDArray[np.bool_] = keys.live_P[passage_of(keys.offsets_P1, rows_R)]
     return alive
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.corpus import Corpus
-from quoth.retrieval.columns import Column, ranges
+from quoth.retrieval.columns import Column, TokenColumns, ranges
 
 
 class Codes(Protocol):
@@ -62,6 +62,29 @@ class TokenKeys:
     vectors: Vectors
     live_P: NDArray[np.bool_] | None = None
     codes: Codes | None = None
+
+    @classmethod
+    def of(
+        cls,
+        corpus: Corpus,
+        passage_rows_P: NDArray[np.int64],
+        columns: TokenColumns,
+        vectors: Vectors,
+        codes: Codes | None = None,
+    ) -> TokenKeys:
+        """A table of these passages with these columns, none of them deleted."""
+        return cls(
+            corpus=corpus,
+            passage_rows_P=passage_rows_P,
+            offsets_P1=columns.offsets_P1,
+            ids_N=columns.ids_N,
+            start_N=columns.start_N,
+            end_N=columns.end_N,
+            group_N=columns.group_N,
+            flags_N=columns.flags_N,
+            vectors=vectors,
+            codes=codes,
+        )
 
     @property
     def num_tokens(self) -> int:

@@ -73,18 +73,9 @@ def in_memory(
     corpus: Corpus, passages: Sequence[Passage], encoded: Sequence[EncodedPassage], scale: float
 ) -> TokenKeys:
     """A table of passages encoded on the fly, in the order given."""
-    columns = columns_of(passages, encoded)
-    return TokenKeys(
-        corpus=corpus,
-        passage_rows_P=np.array([passage.row for passage in passages], np.int64),
-        offsets_P1=columns.offsets_P1,
-        ids_N=columns.ids_N,
-        start_N=columns.start_N,
-        end_N=columns.end_N,
-        group_N=columns.group_N,
-        flags_N=columns.flags_N,
-        vectors=TokenVectors(np.concatenate([each.vectors_TD for each in encoded]), scale),
-    )
+    vectors = TokenVectors(np.concatenate([each.vectors_TD for each in encoded]), scale)
+    rows_P = np.array([passage.row for passage in passages], np.int64)
+    return TokenKeys.of(corpus, rows_P, columns_of(passages, encoded), vectors)
 
 
 class KeyTables:
@@ -203,18 +194,7 @@ class KeyTables:
         whole = (len(rows_P) + 1, *[int(columns.offsets_P1[-1])] * 2)
         if (len(columns.offsets_P1), len(columns.ids_N), len(vectors)) != whole:
             raise CorruptionError(f"{folder}: its arrays do not fit the segment; delete it and embed again")
-        return TokenKeys(
-            corpus=self._corpus,
-            passage_rows_P=rows_P,
-            offsets_P1=columns.offsets_P1,
-            ids_N=columns.ids_N,
-            start_N=columns.start_N,
-            end_N=columns.end_N,
-            group_N=columns.group_N,
-            flags_N=columns.flags_N,
-            vectors=vectors,
-            codes=open_codes(self._codes(segment), len(vectors)),
-        )
+        return TokenKeys.of(self._corpus, rows_P, columns, vectors, open_codes(self._codes(segment), len(vectors)))
 
     def build(
         self, precision: str, recall: float | None = None, progress: Callable[[int, int], None] | None = None
@@ -304,22 +284,21 @@ class KeyTables:
         """About what `build` will take, from encoding a few passages. Raises InputError on an unknown precision."""
         check_precision(precision)
         missing = self.missing()
-        wanted = [each.first_row + self._unfinished(each, precision) for each in missing]
-        rows = np.concatenate([np.zeros(0, np.int64), *wanted])
-        if not missing:
-            return Cost(0, 0, 0, 0, 0.0)
         sizes = [each.num_passages for each in missing]
+        if not sum(sizes):
+            return Cost(0, 0, 0, 0, 0.0)
+        wanted = sum(len(self._unfinished(each, precision)) for each in missing)
         whole = np.concatenate([np.arange(each.first_row, each.last_row) for each in missing])
         sample = np.random.default_rng(0).choice(whole, min(len(whole), SAMPLED_PASSAGES), replace=False)
         passages = [self._corpus.passage(row) for row in np.sort(sample).tolist()]
         self._encoder.passages([p.text for p in passages[:1]], [p.title for p in passages[:1]])
         began = perf_counter()
         encoded = self._encoder.passages([p.text for p in passages], [p.title for p in passages])
-        seconds = (perf_counter() - began) * len(rows) / max(len(passages), 1)
-        tokens = sum(len(each.tokens.ids_T) for each in encoded) * len(whole) // max(len(passages), 1)
+        seconds = (perf_counter() - began) * wanted / len(passages)
+        tokens = sum(len(each.tokens.ids_T) for each in encoded) * len(whole) // len(passages)
         code = self._encoder.dimensions // 8 if tokens >= codes.FLAT_FROM else 0
         stored = tokens * (self._encoder.dimensions * BYTES[precision] + code + COLUMN_BYTES)
-        return Cost(len(rows), tokens, stored, stored + stored * max(sizes) // max(sum(sizes), 1), seconds)
+        return Cost(wanted, tokens, stored, stored + stored * max(sizes) // sum(sizes), seconds)
 
     def _unfinished(self, segment: Segment, precision: str) -> NDArray[np.int64]:
         """The numbers of a segment's passages that are still to be encoded."""

@@ -54,17 +54,21 @@ class Quantizer:
         high_D = self.low_D + _STEPS * self.step_D
         if not len(sample_ND) or ((sample_ND >= self.low_D) & (sample_ND <= high_D)).all():
             return self
-        low_D, high_D = np.minimum(self.low_D, sample_ND.min(axis=0)), np.maximum(high_D, sample_ND.max(axis=0))
-        return Quantizer(low_D, ((high_D - low_D) / np.float32(_STEPS)).astype(np.float32))
+        return self._spanning(np.vstack([self.low_D, sample_ND]), np.vstack([high_D, sample_ND]))
 
     @classmethod
     def covering(cls, others: Sequence[Quantizer]) -> Quantizer | None:
         """One whose codes span the ranges of all the others; the same where they are the same. None for none."""
         if not others:
             return None
-        low_D = np.min([each.low_D for each in others], axis=0)
-        high_D = np.max([each.low_D + _STEPS * each.step_D for each in others], axis=0)
-        return cls(low_D, ((high_D - low_D) / np.float32(_STEPS)).astype(np.float32))
+        lows_ND = np.stack([each.low_D for each in others])
+        return cls._spanning(lows_ND, lows_ND + _STEPS * np.stack([each.step_D for each in others]))
+
+    @classmethod
+    def _spanning(cls, lows_ND: Floats, highs_ND: Floats) -> Quantizer:
+        """One whose codes go from the lowest to the highest of each dimension."""
+        low_D = lows_ND.min(axis=0)
+        return cls(low_D, ((highs_ND.max(axis=0) - low_D) / np.float32(_STEPS)).astype(np.float32))
 
     def encode(self, vectors_ND: Floats) -> NDArray[np.uint8]:
         codes_ND = np.clip(np.rint((vectors_ND - self.low_D) / self.step_D), 0, _STEPS)

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from quoth.encoders.tokenization import TextTokenizer
 from quoth.errors import InputError
 from quoth.records import Document
 from quoth.storage import open_array, publish_directory, remove, save_array
+from quoth.training.settings import Grouping
 
 DOCUMENTS_AT_A_TIME = 256
 LABEL = "settings.json"
@@ -35,8 +36,6 @@ ARRAYS: dict[str, type[np.generic]] = {
     "document": np.int32,
     "chain": np.int32,
 }
-
-Grouping = Literal["shuffled", "neighbours", "random"]
 
 
 @dataclass(frozen=True, slots=True)

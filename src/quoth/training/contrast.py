@@ -61,8 +61,7 @@ class Contrast:
 
     def sum_gradients(self) -> None:
         """Give every process the sum of all processes' gradients."""
-        if self._ranks.size > 1:
-            self._ranks.sum(self._gradients())
+        self._ranks.sum(self._gradients())
 
     def _gradients(self) -> Iterator[Tensor]:
         """Every trained parameter's gradient, zeros where this process has none."""

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from quoth.config import Config
 from quoth.errors import InputError
+
+Grouping = Literal["shuffled", "neighbours", "random"]
 
 _LEAST = {
     "steps": 1,
@@ -34,7 +36,7 @@ _ONE_OF = {
     "masking": ("spans", "tokens"),
     "keys": ("clean", "masked"),
     "mask_out": ("passage", "phrase"),
-    "grouping": ("shuffled", "neighbours", "random"),
+    "grouping": get_args(Grouping),
 }
 
 
@@ -60,7 +62,7 @@ class TrainConfig(Config):
     steps: int = 600
     batch_size: int = 16
     groups: int = 1
-    grouping: Literal["shuffled", "neighbours", "random"] = "shuffled"
+    grouping: Grouping = "shuffled"
     learning_rate: float = 1e-3
     weight_decay: float = 0.01
     warmup_steps: int = 50
