@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from quoth.scoring import (
+    Sums,
     group_equal,
     group_score,
     interpolated,
@@ -37,10 +38,11 @@ def test_length_weight_is_a_power_of_the_length() -> None:
 
 def test_interpolation_mixes_all_with_the_favoured_ones() -> None:
     score = np.log([1.0, 2.0, 5.0])
-    mixed = interpolated(score, np.array([True, False, True]), 0.25)
+    mixed = interpolated(score, np.array([True, False, True]), 0.25, Sums(everywhere=math.log(8), favoured=math.log(6)))
     np.testing.assert_allclose(np.exp(mixed), [0.75 / 8 + 0.25 / 6, 0.75 * 2 / 8, 0.75 * 5 / 8 + 0.25 * 5 / 6])
-    for weight, favoured in ((0.25, [False] * 3), (0.0, [True] * 3)):
-        np.testing.assert_allclose(np.exp(interpolated(score, np.array(favoured), weight)), [1 / 8, 2 / 8, 5 / 8])
+    for weight, favoured, inside in ((0.25, [False] * 3, -math.inf), (0.0, [True] * 3, math.log(8))):
+        plain = interpolated(score, np.array(favoured), weight, Sums(everywhere=math.log(8), favoured=inside))
+        np.testing.assert_allclose(np.exp(plain), [1 / 8, 2 / 8, 5 / 8])
 
 
 def test_log_sum_exp_of_nothing_is_minus_infinity() -> None:

@@ -11,7 +11,8 @@ sim(q_start, c_i)/τ of a candidate's first token, `b` is sim(q_end, c_j)/τ of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,15 +57,31 @@ def length_weighted(log_score_C: Floats, length_C: NDArray[np.int64], exponent: 
     return log_score_C + exponent * np.log(length_C)
 
 
-def interpolated(log_score_C: Floats, favoured_C: NDArray[np.bool_], weight: float) -> Floats:
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What scores are normalised by, as logs of sums over all candidates, in whatever tables and machines they stand:
+    exp a of the distinct first tokens, exp b of the distinct last ones, the scores, the scores of favoured ones."""
+
+    starts: float = -np.inf
+    ends: float = -np.inf
+    everywhere: float = -np.inf
+    favoured: float = -np.inf
+
+    @classmethod
+    def over(cls, parts: Sequence[Sums]) -> Sums:
+        """Those of all parts together."""
+        return cls(*(log_sum_exp(np.array(each)) for each in zip(*map(astuple, parts), strict=True)))
+
+
+def interpolated(log_score_C: Floats, favoured_C: NDArray[np.bool_], weight: float, sums: Sums) -> Floats:
     """log((1 − w) p(c) + w p'(c)): [C]; p is a candidate's share of all scores, p' its share of the favoured ones'.
 
-    As kNN-LM mixes two distributions (Khandelwal et al. 2020, eq. 3). Without a favoured one, log p.
+    As kNN-LM mixes two distributions (Khandelwal et al. 2020, eq. 3). Where nothing is favoured, log p.
     """
-    everywhere_C = log_score_C - log_sum_exp(log_score_C)
-    if weight == 0 or not favoured_C.any():
+    everywhere_C = log_score_C - sums.everywhere
+    if weight == 0 or sums.favoured == -np.inf:
         return everywhere_C
-    inside_C = np.where(favoured_C, log_score_C - log_sum_exp(log_score_C[favoured_C]), -np.inf)
+    inside_C = np.where(favoured_C, log_score_C - sums.favoured, -np.inf)
     with np.errstate(divide="ignore"):
         mixed_C: Floats = np.logaddexp(everywhere_C + np.log(1 - weight), inside_C + np.log(weight))
     return mixed_C

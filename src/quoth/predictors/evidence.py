@@ -8,8 +8,9 @@ Shape suffixes: C candidates (one occurrence each), G groups of equal candidates
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from quoth.errors import InputError
 from quoth.records import Evidence, Passage, Prediction
 from quoth.retrieval.columns import passage_of
 from quoth.retrieval.keys import TokenHits, TokenKeys
-from quoth.scoring import Floats, Groups, group_equal, group_score, interpolated, log_sum_exp
+from quoth.scoring import Floats, Groups, Sums, group_equal, group_score, interpolated, log_sum_exp
 from quoth.timing import step
 
 TIE = 1e-6
@@ -36,23 +37,74 @@ class Occurrences:
     log_score_C: Floats
 
 
+@dataclass(frozen=True, slots=True)
+class Best:
+    """One of the best phrases: its group, the log of its score, and its share of all phrases' scores."""
+
+    group: int
+    score: float
+    probability: float
+
+
+def best_groups(groups: Groups, log_score_C: Floats, top_k: int) -> list[Best]:
+    """The `top_k` groups of highest score, ties by first occurrence."""
+    score_G = group_score(log_score_C, groups)
+    total = log_sum_exp(score_G)
+    group_R, score_R = rank(score_G, groups.first_G, top_k)
+    return [
+        Best(*each) for each in zip(group_R.tolist(), score_R.tolist(), np.exp(score_R - total).tolist(), strict=True)
+    ]
+
+
+class Scored(Protocol):
+    """Candidates of some tables, whose scores may need sums over other tables' candidates too."""
+
+    @property
+    def key_C(self) -> NDArray[np.uint64]:
+        """Equal for occurrences of one phrase."""
+        ...
+
+    def sums(self, known: Sums) -> Sums:
+        """This part's share of the sums, as far as they follow from those known."""
+        ...
+
+    def occurrences(self, sums: Sums) -> Occurrences:
+        """The candidates with their scores."""
+        ...
+
+
+def sums_over(shares: Callable[[Sums], Sequence[Sums]], rounds: int) -> Sums:
+    """The sums over all parts, each of which is asked for its share, once more where one sum takes another."""
+    sums = Sums()
+    for _ in range(rounds):
+        sums = Sums.over(shares(sums))
+    return sums
+
+
+def predict_scored(scored: Scored, rounds: int, top_k: int) -> list[Prediction]:
+    """`predict`, where no other tables have candidates."""
+    if not len(scored.key_C):
+        return []
+    with step("score"):
+        found = scored.occurrences(sums_over(lambda known: [scored.sums(known)], rounds))
+    return predict(found, scored.key_C, top_k)
+
+
 def predict(occurrences: Occurrences, key_C: NDArray[np.uint64], top_k: int) -> list[Prediction]:
     """The `top_k` phrases of highest score, ties by first occurrence; equal keys are one phrase."""
     with step("score"):
         groups = group_equal(key_C)
-        score_G = group_score(occurrences.log_score_C, groups)
-        total = log_sum_exp(score_G)
-        ranking = rank(score_G, groups.first_G, top_k)
+        best = best_groups(groups, occurrences.log_score_C, top_k)
     with step("explain"):
         quoter = Quoter(occurrences)
-        predictions = []
-        for group, score in zip(*(x.tolist() for x in ranking), strict=True):
-            probability = float(np.exp(score - total))
-            evidence = quoter.explain(groups, group, probability)
-            best = evidence[0]
-            text = best.context[best.start - best.context_start : best.end - best.context_start]
-            predictions.append(Prediction(text, score, probability, evidence))
-    return predictions
+        return [quoted(each, quoter.explain(groups, each.group, each.probability)) for each in best]
+
+
+def quoted(best: Best, evidence: tuple[Evidence, ...]) -> Prediction:
+    """The phrase as it stands in its first place."""
+    first = evidence[0]
+    text = first.context[first.start - first.context_start : first.end - first.context_start]
+    return Prediction(text, best.score, best.probability, evidence)
 
 
 def rank(score_G: Floats, first_G: NDArray[np.int64], top_k: int | None = None) -> tuple[NDArray[np.int64], Floats]:
@@ -132,16 +184,27 @@ class Quoter:
         return found
 
 
-def favour(occurrences: Occurrences, hits: Sequence[TokenHits], weight: float) -> Occurrences:
+def score_sums(occurrences: Occurrences, hits: Sequence[TokenHits]) -> tuple[float, float]:
+    """The logs of the sums of all scores, and of those in favoured passages."""
+    score_C = occurrences.log_score_C
+    return log_sum_exp(score_C), log_sum_exp(score_C[_in_favoured(occurrences, hits)])
+
+
+def favour(occurrences: Occurrences, hits: Sequence[TokenHits], weight: float, sums: Sums) -> Occurrences:
     """Give those in favoured passages `weight` of the probability beforehand."""
     if not weight:
         return occurrences
+    favoured_C = _in_favoured(occurrences, hits)
+    return replace(occurrences, log_score_C=interpolated(occurrences.log_score_C, favoured_C, weight, sums))
+
+
+def _in_favoured(occurrences: Occurrences, hits: Sequence[TokenHits]) -> NDArray[np.bool_]:
     favoured_C = np.zeros(len(occurrences.start_C), np.bool_)
     for part, each in enumerate(hits):
         if each.favoured_P is not None:
             here = occurrences.part_C == part
             favoured_C[here] = each.favoured_P[passage_of(each.keys.offsets_P1, occurrences.start_C[here])]
-    return replace(occurrences, log_score_C=interpolated(occurrences.log_score_C, favoured_C, weight))
+    return favoured_C
 
 
 def check_at_least_one(name: str, value: int) -> None:

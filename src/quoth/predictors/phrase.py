@@ -17,11 +17,20 @@ from numpy.typing import NDArray
 
 from quoth.errors import InputError
 from quoth.predictors.candidates import Candidates, find_candidates, sorted_with_places
-from quoth.predictors.evidence import Occurrences, check_at_least_one, check_share, check_temperature, favour, predict
+from quoth.predictors.evidence import (
+    Occurrences,
+    check_at_least_one,
+    check_share,
+    check_temperature,
+    favour,
+    predict_scored,
+    score_sums,
+)
 from quoth.records import Prediction
 from quoth.retrieval.keys import TokenHits, TokenKeys
 from quoth.scoring import (
     Floats,
+    Sums,
     joint_score,
     length_weighted,
     log_sum_exp,
@@ -59,6 +68,11 @@ class PhraseOptions:
         if not np.isfinite(self.length_exponent):
             raise InputError(f"length_exponent is {self.length_exponent}; it must be finite; 0.0 is off")
 
+    @property
+    def rounds(self) -> int:
+        """How often sums over all candidates are asked for: of a and b, then of scores that take those."""
+        return int(self.combine == "softmax_sum") + int(self.hybrid > 0)
+
 
 def check_combine(value: str, allowed: Sequence[str]) -> None:
     """Raises InputError unless `value` is one of `allowed`."""
@@ -90,14 +104,35 @@ def predict_phrases(
     prediction.
     """
     options = options or PhraseOptions()
-    parts = [_part(part_hits, q_start_D, q_end_D, options) for part_hits in hits]
-    tables = [part_hits.keys for part_hits in hits]
-    if not any(len(part.candidates.start_C) for part in parts):
-        return []
-    key_C = np.concatenate([part.candidates.key_C for part in parts])
-    with step("score"):
-        found = favour(_occurrences(tables, parts, options), hits, options.hybrid)
-    return predict(found, key_C, options.top_k)
+    return predict_scored(ScoredPhrases(hits, q_start_D, q_end_D, options), options.rounds, options.top_k)
+
+
+class ScoredPhrases:
+    """The candidate phrases of some tables, with a and b."""
+
+    def __init__(
+        self,
+        hits: Sequence[TokenHits],
+        q_start_D: NDArray[np.float32],
+        q_end_D: NDArray[np.float32],
+        options: PhraseOptions,
+    ) -> None:
+        self._hits, self._options = hits, options
+        self._parts = [_part(part_hits, q_start_D, q_end_D, options) for part_hits in hits]
+        self.key_C = np.concatenate([np.zeros(0, np.uint64), *(part.candidates.key_C for part in self._parts)])
+
+    def sums(self, known: Sums) -> Sums:
+        starts = log_sum_exp(np.concatenate([np.zeros(0), *(part.a_S for part in self._parts)]))
+        ends = log_sum_exp(np.concatenate([np.zeros(0), *(part.b_E for part in self._parts)]))
+        if self._options.combine == "softmax_sum" and known.starts == -np.inf:
+            return Sums(starts, ends)
+        return Sums(starts, ends, *score_sums(self._scored(known), self._hits))
+
+    def occurrences(self, sums: Sums) -> Occurrences:
+        return favour(self._scored(sums), self._hits, self._options.hybrid, sums)
+
+    def _scored(self, sums: Sums) -> Occurrences:
+        return _occurrences([each.keys for each in self._hits], self._parts, self._options, sums)
 
 
 def _part(
@@ -136,7 +171,7 @@ def scaled_similarities(
     return sim_R / temperature
 
 
-def _occurrences(tables: list[TokenKeys], parts: list[_Part], options: PhraseOptions) -> Occurrences:
+def _occurrences(tables: list[TokenKeys], parts: list[_Part], options: PhraseOptions, sums: Sums) -> Occurrences:
     start_C = np.concatenate([part.candidates.start_C for part in parts])
     end_C = np.concatenate([part.candidates.end_C for part in parts])
     a_C = np.concatenate([part.a_S[part.start_index_C] for part in parts])
@@ -146,9 +181,7 @@ def _occurrences(tables: list[TokenKeys], parts: list[_Part], options: PhraseOpt
     elif options.combine == "sum":
         score_C = sum_score(a_C, b_C)
     else:
-        log_sum_a = log_sum_exp(np.concatenate([part.a_S for part in parts]))
-        log_sum_b = log_sum_exp(np.concatenate([part.b_E for part in parts]))
-        score_C = softmax_sum_score(a_C, b_C, log_sum_a, log_sum_b)
+        score_C = softmax_sum_score(a_C, b_C, sums.starts, sums.ends)
     score_C = length_weighted(score_C, end_C - start_C + 1, options.length_exponent)
     part_C = np.repeat(np.arange(len(parts)), [len(part.candidates.start_C) for part in parts])
     return Occurrences(tables, part_C, start_C, end_C, score_C)

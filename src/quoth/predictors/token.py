@@ -15,10 +15,19 @@ from numpy.typing import NDArray
 
 from quoth.encoders.boundaries import MAY_END, MAY_START
 from quoth.predictors.candidates import live_hits
-from quoth.predictors.evidence import Occurrences, check_at_least_one, check_share, check_temperature, favour, predict
+from quoth.predictors.evidence import (
+    Occurrences,
+    check_at_least_one,
+    check_share,
+    check_temperature,
+    favour,
+    predict_scored,
+    score_sums,
+)
 from quoth.predictors.phrase import scaled_similarities
 from quoth.records import Prediction
 from quoth.retrieval.keys import TokenHits
+from quoth.scoring import Sums
 from quoth.timing import step
 
 
@@ -40,6 +49,11 @@ class TokenOptions:
         check_temperature(self.temperature)
         check_share("hybrid", self.hybrid)
 
+    @property
+    def rounds(self) -> int:
+        """How often sums over all candidates are asked for."""
+        return int(self.hybrid > 0)
+
 
 def predict_tokens(
     hits: Sequence[TokenHits], q_D: NDArray[np.float32], options: TokenOptions | None = None
@@ -50,22 +64,34 @@ def predict_tokens(
     tokens hit. No hit, no prediction.
     """
     options = options or TokenOptions()
-    if not hits:
-        return []
-    with step("expand"):
-        rows = [_rows(part_hits, options) for part_hits in hits]
-        row_C = np.concatenate(rows)
-    with step("score"):
-        parts = [
-            scaled_similarities(part_hits.keys, q_D, part_rows, options.temperature)
-            for part_hits, part_rows in zip(hits, rows, strict=True)
-        ]
-        score_C = np.concatenate(parts)
-    key_C = np.concatenate([part_hits.keys.group_N[part_rows] for part_hits, part_rows in zip(hits, rows, strict=True)])
-    part_C = np.repeat(np.arange(len(hits)), [len(part_rows) for part_rows in rows])
-    tables = [part_hits.keys for part_hits in hits]
-    found = favour(Occurrences(tables, part_C, row_C, row_C, score_C), hits, options.hybrid)
-    return predict(found, key_C, options.top_k)
+    return predict_scored(ScoredTokens(hits, q_D, options), options.rounds, options.top_k)
+
+
+class ScoredTokens:
+    """The candidate tokens of some tables, with their similarity to the query."""
+
+    def __init__(self, hits: Sequence[TokenHits], q_D: NDArray[np.float32], options: TokenOptions) -> None:
+        self._hits, self._weight = hits, options.hybrid
+        with step("expand"):
+            rows = [_rows(part_hits, options) for part_hits in hits]
+        with step("score"):
+            scores = [
+                scaled_similarities(part_hits.keys, q_D, part_rows, options.temperature)
+                for part_hits, part_rows in zip(hits, rows, strict=True)
+            ]
+        groups = [part_hits.keys.group_N[part_rows] for part_hits, part_rows in zip(hits, rows, strict=True)]
+        self.key_C = np.concatenate([np.zeros(0, np.uint64), *groups])
+        row_C = np.concatenate([np.zeros(0, np.int64), *rows])
+        part_C = np.repeat(np.arange(len(hits)), [len(part_rows) for part_rows in rows])
+        tables = [part_hits.keys for part_hits in hits]
+        self._found = Occurrences(tables, part_C, row_C, row_C, np.concatenate([np.zeros(0), *scores]))
+
+    def sums(self, known: Sums) -> Sums:
+        everywhere, favoured = score_sums(self._found, self._hits)
+        return Sums(everywhere=everywhere, favoured=favoured)
+
+    def occurrences(self, sums: Sums) -> Occurrences:
+        return favour(self._found, self._hits, self._weight, sums)
 
 
 def _rows(hits: TokenHits, options: TokenOptions) -> NDArray[np.int64]:
