@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 Rows = NDArray[np.int64]
 Scores = NDArray[np.float32]
+Analysed = tuple[list[str], list[str]]
+"""A text's terms and unspaced characters, as `analyse_with_characters` gives them."""
 Live = Callable[[Rows], NDArray[np.bool_]]
 
 WRITER_HEAP_BYTES = 64_000_000
@@ -49,7 +51,7 @@ class BM25Index:
         self._seen_meta = b""
 
     def update(
-        self, add: Iterable[tuple[int, str]], discard_from: int | None = None, delete: Iterable[int] = ()
+        self, add: Iterable[tuple[int, str | Analysed]], discard_from: int | None = None, delete: Iterable[int] = ()
     ) -> None:
         """One commit, all or nothing: removes the rows >= `discard_from`, then those of `delete`, then adds.
 
@@ -164,10 +166,10 @@ def _removals(schema: "tantivy.Schema", discard_from: int | None, delete: Iterab
         yield Query.term_set_query(schema, "row", rows)
 
 
-def _entry(row: int, text: str) -> "tantivy.Document":
+def _entry(row: int, text: str | Analysed) -> "tantivy.Document":
     from tantivy import Document
 
-    terms, characters = analyse_with_characters(text)
+    terms, characters = analyse_with_characters(text) if isinstance(text, str) else text
     entry = Document()
     entry.add_unsigned("row", int(row))
     entry.add_text("terms", " ".join(terms))

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.deletions import Deletion, Deletions
-from quoth.corpus.documents import check_document
 from quoth.corpus.manifest import (
     Manifest,
     SegmentEntry,
@@ -27,18 +26,17 @@ from quoth.corpus.manifest import (
     sweep,
     write_manifest,
 )
-from quoth.corpus.passages import DEFAULT_SPLITTER, Ranges, get_splitter
+from quoth.corpus.passages import DEFAULT_SPLITTER, get_splitter
 from quoth.corpus.segment import Segment, SegmentWriter
 from quoth.corpus.snapshot import Snapshot, deletion
 from quoth.corpus.words import Listing, WordIndex
+from quoth.corpus.writing import Split, forget_words, split_documents, take_in, texts
 from quoth.errors import CorpusNotFoundError, CorruptionError, DuplicateDocumentError, InputError
 from quoth.records import Document, Passage
-from quoth.storage import WriterLock, check_folder, fsync_path
+from quoth.storage import CHECKSUMS, WriterLock, check_folder, fsync_path, sha256_file
 
 SEGMENT_PASSAGES = 100_000
 """A segment is closed when it holds this many passages."""
-
-Split = tuple[Document, Ranges]
 
 Follower = Callable[[Path, str, NDArray[np.int64]], None]
 FOLLOWERS: list[Follower] = []
@@ -178,6 +176,13 @@ class Corpus:
         """Like `add`, but each document takes the place of the one of its id, if there is one."""
         return self._write_documents(documents, progress, replacing=True)
 
+    def add_written(self, folders: Iterable[Path]) -> int:
+        """Like `add`, of segments that other processes have written with `writing.write_segment`, each into a folder
+        of `segments/` whose name ends in .tmp; the folders are asked for one after another.
+        """
+        with self._writing():
+            return self._add(self._take_in(folders), replacing=False)
+
     def delete(self, document_ids: Iterable[str]) -> int:
         """Deletes documents in one commit; returns how many. Raises UnknownDocumentError naming the id."""
         wanted = [document_ids] if isinstance(document_ids, str) else document_ids
@@ -241,13 +246,16 @@ class Corpus:
         self, documents: Iterable[Document], progress: Callable[[int], None] | None, replacing: bool
     ) -> int:
         with self._writing():
-            new: list[Segment] = []
-            deleted: list[Deletion] = []
-            for segment in self._write_segments(_split(documents, self.splitter, progress)):
-                deleted += [deletion(*taken) for taken in self._taken(segment, new, replacing)]
-                new.append(segment)
-            if new:
-                self._commit(new, self._snapshot.deletions.plus(deleted))
+            return self._add(self._write_segments(split_documents(documents, self.splitter, progress)), replacing)
+
+    def _add(self, segments: Iterable[Segment], replacing: bool) -> int:
+        new: list[Segment] = []
+        deleted: list[Deletion] = []
+        for segment in segments:
+            deleted += [deletion(*taken) for taken in self._taken(segment, new, replacing)]
+            new.append(segment)
+        if new:
+            self._commit(new, self._snapshot.deletions.plus(deleted))
         return sum(segment.num_documents for segment in new)
 
     def _taken(self, segment: Segment, new: list[Segment], replacing: bool) -> Iterator[tuple[Segment, int]]:
@@ -261,20 +269,29 @@ class Corpus:
                 raise DuplicateDocumentError(f"{taken}; `quoth replace` puts another in its place")
             yield older, document
 
-    def _write_segments(self, split: Iterator[Split]) -> Iterator[Segment]:
+    def _write_segments(self, documents: Iterator[Split]) -> Iterator[Segment]:
         manifest = self._snapshot.manifest
         row, number = manifest.next_row, manifest.next_document
-        for first in split:
+        for first in documents:
             with SegmentWriter(segment_path(self.path, segment_name(number))) as writer:
                 writer.add(*first)
-                while writer.num_passages < SEGMENT_PASSAGES and (each := next(split, None)) is not None:
+                while writer.num_passages < SEGMENT_PASSAGES and (each := next(documents, None)) is not None:
                     writer.add(*each)
                 segment = Segment(writer.path, row, number, writer.seal())
             row, number = row + segment.num_passages, number + segment.num_documents
             yield segment
 
+    def _take_in(self, folders: Iterable[Path]) -> Iterator[Segment]:
+        row, number = self._snapshot.manifest.next_row, self._snapshot.manifest.next_document
+        for folder in folders:
+            path = segment_path(self.path, segment_name(number))
+            take_in(folder, path)
+            segment = Segment(path, row, number, sha256_file(path / CHECKSUMS))
+            row, number = row + segment.num_passages, number + segment.num_documents
+            yield segment
+
     def _merge(self, merged: list[Segment]) -> None:
-        split = (
+        moving = (
             (segment.document(document), segment.ranges(document))
             for segment in merged
             for document in self._snapshot.live_documents(segment)
@@ -282,7 +299,7 @@ class Corpus:
         deletions = self._snapshot.deletions
         for segment in merged:
             deletions = deletions.without(segment.first_document, segment.last_document)
-        new = list(self._write_segments(split))
+        new = list(self._write_segments(moving))
         moved = np.concatenate([np.zeros((0, 2), np.int64), *map(self._live_passages, merged)])
         for segment in new:
             for follow in FOLLOWERS:
@@ -317,6 +334,8 @@ class Corpus:
         )
         write_manifest(self.path, manifest)
         self._words.settle()
+        for segment in new:
+            forget_words(segment)
         self._snapshot = Snapshot(self.path, manifest, [*self.segments, *new])
 
     def _index_words(self, new: list[Segment], dropping: bool) -> Listing:
@@ -325,8 +344,8 @@ class Corpus:
         stale = old.stale_rows if dropping else ()
         if not (new or stale or self._words.changing):
             return old.words
-        texts = ((each.row, f"{each.title} {each.text}") for segment in new for each in segment.passages())
-        return self._words.update(texts, old.next_row, _rows(stale), old.words)
+        entries = (entry for segment in new for entry in texts(segment))
+        return self._words.update(entries, old.next_row, _rows(stale), old.words)
 
     def _save(self, deletions: Deletions) -> dict[str, Any] | None:
         if len(deletions) == len(self._snapshot.deletions):
@@ -351,18 +370,6 @@ def _open_snapshot(path: Path, number: int | None, known: Iterable[Segment] = ()
             overtaken = number is None and read_manifest(path).snapshot != manifest.snapshot
             if not overtaken and words.changing == changing:
                 raise
-
-
-def _split(documents: Iterable[Document], splitter: str, progress: Callable[[int], None] | None) -> Iterator[Split]:
-    split = get_splitter(splitter)
-    for count, document in enumerate(documents, 1):
-        try:
-            check_document(document)
-        except (ValueError, TypeError, RecursionError) as error:
-            raise InputError(f"document {count}, {document.id!r}: {error}; mend it or leave it out") from None
-        yield document, split(document.text)
-        if progress is not None:
-            progress(count)
 
 
 def _entry(segment: Segment) -> SegmentEntry:

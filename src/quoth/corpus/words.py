@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.corpus.bm25 import BM25Index, Live
+from quoth.corpus.bm25 import Analysed, BM25Index, Live
 from quoth.storage import atomic_write_bytes, check_file, describe_file, fsync_path
 
 Listing = dict[str, dict[str, Any]]
@@ -39,7 +39,7 @@ class WordIndex:
         return self._bm25.search(query, k, live)
 
     def update(
-        self, add: Iterable[tuple[int, str]], discard_from: int, delete: Iterable[int], known: Listing
+        self, add: Iterable[tuple[int, str | Analysed]], discard_from: int, delete: Iterable[int], known: Listing
     ) -> Listing:
         """`BM25Index.update`, to be followed by the commit of the listing returned, and then by `settle`."""
         atomic_write_bytes(self._marker, b"")
