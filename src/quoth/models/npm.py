@@ -149,17 +149,35 @@ class NPM:
     ) -> list[list[Prediction]]:
         if k < 1:
             raise InputError(f"k is {k}; allowed is 1 or more neighbours; try k=4096")
+        if passages is None and options.hybrid:
+            raise InputError(
+                f"hybrid is {options.hybrid} and passages None; say how many passages to favour: passages=3"
+            )
         with step("encode"):
             queries = self.encoder.blanks(texts)
-        results = []
-        every_hit = self._hits(texts, queries, hidden, k, passages, options.hybrid)
-        for text, query in zip(texts, queries, strict=True):
+        said = [self._token_ids([self._words(text)]) if ban_query else frozenset() for text in texts]
+        each = [replace(options, banned_tokens=options.banned_tokens | banned) for banned in said]
+        answers = self._answers(texts, queries, hidden, k, passages, each)
+        return [
+            [replace(answer, sequence=self._filled(text, answer.text)) for answer in found]
+            for text, found in zip(texts, answers, strict=True)
+        ]
+
+    def _answers(
+        self,
+        texts: Sequence[str],
+        queries: Sequence[tuple[Vector, Vector]],
+        hidden: Sequence[Collection[int]],
+        k: int,
+        passages: int | None,
+        options: Sequence[PhraseOptions],
+    ) -> Iterator[list[Prediction]]:
+        """What fills each text's blank."""
+        every_hit = self._hits(texts, queries, hidden, k, passages, options[0].hybrid)
+        for query, each in zip(queries, options, strict=True):
             with step("search"):
                 hits = next(every_hit)
-            said = self._token_ids([self._words(text)]) if ban_query else frozenset()
-            found = self._predict(hits, *query, replace(options, banned_tokens=options.banned_tokens | said))
-            results.append([replace(each, sequence=self._filled(text, each.text)) for each in found])
-        return results
+            yield self._predict(hits, *query, each)
 
     def _hits(
         self,
@@ -172,8 +190,6 @@ class NPM:
     ) -> Iterator[list[TokenHits]]:
         """The tokens nearest to each blank, in BM25's passages or everywhere."""
         if passages is None or hybrid:
-            if passages is None and hybrid:
-                raise InputError(f"hybrid is {hybrid} and passages None; say how many passages to favour: passages=3")
             found = search_together(self._retriever.every_token(), hidden, np.stack(queries, axis=1), k)
             for text, hits, rows in zip(texts, found, hidden, strict=True):
                 if passages is None:
@@ -188,15 +204,9 @@ class NPM:
     def _predict(
         self, hits: Sequence[TokenHits], q_start_D: Vector, q_end_D: Vector, options: PhraseOptions
     ) -> list[Prediction]:
-        if not self.single:
-            return predict_phrases(hits, q_start_D, q_end_D, options)
-        token_options = TokenOptions(
-            top_k=options.top_k,
-            temperature=options.temperature,
-            banned_tokens=options.banned_tokens,
-            hybrid=options.hybrid,
-        )
-        return predict_tokens(hits, q_start_D, token_options)
+        if self.single:
+            return predict_tokens(hits, q_start_D, TokenOptions.of(options))
+        return predict_phrases(hits, q_start_D, q_end_D, options)
 
     @overload
     def ask(self, question: str, **options: Any) -> list[Prediction]: ...

@@ -24,7 +24,7 @@ from quoth.predictors.evidence import (
     predict_scored,
     score_sums,
 )
-from quoth.predictors.phrase import scaled_similarities
+from quoth.predictors.phrase import PhraseOptions, scaled_similarities
 from quoth.records import Prediction
 from quoth.retrieval.keys import TokenHits
 from quoth.scoring import Sums
@@ -48,6 +48,16 @@ class TokenOptions:
         check_at_least_one("top_k", self.top_k)
         check_temperature(self.temperature)
         check_share("hybrid", self.hybrid)
+
+    @classmethod
+    def of(cls, options: PhraseOptions) -> TokenOptions:
+        """What these options say of single tokens."""
+        return cls(
+            top_k=options.top_k,
+            temperature=options.temperature,
+            banned_tokens=options.banned_tokens,
+            hybrid=options.hybrid,
+        )
 
     @property
     def rounds(self) -> int:

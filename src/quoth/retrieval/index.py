@@ -59,7 +59,7 @@ class ExactIndex:
         for first in range(0, self.keys.num_tokens, size):
             rows = np.arange(first, min(first + size, self.keys.num_tokens))
             block = self.nearest(self.keys.vectors.similarities(q_QD, rows), k, rows)
-            found = [_joined(known, fresh, k) for known, fresh in zip(found, block, strict=True)]
+            found = [joined(known, fresh, k) for known, fresh in zip(found, block, strict=True)]
         return found
 
     def nearest(self, sim_QR: Floats, k: int, rows_R: Rows | None = None) -> list[Neighbours]:
@@ -110,7 +110,7 @@ def live(keys: TokenKeys, rows_R: Rows | None) -> NDArray[np.bool_]:
     return alive
 
 
-def _joined(left: Neighbours, right: Neighbours, k: int) -> Neighbours:
+def joined(left: Neighbours, right: Neighbours, k: int) -> Neighbours:
     """The k nearest of both; of equal ones the left's."""
     best = top(np.concatenate([left.sims_K, right.sims_K]), k)
     return Neighbours(np.concatenate([left.rows_K, right.rows_K])[best.rows_K], best.sims_K)
@@ -157,12 +157,12 @@ def search_together(
 
 
 def _dealt(tables: Sequence[TokenKeys], found: Sequence[list[Neighbours]], k: int) -> list[TokenHits]:
-    starts = _deal([both[0] for both in found], k)
-    ends = _deal([both[1] for both in found], k)
+    starts = deal([both[0] for both in found], k)
+    ends = deal([both[1] for both in found], k)
     return [TokenHits(*hits) for hits in zip(tables, starts, ends, strict=True)]
 
 
-def _deal(parts: Sequence[Neighbours], k: int) -> list[Rows]:
+def deal(parts: Sequence[Neighbours], k: int) -> list[Rows]:
     """Of each table's neighbours those among the k nearest of all, ties by table, then row."""
     if not parts:
         return []

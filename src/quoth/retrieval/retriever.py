@@ -30,11 +30,11 @@ FUSION_CONSTANT = 60
 
 
 class Retriever:
-    """Searches several corpora as one."""
+    """Searches several corpora as one; where `only` is given, every token of those segments alone."""
 
-    def __init__(self, corpora: Sequence[Corpus], encoder: TokenEncoder) -> None:
+    def __init__(self, corpora: Sequence[Corpus], encoder: TokenEncoder, only: Collection[str] | None = None) -> None:
         self.corpora, self._encoder = list(corpora), encoder
-        self._tables = [KeyTables(corpus, encoder) for corpus in self.corpora]
+        self._tables = [KeyTables(corpus, encoder, only) for corpus in self.corpora]
         self._cache: OrderedDict[Place, EncodedPassage] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -70,12 +70,12 @@ class Retriever:
             [place for _, place in self.best_places(query, passages, hidden)]
             for query, hidden in zip(queries, exclude, strict=True)
         ]
-        return self._gather(found)
+        return self.gather(found)
 
     def union(self, queries: Iterable[str], passages: int) -> list[TokenKeys]:
         """The tokens of the best passages of several queries together, each passage once."""
         check_not_empty(self.corpora)
-        return self._gather([{place for query in queries for _, place in self.best_places(query, passages)}])[0]
+        return self.gather([{place for query in queries for _, place in self.best_places(query, passages)}])[0]
 
     def favour(self, hits: Sequence[TokenHits], query: str, passages: int, exclude: Collection[int]) -> list[TokenHits]:
         """The same hits, together with the tokens of BM25's best passages, which are favoured."""
@@ -92,7 +92,7 @@ class Retriever:
             raise InputError(f"passages is {passages}; allowed is 1 or more, or None (--dense) for every token")
         return best_places(self.corpora, query, passages, exclude)
 
-    def _gather(self, groups: Sequence[Collection[Place]]) -> list[list[TokenKeys]]:
+    def gather(self, groups: Sequence[Collection[Place]]) -> list[list[TokenKeys]]:
         """For each group of places their tables, by corpus and row, stored passages before fresh ones."""
         stored: list[list[tuple[list[TokenKeys], list[Place]]]] = []
         for group in groups:

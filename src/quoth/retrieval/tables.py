@@ -15,7 +15,8 @@ Shape suffixes: N tokens, P passages, D dimensions, Q queries.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -79,18 +80,22 @@ def in_memory(
 
 
 class KeyTables:
-    """One model's tables over one corpus."""
+    """One model's tables over one corpus; over those of its segments alone that `only` names, if it does."""
 
-    def __init__(self, corpus: Corpus, encoder: TokenEncoder) -> None:
-        self._corpus, self._encoder = corpus, encoder
+    def __init__(self, corpus: Corpus, encoder: TokenEncoder, only: Collection[str] | None = None) -> None:
+        self._corpus, self._encoder, self._only = corpus, encoder, only
         self._folder = corpus.path / "keys" / encoder.fingerprint[:16]
         self._mapped: dict[str, TokenKeys] = {}
         self._shown: dict[str, TokenKeys] = {}
         self._shown_of = -1
 
+    @property
+    def _segments(self) -> list[Segment]:
+        return [each for each in self._corpus.segments if self._only is None or each.name in self._only]
+
     def missing(self) -> list[Segment]:
         """The segments without a table of this model."""
-        return [each for each in self._corpus.segments if not self._is_built(each)]
+        return [each for each in self._segments if not self._is_built(each)]
 
     def open(self) -> tuple[list[TokenKeys], list[int]]:
         """Every segment's table, and the live passages that none of them holds, which are few.
@@ -106,14 +111,15 @@ class KeyTables:
                     raise  # else a table was completed meanwhile
 
     def _places(self) -> dict[str, Path | None]:
-        return {each.name: stored_table(self._folder, each.name) for each in self._corpus.segments}
+        return {each.name: stored_table(self._folder, each.name) for each in self._segments}
 
     def _open_at(self, places: dict[str, Path | None]) -> tuple[list[TokenKeys], list[int]]:
-        segments = self._corpus.segments
+        segments = self._segments
         absent = [each.first_row + absent_passages(places[each.name], each.num_passages) for each in segments]
         rows = np.concatenate([np.zeros(0, np.int64), *absent])
         late: list[int] = rows[self._corpus.live(rows)].tolist()
-        if len(late) > (LATE_PASSAGES if any(places.values()) else 0):
+        embedded = any(stored_table(self._folder, each.name) for each in self._corpus.segments)
+        if len(late) > (LATE_PASSAGES if embedded else 0):
             self._explain(sum(1 for each in absent if len(each)))
         return [self._at(each, place) for each in segments if (place := places[each.name])], late
 
@@ -206,6 +212,24 @@ class KeyTables:
         unknown precision, or another one than what is stored already, LockedError while another process embeds with
         this model.
         """
+        with self.building(precision, recall) as target:
+            missing = self.missing()
+            total, done = sum(each.num_passages for each in missing), 0
+            for segment in missing:
+                for finished in self.encode(segment, precision):
+                    done += finished
+                    if progress:
+                        progress(done, total)
+            for segment in self._segments:
+                self.code(segment, target)
+            self._forget()
+
+    @contextmanager
+    def building(self, precision: str, recall: float | None) -> Iterator[float]:
+        """Nobody else embeds meanwhile, and what broken runs left is gone; gives the recall to reach.
+
+        Raises as `build` does.
+        """
         check_precision(precision)
         if recall is not None:
             check_recall(recall)
@@ -214,34 +238,26 @@ class KeyTables:
             self._corpus.catch_up()
             self._sweep()
             self._check_same(precision)
-            missing = self.missing()
-            total, done = sum(each.num_passages for each in missing), 0
-            for segment in missing:
-                for finished in Builder(self._corpus, segment, self._encoder, precision, self._folder).run():
-                    done += finished
-                    if progress:
-                        progress(done, total)
-            self._build_codes(recall)
+            yield self._target(recall)
+
+    def encode(self, segment: Segment, precision: str) -> Iterator[int]:
+        """Build a segment's table, which it has not; yields the number of passages done after each part."""
+        return Builder(self._corpus, segment, self._encoder, precision, self._folder).run()
+
+    def code(self, segment: Segment, target: float) -> None:
+        """Give a segment's table codes that reach this recall, unless it has them; 1 takes them away."""
+        place = self._codes(segment)
+        if target == 1:
+            if place.is_dir():
+                remove(place)
+        elif not place.is_dir() or read_json(place / "codes.json")["target"] != target:
+            self._code(segment, target)
 
     def _sweep(self) -> None:
         """Remove what a killed process has left: of tables that are whole, and of merges."""
         for left in [*self._folder.glob("*.part"), *self._folder.glob("*.partial")]:
             if left.name.endswith(".carried.part") or (self._folder / left.name.partition(".")[0]).is_dir():
                 remove(left)
-
-    def _build_codes(self, recall: float | None) -> None:
-        target = self._target(recall)
-        targets = {
-            each.name: read_json(self._codes(each) / "codes.json")["target"]
-            for each in self._corpus.segments
-            if self._codes(each).is_dir()
-        }
-        for segment in self._corpus.segments:
-            if target < 1 and targets.get(segment.name) != target:
-                self._code(segment, target)
-            elif target == 1 and segment.name in targets:
-                remove(self._codes(segment))
-        self._forget()
 
     def _target(self, recall: float | None) -> float:
         """The recall asked for, now or the last time."""

@@ -1,0 +1,175 @@
+"""A shard: some segments of a corpus, searched, expanded and scored where their vectors lie.
+
+Knows one blank at a time and its own segments' candidates; what it needs of the others' are sums. Does not know
+other shards, or how it is reached.
+
+Shape suffixes: D dimensions, G groups of equal candidates.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.corpus.corpus import Corpus
+from quoth.encoders.token_encoder import TokenEncoder
+from quoth.predictors.evidence import Quoter, Scored
+from quoth.predictors.phrase import PhraseOptions, ScoredPhrases
+from quoth.predictors.token import ScoredTokens, TokenOptions
+from quoth.records import Evidence
+from quoth.retrieval.index import Neighbours, Rows, index_of, joined
+from quoth.retrieval.keys import TokenHits, TokenKeys
+from quoth.retrieval.retriever import Retriever
+from quoth.scoring import Floats, Sums, group_equal, group_score
+
+REMEMBERED = 64
+"""How many questions' work a shard keeps: each is asked about two to five times."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A blank as every shard is asked about it: start and end query [D] (only the start's for TokenOptions), how many
+    neighbours, and passages by row: searched alone (None: every token), favoured, and never seen."""
+
+    start_D: NDArray[np.float32]
+    end_D: NDArray[np.float32]
+    options: PhraseOptions | TokenOptions
+    k: int
+    inside: tuple[int, ...] | None = None
+    favoured: tuple[int, ...] = ()
+    hidden: frozenset[int] = frozenset()
+    id: str = field(default_factory=lambda: uuid4().hex)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Which of a shard's tokens are among the k nearest of all to the start and to the end query, and the sums over
+    all shards as far as they are known."""
+
+    start_rows: Rows
+    end_rows: Rows
+    sums: Sums = field(default_factory=Sums)
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """A shard's phrases by their first occurrence: names [G], and logs of their scores in this shard [G]."""
+
+    key_G: NDArray[np.uint64]
+    log_score_G: Floats
+
+
+class Shard:
+    """Answers questions about some segments. What a question needs is worked out again where it was forgotten, so
+    that any replica can take any call.
+
+    Raises InputError or EncoderMismatchError where vectors are missing.
+    """
+
+    def __init__(self, corpus: Corpus, encoder: TokenEncoder, segments: Collection[str]) -> None:
+        self._corpus, self._segments = corpus, frozenset(segments)
+        self._retriever = Retriever([corpus], encoder, self._segments)
+        self._known: OrderedDict[str, _Work] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def nearest(self, question: Question) -> tuple[Neighbours, Neighbours]:
+        """The k nearest of this shard's tokens to the start and to the end query."""
+        work = self._work(question)
+        q_2D = np.stack([question.start_D, question.end_D])
+        found = [index_of(table).search(q_2D, question.k) for table in work.tables]
+        starts, ends = ([both[which] for both in found] for which in (0, 1))
+        return _shifted(starts, work.bases, question.k), _shifted(ends, work.bases, question.k)
+
+    def sums(self, question: Question, taken: Taken) -> Sums:
+        """This shard's share of the sums."""
+        scored = self._work(question).scored(taken)
+        return scored.sums(taken.sums) if len(scored.key_C) else Sums()
+
+    def groups(self, question: Question, taken: Taken) -> Partial:
+        """This shard's phrases."""
+        return self._work(question).groups(taken)
+
+    def quote(self, question: Question, taken: Taken, names: Sequence[int]) -> list[tuple[Evidence, ...]]:
+        """Where these phrases stand here; the shares of each one's places sum to 1."""
+        return self._work(question).quote(taken, names)
+
+    def _work(self, question: Question) -> _Work:
+        with self._lock:
+            work = self._known.pop(question.id, None) or _Work(question, self._tables(question))
+            self._known[question.id] = work
+            while len(self._known) > REMEMBERED:
+                self._known.popitem(last=False)
+            return work
+
+    def _tables(self, question: Question) -> list[TokenKeys]:
+        if question.inside is None:
+            return [table.without(question.hidden) for table in self._retriever.every_token()]
+        mine = [row for row in question.inside if self._corpus.segment_of(row).name in self._segments]
+        return self._retriever.gather([[(0, row) for row in mine]])[0]
+
+
+class _Work:
+    """What is known of one question."""
+
+    def __init__(self, question: Question, tables: list[TokenKeys]) -> None:
+        self.tables, self._question = tables, question
+        self._scored: Scored | None = None
+        self._lock = threading.Lock()
+
+    @cached_property
+    def bases(self) -> Rows:
+        """Where each table's rows begin among the shard's."""
+        return np.cumsum([0, *(table.num_tokens for table in self.tables)])
+
+    def scored(self, taken: Taken) -> Scored:
+        """The candidates with their similarities."""
+        with self._lock:
+            if self._scored is None:
+                question, hits = self._question, self._hits(taken)
+                if isinstance(question.options, TokenOptions):
+                    self._scored = ScoredTokens(hits, question.start_D, question.options)
+                else:
+                    self._scored = ScoredPhrases(hits, question.start_D, question.end_D, question.options)
+            return self._scored
+
+    def _hits(self, taken: Taken) -> list[TokenHits]:
+        starts, ends = (self._by_table(rows) for rows in (taken.start_rows, taken.end_rows))
+        hits = [TokenHits(*each) for each in zip(self.tables, starts, ends, strict=True)]
+        favoured = self._question.favoured
+        return [each.favouring(favoured) for each in hits] if favoured else hits
+
+    def _by_table(self, rows: Rows) -> list[Rows]:
+        cuts = np.searchsorted(rows, self.bases)
+        return [rows[cuts[t] : cuts[t + 1]] - self.bases[t] for t in range(len(self.tables))]
+
+    def groups(self, taken: Taken) -> Partial:
+        scored = self.scored(taken)
+        if not len(scored.key_C):
+            return Partial(scored.key_C, np.zeros(0))
+        groups = group_equal(scored.key_C)
+        order = np.argsort(groups.first_G)
+        scores = group_score(scored.occurrences(taken.sums).log_score_C, groups)
+        return Partial(scored.key_C[groups.first_G[order]], scores[order])
+
+    def quote(self, taken: Taken, names: Sequence[int]) -> list[tuple[Evidence, ...]]:
+        scored = self.scored(taken)
+        if not len(scored.key_C):
+            return [()] * len(names)
+        groups, quoter = group_equal(scored.key_C), Quoter(scored.occurrences(taken.sums))
+        place = {name: group for group, name in enumerate(scored.key_C[groups.first_G].tolist())}
+        return [quoter.explain(groups, place[name], 1.0) if name in place else () for name in names]
+
+
+def _shifted(found: Sequence[Neighbours], bases: Rows, k: int) -> Neighbours:
+    """The k nearest of all tables, by rows of the shard."""
+    whole = Neighbours(np.zeros(0, np.int64), np.zeros(0, np.float32))
+    for each, base in zip(found, bases.tolist(), strict=False):
+        whole = joined(whole, Neighbours(each.rows_K + base, each.sims_K), k)
+    return whole

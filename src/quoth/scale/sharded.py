@@ -1,0 +1,145 @@
+"""NPM over shards: the same answers as in one process, from partial sums.
+
+Knows what to ask the shards, in which order, and how their parts become one answer. Does not know how shards are
+reached, or what they hold.
+
+1. Each shard names its k nearest tokens; the k nearest of all are dealt back.
+2. Where scores are normalised over all candidates, the shards' sums are summed first.
+3. Each shard names its phrases with their scores; those of equal phrases are summed.
+4. The shards quote the best phrases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.corpus.corpus import Corpus
+from quoth.encoders.token_encoder import TokenEncoder
+from quoth.errors import InputError
+from quoth.models.npm import NPM
+from quoth.predictors.evidence import best_groups, quoted, rank, sums_over
+from quoth.predictors.phrase import PhraseOptions
+from quoth.predictors.token import TokenOptions
+from quoth.records import Evidence, Prediction
+from quoth.retrieval.index import deal
+from quoth.scale.shard import Partial, Question, Taken
+from quoth.scoring import Floats, group_equal
+from quoth.timing import step
+
+Vector = NDArray[np.float32]
+
+
+class Shards(Protocol):
+    """All shards of a corpus, in the order of their segments."""
+
+    def __len__(self) -> int: ...
+
+    def ask(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Calls a method of every shard, with its own arguments."""
+        ...
+
+
+class LocalShards:
+    """Shards in this process."""
+
+    def __init__(self, shards: Sequence[Any]) -> None:
+        self._shards = list(shards)
+
+    def __len__(self) -> int:
+        return len(self._shards)
+
+    def ask(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        return [getattr(shard, method)(*each) for shard, each in zip(self._shards, arguments, strict=True)]
+
+
+class ShardedNPM(NPM):
+    """An NPM whose corpus's vectors lie in shards; `fill`, `ask` and BM25 `search` as ever."""
+
+    def __init__(self, encoder: TokenEncoder, corpus: Corpus, shards: Shards) -> None:
+        super().__init__(encoder, [corpus])
+        self._shards = shards
+
+    def _answers(
+        self,
+        texts: Sequence[str],
+        queries: Sequence[tuple[Vector, Vector]],
+        hidden: Sequence[Collection[int]],
+        k: int,
+        passages: int | None,
+        options: Sequence[PhraseOptions],
+    ) -> Iterator[list[Prediction]]:
+        for text, query, rows, each in zip(texts, queries, hidden, options, strict=True):
+            with step("search"):
+                best = () if passages is None else self._best_rows(text, passages, rows)
+            question = Question(
+                *query,
+                options=TokenOptions.of(each) if self.single else each,
+                k=k,
+                inside=best if passages is not None and not each.hybrid else None,
+                favoured=best if each.hybrid else (),
+                hidden=frozenset(rows),
+            )
+            yield _answer(self._shards, question)
+
+    def _best_rows(self, text: str, passages: int, hidden: Collection[int]) -> tuple[int, ...]:
+        places = self._retriever.best_places(self._words(text), passages, hidden)
+        return tuple(row for _, (_, row) in places)
+
+
+def _answer(shards: Shards, question: Question) -> list[Prediction]:
+    options = question.options
+    with step("search"):
+        near = shards.ask("nearest", [(question,)] * len(shards))
+        dealt = zip(*(deal([both[which] for both in near], question.k) for which in (0, 1)), strict=True)
+        taken = [Taken(*rows) for rows in dealt]
+    with step("score"):
+
+        def shares(known: Any) -> list[Any]:
+            return shards.ask("sums", [(question, replace(each, sums=known)) for each in taken])
+
+        sums = sums_over(shares, options.rounds)
+        taken = [replace(each, sums=sums) for each in taken]
+        parts: list[Partial] = shards.ask("groups", [(question, each) for each in taken])
+        key_C = np.concatenate([part.key_G for part in parts])
+        if not len(key_C):
+            return []
+        score_C = np.concatenate([part.log_score_G for part in parts])
+        groups = group_equal(key_C)
+        best = best_groups(groups, score_C, options.top_k)
+    with step("explain"):
+        names = key_C[groups.first_G[[each.group for each in best]]]
+        quotes = shards.ask("quote", [(question, each, names.tolist()) for each in taken])
+        evidence = [_merged(name, parts, [found[i] for found in quotes]) for i, name in enumerate(names)]
+        return [
+            quoted(each, tuple(replace(place, score=place.score * each.probability) for place in places))
+            for each, places in zip(best, evidence, strict=True)
+        ]
+
+
+def _merged(name: np.uint64, parts: Sequence[Partial], quotes: Sequence[tuple[Evidence, ...]]) -> list[Evidence]:
+    """A phrase's places in all shards, with their shares of it, largest first, ties by shard and place."""
+    shares: list[Floats] = []
+    places: list[Evidence] = []
+    for part, found in zip(parts, quotes, strict=True):
+        here = part.log_score_G[part.key_G == name]
+        with np.errstate(divide="ignore"):
+            shares += [np.log([each.score for each in found]) + (here[0] if len(here) else 0.0)]
+        places += found
+    log_share = np.concatenate(shares)
+    order, log_score = rank(log_share, np.arange(len(log_share)))
+    share = np.exp(log_score - np.logaddexp.reduce(log_score))
+    return [replace(places[at], score=float(each)) for at, each in zip(order, share, strict=True)]
+
+
+def assigned(segments: Sequence[str], shards: int) -> list[list[str]]:
+    """Segments dealt to that many shards, in order. Raises InputError where there are fewer segments than shards."""
+    if not 1 <= shards <= len(segments):
+        raise InputError(
+            f"{shards} shards of {len(segments)} segments; allowed are 1 to {len(segments)}: a segment is in one shard"
+        )
+    return [part.tolist() for part in np.array_split(np.array(segments), shards)]

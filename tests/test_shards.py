@@ -1,0 +1,135 @@
+"""Shards together answer as one process does, whatever is asked and however segments are dealt."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from quoth import NPM, Corpus
+from quoth.encoders.pretrained import locate
+from quoth.encoders.token_encoder import TokenEncoder
+from quoth.errors import InputError
+from quoth.records import Document, Prediction
+from quoth.scale.shard import Shard
+from quoth.scale.sharded import LocalShards, ShardedNPM, assigned
+from test_npm import sentences
+from tiny import tiny_bert
+
+QUERIES = ["the capital of [MASK] is above the river", "[MASK] sat"]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    """Five segments with deletions; the last one has no vectors and is encoded when asked for."""
+    rng = np.random.default_rng(3)
+    corpus = Corpus.create(tmp_path_factory.mktemp("corpora") / "parts.quoth", splitter="words:12")
+    for segment in "abcd":
+        corpus.add([Document(f"{segment}{i}", "Paris" * (i % 2), sentences(rng, 3)) for i in range(4)])
+    corpus.delete(["a1", "c2"])
+    return corpus
+
+
+@pytest.fixture(scope="module", params=[2, 1], ids=["phrases", "tokens"])
+def encoder(request: Any, tmp_path_factory: pytest.TempPathFactory, corpus: Corpus) -> TokenEncoder:
+    source = locate(str(tiny_bert(tmp_path_factory.mktemp("model") / "bert")))
+    encoder = TokenEncoder.load(replace(source, config=replace(source.config, num_masks=request.param)))
+    NPM(encoder, [corpus]).embed("fp32")
+    return encoder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def late(corpus: Corpus, encoder: TokenEncoder) -> None:
+    if not any(each.id == "late" for each in corpus.documents()):
+        corpus.add([Document("late", "", "Berlin is the capital of Germany above the river.")])
+
+
+def sharded(corpus: Corpus, encoder: TokenEncoder, parts: int) -> ShardedNPM:
+    names = assigned([each.name for each in corpus.segments], parts)
+    return ShardedNPM(encoder, corpus, LocalShards([Shard(corpus, encoder, each) for each in names]))
+
+
+def same(left: list[Prediction], right: list[Prediction]) -> None:
+    assert [each.text for each in left] == [each.text for each in right]
+    for ours, theirs in zip(left, right, strict=True):
+        assert (ours.score, ours.probability) == pytest.approx((theirs.score, theirs.probability), rel=1e-6)
+        assert ours.sequence == theirs.sequence
+        ours_at, theirs_at = (
+            {(place.passage, place.start, place.end, place.context): place.score for place in each.evidence}
+            for each in (ours, theirs)
+        )
+        assert ours_at == pytest.approx(theirs_at, rel=1e-5)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 5])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"passages": None},
+        {"passages": None, "combine": "joint", "k": 7},
+        {"passages": None, "combine": "softmax_sum", "k": 30, "length_exponent": 0.5},
+        {"passages": 3},
+        {"passages": 5, "combine": "softmax_sum", "ban_query": True},
+        {"passages": 3, "hybrid": 0.3, "k": 20},
+        {"passages": 3, "hybrid": 0.3, "combine": "softmax_sum", "k": 9},
+        {"passages": None, "banned_tokens": ("Paris",), "exclude": [0, 1, 7]},
+    ],
+    ids=lambda options: "-".join(f"{name}={value}" for name, value in options.items()),
+)
+def test_partial_sums_give_the_whole_model_s_answers(
+    corpus: Corpus, encoder: TokenEncoder, parts: int, options: dict[str, Any]
+) -> None:
+    whole, split = NPM(encoder, [corpus]), sharded(corpus, encoder, parts)
+    answers = whole.fill(QUERIES, top_k=12, **options)
+    assert all(answers)
+    for ours, theirs in zip(split.fill(QUERIES, top_k=12, **options), answers, strict=True):
+        same(ours, theirs)
+
+
+def test_shards_that_forget_work_it_out_again(corpus: Corpus, encoder: TokenEncoder) -> None:
+    class Forgetful(LocalShards):
+        def ask(self, method: str, arguments: Any) -> list[Any]:
+            found = super().ask(method, arguments)
+            for shard in self._shards:
+                shard._known.clear()
+            return found
+
+    names = assigned([each.name for each in corpus.segments], 3)
+    shards = Forgetful([Shard(corpus, encoder, each) for each in names])
+    for options in ({"passages": None}, {"passages": 3, "hybrid": 0.3}):
+        same(
+            ShardedNPM(encoder, corpus, shards).fill(QUERIES[0], **options),
+            NPM(encoder, [corpus]).fill(QUERIES[0], **options),
+        )
+
+
+def test_a_blank_that_nothing_fills_has_no_answer(corpus: Corpus, encoder: TokenEncoder) -> None:
+    everything = corpus.live_rows().tolist()
+    assert sharded(corpus, encoder, 2).fill(QUERIES[0], passages=None, exclude=everything) == []
+
+
+def test_every_segment_is_in_one_shard() -> None:
+    names = [f"{n}" for n in range(7)]
+    for shards in range(1, 8):
+        parts = assigned(names, shards)
+        assert [name for part in parts for name in part] == names
+        assert len(parts) == shards
+        assert max(map(len, parts)) - min(map(len, parts)) <= 1
+    for shards in (0, 8):
+        with pytest.raises(InputError, match=f"{shards} shards of 7 segments; allowed are 1 to 7"):
+            assigned(names, shards)
+
+
+def test_only_the_named_segments_are_needed(tmp_path: Path, encoder: TokenEncoder) -> None:
+    """A shard does not mind that another one's segment is not embedded."""
+    corpus = Corpus.create(tmp_path / "half.quoth")
+    corpus.add([Document("a", "", "Paris is the capital of France.")])
+    NPM(encoder, [corpus]).embed("fp32")
+    corpus.add([Document(f"b{i}", "", "The raven sat above the door.") for i in range(300)])
+    first, second = (Shard(corpus, encoder, [each.name]) for each in corpus.segments)
+    assert ShardedNPM(encoder, corpus, LocalShards([first])).fill(QUERIES[0], passages=None)
+    with pytest.raises(InputError, match="have no vectors"):
+        ShardedNPM(encoder, corpus, LocalShards([first, second])).fill(QUERIES[0], passages=None)
