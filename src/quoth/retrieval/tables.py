@@ -213,16 +213,28 @@ class KeyTables:
         this model.
         """
         with self.building(precision, recall) as target:
-            missing = self.missing()
-            total, done = sum(each.num_passages for each in missing), 0
-            for segment in missing:
-                for finished in self.encode(segment, precision):
-                    done += finished
-                    if progress:
-                        progress(done, total)
-            for segment in self._segments:
-                self.code(segment, target)
-            self._forget()
+            self.build_segments(precision, target, progress)
+
+    def build_segments(self, precision: str, target: float, progress: Callable[[int, int], None] | None = None) -> None:
+        """The tables that are missing, then the codes that are; within `building`, here or in another process."""
+        missing = self.missing()
+        total, done = sum(each.num_passages for each in missing), 0
+        for segment in missing:
+            for finished in Builder(self._corpus, segment, self._encoder, precision, self._folder).run():
+                done += finished
+                if progress:
+                    progress(done, total)
+        for segment in self._segments:
+            self._code(segment, target)
+        self._forget()
+
+    def unfinished(self, target: float) -> list[str]:
+        """The segments that lack a table, or codes that reach this recall."""
+        return [each.name for each in self._segments if not self._is_built(each) or self._lacks_codes(each, target)]
+
+    def left(self, precision: str) -> int:
+        """How many passages are still to be encoded."""
+        return sum(len(self._unfinished(each, precision)) for each in self.missing())
 
     @contextmanager
     def building(self, precision: str, recall: float | None) -> Iterator[float]:
@@ -239,19 +251,6 @@ class KeyTables:
             self._sweep()
             self._check_same(precision)
             yield self._target(recall)
-
-    def encode(self, segment: Segment, precision: str) -> Iterator[int]:
-        """Build a segment's table, which it has not; yields the number of passages done after each part."""
-        return Builder(self._corpus, segment, self._encoder, precision, self._folder).run()
-
-    def code(self, segment: Segment, target: float) -> None:
-        """Give a segment's table codes that reach this recall, unless it has them; 1 takes them away."""
-        place = self._codes(segment)
-        if target == 1:
-            if place.is_dir():
-                remove(place)
-        elif not place.is_dir() or read_json(place / "codes.json")["target"] != target:
-            self._code(segment, target)
 
     def _sweep(self) -> None:
         """Remove what a killed process has left: of tables that are whole, and of merges."""
@@ -272,10 +271,19 @@ class KeyTables:
         publish_directory(part, settings)
         return recall
 
+    def _lacks_codes(self, segment: Segment, target: float) -> bool:
+        place = self._codes(segment)
+        if place.is_dir():
+            return bool(read_json(place / "codes.json")["target"] != target)
+        return target < 1 and read_json(self._folder / segment.name / "table.json")["tokens"] >= codes.FLAT_FROM
+
     def _code(self, segment: Segment, target: float) -> None:
-        keys = replace(self._map(segment, self._folder / segment.name), live_P=None, codes=None)
-        if keys.num_tokens < codes.FLAT_FROM:
+        """Give a segment's table codes that reach this recall, unless it has them; 1 takes them away."""
+        if not self._lacks_codes(segment, target):
             return
+        if target == 1:
+            return remove(self._codes(segment))
+        keys = replace(self._map(segment, self._folder / segment.name), live_P=None, codes=None)
         q_QD = mask_queries(self._encoder, keys, MASK_QUERIES)
         if not len(q_QD):
             return
@@ -303,7 +311,7 @@ class KeyTables:
         sizes = [each.num_passages for each in missing]
         if not sum(sizes):
             return Cost(0, 0, 0, 0, 0.0)
-        wanted = sum(len(self._unfinished(each, precision)) for each in missing)
+        wanted = self.left(precision)
         whole = np.concatenate([np.arange(each.first_row, each.last_row) for each in missing])
         sample = np.random.default_rng(0).choice(whole, min(len(whole), SAMPLED_PASSAGES), replace=False)
         passages = [self._corpus.passage(row) for row in np.sort(sample).tolist()]

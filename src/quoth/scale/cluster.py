@@ -1,0 +1,74 @@
+"""The Ray cluster that jobs run on, and the model that each of its workers loads.
+
+Knows how to join a cluster, how a worker's errors come back, and which model was meant. Does not know what jobs do.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from quoth.encoders.pretrained import locate
+from quoth.encoders.token_encoder import TokenEncoder
+from quoth.errors import EncoderMismatchError, InputError, QuothError
+
+
+@dataclass(frozen=True, slots=True)
+class ModelName:
+    """A model as every worker can load it; `fingerprint` is what it must turn out to be."""
+
+    name: str
+    base: str | None = None
+    device: str | None = None
+    dtype: str | None = None
+    fingerprint: str = ""
+
+    def load(self) -> TokenEncoder:
+        """Once a process. Raises ModelNotFoundError, and EncoderMismatchError where this machine has another one."""
+        encoder = _load(self.name, self.base, self.device, self.dtype)
+        if self.fingerprint not in ("", encoder.fingerprint):
+            raise EncoderMismatchError(
+                f"{self.name} is {encoder.fingerprint[:8]} on this machine, {self.fingerprint[:8]} was asked for; "
+                "install the same model everywhere"
+            )
+        return encoder
+
+
+@lru_cache(maxsize=1)
+def _load(name: str, base: str | None, device: str | None, dtype: str | None) -> TokenEncoder:
+    return TokenEncoder.load(locate(name, base), device=device, dtype=dtype)
+
+
+def connect() -> int:
+    """Joins the cluster that RAY_ADDRESS names, or starts one on this machine; returns its number of CPUs.
+
+    Raises InputError where Ray is not installed or the cluster is not there.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+    except ModuleNotFoundError:
+        raise InputError("--ray needs Ray; install it with: pip install 'quoth[ray]'") from None
+    if not ray.is_initialized():
+        try:
+            ray.init(log_to_driver=False, logging_level=logging.ERROR)
+        except ConnectionError as error:
+            raise InputError(f"RAY_ADDRESS is {os.environ.get('RAY_ADDRESS')!r}: no cluster there ({error})") from None
+    resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+    return int(resources.get("CPU", 1))
+
+
+def unwrapped(get: Callable[..., Any], *arguments: Any) -> Any:
+    """What a worker returned; an error of ours as it was raised there."""
+    from ray.exceptions import RayTaskError
+
+    try:
+        return get(*arguments)
+    except RayTaskError as error:
+        if isinstance(error.cause, QuothError):
+            raise error.cause from None
+        raise

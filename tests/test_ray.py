@@ -1,0 +1,275 @@
+"""Indexing, embedding and serving on a cluster of two nodes on this machine: the same corpus, vectors and answers as
+one process gives, workers killed in the middle."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+
+from quoth import NPM, Corpus
+from quoth.errors import DuplicateDocumentError, EncoderMismatchError, InputError
+from quoth.records import Document
+from quoth.scale.cluster import ModelName
+from test_npm import sentences
+from tiny import tiny_npm
+
+ray = pytest.importorskip("ray")
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+QUERY = "the capital of [MASK] is above the river"
+PORT = 8517
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    from ray.cluster_utils import Cluster
+
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
+    cluster.add_node(num_cpus=2)
+    ray.init(address=cluster.address, log_to_driver=False)
+    yield cluster
+    ray.shutdown()
+    cluster.shutdown()
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> ModelName:
+    return ModelName(str(tiny_npm(tmp_path_factory.mktemp("model") / "tiny")))
+
+
+def documents(count: int = 60) -> list[Document]:
+    rng = np.random.default_rng(5)
+    return [Document(f"d{i}", "Paris" * (i % 2), sentences(rng, 20)) for i in range(count)]
+
+
+def workers() -> list[psutil.Process]:
+    """The processes that are at work on a task."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        if any(part.startswith(("ray::_write", "ray::_embed")) for part in process.info["cmdline"] or ()):
+            found.append(process)
+    return found
+
+
+def killing(ready: Any) -> threading.Thread:
+    """Kills one worker as soon as `ready()`; `.killed` tells which."""
+
+    def run() -> None:
+        while not thread.stop:  # type: ignore[attr-defined]
+            if ready() and (found := workers()):
+                found[0].send_signal(signal.SIGKILL)
+                thread.killed = found[0].pid  # type: ignore[attr-defined]
+                return
+            time.sleep(0.01)
+
+    thread = threading.Thread(target=run)
+    thread.stop, thread.killed = False, None  # type: ignore[attr-defined]
+    thread.start()
+    return thread
+
+
+def test_a_corpus_is_the_same_whoever_writes_it(cluster: Any, tmp_path: Path) -> None:
+    from quoth.scale.ray_build import index
+
+    one, many = (Corpus.create(tmp_path / f"{name}.quoth") for name in ("one", "many"))
+    counts: list[int] = []
+    one.add(documents())
+    thread = killing(lambda: any((many.path / "segments").iterdir()))
+    assert index(many, iter(documents()), counts.append, block_characters=6_000) == 60
+    thread.stop = True  # type: ignore[attr-defined]
+    thread.join()
+    many = Corpus.open(many.path)
+    many.verify()
+    assert len(many.segments) > 3
+    assert counts[-1] == 60
+    assert counts == sorted(counts)
+    assert list(many.documents()) == list(one.documents())
+    assert list(many.passages()) == list(one.passages())
+    for query in ("capital of Germany", "raven above the door", "Paris"):
+        for ours, theirs in zip(many.bm25(query, 30), one.bm25(query, 30), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+    assert not list(many.path.rglob("*.tmp"))
+
+
+def test_what_is_wrong_with_a_document_is_told_as_ever(cluster: Any, tmp_path: Path) -> None:
+    from quoth.scale.ray_build import index
+
+    corpus = Corpus.create(tmp_path / "wrong.quoth")
+    corpus.add([Document("here", "", "A text.")])
+    for wrong in (documents(8) + documents(1), [Document("here", "", "Another.")]):
+        with pytest.raises(DuplicateDocumentError, match=r"twice|already"):
+            index(corpus, wrong, block_characters=2_000)
+    with pytest.raises(InputError, match="not a non-empty string"):
+        index(corpus, [*documents(3), Document("", "", "No id.")], block_characters=2_000)
+    assert Corpus.open(corpus.path).num_documents == 1
+    corpus.verify()
+    assert index(corpus, []) == 0
+
+
+@pytest.fixture(scope="module")
+def embedded(cluster: Any, model: ModelName, tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    """Embedded by the cluster, a worker killed in the middle."""
+    from quoth.scale.ray_build import embed
+
+    corpus = Corpus.create(tmp_path_factory.mktemp("corpora") / "parts.quoth", splitter="words:12")
+    texts = documents(80)
+    for first in range(0, 80, 20):
+        corpus.add(texts[first : first + 20])
+    corpus.delete(["d7"])
+    done: list[tuple[int, int]] = []
+    thread = killing(lambda: any(corpus.path.glob("keys/*/*.part")))
+    embed(corpus, model, "fp32", progress=lambda *each: done.append(each))
+    thread.stop = True  # type: ignore[attr-defined]
+    thread.join()
+    assert thread.killed  # type: ignore[attr-defined]
+    total = sum(each.num_passages for each in corpus.segments)
+    assert done[-1] == (total, total)
+    return corpus
+
+
+def test_vectors_are_the_same_whoever_makes_them(embedded: Corpus, model: ModelName, tmp_path: Path) -> None:
+    embedded.verify()
+    alone = Corpus.create(tmp_path / "alone.quoth", splitter="words:12")
+    for first in range(0, 80, 20):
+        alone.add(documents(80)[first : first + 20])
+    NPM.from_pretrained(model.name, alone).embed("fp32")
+    for table in sorted(alone.path.glob("keys/*/0*/vectors.npy")):
+        ours = np.load(embedded.path / table.relative_to(alone.path))
+        np.testing.assert_allclose(ours, np.load(table), atol=2e-5)
+
+
+def test_an_embedded_corpus_costs_no_task(embedded: Corpus, model: ModelName) -> None:
+    from quoth.scale.ray_build import embed
+
+    embed(embedded, model, "fp32")
+    with pytest.raises(InputError, match="holds fp32 vectors"):
+        embed(embedded, model, "sq8")
+    with pytest.raises(EncoderMismatchError, match="on this machine"):
+        ModelName(model.name, fingerprint="f" * 64).load()
+
+
+def post(route: str, **body: Any) -> tuple[int, Any]:
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{PORT}/{route}", json.dumps(body).encode(), {"Content-Type": "application/json"}
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=120) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+@pytest.fixture(scope="module")
+def served(cluster: Any, embedded: Corpus, model: ModelName) -> Iterator[NPM]:
+    """The model of one process, while the cluster serves the same corpus."""
+    from ray import serve
+
+    from quoth.scale.ray_serve import application, start
+
+    start(application(embedded.path, model, shards=2), "127.0.0.1", PORT)
+    yield NPM.from_pretrained(model.name, embedded)
+    serve.shutdown()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"passages": None},
+        {"passages": None, "combine": "softmax_sum", "k": 300},
+        {"passages": 3},
+        {"passages": 3, "hybrid": 0.3, "top_k": 9},
+    ],
+    ids=str,
+)
+def test_the_cluster_answers_as_one_process_does(served: NPM, options: dict[str, Any]) -> None:
+    status, answer = post("fill", text=QUERY, **options)
+    assert status == 200, answer
+    ours, theirs = answer["predictions"], [each.to_dict() for each in served.fill(QUERY, **options)]
+    assert [each["token_str"] for each in ours] == [each["token_str"] for each in theirs]
+    for left, right in zip(ours, theirs, strict=True):
+        assert left["score"] == pytest.approx(right["score"], rel=1e-4)
+        places = [{(e["passage"], e["start"], e["end"]) for e in each["evidence"]} for each in (left, right)]
+        assert places[0] == places[1]
+
+
+def test_several_texts_questions_and_searches(served: NPM) -> None:
+    status, answer = post("fill", text=[QUERY, "[MASK] sat"])
+    assert status == 200
+    assert [len(each) for each in answer["predictions"]] == [5, 5]
+    status, answer = post("ask", question="What is the capital of Germany?", top_k=2)
+    assert status == 200
+    assert [each["answer"] for each in answer["predictions"]] == [
+        each.text for each in served.ask("What is the capital of Germany?", top_k=2)
+    ]
+    status, answer = post("search", query="raven door", k=3)
+    assert status == 200
+    assert [each["passage"]["row"] for each in answer["passages"]] == [
+        each.passage.row for each in served.search("raven door", 3)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        ({"text": "no blank"}, 400, "[MASK]"),
+        ({"text": QUERY, "k": 0}, 400, "k is 0"),
+        ({"text": QUERY, "combine": "best"}, 400, "combine is 'best'"),
+        ({"text": QUERY, "topk": 3}, 422, "extra"),
+        ({}, 422, "text"),
+    ],
+    ids=str,
+)
+def test_a_wrong_request_is_told_what_is_wrong(served: NPM, body: dict[str, Any], status: int, said: str) -> None:
+    got, answer = post("fill", **body)
+    assert got == status
+    assert said in json.dumps(answer)
+
+
+def test_requests_survive_the_death_of_a_shard(served: NPM) -> None:
+    expected = [each.text for each in served.fill(QUERY, passages=None)]
+    answers: list[Any] = []
+
+    def ask() -> None:
+        for _ in range(12):
+            answers.append(post("fill", text=QUERY, passages=None))
+
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    while len(answers) < 4:
+        time.sleep(0.01)
+    shards = [
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if any("ServeReplica:quoth:shard-" in part for part in process.info["cmdline"] or ())
+    ]
+    assert len(shards) == 2
+    shards[0].send_signal(signal.SIGKILL)
+    for thread in threads:
+        thread.join()
+    assert len(answers) == 24
+    for status, answer in answers:
+        assert status == 200, answer
+        assert [each["token_str"] for each in answer["predictions"]] == expected
+
+
+def test_more_shards_than_segments_are_refused(embedded: Corpus, model: ModelName) -> None:
+    from quoth.scale.ray_serve import application
+
+    with pytest.raises(InputError, match="9 shards of 4 segments"):
+        application(embedded.path, model, shards=9)
+    with pytest.raises(InputError, match="0 replicas"):
+        application(embedded.path, model, shards=2, replicas=0)
