@@ -5,7 +5,8 @@ Knows how to ask the corpus for it and what to say afterwards. Does not know how
 
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace as changed
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +23,7 @@ from quoth.cli.options import (
     Json,
     Model,
     Precision,
+    Ray,
     SkipBad,
 )
 from quoth.cli.output import counting, duration, note, plural, print_json, results, size
@@ -53,8 +55,11 @@ def index(
     ] = "words:120",
     skip_bad: SkipBad = False,
     format: FormatName = None,
+    ray: Ray = False,
 ) -> None:
     """Make a corpus of documents. Takes seconds: no model is used.
+
+    With --ray, DIR must be a folder that every machine of the cluster sees; documents are read on this one.
 
     \b
     Example:
@@ -64,10 +69,16 @@ def index(
     from quoth.corpus.corpus import Corpus
 
     source = _Source(docs, format, skip_bad)
+    write: Callable[..., int] = Corpus.add
+    if ray:
+        from quoth.scale.cluster import connect
+        from quoth.scale.ray_build import index as write
+
+        connect()
     corpus = Corpus.create(output, splitter=splitter)
     try:
         with counting("indexing", "documents") as progress:
-            corpus.add(iter(source), progress=progress)
+            write(corpus, iter(source), progress)
     except BaseException:
         if not Corpus.open(output).num_documents:
             shutil.rmtree(output)
@@ -220,6 +231,9 @@ def embed(
         float | None, typer.Option("--budget", metavar="GB", help="Refuse to begin where it takes more disk.")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask, whatever it costs.")] = False,
+    ray: Ray = False,
+    cpus: Annotated[float, typer.Option("--cpus", help="With --ray: CPUs of each task, a segment.")] = 1,
+    gpus: Annotated[float, typer.Option("--gpus", help="With --ray: GPUs of each task; 0.5 lets two share one.")] = 0,
     model: Model = "quoth-mini",
     base: Base = None,
     device: Device = None,
@@ -234,7 +248,7 @@ def embed(
       quoth embed wiki.quoth
       quoth fill wiki.quoth --dense "Hagios Demetrios is in [MASK]."
     """
-    from quoth.cli.models import load
+    from quoth.cli.models import load, ray_model
     from quoth.corpus.corpus import Corpus
 
     corpus = Corpus.open(directory)
@@ -245,7 +259,13 @@ def embed(
         note(f"{plural(deleted, 'deleted passage')} would be embedded too: `quoth compact {directory}` first")
     _check_cost(directory, cost, budget, yes)
     with counting("embedding", "passages") as progress:
-        npm.embed(precision=precision.value, recall=recall, progress=progress)
+        if ray:
+            named = changed(ray_model(model, base, device, dtype), fingerprint=npm.fingerprint)
+            from quoth.scale.ray_build import embed as embed_on_ray
+
+            embed_on_ray(corpus, named, precision.value, recall, progress, cpus, gpus)
+        else:
+            npm.embed(precision=precision.value, recall=recall, progress=progress)
     results().print(
         f"{directory}: {plural(corpus.num_passages, 'passage')} embedded ({precision.value})", soft_wrap=True
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
     from quoth.models.npm import NPM
+    from quoth.scale.cluster import ModelName
 
 
 def open_corpora(first: Path, more: Iterable[Path] | None = None) -> "list[Corpus]":
@@ -18,6 +19,14 @@ def open_corpora(first: Path, more: Iterable[Path] | None = None) -> "list[Corpu
     from quoth.corpus.corpus import Corpus
 
     return [Corpus.open(path) for path in dict.fromkeys([first, *(more or ())])]
+
+
+def ray_model(model: str, base: Path | None, device: str | None, dtype: str | None) -> "ModelName":
+    """The model as the workers of a cluster load it, folders by their absolute paths."""
+    from quoth.scale.cluster import ModelName
+
+    name = str(Path(model).absolute()) if Path(model).is_dir() else model
+    return ModelName(name, None if base is None else str(base.absolute()), device, dtype)
 
 
 def load(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,6 +16,8 @@ from typing import Any
 from quoth.encoders.pretrained import locate
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import EncoderMismatchError, InputError, QuothError
+
+CONNECT_SECONDS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +57,32 @@ def connect() -> int:
     except ModuleNotFoundError:
         raise InputError("--ray needs Ray; install it with: pip install 'quoth[ray]'") from None
     if not ray.is_initialized():
-        try:
-            ray.init(log_to_driver=False, logging_level=logging.ERROR)
-        except ConnectionError as error:
-            raise InputError(f"RAY_ADDRESS is {os.environ.get('RAY_ADDRESS')!r}: no cluster there ({error})") from None
+        quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+        if address := os.environ.get("RAY_ADDRESS"):
+            _check_reachable(address)
+            ray.init(**quiet)
+        else:
+            ray.init("local", include_dashboard=False, **quiet)
     resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
     return int(resources.get("CPU", 1))
+
+
+def _check_reachable(address: str) -> None:
+    """Ray itself would try for minutes, in many lines."""
+    host, _, port = address.rpartition("/")[2].rpartition(":")
+    try:
+        if port.isdecimal():
+            socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
+    except OSError as error:
+        raise InputError(f"RAY_ADDRESS is {address!r}: no cluster there ({error}); start one, or unset it") from None
+
+
+def machines() -> int:
+    """How many machines the cluster has now."""
+    import ray
+
+    nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+    return sum(1 for node in nodes if node["Alive"])
 
 
 def unwrapped(get: Callable[..., Any], *arguments: Any) -> Any:

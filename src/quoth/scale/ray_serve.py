@@ -10,6 +10,7 @@ Knows how shards are reached, and again after one died. Does not know how an ans
 
 # No postponed annotations, and what the served class calls stands above it: `serve.ingress` takes it as it is then.
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -31,6 +32,7 @@ from quoth.scale.cluster import ModelName, unwrapped
 from quoth.scale.shard import Shard
 from quoth.scale.sharded import ShardedNPM, assigned
 
+NAME = "quoth"
 RETRY_SECONDS = 120.0
 SECONDS_BETWEEN_TRIES = 0.2
 CALLS_AT_A_TIME = 16
@@ -185,5 +187,11 @@ def application(path: Path, model: ModelName, shards: int, replicas: int = 1, cp
 
 def start(application: serve.Application, host: str, port: int) -> None:
     """Serve it at http://host:port; returns when it answers."""
+    logging.getLogger("ray.serve").setLevel(logging.WARNING)
     serve.start(http_options={"host": host, "port": port})
-    serve.run(application, name="quoth")
+    serve.run(application, name=NAME)
+
+
+def stop() -> None:
+    """Take it down; what else the cluster serves stays."""
+    serve.delete(NAME)
