@@ -12,7 +12,7 @@ from token_tables import word_table
 def spans(keys: TokenKeys, starts: list[int], ends: list[int], longest: int, banned: list[int] | None = None):
     hits = TokenHits(keys, np.array(starts, np.int64), np.array(ends, np.int64))
     found = find_candidates(hits, longest, banned or [])
-    return list(zip(found.start_C.tolist(), found.end_C.tolist(), strict=True))
+    return sorted(zip(found.start_C.tolist(), found.end_C.tolist(), strict=True))
 
 
 def plain(keys: TokenKeys, starts: list[int], ends: list[int], longest: int, banned: list[int]):
