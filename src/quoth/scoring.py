@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-_BUCKET_BITS = 16
+_BUCKET_BITS = 12
 
 
 def log_sum_exp(x: Floats) -> float:
@@ -111,8 +111,7 @@ def contenders(key_C: NDArray[np.uint64], log_score_C: Floats, count: int, slack
     top = log_score_C.max(initial=-np.inf)
     bucket_C = (key_C >> np.uint64(64 - _BUCKET_BITS)).astype(np.int64)
     weight_B = np.bincount(bucket_C, np.exp(log_score_C - top), 1 << _BUCKET_BITS)
-    some_B = weight_B.reshape(1 << (_BUCKET_BITS // 2), -1).max(axis=1)
-    heavy = float(np.sort(some_B)[-count]) if count <= len(some_B) else 0.0
+    heavy = np.partition(weight_B, -count)[-count] if count <= len(weight_B) else 0.0
     if heavy == 0.0:
         return np.arange(len(key_C))
     weight_C = weight_B[bucket_C]

@@ -8,7 +8,7 @@ tokens, E distinct last tokens, N tokens of a table, P passages.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,8 @@ from quoth.retrieval.keys import TokenHits, TokenKeys
 
 Rows = NDArray[np.int64]
 Names = NDArray[np.uint64]
+Spread = Callable[[Names], Names]
+"""From a value of each token in reach to one of each phrase: that of its first token, or that of its last."""
 
 _BASE = np.random.default_rng(20221202).integers(0, 1 << 64, 1, np.uint64)[0] | np.uint64(1)
 _INVERSE = np.uint64(pow(int(_BASE), -1, 1 << 64))
@@ -75,8 +77,7 @@ def find_candidates(hits: TokenHits, max_phrase_tokens: int, banned_tokens: Coll
 
 def live_hits(keys: TokenKeys, hit_rows: Rows, needed_flags: int) -> tuple[Rows, Rows]:
     """The distinct hits that stand in live passages and carry the flags: rows [H] ascending, passages [H]."""
-    row_H = np.sort(hit_rows)
-    row_H = row_H[np.diff(row_H, prepend=-1) != 0]
+    row_H = hit_rows if (np.diff(hit_rows) > 0).all() else np.unique(hit_rows)
     row_H = row_H[(keys.flags_N[row_H] & needed_flags) == needed_flags]
     passage_H = passage_of(keys.offsets_P1, row_H)
     if keys.live_P is None:
@@ -111,12 +112,17 @@ def _spans(
     before_U1 = np.concatenate(([0], np.cumsum(far_U)))
     from_H = before_U1[until_H - (stop_H - first_H)]
     count_H = before_U1[until_H] - from_H
+    far_C, place_F, place_H = _ranges(from_H, count_H), np.flatnonzero(far_U), until_H - (stop_H - row_H)
+
+    def near(value_U: Names) -> Names:
+        return np.repeat(value_U[place_H], count_H)
+
+    def far(value_U: Names) -> Names:
+        return value_U[place_F][far_C]
+
+    key_C = _names(group_U, flags_U, *((near, far) if forward else (far, near)))
     hit = np.flatnonzero(count_H)
-    near_C, far_C = np.repeat(np.arange(len(hit)), count_H[hit]), _ranges(from_H, count_H)
-    place_F = np.flatnonzero(far_U)
-    ends = (until_H - (stop_H - row_H))[hit][near_C], place_F[far_C]
-    key_C = _names(group_U, flags_U, *(ends if forward else ends[::-1]))
-    return _Spans(row_H[hit], row_U[place_F], near_C, far_C, key_C)
+    return _Spans(row_H[hit], row_U[place_F], np.repeat(np.arange(len(hit)), count_H[hit]), far_C, key_C)
 
 
 def _windows(keys: TokenKeys, hit_rows: Rows, forward: bool, max_tokens: int, banned: Rows) -> tuple[Rows, Rows, Rows]:
@@ -127,15 +133,18 @@ def _windows(keys: TokenKeys, hit_rows: Rows, forward: bool, max_tokens: int, ba
     else:
         first_H, stop_H = np.maximum(row_H - max_tokens + 1, keys.offsets_P1[passage_H]), row_H + 1
     if len(banned):
-        row_U, _ = _union(first_H, stop_H)
-        wall = row_U[np.isin(keys.ids_N[row_U], banned)]
-        side_H = np.searchsorted(wall, row_H, side="left" if forward else "right")
-        if forward:
-            stop_H = np.minimum(stop_H, np.append(wall, stop_H[-1:])[side_H])
-        else:
-            first_H = np.maximum(first_H, np.append(first_H[:1], wall + 1)[side_H])
-    kept_H = first_H < stop_H
-    return row_H[kept_H], first_H[kept_H], stop_H[kept_H]
+        first_H, stop_H = _between_banned(keys, row_H, first_H, stop_H, banned)
+    some_H = first_H < stop_H
+    return row_H[some_H], first_H[some_H], stop_H[some_H]
+
+
+def _between_banned(keys: TokenKeys, row_H: Rows, first_H: Rows, stop_H: Rows, banned: Rows) -> tuple[Rows, Rows]:
+    """The windows as far as the next banned token on either side of the hit; empty where the hit is one."""
+    row_U, _ = _union(first_H, stop_H)
+    wall = row_U[np.isin(keys.ids_N[row_U], banned)]
+    after_H = np.append(first_H[:1], wall + 1)[np.searchsorted(wall, row_H, side="right")]
+    before_H = np.append(wall, stop_H[-1:])[np.searchsorted(wall, row_H)]
+    return np.maximum(first_H, after_H), np.minimum(stop_H, before_H)
 
 
 def _union(first_H: Rows, stop_H: Rows) -> tuple[Rows, Rows]:
@@ -162,15 +171,19 @@ def _places(sorted_R: Rows, wanted_H: Rows) -> tuple[NDArray[np.bool_], Rows]:
     return sorted_R[np.minimum(place_H, len(sorted_R) - 1)] == wanted_H, place_H
 
 
-def _names(group_U: Names, flags_U: NDArray[np.uint8], start_C: Rows, end_C: Rows) -> Names:
-    """Σ_p t_p B^p over the tokens from place `start_C` to `end_C`: [C]; t_0 is the group, t_p what later tokens count.
+def _names(group_U: Names, flags_U: NDArray[np.uint8], of_first: Spread, of_last: Spread) -> Names:
+    """Σ_p t_p B^p over the tokens of each phrase: [C]; t_0 is the group, t_p what later tokens count.
 
-    A difference of two sums from the first place on, times the B^-u of the start's place u: B is odd, so it has an
-    inverse modulo 2^64.
+    That is a difference of two sums over all tokens so far, times B^-u for a phrase whose first token's place is u: B
+    is odd, so it has an inverse modulo 2^64.
     """
     later_U = group_U + ((flags_U & SPACE_BEFORE) != 0) * _SPACE
-    sum_U = np.cumsum(later_U * np.cumprod(np.full(len(group_U), _BASE)), dtype=np.uint64)
-    inverse_U = np.cumprod(np.full(len(group_U), _INVERSE))
-    first_U = group_U - sum_U * inverse_U
-    key_C: Names = first_U[start_C] + inverse_U[start_C] * sum_U[end_C]
-    return key_C
+    sum_U = np.cumsum(later_U * _powers(_BASE, len(group_U)), dtype=np.uint64)
+    inverse_U = _powers(_INVERSE, len(group_U))
+    first_U: Names = group_U - sum_U * inverse_U
+    return of_first(first_U) + of_first(inverse_U) * of_last(sum_U)
+
+
+def _powers(base: np.uint64, count: int) -> Names:
+    """base, base², …: `count` of them, modulo 2^64."""
+    return np.cumprod(np.full(count, base), dtype=np.uint64)

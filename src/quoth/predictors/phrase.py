@@ -168,5 +168,5 @@ def _occurrences(tables: list[TokenKeys], parts: list[_Part], options: PhraseOpt
     else:
         score_C = softmax_sum_score(a_C, b_C, sums.starts, sums.ends)
     score_C = length_weighted(score_C, end_C - start_C + 1, options.length_exponent)
-    part_C = np.repeat(np.arange(len(parts)), [len(part.candidates.start_C) for part in parts])
+    part_C = np.repeat(np.arange(len(parts)), [len(part.candidates.key_C) for part in parts])
     return Occurrences(tables, part_C, start_C, end_C, score_C)
