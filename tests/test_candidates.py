@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quoth.encoders.boundaries import MAY_END, MAY_START
-from quoth.predictors.candidates import find_candidates
+from quoth.encoders.boundaries import MAY_END, MAY_START, SPACE_BEFORE
+from quoth.predictors.candidates import _BASE, _SPACE, find_candidates
 from quoth.retrieval.keys import TokenHits, TokenKeys
 from token_tables import word_table
 
@@ -12,7 +12,18 @@ from token_tables import word_table
 def spans(keys: TokenKeys, starts: list[int], ends: list[int], longest: int, banned: list[int] | None = None):
     hits = TokenHits(keys, np.array(starts, np.int64), np.array(ends, np.int64))
     found = find_candidates(hits, longest, banned or [])
-    return list(zip(found.start_C.tolist(), found.end_C.tolist(), strict=True))
+    return sorted(zip(found.start_C.tolist(), found.end_C.tolist(), strict=True))
+
+
+def random_hits(rng: np.random.Generator) -> TokenHits:
+    """Overlapping hits in passages of all lengths, some deleted, some tokens no border of a phrase."""
+    passages = [" ".join(rng.choice(["a", "b", "B", "c"], rng.integers(0, 40))) for _ in range(rng.integers(1, 12))]
+    tokens = sum(len(passage.split()) for passage in passages)
+    flags = np.array(rng.choice([3, 3, 3, 1, 2, 0], tokens), int)
+    live = rng.random(len(passages)) < 0.8 if rng.random() < 0.5 else None
+    keys = word_table(passages, np.zeros((tokens, 2)), flags=flags, live=live)
+    starts, ends = (rng.integers(0, tokens, rng.integers(0, 60) if tokens else 0) for _ in range(2))
+    return TokenHits(keys, starts, ends)
 
 
 def plain(keys: TokenKeys, starts: list[int], ends: list[int], longest: int, banned: list[int]):
@@ -77,6 +88,31 @@ def test_equals_looking_at_every_span(data: st.DataObject) -> None:
     banned = data.draw(st.sampled_from([[], sorted(set(keys.ids_N.tolist()))[:1]]))
     starts, ends, longest = data.draw(rows), data.draw(rows), data.draw(st.integers(1, 11))
     assert spans(keys, starts, ends, longest, banned) == plain(keys, starts, ends, longest, banned)
+
+
+def test_first_and_last_tokens_are_distinct_and_all_of_them_used() -> None:
+    rng = np.random.default_rng(7)
+    for _ in range(100):
+        hits = random_hits(rng)
+        banned = hits.keys.ids_N[:1].tolist() if rng.random() < 0.5 else []
+        longest = int(rng.integers(1, 12))
+        found = find_candidates(hits, longest, banned)
+        pairs = sorted(zip(found.start_C.tolist(), found.end_C.tolist(), strict=True))
+        assert pairs == plain(hits.keys, hits.start_rows.tolist(), hits.end_rows.tolist(), longest, banned)
+        assert sorted(found.start_S.tolist()) == sorted({start for start, _ in pairs})
+        assert sorted(found.end_E.tolist()) == sorted({end for _, end in pairs})
+
+
+def test_names_are_polynomials_of_the_tokens() -> None:
+    rng = np.random.default_rng(11)
+    for _ in range(40):
+        hits = random_hits(rng)
+        found = find_candidates(hits, 10)
+        group, spaced = hits.keys.group_N.tolist(), (hits.keys.flags_N & SPACE_BEFORE != 0).tolist()
+        for start, end, name in zip(*(x.tolist() for x in (found.start_C, found.end_C, found.key_C)), strict=True):
+            later = [group[row] + spaced[row] * int(_SPACE) for row in range(start + 1, end + 1)]
+            terms = [value * int(_BASE) ** power for power, value in enumerate([group[start], *later])]
+            assert name == sum(terms) % 2**64
 
 
 def test_equal_phrases_have_equal_names_whatever_the_case_and_the_white_space() -> None:

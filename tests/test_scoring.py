@@ -5,6 +5,7 @@ import pytest
 
 from quoth.scoring import (
     Sums,
+    contenders,
     group_equal,
     group_score,
     interpolated,
@@ -70,3 +71,32 @@ def test_no_candidate_makes_no_group() -> None:
     groups = group_equal(np.zeros(0, np.uint64))
     assert len(groups.first_G) == 0
     assert len(group_score(np.zeros(0), groups)) == 0
+
+
+@pytest.mark.parametrize("spread", [1.0, 50.0, 3000.0])
+@pytest.mark.parametrize("names", ["spread over all buckets", "in one bucket", "two in each bucket"])
+def test_contenders_are_whole_keys_and_hold_all_that_may_rank(names: str, spread: float) -> None:
+    rng = np.random.default_rng(int(spread))
+    for _ in range(60):
+        name_G = rng.integers(0, 1 << 64, rng.integers(1, 300), np.uint64)
+        if names == "in one bucket":
+            name_G >>= np.uint64(20)
+        elif names == "two in each bucket":
+            name_G[1::2] = name_G[: 2 * (len(name_G) // 2) : 2] ^ np.uint64(1)
+        key_C = rng.choice(name_G, rng.integers(1, 2000))
+        log_score_C = np.round(rng.standard_normal(len(key_C)) * spread, int(rng.integers(0, 9)))
+        count, slack = int(rng.choice([1, 2, 5, 1000, 5000])), float(rng.choice([1e-6, 0.5]))
+        kept_C = contenders(key_C, log_score_C, count, slack)
+        groups = group_equal(key_C)
+        score_G = group_score(log_score_C, groups)
+        kept = set(key_C[kept_C].tolist())
+        assert kept_C.tolist() == [c for c, key in enumerate(key_C.tolist()) if key in kept]
+        kth = np.sort(score_G)[-min(count, len(score_G))]
+        assert set(key_C[groups.first_G[score_G >= kth - slack]].tolist()) <= kept
+
+
+def test_few_candidates_contend() -> None:
+    rng = np.random.default_rng(3)
+    key_C, log_score_C = rng.integers(0, 1 << 64, 50_000, np.uint64), 4 * rng.standard_normal(50_000)
+    assert 5 <= len(contenders(key_C, log_score_C, 5, 1e-6)) < 500
+    assert len(contenders(key_C[:0], log_score_C[:0], 5, 1e-6)) == 0

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
+_BUCKET_BITS = 12
+
 
 def log_sum_exp(x: Floats) -> float:
     """log Σ exp x, with one shared maximum; −inf for nothing or for nothing but −inf."""
@@ -98,6 +100,24 @@ class Groups:
     def members(self, group: int) -> NDArray[np.int64]:
         """The group's candidates, in order of occurrence."""
         return self.order_C[self.bounds_G1[group] : self.bounds_G1[group + 1]]
+
+
+def contenders(key_C: NDArray[np.uint64], log_score_C: Floats, count: int, slack: float) -> NDArray[np.int64]:
+    """Candidates with all those of the `count` keys of highest score, and of each key within `slack` of these.
+
+    A key weighs no more than all keys that share its upper bits. So the heaviest such buckets are grouped alone, and
+    where their `count`-th best key stands, lighter buckets hold no contender.
+    """
+    top = log_score_C.max(initial=-np.inf)
+    bucket_C = (key_C >> np.uint64(64 - _BUCKET_BITS)).astype(np.int64)
+    weight_B = np.bincount(bucket_C, np.exp(log_score_C - top), 1 << _BUCKET_BITS)
+    heavy = np.partition(weight_B, -count)[-count] if count <= len(weight_B) else 0.0
+    if heavy == 0.0:
+        return np.arange(len(key_C))
+    weight_C = weight_B[bucket_C]
+    heavy_C = np.flatnonzero(weight_C >= heavy)
+    score_G = np.sort(group_score(log_score_C[heavy_C], group_equal(key_C[heavy_C])))
+    return np.flatnonzero(weight_C >= np.exp(score_G[-count] - top - 2 * slack))
 
 
 def group_equal(key_C: NDArray[np.uint64]) -> Groups:

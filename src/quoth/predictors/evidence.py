@@ -19,7 +19,7 @@ from quoth.errors import InputError
 from quoth.records import Evidence, Passage, Prediction
 from quoth.retrieval.columns import passage_of
 from quoth.retrieval.keys import TokenHits, TokenKeys
-from quoth.scoring import Floats, Groups, Sums, group_equal, group_score, interpolated, log_sum_exp
+from quoth.scoring import Floats, Groups, Sums, contenders, group_equal, group_score, interpolated, log_sum_exp
 from quoth.timing import step
 
 TIE = 1e-6
@@ -28,13 +28,30 @@ TIE = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Occurrences:
-    """Scored places in the tables `parts`, in order: part, first row, last row, log score: [C]."""
+    """Scored places in the tables `parts`, in any order: part, first row, last row, log score: [C]."""
 
     parts: Sequence[TokenKeys]
     part_C: NDArray[np.int64]
     start_C: NDArray[np.int64]
     end_C: NDArray[np.int64]
     log_score_C: Floats
+
+    @property
+    def rising_C(self) -> NDArray[np.int64]:
+        """Numbers that rise with part, first row and last row: the order of occurrence."""
+        bases = np.cumsum([0, *(part.num_tokens for part in self.parts)])
+        length_C = self.end_C - self.start_C
+        rising_C: NDArray[np.int64] = (bases[self.part_C] + self.start_C) * (length_C.max(initial=0) + 1) + length_C
+        return rising_C
+
+    def in_order(self, some_C: NDArray[np.int64]) -> NDArray[np.int64]:
+        """These of them in the order of occurrence."""
+        return some_C[np.argsort(self.take(some_C).rising_C)]
+
+    def take(self, some_C: NDArray[np.int64]) -> Occurrences:
+        """These of them alone."""
+        part_C, start_C, end_C = self.part_C[some_C], self.start_C[some_C], self.end_C[some_C]
+        return Occurrences(self.parts, part_C, start_C, end_C, self.log_score_C[some_C])
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +63,9 @@ class Best:
     probability: float
 
 
-def best_groups(groups: Groups, log_score_C: Floats, top_k: int) -> list[Best]:
-    """The `top_k` groups of highest score, ties by first occurrence."""
+def best_groups(groups: Groups, log_score_C: Floats, total: float, top_k: int) -> list[Best]:
+    """The `top_k` groups of highest score, ties by first occurrence; `total` is the log of the sum of all scores."""
     score_G = group_score(log_score_C, groups)
-    total = log_sum_exp(score_G)
     group_R, score_R = rank(score_G, groups.first_G, top_k)
     return [
         Best(*each) for each in zip(group_R.tolist(), score_R.tolist(), np.exp(score_R - total).tolist(), strict=True)
@@ -93,8 +109,10 @@ def predict_scored(scored: Scored, rounds: int, top_k: int) -> list[Prediction]:
 def predict(occurrences: Occurrences, key_C: NDArray[np.uint64], top_k: int) -> list[Prediction]:
     """The `top_k` phrases of highest score, ties by first occurrence; equal keys are one phrase."""
     with step("score"):
-        groups = group_equal(key_C)
-        best = best_groups(groups, occurrences.log_score_C, top_k)
+        total = log_sum_exp(occurrences.log_score_C)
+        kept_C = occurrences.in_order(contenders(key_C, occurrences.log_score_C, top_k, TIE))
+        occurrences, groups = occurrences.take(kept_C), group_equal(key_C[kept_C])
+        best = best_groups(groups, occurrences.log_score_C, total, top_k)
     with step("explain"):
         quoter = Quoter(occurrences)
         return [quoted(each, quoter.explain(groups, each.group, each.probability)) for each in best]
@@ -144,8 +162,8 @@ class Quoter:
 
     def explain(self, groups: Groups, group: int, probability: float) -> tuple[Evidence, ...]:
         """A group's occurrences, with their shares of the probability, largest first, ties by occurrence."""
-        member_M = groups.members(group)
-        best_M, log_score_M = rank(self._occurrences.log_score_C[member_M], member_M)
+        member_M = self._occurrences.in_order(groups.members(group))
+        best_M, log_score_M = rank(self._occurrences.log_score_C[member_M], np.arange(len(member_M)))
         share_M = probability * np.exp(log_score_M - log_sum_exp(log_score_M))
         return self._quote(member_M[best_M], share_M)
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from quoth.encoders.boundaries import MAY_END, MAY_START
 from quoth.errors import InputError
-from quoth.predictors.candidates import Candidates, live_hits
+from quoth.predictors.candidates import live_hits
 from quoth.predictors.evidence import Occurrences, Quoter, check_temperature, rank
 from quoth.predictors.phrase import check_combine, scaled_similarities
 from quoth.records import Prediction
@@ -58,8 +58,8 @@ def predict_labels(
     options = options or LabelOptions()
     words = _usable_words(labels, single=q_end_D is None)
     found = [_find(table, words) for table in tables]
-    occurrences = _occurrences(tables, [spans for spans, _ in found], q_start_D, q_end_D, options)
-    label_C = np.concatenate([label for _, label in found]) if found else np.zeros(0, np.int64)
+    occurrences = _occurrences(tables, found, q_start_D, q_end_D, options)
+    label_C = np.concatenate([spans.label_C for spans in found]) if found else np.zeros(0, np.int64)
     if not len(label_C):
         names = ", ".join(repr(label) for label in labels)
         raise InputError(
@@ -82,8 +82,17 @@ def _usable_words(labels: Mapping[str, Words], single: bool) -> list[list[tuple[
     return usable
 
 
-def _find(keys: TokenKeys, words: list[list[tuple[int, ...]]]) -> tuple[Candidates, NDArray[np.int64]]:
-    """Where the words stand whole in live passages, with their labels, in order of (start, end, label)."""
+@dataclass(frozen=True, slots=True)
+class _Spans:
+    """Words in one table: their first rows, last rows and labels, ordered by all three: [C]."""
+
+    start_C: NDArray[np.int64]
+    end_C: NDArray[np.int64]
+    label_C: NDArray[np.int64]
+
+
+def _find(keys: TokenKeys, words: list[list[tuple[int, ...]]]) -> _Spans:
+    """Where the words stand whole in live passages."""
     first = np.array(sorted({word[0] for label_words in words for word in label_words}), np.uint64)
     row_R, passage_R = live_hits(keys, np.flatnonzero(np.isin(keys.group_N[:], first)), MAY_START)
     limit_R, group_R = keys.offsets_P1[passage_R + 1], keys.group_N[row_R]
@@ -99,13 +108,12 @@ def _find(keys: TokenKeys, words: list[list[tuple[int, ...]]]) -> tuple[Candidat
             owners.append(np.full(len(start), label))
     start_C, end_C, label_C = np.concatenate(starts), np.concatenate(ends), np.concatenate(owners)
     order = np.lexsort((label_C, end_C, start_C))
-    label_C = label_C[order]
-    return Candidates(start_C[order], end_C[order], label_C.astype(np.uint64)), label_C
+    return _Spans(start_C[order], end_C[order], label_C[order])
 
 
 def _occurrences(
     tables: Sequence[TokenKeys],
-    spans: list[Candidates],
+    spans: list[_Spans],
     q_start_D: NDArray[np.float32],
     q_end_D: NDArray[np.float32] | None,
     options: LabelOptions,

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.errors import InputError
-from quoth.predictors.candidates import Candidates, find_candidates, sorted_with_places
+from quoth.predictors.candidates import Candidates, find_candidates
 from quoth.predictors.evidence import (
     Occurrences,
     check_at_least_one,
@@ -86,9 +86,7 @@ class _Part:
 
     candidates: Candidates
     a_S: Floats
-    start_index_C: NDArray[np.int64]
     b_E: Floats
-    end_index_C: NDArray[np.int64]
 
 
 def predict_phrases(
@@ -141,24 +139,11 @@ def _part(
     with step("expand"):
         found = find_candidates(hits, options.max_phrase_tokens, options.banned_tokens)
     with step("score"):
-        fresh_C = np.diff(found.start_C, prepend=-1) != 0
-        end_E, end_index_C = _distinct(found.end_C)
         return _Part(
             found,
-            scaled_similarities(hits.keys, q_start_D, found.start_C[fresh_C], options.temperature),
-            np.cumsum(fresh_C) - 1,
-            scaled_similarities(hits.keys, q_end_D, end_E, options.temperature),
-            end_index_C,
+            scaled_similarities(hits.keys, q_start_D, found.start_S, options.temperature),
+            scaled_similarities(hits.keys, q_end_D, found.end_E, options.temperature),
         )
-
-
-def _distinct(rows_C: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The distinct rows in order, and which of them each is: np.unique with its inverse, faster."""
-    sorted_C, place_C = sorted_with_places(rows_C)
-    fresh_C = np.diff(sorted_C, prepend=-1) != 0
-    index_C = np.empty(len(rows_C), np.int64)
-    index_C[place_C] = np.cumsum(fresh_C) - 1
-    return sorted_C[fresh_C], index_C
 
 
 def scaled_similarities(
@@ -174,8 +159,8 @@ def scaled_similarities(
 def _occurrences(tables: list[TokenKeys], parts: list[_Part], options: PhraseOptions, sums: Sums) -> Occurrences:
     start_C = np.concatenate([part.candidates.start_C for part in parts])
     end_C = np.concatenate([part.candidates.end_C for part in parts])
-    a_C = np.concatenate([part.a_S[part.start_index_C] for part in parts])
-    b_C = np.concatenate([part.b_E[part.end_index_C] for part in parts])
+    a_C = np.concatenate([part.a_S[part.candidates.start_index_C] for part in parts])
+    b_C = np.concatenate([part.b_E[part.candidates.end_index_C] for part in parts])
     if options.combine == "joint":
         score_C = joint_score(a_C, b_C)
     elif options.combine == "sum":
@@ -183,5 +168,5 @@ def _occurrences(tables: list[TokenKeys], parts: list[_Part], options: PhraseOpt
     else:
         score_C = softmax_sum_score(a_C, b_C, sums.starts, sums.ends)
     score_C = length_weighted(score_C, end_C - start_C + 1, options.length_exponent)
-    part_C = np.repeat(np.arange(len(parts)), [len(part.candidates.start_C) for part in parts])
+    part_C = np.repeat(np.arange(len(parts)), [len(part.candidates.key_C) for part in parts])
     return Occurrences(tables, part_C, start_C, end_C, score_C)

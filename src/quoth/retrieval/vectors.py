@@ -85,11 +85,14 @@ class TokenVectors:
 
     def similarities(self, q_QD: Floats, rows_R: NDArray[np.int64] | None = None) -> Floats:
         """sim(q, c) = s q·c for the given rows (all when None), in blocks: [Q, R]."""
+        import torch  # which turns codes into floats in two thirds of the time that numpy takes
+
         total = len(self.stored_ND) if rows_R is None else len(rows_R)
         sim_QR = np.empty((len(q_QD), total), np.float32)
         weights_QD, bias_Q1 = self._linear(q_QD)
         shape = (min(ROWS_PER_BLOCK, total), self.dimensions)
         picked_RD, floats_RD = np.empty(shape, self.stored_ND.dtype), np.empty(shape, np.float32)
+        codes_RD, numbers_RD = torch.from_numpy(picked_RD), torch.from_numpy(floats_RD)
         for first in range(0, total, ROWS_PER_BLOCK):
             block = slice(first, min(first + ROWS_PER_BLOCK, total))
             size = block.stop - first
@@ -97,7 +100,7 @@ class TokenVectors:
                 floats_RD[:size] = self.stored_ND[block]
             else:
                 np.take(self.stored_ND, rows_R[block], axis=0, out=picked_RD[:size], mode="clip")
-                floats_RD[:size] = picked_RD[:size]
+                numbers_RD[:size].copy_(codes_RD[:size])
             np.matmul(weights_QD, floats_RD[:size].T, out=sim_QR[:, block])
         sim_QR += bias_Q1
         return sim_QR

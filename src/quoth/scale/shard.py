@@ -153,9 +153,9 @@ class _Work:
         scored = self.scored(taken)
         if not len(scored.key_C):
             return Partial(scored.key_C, np.zeros(0))
-        groups = group_equal(scored.key_C)
-        order = np.argsort(groups.first_G)
-        scores = group_score(scored.occurrences(taken.sums).log_score_C, groups)
+        groups, found = group_equal(scored.key_C), scored.occurrences(taken.sums)
+        order = np.argsort(np.minimum.reduceat(found.rising_C[groups.order_C], groups.bounds_G1[:-1]))
+        scores = group_score(found.log_score_C, groups)
         return Partial(scored.key_C[groups.first_G[order]], scores[order])
 
     def quote(self, taken: Taken, names: Sequence[int]) -> list[tuple[Evidence, ...]]:

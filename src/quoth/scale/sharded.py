@@ -28,7 +28,7 @@ from quoth.predictors.token import TokenOptions
 from quoth.records import Evidence, Prediction
 from quoth.retrieval.index import deal
 from quoth.scale.shard import Partial, Question, Taken
-from quoth.scoring import Floats, group_equal
+from quoth.scoring import Floats, group_equal, log_sum_exp
 from quoth.timing import step
 
 Vector = NDArray[np.float32]
@@ -110,7 +110,7 @@ def _answer(shards: Shards, question: Question) -> list[Prediction]:
             return []
         score_C = np.concatenate([part.log_score_G for part in parts])
         groups = group_equal(key_C)
-        best = best_groups(groups, score_C, options.top_k)
+        best = best_groups(groups, score_C, log_sum_exp(score_C), options.top_k)
     with step("explain"):
         names = key_C[groups.first_G[[each.group for each in best]]]
         quotes = shards.ask("quote", [(question, each, names.tolist()) for each in taken])
