@@ -87,7 +87,15 @@ def extrapolate(facts: Facts, tokens: int) -> Extrapolation:
 
 
 def largest(corpora: Sequence[Facts]) -> Facts:
-    return max(corpora, key=lambda facts: int(facts["tokens"]))
+    """The corpus with the most tokens; of equal ones that of the default model and precision."""
+    default = {"model": "quoth-mini", "precision": "sq8"}
+    return max(corpora, key=lambda facts: (facts["tokens"], *(facts[key] == default[key] for key in default)))
+
+
+def comparable(corpora: Sequence[Facts]) -> list[Facts]:
+    """Those with the model and the precision of the largest."""
+    first = largest(corpora)
+    return [each for each in corpora if all(each[key] == first[key] for key in ("model", "precision"))]
 
 
 def size(count: float) -> str:
@@ -96,9 +104,9 @@ def size(count: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time in the largest unit of which there are one and a half."""
+    """A time in the largest unit of which there is one."""
     units = (("years", 365 * 86400.0), ("days", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0), ("ms", 1e-3))
-    return _scaled(seconds / 1.5, units, 1.5)
+    return _scaled(seconds, units)
 
 
 def short(count: float) -> str:
@@ -106,7 +114,7 @@ def short(count: float) -> str:
     return f"{count / 1e9:.3g} B" if count >= 1e9 else f"{count / 1e6:.2g} M" if count < 1e7 else f"{count / 1e6:.3g} M"
 
 
-def _scaled(value: float, units: Sequence[tuple[str, float]], times: float = 1.0) -> str:
+def _scaled(value: float, units: Sequence[tuple[str, float]]) -> str:
     name, unit = next((each for each in units if value >= each[1]), units[-1])
-    number = value * times / unit
+    number = value / unit
     return f"{number:.3g} {name}" if number < 1000 else f"{number:,.0f} {name}"

@@ -14,6 +14,8 @@ from benchmarks.measure import Result
 DOCS = Path(__file__).parents[1] / "docs"
 DATA, PAGE, PICTURE = DOCS / "benchmarks.json", DOCS / "benchmarks.md", DOCS / "images" / "scale.png"
 STEPS = ("encode", "search", "expand", "score", "explain")
+DIAMOND = """ The diamond is a table of {tokens:,} random
+vectors, whose codes take {code:.3g} bytes each to find 97 % of the neighbours, and a search of it for two queries."""
 TABLE = "| what | ours | peer | ratio |\n|---|---:|---:|---:|\n"
 HEAD = """# Benchmarks
 
@@ -38,8 +40,8 @@ SCALE = """
 
 ![Disk, hot memory, dense query time and embedding time against corpus size](images/scale.png)
 
-**Extrapolated, not measured**, from the largest corpus above: {N} tokens. Everything grows in proportion to the tokens,
-but for the steps of a fill other than its search, which only see 4,096 neighbours.
+**Extrapolated, not measured**, from the largest corpus above: {N} tokens, {precision}. Everything grows in proportion to the tokens,
+but for the steps of a fill other than its search, which only see 4,096 neighbours.{diamond}
 
 | tokens | {heads} |
 |---|{rules}|
@@ -51,14 +53,15 @@ N tokens are in the largest measured corpus, n are to come:
   vectors that are proposed: codes and columns.
 - A machine is taken to have 256 GB of memory, {ram:.0f} GB of it for what is hot, {hdd:.0f} TB of disk, {cores} cores;
   it holds {held} tokens by memory, {kept} by disk. Machines: the more of hot / {ram:.0f} GB and disk / {hdd:.0f} TB.
-- Dense fill on one core: search × n / N + the other steps, {search:.3g} ms and {rest:.3g} ms.
+- Dense fill on one core: search × n / N + the other steps, {search:.3g} ms and {rest:.3g} ms. Comparing what is
+  proposed takes about as long in each segment, so that this is too much where N is below a full segment's {segment}.
 - On all machines: search × n / N / (machines × {cores}) + the other steps; the search takes at least as long as reading
   the codes: codes × n / N / (machines × {width:.0f} GB/s). Segments would have to be searched side by side, which is
   not built; the network is taken to cost nothing. Every code is looked at, as Quoth does today: a segment ends at
   100,000 passages, and cells begin at 16.7 million tokens in one.
 - With cells: the same with a sixteenth of the codes. That share is assumed, its recall unknown at this size.
-- Vectors read at random: 2 queries × {proposed:,} rows × n / {segment}, the tokens of a full segment. The measured
-  times have them in the page cache; from disk they cost reads / (machines × 1,000,000 a second) on top.
+- Vectors read at random: 2 queries × {proposed:,} rows × n / {segment}. The measured times have them in the page
+  cache; from disk they cost reads / (machines × 1,000,000 a second) on top.
 - Embedding: n / {rate:,.0f} tokens a second, measured on one core, / (machines × {cores}) on all. Codes not included.
 """
 
@@ -86,7 +89,7 @@ def text(data: dict[str, Any]) -> str:
     if data["results"]:
         page += f"\n{data['machine']}.\n\n{TABLE}" + "".join(Result(**each).row() + "\n" for each in data["results"])
     if data["corpora"]:
-        page += CORPORA + "".join(_section(each) for each in data["corpora"]) + _scale(data["corpora"])
+        page += CORPORA + "".join(_section(each) for each in data["corpora"]) + _scale(data["corpora"], data["million"])
     return page
 
 
@@ -153,7 +156,8 @@ def _writes(facts: Facts) -> list[Result]:
     ]
 
 
-def _scale(corpora: Sequence[Facts]) -> str:
+def _scale(corpora: Sequence[Facts], million: Facts | None) -> str:
+    """What the largest corpus says of larger ones."""
     facts = extrapolate.largest(corpora)
     columns = [extrapolate.extrapolate(facts, tokens) for tokens in extrapolate.SIZES]
     heads, rules = " | ".join(short(each.tokens) for each in columns), "|".join(["---:"] * len(columns))
@@ -170,7 +174,12 @@ def _scale(corpora: Sequence[Facts]) -> str:
         "— all cores of these machines": [duration(each.embed) for each in columns],
     }
     table = "".join(f"| {what} | {' | '.join(cells)} |\n" for what, cells in rows.items())
-    return SCALE.format(N=f"{facts['tokens']:,}", K=4096, heads=heads, rules=rules) + table + _formulas(facts)
+    code = million["code_bytes"] / million["tokens"] if million else 0
+    diamond = DIAMOND.format(tokens=million["tokens"], code=code) if million else ""
+    head = SCALE.format(
+        N=f"{facts['tokens']:,}", precision=facts["precision"], heads=heads, rules=rules, diamond=diamond
+    )
+    return head + table + _formulas(facts)
 
 
 def _formulas(facts: Facts) -> str:

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks import __main__ as command
 from benchmarks import page, plots
-from benchmarks.extrapolate import duration, extrapolate, short, size
+from benchmarks.extrapolate import comparable, duration, extrapolate, largest, short, size
 
 
 def facts(tokens: int = 10_000_000, **others: Any) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def facts(tokens: int = 10_000_000, **others: Any) -> dict[str, Any]:
         (size(43.9e12), "43.9 TB"),
         (size(12), "12 B"),
         (duration(0.0171), "17.1 ms"),
-        (duration(80), "80 s"),
+        (duration(45), "45 s"),
         (duration(100), "1.67 min"),
         (duration(86400 * 365 * 20), "20 years"),
         (short(257_555), "0.26 M"),
@@ -101,10 +101,16 @@ def test_runs_on_corpora_of_different_sizes_accumulate_and_a_second_run_replaces
     assert [each["precision"] for each in data["corpora"]] == ["fp16", "sq8", "sq8"]
 
 
+def test_only_corpora_of_one_model_and_precision_are_compared() -> None:
+    corpora = [facts(10), facts(20, precision="fp16"), facts(20), facts(5, model="other")]
+    assert largest(corpora) == corpora[2]
+    assert comparable(corpora) == [corpora[0], corpora[2]]
+
+
 def test_the_page_extrapolates_from_the_largest_corpus_and_says_so() -> None:
     data = {"machine": "", "results": [], "million": None, "corpora": [facts(10**6), facts()]}
     made = page.text(data)
-    assert "Extrapolated, not measured**, from the largest corpus above: 10,000,000 tokens" in made
+    assert "Extrapolated, not measured**, from the largest corpus above: 10,000,000 tokens, sq8" in made
     assert "| disk | 440 GB | 44 TB |" in made
     assert "| machines: by memory, by disk | 1, 1 | 28, 6 |" in made
     assert "{" not in made
