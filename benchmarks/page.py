@@ -40,8 +40,8 @@ SCALE = """
 
 ![Disk, hot memory, dense query time and embedding time against corpus size](images/scale.png)
 
-**Extrapolated, not measured**, from the largest corpus above: {N} tokens, {precision}. Everything grows in proportion to the tokens,
-but for the steps of a fill other than its search, which only see 4,096 neighbours.{diamond}
+**Extrapolated, not measured**, from the largest corpus above: {N} tokens, {precision}. Everything grows in proportion
+to the tokens, but for the steps of a fill other than its search, which only see 4,096 neighbours.{diamond}
 
 | tokens | {heads} |
 |---|{rules}|
