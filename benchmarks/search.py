@@ -13,20 +13,21 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.measure import Result, best_seconds
+from benchmarks.embedded import SAMPLES, K, add_seconds, folder_bytes
+from benchmarks.measure import Result, best_seconds, seconds
 from quoth import NPM, Corpus, Document, read_documents
 from quoth.encoders.boundaries import MAY_END, MAY_START, SPACE_BEFORE
 from quoth.encoders.transformer import batches_by_length, pad
 from quoth.predictors.phrase import PhraseOptions, predict_phrases
 from quoth.retrieval.codes import DEPTH, Codes, build_codes
+from quoth.retrieval.columns import TokenColumns, save_columns
 from quoth.retrieval.index import CodeIndex, ExactIndex
 from quoth.retrieval.keys import TokenHits, TokenKeys
 from quoth.retrieval.vectors import Quantizer, TokenVectors, stored
-from quoth.storage import seal_folder
+from quoth.storage import save_array, seal_folder
 from quoth.timing import timed
 
-SAMPLES = Path(__file__).parents[1] / "samples" / "atlas-2026.jsonl"
-TOKENS, DIMENSIONS, PASSAGE, K = 1_000_000, 384, 125, 4096
+TOKENS, DIMENSIONS, PASSAGE = 1_000_000, 384, 125
 QUESTION = "The river flows through [MASK] and into the sea."
 
 
@@ -53,14 +54,8 @@ def corpora(folder: Path) -> Iterator[Result]:
         f"{1000 * peer:.1f} ms (one of {small.num_passages:,})",
         peer / ours,
     )
-    ours, peer = (_add_seconds(each, texts) for each in (large, small))
+    ours, peer = (add_seconds(each, texts) for each in (large, small))
     yield Result("add 1,000 documents to it", f"{ours:.2f} s", f"{peer:.2f} s (to the small one)", peer / ours)
-
-
-def _add_seconds(corpus: Corpus, texts: list[str]) -> float:
-    before = time.perf_counter()
-    corpus.add(Document(f"new{n}", "", texts[n % len(texts)]) for n in range(1000))
-    return time.perf_counter() - before
 
 
 def encoding(folder: Path) -> Iterator[Result]:
@@ -79,9 +74,7 @@ def encoding(folder: Path) -> Iterator[Result]:
             npm.encoder._transformer.model(input_ids=ids_BT, attention_mask=attention_BT)
 
     bare = best_seconds(forward, 1)
-    before = time.perf_counter()
-    npm.embed()
-    took = time.perf_counter() - before
+    took = seconds(npm.embed)
     tokens = sum(map(len, inputs))
     yield Result(
         "embed, tokens/s", f"{tokens / took:,.0f}", f"{tokens / bare:,.0f} (the encoder's bare forward)", bare / took
@@ -90,14 +83,14 @@ def encoding(folder: Path) -> Iterator[Result]:
     fresh.add(read_documents(SAMPLES))
     npm = NPM.from_pretrained("quoth-mini", fresh)
     npm.fill("warm [MASK]", passages=1)
-    with timed() as seconds:
+    with timed() as steps:
         npm.fill(QUESTION)
-    whole = sum(seconds.values())
+    whole = sum(steps.values())
     yield Result(
         "fill in BM25's 3 passages, nothing embedded",
         f"{1000 * whole:.0f} ms",
-        f"{1000 * seconds['encode']:.0f} ms (the encoder alone)",
-        seconds["encode"] / whole,
+        f"{1000 * steps['encode']:.0f} ms (the encoder alone)",
+        steps["encode"] / whole,
     )
 
 
@@ -135,23 +128,46 @@ def random_table(folder: Path) -> tuple[TokenKeys, Any]:
     return keys, q_QD.astype(np.float32)
 
 
+def coded(codes: Path, keys: TokenKeys, q_QD: Any) -> CodeIndex:
+    """A table with codes that find 97 % of these queries' neighbours."""
+    assert isinstance(keys.vectors, TokenVectors)
+    exact = [each.rows_K for each in ExactIndex(keys).search(q_QD, DEPTH)]
+    codes.mkdir()
+    build_codes(codes, keys.vectors, q_QD, exact, 0.97)
+    seal_folder(codes)
+    opened = Codes(codes, TOKENS)
+    return CodeIndex(replace(keys, codes=opened), opened)
+
+
+def million() -> dict[str, float]:
+    """The random table's bytes as they lie on disk, and a search for two queries: a point for the plots."""
+    with tempfile.TemporaryDirectory() as work:
+        keys, q_QD = random_table(Path(work))
+        tables = Path(work) / "tables"
+        (tables / "0").mkdir(parents=True)
+        assert isinstance(keys.vectors, TokenVectors)
+        save_array(tables / "0" / "vectors.npy", keys.vectors.stored_ND)
+        columns = (keys.ids_N, keys.group_N, keys.flags_N, keys.start_N, keys.end_N, keys.offsets_P1)
+        origin_P = np.asarray(keys.start_N[keys.offsets_P1[:-1]])
+        save_columns(tables / "0", lambda: [TokenColumns(*columns, origin_P)])
+        index = coded(tables / "0.codes", keys, q_QD)
+        took = best_seconds(lambda: index.search(q_QD[:2], K))
+        return {"tokens": TOKENS, "search_seconds": took, **folder_bytes(tables)}
+
+
 def dense(folder: Path, keys: TokenKeys, q_QD: Any) -> Result:
     """The 4,096 nearest of a million, by codes and exact rescoring, against FAISS comparing every vector."""
     import faiss
 
+    index = coded(folder / "codes", keys, q_QD)
     assert isinstance(keys.vectors, TokenVectors)
-    exact = [each.rows_K for each in ExactIndex(keys).search(q_QD, DEPTH)]
-    (folder / "codes").mkdir()
-    build_codes(folder / "codes", keys.vectors, q_QD, exact, 0.97)
-    seal_folder(folder / "codes")
-    codes = Codes(folder / "codes", TOKENS)
-    index = CodeIndex(replace(keys, codes=codes), codes)
+    assert isinstance(index.codes, Codes)
     flat = faiss.IndexFlatIP(DIMENSIONS)
     flat.add(keys.vectors.floats(slice(None)))
     ours = best_seconds(lambda: index.search(q_QD[:1], K))
     peer = best_seconds(lambda: flat.search(q_QD[:1], K))
     return Result(
-        f"{K:,} nearest of {TOKENS:,} tokens, recall {codes.facts.recall:.3f}",
+        f"{K:,} nearest of {TOKENS:,} tokens, recall {index.codes.facts.recall:.3f}",
         f"{1000 * ours:.1f} ms",
         f"{1000 * peer:.1f} ms (FAISS flat, fp32)",
         peer / ours,
