@@ -210,7 +210,7 @@ def verify(directory: CorpusDir) -> None:
 def embed(
     directory: CorpusDir,
     precision: Annotated[
-        Precision, typer.Option("--precision", help="Bytes a number: sq8 1, fp16 2, fp32 4.")
+        Precision, typer.Option("--precision", help="Bytes a number: sq8 1, sq4 a half and less exact, fp16 2, fp32 4.")
     ] = Precision.sq8,
     recall: Annotated[
         float | None,

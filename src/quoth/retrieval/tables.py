@@ -4,7 +4,7 @@ Knows: where tokens and vectors lie, `keys/<fingerprint>/<segment>/`, and which 
 Does not know: search.
 
     table.json       format, model, fingerprint, precision, number of tokens
-    vectors.npy      [N, D] (quantizer.npy for sq8), and each token's columns (`columns`)
+    vectors.npy      [N, D] (quantizer.npy for sq8 and sq4), and each token's columns (`columns`)
 
 `<segment>.partial/` is a table that lacks the passages of absent.npy (`carry`). Beside a whole one, where there are
 many vectors, `<segment>.codes/` proposes which of them to compare (`codes`).
@@ -35,7 +35,7 @@ from quoth.retrieval.codes import check_recall, open_codes
 from quoth.retrieval.columns import open_columns
 from quoth.retrieval.index import ExactIndex
 from quoth.retrieval.keys import TokenKeys
-from quoth.retrieval.vectors import BYTES, TokenVectors, check_precision
+from quoth.retrieval.vectors import TokenVectors, bytes_of, check_precision
 from quoth.storage import (
     WriterLock,
     atomic_write_json,
@@ -297,7 +297,7 @@ class KeyTables:
         seconds = (perf_counter() - began) * wanted / len(passages)
         tokens = sum(len(each.tokens.ids_T) for each in encoded) * len(whole) // len(passages)
         code = self._encoder.dimensions // 8 if tokens >= codes.FLAT_FROM else 0
-        stored = tokens * (self._encoder.dimensions * BYTES[precision] + code + COLUMN_BYTES)
+        stored = tokens * (bytes_of(precision, self._encoder.dimensions) + code + COLUMN_BYTES)
         return Cost(wanted, tokens, stored, stored + stored * max(sizes) // sum(sizes), seconds)
 
     def _unfinished(self, segment: Segment, precision: str) -> NDArray[np.int64]:
