@@ -69,6 +69,16 @@ class Cost:
         return Cost(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
 
 
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """A segment whose codes find the share `recall` of a blank's nearest tokens, though `target` was asked for."""
+
+    corpus: Path
+    segment: str
+    recall: float
+    target: float
+
+
 def in_memory(
     corpus: Corpus, passages: Sequence[Passage], encoded: Sequence[EncodedPassage], scale: float
 ) -> TokenKeys:
@@ -198,13 +208,13 @@ class KeyTables:
 
     def build(
         self, precision: str, recall: float | None = None, progress: Callable[[int, int], None] | None = None
-    ) -> None:
+    ) -> list[Shortfall]:
         """Encode every segment that has no table; goes on where a broken run stopped.
 
         Large segments get codes that find the share `recall` of a blank's neighbours (by default as those here do, or
-        0.97); 1 takes the codes away. `progress` is told passages done and passages in all. Raises InputError on an
-        unknown precision, or another one than what is stored already, LockedError while another process embeds with
-        this model.
+        0.97); 1 takes the codes away. `progress` is told passages done and passages in all. Returns the segments whose
+        codes cannot find that many. Raises InputError on an unknown precision, or another one than what is stored
+        already, LockedError while another process embeds with this model.
         """
         check_precision(precision)
         if recall is not None:
@@ -222,6 +232,15 @@ class KeyTables:
                     if progress:
                         progress(done, total)
             self._build_codes(recall)
+            return self._shortfalls()
+
+    def _shortfalls(self) -> list[Shortfall]:
+        found = {each.name: codes.facts_of(self._codes(each)) for each in self._corpus.segments}
+        return [
+            Shortfall(self._corpus.path, name, facts.recall, facts.target)
+            for name, facts in found.items()
+            if facts and facts.recall < facts.target
+        ]
 
     def _sweep(self) -> None:
         """Remove what a killed process has left: of tables that are whole, and of merges."""
@@ -231,15 +250,11 @@ class KeyTables:
 
     def _build_codes(self, recall: float | None) -> None:
         target = self._target(recall)
-        targets = {
-            each.name: read_json(self._codes(each) / "codes.json")["target"]
-            for each in self._corpus.segments
-            if self._codes(each).is_dir()
-        }
         for segment in self._corpus.segments:
-            if target < 1 and targets.get(segment.name) != target:
+            facts = codes.facts_of(self._codes(segment))
+            if target < 1 and (facts is None or facts.target != target):
                 self._code(segment, target)
-            elif target == 1 and segment.name in targets:
+            elif target == 1 and facts:
                 remove(self._codes(segment))
         self._forget()
 
