@@ -23,6 +23,7 @@ from quoth.cli.main import main
 from quoth.cli.options import label_words, num_passages, pairs
 from quoth.cli.output import plural, print_json, size
 from quoth.errors import InputError
+from quoth.retrieval import codes
 from tiny import tiny_bert
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -197,6 +198,36 @@ def test_info_in_words_and_as_json(corpus: Path, run: Run) -> None:
     assert re.search(r"^freed.by.compact +about \d", run("info", corpus)[1], re.MULTILINE)
     run("compact", corpus)
     assert json.loads(run("info", corpus, "--json")[1])["freed_by_compact"] == 0
+
+
+def test_a_recall_that_is_not_reached_is_told(
+    documents: Path, tiny: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(codes, "FLAT_FROM", 1000)
+    monkeypatch.setattr(codes, "DEPTH", 40)
+    monkeypatch.setattr(codes, "FACTORS", (1.0,))
+    records = [{"id": f"{n}", "text": f"{n}. {TEXT} Carmen is an opera by Georges Bizet."} for n in range(60)]
+    documents.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    path = tmp_path / "many.quoth"
+    run("index", documents, "-o", path)
+    _, out, err = run("embed", path, "--model", tiny, "--precision", "sq4", "--recall", 0.9999)
+    assert "60 passages embedded (sq4)" in out
+    said = re.search(
+        r"^quoth: segment 0+: its codes find (0\.\d+) of the nearest tokens, 0\.9999 was asked for", err, re.M
+    )
+    assert said
+    assert "; --recall 1 compares every vector\n" in err
+    (embedded,) = json.loads(run("info", path, "--json")[1])["embedded"]
+    (made,) = embedded["codes"]
+    assert (embedded["precision"], made["segment"], made["target"]) == ("sq4", "0" * 12, 0.9999)
+    assert float(said[1]) <= made["recall"] < float(said[1]) + 0.001
+    assert f", recall {said[1]}, 0.9999 asked for)" in " ".join(run("info", path)[1].split())
+    monkeypatch.setattr(codes, "DEPTH", 4096)
+    assert run("embed", path, "--model", tiny, "--precision", "sq4", "--recall", 0.5)[2] == ""
+    assert re.search(r", recall [01]\.\d+\)", " ".join(run("info", path)[1].split()))
+    assert run("embed", path, "--model", tiny, "--precision", "sq4", "--recall", 1)[2] == ""
+    assert json.loads(run("info", path, "--json")[1])["embedded"][0]["codes"] == []
+    assert ", recall" not in run("info", path)[1]
 
 
 def test_a_damaged_file_is_a_failure_that_names_it(corpus: Path, run: Run) -> None:

@@ -204,6 +204,31 @@ def test_embed_makes_codes_of_large_segments(npm: NPM) -> None:
     corpus.verify()
 
 
+def test_a_recall_that_cannot_be_met_is_told(npm: NPM, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert npm.embed(recall=0.5) == []
+    monkeypatch.setattr(module, "DEPTH", 40)
+    monkeypatch.setattr(module, "FACTORS", (1.0,))
+    (short,) = npm.embed(recall=0.9999)
+    (facts,) = facts_of(npm)
+    corpus = npm._retriever.corpora[0]
+    assert (short.corpus, short.segment) == (corpus.path, corpus.segments[0].name)
+    assert 0 < short.recall == facts["recall"] < short.target == facts["target"] == 0.9999
+    assert npm.embed() == [short]
+    assert npm.embed(recall=1) == []
+
+
+def test_four_bits_have_codes_too(npm: NPM) -> None:
+    assert npm.embed("sq4") == []
+    (facts,) = facts_of(npm)
+    assert facts["recall"] >= 0.97
+    coded, _ = npm._retriever.tables[0].open()[0]
+    assert coded.codes is not None
+    assert npm.fill("the raven sat [MASK] the door", passages=None, k=40)
+    npm._retriever.corpora[0].compact()
+    assert npm.embed("sq4") == []
+    npm._retriever.corpora[0].verify()
+
+
 def test_the_recall_is_kept_until_another_is_asked_for(npm: NPM) -> None:
     npm.embed(recall=0.8)
     folder = next(npm._retriever.corpora[0].path.glob("keys/*/*.codes"))

@@ -106,7 +106,7 @@ def test_stored_and_on_the_fly_predictions_agree(corpus: Corpus, encoder: TokenE
     assert [each.score for each in held] == pytest.approx(scores, abs=1e-4)
 
 
-@pytest.mark.parametrize("precision", ["fp32", "fp16", "sq8"])
+@pytest.mark.parametrize("precision", ["fp32", "fp16", "sq8", "sq4"])
 def test_every_precision_answers_alike(corpus: Corpus, encoder: TokenEncoder, precision: str) -> None:
     npm = NPM(encoder, [corpus])
     found = npm.fill("the [MASK] in of is", passages=100, top_k=1000)
@@ -115,11 +115,11 @@ def test_every_precision_answers_alike(corpus: Corpus, encoder: TokenEncoder, pr
     npm.embed(precision)
     hidden = set(corpus.live_rows().tolist()) - rows
     held = npm.fill("the [MASK] in of is", passages=None, top_k=1000, exclude=hidden)
-    tolerance = {"fp32": 1e-4, "fp16": 5e-3, "sq8": 0.1}[precision]
+    tolerance = {"fp32": 1e-4, "fp16": 5e-3, "sq8": 0.1, "sq4": 2.0}[precision]
     assert {each.text.casefold(): each.score for each in held} == pytest.approx(exact, abs=tolerance)
 
 
-@pytest.mark.parametrize("precision", ["fp16", "sq8"])
+@pytest.mark.parametrize("precision", ["fp16", "sq8", "sq4"])
 def test_a_broken_build_goes_on(
     corpus: Corpus, encoder: TokenEncoder, precision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,10 +226,10 @@ def test_segments_without_passages_or_tokens(tmp_path: Path, encoder: TokenEncod
     corpus.add([Document("none", "", "  ")])
     corpus.add([Document("invisible", "", "\u200b")])
     corpus.add([Document("d", "", TEXTS[0])])
-    for precision in ("sq8", "fp32"):
+    for precision in ("sq8", "sq4", "fp32"):
         opened = build(corpus, encoder, precision).open()[0]
         assert [keys.num_tokens > 0 for keys in opened] == [False, False, True]
-        if precision == "sq8":
+        if precision != "fp32":
             shutil.rmtree(corpus.path / "keys")
     npm = NPM(encoder, [corpus])
     assert npm.fill("Paris is [MASK].", passages=None)
@@ -296,22 +296,23 @@ def test_one_builder_at_a_time(corpus: Corpus, encoder: TokenEncoder) -> None:
 def test_precision_is_checked_before_anything_is_written(corpus: Corpus, encoder: TokenEncoder) -> None:
     tables = KeyTables(corpus, encoder)
     for call in (tables.build, tables.cost):
-        with pytest.raises(InputError, match="precision 'int4'; allowed are sq8, fp16, fp32"):
+        with pytest.raises(InputError, match="precision 'int4'; allowed are sq8, sq4, fp16, fp32"):
             call("int4")
     assert not (corpus.path / "keys").exists()
 
 
-def test_the_cost_is_known_before(corpus: Corpus, encoder: TokenEncoder) -> None:
+@pytest.mark.parametrize("precision", ["fp32", "sq4"])
+def test_the_cost_is_known_before(corpus: Corpus, encoder: TokenEncoder, precision: str) -> None:
     tables = KeyTables(corpus, encoder)
-    cost = tables.cost("fp32")
+    cost = tables.cost(precision)
     tokens = sum(len(each.tokens.ids_T) for each in encoder.passages(TEXTS, [""] * 5))
     assert (cost.passages, cost.tokens) == (5, tokens)
     assert cost.seconds > 0
     assert not list(corpus.path.glob("keys/*"))
-    build(corpus, encoder)
+    build(corpus, encoder, precision)
     files = [path for name in ("vectors", "kind", "place") for path in corpus.path.glob(f"keys/*/*/{name}.npy")]
     assert cost.bytes == pytest.approx(sum(file.stat().st_size - 128 for file in files))
-    assert tables.cost("fp32") == Cost(0, 0, 0, 0, 0.0)
+    assert tables.cost(precision) == Cost(0, 0, 0, 0, 0.0)
     assert cost.bytes < cost.peak_bytes <= 2 * cost.bytes
     assert cost.plus(cost) == Cost(10, 2 * tokens, 2 * cost.bytes, 2 * cost.peak_bytes, 2 * cost.seconds)
 
@@ -322,7 +323,7 @@ def test_the_cost_of_a_part_is_not_that_of_all(corpus: Corpus, encoder: TokenEnc
     assert KeyTables(corpus, encoder).cost("fp32").passages == 1
 
 
-@pytest.mark.parametrize("precision", ["fp32", "sq8"])
+@pytest.mark.parametrize("precision", ["fp32", "sq8", "sq4"])
 def test_vectors_follow_their_passages_into_a_merged_segment(
     corpus: Corpus, encoder: TokenEncoder, precision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -337,7 +338,7 @@ def test_vectors_follow_their_passages_into_a_merged_segment(
     monkeypatch.setattr(encoder, "passages", lambda *_: pytest.fail("encoded a passage again"))
     npm.embed(precision)
     after = npm.fill(QUERY, passages=None, top_k=1000)
-    tolerance = {"fp32": 1e-5, "sq8": 0.02}[precision]
+    tolerance = {"fp32": 1e-5, "sq8": 0.02, "sq4": 1.0}[precision]
     found = {each.text.casefold(): each.score for each in after}
     assert found == pytest.approx({each.text.casefold(): each.score for each in before}, abs=tolerance)
     for each in after:
@@ -350,7 +351,7 @@ def test_vectors_follow_their_passages_into_a_merged_segment(
     corpus.verify()
 
 
-@pytest.mark.parametrize("precision", ["fp32", "sq8"])
+@pytest.mark.parametrize("precision", ["fp32", "sq8", "sq4"])
 def test_a_merge_with_passages_that_have_no_vectors_carries_the_others(
     corpus: Corpus, encoder: TokenEncoder, precision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -367,7 +368,7 @@ def test_a_merge_with_passages_that_have_no_vectors_carries_the_others(
         corpus.verify()
         again = NPM(encoder, [Corpus.open(corpus.path)])
         after = {each.text.casefold(): each.score for each in again.fill(QUERY, passages=None, top_k=1000)}
-        assert after == pytest.approx(before, abs={"fp32": 1e-4, "sq8": 0.05}[precision])
+        assert after == pytest.approx(before, abs={"fp32": 1e-4, "sq8": 0.05, "sq4": 1.5}[precision])
         assert again.fill(QUERY, passages=9, top_k=1000)
         corpus.replace([corpus.document("d0")])
     del again
@@ -378,7 +379,7 @@ def test_a_merge_with_passages_that_have_no_vectors_carries_the_others(
     assert not tables.missing()
     assert not list(corpus.path.glob("keys/*/*.partial"))
     after = {each.text.casefold(): each.score for each in npm.fill(QUERY, passages=None, top_k=1000)}
-    assert after == pytest.approx(before, abs={"fp32": 1e-4, "sq8": 0.05}[precision])
+    assert after == pytest.approx(before, abs={"fp32": 1e-4, "sq8": 0.05, "sq4": 1.5}[precision])
 
 
 def test_a_merge_broken_off_leaves_keys_as_they_were(
@@ -451,6 +452,46 @@ def test_eight_bits_do_not_decay_over_many_merges(corpus: Corpus, encoder: Token
     assert keys.vectors.quantizer is not None
     step = encoder.scale * float(keys.vectors.quantizer.step_D.max())
     assert np.abs(keys.vectors.similarities(probe) - fresh).max() < 1.6 * step
+
+
+def quantizers(corpus: Corpus, encoder: TokenEncoder) -> list[Any]:
+    opened: list[Any] = [keys.vectors for keys in KeyTables(corpus, encoder).open()[0]]
+    return [each.quantizer for each in opened]
+
+
+def test_four_bits_are_carried_bit_by_bit_where_scales_are_equal(corpus: Corpus, encoder: TokenEncoder) -> None:
+    build(corpus, encoder, "sq4")
+    before: list[Any] = [keys.vectors for keys in KeyTables(corpus, encoder).open()[0]]
+    larger = max(before, key=len)
+    corpus.compact()
+    (keys,), _ = KeyTables(corpus, encoder).open()
+    (quantizer,) = quantizers(corpus, encoder)
+    np.testing.assert_array_equal(quantizer.low_D, larger.quantizer.low_D)
+    np.testing.assert_array_equal(quantizer.step_D, larger.quantizer.step_D)
+    first = 0 if larger is before[0] else len(before[0])
+    vectors: Any = keys.vectors
+    np.testing.assert_array_equal(vectors.stored_ND[first : first + len(larger)], larger.stored_ND)
+    for turn in range(3):
+        corpus.add([Document(f"late{turn}", "", "Nevermore.")])
+        corpus.compact()
+        build(corpus, encoder, "sq4")
+    (again,), _ = KeyTables(corpus, encoder).open()
+    kept: Any = again.vectors
+    np.testing.assert_array_equal(kept.stored_ND[: len(vectors)], vectors.stored_ND)
+
+
+def test_few_tokens_do_not_decide_the_scale_of_many(corpus: Corpus, encoder: TokenEncoder, tmp_path: Path) -> None:
+    other = Corpus.create(tmp_path / "other.quoth")
+    other.add([Document("first", "", "Raven.")])
+    build(other, encoder, "sq4")
+    ((few,), texts) = quantizers(other, encoder), [Document(f"d{i}", "", text) for i, text in enumerate(TEXTS)]
+    other.add(texts)
+    other.compact()
+    (carried,) = quantizers(other, encoder)
+    np.testing.assert_array_equal(carried.step_D, few.step_D)
+    build(other, encoder, "sq4")
+    (fitted,) = quantizers(other, encoder)
+    assert (fitted.step_D > few.step_D).mean() > 0.9
 
 
 def test_many_deleted_passages_are_not_late(corpus: Corpus, encoder: TokenEncoder) -> None:

@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace as changed
+from math import floor
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -192,7 +193,7 @@ def info(directory: CorpusDir, json: Json = False) -> None:
 
     embedded = ", ".join(
         f"{each['model']} {each['precision']} ({each['segments']} of {len(corpus.segments)} segments, "
-        f"{size(each['bytes'])})"
+        f"{size(each['bytes'])}{_recall_in_words(each['codes'])})"
         for each in tables
     )
     shown = {**facts, "documents": f"{corpus.num_documents:,}", "passages": f"{corpus.num_passages:,}"}
@@ -221,7 +222,7 @@ def verify(directory: CorpusDir) -> None:
 def embed(
     directory: CorpusDir,
     precision: Annotated[
-        Precision, typer.Option("--precision", help="Bytes a number: sq8 1, fp16 2, fp32 4.")
+        Precision, typer.Option("--precision", help="Bytes a number: sq8 1, sq4 a half and less exact, fp16 2, fp32 4.")
     ] = Precision.sq8,
     recall: Annotated[
         float | None,
@@ -263,9 +264,14 @@ def embed(
             named = changed(ray_model(model, base, device, dtype), fingerprint=npm.fingerprint)
             from quoth.scale.ray_build import embed as embed_on_ray
 
-            embed_on_ray(corpus, named, precision.value, recall, progress, cpus, gpus)
+            shortfalls = embed_on_ray(corpus, named, precision.value, recall, progress, cpus, gpus)
         else:
-            npm.embed(precision=precision.value, recall=recall, progress=progress)
+            shortfalls = npm.embed(precision=precision.value, recall=recall, progress=progress)
+    for short in shortfalls:
+        note(
+            f"segment {short.segment}: its codes find {_floor(short.recall)} of the nearest tokens, {short.target} was "
+            "asked for; --recall 1 compares every vector"
+        )
     results().print(
         f"{directory}: {plural(corpus.num_passages, 'passage')} embedded ({precision.value})", soft_wrap=True
     )
@@ -309,6 +315,20 @@ def _in_words(segment: dict[str, Any]) -> str:
     return f"{plural(segment['passages'], 'passage')}{deleted} {size(segment['bytes'])}"
 
 
+def _recall_in_words(codes: list[dict[str, Any]]) -> str:
+    """The worst recall of a model's codes, with what was asked for where that is more."""
+    if not codes:
+        return ""
+    lowest = min(codes, key=lambda each: float(each["recall"] - each["target"]))
+    asked = f", {lowest['target']} asked for" if lowest["recall"] < lowest["target"] else ""
+    return f", recall {_floor(lowest['recall'])}{asked}"
+
+
+def _floor(recall: float) -> float:
+    """Three digits, never more than what was reached."""
+    return floor(1000 * recall) / 1000
+
+
 def _freed_by_compact(segments: list[dict[str, Any]], directory: Path) -> int:
     """About the bytes of deleted passages, and of segments that only older snapshots have."""
     deleted = sum(each["bytes"] * each["deleted"] // max(each["passages"], 1) for each in segments)
@@ -319,8 +339,9 @@ def _freed_by_compact(segments: list[dict[str, Any]], directory: Path) -> int:
 
 
 def _tables(keys: Path, segments: list[str]) -> list[dict[str, Any]]:
-    """The models' key tables of these segments: model, precision, how many segments and bytes."""
+    """The models' key tables of these segments: model, precision, how many segments and bytes, their codes' recall."""
     from quoth.retrieval.carry import stored_table
+    from quoth.retrieval.codes import facts_of
     from quoth.storage import read_json
 
     found = []
@@ -329,7 +350,9 @@ def _tables(keys: Path, segments: list[str]) -> list[dict[str, Any]]:
         facts = [read_json(place / "table.json") for place in places if place]
         if facts:
             same = {name: facts[0][name] for name in ("model", "precision", "fingerprint")}
-            found.append({**same, "segments": len(facts), "bytes": _bytes(folder)})
+            coded = {segment: facts_of(folder / f"{segment}.codes") for segment in segments}
+            codes = [{"segment": s, "recall": c.recall, "target": c.target} for s, c in coded.items() if c]
+            found.append({**same, "segments": len(facts), "bytes": _bytes(folder), "codes": codes})
     return found
 
 

@@ -31,9 +31,10 @@ class SearchMode(StrEnum):
 
 
 class Precision(StrEnum):
-    """How a vector's numbers are stored: 1, 2 or 4 bytes each."""
+    """How a vector's numbers are stored: in 8, 4, 16 or 32 bits each."""
 
     sq8 = "sq8"
+    sq4 = "sq4"
     fp16 = "fp16"
     fp32 = "fp32"
 

@@ -28,7 +28,7 @@ from quoth.records import Hit, Passage, Prediction
 from quoth.retrieval.index import search_all, search_together
 from quoth.retrieval.keys import TokenHits
 from quoth.retrieval.retriever import Retriever
-from quoth.retrieval.tables import Cost
+from quoth.retrieval.tables import Cost, Shortfall
 from quoth.timing import step
 
 ASK_TEMPLATE = "Q: {question}\nA: [MASK]."
@@ -276,15 +276,15 @@ class NPM:
         precision: str = "sq8",
         recall: float | None = None,
         progress: Callable[[int, int], None] | None = None,
-    ) -> None:
+    ) -> list[Shortfall]:
         """Store a vector for every token of every corpus, for dense search; goes on where a broken run stopped.
 
         Large segments are searched by compressed codes that find the share `recall` of a blank's nearest tokens (by
-        default 0.97); 1 compares every vector. Raises InputError where vectors of another precision are stored,
-        LockedError while another process embeds.
+        default 0.97); 1 compares every vector. `precision` is sq8, sq4 (half the bytes, less exact), fp16 or fp32.
+        Returns the segments whose codes find fewer than asked for. Raises InputError where vectors of another
+        precision are stored, LockedError while another process embeds.
         """
-        for tables in self._retriever.tables:
-            tables.build(precision, recall, progress)
+        return [short for tables in self._retriever.tables for short in tables.build(precision, recall, progress)]
 
     def embed_cost(self, precision: str = "sq8") -> Cost:
         """About what `embed` will take, in passages, tokens, bytes, seconds; some passages are encoded to know."""

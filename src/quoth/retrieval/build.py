@@ -23,7 +23,7 @@ from quoth.records import Passage
 from quoth.retrieval.carry import absent_passages
 from quoth.retrieval.columns import TokenColumns, open_columns, passage_of, save_columns
 from quoth.retrieval.keys import TokenKeys
-from quoth.retrieval.vectors import Quantizer, TokenVectors, save_quantizer, stored
+from quoth.retrieval.vectors import BITS, Quantizer, TokenVectors, save_quantizer, stored
 from quoth.storage import atomic_write_json, open_array, publish_directory, remove, save_array, save_pieces, seal_folder
 
 FORMAT = 2
@@ -140,14 +140,18 @@ class Builder:
 
     def _quantizer(self, sample_ND: NDArray[np.float32]) -> Quantizer | None:
         """The segment's quantizer: fitted to its first part, or the partial table's, widened where that part exceeds
-        it, so that what is stored is not rounded again."""
-        if self._precision != "sq8":
+        it, so that what is stored is not rounded again. Four bits are not widened: the larger of the two decides."""
+        if (bits := BITS[self._precision]) > 8:
             return None
         if not (self._work / "quantizer.npy").is_file():
-            known = TokenVectors.open(self._partial, 1.0).quantizer if self._partial.is_dir() else None
-            fitted = Quantizer.fit(sample_ND) if known is None else known.widened(sample_ND)
+            known = TokenVectors.open(self._partial, 1.0) if self._partial.is_dir() else None
+            if known is None or known.quantizer is None or (bits == 4 and len(known) < len(sample_ND)):
+                fitted = Quantizer.fit(sample_ND, bits)
+            else:
+                fitted = known.quantizer.widened(sample_ND)
             save_quantizer(self._work, fitted)
-        return Quantizer(*open_array(self._work / "quantizer.npy"))
+        low_D, step_D = open_array(self._work / "quantizer.npy")
+        return Quantizer(low_D, step_D, bits)
 
     def _join(self, parts: list[Path]) -> None:
         whole = self._work / "whole"
@@ -157,7 +161,7 @@ class Builder:
         vectors = [open_array(part / "vectors.npy") for part in parts]
         total = sum(map(len, vectors))
         save_pieces(whole / "vectors.npy", total, vectors)
-        if self._precision == "sq8":
+        if BITS[self._precision] <= 8:
             shutil.copy(self._work / "quantizer.npy", whole)
         facts = {"format": FORMAT, "model": self._encoder.name, "fingerprint": self._encoder.fingerprint}
         facts |= {"precision": self._precision, "tokens": total}

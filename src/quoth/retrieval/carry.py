@@ -49,8 +49,8 @@ def carry_keys(corpus: Path, segment: str, origin_P2: NDArray[np.int64]) -> None
     """Give a new segment of every model the keys that are stored of its passages.
 
     `origin_P2` holds for each passage the first document of the segment it stood in, and its number there. Vectors of
-    eight bits are set to one scale, which covers all of theirs; others are copied as they are. Where passages have no
-    keys, the new table is partial.
+    eight bits are set to one scale, which covers all of theirs, those of four to that of the largest table; others are
+    copied as they are. Where passages have no keys, the new table is partial.
     """
     for model in sorted((corpus / "keys").glob("*")):
         found = {first: stored_table(model, segment_name(first)) for first in np.unique(origin_P2[:, 0]).tolist()}
@@ -82,7 +82,8 @@ def _copy_vectors(
     part: Path, tables: dict[int, Path], columns: dict[int, TokenColumns], origin_P2: NDArray[np.int64]
 ) -> None:
     vectors = {first: TokenVectors.open(table, 1.0) for first, table in tables.items()}
-    quantizer = Quantizer.covering([each.quantizer for each in vectors.values() if each.quantizer])
+    largest_first = sorted(vectors.values(), key=len, reverse=True)
+    quantizer = Quantizer.covering([each.quantizer for each in largest_first if each.quantizer])
     if quantizer:
         save_quantizer(part, quantizer)
     total = int(open_array(part / "offsets.npy")[-1])

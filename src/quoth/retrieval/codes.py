@@ -71,6 +71,11 @@ def open_codes(folder: Path, num_rows: int) -> Codes | None:
         return None
 
 
+def facts_of(folder: Path) -> CodeFacts | None:
+    """What stands in a folder of codes; None where there is none. Raises CorruptionError."""
+    return CodeFacts(**read_json(folder / "codes.json")) if folder.is_dir() else None
+
+
 def check_recall(value: float) -> None:
     """Raises InputError unless `value` can be asked for."""
     if not 0.5 <= value <= 1:

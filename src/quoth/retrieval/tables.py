@@ -4,7 +4,7 @@ Knows: where tokens and vectors lie, `keys/<fingerprint>/<segment>/`, and which 
 Does not know: search.
 
     table.json       format, model, fingerprint, precision, number of tokens
-    vectors.npy      [N, D] (quantizer.npy for sq8), and each token's columns (`columns`)
+    vectors.npy      [N, D] (quantizer.npy for sq8 and sq4), and each token's columns (`columns`)
 
 `<segment>.partial/` is a table that lacks the passages of absent.npy (`carry`). Beside a whole one, where there are
 many vectors, `<segment>.codes/` proposes which of them to compare (`codes`).
@@ -36,7 +36,7 @@ from quoth.retrieval.codes import check_recall, open_codes
 from quoth.retrieval.columns import open_columns
 from quoth.retrieval.index import ExactIndex
 from quoth.retrieval.keys import TokenKeys
-from quoth.retrieval.vectors import BYTES, TokenVectors, check_precision
+from quoth.retrieval.vectors import TokenVectors, bytes_of, check_precision
 from quoth.storage import (
     WriterLock,
     atomic_write_json,
@@ -68,6 +68,16 @@ class Cost:
 
     def plus(self, other: Cost) -> Cost:
         return Cost(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """A segment whose codes find the share `recall` of a blank's nearest tokens, though `target` was asked for."""
+
+    corpus: Path
+    segment: str
+    recall: float
+    target: float
 
 
 def in_memory(
@@ -204,16 +214,17 @@ class KeyTables:
 
     def build(
         self, precision: str, recall: float | None = None, progress: Callable[[int, int], None] | None = None
-    ) -> None:
+    ) -> list[Shortfall]:
         """Encode every segment that has no table; goes on where a broken run stopped.
 
         Large segments get codes that find the share `recall` of a blank's neighbours (by default as those here do, or
-        0.97); 1 takes the codes away. `progress` is told passages done and passages in all. Raises InputError on an
-        unknown precision, or another one than what is stored already, LockedError while another process embeds with
-        this model.
+        0.97); 1 takes the codes away. `progress` is told passages done and passages in all. Returns the segments whose
+        codes cannot find that many. Raises InputError on an unknown precision, or another one than what is stored
+        already, LockedError while another process embeds with this model.
         """
         with self.building(precision, recall) as target:
             self.build_segments(precision, target, progress)
+            return self.shortfalls()
 
     def build_segments(self, precision: str, target: float, progress: Callable[[int, int], None] | None = None) -> None:
         """The tables that are missing, then the codes that are; within `building`, here or in another process."""
@@ -252,6 +263,15 @@ class KeyTables:
             self._check_same(precision)
             yield self._target(recall)
 
+    def shortfalls(self) -> list[Shortfall]:
+        """The segments whose codes find fewer than they should."""
+        found = {each.name: codes.facts_of(self._codes(each)) for each in self._segments}
+        return [
+            Shortfall(self._corpus.path, name, facts.recall, facts.target)
+            for name, facts in found.items()
+            if facts and facts.recall < facts.target
+        ]
+
     def _sweep(self) -> None:
         """Remove what a killed process has left: of tables that are whole, and of merges."""
         for left in [*self._folder.glob("*.part"), *self._folder.glob("*.partial")]:
@@ -272,9 +292,9 @@ class KeyTables:
         return recall
 
     def _lacks_codes(self, segment: Segment, target: float) -> bool:
-        place = self._codes(segment)
-        if place.is_dir():
-            return bool(read_json(place / "codes.json")["target"] != target)
+        facts = codes.facts_of(self._codes(segment))
+        if facts:
+            return facts.target != target
         return target < 1 and read_json(self._folder / segment.name / "table.json")["tokens"] >= codes.FLAT_FROM
 
     def _code(self, segment: Segment, target: float) -> None:
@@ -321,7 +341,7 @@ class KeyTables:
         seconds = (perf_counter() - began) * wanted / len(passages)
         tokens = sum(len(each.tokens.ids_T) for each in encoded) * len(whole) // len(passages)
         code = self._encoder.dimensions // 8 if tokens >= codes.FLAT_FROM else 0
-        stored = tokens * (self._encoder.dimensions * BYTES[precision] + code + COLUMN_BYTES)
+        stored = tokens * (bytes_of(precision, self._encoder.dimensions) + code + COLUMN_BYTES)
         return Cost(wanted, tokens, stored, stored + stored * max(sizes) // sum(sizes), seconds)
 
     def _unfinished(self, segment: Segment, precision: str) -> NDArray[np.int64]:

@@ -1,8 +1,8 @@
 """Vectors of tokens, in memory or mapped from disk, and their exact similarity to queries.
 
-Knows: precisions (fp32, fp16, sq8) and blocks. Does not know: passages and segments.
+Knows: precisions (fp32, fp16, sq8, sq4) and blocks. Does not know: passages and segments.
 
-Shape suffixes: N vectors, D dimensions, Q queries, R rows.
+Shape suffixes: N vectors, D dimensions, Q queries, R rows, W packed bytes, (D + 1) // 2.
 """
 
 from __future__ import annotations
@@ -18,66 +18,121 @@ from numpy.typing import NDArray
 from quoth.errors import InputError
 from quoth.storage import open_array, save_array
 
-Precision = Literal["sq8", "fp16", "fp32"]
-BYTES = {"sq8": 1, "fp16": 2, "fp32": 4}
+Precision = Literal["sq8", "sq4", "fp16", "fp32"]
+BITS = {"sq8": 8, "sq4": 4, "fp16": 16, "fp32": 32}
 ROWS_PER_BLOCK = 1024
 """Few enough that their numbers as floats stay in a core's cache."""
-_STEPS = 255
 _MARGIN = 0.1
+_DEVIATIONS = 2.5
+"""Where four bits end: of 2.25 to 3.5, what kept most neighbours of mask queries."""
 
 Floats = NDArray[np.float32]
 
 
 def check_precision(value: str) -> None:
     """Raises InputError unless `value` is a known precision."""
-    if value not in BYTES:
+    if value not in BITS:
         raise InputError(f"precision {value!r}; allowed are {', '.join(get_args(Precision))}")
+
+
+def bytes_of(precision: str, dimensions: int) -> int:
+    """How many bytes a vector takes."""
+    return (dimensions * BITS[precision] + 7) // 8
 
 
 @dataclass(frozen=True, slots=True)
 class Quantizer:
-    """Eight bits a number: value = low + step * code, one low and one step a dimension."""
+    """Eight or four bits a number: value = low + step * code, one low and one step a dimension."""
 
     low_D: Floats
     step_D: Floats
+    bits: int = 8
 
     @classmethod
-    def fit(cls, sample_ND: Floats) -> Quantizer:
-        """Spread the codes over the sample's range and a tenth more; no vector at all counts as zeros."""
+    def fit(cls, sample_ND: Floats, bits: int = 8) -> Quantizer:
+        """Spread the codes over the sample's range; no vector at all counts as zeros.
+
+        Eight bits reach a tenth beyond the range. Four end within it where it is long, at `_DEVIATIONS` standard
+        deviations from the mean: shorter steps for most numbers are worth more than the few that are cut off.
+        """
         sample_ND = sample_ND if len(sample_ND) else np.zeros((1, sample_ND.shape[1]), np.float32)
         low_D, high_D = sample_ND.min(axis=0), sample_ND.max(axis=0)
-        margin_D = _MARGIN * (high_D - low_D) + np.float32(1e-6)
-        return cls(low_D - margin_D, (high_D - low_D + 2 * margin_D) / np.float32(_STEPS))
+        if bits == 4:
+            mean_D, reach_D = sample_ND.mean(axis=0), _DEVIATIONS * sample_ND.std(axis=0)
+            low_D, high_D = np.maximum(low_D, mean_D - reach_D), np.minimum(high_D, mean_D + reach_D)
+        margin_D = (_MARGIN if bits == 8 else 0) * (high_D - low_D) + np.float32(1e-6)
+        return cls._spanning(low_D - margin_D, high_D + margin_D, bits)
+
+    @property
+    def _steps(self) -> int:
+        return (1 << self.bits) - 1
+
+    @property
+    def _high_D(self) -> Floats:
+        return self.low_D + self._steps * self.step_D
 
     def widened(self, sample_ND: Floats) -> Quantizer:
-        """One that covers the sample too; the same where it does already."""
-        high_D = self.low_D + _STEPS * self.step_D
-        if not len(sample_ND) or ((sample_ND >= self.low_D) & (sample_ND <= high_D)).all():
+        """One that covers the sample too; the same where it does already, and for four bits, which cut numbers off."""
+        high_D = self._high_D
+        if self.bits == 4 or not len(sample_ND) or ((sample_ND >= self.low_D) & (sample_ND <= high_D)).all():
             return self
-        return self._spanning(np.vstack([self.low_D, sample_ND]), np.vstack([high_D, sample_ND]))
+        low_D = np.minimum(self.low_D, sample_ND.min(axis=0))
+        return self._spanning(low_D, np.maximum(high_D, sample_ND.max(axis=0)), self.bits)
 
     @classmethod
     def covering(cls, others: Sequence[Quantizer]) -> Quantizer | None:
-        """One whose codes span the ranges of all the others; the same where they are the same. None for none."""
-        if not others:
-            return None
-        lows_ND = np.stack([each.low_D for each in others])
-        return cls._spanning(lows_ND, lows_ND + _STEPS * np.stack([each.step_D for each in others]))
+        """One for the vectors of all the others; the same where they are the same. None for none.
+
+        Eight bits span all their ranges. Four would lose too much by that: they keep to the first one's range.
+        """
+        if not others or others[0].bits == 4:
+            return others[0] if others else None
+        low_D = np.min([each.low_D for each in others], axis=0)
+        return cls._spanning(low_D, np.max([each._high_D for each in others], axis=0), others[0].bits)
 
     @classmethod
-    def _spanning(cls, lows_ND: Floats, highs_ND: Floats) -> Quantizer:
+    def _spanning(cls, low_D: Floats, high_D: Floats, bits: int) -> Quantizer:
         """One whose codes go from the lowest to the highest of each dimension."""
-        low_D = lows_ND.min(axis=0)
-        return cls(low_D, ((highs_ND.max(axis=0) - low_D) / np.float32(_STEPS)).astype(np.float32))
+        return cls(low_D, ((high_D - low_D) / np.float32((1 << bits) - 1)).astype(np.float32), bits)
 
     def encode(self, vectors_ND: Floats) -> NDArray[np.uint8]:
-        codes_ND = np.clip(np.rint((vectors_ND - self.low_D) / self.step_D), 0, _STEPS)
-        return np.asarray(codes_ND, np.uint8)
+        """The nearest codes; those of four bits two a byte: [N, W]."""
+        codes_ND = np.asarray(np.clip(np.rint((vectors_ND - self.low_D) / self.step_D), 0, self._steps), np.uint8)
+        return codes_ND if self.bits == 8 else _packed(codes_ND)
+
+
+def _packed(codes_ND: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Two codes of four bits a byte: the first half of the dimensions low, the second high: [N, W]."""
+    half = (codes_ND.shape[1] + 1) // 2
+    packed_NW = codes_ND[:, :half].copy()
+    packed_NW[:, : codes_ND.shape[1] - half] |= codes_ND[:, half:] << 4
+    return packed_NW
+
+
+def _convert(stored_RD: NDArray[np.generic], floats_RD: Floats) -> None:
+    """Write numbers as floats; by torch, where it may, in two thirds of numpy's time."""
+    if not stored_RD.flags.writeable:
+        floats_RD[:] = stored_RD
+        return
+    import torch
+
+    torch.from_numpy(floats_RD).copy_(torch.from_numpy(stored_RD))
+
+
+def _unpack(stored_RD: NDArray[np.generic], floats_RD: Floats) -> None:
+    """Write stored numbers as floats, two of each byte where they are packed."""
+    width, dimensions = stored_RD.shape[1], floats_RD.shape[1]
+    if width == dimensions:
+        _convert(stored_RD, floats_RD)
+        return
+    bytes_RW = stored_RD.view(np.uint8)
+    floats_RD[:, :width] = bytes_RW & 15
+    floats_RD[:, width:] = bytes_RW[:, : dimensions - width] >> 4
 
 
 @dataclass(frozen=True, slots=True)
 class TokenVectors:
-    """Vectors [N, D] of any precision, whose similarity to queries is `scale` q·c."""
+    """Vectors [N, D] of any precision (four bits: [N, W], two a byte), whose similarity to queries is `scale` q·c."""
 
     stored_ND: NDArray[np.generic]
     scale: float
@@ -85,22 +140,20 @@ class TokenVectors:
 
     def similarities(self, q_QD: Floats, rows_R: NDArray[np.int64] | None = None) -> Floats:
         """sim(q, c) = s q·c for the given rows (all when None), in blocks: [Q, R]."""
-        import torch  # which turns codes into floats in two thirds of the time that numpy takes
-
         total = len(self.stored_ND) if rows_R is None else len(rows_R)
         sim_QR = np.empty((len(q_QD), total), np.float32)
         weights_QD, bias_Q1 = self._linear(q_QD)
-        shape = (min(ROWS_PER_BLOCK, total), self.dimensions)
-        picked_RD, floats_RD = np.empty(shape, self.stored_ND.dtype), np.empty(shape, np.float32)
-        codes_RD, numbers_RD = torch.from_numpy(picked_RD), torch.from_numpy(floats_RD)
+        rows = min(ROWS_PER_BLOCK, total)
+        picked_RD = np.empty((rows, *self.stored_ND.shape[1:]), self.stored_ND.dtype)
+        floats_RD = np.empty((rows, self.dimensions), np.float32)
         for first in range(0, total, ROWS_PER_BLOCK):
             block = slice(first, min(first + ROWS_PER_BLOCK, total))
             size = block.stop - first
             if rows_R is None:
-                floats_RD[:size] = self.stored_ND[block]
+                _unpack(self.stored_ND[block], floats_RD[:size])
             else:
                 np.take(self.stored_ND, rows_R[block], axis=0, out=picked_RD[:size], mode="clip")
-                numbers_RD[:size].copy_(codes_RD[:size])
+                _unpack(picked_RD[:size], floats_RD[:size])
             np.matmul(weights_QD, floats_RD[:size].T, out=sim_QR[:, block])
         sim_QR += bias_Q1
         return sim_QR
@@ -110,14 +163,16 @@ class TokenVectors:
 
     @property
     def dimensions(self) -> int:
-        return int(self.stored_ND.shape[1])
+        return self.stored_ND.shape[1] if self.quantizer is None else len(self.quantizer.low_D)
 
     def floats(self, rows: slice | NDArray[np.int64]) -> Floats:
         """These rows as they were before they were stored, as far as the precision holds them: [R, D]."""
-        picked_RD = self.stored_ND[rows].astype(np.float32)
+        picked_RD = self.stored_ND[rows]
+        floats_RD = np.empty((len(picked_RD), self.dimensions), np.float32)
+        _unpack(picked_RD, floats_RD)
         if self.quantizer is not None:
-            picked_RD = picked_RD * self.quantizer.step_D + self.quantizer.low_D
-        return picked_RD
+            floats_RD = floats_RD * self.quantizer.step_D + self.quantizer.low_D
+        return floats_RD
 
     def take(self, rows_R: NDArray[np.int64]) -> TokenVectors:
         """These rows alone, in memory."""
@@ -133,14 +188,16 @@ class TokenVectors:
     @classmethod
     def open(cls, folder: Path, scale: float) -> TokenVectors:
         """Map the vectors that `stored` and `save_quantizer` wrote; nothing is read. Raises CorruptionError."""
-        codes = folder / "quantizer.npy"
-        quantizer = Quantizer(*open_array(codes)) if codes.is_file() else None
-        return cls(open_array(folder / "vectors.npy"), scale, quantizer)
+        stored_ND, codes = open_array(folder / "vectors.npy"), folder / "quantizer.npy"
+        if not codes.is_file():
+            return cls(stored_ND, scale)
+        low_D, step_D = open_array(codes)
+        return cls(stored_ND, scale, Quantizer(low_D, step_D, 8 if stored_ND.shape[1] == len(low_D) else 4))
 
 
 def stored(vectors_ND: Floats, precision: str, quantizer: Quantizer | None) -> NDArray[np.generic]:
     """Vectors as they lie on disk."""
-    if precision == "sq8":
+    if BITS[precision] <= 8:
         assert quantizer is not None
         return quantizer.encode(vectors_ND)
     return vectors_ND.astype(np.float16 if precision == "fp16" else np.float32)

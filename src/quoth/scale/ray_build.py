@@ -14,7 +14,7 @@ from typing import Any
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.writing import split_documents, write_segment
 from quoth.records import Document
-from quoth.retrieval.tables import KeyTables
+from quoth.retrieval.tables import KeyTables, Shortfall
 from quoth.scale.cluster import ModelName, connect, unwrapped
 
 BLOCK_CHARACTERS = 64_000_000
@@ -93,7 +93,7 @@ def embed(
     progress: Callable[[int, int], None] | None = None,
     cpus: float = 1,
     gpus: float = 0,
-) -> None:
+) -> list[Shortfall]:
     """`KeyTables.build` by the cluster: each segment's table and codes are one task of so many CPUs and GPUs.
 
     Goes on where a broken run stopped. Raises what `build` does.
@@ -113,6 +113,7 @@ def embed(
                 unwrapped(ray.get, each)
             if progress is not None:
                 progress(total - tables.left(precision), total)
+        return tables.shortfalls()
 
 
 def _embed(path: Path, model: ModelName, segment: str, precision: str, target: float) -> None:
