@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from quoth import Corpus, Document, Evidence, Prediction
-from quoth.cli import corpus as cli_corpus
 from quoth.cli import demo, query
+from quoth.cli import embed as cli_embed
 from quoth.cli.main import main
 from quoth.cli.options import label_words, num_passages, pairs
 from quoth.cli.output import plural, print_json, size
@@ -161,7 +161,7 @@ def test_embed_says_what_it_costs_and_keeps_to_the_budget(corpus: Path, document
 
 
 def test_embed_asks_where_it_is_much(corpus: Path, tiny: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli_corpus, "ASK_FROM_BYTES", 100)
+    monkeypatch.setattr(cli_embed, "ASK_FROM_BYTES", 100)
     stdin(monkeypatch, b"n\ny\n")
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     code, _, err = run("embed", corpus, "--model", tiny)

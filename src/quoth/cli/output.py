@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from math import floor
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -84,6 +85,11 @@ def duration(seconds: float) -> str:
         return "under a minute"
     minutes = round(seconds / 60)
     return plural(minutes, "minute") if minutes < 100 else f"{seconds / 3600:.1f} hours"
+
+
+def rounded_down(share: float) -> float:
+    """Three digits, never more than what was reached."""
+    return floor(1000 * share) / 1000
 
 
 def size(num_bytes: int) -> str:

@@ -1,0 +1,101 @@
+"""The command that makes a corpus's vectors: embed.
+
+Knows how to say first what it costs, and what to say afterwards. Does not know how vectors are made or stored.
+"""
+
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from quoth.cli.options import Base, CorpusDir, Device, Dtype, Model, Precision, Ray
+from quoth.cli.output import counting, duration, note, plural, results, rounded_down, size
+from quoth.errors import InputError
+
+if TYPE_CHECKING:
+    from quoth.retrieval.tables import Cost
+
+app = typer.Typer()
+ASK_FROM_BYTES = 10_000_000_000
+ASK_FROM_SECONDS = 1800
+
+
+@app.command(rich_help_panel="Make and change a corpus")
+def embed(
+    directory: CorpusDir,
+    precision: Annotated[
+        Precision, typer.Option("--precision", help="Bytes a number: sq8 1, sq4 a half and less exact, fp16 2, fp32 4.")
+    ] = Precision.sq8,
+    recall: Annotated[
+        float | None,
+        typer.Option("--recall", help="Share of the nearest tokens that search finds (0.97); 1 compares them all."),
+    ] = None,
+    budget: Annotated[
+        float | None, typer.Option("--budget", metavar="GB", help="Refuse to begin where it takes more disk.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask, whatever it costs.")] = False,
+    ray: Ray = False,
+    cpus: Annotated[float, typer.Option("--cpus", help="With --ray: CPUs of each task, a segment.")] = 1,
+    gpus: Annotated[float, typer.Option("--gpus", help="With --ray: GPUs of each task; 0.5 lets two share one.")] = 0,
+    model: Model = "quoth-mini",
+    base: Base = None,
+    device: Device = None,
+    dtype: Dtype = None,
+) -> None:
+    """Store a vector for every token, so that --dense searches all of them. Goes on where it was stopped.
+
+    Says first what that costs, measured on a few passages, and asks where it is much.
+
+    \b
+    Example:
+      quoth embed wiki.quoth
+      quoth fill wiki.quoth --dense "Hagios Demetrios is in [MASK]."
+    """
+    from quoth.cli.models import load, ray_model
+    from quoth.corpus.corpus import Corpus
+
+    corpus = Corpus.open(directory)
+    npm = load(model, [corpus], base, device, dtype)
+    cost = npm.embed_cost(precision.value)
+    deleted = sum(each.num_passages for each in corpus.segments) - corpus.num_passages
+    if cost.passages and 10 * deleted > corpus.num_passages:
+        note(f"{plural(deleted, 'deleted passage')} would be embedded too: `quoth compact {directory}` first")
+    _check_cost(directory, cost, budget, yes)
+    with counting("embedding", "passages") as progress:
+        if ray:
+            from quoth.scale.ray_build import embed as embed_on_ray
+
+            named = replace(ray_model(model, base, device, dtype), fingerprint=npm.fingerprint)
+            shortfalls = embed_on_ray(corpus, named, precision.value, recall, progress, cpus, gpus)
+        else:
+            shortfalls = npm.embed(precision=precision.value, recall=recall, progress=progress)
+    for short in shortfalls:
+        note(
+            f"segment {short.segment}: its codes find {rounded_down(short.recall)} of the nearest tokens, "
+            f"{short.target} was asked for; --recall 1 compares every vector"
+        )
+    results().print(
+        f"{directory}: {plural(corpus.num_passages, 'passage')} embedded ({precision.value})", soft_wrap=True
+    )
+
+
+def _check_cost(directory: Path, cost: "Cost", budget: float | None, yes: bool) -> None:
+    """Say what embedding costs; raise, or ask, where that is too much."""
+    if not cost.passages:
+        return
+    each = cost.bytes // max(cost.tokens, 1)
+    note(
+        f"{plural(cost.passages, 'passage')} to encode, {duration(cost.seconds)}; about {cost.tokens:,} tokens make "
+        f"{size(cost.bytes)} on disk ({each} bytes a token), at most {size(cost.peak_bytes)} on the way"
+    )
+    needed = size(cost.peak_bytes)
+    if budget is not None and cost.peak_bytes > budget * 1e9:
+        raise InputError(f"--budget {budget} GB is less than {needed}; allow more, or embed a smaller corpus")
+    if cost.peak_bytes > (free := shutil.disk_usage(directory).free):
+        raise InputError(f"{directory}: {size(free)} are free, {needed} are needed; make room first")
+    large = cost.bytes > ASK_FROM_BYTES or cost.seconds > ASK_FROM_SECONDS
+    if large and budget is None and not yes and sys.stdin.isatty():
+        typer.confirm("quoth: go on?", abort=True, err=True)
