@@ -18,7 +18,7 @@ from quoth.records import Document
 from quoth.retrieval import codes as module
 from quoth.retrieval import tables as tables_module
 from quoth.retrieval.codes import Codes, build_codes
-from quoth.retrieval.index import CodeIndex, ExactIndex, index_of, search_all, search_together
+from quoth.retrieval.index import CodeIndex, ExactIndex, index_of, search_all, search_tables, search_together
 from quoth.retrieval.keys import TokenKeys
 from quoth.retrieval.tables import mask_queries
 from quoth.retrieval.vectors import Quantizer, TokenVectors, stored
@@ -154,6 +154,40 @@ def test_tables_with_and_without_codes_are_searched_together(codes: Codes, vecto
             found = [(each.start_rows, each.end_rows)[side] for each in hits]
             assert sum(map(len, found)) == K
             assert {100 + row // 10 for each in found for row in each.tolist()}.isdisjoint(hidden[b])
+
+
+def test_tables_share_what_is_compared(vectors: TokenVectors, q_QD: Any, tmp_path: Path) -> None:
+    """Four tables compare about as many vectors as one, and find as many of the nearest of all."""
+    size, k = N // 4, 400
+    parts = [replace(vectors, stored_ND=vectors.stored_ND[at : at + size]) for at in range(0, N, size)]
+    words = word_table(["x " * 10] * (size // 10), np.zeros((size, 2)))
+    tables, compared = [], []
+
+    class Counting(TokenVectors):
+        def similarities(self, q_QD: Any, rows_R: Any = None) -> Any:
+            compared.append(len(rows_R))
+            return super().similarities(q_QD, rows_R)
+
+    for number, part in enumerate(parts):
+        keys = replace(words, vectors=part)
+        truth = [near.rows_K for near in ExactIndex(keys).search(q_QD[:12], k)]
+        (folder := tmp_path / str(number)).mkdir()
+        build_codes(folder, part, q_QD[:12], truth, 0.97)
+        tables_module.seal_folder(folder)
+        counting = Counting(part.stored_ND, part.scale, part.quantizer)
+        tables.append(replace(keys, vectors=counting, codes=Codes(folder, size)))
+    depths = [depth for depth, _ in tables[0].codes.facts.deeper]
+    assert depths == [200, 100]
+    found = search_tables(tables, q_QD[12:], k)
+    wanted = sum(table.codes.count(k, 1 / 4) for table in tables)
+    assert wanted < sum(table.codes.count(k) for table in tables) / 2
+    assert 12 * wanted <= sum(compared) < 1.02 * 12 * wanted  # of equal estimates all
+    recalls = []
+    for query, rows in enumerate(exact(vectors, q_QD[12:], k)):
+        sims = np.concatenate([each[query].sims_K for each in found])
+        mine = np.concatenate([each[query].rows_K + size * t for t, each in enumerate(found)])
+        recalls.append(len(rows & set(mine[np.argsort(-sims)[:k]].tolist())) / k)
+    assert np.mean(recalls) > 0.95
 
 
 def test_damage_is_named(vectors: TokenVectors, q_QD: Any, tmp_path: Path) -> None:

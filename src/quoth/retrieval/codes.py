@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.errors import CorruptionError, InputError
+from quoth.retrieval.keys import Neighbours
 from quoth.retrieval.vectors import TokenVectors
 from quoth.storage import atomic_write_json, check_folder, read_json
 
@@ -31,6 +32,8 @@ ROWS_AT_A_TIME = 1 << 16
 DEPTH = 4096
 """The k at which recall is measured."""
 FACTORS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
+MORE_FACTORS = (*FACTORS, 12.0, 16.0, 24.0, 32.0, 64.0)
+LEAST_DEPTH = 64
 FORMAT = 1
 
 Floats = NDArray[np.float32]
@@ -43,7 +46,8 @@ class CodeFacts:
 
     `spec` is FAISS's name of the index. Of k neighbours `factor` k rows are proposed, `probes` cells looked into (0
     without cells); so `recall` of the exact `depth` neighbours of `num_queries` mask queries were found, where
-    `target` was asked for.
+    `target` was asked for. `deeper` has the factors for the nearest few of them, (how many, factor), most first: where
+    other tables hold the rest of the k, only few of this one's count, which are harder to tell from others.
     """
 
     spec: str
@@ -54,6 +58,7 @@ class CodeFacts:
     target: float
     num_queries: int
     rows: int
+    deeper: Sequence[Sequence[float]] = ()
     format: int = FORMAT
 
 
@@ -93,22 +98,24 @@ class Codes:
             raise CorruptionError(f"{folder}: its codes do not fit the vectors; delete it and embed again")
         self._files = sorted(folder.glob("rows-*.faiss"))
         self._lock = threading.Lock()
-        self._loaded: list[Any] = []
+        self._loaded: list[_Index] = []
 
-    def count(self, k: int) -> int:
-        """How many rows must be proposed for k neighbours, of which at least `depth` are meant to be found."""
-        return min(ceil(max(k, self.facts.depth) * self.facts.factor), self.facts.rows)
+    def count(self, k: int, share: float = 1.0) -> int:
+        """How many rows must be proposed for this table's share of k neighbours (at least of `depth`)."""
+        depth = max(k, self.facts.depth) * share
+        factors = [self.facts.factor, *(factor for least, factor in self.facts.deeper if depth < 2 * least)]
+        return min(ceil(depth * factors[-1]), self.facts.rows)
 
-    def propose(self, q_QD: Floats, count: int) -> list[Rows]:
-        """The `count` rows that the codes hold nearest to each query, nearest first."""
+    def propose(self, q_QD: Floats, count: int) -> list[Neighbours]:
+        """The `count` rows that the codes hold nearest to each query, nearest first, with estimates of q·c."""
         return _propose(self._indexes(), q_QD, count)
 
-    def _indexes(self) -> list[Any]:
+    def _indexes(self) -> list[_Index]:
         """Read at the first search."""
         with self._lock:
             if not self._loaded:
                 try:
-                    loaded = [_read(file, self.facts.probes) for file in self._files]
+                    loaded = [_Index.read(file, self.facts.probes) for file in self._files]
                     changed = CodeFacts(**read_json(self._folder / "codes.json")) != self.facts
                 except CorruptionError as error:
                     if self._folder.is_dir():
@@ -120,36 +127,59 @@ class Codes:
             return self._loaded
 
 
-def _read(file: Path, probes: int) -> Any:
-    import faiss
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """A file's codes: of the vectors less their mean, rotated. Queries are rotated only, so that what FAISS finds
+    estimates q·c, but for q·mean, whatever else has been coded elsewhere."""
 
-    try:
-        index = faiss.read_index(str(file))
-    except RuntimeError as error:
-        raise CorruptionError(f"{file}: damaged, no longer an index; delete its folder and embed again") from error
-    if probes:
-        faiss.extract_index_ivf(index).nprobe = probes
-    return index
+    rotation_RD: Floats
+    mean_D: Floats
+    codes: Any
+
+    @classmethod
+    def read(cls, file: Path, probes: int) -> _Index:
+        import faiss
+
+        try:
+            index: Any = faiss.read_index(str(file))
+        except RuntimeError as error:
+            raise CorruptionError(f"{file}: damaged, no longer an index; delete its folder and embed again") from error
+        if probes:
+            faiss.extract_index_ivf(index).nprobe = probes
+        rotation: Any = faiss.downcast_VectorTransform(index.chain.at(0))
+        rotation_RD = faiss.vector_to_array(rotation.A).reshape(rotation.d_out, rotation.d_in)
+        return cls(rotation_RD, faiss.vector_to_array(rotation.mean), index)
+
+    def nearest(self, q_QD: Floats, count: int) -> tuple[Floats, Rows]:
+        """Estimates of q·c and rows, nearest first: [Q, C]; −1 where there are no more rows."""
+        import faiss
+
+        q_QR = np.ascontiguousarray(q_QD @ self.rotation_RD.T, np.float32)
+        near_QC, row_QC = faiss.downcast_index(self.codes.index).search(q_QR, min(count, self.codes.ntotal))
+        return near_QC + (q_QD @ self.mean_D)[:, None], row_QC
 
 
-def _propose(indexes: Sequence[Any], q_QD: Floats, count: int) -> list[Rows]:
+def _propose(indexes: Sequence[_Index], q_QD: Floats, count: int) -> list[Neighbours]:
     near, rows = [], []
     first = 0
     for index in indexes:
-        near_QC, row_QC = index.search(np.ascontiguousarray(q_QD, np.float32), min(count, index.ntotal))
+        near_QC, row_QC = index.nearest(q_QD, count)
         near.append(np.where(row_QC < 0, -np.inf, near_QC))
         rows.append(row_QC + first)
-        first += index.ntotal
+        first += index.codes.ntotal
     near_QC, row_QC = np.concatenate(near, axis=1), np.concatenate(rows, axis=1)
     if len(indexes) > 1:
         order_QC = np.argsort(-near_QC, axis=1, kind="stable")[:, :count]
         near_QC, row_QC = np.take_along_axis(near_QC, order_QC, 1), np.take_along_axis(row_QC, order_QC, 1)
-    return [row_C[near_C > -np.inf] for near_C, row_C in zip(near_QC, row_QC, strict=True)]
+    return [
+        Neighbours(row_C[there_C], near_C[there_C])
+        for row_C, near_C, there_C in zip(row_QC, near_QC, near_QC > -np.inf, strict=True)
+    ]
 
 
 def build_codes(folder: Path, vectors: TokenVectors, q_QD: Floats, exact_QK: Sequence[Rows], recall: float) -> None:
-    """Write the codes of all vectors into a folder, tuned until the queries' exact neighbours are found; finer ones
-    where that takes more.
+    """Write the codes of all vectors into a folder, tuned until the queries' exact neighbours, nearest first, are
+    found; finer ones where that takes more.
 
     At most ROWS_PER_FILE vectors' codes (D / 8 bytes each, or twice that) and a sample of the vectors are in memory.
     The recall that was reached stands in the facts.
@@ -199,15 +229,37 @@ def _tuned(facts: CodeFacts, files: Sequence[Path], q_QD: Floats, exact_QK: Sequ
     cells = [1 << power for power in range(3, 15)] if "IVF" in facts.spec else [0]
     best = facts
     for probes in cells:
-        indexes = [_read(file, probes) for file in files]
-        proposed = _propose(indexes, q_QD, int(FACTORS[-1] * facts.depth))
+        indexes = [_Index.read(file, probes) for file in files]
+        place_QK = _places(_propose(indexes, q_QD, int(FACTORS[-1] * facts.depth)), exact_QK)
         for factor in FACTORS:
-            count = int(factor * facts.depth)
-            pairs = zip(exact_QK, proposed, strict=True)
-            found = sum(len(np.intersect1d(exact_K, row_C[:count])) for exact_K, row_C in pairs)
-            recall = found / sum(map(len, exact_QK))
+            recall = float((place_QK < int(factor * facts.depth)).mean())
             if recall > best.recall:
-                best = replace(facts, factor=factor, probes=probes, recall=recall)
+                best = replace(
+                    facts, factor=factor, probes=probes, recall=recall, deeper=_deeper(place_QK, facts.target)
+                )
             if recall >= facts.target:
                 return best
     return best
+
+
+def _places(proposed: Sequence[Neighbours], exact_QK: Sequence[Rows]) -> NDArray[np.int64]:
+    """Where each query's exact neighbours, nearest first, stand among its proposals; far behind where they do not."""
+    places = []
+    for near, exact_K in zip(proposed, exact_QK, strict=True):
+        order = np.argsort(near.rows_K)
+        at_K = np.minimum(np.searchsorted(near.rows_K[order], exact_K), len(order) - 1)
+        found_K = near.rows_K[order[at_K]] == exact_K
+        places.append(np.where(found_K, order[at_K], np.iinfo(np.int64).max))
+    return np.stack(places)
+
+
+def _deeper(place_QK: NDArray[np.int64], target: float) -> list[tuple[float, float]]:
+    """For half, a quarter, … of the neighbours the least factor that finds the share asked for."""
+    found = []
+    depth = place_QK.shape[1] // 2
+    while depth >= LEAST_DEPTH:
+        near_QK = place_QK[:, :depth]
+        enough = (factor for factor in MORE_FACTORS if (near_QK < factor * depth).mean() >= target)
+        found.append((float(depth), next(enough, MORE_FACTORS[-1])))
+        depth //= 2
+    return found

@@ -8,6 +8,7 @@ Shape suffixes: Q queries, D dimensions, K neighbours, N vectors, P passages, R 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,20 +17,12 @@ from numpy.typing import NDArray
 
 from quoth.retrieval.codes import CodesGoneError
 from quoth.retrieval.columns import passage_of
-from quoth.retrieval.keys import Codes, TokenHits, TokenKeys
+from quoth.retrieval.keys import Codes, Neighbours, TokenHits, TokenKeys
 
 SIMILARITIES_AT_A_TIME = 1 << 25
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Neighbours:
-    """The nearest rows to one query, nearest first, ties by row: rows [K], similarities [K]."""
-
-    rows_K: Rows
-    sims_K: Floats
 
 
 class VectorIndex(Protocol):
@@ -79,23 +72,27 @@ class CodeIndex:
 
     def search(self, q_QD: Floats, k: int) -> list[Neighbours]:
         try:
-            proposed = self._proposed(q_QD, self.codes.count(k))
+            proposed = self.proposals(q_QD, k)
         except CodesGoneError:
             return ExactIndex(self.keys).search(q_QD, k)
-        return [self._rescored(q_D, rows, k) for q_D, rows in zip(q_QD, proposed, strict=True)]
+        return [self.rescored(q_D, near.rows_K, k) for q_D, near in zip(q_QD, proposed, strict=True)]
 
-    def _proposed(self, q_QD: Floats, wanted: int) -> list[Rows]:
-        """As many live rows as wanted, or all that the codes can give."""
-        count = wanted
+    def proposals(self, q_QD: Floats, k: int) -> list[Neighbours]:
+        """The live rows to compare with each query, as many as k neighbours need or all that the codes can give.
+
+        Raises CodesGoneError.
+        """
+        count = wanted = self.codes.count(k)
         while True:
             proposed = self.codes.propose(q_QD, count)
-            alive = [rows[live(self.keys, rows)] for rows in proposed]
-            enough = all(len(kept) >= wanted for kept in alive)
-            if enough or count >= self.keys.num_tokens or all(len(rows) < count for rows in proposed):
-                return [kept[:wanted] for kept in alive]
+            alive = [near.at(live(self.keys, near.rows_K)) for near in proposed]
+            enough = all(len(near.rows_K) >= wanted for near in alive)
+            if enough or count >= self.keys.num_tokens or all(len(near.rows_K) < count for near in proposed):
+                return [near.at(slice(wanted)) for near in alive]
             count = min(2 * count, self.keys.num_tokens)
 
-    def _rescored(self, q_D: Floats, rows: Rows, k: int) -> Neighbours:
+    def rescored(self, q_D: Floats, rows: Rows, k: int) -> Neighbours:
+        """The k nearest of these rows, by exact similarity."""
         rows = np.sort(rows)
         return ExactIndex(self.keys).nearest(self.keys.vectors.similarities(q_D[None], rows), k, rows)[0]
 
@@ -130,8 +127,40 @@ def top(sim_N: Floats, k: int) -> Neighbours:
 
 def search_all(tables: Sequence[TokenKeys], q_start_D: Floats, q_end_D: Floats, k: int) -> list[TokenHits]:
     """The k nearest tokens over all tables to the start query and to the end query, dealt out to their tables."""
-    q_2D = np.stack([q_start_D, q_end_D])
-    return _dealt(tables, [index_of(table).search(q_2D, k) for table in tables], k)
+    return _dealt(tables, search_tables(tables, np.stack([q_start_D, q_end_D]), k), k)
+
+
+def search_tables(tables: Sequence[TokenKeys], q_QD: Floats, k: int) -> list[list[Neighbours]]:
+    """For each table and query the table's nearest, all that are among the k nearest of all tables among them.
+
+    Of all that the tables' codes propose for a query only the rows of highest estimates are compared, as many as each
+    table needs for its share of the k.
+    """
+    coded = {t: CodeIndex(table, table.codes) for t, table in enumerate(tables) if table.codes}
+    proposed = {}
+    for t, index in coded.items():
+        with suppress(CodesGoneError):
+            proposed[t] = index.proposals(q_QD, k)
+    if len(proposed) > 1:
+        total = sum(table.num_tokens for table in tables)
+        count = sum(coded[t].codes.count(k, tables[t].num_tokens / total) for t in proposed)
+        each_query = [_highest(parts, count) for parts in zip(*proposed.values(), strict=True)]
+        proposed = {t: [parts[place] for parts in each_query] for place, t in enumerate(proposed)}
+    return [
+        [coded[t].rescored(q_D, near.rows_K, k) for q_D, near in zip(q_QD, proposed[t], strict=True)]
+        if t in proposed
+        else ExactIndex(table).search(q_QD, k)
+        for t, table in enumerate(tables)
+    ]
+
+
+def _highest(parts: Sequence[Neighbours], count: int) -> list[Neighbours]:
+    """Of several tables' rows for one query the `count` of highest similarity, by table."""
+    total = sum(len(part.rows_K) for part in parts)
+    if total <= count:
+        return list(parts)
+    least = np.partition(np.concatenate([part.sims_K for part in parts]), total - count)[total - count]
+    return [part.at(part.sims_K >= least) for part in parts]
 
 
 def search_together(
@@ -147,10 +176,9 @@ def search_together(
         sims = [None if table.codes else table.vectors.similarities(flat_QD) for table in tables]
         for b, rows in enumerate(hidden[first : first + size]):
             seen = [table.without(rows) for table in tables]
+            coded = iter(search_tables([table for table in seen if table.codes], block_2BD[:, b], k))
             found = [
-                index_of(table).search(block_2BD[:, b], k)
-                if sim_QN is None
-                else ExactIndex(table).nearest(sim_QN[[b, b + block_2BD.shape[1]]], k)
+                next(coded) if sim_QN is None else ExactIndex(table).nearest(sim_QN[[b, b + block_2BD.shape[1]]], k)
                 for table, sim_QN in zip(seen, sims, strict=True)
             ]
             yield _dealt(seen, found, k)

@@ -3,14 +3,15 @@
 Knows: rows, character ranges, boundaries, and where similarities come from.
 Does not know: how tokens were encoded or stored.
 
-Shape suffixes: N tokens, P passages, D dimensions, Q queries, R rows.
+Shape suffixes: N tokens, P passages, D dimensions, Q queries, R rows,
+K neighbours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,15 +20,27 @@ from quoth.corpus.corpus import Corpus
 from quoth.retrieval.columns import Column, TokenColumns, ranges
 
 
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """The nearest rows to one query, nearest first, ties by row: rows [K], similarities [K]."""
+
+    rows_K: NDArray[np.int64]
+    sims_K: NDArray[np.float32]
+
+    def at(self, which: Any) -> Neighbours:
+        """Those that a mask or a slice picks."""
+        return Neighbours(self.rows_K[which], self.sims_K[which])
+
+
 class Codes(Protocol):
     """A table's rows that may be near a query."""
 
-    def count(self, k: int) -> int:
-        """How many rows must be proposed for k neighbours."""
+    def count(self, k: int, share: float = 1.0) -> int:
+        """How many rows must be proposed for this table's share of k neighbours."""
         ...
 
-    def propose(self, q_QD: NDArray[np.float32], count: int) -> list[NDArray[np.int64]]:
-        """About `count` local rows for each query, likely nearest first."""
+    def propose(self, q_QD: NDArray[np.float32], count: int) -> list[Neighbours]:
+        """About `count` local rows for each query, likely nearest first, with estimates of q·c."""
         ...
 
 

@@ -24,8 +24,8 @@ from quoth.predictors.evidence import Quoter, Scored
 from quoth.predictors.phrase import PhraseOptions, ScoredPhrases
 from quoth.predictors.token import ScoredTokens, TokenOptions
 from quoth.records import Evidence
-from quoth.retrieval.index import Neighbours, Rows, index_of, joined
-from quoth.retrieval.keys import TokenHits, TokenKeys
+from quoth.retrieval.index import Rows, joined, search_tables
+from quoth.retrieval.keys import Neighbours, TokenHits, TokenKeys
 from quoth.retrieval.retriever import Retriever
 from quoth.scoring import Floats, Sums, group_equal, group_score
 
@@ -83,7 +83,7 @@ class Shard:
         """The k nearest of this shard's tokens to the start and to the end query."""
         work = self._work(question)
         q_2D = np.stack([question.start_D, question.end_D])
-        found = [index_of(table).search(q_2D, question.k) for table in work.tables]
+        found = search_tables(work.tables, q_2D, question.k)
         starts, ends = ([both[which] for both in found] for which in (0, 1))
         return _shifted(starts, work.bases, question.k), _shifted(ends, work.bases, question.k)
 
