@@ -23,6 +23,7 @@ from benchmarks.measure import alone, available_bytes, machine, seconds, status_
 from quoth import NPM, Corpus, Document, read_documents
 from quoth.evaluation.cloze import KINDS, draw_blanks
 from quoth.predictors.phrase import PhraseOptions
+from quoth.retrieval.codes import Codes
 from quoth.retrieval.columns import FILES
 from quoth.retrieval.index import search_together
 from quoth.retrieval.keys import TokenKeys
@@ -46,7 +47,8 @@ class Embedded:
     """What was measured of one embedded corpus. Sizes are bytes, times seconds; `dense` and `restricted` hold the
     median of each step and of the whole; `anon` is memory of the process's own, `file` mapped files'.
 
-    `proposed` rows are compared exactly in each segment for each of a blank's two queries. `samples` are passages of
+    `proposed` rows are compared exactly for each of a blank's two queries, `proposed_of_many` where there are so many
+    segments that each holds few of the nearest. `samples` are passages of
     the corpus that were embedded anew on one thread: tokens and seconds.
     """
 
@@ -61,6 +63,7 @@ class Embedded:
     code_bytes: int
     column_bytes: int
     proposed: int
+    proposed_of_many: int
     opened: dict[str, float]
     tiny_opened: dict[str, float]
     searching: dict[str, float]
@@ -103,6 +106,19 @@ def drawn(corpus: Corpus, count: int) -> Blanks:
     return [(blank.text, blank.row) for pair in zip(*by_kind, strict=True) for blank in pair]
 
 
+def proposals(tables: Sequence[TokenKeys]) -> dict[str, int]:
+    """How many vectors are compared for one query, here and in a corpus of very many segments."""
+    coded = [table for table in tables if isinstance(table.codes, Codes)]
+    if not coded:
+        return {"proposed": 0, "proposed_of_many": 0}
+    total = sum(table.num_tokens for table in tables)
+    facts = max(coded, key=lambda table: table.num_tokens).codes.facts
+    return {
+        "proposed": sum(table.codes.count(K, table.num_tokens / total) for table in coded),
+        "proposed_of_many": int(K * max(facts.factor, *(factor for _, factor in facts.deeper))),
+    }
+
+
 def folder_bytes(folder: Path) -> dict[str, int]:
     """The sizes of one model's key tables: vectors, codes, columns."""
     sizes = {"vector_bytes": 0, "code_bytes": 0, "column_bytes": 0}
@@ -125,7 +141,7 @@ def facts_of(path: Path, model: str) -> dict[str, Any]:
         "passages": corpus.num_passages,
         "segments": len(tables),
         "dimensions": npm.encoder.dimensions,
-        "proposed": max((table.codes.count(K) for table in tables if table.codes), default=0),
+        **proposals(tables),
         **folder_bytes(folder),
     }
 

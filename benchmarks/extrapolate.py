@@ -19,12 +19,12 @@ Facts = dict[str, Any]
 
 
 def disk_bytes(facts: Facts) -> int:
-    return int(facts["vector_bytes"]) + hot_bytes(facts)
+    return int(facts["vector_bytes"] + facts["code_bytes"] + facts["column_bytes"])
 
 
 def hot_bytes(facts: Facts) -> int:
-    """What a search reads beside the vectors that are proposed."""
-    return int(facts["code_bytes"] + facts["column_bytes"])
+    """What every search reads whole; vectors and columns are read near hits only."""
+    return int(facts["code_bytes"])
 
 
 def embedding_rate(facts: Facts) -> float:
@@ -66,8 +66,7 @@ def extrapolate(facts: Facts, tokens: int) -> Extrapolation:
     search = times * facts["dense"]["search"]
     rest = facts["dense"]["whole"] - facts["dense"]["search"]
     shared = max(search / CORES, times * facts["code_bytes"] / BANDWIDTH) / machines
-    segments = tokens / (SEGMENT_PASSAGES * facts["tokens"] / facts["passages"])
-    reads = 2 * facts["proposed"] * max(segments, 1)
+    reads = 2.0 * facts["proposed_of_many"]
     embed = tokens / embedding_rate(facts)
     return Extrapolation(
         tokens=tokens,

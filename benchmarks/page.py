@@ -49,19 +49,20 @@ to the tokens, but for the steps of a fill other than its search, which only see
 FORMULAS = """
 N tokens are in the largest measured corpus, n are to come:
 
-- Disk and hot memory: bytes × n / N; {disk:.4g} and {hot:.3g} bytes a token. Hot is what a search reads beside the
-  vectors that are proposed: codes and columns.
+- Disk and hot memory: bytes × n / N; {disk:.4g} and {hot:.3g} bytes a token. Hot is what every search reads
+  whole, the codes; vectors and columns are read near hits only.
 - A machine is taken to have 256 GB of memory, {ram:.0f} GB of it for what is hot, {hdd:.0f} TB of disk, {cores} cores;
   it holds {held} tokens by memory, {kept} by disk. Machines: the more of hot / {ram:.0f} GB and disk / {hdd:.0f} TB.
-- Dense fill on one core: search × n / N + the other steps, {search:.3g} ms and {rest:.3g} ms. Comparing what is
-  proposed takes about as long in each segment, so that this is too much where N is below a full segment's {segment}.
+- Dense fill on one core: search × n / N + the other steps, {search:.3g} ms and {rest:.3g} ms. Of the search
+  only the codes grow with n; comparing what they propose does not, so that this is too much.
 - On all machines: search × n / N / (machines × {cores}) + the other steps; the search takes at least as long as reading
-  the codes: codes × n / N / (machines × {width:.0f} GB/s). Segments would have to be searched side by side, which is
-  not built; the network is taken to cost nothing. Every code is looked at, as Quoth does today: a segment ends at
-  100,000 passages, and cells begin at 16.7 million tokens in one.
+  the codes: codes × n / N / (machines × {width:.0f} GB/s). One shard a core, as `quoth serve
+  --ray` deals them; the network is taken to cost nothing. Every code is looked at: a segment ends at 100,000 passages,
+  {segment} tokens, and cells begin at 16.7 million in one.
 - With cells: the same with a sixteenth of the codes. That share is assumed, its recall unknown at this size.
-- Vectors read at random: 2 queries × {proposed:,} rows × n / {segment}. The measured times have them in the page
-  cache; from disk they cost reads / (machines × 1,000,000 a second) on top.
+- Vectors read at random: 2 queries × {proposed:,} rows, the most that codes need where a segment holds few of the
+  nearest of all (`deeper` in codes.json), whatever n. The measured times have them in the page cache; from disk they
+  cost reads / (machines × 1,000,000 a second) on top.
 - Embedding: n / {rate:,.0f} tokens a second, measured on one core, / (machines × {cores}) on all. Codes not included.
 """
 
@@ -110,7 +111,7 @@ def _sizes(facts: Facts) -> list[Result]:
     disk, peer = disk_bytes(facts) / tokens, f"{fp32:,} (FAISS flat, fp32, without columns)"
     return [
         Result(f"bytes a token on disk: {parts}", f"{disk:.4g}", peer, fp32 / disk),
-        Result("bytes a token that must be hot: codes and columns", f"{hot_bytes(facts) / tokens:.3g}"),
+        Result("bytes a token that must be hot: codes", f"{hot_bytes(facts) / tokens:.3g}"),
     ]
 
 
@@ -196,7 +197,7 @@ def _formulas(facts: Facts) -> str:
         search=1e3 * dense["search"],
         rest=1e3 * (dense["whole"] - dense["search"]),
         width=extrapolate.BANDWIDTH / 1e9,
-        proposed=facts["proposed"],
+        proposed=facts["proposed_of_many"],
         segment=short(extrapolate.SEGMENT_PASSAGES * tokens / facts["passages"]),
         rate=embedding_rate(facts),
     )

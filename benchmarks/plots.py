@@ -47,7 +47,7 @@ def _disk(axis: Any, data: dict[str, Any]) -> None:
 
 
 def _hot(axis: Any, data: dict[str, Any]) -> None:
-    axis.set(title="Memory that must be hot: codes and columns", ylabel="bytes")
+    axis.set(title="Memory that must be hot: codes", ylabel="bytes")
     _bytes(axis, data, hot_bytes)
 
 
