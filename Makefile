@@ -5,16 +5,17 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 READY := $(VENV)/installed
+READY_FOR_TESTS := $(VENV)/installed-ray
 
 .PHONY: demo test check docs
 
 demo: $(READY)
 	@$(RUN) -m quoth demo
 
-test: $(READY)
+test: $(READY_FOR_TESTS)
 	@PYTHON=$(RUN) scripts/test
 
-check: $(READY)
+check: $(READY_FOR_TESTS)
 	@PYTHON=$(RUN) scripts/check
 
 docs: $(READY)
@@ -29,3 +30,7 @@ $(READY): requirements.lock pyproject.toml
 	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	$(RUN) -m pip install --quiet --disable-pip-version-check -c requirements.lock torch
 	@touch $(READY)
+
+$(READY_FOR_TESTS): $(READY) requirements-ray.lock
+	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-ray.lock
+	@touch $(READY_FOR_TESTS)
