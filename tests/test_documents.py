@@ -200,3 +200,25 @@ def test_tables_round_trip(tmp_path: Path, rows: list[tuple[str, str]]) -> None:
     csv.writer(stream).writerows([("id", "text", "note"), *((str(i), *row) for i, row in enumerate(rows))])
     found = list(read_documents(write(tmp_path / "t.csv", stream.getvalue())))
     assert [(each.text, each.metadata["note"]) for each in found] == rows
+
+
+def test_urls_are_read_as_files_and_folders_are(tmp_path: Path) -> None:
+    (folder := tmp_path / "docs").mkdir()
+    write(folder / "b.jsonl.gz", gzip.compress(b'{"title": "B", "text": "two"}\n'))
+    write(folder / "a.txt", "one")
+    write(folder / ".hidden.txt", "no")
+    write(folder / "c.bin", "no")
+    url = f"file://{folder}"
+    assert list(read_documents(url)) == list(read_documents(folder))
+    assert [each.id for each in read_documents(url)] == ["a.txt", "b-1"]
+    assert list(read_documents(f"{url}/b.jsonl.gz")) == list(read_documents(folder / "b.jsonl.gz"))
+    assert [each.text for each in read_documents(f"{url}/c.bin", format="text")] == ["no"]
+
+
+@pytest.mark.parametrize("rest", ["nowhere.jsonl", "c.bin", ""])
+def test_a_url_without_documents_is_named(tmp_path: Path, rest: str) -> None:
+    write(tmp_path / "c.bin", "x")
+    with pytest.raises(InputError, match=f"{tmp_path}/?{rest}.*no file there"):
+        read_documents(f"file://{tmp_path}/{rest}")
+    with pytest.raises(InputError, match=r"nosuch://x: cannot be read"):
+        read_documents("nosuch://x")

@@ -161,6 +161,25 @@ def test_an_embedded_corpus_costs_no_task(embedded: Corpus, model: ModelName) ->
         ModelName(model.name, fingerprint="f" * 64).load()
 
 
+def test_an_interrupted_run_stops_its_tasks_and_goes_on(cluster: Any, model: ModelName, tmp_path: Path) -> None:
+    from quoth.scale.ray_build import embed, index
+
+    def interrupt(*_: int) -> None:
+        raise KeyboardInterrupt
+
+    corpus = Corpus.create(tmp_path / "cut.quoth")
+    with pytest.raises(KeyboardInterrupt):
+        index(corpus, documents(), interrupt, block_characters=6_000)
+    assert Corpus.open(corpus.path).num_documents == 0
+    assert index(corpus, documents(), block_characters=6_000) == 60
+    with pytest.raises(KeyboardInterrupt):
+        embed(corpus, model, progress=interrupt)
+    assert not workers()
+    embed(corpus, model)
+    corpus.verify()
+    assert NPM.from_pretrained(model.name, corpus).fill(QUERY, passages=None)
+
+
 def post(route: str, **body: Any) -> tuple[int, Any]:
     request = urllib.request.Request(
         f"http://127.0.0.1:{PORT}/{route}", json.dumps(body).encode(), {"Content-Type": "application/json"}

@@ -54,8 +54,8 @@ Documents = Annotated[
     list[str],
     typer.Argument(
         metavar="DOCS...",
-        help="Files or folders of documents: JSONL (also .gz .bz2 .xz), CSV, TSV, Parquet, text. "
-        "- reads JSONL from standard input.",
+        help="Files, folders or URLs (s3://, https://, …) of documents: JSONL (also .gz .bz2 .xz), CSV, TSV, Parquet, "
+        "text. - reads JSONL from standard input.",
     ),
 ]
 Ray = Annotated[

@@ -6,6 +6,7 @@ then the word index, then the manifest, whose rename is the commit. Does not kno
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,7 @@ class Corpus:
         if not self._pinned:
             self.refresh()
 
-    @property
+    @cached_property
     def name(self) -> str:
         return self.path.absolute().stem
 

@@ -22,6 +22,9 @@ from typing import IO, Any
 from quoth.errors import InputError
 from quoth.records import Document
 
+Source = tuple[str, str | Path, str]
+"""A file's format, the file (a URL is a string), and its name below what was given."""
+
 Records = Iterator[tuple[int, Any]]
 """Line numbers (or row numbers) and what stands there; a ValueError in its place tells what is wrong."""
 
@@ -47,7 +50,8 @@ def read_documents(
     skip_bad: bool = False,
     on_bad: Callable[[InputError], None] | None = None,
 ) -> Iterator[Document]:
-    """The documents of files, of folders (every readable file in them) and of "-" (standard input, JSONL).
+    """The documents of files, of folders (every readable file in them) and of "-" (standard input, JSONL); files and
+    folders also by URL (s3://, gs://, https://, …), read with fsspec.
 
     The suffix tells the format (jsonl, csv, tsv, parquet, text; compressed with .xz, .gz or .bz2 as well)
     unless `format` does. A text file is one document, called by its path below the folder given.
@@ -121,15 +125,17 @@ def _kind(value: object) -> str:
     return "null" if value is None else type(value).__name__
 
 
-def _sources(path: str | Path, format: str | None) -> list[tuple[str, Path, str]]:
+def _sources(path: str | Path, format: str | None) -> list[Source]:
     """(format, file, its name below the path that was given) of every file that a path stands for."""
     if str(path) == "-":
         return [(format or "jsonl", Path("-"), "stdin")]
+    if "://" in str(path):
+        return _remote_sources(str(path), format)
     path = Path(path)
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if file.is_file() and not _hidden(file, path))
         known = ((format or _format(file), file, file.relative_to(path).as_posix()) for file in files)
-        found = [(kind, file, name) for kind, file, name in known if kind is not None]
+        found: list[Source] = [(kind, file, name) for kind, file, name in known if kind is not None]
         if not found:
             raise InputError(f"{path}: no file in it ends in one of {', '.join(_FORMATS_BY_SUFFIX)}")
         return found
@@ -139,6 +145,28 @@ def _sources(path: str | Path, format: str | None) -> list[tuple[str, Path, str]
     if kind is None:
         raise InputError(f"{path}: not one of {', '.join(_FORMATS_BY_SUFFIX)}; name the format")
     return [(kind, path, path.name)]
+
+
+def _remote_sources(url: str, format: str | None) -> list[Source]:
+    """`_sources` of a file or folder that fsspec reads."""
+    import fsspec
+
+    try:
+        system, root = fsspec.core.url_to_fs(url)
+        is_folder = system.isdir(root)
+        files = sorted(system.find(root)) if is_folder else [root] if system.exists(root) else []
+    except (ImportError, ValueError, OSError) as error:
+        raise InputError(f"{url}: cannot be read ({error})") from error
+    base = Path(root) if is_folder else Path(root).parent
+    kinds = [(format or _format(file), file) for each in files if not _hidden(file := Path(each), base)]
+    found = [
+        (kind, system.unstrip_protocol(str(file)), file.relative_to(base).as_posix()) for kind, file in kinds if kind
+    ]
+    if not found:
+        raise InputError(
+            f"{url}: no file there ends in one of {', '.join(_FORMATS_BY_SUFFIX)}; name one and the format"
+        )
+    return found
 
 
 def _hidden(file: Path, root: Path) -> bool:
@@ -154,7 +182,7 @@ def _format(file: Path) -> str | None:
     return _FORMATS_BY_SUFFIX.get(_bare(file).suffix.lower())
 
 
-def _read(format: str, file: Path, name: str, bad: Callable[[InputError], None]) -> Iterator[Document]:
+def _read(format: str, file: str | Path, name: str, bad: Callable[[InputError], None]) -> Iterator[Document]:
     stem = Path(name).stem if str(file) == "-" else _bare(Path(name)).stem
     try:
         with _open(file) as stream:
@@ -163,10 +191,16 @@ def _read(format: str, file: Path, name: str, bad: Callable[[InputError], None])
         raise InputError(f"{file}: cannot be read ({error}); the file is damaged or truncated") from error
 
 
-def _open(file: Path) -> IO[bytes]:
+def _open(file: str | Path) -> IO[bytes]:
+    stream: IO[bytes]
     if str(file) == "-":
         return open(sys.stdin.fileno(), "rb", closefd=False)
-    stream: IO[bytes] = _OPENERS.get(file.suffix, Path.open)(file, "rb")
+    if isinstance(file, str):
+        import fsspec
+
+        stream = fsspec.open(file, "rb", compression="infer").open()
+    else:
+        stream = _OPENERS.get(file.suffix, Path.open)(file, "rb")
     return stream
 
 

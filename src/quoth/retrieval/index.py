@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from math import ceil
 from typing import Protocol
 
 import numpy as np
@@ -20,6 +21,8 @@ from quoth.retrieval.columns import passage_of
 from quoth.retrieval.keys import Codes, Neighbours, TokenHits, TokenKeys
 
 SIMILARITIES_AT_A_TIME = 1 << 25
+HIDDEN_MARGIN = 1.02
+"""So many more rows are proposed than the share of live ones asks for: what is hidden is often near."""
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
@@ -82,7 +85,8 @@ class CodeIndex:
 
         Raises CodesGoneError.
         """
-        count = wanted = self.codes.count(k)
+        wanted = self.codes.count(k)
+        count = min(ceil(HIDDEN_MARGIN * wanted / live_share(self.keys)), self.keys.num_tokens)
         while True:
             proposed = self.codes.propose(q_QD, count)
             alive = [near.at(live(self.keys, near.rows_K)) for near in proposed]
@@ -105,6 +109,14 @@ def live(keys: TokenKeys, rows_R: Rows | None) -> NDArray[np.bool_]:
         return np.repeat(keys.live_P, np.diff(keys.offsets_P1))
     alive: NDArray[np.bool_] = keys.live_P[passage_of(keys.offsets_P1, rows_R)]
     return alive
+
+
+def live_share(keys: TokenKeys) -> float:
+    """The share of the table's rows that are live, at least 1 %."""
+    if keys.live_P is None:
+        return 1.0
+    alive = int(np.diff(keys.offsets_P1)[keys.live_P].sum())
+    return max(alive / max(keys.num_tokens, 1), 0.01)
 
 
 def joined(left: Neighbours, right: Neighbours, k: int) -> Neighbours:

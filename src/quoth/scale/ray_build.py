@@ -8,19 +8,24 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.writing import split_documents, write_segment
 from quoth.records import Document
 from quoth.retrieval.tables import KeyTables, Shortfall
 from quoth.scale.cluster import ModelName, connect, unwrapped
+from quoth.storage import remove
 
 BLOCK_CHARACTERS = 64_000_000
 """A task's text: some 80,000 passages."""
 RETRIES = 10
 SECONDS_BETWEEN_LOOKS = 0.5
+SECONDS_TO_STOP = 30
 
 
 def index(
@@ -47,25 +52,39 @@ def _written(
     import ray
 
     write = ray.remote(max_retries=RETRIES)(_write)
+    segments, run, taken = corpus.path.absolute() / "segments", uuid4().hex, 0
     waiting: deque[tuple[Path, Any, int]] = deque()
-    taken = 0
+    blocks = _blocks(documents, block_characters)
+    with _cancelling(lambda: [finished for _, finished, _ in waiting]):
+        for number in count():
+            if block := next(blocks, None):
+                folder = segments / f"{run}-{number:06d}.tmp"
+                waiting.append((folder, write.remote(folder, block, corpus.splitter), len(block)))
+            if not waiting:
+                break
+            if block is None or len(waiting) == in_flight:
+                folder, finished, documents_in_it = waiting.popleft()
+                unwrapped(ray.get, finished)
+                taken += documents_in_it
+                if progress is not None:
+                    progress(taken)
+                yield folder
+    for left in segments.glob(f"{run}-*"):
+        remove(left)  # of workers that died
 
-    def first() -> Path:
-        nonlocal taken
-        folder, finished, count = waiting.popleft()
-        unwrapped(ray.get, finished)
-        taken += count
-        if progress is not None:
-            progress(taken)
-        return folder
 
-    for number, block in enumerate(_blocks(documents, block_characters)):
-        if len(waiting) == in_flight:
-            yield first()
-        folder = corpus.path.absolute() / "segments" / f"block-{number:06d}.tmp"
-        waiting.append((folder, write.remote(folder, block, corpus.splitter), len(block)))
-    while waiting:
-        yield first()
+@contextmanager
+def _cancelling(running: Callable[[], list[Any]]) -> Iterator[None]:
+    """Tasks that still run when this ends in an error, or is interrupted, are stopped first."""
+    import ray
+
+    try:
+        yield
+    finally:
+        if left := running():
+            for each in left:
+                ray.cancel(each, force=True)
+            ray.wait(left, num_returns=len(left), timeout=SECONDS_TO_STOP)
 
 
 def _write(folder: Path, block: list[Document], splitter: str) -> None:
@@ -103,7 +122,8 @@ def embed(
     connect()
     tables = KeyTables(corpus, model.load())
     task = ray.remote(num_cpus=cpus, num_gpus=gpus, max_retries=RETRIES)(_embed)
-    with tables.building(precision, recall) as target:
+    running: list[Any] = []
+    with tables.building(precision, recall) as target, _cancelling(lambda: running):
         total = tables.left(precision)
         path = corpus.path.absolute()
         running = [task.remote(path, model, name, precision, target) for name in tables.unfinished(target)]
