@@ -115,7 +115,7 @@ def proposals(tables: Sequence[TokenKeys]) -> dict[str, int]:
     facts = max(coded, key=lambda table: table.num_tokens).codes.facts
     return {
         "proposed": sum(table.codes.count(K, table.num_tokens / total) for table in coded),
-        "proposed_of_many": int(K * max(facts.factor, *(factor for _, factor in facts.deeper))),
+        "proposed_of_many": int(K * max([facts.factor, *(factor for _, factor in facts.deeper or ())])),
     }
 
 

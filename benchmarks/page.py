@@ -56,8 +56,8 @@ N tokens are in the largest measured corpus, n are to come:
 - Dense fill on one core: search × n / N + the other steps, {search:.3g} ms and {rest:.3g} ms. Of the search
   only the codes grow with n; comparing what they propose does not, so that this is too much.
 - On all machines: search × n / N / (machines × {cores}) + the other steps; the search takes at least as long as reading
-  the codes: codes × n / N / (machines × {width:.0f} GB/s). One shard a core, as `quoth serve
-  --ray` deals them; the network is taken to cost nothing. Every code is looked at: a segment ends at 100,000 passages,
+  the codes: codes × n / N / (machines × {width:.0f} GB/s). One shard a core (`quoth serve --ray
+  --shards`); the network is taken to cost nothing. Every code is looked at: a segment ends at 100,000 passages,
   {segment} tokens, and cells begin at 16.7 million in one.
 - With cells: the same with a sixteenth of the codes. That share is assumed, its recall unknown at this size.
 - Vectors read at random: 2 queries × {proposed:,} rows, the most that codes need where a segment holds few of the

@@ -14,13 +14,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 from typing import Any
 
 from quoth.corpus.analysis import analyse
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
+from quoth.corpus.writing import split_documents, write_segment
 from quoth.records import Document
 
 State = dict[str, Document]
@@ -31,7 +32,7 @@ WRITES: list[tuple[str, dict[str, tuple[int, int]]]] = [
     ("replace", {"b": (30, 1), "d": (30, 1)}),
     ("delete", {"a": (7, 0)}),
     ("embed", {}),
-    ("add", {"e": (30, 0)}),
+    ("add_written", {"e": (30, 0), "g": (30, 0)}),
     ("embed", {}),
     ("compact", {}),
     ("embed", {}),
@@ -84,6 +85,14 @@ def _counted(original: Callable[..., Any], steps: list[int], kill_at: int) -> Ca
     return step
 
 
+def _folders(corpus: Corpus, documents: Iterable[Document]) -> Generator[Path]:
+    """Each document as a segment that was written elsewhere."""
+    for number, document in enumerate(documents):
+        folder = corpus.path / "segments" / f"{number}.tmp"
+        write_segment(folder, split_documents([document], corpus.splitter))
+        yield folder
+
+
 def _write(root: Path, path: Path, model: str, kill_at: int, log: int) -> None:
     steps = [0]
     for place, name in ((os, "fsync"), (Path, "replace"), (Path, "unlink")):
@@ -102,6 +111,8 @@ def _write(root: Path, path: Path, model: str, kill_at: int, log: int) -> None:
             corpus.compact()
         elif verb == "delete":
             corpus.delete(each.id for each in documents)
+        elif verb == "add_written":
+            corpus.add_written(_folders(corpus, documents))
         else:
             getattr(corpus, verb)(documents)
         os.write(log, b"x")

@@ -2,12 +2,15 @@
 
 import bz2
 import gzip
+import http.server
 import io
 import json
 import lzma
 import string
 import sys
+import threading
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -222,3 +225,16 @@ def test_a_url_without_documents_is_named(tmp_path: Path, rest: str) -> None:
         read_documents(f"file://{tmp_path}/{rest}")
     with pytest.raises(InputError, match=r"nosuch://x: cannot be read"):
         read_documents("nosuch://x")
+
+
+def test_documents_of_a_web_server(tmp_path: Path) -> None:
+    pytest.importorskip("aiohttp")
+    write(tmp_path / "a.jsonl", lines({"id": "x", "text": "from far away"}))
+    handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        assert [each.text for each in read_documents(f"{url}/a.jsonl")] == ["from far away"]
+        with pytest.raises(InputError, match=r"nothing.jsonl"):
+            list(read_documents(f"{url}/nothing.jsonl"))
+        server.shutdown()

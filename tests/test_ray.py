@@ -21,7 +21,9 @@ import pytest
 from quoth import NPM, Corpus
 from quoth.errors import DuplicateDocumentError, EncoderMismatchError, InputError
 from quoth.records import Document
-from quoth.scale.cluster import ModelName
+from quoth.retrieval.tables import KeyTables
+from quoth.scale.cluster import ModelName, _check_reachable
+from quoth.scale.place import MARKERS, TEXT, Place
 from test_npm import sentences
 from tiny import tiny_npm
 
@@ -33,16 +35,18 @@ PORT = 8517
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from ray.cluster_utils import Cluster
 
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ["QUOTH_CACHE"] = str(tmp_path_factory.mktemp("cache"))
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
     cluster.add_node(num_cpus=2)
     ray.init(address=cluster.address, log_to_driver=False)
     yield cluster
     ray.shutdown()
     cluster.shutdown()
+    del os.environ["QUOTH_CACHE"]
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +95,7 @@ def test_a_corpus_is_the_same_whoever_writes_it(cluster: Any, tmp_path: Path) ->
     assert index(many, iter(documents()), counts.append, block_characters=6_000) == 60
     thread.stop = True  # type: ignore[attr-defined]
     thread.join()
+    assert thread.killed  # type: ignore[attr-defined]
     many = Corpus.open(many.path)
     many.verify()
     assert len(many.segments) > 3
@@ -102,6 +107,44 @@ def test_a_corpus_is_the_same_whoever_writes_it(cluster: Any, tmp_path: Path) ->
         for ours, theirs in zip(many.bm25(query, 30), one.bm25(query, 30), strict=True):
             np.testing.assert_array_equal(ours, theirs)
     assert not list(many.path.rglob("*.tmp"))
+
+
+def test_an_error_stops_the_other_tasks_first(cluster: Any, tmp_path: Path) -> None:
+    from quoth.scale.ray_build import index
+
+    corpus = Corpus.create(tmp_path / "twice.quoth")
+    slow = [Document(f"s{i}", "", "word " * 200_000) for i in range(3)]
+    with pytest.raises(DuplicateDocumentError):
+        index(corpus, [*documents(1), *documents(1), *slow], block_characters=10)
+    assert not workers()
+    assert not list(corpus.path.glob("segments/*"))
+
+
+def test_a_cluster_that_is_not_there_is_named() -> None:
+    with pytest.raises(InputError, match=r"RAY_ADDRESS is '127\.0\.0\.1:1': no cluster there"):
+        _check_reachable("127.0.0.1:1")
+
+
+def test_the_command_line_on_a_cluster(
+    cluster: Any, model: ModelName, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from quoth.cli.main import main
+
+    texts = tmp_path / "docs.jsonl"
+    texts.write_text("".join(json.dumps({"id": each.id, "text": each.text}) + "\n" for each in documents(20)))
+    for place in (str(tmp_path / "near.quoth"), f"file://{tmp_path}/far.quoth"):
+        assert main(["index", str(texts), "-o", place, "--ray"]) == 0
+        assert main(["embed", place, "--ray", "--model", model.name]) == 0
+        assert main(["index", str(texts), "-o", place, "--ray"]) == 2
+        assert "is there already" in capsys.readouterr().err
+    far = Corpus.open(tmp_path / "far.quoth")
+    far.verify()
+    assert NPM.from_pretrained(model.name, far).fill(QUERY, passages=None)
+    for command in (["index", str(texts), "-o", "s3://x/y"], ["embed", "s3://x/y"]):
+        assert main(command) == 2
+        assert "is a URL: add --ray" in capsys.readouterr().err
+    assert main(["serve", str(tmp_path / "near.quoth"), "--ray", "--shards", "5"]) == 2
+    assert "more than the cluster's 4 CPUs" in capsys.readouterr().err
 
 
 def test_what_is_wrong_with_a_document_is_told_as_ever(cluster: Any, tmp_path: Path) -> None:
@@ -146,7 +189,9 @@ def test_vectors_are_the_same_whoever_makes_them(embedded: Corpus, model: ModelN
     for first in range(0, 80, 20):
         alone.add(documents(80)[first : first + 20])
     NPM.from_pretrained(model.name, alone).embed("fp32")
-    for table in sorted(alone.path.glob("keys/*/0*/vectors.npy")):
+    tables = sorted(alone.path.glob("keys/*/0*/vectors.npy"))
+    assert len(tables) == 4
+    for table in tables:
         ours = np.load(embedded.path / table.relative_to(alone.path))
         np.testing.assert_allclose(ours, np.load(table), atol=2e-5)
 
@@ -154,6 +199,7 @@ def test_vectors_are_the_same_whoever_makes_them(embedded: Corpus, model: ModelN
 def test_an_embedded_corpus_costs_no_task(embedded: Corpus, model: ModelName) -> None:
     from quoth.scale.ray_build import embed
 
+    assert KeyTables(embedded, model.load()).unfinished(0.97) == []
     embed(embedded, model, "fp32")
     with pytest.raises(InputError, match="holds fp32 vectors"):
         embed(embedded, model, "sq8")
@@ -180,6 +226,38 @@ def test_an_interrupted_run_stops_its_tasks_and_goes_on(cluster: Any, model: Mod
     assert NPM.from_pretrained(model.name, corpus).fill(QUERY, passages=None)
 
 
+def test_a_corpus_at_a_url(cluster: Any, model: ModelName, tmp_path: Path) -> None:
+    """Indexed, embedded and searched there, as in a folder."""
+    from quoth.scale.ray_build import embed, index
+    from quoth.scale.ray_serve import ShardReplica
+
+    place = Place(f"file://{tmp_path}/far/wiki.quoth")
+    corpus = Corpus.create(place.path)
+    assert index(corpus, documents(), block_characters=6_000, place=place) == 60
+    far = Corpus.open(tmp_path / "far" / "wiki.quoth")
+    far.verify()
+    assert list(far.documents()) == documents()
+    names = {path.name for path in (far.path / "segments").iterdir() if any(path.iterdir())}
+    assert names == {each.name for each in far.segments}
+    place.fetch(*TEXT, *MARKERS)
+    embed(Corpus.open(place.path), model, place=place)
+    far.verify()
+    assert len(list(far.path.glob("keys/*/*/vectors.npy"))) == len(far.segments)
+    embed(Corpus.open(place.path), model, place=place)
+    assert not (far.path / "writer.lock").exists() or not (far.path / "writer.lock").read_text()
+    assert NPM.from_pretrained(model.name, far).fill(QUERY, passages=None)
+    replica = ShardReplica(place, far.snapshot, model, [each.name for each in far.segments])
+    assert replica.call("groups", *_asked(NPM.from_pretrained(model.name, far), replica)).key_G.size
+
+
+def _asked(npm: NPM, replica: Any) -> tuple[Any, Any]:
+    from quoth.predictors.phrase import PhraseOptions
+    from quoth.scale.shard import Question, Taken
+
+    question = Question(*npm.query_vectors(QUERY), PhraseOptions(), 9)
+    return question, Taken(np.arange(9), np.arange(9), replica.call("nearest", question).layout)
+
+
 def post(route: str, **body: Any) -> tuple[int, Any]:
     request = urllib.request.Request(
         f"http://127.0.0.1:{PORT}/{route}", json.dumps(body).encode(), {"Content-Type": "application/json"}
@@ -198,7 +276,7 @@ def served(cluster: Any, embedded: Corpus, model: ModelName) -> Iterator[NPM]:
 
     from quoth.scale.ray_serve import application, start
 
-    start(application(embedded.path, model, shards=2), "127.0.0.1", PORT)
+    start(application(Place(str(embedded.path)), model, shards=2), "127.0.0.1", PORT)
     yield NPM.from_pretrained(model.name, embedded)
     serve.shutdown()
 
@@ -288,7 +366,8 @@ def test_requests_survive_the_death_of_a_shard(served: NPM) -> None:
 def test_more_shards_than_segments_are_refused(embedded: Corpus, model: ModelName) -> None:
     from quoth.scale.ray_serve import application
 
+    place = Place(str(embedded.path))
     with pytest.raises(InputError, match="9 shards of 4 segments"):
-        application(embedded.path, model, shards=9)
+        application(place, model, shards=9)
     with pytest.raises(InputError, match="0 replicas"):
-        application(embedded.path, model, shards=2, replicas=0)
+        application(place, model, shards=2, replicas=0)

@@ -89,6 +89,29 @@ def test_partial_sums_give_the_whole_model_s_answers(
         same(ours, theirs)
 
 
+def test_a_table_that_appears_between_two_calls(tmp_path: Path, encoder: TokenEncoder) -> None:
+    """Rows of the tables that were are not taken for rows of those that are."""
+    corpus = Corpus.create(tmp_path / "grows.quoth", splitter="words:12")
+    rng = np.random.default_rng(4)
+    corpus.add([Document(f"a{i}", "", sentences(rng, 3)) for i in range(5)])
+    NPM(encoder, [corpus]).embed("fp32")
+    corpus.add([Document(f"b{i}", "", sentences(rng, 3)) for i in range(5)])
+    corpus.delete(["b1"])
+    expected = NPM(encoder, [corpus]).fill(QUERIES[0], passages=None)
+
+    class Embedding(LocalShards):
+        def ask(self, method: str, arguments: Any) -> list[Any]:
+            found = super().ask(method, arguments)
+            if method == "nearest":
+                NPM(encoder, [Corpus.open(corpus.path)]).embed("fp32")
+                for shard in self._shards:
+                    shard._known.clear()
+            return found
+
+    shards = Embedding([Shard(corpus, encoder, [each.name for each in corpus.segments])])
+    same(ShardedNPM(encoder, corpus, shards).fill(QUERIES[0], passages=None), expected)
+
+
 def test_shards_that_forget_work_it_out_again(corpus: Corpus, encoder: TokenEncoder) -> None:
     class Forgetful(LocalShards):
         def ask(self, method: str, arguments: Any) -> list[Any]:

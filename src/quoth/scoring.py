@@ -102,6 +102,10 @@ class Groups:
         return self.order_C[self.bounds_G1[group] : self.bounds_G1[group + 1]]
 
 
+_LEAST_WEIGHT = 1e-290
+"""Lighter ones may have lost digits, or all of them."""
+
+
 def contenders(key_C: NDArray[np.uint64], log_score_C: Floats, count: int, slack: float) -> NDArray[np.int64]:
     """Candidates with all those of the `count` keys of highest score, and of each key within `slack` of these.
 
@@ -112,7 +116,7 @@ def contenders(key_C: NDArray[np.uint64], log_score_C: Floats, count: int, slack
     bucket_C = (key_C >> np.uint64(64 - _BUCKET_BITS)).astype(np.int64)
     weight_B = np.bincount(bucket_C, np.exp(log_score_C - top), 1 << _BUCKET_BITS)
     heavy = np.partition(weight_B, -count)[-count] if count <= len(weight_B) else 0.0
-    if heavy == 0.0:
+    if heavy < _LEAST_WEIGHT:
         return np.arange(len(key_C))
     weight_C = weight_B[bucket_C]
     heavy_C = np.flatnonzero(weight_C >= heavy)

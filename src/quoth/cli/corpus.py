@@ -5,6 +5,7 @@ Knows how to ask the corpus for it and what to say afterwards. Does not know how
 
 import shutil
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,7 +35,9 @@ PANEL = "Make and change a corpus"
 @app.command(rich_help_panel=PANEL)
 def index(
     docs: Documents,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The new corpus folder.")],
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="DIR", help="The new corpus folder; with --ray also a URL.")
+    ],
     splitter: Annotated[
         str,
         typer.Option(
@@ -49,7 +52,7 @@ def index(
 ) -> None:
     """Make a corpus of documents. Takes seconds: no model is used.
 
-    With --ray, DIR must be a folder that every machine of the cluster sees; documents are read on this one.
+    With --ray, DIR is a folder that every machine of the cluster sees, or a URL; documents are read on this one.
 
     \b
     Example:
@@ -59,22 +62,36 @@ def index(
     from quoth.corpus.corpus import Corpus
 
     source = _Source(docs, format, skip_bad)
-    write: Callable[..., int] = Corpus.add
+    folder, write = Path(output), Corpus.add
     if ray:
-        from quoth.scale.cluster import connect
-        from quoth.scale.ray_build import index as write
-
-        connect()
-    corpus = Corpus.create(output, splitter=splitter)
+        folder, write = _on_ray(output)
+    elif "://" in output:
+        raise InputError(f"{output} is a URL: add --ray, or name a folder")
+    corpus = Corpus.create(folder, splitter=splitter)
     try:
         with counting("indexing", "documents") as progress:
             write(corpus, iter(source), progress)
     except BaseException:
-        if not Corpus.open(output).num_documents:
-            shutil.rmtree(output)
+        if not Corpus.open(folder).num_documents:
+            shutil.rmtree(folder)
         raise
     source.report()
     _state(corpus)
+
+
+def _on_ray(output: str) -> "tuple[Path, Callable[..., int]]":
+    """The folder that becomes the corpus, or the copy of one at a URL, and what the cluster adds documents with."""
+    from quoth.scale.cluster import connect
+    from quoth.scale.place import Place
+    from quoth.scale.ray_build import index
+
+    connect()
+    place = Place(output)
+    if place.is_remote:
+        if place.exists():
+            raise InputError(f"{output} is there already; name another")
+        shutil.rmtree(place.path, ignore_errors=True)
+    return place.path if place.is_remote else Path(output), partial(index, place=place)
 
 
 @app.command(rich_help_panel=PANEL)

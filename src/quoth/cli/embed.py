@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quoth.cli.options import Base, CorpusDir, Device, Dtype, Model, Precision, Ray
+from quoth.cli.options import Base, CorpusPlace, Device, Dtype, Model, Precision, Ray
 from quoth.cli.output import counting, duration, note, plural, results, rounded_down, size
 from quoth.errors import InputError
 
@@ -25,7 +25,7 @@ ASK_FROM_SECONDS = 1800
 
 @app.command(rich_help_panel="Make and change a corpus")
 def embed(
-    directory: CorpusDir,
+    directory: CorpusPlace,
     precision: Annotated[
         Precision, typer.Option("--precision", help="Bytes a number: sq8 1, sq4 a half and less exact, fp16 2, fp32 4.")
     ] = Precision.sq8,
@@ -56,20 +56,25 @@ def embed(
     """
     from quoth.cli.models import load, ray_model
     from quoth.corpus.corpus import Corpus
+    from quoth.scale.place import MARKERS, TEXT, Place
 
-    corpus = Corpus.open(directory)
+    place = Place(directory)
+    if place.is_remote and not ray:
+        raise InputError(f"{directory} is a URL: add --ray, or copy it into a folder")
+    place.fetch(*TEXT, *MARKERS)
+    corpus = Corpus.open(place.path if place.is_remote else directory)
     npm = load(model, [corpus], base, device, dtype)
     cost = npm.embed_cost(precision.value)
     deleted = sum(each.num_passages for each in corpus.segments) - corpus.num_passages
     if cost.passages and 10 * deleted > corpus.num_passages:
         note(f"{plural(deleted, 'deleted passage')} would be embedded too: `quoth compact {directory}` first")
-    _check_cost(directory, cost, budget, yes)
+    _check_cost(corpus.path, cost, budget, yes)
     with counting("embedding", "passages") as progress:
         if ray:
             from quoth.scale.ray_build import embed as embed_on_ray
 
             named = replace(ray_model(model, base, device, dtype), fingerprint=npm.fingerprint)
-            shortfalls = embed_on_ray(corpus, named, precision.value, recall, progress, cpus, gpus)
+            shortfalls = embed_on_ray(corpus, named, precision.value, recall, progress, cpus, gpus, place)
         else:
             shortfalls = npm.embed(precision=precision.value, recall=recall, progress=progress)
     for short in shortfalls:

@@ -50,6 +50,9 @@ class Format(StrEnum):
 
 
 CorpusDir = Annotated[Path, typer.Argument(metavar="DIR", help="A corpus folder made by quoth index.")]
+CorpusPlace = Annotated[
+    str, typer.Argument(metavar="DIR", help="A corpus folder; with --ray also a URL (s3://, gs://, …).")
+]
 Documents = Annotated[
     list[str],
     typer.Argument(

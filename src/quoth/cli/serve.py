@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from quoth.cli.models import ray_model
-from quoth.cli.options import Base, CorpusDir, Device, Dtype, Model, Ray
+from quoth.cli.options import Base, CorpusPlace, Device, Dtype, Model, Ray
 from quoth.cli.output import note, plural, results
 from quoth.errors import InputError
 
@@ -18,7 +18,7 @@ app = typer.Typer()
 
 @app.command(rich_help_panel="Ask a corpus")
 def serve(
-    directory: CorpusDir,
+    directory: CorpusPlace,
     ray: Ray = False,
     shards: Annotated[
         int | None,
@@ -46,24 +46,27 @@ def serve(
     if not ray:
         raise InputError("quoth serve runs on Ray only: add --ray (pip install 'quoth[ray]')")
     from quoth.scale.cluster import connect, machines
+    from quoth.scale.place import TEXT, Place
 
     given = connect()
     from quoth.corpus.corpus import Corpus
     from quoth.scale.ray_serve import application, start, stop
 
-    segments = len(Corpus.open(directory).segments)
+    place = Place(directory)
+    place.fetch(*TEXT)
+    segments = len(Corpus.open(place.path).segments)
     shards = min(machines(), max(segments, 1)) if shards is None else shards
     if shards * replicas * cpus > given:
         raise InputError(
             f"{shards} shards of {replicas} replicas of {cpus:g} CPUs are more than the cluster's {given} CPUs; "
             "take fewer, or --cpus 0.5"
         )
-    served = application(directory, ray_model(model, base, device, dtype), shards, replicas, cpus)
+    served = application(place, ray_model(model, base, device, dtype), shards, replicas, cpus)
     note(f"starting {plural(shards, 'shard')}")
-    start(served, host, port)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
+        start(served, host, port)
         results().print(f"http://{host}:{port}: /fill, /ask, /search, /health", soft_wrap=True)
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
         signal.pause()
     finally:
         stop()

@@ -4,8 +4,8 @@ Knows in which order things reach the disk, so that a kill at any instant loses 
 then the word index, then the manifest, whose rename is the commit. Does not know models or vectors.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -177,11 +177,11 @@ class Corpus:
         """Like `add`, but each document takes the place of the one of its id, if there is one."""
         return self._write_documents(documents, progress, replacing=True)
 
-    def add_written(self, folders: Iterable[Path]) -> int:
+    def add_written(self, folders: Generator[Path]) -> int:
         """Like `add`, of segments that other processes have written with `writing.write_segment`, each into a folder
-        of `segments/` whose name ends in .tmp; the folders are asked for one after another.
+        of `segments/` whose name ends in .tmp; the folders are asked for one after another, and no more after an error.
         """
-        with self._writing():
+        with self._writing(), closing(folders):
             return self._add(self._take_in(folders), replacing=False)
 
     def delete(self, document_ids: Iterable[str]) -> int:

@@ -133,7 +133,7 @@ def _sources(path: str | Path, format: str | None) -> list[Source]:
         return _remote_sources(str(path), format)
     path = Path(path)
     if path.is_dir():
-        files = sorted(file for file in path.rglob("*") if file.is_file() and not _hidden(file, path))
+        files = sorted(file for file in path.rglob("*") if file.is_file() and not _hidden(file.relative_to(path)))
         known = ((format or _format(file), file, file.relative_to(path).as_posix()) for file in files)
         found: list[Source] = [(kind, file, name) for kind, file, name in known if kind is not None]
         if not found:
@@ -155,22 +155,19 @@ def _remote_sources(url: str, format: str | None) -> list[Source]:
         system, root = fsspec.core.url_to_fs(url)
         is_folder = system.isdir(root)
         files = sorted(system.find(root)) if is_folder else [root] if system.exists(root) else []
-    except (ImportError, ValueError, OSError) as error:
+    except Exception as error:  # every file system has its own
         raise InputError(f"{url}: cannot be read ({error})") from error
-    base = Path(root) if is_folder else Path(root).parent
-    kinds = [(format or _format(file), file) for each in files if not _hidden(file := Path(each), base)]
-    found = [
-        (kind, system.unstrip_protocol(str(file)), file.relative_to(base).as_posix()) for kind, file in kinds if kind
-    ]
+    base = root.rstrip("/") if is_folder else root.rpartition("/")[0]
+    named = [(each, each.removeprefix(base).lstrip("/")) for each in files]
+    kinds = [(format or _format(Path(name)), each, name) for each, name in named if not _hidden(Path(name))]
+    found: list[Source] = [(kind, system.unstrip_protocol(each), name) for kind, each, name in kinds if kind]
     if not found:
-        raise InputError(
-            f"{url}: no file there ends in one of {', '.join(_FORMATS_BY_SUFFIX)}; name one and the format"
-        )
+        raise InputError(f"{url}: no file there ends in one of {', '.join(_FORMATS_BY_SUFFIX)}; name the format")
     return found
 
 
-def _hidden(file: Path, root: Path) -> bool:
-    return any(part.startswith(".") for part in file.relative_to(root).parts)
+def _hidden(name: Path) -> bool:
+    return any(part.startswith(".") for part in name.parts)
 
 
 def _bare(file: Path) -> Path:

@@ -22,7 +22,7 @@ from quoth.corpus.passages import Ranges, get_splitter
 from quoth.corpus.segment import Segment, SegmentWriter
 from quoth.errors import InputError
 from quoth.records import Document, Passage
-from quoth.storage import publish_directory
+from quoth.storage import fsync_path, publish_directory
 
 Split = tuple[Document, Ranges]
 
@@ -73,6 +73,7 @@ def take_in(folder: Path, final: Path) -> None:
     (folder / "segment").replace(final)
     (folder / "words.jsonl").replace(_words(final))
     folder.rmdir()
+    fsync_path(final.parent)
 
 
 def texts(segment: Segment) -> Iterator[tuple[int, str | Analysed]]:

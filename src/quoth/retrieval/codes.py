@@ -46,8 +46,8 @@ class CodeFacts:
 
     `spec` is FAISS's name of the index. Of k neighbours `factor` k rows are proposed, `probes` cells looked into (0
     without cells); so `recall` of the exact `depth` neighbours of `num_queries` mask queries were found, where
-    `target` was asked for. `deeper` has the factors for the nearest few of them, (how many, factor), most first: where
-    other tables hold the rest of the k, only few of this one's count, which are harder to tell from others.
+    `target` was asked for. `deeper` has the factors for the nearest few of them, (how many, factor), most first (None
+    in older codes): where other tables hold the rest of the k, only few of this one's count, which are harder to find.
     """
 
     spec: str
@@ -58,7 +58,7 @@ class CodeFacts:
     target: float
     num_queries: int
     rows: int
-    deeper: Sequence[Sequence[float]] = ()
+    deeper: Sequence[Sequence[float]] | None = None
     format: int = FORMAT
 
 
@@ -102,8 +102,8 @@ class Codes:
 
     def count(self, k: int, share: float = 1.0) -> int:
         """How many rows must be proposed for this table's share of k neighbours (at least of `depth`)."""
-        depth = max(k, self.facts.depth) * share
-        factors = [self.facts.factor, *(factor for least, factor in self.facts.deeper if depth < 2 * least)]
+        depth = max(k, self.facts.depth) * (1.0 if self.facts.deeper is None else share)
+        factors = [self.facts.factor, *(factor for least, factor in self.facts.deeper or () if depth < 2 * least)]
         return min(ceil(depth * factors[-1]), self.facts.rows)
 
     def propose(self, q_QD: Floats, count: int) -> list[Neighbours]:
@@ -260,6 +260,6 @@ def _deeper(place_QK: NDArray[np.int64], target: float) -> list[tuple[float, flo
     while depth >= LEAST_DEPTH:
         near_QK = place_QK[:, :depth]
         enough = (factor for factor in MORE_FACTORS if (near_QK < factor * depth).mean() >= target)
-        found.append((float(depth), next(enough, MORE_FACTORS[-1])))
+        found.append((float(depth), next(enough, FACTORS[-1] * place_QK.shape[1] / depth)))
         depth //= 2
     return found

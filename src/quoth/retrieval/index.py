@@ -142,11 +142,13 @@ def search_all(tables: Sequence[TokenKeys], q_start_D: Floats, q_end_D: Floats, 
     return _dealt(tables, search_tables(tables, np.stack([q_start_D, q_end_D]), k), k)
 
 
-def search_tables(tables: Sequence[TokenKeys], q_QD: Floats, k: int) -> list[list[Neighbours]]:
+def search_tables(
+    tables: Sequence[TokenKeys], q_QD: Floats, k: int, total: int | None = None
+) -> list[list[Neighbours]]:
     """For each table and query the table's nearest, all that are among the k nearest of all tables among them.
 
     Of all that the tables' codes propose for a query only the rows of highest estimates are compared, as many as each
-    table needs for its share of the k.
+    table needs for its share of the k; `total` counts the tokens of all tables, where not all are given.
     """
     coded = {t: CodeIndex(table, table.codes) for t, table in enumerate(tables) if table.codes}
     proposed = {}
@@ -154,7 +156,7 @@ def search_tables(tables: Sequence[TokenKeys], q_QD: Floats, k: int) -> list[lis
         with suppress(CodesGoneError):
             proposed[t] = index.proposals(q_QD, k)
     if len(proposed) > 1:
-        total = sum(table.num_tokens for table in tables)
+        total = total or sum(table.num_tokens for table in tables)
         count = sum(coded[t].codes.count(k, tables[t].num_tokens / total) for t in proposed)
         each_query = [_highest(parts, count) for parts in zip(*proposed.values(), strict=True)]
         proposed = {t: [parts[place] for parts in each_query] for place, t in enumerate(proposed)}
@@ -181,6 +183,7 @@ def search_together(
     """`search_all` over the same tables for B blanks, whose start and end queries are `q_2BD`; blank b never sees
     the passages `hidden[b]`. Vectors are read once for as many blanks as fit into memory."""
     compared = [table for table in tables if table.codes is None]
+    total = sum(table.num_tokens for table in tables)
     size = max(1, SIMILARITIES_AT_A_TIME // max(2 * sum(table.num_tokens for table in compared), 1))
     for first in range(0, len(hidden), size):
         block_2BD = q_2BD[:, first : first + size]
@@ -188,7 +191,7 @@ def search_together(
         sims = [None if table.codes else table.vectors.similarities(flat_QD) for table in tables]
         for b, rows in enumerate(hidden[first : first + size]):
             seen = [table.without(rows) for table in tables]
-            coded = iter(search_tables([table for table in seen if table.codes], block_2BD[:, b], k))
+            coded = iter(search_tables([table for table in seen if table.codes], block_2BD[:, b], k, total))
             found = [
                 next(coded) if sim_QN is None else ExactIndex(table).nearest(sim_QN[[b, b + block_2BD.shape[1]]], k)
                 for table, sim_QN in zip(seen, sims, strict=True)

@@ -15,6 +15,7 @@ Shape suffixes: N tokens, P passages, D dimensions, Q queries.
 from __future__ import annotations
 
 import shutil
+import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, replace
@@ -98,6 +99,7 @@ class KeyTables:
         self._mapped: dict[str, TokenKeys] = {}
         self._shown: dict[str, TokenKeys] = {}
         self._shown_of = -1
+        self._lock = threading.Lock()
 
     @property
     def _segments(self) -> list[Segment]:
@@ -149,16 +151,17 @@ class KeyTables:
 
     def _at(self, segment: Segment, folder: Path) -> TokenKeys:
         """A segment's table, mapped, with the snapshot's deletions. Raises CorruptionError naming a bad file."""
-        if self._shown_of != self._corpus.snapshot:
-            here = {path.name for path in self._places().values() if path}
-            self._mapped = {name: keys for name, keys in self._mapped.items() if name in here}
-            self._shown, self._shown_of = {}, self._corpus.snapshot
-        shown = self._shown.get(folder.name)
-        if shown is None:
-            keys = self._mapped.get(folder.name) or self._map(segment, folder)
-            self._mapped[folder.name] = keys
-            self._shown[folder.name] = shown = replace(keys, live_P=self._corpus.live(keys.passage_rows_P))
-        return shown
+        with self._lock:
+            if self._shown_of != self._corpus.snapshot:
+                here = {path.name for path in self._places().values() if path}
+                self._mapped = {name: keys for name, keys in self._mapped.items() if name in here}
+                self._shown, self._shown_of = {}, self._corpus.snapshot
+            shown = self._shown.get(folder.name)
+            if shown is None:
+                keys = self._mapped.get(folder.name) or self._map(segment, folder)
+                self._mapped[folder.name] = keys
+                self._shown[folder.name] = shown = replace(keys, live_P=self._corpus.live(keys.passage_rows_P))
+            return shown
 
     def _forget(self) -> None:
         self._mapped, self._shown = {}, {}
@@ -294,7 +297,7 @@ class KeyTables:
     def _lacks_codes(self, segment: Segment, target: float) -> bool:
         facts = codes.facts_of(self._codes(segment))
         if facts:
-            return facts.target != target
+            return facts.target != target or facts.deeper is None
         return target < 1 and read_json(self._folder / segment.name / "table.json")["tokens"] >= codes.FLAT_FROM
 
     def _code(self, segment: Segment, target: float) -> None:

@@ -1,14 +1,14 @@
 """Indexing and embedding on a Ray cluster: one finished segment a task, begun anew elsewhere where a worker dies.
 
-Knows how work is cut and taken in. Does not know how a segment or its keys are made. The corpus lies in a folder that
-every machine sees under the same path; the models are installed on each.
+Knows how work is cut and taken in. Does not know how a segment or its keys are made. The models are installed on every
+machine; the corpus lies in a `Place`.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,11 @@ from uuid import uuid4
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.writing import split_documents, write_segment
+from quoth.errors import CorruptionError
 from quoth.records import Document
 from quoth.retrieval.tables import KeyTables, Shortfall
 from quoth.scale.cluster import ModelName, connect, unwrapped
+from quoth.scale.place import MARKERS, TEXT, Place
 from quoth.storage import remove
 
 BLOCK_CHARACTERS = 64_000_000
@@ -33,44 +35,55 @@ def index(
     documents: Iterable[Document],
     progress: Callable[[int], None] | None = None,
     block_characters: int = BLOCK_CHARACTERS,
+    place: Place | None = None,
 ) -> int:
     """`corpus.add`, with documents split, written and analysed by the cluster; one commit.
 
     Documents are read here, and at most one block for each of the cluster's CPUs, and one more, is on its way.
     """
-    return corpus.add_written(_written(corpus, documents, progress, block_characters, connect() + 1))
+    in_flight = connect() + 1
+    place, blocks = place or Place(str(corpus.path)), _blocks(documents, block_characters)
+    run = f"segments/{uuid4().hex}"
+    with place.writing():
+        try:
+            added = corpus.add_written(_written(place, run, blocks, corpus.splitter, in_flight, progress))
+            place.send(*TEXT)
+        finally:
+            place.remove(f"{run}*")
+            for left in place.path.glob(f"{run}*"):
+                remove(left)  # of workers that died
+    return added
 
 
 def _written(
-    corpus: Corpus,
-    documents: Iterable[Document],
-    progress: Callable[[int], None] | None,
-    block_characters: int,
+    place: Place,
+    run: str,
+    blocks: Iterator[list[Document]],
+    splitter: str,
     in_flight: int,
-) -> Iterator[Path]:
+    progress: Callable[[int], None] | None,
+) -> Generator[Path]:
     """The folders of finished segments, in the order of the documents."""
     import ray
 
     write = ray.remote(max_retries=RETRIES)(_write)
-    segments, run, taken = corpus.path.absolute() / "segments", uuid4().hex, 0
-    waiting: deque[tuple[Path, Any, int]] = deque()
-    blocks = _blocks(documents, block_characters)
+    taken = 0
+    waiting: deque[tuple[str, Any, int]] = deque()
     with _cancelling(lambda: [finished for _, finished, _ in waiting]):
         for number in count():
             if block := next(blocks, None):
-                folder = segments / f"{run}-{number:06d}.tmp"
-                waiting.append((folder, write.remote(folder, block, corpus.splitter), len(block)))
+                name = f"{run}-{number:06d}.tmp"
+                waiting.append((name, write.remote(place, name, block, splitter), len(block)))
             if not waiting:
                 break
             if block is None or len(waiting) == in_flight:
-                folder, finished, documents_in_it = waiting.popleft()
+                name, finished, documents_in_it = waiting.popleft()
                 unwrapped(ray.get, finished)
+                place.fetch(f"{name}/*")
                 taken += documents_in_it
                 if progress is not None:
                     progress(taken)
-                yield folder
-    for left in segments.glob(f"{run}-*"):
-        remove(left)  # of workers that died
+                yield place.path / name
 
 
 @contextmanager
@@ -87,8 +100,13 @@ def _cancelling(running: Callable[[], list[Any]]) -> Iterator[None]:
             ray.wait(left, num_returns=len(left), timeout=SECONDS_TO_STOP)
 
 
-def _write(folder: Path, block: list[Document], splitter: str) -> None:
+def _write(place: Place, name: str, block: list[Document], splitter: str) -> None:
+    folder = place.path / name
+    folder.parent.mkdir(parents=True, exist_ok=True)
     write_segment(folder, split_documents(block, splitter))
+    if place.is_remote:
+        place.send(f"{name}/*")
+        remove(folder)
 
 
 def _blocks(documents: Iterable[Document], characters: int) -> Iterator[list[Document]]:
@@ -112,6 +130,7 @@ def embed(
     progress: Callable[[int, int], None] | None = None,
     cpus: float = 1,
     gpus: float = 0,
+    place: Place | None = None,
 ) -> list[Shortfall]:
     """`KeyTables.build` by the cluster: each segment's table and codes are one task of so many CPUs and GPUs.
 
@@ -120,22 +139,29 @@ def embed(
     import ray
 
     connect()
+    place = place or Place(str(corpus.path))
     tables = KeyTables(corpus, model.load())
     task = ray.remote(num_cpus=cpus, num_gpus=gpus, max_retries=RETRIES)(_embed)
     running: list[Any] = []
-    with tables.building(precision, recall) as target, _cancelling(lambda: running):
+    with place.writing(), tables.building(precision, recall) as target, _cancelling(lambda: running):
+        place.send("keys/*/settings/*")
         total = tables.left(precision)
-        path = corpus.path.absolute()
-        running = [task.remote(path, model, name, precision, target) for name in tables.unfinished(target)]
+        for name in tables.unfinished(target):
+            running.append(task.remote(place, model, name, precision, target))
         while running:
             done, running = ray.wait(running, timeout=SECONDS_BETWEEN_LOOKS)
             for each in done:
                 unwrapped(ray.get, each)
+                place.fetch(*MARKERS)
             if progress is not None:
-                progress(total - tables.left(precision), total)
+                with suppress(OSError, CorruptionError):  # what is counted is being written
+                    progress(total - tables.left(precision), total)
         return tables.shortfalls()
 
 
-def _embed(path: Path, model: ModelName, segment: str, precision: str, target: float) -> None:
-    tables = KeyTables(Corpus.open(path), model.load(), only=[segment])
+def _embed(place: Place, model: ModelName, segment: str, precision: str, target: float) -> None:
+    place.fetch(*TEXT, f"keys/*/{segment}*/*")
+    tables = KeyTables(Corpus.open(place.path), model.load(), only=[segment])
     tables.build_segments(precision, target)
+    place.remove(f"keys/*/{segment}.codes")
+    place.send(f"keys/*/{segment}/*", f"keys/*/{segment}.codes/*")

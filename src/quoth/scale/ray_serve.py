@@ -13,9 +13,8 @@ Knows how shards are reached, and again after one died. Does not know how an ans
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -29,6 +28,7 @@ from quoth.errors import InputError, UserError
 from quoth.models.npm import ASK_TEMPLATE
 from quoth.records import Prediction
 from quoth.scale.cluster import ModelName, unwrapped
+from quoth.scale.place import TEXT, Place
 from quoth.scale.shard import Shard
 from quoth.scale.sharded import ShardedNPM, assigned
 
@@ -53,6 +53,7 @@ class Options(BaseModel):
     ban_query: bool = False
     max_phrase_tokens: int = 10
     hybrid: float = 0.0
+    exclude: list[int] = []
 
 
 class FillRequest(Options):
@@ -74,8 +75,9 @@ class SearchRequest(BaseModel):
 class ShardReplica:
     """A shard, as an actor."""
 
-    def __init__(self, path: Path, snapshot: int, model: ModelName, segments: Sequence[str]) -> None:
-        self._shard = Shard(Corpus.open(path, snapshot), model.load(), segments)
+    def __init__(self, place: Place, snapshot: int, model: ModelName, segments: Sequence[str]) -> None:
+        place.fetch(*TEXT, *(f"keys/*/{segment}*/*" for segment in segments))
+        self._shard = Shard(Corpus.open(place.path, snapshot), model.load(), segments)
 
     def call(self, method: str, *arguments: Any) -> Any:
         return getattr(self._shard, method)(*arguments)
@@ -102,10 +104,8 @@ def _outcome(response: Any, again: Callable[[], Any]) -> Any:
     deadline = time.monotonic() + RETRY_SECONDS
     while True:
         try:
-            return unwrapped(response.result)
+            return unwrapped(partial(response.result, timeout_s=max(deadline - time.monotonic(), 0.0)))
         except RayActorError:
-            if time.monotonic() > deadline:
-                raise
             time.sleep(SECONDS_BETWEEN_TRIES)
             response = again()
 
@@ -126,12 +126,19 @@ def _predictions(found: Sequence[Prediction] | Sequence[Sequence[Prediction]]) -
     }
 
 
+@api.exception_handler(TimeoutError)
+def _unanswered(request: Request, error: TimeoutError) -> JSONResponse:
+    message = f"a shard gave no answer in {RETRY_SECONDS:.0f} seconds; ask again later"
+    return JSONResponse({"error": message}, status_code=503)
+
+
 @serve.ingress(api)
 class Front:
     """Answers requests, asking every shard."""
 
-    def __init__(self, path: Path, snapshot: int, model: ModelName, shards: Sequence[Any]) -> None:
-        self._corpus, self._shards = Corpus.open(path, snapshot), RemoteShards(shards)
+    def __init__(self, place: Place, snapshot: int, model: ModelName, shards: Sequence[Any]) -> None:
+        place.fetch(*TEXT)
+        self._corpus, self._shards = Corpus.open(place.path, snapshot), RemoteShards(shards)
         self._npm = ShardedNPM(model.load(), self._corpus, self._shards)
 
     @api.post("/fill")
@@ -159,16 +166,16 @@ class Front:
         }
 
 
-def application(path: Path, model: ModelName, shards: int, replicas: int = 1, cpus: float = 1) -> serve.Application:
-    """A corpus as it is now, in that many shards, each in so many replicas of so many CPUs.
+def application(place: Place, model: ModelName, shards: int, replicas: int = 1, cpus: float = 1) -> serve.Application:
+    """A corpus as it was fetched last, in that many shards, each in so many replicas of so many CPUs.
 
     Raises InputError where there are fewer segments than shards.
     """
     if replicas < 1:
         raise InputError(f"{replicas} replicas; allowed are 1 or more")
-    corpus = Corpus.open(path)
+    corpus = Corpus.open(place.path)
+    model = replace(model, fingerprint=model.load().fingerprint)
     parts = assigned([each.name for each in corpus.segments], shards)
-    path, snapshot = path.absolute(), corpus.snapshot
     shard: Any = serve.deployment(ShardReplica)
     front: Any = serve.deployment(Front)
     bound = [
@@ -177,11 +184,11 @@ def application(path: Path, model: ModelName, shards: int, replicas: int = 1, cp
             num_replicas=replicas,
             max_ongoing_requests=CALLS_AT_A_TIME,
             ray_actor_options={"num_cpus": cpus},
-        ).bind(path, snapshot, model, part)
+        ).bind(place, corpus.snapshot, model, part)
         for number, part in enumerate(parts)
     ]
     front = front.options(max_ongoing_requests=CALLS_AT_A_TIME, ray_actor_options={"num_cpus": 0})
-    bound_front: serve.Application = front.bind(path, snapshot, model, bound)
+    bound_front: serve.Application = front.bind(place, corpus.snapshot, model, bound)
     return bound_front
 
 

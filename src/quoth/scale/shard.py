@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.token_encoder import TokenEncoder
+from quoth.errors import QuothError
 from quoth.predictors.evidence import Quoter, Scored
 from quoth.predictors.phrase import PhraseOptions, ScoredPhrases
 from quoth.predictors.token import ScoredTokens, TokenOptions
@@ -29,8 +30,8 @@ from quoth.retrieval.keys import Neighbours, TokenHits, TokenKeys
 from quoth.retrieval.retriever import Retriever
 from quoth.scoring import Floats, Sums, group_equal, group_score
 
-REMEMBERED = 64
-"""How many questions' work a shard keeps: each is asked about two to five times."""
+REMEMBERED = 16
+"""How many questions' work a shard keeps at most: each is asked about three to five times, then forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,23 @@ class Question:
     id: str = field(default_factory=lambda: uuid4().hex)
 
 
+Layout = tuple[tuple[int, int], ...]
+"""A shard's tables: each one's first passage and its number of tokens. Rows mean nothing without it."""
+
+
+class TablesChangedError(QuothError):
+    """A shard has other tables than when it named its rows: somebody has embedded meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """A shard's k nearest tokens to the start and to the end query, by rows of all its tables."""
+
+    starts: Neighbours
+    ends: Neighbours
+    layout: Layout
+
+
 @dataclass(frozen=True, slots=True)
 class Taken:
     """Which of a shard's tokens are among the k nearest of all to the start and to the end query, and the sums over
@@ -55,6 +73,7 @@ class Taken:
 
     start_rows: Rows
     end_rows: Rows
+    layout: Layout
     sums: Sums = field(default_factory=Sums)
 
 
@@ -70,7 +89,7 @@ class Shard:
     """Answers questions about some segments. What a question needs is worked out again where it was forgotten, so
     that any replica can take any call.
 
-    Raises InputError or EncoderMismatchError where vectors are missing.
+    Raises InputError or EncoderMismatchError where vectors are missing, TablesChangedError.
     """
 
     def __init__(self, corpus: Corpus, encoder: TokenEncoder, segments: Collection[str]) -> None:
@@ -79,13 +98,14 @@ class Shard:
         self._known: OrderedDict[str, _Work] = OrderedDict()
         self._lock = threading.Lock()
 
-    def nearest(self, question: Question) -> tuple[Neighbours, Neighbours]:
+    def nearest(self, question: Question) -> Nearest:
         """The k nearest of this shard's tokens to the start and to the end query."""
         work = self._work(question)
         q_2D = np.stack([question.start_D, question.end_D])
         found = search_tables(work.tables, q_2D, question.k)
         starts, ends = ([both[which] for both in found] for which in (0, 1))
-        return _shifted(starts, work.bases, question.k), _shifted(ends, work.bases, question.k)
+        nearest_start, nearest_end = (_shifted(each, work.bases, question.k) for each in (starts, ends))
+        return Nearest(nearest_start, nearest_end, work.layout)
 
     def sums(self, question: Question, taken: Taken) -> Sums:
         """This shard's share of the sums."""
@@ -97,13 +117,20 @@ class Shard:
         return self._work(question).groups(taken)
 
     def quote(self, question: Question, taken: Taken, names: Sequence[int]) -> list[tuple[Evidence, ...]]:
-        """Where these phrases stand here; the shares of each one's places sum to 1."""
-        return self._work(question).quote(taken, names)
+        """Where these phrases stand here; the shares of each one's places sum to 1. The question's last call."""
+        found = self._work(question).quote(taken, names)
+        with self._lock:
+            self._known.pop(question.id, None)
+        return found
 
     def _work(self, question: Question) -> _Work:
         with self._lock:
-            work = self._known.pop(question.id, None) or _Work(question, self._tables(question))
-            self._known[question.id] = work
+            known = self._known.get(question.id)
+        if known:
+            return known
+        fresh = _Work(question, self._tables(question))
+        with self._lock:
+            work = self._known.setdefault(question.id, fresh)
             while len(self._known) > REMEMBERED:
                 self._known.popitem(last=False)
             return work
@@ -128,8 +155,15 @@ class _Work:
         """Where each table's rows begin among the shard's."""
         return np.cumsum([0, *(table.num_tokens for table in self.tables)])
 
+    @cached_property
+    def layout(self) -> Layout:
+        """By which rows are understood."""
+        return tuple((int(table.passage_rows_P[0]), table.num_tokens) for table in self.tables)
+
     def scored(self, taken: Taken) -> Scored:
         """The candidates with their similarities."""
+        if taken.layout != self.layout:
+            raise TablesChangedError("ask anew")
         with self._lock:
             if self._scored is None:
                 question, hits = self._question, self._hits(taken)

@@ -7,6 +7,8 @@ reached, or what they hold.
 2. Where scores are normalised over all candidates, the shards' sums are summed first.
 3. Each shard names its phrases with their scores; those of equal phrases are summed.
 4. The shards quote the best phrases.
+
+Shape suffixes: C a shard's phrases, of all shards; G groups of equal ones.
 """
 
 from __future__ import annotations
@@ -14,23 +16,26 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.token_encoder import TokenEncoder
-from quoth.errors import InputError
+from quoth.errors import EmptyCorpusError, InputError
 from quoth.models.npm import NPM
 from quoth.predictors.evidence import best_groups, quoted, rank, sums_over
 from quoth.predictors.phrase import PhraseOptions
 from quoth.predictors.token import TokenOptions
 from quoth.records import Evidence, Prediction
 from quoth.retrieval.index import deal
-from quoth.scale.shard import Partial, Question, Taken
+from quoth.scale.shard import Nearest, Partial, Question, TablesChangedError, Taken
 from quoth.scoring import Floats, group_equal, log_sum_exp
 from quoth.timing import step
 
+LEAST_SHARE = 1e-300
+TRIES = 3
 Vector = NDArray[np.float32]
 
 
@@ -84,7 +89,15 @@ class ShardedNPM(NPM):
                 favoured=best if each.hybrid else (),
                 hidden=frozenset(rows),
             )
-            yield _answer(self._shards, question)
+            yield self._answer(question)
+
+    def _answer(self, question: Question) -> list[Prediction]:
+        for _ in range(TRIES - 1):
+            try:
+                return _answer(self._shards, question)
+            except TablesChangedError:
+                question = replace(question, id=uuid4().hex)
+        return _answer(self._shards, question)
 
     def _best_rows(self, text: str, passages: int, hidden: Collection[int]) -> tuple[int, ...]:
         places = self._retriever.best_places(self._words(text), passages, hidden)
@@ -94,9 +107,9 @@ class ShardedNPM(NPM):
 def _answer(shards: Shards, question: Question) -> list[Prediction]:
     options = question.options
     with step("search"):
-        near = shards.ask("nearest", [(question,)] * len(shards))
-        dealt = zip(*(deal([both[which] for both in near], question.k) for which in (0, 1)), strict=True)
-        taken = [Taken(*rows) for rows in dealt]
+        near: list[Nearest] = shards.ask("nearest", [(question,)] * len(shards))
+        starts, ends = deal([each.starts for each in near], question.k), deal([each.ends for each in near], question.k)
+        taken = [Taken(start, end, each.layout) for start, end, each in zip(starts, ends, near, strict=True)]
     with step("score"):
 
         def shares(known: Any) -> list[Any]:
@@ -127,8 +140,7 @@ def _merged(name: np.uint64, parts: Sequence[Partial], quotes: Sequence[tuple[Ev
     places: list[Evidence] = []
     for part, found in zip(parts, quotes, strict=True):
         here = part.log_score_G[part.key_G == name]
-        with np.errstate(divide="ignore"):
-            shares += [np.log([each.score for each in found]) + (here[0] if len(here) else 0.0)]
+        shares += [np.log(np.maximum([each.score for each in found], LEAST_SHARE)) + (here[0] if len(here) else 0.0)]
         places += found
     log_share = np.concatenate(shares)
     order, log_score = rank(log_share, np.arange(len(log_share)))
@@ -137,7 +149,10 @@ def _merged(name: np.uint64, parts: Sequence[Partial], quotes: Sequence[tuple[Ev
 
 
 def assigned(segments: Sequence[str], shards: int) -> list[list[str]]:
-    """Segments dealt to that many shards, in order. Raises InputError where there are fewer segments than shards."""
+    """Segments dealt to that many shards, in order. Raises EmptyCorpusError, and InputError where there are fewer
+    segments than shards."""
+    if not segments:
+        raise EmptyCorpusError("the corpus holds no document; add some first: quoth add DIR DOCS")
     if not 1 <= shards <= len(segments):
         raise InputError(
             f"{shards} shards of {len(segments)} segments; allowed are 1 to {len(segments)}: a segment is in one shard"

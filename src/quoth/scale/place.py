@@ -1,0 +1,144 @@
+"""Where a corpus lies for a cluster: in a folder that every machine sees, or at a URL that fsspec reads and writes.
+
+Of a corpus at a URL each machine keeps a copy of what it needs, below QUOTH_CACHE (~/.cache/quoth). Knows files and
+their sizes, and that `checksums.json` completes a folder of keys, a manifest a corpus. Does not know what they hold.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from quoth.errors import InputError, LockedError
+from quoth.storage import CHECKSUMS
+
+TEXT = ("manifest-*", "deleted-*", "segments/*", "bm25/*")
+MARKERS = ("keys/*/table.json", "keys/*/codes.json", "keys/*/settings.json", f"keys/*/{CHECKSUMS}")
+ALWAYS_ANEW = 1 << 16
+"""Files up to this size are copied even where one of the same size is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A folder, or a URL with `://`. Raises InputError where the URL cannot be reached."""
+
+    address: str
+
+    @property
+    def is_remote(self) -> bool:
+        return "://" in self.address
+
+    @property
+    def path(self) -> Path:
+        """The folder, or that of the copy."""
+        if not self.is_remote:
+            return Path(self.address).absolute()
+        cache = Path(os.environ.get("QUOTH_CACHE", "~/.cache/quoth")).expanduser()
+        name = self.address.rstrip("/").rpartition("/")[2].removesuffix(".quoth")
+        return cache / hashlib.sha256(self.address.encode()).hexdigest()[:16] / f"{name}.quoth"
+
+    def fetch(self, *patterns: str) -> None:
+        """Copy what is at the URL, and matches, and is not here; each file whole or not at all."""
+        if not self.is_remote:
+            return
+        system, root = self._remote()
+        there = self._sizes()
+        for name, size in there.items():
+            here = self.path / name
+            if _matches(name, patterns) and _is_complete(name, there) and not _is_same(here, size):
+                here.parent.mkdir(parents=True, exist_ok=True)
+                part = here.with_name(f"{here.name}.{uuid4().hex}.tmp")
+                system.get_file(f"{root}/{name}", str(part))
+                part.replace(here)
+
+    def send(self, *patterns: str) -> None:
+        """Copy what is here, and matches, and is not at the URL; what completes other files last."""
+        if not self.is_remote:
+            return
+        system, root = self._remote()
+        there = self._sizes()
+        folders = os.walk(self.path)  # which passes over what another task removes meanwhile
+        names = sorted(
+            (Path(at) / file).relative_to(self.path).as_posix() for at, _, files in folders for file in files
+        )
+        for name in sorted(names, key=lambda each: (each.startswith("manifest-"), each.endswith(CHECKSUMS))):
+            here = self.path / name
+            if _matches(name, patterns) and (name not in there or not _is_same(here, there[name])):
+                system.makedirs(f"{root}/{name}".rpartition("/")[0], exist_ok=True)
+                system.put_file(str(here), f"{root}/{name}")
+
+    def remove(self, pattern: str) -> None:
+        """Remove the files and folders at the URL that match."""
+        if self.is_remote:
+            system, root = self._remote()
+            for each in system.glob(f"{root}/{pattern}"):
+                system.rm(each, recursive=True)
+
+    def exists(self) -> bool:
+        """Whether a corpus is there."""
+        if self.is_remote:
+            return any(name.startswith("manifest-") for name in self._sizes())
+        return self.path.exists()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Nobody else writes meanwhile, by a file that names the writer (a folder has a lock of its own).
+
+        Raises LockedError.
+        """
+        if not self.is_remote:
+            yield
+            return
+        system, root = self._remote()
+        lock = f"{root}/writer.lock"
+        if system.exists(lock):
+            raise LockedError(
+                f"{self.address}: {system.cat_file(lock).decode()} is writing; wait for it to end, or delete "
+                f"{self.address}/writer.lock if it has died"
+            )
+        system.makedirs(root, exist_ok=True)
+        system.pipe_file(lock, f"process {os.getpid()} on {socket.gethostname()}".encode())
+        try:
+            yield
+        finally:
+            system.rm_file(lock)
+
+    def _remote(self) -> tuple[Any, str]:
+        import fsspec
+
+        try:
+            system, root = fsspec.core.url_to_fs(self.address)
+        except (ImportError, ValueError) as error:
+            raise InputError(f"{self.address}: cannot be reached ({error})") from error
+        system.invalidate_cache()
+        return system, root.rstrip("/")
+
+    def _sizes(self) -> dict[str, int]:
+        """The files at the URL, by their names below it."""
+        system, root = self._remote()
+        try:
+            found: dict[str, Any] = system.find(root, detail=True)
+        except OSError as error:
+            raise InputError(f"{self.address}: cannot be reached ({error})") from error
+        return {name.removeprefix(root).lstrip("/"): int(facts["size"]) for name, facts in found.items()}
+
+
+def _matches(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatch(name, pattern) for pattern in patterns)
+
+
+def _is_complete(name: str, there: dict[str, int]) -> bool:
+    """Whether a file of keys is in a folder that has been sent to the end."""
+    return not name.startswith("keys/") or f"{name.rpartition('/')[0]}/{CHECKSUMS}" in there
+
+
+def _is_same(here: Path, size: int) -> bool:
+    return here.is_file() and here.stat().st_size == size > ALWAYS_ANEW
