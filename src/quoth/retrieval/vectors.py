@@ -109,21 +109,11 @@ def _packed(codes_ND: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return packed_NW
 
 
-def _convert(stored_RD: NDArray[np.generic], floats_RD: Floats) -> None:
-    """Write numbers as floats; by torch, where it may, in two thirds of numpy's time."""
-    if not stored_RD.flags.writeable:
-        floats_RD[:] = stored_RD
-        return
-    import torch
-
-    torch.from_numpy(floats_RD).copy_(torch.from_numpy(stored_RD))
-
-
 def _unpack(stored_RD: NDArray[np.generic], floats_RD: Floats) -> None:
     """Write stored numbers as floats, two of each byte where they are packed."""
     width, dimensions = stored_RD.shape[1], floats_RD.shape[1]
     if width == dimensions:
-        _convert(stored_RD, floats_RD)
+        floats_RD[:] = stored_RD
         return
     bytes_RW = stored_RD.view(np.uint8)
     floats_RD[:, :width] = bytes_RW & 15
