@@ -380,7 +380,7 @@ def test_a_kill_loses_nothing_committed(tmp_path: Path) -> None:
     assert killed.num_done(tmp_path / "step-0") == len(models) - 1
     chance = random.Random(0)
     kills = [f"step-{number}" for number in chance.sample(range(1, steps + 1), min(KILLS, steps))]
-    kills += [f"milliseconds-{chance.randrange(milliseconds // 3)}" for _ in range(4)]
+    kills += [f"milliseconds-{number}" for number in chance.sample(range(milliseconds // 3), 4)]
     killed.run(tmp_path, *kills)
     for name in ("step-0", *kills):
         assert_survived(tmp_path / name, models)
