@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -127,6 +128,15 @@ def test_shards_that_forget_work_it_out_again(corpus: Corpus, encoder: TokenEnco
             ShardedNPM(encoder, corpus, shards).fill(QUERIES[0], **options),
             NPM(encoder, [corpus]).fill(QUERIES[0], **options),
         )
+
+
+def test_many_threads_ask_the_same_shards(corpus: Corpus, encoder: TokenEncoder) -> None:
+    """More questions at once than a shard remembers."""
+    split = sharded(corpus, encoder, 2)
+    expected = split.fill(QUERIES[0], passages=None)
+    with ThreadPoolExecutor(24) as pool:
+        for found in pool.map(lambda _: split.fill(QUERIES[0], passages=None), range(48)):
+            same(found, expected)
 
 
 def test_a_blank_that_nothing_fills_has_no_answer(corpus: Corpus, encoder: TokenEncoder) -> None:
