@@ -53,7 +53,7 @@ def sharded(corpus: Corpus, encoder: TokenEncoder, parts: int) -> ShardedNPM:
     return ShardedNPM(encoder, corpus, LocalShards([Shard(corpus, encoder, each) for each in names]))
 
 
-def same(left: list[Prediction], right: list[Prediction]) -> None:
+def assert_same(left: list[Prediction], right: list[Prediction]) -> None:
     assert [each.text for each in left] == [each.text for each in right]
     for ours, theirs in zip(left, right, strict=True):
         assert (ours.score, ours.probability) == pytest.approx((theirs.score, theirs.probability), rel=1e-6)
@@ -87,7 +87,7 @@ def test_partial_sums_give_the_whole_model_s_answers(
     answers = whole.fill(QUERIES, top_k=12, **options)
     assert all(answers)
     for ours, theirs in zip(split.fill(QUERIES, top_k=12, **options), answers, strict=True):
-        same(ours, theirs)
+        assert_same(ours, theirs)
 
 
 def test_a_table_that_appears_between_two_calls(tmp_path: Path, encoder: TokenEncoder) -> None:
@@ -110,7 +110,7 @@ def test_a_table_that_appears_between_two_calls(tmp_path: Path, encoder: TokenEn
             return found
 
     shards = Embedding([Shard(corpus, encoder, [each.name for each in corpus.segments])])
-    same(ShardedNPM(encoder, corpus, shards).fill(QUERIES[0], passages=None), expected)
+    assert_same(ShardedNPM(encoder, corpus, shards).fill(QUERIES[0], passages=None), expected)
 
 
 def test_shards_that_forget_work_it_out_again(corpus: Corpus, encoder: TokenEncoder) -> None:
@@ -124,7 +124,7 @@ def test_shards_that_forget_work_it_out_again(corpus: Corpus, encoder: TokenEnco
     names = assigned([each.name for each in corpus.segments], 3)
     shards = Forgetful([Shard(corpus, encoder, each) for each in names])
     for options in ({"passages": None}, {"passages": 3, "hybrid": 0.3}):
-        same(
+        assert_same(
             ShardedNPM(encoder, corpus, shards).fill(QUERIES[0], **options),
             NPM(encoder, [corpus]).fill(QUERIES[0], **options),
         )
@@ -136,7 +136,7 @@ def test_many_threads_ask_the_same_shards(corpus: Corpus, encoder: TokenEncoder)
     expected = split.fill(QUERIES[0], passages=None)
     with ThreadPoolExecutor(24) as pool:
         for found in pool.map(lambda _: split.fill(QUERIES[0], passages=None), range(48)):
-            same(found, expected)
+            assert_same(found, expected)
 
 
 def test_a_blank_that_nothing_fills_has_no_answer(corpus: Corpus, encoder: TokenEncoder) -> None:

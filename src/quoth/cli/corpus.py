@@ -91,7 +91,7 @@ def _on_ray(output: str) -> "tuple[Path, Callable[..., int]]":
         if place.exists():
             raise InputError(f"{output} is there already; name another")
         shutil.rmtree(place.path, ignore_errors=True)
-    return place.path if place.is_remote else Path(output), partial(index, place=place)
+    return place.named, partial(index, place=place)
 
 
 @app.command(rich_help_panel=PANEL)

@@ -62,7 +62,7 @@ def embed(
     if place.is_remote and not ray:
         raise InputError(f"{directory} is a URL: add --ray, or copy it into a folder")
     place.fetch(*TEXT, *MARKERS)
-    corpus = Corpus.open(place.path if place.is_remote else directory)
+    corpus = Corpus.open(place.named)
     npm = load(model, [corpus], base, device, dtype)
     cost = npm.embed_cost(precision.value)
     deleted = sum(each.num_passages for each in corpus.segments) - corpus.num_passages

@@ -9,7 +9,7 @@ Shape suffixes: C candidates (one occurrence each), G groups of equal candidates
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -19,7 +19,7 @@ from quoth.errors import InputError
 from quoth.records import Evidence, Passage, Prediction
 from quoth.retrieval.columns import passage_of
 from quoth.retrieval.keys import TokenHits, TokenKeys
-from quoth.scoring import Floats, Groups, Sums, contenders, group_equal, group_score, interpolated, log_sum_exp
+from quoth.scoring import Floats, Groups, Sums, contenders, group_equal, group_score, log_sum_exp
 from quoth.timing import step
 
 TIE = 1e-6
@@ -202,27 +202,20 @@ class Quoter:
         return found
 
 
-def score_sums(occurrences: Occurrences, hits: Sequence[TokenHits]) -> tuple[float, float]:
-    """The logs of the sums of all scores, and of those in favoured passages."""
-    score_C = occurrences.log_score_C
-    return log_sum_exp(score_C), log_sum_exp(score_C[_in_favoured(occurrences, hits)])
+def in_favoured(hits: Sequence[TokenHits], starts: Sequence[NDArray[np.int64]]) -> NDArray[np.bool_]:
+    """Which of the tables' rows, one table after another, stand in favoured passages: [C]."""
+    parts = [
+        np.zeros(len(rows), np.bool_)
+        if each.favoured_P is None
+        else each.favoured_P[passage_of(each.keys.offsets_P1, rows)]
+        for each, rows in zip(hits, starts, strict=True)
+    ]
+    return np.concatenate([np.zeros(0, np.bool_), *parts])
 
 
-def favour(occurrences: Occurrences, hits: Sequence[TokenHits], weight: float, sums: Sums) -> Occurrences:
-    """Give those in favoured passages `weight` of the probability beforehand."""
-    if not weight:
-        return occurrences
-    favoured_C = _in_favoured(occurrences, hits)
-    return replace(occurrences, log_score_C=interpolated(occurrences.log_score_C, favoured_C, weight, sums))
-
-
-def _in_favoured(occurrences: Occurrences, hits: Sequence[TokenHits]) -> NDArray[np.bool_]:
-    favoured_C = np.zeros(len(occurrences.start_C), np.bool_)
-    for part, each in enumerate(hits):
-        if each.favoured_P is not None:
-            here = occurrences.part_C == part
-            favoured_C[here] = each.favoured_P[passage_of(each.keys.offsets_P1, occurrences.start_C[here])]
-    return favoured_C
+def score_sums(log_score_C: Floats, favoured_C: NDArray[np.bool_]) -> tuple[float, float]:
+    """The logs of the sums of all scores, and of the favoured ones."""
+    return log_sum_exp(log_score_C), log_sum_exp(log_score_C[favoured_C])
 
 
 def check_at_least_one(name: str, value: int) -> None:

@@ -9,7 +9,8 @@ Shape suffixes: D dimensions, C candidates, S distinct first tokens, E distinct 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
@@ -22,7 +23,7 @@ from quoth.predictors.evidence import (
     check_at_least_one,
     check_share,
     check_temperature,
-    favour,
+    in_favoured,
     predict_scored,
     score_sums,
 )
@@ -31,6 +32,7 @@ from quoth.retrieval.keys import TokenHits, TokenKeys
 from quoth.scoring import (
     Floats,
     Sums,
+    interpolated,
     joint_score,
     length_weighted,
     log_sum_exp,
@@ -124,10 +126,17 @@ class ScoredPhrases:
         ends = log_sum_exp(np.concatenate([np.zeros(0), *(part.b_E for part in self._parts)]))
         if self._options.combine == "softmax_sum" and known.starts == -np.inf:
             return Sums(starts, ends)
-        return Sums(starts, ends, *score_sums(self._scored(known), self._hits))
+        return Sums(starts, ends, *score_sums(self._scored(known).log_score_C, self._favoured_C))
 
     def occurrences(self, sums: Sums) -> Occurrences:
-        return favour(self._scored(sums), self._hits, self._options.hybrid, sums)
+        found, weight = self._scored(sums), self._options.hybrid
+        if not weight:
+            return found
+        return replace(found, log_score_C=interpolated(found.log_score_C, self._favoured_C, weight, sums))
+
+    @cached_property
+    def _favoured_C(self) -> NDArray[np.bool_]:
+        return in_favoured(self._hits, [part.candidates.start_C for part in self._parts])
 
     def _scored(self, sums: Sums) -> Occurrences:
         return _occurrences([each.keys for each in self._hits], self._parts, self._options, sums)

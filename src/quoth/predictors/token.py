@@ -8,7 +8,8 @@ Shape suffixes: D dimensions, C candidates (one token each).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,14 +21,14 @@ from quoth.predictors.evidence import (
     check_at_least_one,
     check_share,
     check_temperature,
-    favour,
+    in_favoured,
     predict_scored,
     score_sums,
 )
 from quoth.predictors.phrase import PhraseOptions, scaled_similarities
 from quoth.records import Prediction
 from quoth.retrieval.keys import TokenHits
-from quoth.scoring import Sums
+from quoth.scoring import Sums, interpolated
 from quoth.timing import step
 
 
@@ -83,7 +84,7 @@ class ScoredTokens:
     def __init__(self, hits: Sequence[TokenHits], q_D: NDArray[np.float32], options: TokenOptions) -> None:
         self._hits, self._weight = hits, options.hybrid
         with step("expand"):
-            rows = [_rows(part_hits, options) for part_hits in hits]
+            rows = self._rows = [_rows(part_hits, options) for part_hits in hits]
         with step("score"):
             scores = [
                 scaled_similarities(part_hits.keys, q_D, part_rows, options.temperature)
@@ -97,11 +98,18 @@ class ScoredTokens:
         self._found = Occurrences(tables, part_C, row_C, row_C, np.concatenate([np.zeros(0), *scores]))
 
     def sums(self, known: Sums) -> Sums:
-        everywhere, favoured = score_sums(self._found, self._hits)
+        everywhere, favoured = score_sums(self._found.log_score_C, self._favoured_C)
         return Sums(everywhere=everywhere, favoured=favoured)
 
     def occurrences(self, sums: Sums) -> Occurrences:
-        return favour(self._found, self._hits, self._weight, sums)
+        if not self._weight:
+            return self._found
+        score_C = interpolated(self._found.log_score_C, self._favoured_C, self._weight, sums)
+        return replace(self._found, log_score_C=score_C)
+
+    @cached_property
+    def _favoured_C(self) -> NDArray[np.bool_]:
+        return in_favoured(self._hits, self._rows)
 
 
 def _rows(hits: TokenHits, options: TokenOptions) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Protocol
 
@@ -74,11 +74,7 @@ class CodeIndex:
     codes: Codes
 
     def search(self, q_QD: Floats, k: int) -> list[Neighbours]:
-        try:
-            proposed = self.proposals(q_QD, k)
-        except CodesGoneError:
-            return ExactIndex(self.keys).search(q_QD, k)
-        return [self.rescored(q_D, near.rows_K, k) for q_D, near in zip(q_QD, proposed, strict=True)]
+        return search_tables([replace(self.keys, codes=self.codes)], q_QD, k)[0]
 
     def proposals(self, q_QD: Floats, k: int) -> list[Neighbours]:
         """The live rows to compare with each query, as many as k neighbours need or all that the codes can give.

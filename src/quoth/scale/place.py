@@ -38,9 +38,14 @@ class Place:
 
     @property
     def path(self) -> Path:
-        """The folder, or that of the copy."""
+        """`named`, wherever a process stands."""
+        return self.named.absolute()
+
+    @property
+    def named(self) -> Path:
+        """The folder as it was named, or that of the copy."""
         if not self.is_remote:
-            return Path(self.address).absolute()
+            return Path(self.address)
         cache = Path(os.environ.get("QUOTH_CACHE", "~/.cache/quoth")).expanduser()
         name = self.address.rstrip("/").rpartition("/")[2].removesuffix(".quoth")
         return cache / hashlib.sha256(self.address.encode()).hexdigest()[:16] / f"{name}.quoth"
@@ -66,10 +71,8 @@ class Place:
         system, root = self._remote()
         there = self._sizes()
         folders = os.walk(self.path)  # which passes over what another task removes meanwhile
-        names = sorted(
-            (Path(at) / file).relative_to(self.path).as_posix() for at, _, files in folders for file in files
-        )
-        for name in sorted(names, key=lambda each: (each.startswith("manifest-"), each.endswith(CHECKSUMS))):
+        names = [(Path(at) / file).relative_to(self.path).as_posix() for at, _, files in folders for file in files]
+        for name in sorted(names, key=lambda each: (each.startswith("manifest-"), each.endswith(CHECKSUMS), each)):
             here = self.path / name
             if _matches(name, patterns) and (name not in there or not _is_same(here, there[name])):
                 system.makedirs(f"{root}/{name}".rpartition("/")[0], exist_ok=True)

@@ -152,6 +152,7 @@ def embed(
             done, running = ray.wait(running, timeout=SECONDS_BETWEEN_LOOKS)
             for each in done:
                 unwrapped(ray.get, each)
+            if done:
                 place.fetch(*MARKERS)
             if progress is not None:
                 with suppress(OSError, CorruptionError):  # what is counted is being written

@@ -21,14 +21,14 @@ from numpy.typing import NDArray
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import QuothError
-from quoth.predictors.evidence import Quoter, Scored
+from quoth.predictors.evidence import Occurrences, Quoter, Scored
 from quoth.predictors.phrase import PhraseOptions, ScoredPhrases
 from quoth.predictors.token import ScoredTokens, TokenOptions
 from quoth.records import Evidence
 from quoth.retrieval.index import Rows, joined, search_tables
 from quoth.retrieval.keys import Neighbours, TokenHits, TokenKeys
 from quoth.retrieval.retriever import Retriever
-from quoth.scoring import Floats, Sums, group_equal, group_score
+from quoth.scoring import Floats, Groups, Sums, group_equal, group_score
 
 REMEMBERED = 16
 """How many questions' work a shard keeps at most: each is asked about three to five times, then forgotten."""
@@ -148,6 +148,7 @@ class _Work:
     def __init__(self, question: Question, tables: list[TokenKeys]) -> None:
         self.tables, self._question = tables, question
         self._scored: Scored | None = None
+        self._groups: tuple[Groups, Occurrences] | None = None
         self._lock = threading.Lock()
 
     @cached_property
@@ -184,21 +185,30 @@ class _Work:
         return [rows[cuts[t] : cuts[t + 1]] - self.bases[t] for t in range(len(self.tables))]
 
     def groups(self, taken: Taken) -> Partial:
-        scored = self.scored(taken)
-        if not len(scored.key_C):
-            return Partial(scored.key_C, np.zeros(0))
-        groups, found = group_equal(scored.key_C), scored.occurrences(taken.sums)
+        key_C = self.scored(taken).key_C
+        if not len(key_C):
+            return Partial(key_C, np.zeros(0))
+        groups, found = self._grouped(taken)
         order = np.argsort(np.minimum.reduceat(found.rising_C[groups.order_C], groups.bounds_G1[:-1]))
         scores = group_score(found.log_score_C, groups)
-        return Partial(scored.key_C[groups.first_G[order]], scores[order])
+        return Partial(key_C[groups.first_G[order]], scores[order])
+
+    def _grouped(self, taken: Taken) -> tuple[Groups, Occurrences]:
+        """The candidates with their scores, equal ones together."""
+        scored = self.scored(taken)
+        with self._lock:
+            if self._groups is None:
+                self._groups = group_equal(scored.key_C), scored.occurrences(taken.sums)
+            return self._groups
 
     def quote(self, taken: Taken, names: Sequence[int]) -> list[tuple[Evidence, ...]]:
-        scored = self.scored(taken)
-        if not len(scored.key_C):
+        key_C = self.scored(taken).key_C
+        if not len(key_C):
             return [()] * len(names)
-        groups, quoter = group_equal(scored.key_C), Quoter(scored.occurrences(taken.sums))
-        place = {name: group for group, name in enumerate(scored.key_C[groups.first_G].tolist())}
-        return [quoter.explain(groups, place[name], 1.0) if name in place else () for name in names]
+        groups, found = self._grouped(taken)
+        quoter, key_G = Quoter(found), key_C[groups.first_G]
+        places = [np.flatnonzero(key_G == np.uint64(name)) for name in names]
+        return [quoter.explain(groups, int(at[0]), 1.0) if len(at) else () for at in places]
 
 
 def _shifted(found: Sequence[Neighbours], bases: Rows, k: int) -> Neighbours:
