@@ -33,7 +33,7 @@ QUERIES, TOKENS, DIMENSIONS = 4096, 32768, 384
 def run() -> Iterator[Result]:
     """Every benchmark of training."""
     source = locate("quoth-mini-base")
-    model, hf = load_base(source)
+    model, hf = load_base(source.encoder)
     tokenizer = TextTokenizer(hf, num_masks=2, max_tokens=256)
     data = tokenize_documents(read_documents(SAMPLES), tokenizer)
     yield masking(data)

@@ -66,7 +66,7 @@ def trainer(
     npm = NPMConfig(
         base=str(base), similarity_scale=20.0, normalize=True, num_masks=2 if config.masking == "spans" else 1
     )
-    model, hf = load_base(source)
+    model, hf = load_base(source.encoder)
     tokenizer = TextTokenizer(hf, num_masks=npm.num_masks, max_tokens=256)
     return Trainer(model, tokenizer, npm, data, config, output, ranks=ranks)
 
@@ -328,7 +328,7 @@ def test_a_warm_start_goes_on_from_an_adapter(base: Path, data: TokenizedDocumen
 def test_full_fine_tuning_goes_on_from_an_adapter(base: Path, data: TokenizedDocuments, tmp_path: Path) -> None:
     trainer(base, data, tmp_path / "first", changed(steps=2, bf16=True)).run()
     whole = trainer(base, data, tmp_path / "second", changed(warm_start=str(tmp_path / "first"), lora_rank=0))
-    merged = Transformer.load(locate(str(tmp_path / "first"))).model.state_dict()
+    merged = Transformer.load(locate(str(tmp_path / "first")).encoder).model.state_dict()
     untrained = dict(AutoModel.from_pretrained(base, add_pooling_layer=False).named_parameters())
     assert any(not torch.equal(merged[name], value) for name, value in untrained.items())
     for name, value in whole.parameters.items():

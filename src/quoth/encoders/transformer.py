@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from quoth.encoders.bert import BertConfig, BertEncoder
 from quoth.encoders.fast_tokenizer import FastTokenizer
-from quoth.encoders.pretrained import Source
+from quoth.encoders.pretrained import EncoderSource
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.storage import read_json, sha256_file
 
@@ -47,7 +47,7 @@ class Transformer:
         self.pad_id = int(tokenizer.pad_token_id or 0)
 
     @classmethod
-    def load(cls, source: Source, *, device: str | None = None, dtype: str | None = None) -> Transformer:
+    def load(cls, source: EncoderSource, *, device: str | None = None, dtype: str | None = None) -> Transformer:
         """Raises ModelNotFoundError when nothing can be loaded, InputError on an unknown dtype or device."""
         model, tokenizer = _load_light(Path(source.base)) or load_base(source)
         fingerprint = _fingerprint(model, tokenizer, source.adapter)
@@ -103,14 +103,14 @@ def _load_light(folder: Path) -> tuple[BertEncoder, FastTokenizer] | None:
     return BertEncoder.load(folder, config), tokenizer
 
 
-def load_base(source: Source) -> tuple[Any, Any]:
+def load_base(source: EncoderSource) -> tuple[Any, Any]:
     """The base encoder (fp32, CPU) and its tokenizer, without any adapter."""
     from transformers import AutoConfig, AutoModel, AutoTokenizer
     from transformers.utils import logging
 
     logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    revision = source.config.revision
+    revision = source.revision
     try:
         config = AutoConfig.from_pretrained(source.base, revision=revision)
         pooling = {"add_pooling_layer": False} if config.model_type in ("bert", "roberta", "xlm-roberta") else {}

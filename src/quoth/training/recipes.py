@@ -127,7 +127,7 @@ def run_recipe(
         config = replace(config, warm_start=str(source.adapter))
     num_masks = 2 if config.masking == "spans" else 1
     npm = replace(source.config, num_masks=num_masks, base=source.config.base or source.base)
-    encoder, hf = load_base(source)
+    encoder, hf = load_base(source.encoder)
     tokenizer = TextTokenizer(hf, num_masks=npm.num_masks, max_tokens=npm.max_tokens)
     output.mkdir(parents=True, exist_ok=True)
     ranks = Ranks.join()
