@@ -102,6 +102,11 @@ class KeyTables:
         self._lock = threading.Lock()
 
     @property
+    def folder(self) -> Path:
+        """Where the tables lie, or will."""
+        return self._folder
+
+    @property
     def _segments(self) -> list[Segment]:
         return [each for each in self._corpus.segments if self._only is None or each.name in self._only]
 

@@ -27,6 +27,7 @@ from quoth.records import Document
 from quoth.storage import WriterLock
 from quoth.training.batches import TokenizedDocuments, tokenize_documents
 from quoth.training.neighbours import chain_of_neighbours
+from quoth.training.npm_task import NPMTask
 from quoth.training.ranks import Ranks
 from quoth.training.settings import TrainConfig
 from quoth.training.trainer import Progress, Trainer
@@ -135,7 +136,8 @@ def run_recipe(
         prepared = _data(documents, output / "tokens", tokenizer, config, tokenizing) if ranks.first else None
         ranks.wait()
         data = prepared or _data(documents, output / "tokens", tokenizer, config, None)
-        trainer = Trainer(encoder, tokenizer, npm, data, config, output, device=_device(ranks), ranks=ranks)
+        task = NPMTask(encoder, tokenizer, npm, data, config, device=_device(ranks), ranks=ranks)
+        trainer = Trainer(task, config, output, ranks)
         done = trainer.run(progress, (lambda folder: evaluate(folder, config)) if evaluate else None, seconds)
     ranks.leave()
     return done
