@@ -6,14 +6,17 @@ Knows: PEFT's names and files. Does not know: losses and the training loop.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save
+from torch import Tensor
 
 from quoth.encoders.transformer import apply_adapter
 from quoth.errors import InputError
+from quoth.storage import atomic_write_bytes, atomic_write_json
 
 
 def with_adapter(model: Any, rank: int, seed: int, warm_start: str = "") -> Any:
@@ -36,6 +39,13 @@ def with_adapter(model: Any, rank: int, seed: int, warm_start: str = "") -> Any:
     if warm_start:
         _warm_start(adapted, Path(warm_start) / "adapter_model.safetensors")
     return adapted
+
+
+def save_adapter(folder: Path, parameters: Mapping[str, Tensor], model: Any, base: str) -> None:
+    """Write an adapted model's trained `parameters` in fp16, and the settings that PEFT reads."""
+    weights = {saved_name(name): value.detach().half().cpu().contiguous() for name, value in parameters.items()}
+    atomic_write_bytes(folder / "adapter_model.safetensors", save(weights))
+    atomic_write_json(folder / "adapter_config.json", adapter_settings(model, base))
 
 
 def saved_name(parameter: str) -> str:

@@ -105,3 +105,12 @@ class TrainConfig(Config):
         for name, allowed in _ONE_OF.items():
             if (value := getattr(self, name)) not in allowed:
                 raise InputError(f"{name} {value!r}; allowed are {', '.join(allowed)}")
+
+
+def rate_at(step: int, steps: int, peak: float, warmup_steps: int) -> float:
+    """The learning rate of step 1 to `steps`: linear warm-up (over half the run at most), then linear decay, to zero
+    after the last step."""
+    warmup = min(warmup_steps, steps // 2)
+    rising = step / max(warmup, 1)
+    falling = (steps - step + 1) / (steps - warmup)
+    return peak * min(1.0, rising, falling)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import load_file, save, save_file
+from safetensors.torch import load_file, save_file
 
 from quoth.config import NPMConfig
 from quoth.encoders.pretrained import SETTINGS_FILE
@@ -25,12 +25,12 @@ from quoth.encoders.tokenization import TextTokenizer
 from quoth.encoders.transformer import attend_in_fp32
 from quoth.errors import InputError, TrainingError
 from quoth.storage import atomic_write_bytes, atomic_write_json, publish_directory, read_json
-from quoth.training.adapter import adapter_settings, saved_name, with_adapter
+from quoth.training.adapter import save_adapter, with_adapter
 from quoth.training.batches import BatchSampler, TokenizedDocuments
 from quoth.training.collate import Batch, check_room, make_batch
 from quoth.training.contrast import Contrast
 from quoth.training.ranks import ALONE, Ranks
-from quoth.training.settings import TrainConfig
+from quoth.training.settings import TrainConfig, rate_at
 
 BEST = "best"
 LOG = "log.jsonl"
@@ -142,13 +142,9 @@ class Trainer:
 
     @property
     def learning_rate(self) -> float:
-        """That of the step to come: linear warm-up (over half the run at most), then linear decay, to zero after the
-        last step."""
-        config, step = self.config, self.step + 1
-        warmup = min(config.warmup_steps, config.steps // 2)
-        rising = step / max(warmup, 1)
-        falling = (config.steps - step + 1) / (config.steps - warmup)
-        return config.learning_rate * min(1.0, rising, falling)
+        """That of the step to come."""
+        config = self.config
+        return rate_at(self.step + 1, config.steps, config.learning_rate, config.warmup_steps)
 
     def _report(self, state: Progress, progress: Callable[[Progress], None] | None) -> None:
         if not self.ranks.first:
@@ -188,9 +184,7 @@ class Trainer:
         """Write the adapter in fp16 (or the whole model in fp32) with the settings that `from_pretrained` reads."""
         folder.mkdir(parents=True, exist_ok=True)
         if self.config.lora_rank:
-            weights = {saved_name(n): p.detach().half().cpu() for n, p in self.parameters.items()}
-            atomic_write_bytes(folder / "adapter_model.safetensors", save(weights))
-            atomic_write_json(folder / "adapter_config.json", adapter_settings(self.model, self.npm.base))
+            save_adapter(folder, self.parameters, self.model, self.npm.base)
             atomic_write_json(folder / SETTINGS_FILE, self.npm.to_dict())
         else:
             self._save_whole(folder)
