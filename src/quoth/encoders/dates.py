@@ -8,6 +8,7 @@ March and May alone are no dates (they are words as well), a lone year is one un
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable
 
 from quoth.records import TaggedSpan
@@ -75,6 +76,7 @@ def longest(spans: Iterable[TaggedSpan]) -> list[TaggedSpan]:
     """Spans that do not overlap, in order: of two that do, the longer stays, of two as long the one given first."""
     kept: list[TaggedSpan] = []
     for span in sorted(spans, key=lambda each: each.start - each.end):
-        if all(span.end <= other.start or other.end <= span.start for other in kept):
-            kept.append(span)
-    return sorted(kept, key=lambda each: each.start)
+        at = bisect_left(kept, span.start, key=lambda each: each.start)
+        if (not at or kept[at - 1].end <= span.start) and (at == len(kept) or span.end <= kept[at].start):
+            kept.insert(at, span)
+    return kept

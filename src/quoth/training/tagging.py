@@ -118,9 +118,7 @@ def train_tagger(
 def _plain_source(model: str, base: str | None) -> Source:
     source = locate(model, base)
     if source.adapter is not None:
-        raise InputError(
-            f"model {model!r} has an adapter; a tagger starts without one: name quoth-mini-base"
-        )
+        raise InputError(f"model {model!r} has an adapter; a tagger starts without one: name quoth-mini-base")
     return source
 
 
