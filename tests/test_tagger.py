@@ -201,6 +201,8 @@ def test_mistakes(hf: FastTokenizer, tmp_path: Path) -> None:
         Tagger.load(tmp_path)
     with pytest.raises(ModelNotFoundError, match="cannot be loaded"):
         Tagger.load(tmp_path / "nowhere")
+    with pytest.raises(ModelNotFoundError, match="tagger 'quoth-tager' not found; allowed are quoth-tagger, a folder"):
+        Tagger.load("quoth-tager")
     with pytest.raises(InputError, match="device 'gpu9' is not to be had here"):
         Tagger.load(device="gpu9")
     with pytest.raises(InputError, match=r"texts is a string; allowed is a list of texts"):

@@ -17,7 +17,7 @@ from quoth.encoders.word_inputs import WordTokenizer
 from quoth.errors import InputError, TrainingError
 from quoth.records import TaggedSpan, TaggedText
 from quoth.training.settings import rate_at
-from quoth.training.tagging import NO_LABEL, TaggingConfig, batches, examples, tagging_loss, train_tagger
+from quoth.training.tagging import NO_LABEL, TaggingConfig, batches, examples, lowered, tagging_loss, train_tagger
 from tiny import tiny_bert
 
 LABELS = bio_labels(["LOC", "PER"])
@@ -45,6 +45,14 @@ def test_long_texts_are_labelled_once(folder: Path) -> None:
     found = examples([TaggedText("Paris " * 100, ())], tokenizer, LABELS)
     assert len(found) > 4
     assert sum(int((each.labels_T != NO_LABEL).sum()) for each in found) == 100
+
+
+def test_lower_case_keeps_the_spans() -> None:
+    text = lowered(SENTENCE)
+    assert text.text == "nikos kazantzakis saw paris."
+    assert text.spans == SENTENCE.spans
+    dotted = TaggedText("İstanbul", (TaggedSpan(0, 8, "LOC"),))
+    assert lowered(dotted) == dotted
 
 
 def test_batches_hold_each_input_once_and_like_lengths(folder: Path) -> None:
@@ -121,5 +129,7 @@ def test_mistakes(folder: Path, tmp_path: Path) -> None:
         train_tagger([str(file)], tmp_path / "out", {"learning_rate": "1e30", "epochs": "9"}, model=str(folder))
     with pytest.raises(InputError, match="lora_rank is 0; allowed is 1 or more"):
         TaggingConfig(lora_rank=0)
+    with pytest.raises(InputError, match="lowercase is 2; allowed is a share from 0 to 1"):
+        TaggingConfig(lowercase=2)
     with pytest.raises(InputError, match="learning_rate is -1; allowed is a finite number"):
         TaggingConfig(learning_rate=-1)

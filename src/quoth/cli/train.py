@@ -11,6 +11,7 @@ import typer
 
 from quoth.cli.options import Base, pairs
 from quoth.cli.output import counting, follow_training, note
+from quoth.errors import InputError
 
 if TYPE_CHECKING:
     from quoth.training.settings import TrainConfig
@@ -46,6 +47,8 @@ def train(
       quoth train tagger wikigold.conll.txt:train wnut17train.conll -o my-tagger
     """
     overrides = pairs(settings or [], "--set", "steps=200")
+    if recipe not in RECIPES.split(", "):
+        raise InputError(f"recipe {recipe!r}; allowed are {RECIPES}")
     if recipe == TAGGER:
         _train_tagger(docs, output, overrides, model, base)
         return

@@ -19,17 +19,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from quoth.config import NPMConfig, TaggerConfig
+from quoth.encoders.boundaries import BOUNDARIES_VERSION
 from quoth.encoders.dates import DATES_VERSION, find_dates, longest
 from quoth.encoders.pretrained import SETTINGS_FILE, Source, find_base, shipped_adapter
 from quoth.encoders.tag_network import HEAD_FILE, TagNetwork
 from quoth.encoders.tags import best_labels, spans_of_labels
 from quoth.encoders.transformer import Transformer, batches_by_length, pad
 from quoth.encoders.word_inputs import TextWords, WordTokenizer
-from quoth.errors import InputError
+from quoth.errors import InputError, ModelNotFoundError
 from quoth.records import TaggedSpan
 from quoth.storage import read_json, sha256_file
 
 SHIPPED_TAGGERS = {"quoth-tagger": "tagger-mini"}
+CPU = torch.device("cpu")
 
 Network = Callable[[Tensor, Tensor, Tensor], Tensor]
 """Token ids, attention mask and word shapes, [B, T] each, to logits [B, T, L]."""
@@ -38,17 +40,25 @@ Scores = NDArray[np.float32]
 
 
 class Tagger:
-    """Finds names and dates. `fingerprint` names the weights, the labels and the rules."""
+    """Finds names and dates. `fingerprint` names the weights, the labels and the rules.
+
+    Nothing is added to or changed in the texts: a network that needs casing gets it as the words' shapes.
+    """
 
     def __init__(
-        self, network: Network, tokenizer: WordTokenizer, labels: Sequence[str], name: str, fingerprint: str
+        self,
+        network: Network,
+        tokenizer: WordTokenizer,
+        labels: Sequence[str],
+        name: str,
+        fingerprint: str,
+        device: torch.device = CPU,
     ) -> None:
         self.name = name
         self.labels = tuple(labels)
-        settings = f"{fingerprint} {self.labels} {tokenizer.room} {DATES_VERSION}"
+        settings = f"{fingerprint} {self.labels} {tokenizer.room} {BOUNDARIES_VERSION} {DATES_VERSION}"
         self.fingerprint = hashlib.sha256(settings.encode()).hexdigest()
-        self._network, self._tokenizer = network, tokenizer
-        self._device = torch.device("cpu")
+        self._network, self._tokenizer, self._device = network, tokenizer, device
 
     @classmethod
     def load(
@@ -63,6 +73,10 @@ class Tagger:
         folder = shipped_adapter(shipped) if shipped else Path(name)
         if (folder / SETTINGS_FILE).is_file():
             return cls._load_own(folder, str(name), device, None if base is None else str(base))
+        if str(name).startswith("quoth-") and not folder.is_dir():
+            raise ModelNotFoundError(
+                f"tagger {name!r} not found; allowed are {', '.join(SHIPPED_TAGGERS)}, a folder, or a hub id"
+            )
         return cls._load_classifier(str(name), device)
 
     @classmethod
@@ -76,7 +90,7 @@ class Tagger:
         network.to(transformer.device).eval()
         tokenizer = WordTokenizer(transformer.tokenizer, min(config.max_tokens, transformer.max_tokens))
         fingerprint = f"{transformer.fingerprint} {sha256_file(folder / HEAD_FILE)}"
-        return cls(network, tokenizer, config.labels, name, fingerprint)._on(transformer.device)
+        return cls(network, tokenizer, config.labels, name, fingerprint, transformer.device)
 
     @classmethod
     def _load_classifier(cls, name: str, device: str | None) -> Tagger:
@@ -90,11 +104,7 @@ class Tagger:
             return logits_BTL
 
         labels = [str(names[i]) for i in range(len(names))]
-        return cls(network, tokenizer, labels, name, transformer.fingerprint)._on(transformer.device)
-
-    def _on(self, device: torch.device) -> Tagger:
-        self._device = device
-        return self
+        return cls(network, tokenizer, labels, name, transformer.fingerprint, transformer.device)
 
     def spans(self, texts: Sequence[str], *, dates: bool = True) -> list[list[TaggedSpan]]:
         """The names and dates of each text as character ranges, in order, of whole words, without overlap.

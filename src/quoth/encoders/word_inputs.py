@@ -111,12 +111,13 @@ def _text_words(text: str, ids: Sequence[int], offsets: Sequence[tuple[int, int]
         start, end = trim(text, *place)
         while word < len(found) and found[word][1] <= start:
             word += 1
-        reached = word
-        while reached < len(found) and found[reached][0] < end:
-            if first_W[reached] < 0:
-                first_W[reached] = token
-            shapes_T[token] = shape_W[reached] if reached == word else shapes_T[token]
-            reached += 1
+        touched = word
+        while touched < len(found) and found[touched][0] < end:
+            if first_W[touched] < 0:
+                first_W[touched] = token
+            touched += 1
+        if touched > word:
+            shapes_T[token] = shape_W[word]
     return TextWords(found, first_W, np.array(ids, np.int64), shapes_T)
 
 

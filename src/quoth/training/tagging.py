@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -44,11 +44,13 @@ Progress = Callable[[int, int, float, float], None]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggingConfig(Config):
     """How to train a tagger. An input is up to `max_sentences` sentences that follow each other in a document, so that
-    the model knows both single sentences and passages."""
+    the model knows both single sentences and passages. The share `lowercase` of the inputs is read in lower case, as
+    people type questions."""
 
-    epochs: int = 6
+    epochs: int = 8
     batch_size: int = 16
     max_sentences: int = 4
+    lowercase: float = 0.15
     learning_rate: float = 1e-3
     weight_decay: float = 0.01
     warmup_steps: int = 50
@@ -63,6 +65,8 @@ class TaggingConfig(Config):
         for name, lowest in least.items():
             if getattr(self, name) < lowest:
                 raise InputError(f"{name} is {getattr(self, name)}; allowed is {lowest} or more")
+        if not 0 <= self.lowercase <= 1:
+            raise InputError(f"lowercase is {self.lowercase}; allowed is a share from 0 to 1")
         for name in ("learning_rate", "weight_decay", "max_grad_norm"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise InputError(f"{name} is {getattr(self, name)}; allowed is a finite number, 0 or more")
@@ -137,7 +141,8 @@ def _plan(
     rng = np.random.default_rng(config.seed)
     plan: list[list[Example]] = []
     for _ in range(config.epochs):
-        texts = [text for document in documents for text in _runs(document, config.max_sentences, rng)]
+        runs = [text for document in documents for text in _runs(document, config.max_sentences, rng)]
+        texts = [lowered(text) if rng.random() < config.lowercase else text for text in runs]
         plan += batches(examples(texts, tokenizer, labels), config.batch_size, rng)
     return plan
 
@@ -149,6 +154,12 @@ def _runs(document: Sequence[TaggedText], most: int, rng: np.random.Generator) -
         count = 1 if rng.random() < 0.5 else int(rng.integers(1, most + 1))
         yield joined(document[at : at + count])
         at += count
+
+
+def lowered(tagged: TaggedText) -> TaggedText:
+    """A text in lower case with the same spans; as it is where lower case has another length ("İ")."""
+    text = tagged.text.lower()
+    return replace(tagged, text=text) if len(text) == len(tagged.text) else tagged
 
 
 def examples(texts: Sequence[TaggedText], tokenizer: WordTokenizer, labels: Sequence[str]) -> list[Example]:
