@@ -22,6 +22,9 @@ class Config:
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Raises InputError on a key that this record does not have."""
         known = [field.name for field in fields(cls)]
+        own = next((field.default for field in fields(cls) if field.name == "kind"), None)
+        if own is not None and (kind := values.get("kind", own)) != own:
+            raise InputError(f"model kind {kind!r}; allowed here is {own!r}")
         for key in values:
             if key not in known:
                 raise InputError(f"unknown setting {key!r}; allowed are {', '.join(known)}")
@@ -141,6 +144,26 @@ def model_config(values: Mapping[str, Any]) -> ModelConfig:
     if kind not in kinds:
         raise InputError(f"model kind {kind!r}; allowed are {', '.join(kinds)}")
     return kinds[kind].from_dict(values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaggerConfig(Config):
+    """What a tagger needs beside its weights: its base, what its labels are called in the order of its outputs, and
+    the longest encoder input."""
+
+    kind: Literal["tagger"] = "tagger"
+    base: str = ""
+    revision: str | None = None
+    labels: tuple[str, ...] = ()
+    max_tokens: int = 256
+
+    def __post_init__(self) -> None:
+        labels: object = self.labels
+        if not isinstance(labels, (list, tuple)) or not all(isinstance(each, str) for each in labels) or not labels:
+            raise InputError(f"labels {labels!r}; allowed is a list of names such as O, B-PER, I-PER")
+        if not isinstance(self.max_tokens, int) or self.max_tokens < 16:
+            raise InputError(f"max_tokens {self.max_tokens!r}; allowed are whole numbers from 16 on")
+        object.__setattr__(self, "labels", tuple(labels))
 
 
 def _is_number(value: object) -> bool:

@@ -93,7 +93,7 @@ def read_records(path: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     Raises InputError where there is no such file, or naming a line that holds no object.
     """
     try:
-        with _open(Path(path)) as stream:
+        with open_file(Path(path)) as stream:
             for line, record in _read_jsonl(stream, str(path)):
                 if not isinstance(record, Mapping):
                     raise InputError(f"{path}:{line}: no JSON object; mend the line or remove it")
@@ -182,13 +182,14 @@ def _format(file: Path) -> str | None:
 def _read(format: str, file: str | Path, name: str, bad: Callable[[InputError], None]) -> Iterator[Document]:
     stem = Path(name).stem if str(file) == "-" else _bare(Path(name)).stem
     try:
-        with _open(file) as stream:
+        with open_file(file) as stream:
             yield from _documents(_READERS[format](stream, name), str(file), stem, bad)
     except _DAMAGE as error:
         raise InputError(f"{file}: cannot be read ({error}); the file is damaged or truncated") from error
 
 
-def _open(file: str | Path) -> IO[bytes]:
+def open_file(file: str | Path) -> IO[bytes]:
+    """The bytes of a file (its suffix says how it is compressed), of a URL given as a string, or of "-"."""
     stream: IO[bytes]
     if str(file) == "-":
         return open(sys.stdin.fileno(), "rb", closefd=False)

@@ -106,7 +106,7 @@ def locate(name: str, base: str | None = None) -> Source:
     folder = Path(name)
     if name in SHIPPED:
         config, adapter = SHIPPED[name]
-        return Source(name, config, _base(config.base, base), _shipped_adapter(adapter) if adapter else None)
+        return Source(name, config, find_base(config.base, base), shipped_adapter(adapter) if adapter else None)
     if folder.is_dir():
         return _from_folder(folder, base)
     if folder.is_absolute() or name.startswith((".", "quoth-")) or name.count("/") > 1:
@@ -124,14 +124,14 @@ def locate_realm(name: str, base: str | None = None) -> REALMSource:
     folder = Path(name)
     if name in SHIPPED_REALM:
         config, adapter = SHIPPED_REALM[name]
-        return REALMSource(name, config, _shipped_adapter(adapter) if adapter else None, _base(config.base, base))
+        return REALMSource(name, config, shipped_adapter(adapter) if adapter else None, find_base(config.base, base))
     if not (folder / SETTINGS_FILE).is_file():
         raise ModelNotFoundError(
             f"REALM {name!r} not found; allowed are {', '.join(SHIPPED_REALM)}, a folder with {SETTINGS_FILE}, "
             "and what `quoth convert` makes of a published one"
         )
     config = _read_settings(folder / SETTINGS_FILE, REALMConfig)
-    return REALMSource(name, config, folder, _base(config.base, base) if config.base else str(folder / "passages"))
+    return REALMSource(name, config, folder, find_base(config.base, base) if config.base else str(folder / "passages"))
 
 
 def kind_of(name: str) -> str:
@@ -156,7 +156,7 @@ def _from_folder(folder: Path, base: str | None) -> Source:
                 "adapter_config.json"
             )
         config = NPMConfig(base=str(read_json(folder / "adapter_config.json").get("base_model_name_or_path") or ""))
-    return Source(str(folder), config, str(folder) if whole else _base(config.base, base), adapter)
+    return Source(str(folder), config, str(folder) if whole else find_base(config.base, base), adapter)
 
 
 def _read_settings(path: Path, kind: type[_Kind]) -> _Kind:
@@ -173,7 +173,8 @@ def _settings_of(path: Path) -> ModelConfig:
         raise InputError(f"{str(path)!r} is no JSON ({error}); mend it or train again") from None
 
 
-def _shipped_adapter(name: str) -> Path:
+def shipped_adapter(name: str) -> Path:
+    """The folder of an adapter that comes with this package. Raises ModelNotFoundError."""
     inside = Path(__file__).parents[1] / "adapters" / name
     checkout = Path(__file__).parents[3] / "adapters" / name
     for folder in (inside, checkout):
@@ -182,8 +183,8 @@ def _shipped_adapter(name: str) -> Path:
     raise ModelNotFoundError(f"adapter {name!r} is missing from this installation; reinstall quoth")
 
 
-def _base(wanted: str, folder: str | None) -> str:
-    """The folder (or hub id) of a base encoder."""
+def find_base(wanted: str, folder: str | None) -> str:
+    """The folder (or hub id) of a base encoder; `folder` names it, if it is given. Raises ModelNotFoundError."""
     if folder is not None:
         return _checked(Path(folder)) if wanted == MINILM else folder
     if wanted != MINILM:

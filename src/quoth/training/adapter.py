@@ -47,8 +47,8 @@ def saved_name(parameter: str) -> str:
 def save_adapter(folder: Path, model: Any, base: str) -> None:
     """Write a model's adapter in fp16, as PEFT reads it; `base` names the weights it belongs to."""
     folder.mkdir(parents=True, exist_ok=True)
-    trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
-    weights = {saved_name(name): weight.detach().half().cpu() for name, weight in trained.items()}
+    adapter = {name: weight for name, weight in model.named_parameters() if "lora_" in name}
+    weights = {saved_name(name): weight.detach().half().cpu().contiguous() for name, weight in adapter.items()}
     atomic_write_bytes(folder / "adapter_model.safetensors", save(weights))
     atomic_write_json(folder / "adapter_config.json", adapter_settings(model, base))
 

@@ -142,7 +142,7 @@ class PretrainTask:
             states_BTH = reader.states(batch)
             inputs, at = (batch.ids_BT == tokenizer.mask_id).nonzero(as_tuple=True)
             logits_MV = reader.mlm(states_BTH[inputs, at])
-        hidden = torch.cat([torch.from_numpy(each.hidden_M).repeat(len(group)) for each, group in zip(drawn, read)])
+        hidden = torch.cat([torch.from_numpy(each.hidden_M).repeat(len(read[0])) for each in drawn])
         log_p_M = -torch.nn.functional.cross_entropy(logits_MV.float(), hidden.to(self.device), reduction="none")
         width = max(len(each.hidden_M) for each in drawn)
         masked_BM = torch.tensor([[m < len(each.hidden_M) for m in range(width)] for each in drawn]).to(self.device)

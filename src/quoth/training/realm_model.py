@@ -107,8 +107,8 @@ class TrainedREALM:
         return torch.autocast(self.device.type, torch.bfloat16) if self.bf16 else contextlib.nullcontext()
 
     def save(self, folder: Path) -> None:
-        """Write what `REALM.from_pretrained` reads: adapters in fp16 or whole encoders, heads in fp32; quoth.json, which
-        makes the folder a model, last."""
+        """Write what `REALM.from_pretrained` reads: adapters in fp16 or whole encoders, heads in fp32; last
+        quoth.json, which makes the folder a model."""
         folder.mkdir(parents=True, exist_ok=True)
         heads: dict[str, Tensor] = {}
         for name, part in self._parts():

@@ -14,10 +14,11 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
+from quoth.config import Config
 from quoth.corpus.documents import read_documents, read_listing
 from quoth.encoders.pretrained import locate
 from quoth.encoders.tokenization import TextTokenizer
@@ -31,6 +32,8 @@ from quoth.training.npm_task import NPMTask
 from quoth.training.ranks import Ranks
 from quoth.training.settings import TrainConfig
 from quoth.training.trainer import Progress, Trainer
+
+Settings = TypeVar("Settings", bound=Config)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,15 +152,15 @@ def _device(ranks: Ranks) -> str:
     return f"cuda:{ranks.rank % torch.cuda.device_count()}"
 
 
-def with_overrides(config: TrainConfig, overrides: dict[str, str]) -> TrainConfig:
+def with_overrides(config: Settings, overrides: dict[str, str]) -> Settings:
     """Apply `key=value` settings, each read as the type of its field."""
-    types: dict[str, Any] = typing.get_type_hints(TrainConfig)
+    types: dict[str, Any] = typing.get_type_hints(type(config))
     values = config.to_dict()
     for key, text in overrides.items():
         if key not in types:
             raise InputError(f"unknown setting {key!r}; allowed are {', '.join(types)}")
         values[key] = _parse(key, text, types[key])
-    return TrainConfig.from_dict(values)
+    return type(config).from_dict(values)
 
 
 def _parse(key: str, text: str, kind: Any) -> Any:

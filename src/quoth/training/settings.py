@@ -171,9 +171,9 @@ class FineTuneConfig(LoopConfig):
     """Fine-tuning to open question answering (REALM §4, after ORQA): the query tower and the reader learn, passage
     vectors stay.
 
-    The retriever learns from the `beam` nearest passages, the reader from the `read` nearest; a passage or span is right
-    where an answer stands. With `help_reader` the last of the passages read is one with an answer where the others have
-    none, so that a young retriever does not leave the reader without anything to learn from (not in the papers).
+    The retriever learns from the `beam` nearest passages, the reader from the `read` nearest; a passage or span is
+    right where an answer stands. With `help_reader` the last of the passages read is one with an answer where the
+    others have none, so that a young retriever leaves the reader something to learn from (not in the papers).
     """
 
     batch_size: int = 1
@@ -193,3 +193,12 @@ _PRETRAIN_ONE_OF: dict[str, tuple[str, ...]] = {
     "marginal": ("product", "token"),
     "trivial": ("document", "passage"),
 }
+
+
+def rate_at(step: int, steps: int, peak: float, warmup_steps: int) -> float:
+    """The learning rate of step 1 to `steps`: linear warm-up (over half the run at most), then linear decay, to zero
+    after the last step."""
+    warmup = min(warmup_steps, steps // 2)
+    rising = step / max(warmup, 1)
+    falling = (steps - step + 1) / (steps - warmup)
+    return peak * min(1.0, rising, falling)

@@ -22,7 +22,7 @@ from safetensors.torch import load_file, save_file
 from quoth.errors import InputError, TrainingError
 from quoth.storage import atomic_write_bytes, atomic_write_json, publish_directory, read_json
 from quoth.training.ranks import ALONE, Ranks
-from quoth.training.settings import LoopConfig
+from quoth.training.settings import LoopConfig, rate_at
 
 BEST = "best"
 LOG = "log.jsonl"
@@ -139,13 +139,9 @@ class Trainer:
 
     @property
     def learning_rate(self) -> float:
-        """That of the step to come: linear warm-up (over half the run at most), then linear decay, to zero after the
-        last step."""
-        config, step = self.config, self.step + 1
-        warmup = min(config.warmup_steps, config.steps // 2)
-        rising = step / max(warmup, 1)
-        falling = (config.steps - step + 1) / (config.steps - warmup)
-        return config.learning_rate * min(1.0, rising, falling)
+        """That of the step to come."""
+        config = self.config
+        return rate_at(self.step + 1, config.steps, config.learning_rate, config.warmup_steps)
 
     def _report(
         self, done: list[Step], seconds: float, rate: float, progress: Callable[[Progress], None] | None
