@@ -194,7 +194,7 @@ def _count_answerable(questions: Sequence[Question], corpora: Sequence[Corpus], 
 
     def texts() -> Iterator[str]:
         for done, passage in enumerate(passages, start=1):
-            if progress is not None:
+            if progress is not None and done % 1000 == 0:
                 progress(SCANNING, done, num_passages)
             yield passage.text
 
@@ -216,8 +216,8 @@ def table(report: OpenQAReport) -> str:
 
 
 def _counted(report: OpenQAReport) -> str:
-    counted = f"{len(report.questions):,} questions, {report.num_passages:,} passages"
-    return counted if report.num_answerable is None else f"{counted}, answerable {report.num_answerable:,}"
+    counted = f"questions: {len(report.questions):,}; passages: {report.num_passages:,}"
+    return counted if report.num_answerable is None else f"{counted}; answerable: {report.num_answerable:,}"
 
 
 def _exact(result: SystemResult) -> str:

@@ -6,6 +6,7 @@ Knows how the corpus is made. Does not know how it is searched or how answers ar
 from __future__ import annotations
 
 import heapq
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from itertools import chain
@@ -35,7 +36,11 @@ def squad_corpus(
     """
     corpus = Corpus.create(path, splitter=WHOLE)
     titles = {each.title for each in paragraphs}
-    corpus.add(chain(paragraphs, draw_passages(distractors, titles, count, seed)), progress)
+    try:
+        corpus.add(chain(paragraphs, draw_passages(distractors, titles, count, seed)), progress)
+    except BaseException:
+        shutil.rmtree(path)
+        raise
     return corpus
 
 
