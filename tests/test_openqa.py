@@ -203,6 +203,14 @@ def test_the_command_for_squad(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "is there already" in capsys.readouterr().err
 
 
+def test_the_corpus_is_embedded_where_that_is_wanted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "squad.json").write_text(json.dumps(SQUAD), encoding="utf-8")
+    kept, npm = str(tmp_path / "kept.quoth"), str(tiny_npm(tmp_path / "npm"))
+    assert main(["eval", "squad", str(tmp_path / "squad.json"), "-o", kept, "--model", npm, "--embed"]) == 0
+    assert npm in capsys.readouterr().out
+    assert NPM.from_pretrained(npm, corpus=Corpus.open(kept)).search("came", k=1, mode="dense")
+
+
 def test_the_command_for_questions(
     corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,7 +30,8 @@ AskedModel = Annotated[
     str | None, typer.Option("--model", help="A model's name, folder or hub id, to be asked as well as BM25.")
 ]
 Passages = Annotated[
-    int | None, typer.Option("--passages", help="How many passages the model reads. Default: its own; oracle@5.")
+    int | None,
+    typer.Option("--passages", help="How many passages the model reads. Default: its own, and 5 for the oracle."),
 ]
 Template = Annotated[
     str | None, typer.Option("--template", help="The text that NPM makes of {question}, with one [MASK].")
@@ -98,6 +99,9 @@ def squad(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="DIR", help="Keep the corpus here; it must not exist.")
     ] = None,
+    embed: Annotated[
+        bool, typer.Option("--embed", help="Embed the corpus first, for a model that searches by vectors.")
+    ] = False,
     limit: Limit = None,
     seed: Seed = 0,
     k: Ks = None,
@@ -128,7 +132,7 @@ def squad(
         path = output or Path(folder) / "squad.quoth"
         with counting("indexing", "paragraphs") as indexed:
             corpus = squad_corpus(path, read.paragraphs, distractors or (), num_distractors, seed, indexed)
-        _measure(read.questions, [corpus], model, base, device, json, settings | options)
+        _measure(read.questions, [corpus], model, base, device, json, settings | options, embed)
 
 
 def _given(**options: Any) -> dict[str, Any]:
@@ -144,10 +148,14 @@ def _measure(
     device: str | None,
     json: bool,
     settings: dict[str, Any],
+    embed: bool = False,
 ) -> None:
     from quoth.evaluation.openqa import run_openqa, table
 
     systems = {} if model is None else {model: load(model, corpora, base, device)}
+    for system in systems.values() if embed else ():
+        with counting("embedding", "passages") as embedded:
+            system.embed(progress=embedded)
     with counting("measuring", "done") as measured:
         report = run_openqa(
             questions, corpora, systems, progress=lambda name, done, total: measured(done, total), **settings
