@@ -84,7 +84,7 @@ def test_broken_off_tokenizing_is_not_taken_for_finished(
         return used[-1]
 
     used: list[TokenizedDocuments] = []
-    monkeypatch.setattr(Trainer, "__init__", lambda self, model, tokenizer, npm, data, *rest, **more: used.append(data))
+    monkeypatch.setattr(Trainer, "__init__", lambda self, task, *rest: used.append(task.data))
     monkeypatch.setattr(Trainer, "run", lambda self, *rest: True)
     everything = run()
     with monkeypatch.context() as patch:

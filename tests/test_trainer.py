@@ -364,7 +364,7 @@ def test_groups_are_contrasted_within_themselves(base: Path, data: TokenizedDocu
     grouped = trainer(base, data, tmp_path / "grouped", changed(batch_size=8, groups=2, lora_rank=0))
     halves = grouped.task.batches(grouped.step)
     assert [len(half.inputs) for half in halves] == [8, 8]
-    loss = grouped._train_on(halves, 0.0)
+    loss = grouped._train(0.0).loss
     apart = trainer(base, data, tmp_path / "apart", changed(batch_size=4, lora_rank=0))
     mean = (apart.task.contrast.loss(halves[0]) + apart.task.contrast.loss(halves[1])) / 2
     assert loss == pytest.approx(mean.item(), abs=1e-5)

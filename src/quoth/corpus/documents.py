@@ -102,6 +102,20 @@ def read_records(path: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
         raise InputError(f"{path}: cannot be read; name a JSONL file") from None
 
 
+def read_text(path: str | Path) -> str:
+    """The whole text of a file, compressed or not. Raises InputError where it cannot be read, or naming a line."""
+    try:
+        with _open(Path(path)) as stream:
+            content = stream.read()
+    except _DAMAGE as error:
+        raise InputError(f"{path}: cannot be read ({error}); name a file that is there and whole") from None
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{path}:{line}: not UTF-8 text; convert it with iconv") from None
+
+
 def check_document(document: Document) -> None:
     """Raises ValueError, saying what is wrong, for a document that cannot be stored exactly as it is."""
     if not isinstance(document.id, str) or not document.id:
