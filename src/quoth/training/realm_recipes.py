@@ -145,7 +145,9 @@ class Run:
     def pretrain(self, config: PretrainConfig) -> bool:
         """Masked words, with passages found for them."""
         corpus = self._corpus(config)
-        model = self._model(config, ("passages", "queries", "reader"))
+        candidates = replace(self.source.config, num_candidates=config.num_candidates)
+        run = replace(self, source=replace(self.source, config=candidates))
+        model = run._model(config, ("passages", "queries", "reader"))
         tagger = Tagger.load(config.tagger, base=self.base) if config.masking == "salient" else None
         room = model.config.query_tokens - 2
         texts = MaskedTexts(corpus, model.tokenizer, room, config.masking, tagger)

@@ -33,6 +33,7 @@ _LEAST = {
     "evaluate_blanks": 1,
     "refresh_every": 1,
     "alone": 0,
+    "num_candidates": 2,
     "beam": 1,
     "read": 1,
 }
@@ -140,7 +141,8 @@ class ICTConfig(LoopConfig):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PretrainConfig(LoopConfig):
-    """REALM's pre-training: fill masks with the help of passages found for them.
+    """REALM's pre-training: fill masks with the help of passages found for them, `num_candidates` an example with the
+    null document.
 
     `masking`: one named entity or date an example ("salient", by the model `tagger`), one random run of words
     ("spans"), or 15 % of the tokens ("tokens"). `marginal`: one passage explains all masks of an example ("product",
@@ -152,6 +154,7 @@ class PretrainConfig(LoopConfig):
     """
 
     batch_size: int = 8
+    num_candidates: int = 8
     masking: Salience = "salient"
     tagger: str = "quoth-tagger"
     marginal: Literal["product", "token"] = "product"
