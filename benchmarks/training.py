@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,11 +19,10 @@ from quoth.encoders.pretrained import locate
 from quoth.encoders.tokenization import TextTokenizer
 from quoth.encoders.transformer import load_base, pad
 from quoth.training.batches import TokenizedDocuments, tokenize_documents
-from quoth.training.collate import make_batch
 from quoth.training.losses import phrase_contrastive_loss
 from quoth.training.masking import mask_spans
+from quoth.training.npm_task import NPMTask
 from quoth.training.recipes import npm_mini_cpu
-from quoth.training.trainer import Trainer
 
 SAMPLES = Path(__file__).parents[1] / "samples" / "atlas-2026.jsonl"
 QUERIES, TOKENS, DIMENSIONS = 4096, 32768, 384
@@ -33,7 +31,7 @@ QUERIES, TOKENS, DIMENSIONS = 4096, 32768, 384
 def run() -> Iterator[Result]:
     """Every benchmark of training."""
     source = locate("quoth-mini-base")
-    model, hf = load_base(source)
+    model, hf = load_base(source.encoder)
     tokenizer = TextTokenizer(hf, num_masks=2, max_tokens=256)
     data = tokenize_documents(read_documents(SAMPLES), tokenizer)
     yield masking(data)
@@ -149,19 +147,17 @@ def loss() -> Iterator[Result]:
 def steps(model: Any, tokenizer: TextTokenizer, npm: NPMConfig, data: TokenizedDocuments) -> Result:
     """Training steps against three times the encoder's bare forward over the same inputs."""
     config = npm_mini_cpu().train
-    with tempfile.TemporaryDirectory() as folder:
-        trainer = Trainer(model, tokenizer, npm, data, config, Path(folder))
-        rng = np.random.default_rng(0)
-        batch = make_batch(data, trainer.sampler[0], tokenizer, config, rng)
-        ids_BT, attention_BT = pad(batch.inputs, 0)
+    task = NPMTask(model, tokenizer, npm, data, config)
+    batch = task.batches(0)[0]
+    ids_BT, attention_BT = pad(batch.inputs, 0)
 
-        def forward() -> None:
-            with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
-                trainer.model.get_base_model()(input_ids=ids_BT, attention_mask=attention_BT)
+    def forward() -> None:
+        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+            task.model.get_base_model()(input_ids=ids_BT, attention_mask=attention_BT)
 
-        with trainer.model.disable_adapter():
-            bare = 3 * best_seconds(forward)
-        step = best_seconds(lambda: trainer.contrast.backward(batch))
+    with task.model.disable_adapter():
+        bare = 3 * best_seconds(forward)
+    step = best_seconds(lambda: task.contrast.backward(batch))
     return Result(
         "training step of npm-mini-cpu, body tokens/s",
         f"{batch.num_tokens / step:,.0f}",

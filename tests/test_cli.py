@@ -251,6 +251,9 @@ def test_a_damaged_file_is_a_failure_that_names_it(corpus: Path, run: Run) -> No
         (["classify", "x", "text", "--labels", "positive"], "positive=great,good"),
         (["classify", "x", "text", "--labels", "positive=great,"], "positive=great,good"),
         (["train", "npm", ".", "-o", "x", "--set", "steps"], "steps=200"),
+        (["train", "tager", ".", "-o", "x"], "allowed are npm-mini-cpu"),
+        (["train", "tagger", "nowhere.conll", "-o", "x"], "nowhere.conll"),
+        (["eval", "ner", "nowhere.conll", "--model", "quoth-tager"], "quoth-tager"),
     ],
 )
 def test_a_users_mistake_is_one_line_and_exit_code_2(

@@ -20,7 +20,7 @@ from quoth.retrieval import tables as tables_module
 from quoth.retrieval.codes import Codes, build_codes
 from quoth.retrieval.index import CodeIndex, ExactIndex, index_of, search_all, search_tables, search_together
 from quoth.retrieval.keys import TokenKeys
-from quoth.retrieval.tables import mask_queries
+from quoth.retrieval.tables import sample_queries
 from quoth.retrieval.vectors import Quantizer, TokenVectors, stored
 from tiny import tiny_bert
 from token_tables import word_table
@@ -328,13 +328,13 @@ def test_compaction_and_verify_know_codes(npm: NPM) -> None:
     assert not list(corpus.path.glob("keys/*/*.codes"))
 
 
-def test_mask_queries_are_blanks_of_the_tables_passages(npm: NPM, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sample_queries_are_blanks_of_the_tables_passages(npm: NPM, monkeypatch: pytest.MonkeyPatch) -> None:
     npm.embed()
     keys = npm._retriever.tables[0].open()[0][0]
     asked: list[str] = []
     blanks = npm.encoder.blanks
     monkeypatch.setattr(npm.encoder, "blanks", lambda texts: asked.extend(texts) or blanks(texts))
-    assert mask_queries(npm.encoder, keys, 5).shape == (10, 32)
+    assert sample_queries(npm.encoder, keys, 5).shape == (10, 32)
     passages = [passage.text for passage in npm._retriever.corpora[0].passages()]
     for text in asked:
         before, after = text.split(MASK)

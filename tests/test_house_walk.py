@@ -20,7 +20,7 @@ from quoth import NPM
 from quoth.config import NPMConfig
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.boundaries import boundary_flags, surface_group
-from quoth.encoders.token_encoder import EncodedPassage
+from quoth.encoders.key_encoder import EncodedPassage
 from quoth.encoders.tokenization import TokenizedPassage
 from quoth.predictors.candidates import find_candidates
 from quoth.predictors.phrase import PhraseOptions, predict_phrases

@@ -56,7 +56,7 @@ def test_a_recipe_runs_and_names_its_base(recipe: str, base: Path, docs: Path, t
 
 
 def test_the_command_names_every_recipe() -> None:
-    assert train.RECIPES.split(", ") == list(RECIPES)
+    assert train.RECIPES.split(", ") == [*RECIPES, train.TAGGER]
     for make in RECIPES.values():
         recipe = make()
         assert recipe.train == TrainConfig.from_dict(recipe.train.to_dict())
@@ -84,7 +84,7 @@ def test_broken_off_tokenizing_is_not_taken_for_finished(
         return used[-1]
 
     used: list[TokenizedDocuments] = []
-    monkeypatch.setattr(Trainer, "__init__", lambda self, model, tokenizer, npm, data, *rest, **more: used.append(data))
+    monkeypatch.setattr(Trainer, "__init__", lambda self, task, *rest: used.append(task.data))
     monkeypatch.setattr(Trainer, "run", lambda self, *rest: True)
     everything = run()
     with monkeypatch.context() as patch:

@@ -25,6 +25,7 @@ from quoth.errors import CorruptionError, InputError, TrainingError
 from quoth.records import Document
 from quoth.training.batches import TokenizedDocuments, tokenize_documents
 from quoth.training.collate import make_batch
+from quoth.training.npm_task import NPMTask
 from quoth.training.ranks import ALONE, Ranks
 from quoth.training.settings import TrainConfig
 from quoth.training.trainer import Progress, Trainer
@@ -66,9 +67,9 @@ def trainer(
     npm = NPMConfig(
         base=str(base), similarity_scale=20.0, normalize=True, num_masks=2 if config.masking == "spans" else 1
     )
-    model, hf = load_base(source)
+    model, hf = load_base(source.encoder)
     tokenizer = TextTokenizer(hf, num_masks=npm.num_masks, max_tokens=256)
-    return Trainer(model, tokenizer, npm, data, config, output, ranks=ranks)
+    return Trainer(NPMTask(model, tokenizer, npm, data, config, ranks=ranks), config, output, ranks)
 
 
 def changed(**settings: object) -> TrainConfig:
@@ -89,9 +90,10 @@ def assert_same(left: dict[str, torch.Tensor], right: dict[str, torch.Tensor]) -
 def mean_loss(one: Trainer) -> float:
     """Over the first batches, masked the same way each time."""
     batches = (
-        make_batch(one.data, one.sampler[i], one.tokenizer, one.config, np.random.default_rng(i)) for i in range(8)
+        make_batch(one.task.data, one.task.sampler[i], one.task.tokenizer, one.config, np.random.default_rng(i))
+        for i in range(8)
     )
-    return float(np.mean([one.contrast.loss(batch).item() for batch in batches]))
+    return float(np.mean([one.task.contrast.loss(batch).item() for batch in batches]))
 
 
 class Stop(Exception):
@@ -113,7 +115,7 @@ def test_a_batch_hides_what_it_says(
 ) -> None:
     """The batch, read back: keys and positives show the tokens they stand for, and masks hide the positives' n-gram."""
     one = trainer(base, data, tmp_path, changed(masking=masking, keys=keys))
-    passages, tokenizer = one.sampler[0], one.tokenizer
+    passages, tokenizer = one.task.sampler[0], one.task.tokenizer
     batch = make_batch(data, passages, tokenizer, one.config, np.random.default_rng(0))
     bodies = [data.ids[data.offsets[p] : data.offsets[p + 1]].tolist() for p in passages]
     assert batch.num_tokens == sum(map(len, bodies))
@@ -270,19 +272,19 @@ def test_the_saved_adapter_is_what_was_trained(base: Path, data: TokenizedDocume
         expected = theirs(ids).last_hidden_state
         apply_adapter(plain, tmp_path)
         merged = plain(ids).last_hidden_state
-        trained = one.model(ids).last_hidden_state
+        trained = one.task.model(ids).last_hidden_state
     torch.testing.assert_close(merged, expected, atol=1e-5, rtol=0)
     torch.testing.assert_close(merged, trained, atol=2e-2, rtol=0)
     assert (merged - untrained).abs().max() > 0.1
 
     npm = quoth.NPM.from_pretrained(tmp_path)
-    assert npm.config == one.npm
+    assert npm.config == one.task.npm
     assert npm.fingerprint != quoth.NPM.from_pretrained(base).fingerprint
     text = "The capital of Greece is [MASK]."
     start, end = npm.query_vectors(text)
-    query, masks = one.tokenizer.query(text)
+    query, masks = one.task.tokenizer.query(text)
     with torch.no_grad():
-        hidden = one.model(torch.from_numpy(query)[None]).last_hidden_state[0, masks]
+        hidden = one.task.model(torch.from_numpy(query)[None]).last_hidden_state[0, masks]
     assert np.stack([start, end]) == pytest.approx(torch.nn.functional.normalize(hidden, dim=-1).numpy(), abs=5e-3)
 
 
@@ -304,7 +306,7 @@ def test_weights_that_get_no_gradient_do_not_break_a_checkpoint(
     for steps in (2, 3):
         torch.manual_seed(0)
         pooled = AutoModel.from_config(AutoModel.from_pretrained(base).config)
-        one = Trainer(pooled, tokenizer, NPMConfig(base=str(base)), data, config, tmp_path)
+        one = Trainer(NPMTask(pooled, tokenizer, NPMConfig(base=str(base)), data, config), config, tmp_path)
         if steps == 2:
             with pytest.raises(Stop):
                 one.run(stop_at(3))
@@ -328,7 +330,7 @@ def test_a_warm_start_goes_on_from_an_adapter(base: Path, data: TokenizedDocumen
 def test_full_fine_tuning_goes_on_from_an_adapter(base: Path, data: TokenizedDocuments, tmp_path: Path) -> None:
     trainer(base, data, tmp_path / "first", changed(steps=2, bf16=True)).run()
     whole = trainer(base, data, tmp_path / "second", changed(warm_start=str(tmp_path / "first"), lora_rank=0))
-    merged = Transformer.load(locate(str(tmp_path / "first"))).model.state_dict()
+    merged = Transformer.load(locate(str(tmp_path / "first")).encoder).model.state_dict()
     untrained = dict(AutoModel.from_pretrained(base, add_pooling_layer=False).named_parameters())
     assert any(not torch.equal(merged[name], value) for name, value in untrained.items())
     for name, value in whole.parameters.items():
@@ -349,9 +351,9 @@ def test_gradient_caching_gives_the_direct_gradients(
     direct = trainer(base, data, tmp_path / "direct", changed(**settings))
     cached = trainer(base, data, tmp_path / "cached", changed(**settings, sub_batch=3, chunk=5))
     for step in range(3):
-        passages, rng = direct.sampler[step], np.random.default_rng(step)
-        batch = make_batch(data, passages, direct.tokenizer, direct.config, rng)
-        assert cached.contrast.backward(batch) == pytest.approx(direct.contrast.backward(batch), abs=1e-5)
+        passages, rng = direct.task.sampler[step], np.random.default_rng(step)
+        batch = make_batch(data, passages, direct.task.tokenizer, direct.config, rng)
+        assert cached.task.contrast.backward(batch) == pytest.approx(direct.task.contrast.backward(batch), abs=1e-5)
     for name, parameter in direct.parameters.items():
         if parameter.grad is not None:
             torch.testing.assert_close(cached.parameters[name].grad, parameter.grad, atol=1e-5, rtol=1e-4)
@@ -360,23 +362,23 @@ def test_gradient_caching_gives_the_direct_gradients(
 
 def test_groups_are_contrasted_within_themselves(base: Path, data: TokenizedDocuments, tmp_path: Path) -> None:
     grouped = trainer(base, data, tmp_path / "grouped", changed(batch_size=8, groups=2, lora_rank=0))
-    halves = grouped._batches()
+    halves = grouped.task.batches(grouped.step)
     assert [len(half.inputs) for half in halves] == [8, 8]
-    loss = grouped._train_on(halves, 0.0)
+    loss = grouped._train(0.0).loss
     apart = trainer(base, data, tmp_path / "apart", changed(batch_size=4, lora_rank=0))
-    mean = (apart.contrast.loss(halves[0]) + apart.contrast.loss(halves[1])) / 2
+    mean = (apart.task.contrast.loss(halves[0]) + apart.task.contrast.loss(halves[1])) / 2
     assert loss == pytest.approx(mean.item(), abs=1e-5)
-    grouped.contrast.backward(halves[0], 0.5)
-    grouped.contrast.backward(halves[1], 0.5)
+    grouped.task.contrast.backward(halves[0], 0.5)
+    grouped.task.contrast.backward(halves[1], 0.5)
     for name, gradient in zip(apart.parameters, torch.autograd.grad(mean, [*apart.parameters.values()]), strict=True):
         torch.testing.assert_close(grouped.parameters[name].grad, gradient, atol=1e-6, rtol=1e-4)
-    assert len(apart.sampler) == len(grouped.sampler)
+    assert len(apart.task.sampler) == len(grouped.task.sampler)
 
 
 def test_only_the_phrase_itself_is_masked_out(base: Path, data: TokenizedDocuments, tmp_path: Path) -> None:
     one = trainer(base, data, tmp_path, changed(mask_out="phrase"))
     batch, by_passage = (
-        make_batch(data, one.sampler[0], one.tokenizer, changed(mask_out=by), np.random.default_rng(0))
+        make_batch(data, one.task.sampler[0], one.task.tokenizer, changed(mask_out=by), np.random.default_rng(0))
         for by in ("phrase", "passage")
     )
     assert batch.masked_out_M.tolist() == list(range(len(batch.masks_M2)))
@@ -393,6 +395,7 @@ import sys
 from pathlib import Path
 from test_trainer import CONFIG, changed, trainer
 from quoth.training.batches import TokenizedDocuments
+from quoth.training.npm_task import NPMTask
 from quoth.training.ranks import Ranks
 base, tokens, output = map(Path, sys.argv[1:4])
 ranks = Ranks.join()
@@ -439,9 +442,9 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_checkpoint(
     base: Path, data: TokenizedDocuments, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = trainer(base, data, tmp_path)
-    backward = one.contrast.backward
+    backward = one.task.contrast.backward
     monkeypatch.setattr(
-        one.contrast, "backward", lambda batch, weight: backward(batch, weight) if one.step < 7 else float("nan")
+        one.task.contrast, "backward", lambda batch, weight: backward(batch, weight) if one.step < 7 else float("nan")
     )
     with pytest.raises(TrainingError, match=r"the loss is nan at step 8; the last checkpoint in .* is kept"):
         one.run()
@@ -456,7 +459,7 @@ def test_passages_without_a_phrase_in_common_are_counted(base: Path, tmp_path: P
     one = trainer(base, nothing, tmp_path, changed(steps=2))
     before = weights(one)
     one.run(seen.append)
-    assert [now.without_spans for now in seen] == [4, 4]
+    assert [now.skipped for now in seen] == [4, 4]
     assert_same(before, weights(one))
 
 

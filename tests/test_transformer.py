@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from quoth.config import NPMConfig
 from quoth.encoders.bert import BertConfig, BertEncoder
 from quoth.encoders.fast_tokenizer import FastTokenizer
-from quoth.encoders.pretrained import Source, locate
+from quoth.encoders.pretrained import EncoderSource, Source, locate
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.encoders.transformer import (
     Transformer,
@@ -41,11 +41,11 @@ def random_inputs() -> list[Any]:
 
 
 def test_batches_equal_one_by_one_and_the_model_itself(folder: Path) -> None:
-    transformer = Transformer.load(locate(str(folder)))
+    transformer = Transformer.load(locate(str(folder)).encoder)
     assert transformer.max_tokens == 260
     inputs = random_inputs()
     together = transformer.encode(inputs)
-    model, _ = load_base(locate(str(folder)))
+    model, _ = load_base(locate(str(folder)).encoder)
     for ids, found in zip(inputs, together, strict=True):
         assert found.shape == (len(ids), transformer.dimensions)
         assert found.dtype == np.float32
@@ -58,8 +58,8 @@ def test_batches_equal_one_by_one_and_the_model_itself(folder: Path) -> None:
 
 def test_the_light_path_gives_what_transformers_gives(folder: Path) -> None:
     source = locate(str(folder))
-    light = Transformer.load(source)
-    model, tokenizer = load_base(source)
+    light = Transformer.load(source.encoder)
+    model, tokenizer = load_base(source.encoder)
     assert isinstance(light.model, BertEncoder)
     assert light.fingerprint == _fingerprint(model, tokenizer, None)
     texts = [*TEXT, "", " \u200b\ufeff x\u0000y", f"a {tokenizer.mask_token} b, naïve ½ 🙂 세종대왕은"]
@@ -74,8 +74,8 @@ def test_the_light_path_gives_what_transformers_gives(folder: Path) -> None:
 
 def test_the_light_path_is_right_about_the_default_encoder() -> None:
     source = locate("quoth-mini-base")
-    model, tokenizer = load_base(source)
-    light, full = Transformer.load(source), Transformer(model, tokenizer, _fingerprint(model, tokenizer, None))
+    model, tokenizer = load_base(source.encoder)
+    light, full = Transformer.load(source.encoder), Transformer(model, tokenizer, _fingerprint(model, tokenizer, None))
     assert light.fingerprint == full.fingerprint
     inputs = [np.array(tokenizer(text)["input_ids"]) for text in TEXT]
     for found, wanted in zip(light.encode(inputs), full.encode(inputs), strict=True):
@@ -85,7 +85,7 @@ def test_the_light_path_is_right_about_the_default_encoder() -> None:
 def test_the_light_path_imports_nothing_slow() -> None:
     program = (
         "import sys; from quoth.encoders.pretrained import locate; from quoth.encoders.transformer import Transformer; "
-        "Transformer.load(locate('quoth-mini')); slow = {'transformers', 'peft', 'torch._dynamo'}; "
+        "Transformer.load(locate('quoth-mini').encoder); slow = {'transformers', 'peft', 'torch._dynamo'}; "
         "print(sorted(slow & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -101,7 +101,7 @@ def test_other_architectures_go_through_transformers(tmp_path: Path) -> None:
         DistilBertConfig(vocab_size=vocabulary, dim=32, n_layers=1, n_heads=2, hidden_dim=64)
     ).save_pretrained(folder)
     assert BertConfig.read(folder) is None
-    transformer = Transformer.load(locate(str(folder)))
+    transformer = Transformer.load(locate(str(folder)).encoder)
     assert isinstance(transformer.model, DistilBertModel)
     assert transformer.encode([np.array([2, 7, 3])])[0].shape == (3, 32)
 
@@ -112,18 +112,18 @@ def test_weights_that_are_missing_are_named(tmp_path: Path) -> None:
     name = "encoder.layer.1.output.dense.weight"
     save_file({**weights, name: weights[name][:3].contiguous()}, folder / "model.safetensors")
     with pytest.raises(ModelNotFoundError, match=rf"{name} has shape \[3, 64\], .* says \[32, 64\]"):
-        Transformer.load(locate(str(folder)))
+        Transformer.load(locate(str(folder)).encoder)
     del weights[name]
     save_file(weights, folder / "model.safetensors")
     with pytest.raises(ModelNotFoundError, match=f"lacks {name}"):
-        Transformer.load(locate(str(folder)))
+        Transformer.load(locate(str(folder)).encoder)
     (folder / "model.safetensors").write_bytes(b"nonsense")
     with pytest.raises(ModelNotFoundError, match=r"model.safetensors"):
-        Transformer.load(locate(str(folder)))
+        Transformer.load(locate(str(folder)).encoder)
 
 
 def test_attention_in_fp32_is_attention(folder: Path) -> None:
-    model, _ = load_base(locate(str(folder)))
+    model, _ = load_base(locate(str(folder)).encoder)
     ids_BT, mask_BT = pad([np.array([5, 9, 7, 8]), np.array([6, 5])], 0)
     with torch.no_grad():
         before = model(input_ids=ids_BT, attention_mask=mask_BT).last_hidden_state
@@ -157,13 +157,13 @@ def test_adapters_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     folder = tiny_bert(tmp_path / "tiny")
     (folder / "adapter_config.json").write_text('{"peft_type": "LORA", "r": 2, "lora_alpha": 2}')
     with pytest.raises(ModelNotFoundError, match=r"holds no adapter_model\.safetensors; fetch or train it again"):
-        Transformer.load(locate(str(folder)))
+        Transformer.load(locate(str(folder)).encoder)
     for place in ("encoder.layer.9.output.dense", "encoder.layer.1.output.dense"):
         name = f"base_model.model.{place}.lora_A.weight"
         weights = {name: torch.zeros(2, 5), name.replace("lora_A", "lora_B"): torch.zeros(32, 2)}
         save_file(weights, folder / "adapter_model.safetensors")
         with pytest.raises(InputError, match=f"does not fit its base at {place}; name the base"):
-            Transformer.load(locate(str(folder)))
+            Transformer.load(locate(str(folder)).encoder)
 
 
 def test_padding_is_bounded() -> None:
@@ -184,8 +184,8 @@ def test_pad_by_hand() -> None:
 
 
 def test_half_precision_is_near(folder: Path) -> None:
-    exact = Transformer.load(locate(str(folder))).encode(random_inputs())
-    half = Transformer.load(locate(str(folder)), dtype="bf16").encode(random_inputs())
+    exact = Transformer.load(locate(str(folder)).encoder).encode(random_inputs())
+    half = Transformer.load(locate(str(folder)).encoder, dtype="bf16").encode(random_inputs())
     for a, b in zip(exact, half, strict=True):
         assert b.dtype == np.float32
         assert np.abs(a - b).mean() < 0.1
@@ -234,12 +234,12 @@ def test_inputs_never_exceed_the_model(folder: Path) -> None:
 
 def test_mistakes(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="device 'gpu9' is not to be had here; allowed are cpu, cuda"):
-        Transformer.load(locate(str(folder)), device="gpu9")
+        Transformer.load(locate(str(folder)).encoder, device="gpu9")
     with pytest.raises(InputError, match="dtype 'int8'; allowed are fp32, bf16, fp16"):
-        Transformer.load(locate(str(folder)), dtype="int8")
+        Transformer.load(locate(str(folder)).encoder, dtype="int8")
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(ModelNotFoundError, match="cannot be loaded: ") as error:
-        Transformer.load(locate(str(tmp_path)))
+        Transformer.load(locate(str(tmp_path)).encoder)
     assert "\n" not in str(error.value)
 
 
@@ -247,16 +247,16 @@ def test_mistakes(folder: Path, tmp_path: Path) -> None:
 def test_an_adapter_is_added_as_peft_adds_it(folder: Path, tmp_path: Path) -> None:
     from peft import LoraConfig, get_peft_model
 
-    model, _ = load_base(locate(str(folder)))
+    model, _ = load_base(locate(str(folder)).encoder)
     torch.manual_seed(0)
     adapted = get_peft_model(model, LoraConfig(r=4, lora_alpha=8, target_modules=["query", "value", "dense"]))
     for name, parameter in adapted.named_parameters():
         if "lora_B" in name:
             torch.nn.init.normal_(parameter, std=0.1)
     adapted.save_pretrained(tmp_path)
-    transformer = Transformer.load(Source("a", NPMConfig(), str(folder), tmp_path))
+    transformer = Transformer.load(EncoderSource(str(folder), tmp_path))
     ids = random_inputs()[1]
     with torch.no_grad():
         expected = adapted.eval()(input_ids=torch.from_numpy(ids)[None]).last_hidden_state[0].numpy()
     np.testing.assert_allclose(transformer.encode([ids])[0], expected, atol=1e-4)
-    assert transformer.fingerprint != Transformer.load(locate(str(folder))).fingerprint
+    assert transformer.fingerprint != Transformer.load(locate(str(folder)).encoder).fingerprint

@@ -12,12 +12,14 @@ if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
     from quoth.corpus.documents import read_documents
     from quoth.models.npm import NPM
+    from quoth.models.realm import REALM
     from quoth.records import Document, Evidence, Hit, Passage, Prediction
 
 __version__ = "0.1.0"
 
 __all__ = [
     "NPM",
+    "REALM",
     "Corpus",
     "Document",
     "Evidence",
@@ -37,6 +39,7 @@ _HOMES = {
     "NPM": "quoth.models.npm",
     "Passage": "quoth.records",
     "Prediction": "quoth.records",
+    "REALM": "quoth.models.realm",
     "read_documents": "quoth.corpus.documents",
 }
 

@@ -22,6 +22,9 @@ class Config:
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Raises InputError on a key that this record does not have."""
         known = [field.name for field in fields(cls)]
+        own = next((field.default for field in fields(cls) if field.name == "kind"), None)
+        if own is not None and (kind := values.get("kind", own)) != own:
+            raise InputError(f"model kind {kind!r}; allowed here is {own!r}")
         for key in values:
             if key not in known:
                 raise InputError(f"unknown setting {key!r}; allowed are {', '.join(known)}")
@@ -59,6 +62,108 @@ class NPMConfig(Config):
             raise InputError(f"max_tokens {self.max_tokens!r}; allowed are whole numbers from 16 on")
         if not isinstance(self.normalize, bool):
             raise InputError(f"normalize {self.normalize!r}; allowed are true and false")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class REALMConfig(Config):
+    """What a REALM needs beside its weights; lengths in tokens, special ones included.
+
+    A passage's vector is its encoder's [CLS] state, or the `pooling` "mean" of all states; then, each where it is
+    asked for: `pooler`, a dense layer with tanh (the published encoders'); a projection to `dimensions` (0: none);
+    a LayerNorm of `layer_norm_eps` (None: none; 1e-3 in the original, 1e-12 in the Hugging Face port); length 1
+    (`normalize`). The relevance of a passage is `similarity_scale` times the dot product with the query's vector.
+    With `separate_towers` queries have an encoder of their own.
+
+    With `token_types` the second text of an input is told by its token type. A question has up to `query_tokens`, a
+    passage `passage_tokens` as a key, and `reader_tokens` together with its question, with the title before the text if
+    `reader_titles`. `num_candidates` are read, the null document among them.
+    Answers have up to `span_width` tokens; with `add_relevance` a passage's relevance is added to its spans' scores.
+    """
+
+    kind: Literal["realm"] = "realm"
+    base: str = ""
+    revision: str | None = None
+    pooling: Literal["cls", "mean"] = "cls"
+    pooler: bool = False
+    dimensions: int = 128
+    layer_norm_eps: float | None = 1e-3
+    normalize: bool = False
+    similarity_scale: float = 1.0
+    separate_towers: bool = False
+    token_types: bool = True
+    query_tokens: int = 64
+    passage_tokens: int = 288
+    reader_tokens: int = 320
+    reader_titles: bool = False
+    num_candidates: int = 8
+    span_width: int = 10
+    span_hidden: int = 256
+    reader_layer_norm_eps: float = 1e-3
+    add_relevance: bool = True
+
+    def __post_init__(self) -> None:
+        if self.kind != "realm":
+            raise InputError(f"model kind {self.kind!r}; allowed here is 'realm'")
+        if self.pooling not in ("cls", "mean"):
+            raise InputError(f"pooling {self.pooling!r}; allowed are cls and mean")
+        for name, least in _REALM_LEAST.items():
+            if not isinstance(value := getattr(self, name), int) or isinstance(value, bool) or value < least:
+                raise InputError(f"{name} {value!r}; allowed are whole numbers from {least} on")
+        for name in ("pooler", "normalize", "separate_towers", "token_types", "reader_titles", "add_relevance"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise InputError(f"{name} {value!r}; allowed are true and false")
+        for name in ("similarity_scale", "reader_layer_norm_eps"):
+            if not (_is_number(value := getattr(self, name)) and value > 0):
+                raise InputError(f"{name} {value!r}; allowed are numbers above 0")
+        if self.reader_tokens < self.query_tokens + 16:
+            raise InputError(
+                f"reader_tokens {self.reader_tokens} with query_tokens {self.query_tokens}; the reader takes a "
+                "question and a passage: allowed are 16 more than query_tokens, and above"
+            )
+        if self.layer_norm_eps is not None and not (_is_number(self.layer_norm_eps) and self.layer_norm_eps > 0):
+            raise InputError(f"layer_norm_eps {self.layer_norm_eps!r}; allowed are numbers above 0, and null")
+
+
+_REALM_LEAST = {
+    "dimensions": 0,
+    "query_tokens": 8,
+    "passage_tokens": 16,
+    "reader_tokens": 24,
+    "num_candidates": 2,
+    "span_width": 1,
+    "span_hidden": 1,
+}
+
+ModelConfig = NPMConfig | REALMConfig
+
+
+def model_config(values: Mapping[str, Any]) -> ModelConfig:
+    """The settings of a model of any kind. Raises InputError on an unknown kind."""
+    kinds: dict[Any, type[ModelConfig]] = {"npm": NPMConfig, "realm": REALMConfig}
+    kind = values.get("kind", "npm")
+    if kind not in kinds:
+        raise InputError(f"model kind {kind!r}; allowed are {', '.join(kinds)}")
+    return kinds[kind].from_dict(values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaggerConfig(Config):
+    """What a tagger needs beside its weights: its base, what its labels are called in the order of its outputs, and
+    the longest encoder input."""
+
+    kind: Literal["tagger"] = "tagger"
+    base: str = ""
+    revision: str | None = None
+    labels: tuple[str, ...] = ()
+    max_tokens: int = 256
+
+    def __post_init__(self) -> None:
+        labels: object = self.labels
+        if not isinstance(labels, (list, tuple)) or not all(isinstance(each, str) for each in labels) or not labels:
+            raise InputError(f"labels {labels!r}; allowed is a list of names such as O, B-PER, I-PER")
+        if not isinstance(self.max_tokens, int) or self.max_tokens < 16:
+            raise InputError(f"max_tokens {self.max_tokens!r}; allowed are whole numbers from 16 on")
+        object.__setattr__(self, "labels", tuple(labels))
 
 
 def _is_number(value: object) -> bool:

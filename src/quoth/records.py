@@ -41,6 +41,23 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
+class TaggedSpan:
+    """A name or a date in a text, `text[start:end]`, and its kind: "PER", "LOC", "ORG", "MISC" or "DATE" by default."""
+
+    start: int
+    end: int
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaggedText:
+    """A text and the spans tagged in it, in order."""
+
+    text: str
+    spans: tuple[TaggedSpan, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """One place where a predicted phrase stands: `document.text[start:end]` is the phrase.
 

@@ -20,7 +20,7 @@ from quoth.cli.options import (
     Ray,
     SkipBad,
 )
-from quoth.cli.output import counting, note, plural, print_json, results, rounded_down, size
+from quoth.cli.output import LeftOut, counting, note, plural, print_json, results, rounded_down, size
 from quoth.errors import InputError
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def index(
         if not Corpus.open(folder).num_documents:
             shutil.rmtree(folder)
         raise
-    source.report()
+    source.left_out.report()
     _state(corpus)
 
 
@@ -108,7 +108,7 @@ def add(directory: CorpusDir, docs: Documents, skip_bad: SkipBad = False, format
     corpus = Corpus.open(directory)
     with counting("adding", "documents") as progress:
         corpus.add(iter(source), progress=progress)
-    source.report()
+    source.left_out.report()
     _state(corpus)
 
 
@@ -126,7 +126,7 @@ def replace(directory: CorpusDir, docs: Documents, skip_bad: SkipBad = False, fo
     corpus = Corpus.open(directory)
     with counting("replacing", "documents") as progress:
         corpus.replace(iter(source), progress=progress)
-    source.report()
+    source.left_out.report()
     _state(corpus)
 
 
@@ -285,23 +285,13 @@ class _Source:
     def __init__(self, docs: list[str], format: Format | None, skip_bad: bool) -> None:
         from quoth.corpus.documents import read_documents
 
-        self.skipped = 0
+        self.left_out = LeftOut()
         self.documents: Iterator[Document] = read_documents(
-            *docs, format=format.value if format else None, skip_bad=skip_bad, on_bad=self._count
+            *docs, format=format.value if format else None, skip_bad=skip_bad, on_bad=self.left_out
         )
 
     def __iter__(self) -> "Iterator[Document]":
         return self.documents
-
-    def _count(self, error: InputError) -> None:
-        self.skipped += 1
-        if self.skipped <= 3:
-            note(f"left out: {error}")
-
-    def report(self) -> None:
-        """Say how many records were left out, if any were."""
-        if self.skipped:
-            note(f"left out {plural(self.skipped, 'broken record')}")
 
 
 def _state(corpus: "Corpus") -> None:

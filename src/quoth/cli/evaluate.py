@@ -1,4 +1,4 @@
-"""The commands that measure: eval cloze, lama, senses.
+"""The commands that measure: eval cloze, lama, ner, senses.
 
 Knows the options. Does not know how anything is measured.
 """
@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from quoth.cli.models import load
+from quoth.cli.models import load, quiet_libraries
 from quoth.cli.options import Base, Combine, CombineOption, Device, Hybrid, Json, Model, PassageCount, num_passages
 from quoth.cli.output import counting, print_json, results
 
@@ -133,6 +133,46 @@ def lama(
     for each in whole:
         numbers = f"{100 * each.exact_match:.1f} | {100 * each.hit_at_5:.1f}"
         results().print(f"| {each.kind} | {each.num_blanks:,} | {numbers} |", soft_wrap=True)
+
+
+@app.command()
+def ner(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILES...", help="CoNLL files, or a part of one by documents: FILE:train, FILE:dev, FILE:test."
+        ),
+    ],
+    model: Annotated[
+        str, typer.Option("--model", help="A tagger's name or folder, or a Hugging Face token classifier.")
+    ] = "quoth-tagger",
+    base: Base = None,
+    device: Device = None,
+    json: Json = False,
+) -> None:
+    """Tag the sentences of CoNLL files and count the names found: with their class, and ("spans") whatever their class.
+
+    Both ends must be right. Dates by rule are left out; WNUT 2017's classes are taken as PER, LOC, ORG and MISC.
+
+    \b
+    Example:
+      quoth eval ner wikigold.conll.txt:test
+    """
+    from quoth.encoders.tagger import Tagger
+    from quoth.evaluation.ner import run_ner
+
+    quiet_libraries()
+    with counting("tagging", "sentences") as tagged:
+        scores = run_ner(files, Tagger.load(model, device, base=base), tagged)
+    if json:
+        print_json({"model": model, "scores": [each.to_dict() for each in scores]})
+        return
+    results().print(
+        "| class | names | precision % | recall % | F1 % |\n| --- | ---: | ---: | ---: | ---: |", soft_wrap=True
+    )
+    for each in scores:
+        shares = " | ".join(f"{100 * share:.1f}" for share in (each.precision, each.recall, each.f1))
+        results().print(f"| {each.label} | {each.num_gold:,} | {shares} |", soft_wrap=True)
 
 
 @app.command()

@@ -33,9 +33,14 @@ def load(
     model: str, corpora: "Sequence[Corpus]", base: Path | None, device: str | None, dtype: str | None = None
 ) -> "NPM":
     """The model, ready to search `corpora`, without its libraries' own progress bars on standard error."""
-    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    quiet_libraries()
     from quoth.models.npm import NPM
 
     return NPM.from_pretrained(model, corpus=list(corpora), device=device, base=base, dtype=dtype)
+
+
+def quiet_libraries() -> None:
+    """Keep the libraries' own notes and progress bars off standard error."""
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

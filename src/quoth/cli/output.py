@@ -52,6 +52,23 @@ def counting(label: str, unit: str) -> Iterator[Callable[..., None]]:
         yield lambda done, total=None: progress.update(task, completed=done, total=total)
 
 
+class LeftOut:
+    """Counts the broken records that are left out, and notes the first three."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, error: Exception) -> None:
+        self.count += 1
+        if self.count <= 3:
+            note(f"left out: {error}")
+
+    def report(self) -> None:
+        """Say how many were left out, if any were."""
+        if self.count:
+            note(f"left out {plural(self.count, 'broken record')}")
+
+
 @contextmanager
 def follow_training(every: int = 50) -> Iterator[Callable[[int, int, float, float], None]]:
     """A training run on standard error: one line that changes in a terminal, else one each `every` steps.

@@ -11,18 +11,22 @@ import typer
 
 from quoth.cli.options import Base, pairs
 from quoth.cli.output import counting, follow_training, note
+from quoth.errors import InputError
 
 if TYPE_CHECKING:
     from quoth.training.settings import TrainConfig
 
 app = typer.Typer()
-RECIPES = "npm-mini-cpu, npm-single-mini-cpu, npm-mini-gpu, npm-single-mini-gpu, npm-large, adapt"
+RECIPES = "npm-mini-cpu, npm-single-mini-cpu, npm-mini-gpu, npm-single-mini-gpu, npm-large, adapt, tagger"
+TAGGER = "tagger"
 
 
 @app.command(rich_help_panel="Train and measure")
 def train(
     recipe: Annotated[str, typer.Argument(metavar="RECIPE", help=f"A recipe's name: {RECIPES}.")],
-    docs: Annotated[list[str], typer.Argument(metavar="DOCS...", help="Files or folders of documents.")],
+    docs: Annotated[
+        list[str], typer.Argument(metavar="DOCS...", help="Files or folders of documents; CoNLL files for tagger.")
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the model.")],
     settings: Annotated[
         list[str] | None,
@@ -40,8 +44,14 @@ def train(
     Example:
       quoth train adapt notes/ -o mine --set steps=200
       quoth fill notes.quoth --model mine "The meeting is on [MASK]."
+      quoth train tagger wikigold.conll.txt:train wnut17train.conll -o my-tagger
     """
     overrides = pairs(settings or [], "--set", "steps=200")
+    if recipe not in RECIPES.split(", "):
+        raise InputError(f"recipe {recipe!r}; allowed are {RECIPES}")
+    if recipe == TAGGER:
+        _train_tagger(docs, output, overrides, model, base)
+        return
     from quoth.training.recipes import run_recipe
 
     def evaluate(folder: Path, config: "TrainConfig") -> float:
@@ -61,6 +71,17 @@ def train(
         )
     if os.environ.get("RANK", "0") == "0":
         note(f"the model is in {output}")
+
+
+def _train_tagger(
+    files: list[str], output: Path, overrides: dict[str, str], model: str | None, base: Path | None
+) -> None:
+    from quoth.training.tagging import train_tagger
+
+    with follow_training() as progress:
+        start = model or "quoth-mini-base"
+        train_tagger(files, output, overrides, model=start, base=str(base) if base else None, progress=progress)
+    note(f"the tagger is in {output}")
 
 
 def _exact_match(model: Path, config: "TrainConfig", base: Path | None) -> float:

@@ -130,6 +130,10 @@ class Corpus:
         """The segment that holds a passage's row. Raises InputError where none does."""
         return self._snapshot.segment_of(row)
 
+    def rows_of(self, document_id: str) -> list[int]:
+        """The rows of a document's passages. Raises UnknownDocumentError."""
+        return self._snapshot.rows_of(document_id)
+
     def passages(self) -> Iterator[Passage]:
         """Every live passage, by row."""
         snapshot = self._snapshot

@@ -93,13 +93,27 @@ def read_records(path: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     Raises InputError where there is no such file, or naming a line that holds no object.
     """
     try:
-        with _open(Path(path)) as stream:
+        with open_file(Path(path)) as stream:
             for line, record in _read_jsonl(stream, str(path)):
                 if not isinstance(record, Mapping):
                     raise InputError(f"{path}:{line}: no JSON object; mend the line or remove it")
                 yield line, record
     except _DAMAGE:
         raise InputError(f"{path}: cannot be read; name a JSONL file") from None
+
+
+def read_text(path: str | Path) -> str:
+    """The whole text of a file, compressed or not. Raises InputError where it cannot be read, or naming a line."""
+    try:
+        with _open(Path(path)) as stream:
+            content = stream.read()
+    except _DAMAGE as error:
+        raise InputError(f"{path}: cannot be read ({error}); name a file that is there and whole") from None
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{path}:{line}: not UTF-8 text; convert it with iconv") from None
 
 
 def check_document(document: Document) -> None:
@@ -182,13 +196,14 @@ def _format(file: Path) -> str | None:
 def _read(format: str, file: str | Path, name: str, bad: Callable[[InputError], None]) -> Iterator[Document]:
     stem = Path(name).stem if str(file) == "-" else _bare(Path(name)).stem
     try:
-        with _open(file) as stream:
+        with open_file(file) as stream:
             yield from _documents(_READERS[format](stream, name), str(file), stem, bad)
     except _DAMAGE as error:
         raise InputError(f"{file}: cannot be read ({error}); the file is damaged or truncated") from error
 
 
-def _open(file: str | Path) -> IO[bytes]:
+def open_file(file: str | Path) -> IO[bytes]:
+    """The bytes of a file (its suffix says how it is compressed), of a URL given as a string, or of "-"."""
     stream: IO[bytes]
     if str(file) == "-":
         return open(sys.stdin.fileno(), "rb", closefd=False)

@@ -100,6 +100,12 @@ class Snapshot:
         segment, document = self.locate(document_id)
         return segment.document(document)
 
+    def rows_of(self, document_id: str) -> list[int]:
+        """The rows of a document's passages. Raises UnknownDocumentError."""
+        segment, document = self.locate(document_id)
+        first, last = segment.passage_range(document)
+        return list(range(segment.first_row + first, segment.first_row + last))
+
     def shared_with(self, other: Segment) -> Iterator[tuple[Segment, int]]:
         """The documents whose ids a new segment has as well."""
         for segment in self.segments:

@@ -71,9 +71,10 @@ class _Embeddings(nn.Module):
         self.LayerNorm = nn.LayerNorm(c.hidden_size, c.layer_norm_eps)
         self._first = 0 if c.model_type == "bert" else c.pad_token_id + 1
 
-    def forward(self, ids_BT: Tensor) -> Tensor:
-        positions_T = torch.arange(self._first, self._first + ids_BT.shape[1], device=ids_BT.device)
-        words_BTD, kind_D = self.word_embeddings(ids_BT), self.token_type_embeddings.weight[0]
+    def forward(self, words_BTD: Tensor, types_BT: Tensor | None) -> Tensor:
+        positions_T = torch.arange(self._first, self._first + words_BTD.shape[1], device=words_BTD.device)
+        table = self.token_type_embeddings
+        kind_D = table.weight[0] if types_BT is None else table(types_BT)
         embedded_BTD: Tensor = self.LayerNorm(words_BTD + self.position_embeddings(positions_T) + kind_D)
         return embedded_BTD
 
@@ -134,9 +135,24 @@ class BertEncoder(nn.Module):
         layers = nn.ModuleList(_Layer(config) for _ in range(config.num_hidden_layers))
         self.encoder = nn.ModuleDict({"layer": layers})
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> States:
-        """Last hidden states [B, T, D] of inputs padded on the right; `attention_mask` [B, T] is 1 on tokens."""
-        x_BTD = self.embeddings(input_ids)
+    def get_input_embeddings(self) -> nn.Module:
+        """Token ids to the vectors that `inputs_embeds` takes in their place."""
+        table: nn.Module = self.embeddings.word_embeddings
+        return table
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        *,
+        attention_mask: Tensor,
+        token_type_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+    ) -> States:
+        """Last hidden states [B, T, D] of inputs padded on the right, given as ids [B, T] or as their vectors
+        [B, T, D]; `attention_mask` [B, T] is 1 on tokens, and `token_type_ids` [B, T] tells the second of a pair of
+        texts by 1 (None: all 0)."""
+        words_BTD = self.get_input_embeddings()(input_ids) if inputs_embeds is None else inputs_embeds
+        x_BTD = self.embeddings(words_BTD, token_type_ids)
         mask_B11T = attention_mask.bool()[:, None, None, :]
         layers: Any = self.encoder["layer"]
         for layer in layers:

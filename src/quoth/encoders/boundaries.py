@@ -64,6 +64,18 @@ def _cuts(text: str, at: int) -> bool:
     return before == "\u200d" or (_joins(before) and _joins(after))
 
 
+def words(text: str) -> list[tuple[int, int]]:
+    """The words of a text, and each other character that is no white space by itself, as character ranges in order."""
+    found: list[tuple[int, int]] = []
+    start = 0
+    for at in range(1, len(text) + 1):
+        if at == len(text) or text[at - 1].isspace() or text[at].isspace() or not _cuts(text, at):
+            if not text[start].isspace():
+                found.append((start, at))
+            start = at
+    return found
+
+
 def boundary_flags(text: str, offsets_T2: NDArray[np.int64]) -> NDArray[np.uint8]:
     """MAY_START, MAY_END and SPACE_BEFORE of each token: [T].
 

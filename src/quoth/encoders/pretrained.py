@@ -1,7 +1,7 @@
 """Where models come from: shipped names, folders, the Hugging Face cache or hub.
 
 Knows: the default base encoder's weights and the three places that hold them, model folders (`quoth.json` with an
-optional PEFT adapter beside it), published models' settings.
+optional PEFT adapter beside it; a REALM's with a folder for each of its encoders), published models' settings.
 Does not know: what an encoder computes.
 """
 
@@ -11,8 +11,9 @@ import importlib.util
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
-from quoth.config import NPMConfig
+from quoth.config import ModelConfig, NPMConfig, REALMConfig, model_config
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.storage import read_json, sha256_file
 
@@ -28,6 +29,23 @@ SHIPPED: dict[str, tuple[NPMConfig, str | None]] = {
     "quoth-mini-single": (replace(_MINI, num_masks=1), "npm-single-mini"),
     "quoth-mini-base": (_MINI, None),
 }
+SHIPPED_REALM: dict[str, tuple[REALMConfig, str | None]] = {
+    "quoth-realm-base": (
+        REALMConfig(
+            base=MINILM,
+            pooling="mean",
+            dimensions=0,
+            layer_norm_eps=None,
+            normalize=True,
+            similarity_scale=20.0,
+            token_types=False,
+            reader_titles=True,
+        ),
+        None,
+    ),
+}
+_Kind = TypeVar("_Kind", NPMConfig, REALMConfig)
+HEADS_FILE = "heads.safetensors"
 PUBLISHED: dict[str, NPMConfig] = {
     "facebook/npm": NPMConfig(base="facebook/npm"),
     "facebook/npm-single": NPMConfig(base="facebook/npm-single", num_masks=1),
@@ -43,6 +61,42 @@ class Source:
     base: str
     adapter: Path | None
 
+    @property
+    def encoder(self) -> EncoderSource:
+        return EncoderSource(self.base, self.adapter, self.config.revision)
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderSource:
+    """Where to load one encoder from: the base's folder or hub id and revision, the folder of an adapter to it."""
+
+    base: str
+    adapter: Path | None = None
+    revision: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class REALMSource:
+    """Where to load a REALM from: its settings, its folder (None for an untrained one), the base encoder's."""
+
+    name: str
+    config: REALMConfig
+    folder: Path | None
+    base: str
+
+    def part(self, name: str) -> EncoderSource:
+        """One of its encoders, "passages", "queries" or "reader": whole, an adapter to the base, or the base alone."""
+        folder = None if self.folder is None else self.folder / name
+        if folder is not None and (folder / "config.json").is_file():
+            return EncoderSource(str(folder))
+        adapted = folder is not None and (folder / "adapter_config.json").is_file()
+        return EncoderSource(self.base, folder if adapted else None, self.config.revision)
+
+    @property
+    def heads(self) -> Path | None:
+        """The file of the weights that are not an encoder's; None for an untrained model."""
+        return None if self.folder is None else self.folder / HEADS_FILE
+
 
 def locate(name: str, base: str | None = None) -> Source:
     """Find a model by shipped name, folder or hub id; `base` names a folder for the base encoder.
@@ -52,7 +106,7 @@ def locate(name: str, base: str | None = None) -> Source:
     folder = Path(name)
     if name in SHIPPED:
         config, adapter = SHIPPED[name]
-        return Source(name, config, _base(config.base, base), _shipped_adapter(adapter) if adapter else None)
+        return Source(name, config, find_base(config.base, base), shipped_adapter(adapter) if adapter else None)
     if folder.is_dir():
         return _from_folder(folder, base)
     if folder.is_absolute() or name.startswith((".", "quoth-")) or name.count("/") > 1:
@@ -62,11 +116,37 @@ def locate(name: str, base: str | None = None) -> Source:
     return Source(name, PUBLISHED.get(name, NPMConfig(base=name)), base or name, None)
 
 
+def locate_realm(name: str, base: str | None = None) -> REALMSource:
+    """Find a REALM by shipped name or folder; `base` names a folder for the base encoder.
+
+    Raises ModelNotFoundError naming what was asked and what there is, InputError where it is another kind of model.
+    """
+    folder = Path(name)
+    if name in SHIPPED_REALM:
+        config, adapter = SHIPPED_REALM[name]
+        return REALMSource(name, config, shipped_adapter(adapter) if adapter else None, find_base(config.base, base))
+    if not (folder / SETTINGS_FILE).is_file():
+        raise ModelNotFoundError(
+            f"REALM {name!r} not found; allowed are {', '.join(SHIPPED_REALM)}, a folder with {SETTINGS_FILE}, "
+            "and what `quoth convert` makes of a published one"
+        )
+    config = _read_settings(folder / SETTINGS_FILE, REALMConfig)
+    return REALMSource(name, config, folder, find_base(config.base, base) if config.base else str(folder / "passages"))
+
+
+def kind_of(name: str) -> str:
+    """The kind of model, "npm" or "realm", that a name or folder stands for; not whether it is there."""
+    settings = Path(name) / SETTINGS_FILE
+    if settings.is_file():
+        return _settings_of(settings).kind
+    return "realm" if name in SHIPPED_REALM else "npm"
+
+
 def _from_folder(folder: Path, base: str | None) -> Source:
     settings = folder / SETTINGS_FILE
     config = NPMConfig(base=str(folder))
     if settings.is_file():
-        config = _read_settings(settings)
+        config = _read_settings(settings, NPMConfig)
     whole = (folder / "config.json").is_file()
     adapter = folder if (folder / "adapter_config.json").is_file() else None
     if not whole and not settings.is_file():
@@ -76,17 +156,25 @@ def _from_folder(folder: Path, base: str | None) -> Source:
                 "adapter_config.json"
             )
         config = NPMConfig(base=str(read_json(folder / "adapter_config.json").get("base_model_name_or_path") or ""))
-    return Source(str(folder), config, str(folder) if whole else _base(config.base, base), adapter)
+    return Source(str(folder), config, str(folder) if whole else find_base(config.base, base), adapter)
 
 
-def _read_settings(path: Path) -> NPMConfig:
+def _read_settings(path: Path, kind: type[_Kind]) -> _Kind:
+    config = _settings_of(path)
+    if not isinstance(config, kind):
+        raise InputError(f"model {str(path.parent)!r} is of kind {config.kind!r}; here it takes a {kind.__name__[:-6]}")
+    return config
+
+
+def _settings_of(path: Path) -> ModelConfig:
     try:
-        return NPMConfig.from_dict(json.loads(path.read_text(encoding="utf-8")))
+        return model_config(json.loads(path.read_text(encoding="utf-8")))
     except ValueError as error:
         raise InputError(f"{str(path)!r} is no JSON ({error}); mend it or train again") from None
 
 
-def _shipped_adapter(name: str) -> Path:
+def shipped_adapter(name: str) -> Path:
+    """The folder of an adapter that comes with this package. Raises ModelNotFoundError."""
     inside = Path(__file__).parents[1] / "adapters" / name
     checkout = Path(__file__).parents[3] / "adapters" / name
     for folder in (inside, checkout):
@@ -95,8 +183,8 @@ def _shipped_adapter(name: str) -> Path:
     raise ModelNotFoundError(f"adapter {name!r} is missing from this installation; reinstall quoth")
 
 
-def _base(wanted: str, folder: str | None) -> str:
-    """The folder (or hub id) of a base encoder."""
+def find_base(wanted: str, folder: str | None) -> str:
+    """The folder (or hub id) of a base encoder; `folder` names it, if it is given. Raises ModelNotFoundError."""
     if folder is not None:
         return _checked(Path(folder)) if wanted == MINILM else folder
     if wanted != MINILM:

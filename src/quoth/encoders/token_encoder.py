@@ -8,28 +8,23 @@ Shape suffixes: T tokens, D dimensions.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quoth.config import NPMConfig
 from quoth.encoders.boundaries import BOUNDARIES_VERSION
+from quoth.encoders.key_encoder import EncodedPassage, Place
 from quoth.encoders.pretrained import Source
-from quoth.encoders.tokenization import TextTokenizer, TokenizedPassage
+from quoth.encoders.tokenization import MASK, TextTokenizer
 from quoth.encoders.transformer import Transformer
 from quoth.errors import InputError
 
 Vector = NDArray[np.float32]
-
-
-@dataclass(frozen=True, slots=True)
-class EncodedPassage:
-    """A passage's tokens and their vectors [T, D]."""
-
-    tokens: TokenizedPassage
-    vectors_TD: NDArray[np.float32]
+QUERY_REACH = 300
+"""Characters on either side of a blank that is drawn from a passage."""
 
 
 class TokenEncoder:
@@ -52,7 +47,7 @@ class TokenEncoder:
     @classmethod
     def load(cls, source: Source, *, device: str | None = None, dtype: str | None = None) -> TokenEncoder:
         """Raises ModelNotFoundError, or InputError on an unknown device or dtype."""
-        return cls(Transformer.load(source, device=device, dtype=dtype), source.config, source.name)
+        return cls(Transformer.load(source.encoder, device=device, dtype=dtype), source.config, source.name)
 
     def passages(self, texts: Sequence[str], titles: Sequence[str]) -> list[EncodedPassage]:
         """Encode passages as "Title. text"; long ones window by window."""
@@ -88,6 +83,15 @@ class TokenEncoder:
         except InputError:
             return False
         return True
+
+    def queries_at(self, places: Iterable[Place], count: int) -> NDArray[np.float32]:
+        """The start and end queries of blanks at these places: [Q, D]; of `count` that the encoder takes."""
+        texts = (
+            f"{text[max(start - QUERY_REACH, 0) : start]}{MASK}{text[end : end + QUERY_REACH]}"
+            for text, start, end in places
+        )
+        taken = list(islice(filter(self.takes, texts), count))
+        return np.concatenate([np.zeros((0, self.dimensions), np.float32), *map(np.stack, self.blanks(taken))])
 
     def words(self, text: str) -> NDArray[np.float32]:
         """The vectors of a plain text's tokens: [T, D]. Raises InputError when the text has none."""

@@ -125,11 +125,8 @@ class TextTokenizer:
 
         Raises InputError without a mask, with more than one, or when the text is longer than the encoder takes.
         """
-        parts = re.split("|".join(map(re.escape, sorted({MASK, self.mask_token}))), text)
-        if len(parts) != 2:
-            found = "no [MASK]" if len(parts) == 1 else f"{len(parts) - 1} masks"
-            raise InputError(f"{found} in {_shorten(text)!r}; a text takes exactly one [MASK], where the blank is")
-        before, after = self._plain(parts[0].rstrip()), self._plain(parts[1])
+        left, right = around_mask(text, self.mask_token)
+        before, after = self._plain(left.rstrip()), self._plain(right)
         ids = [*self.before, *before, *[self.mask_id] * self.num_masks, *after, *self.after]
         if len(ids) > self.max_tokens:
             raise InputError(
@@ -160,6 +157,15 @@ class TextTokenizer:
         filled = [i for i, (start, end) in enumerate(encoded["offset_mapping"]) if padded[start:end].strip()]
         ids, offsets = encoded["input_ids"], encoded["offset_mapping"]
         return self._passage(padded, 0, [ids[i] for i in filled], [offsets[i] for i in filled])
+
+
+def around_mask(text: str, mask_token: str) -> tuple[str, str]:
+    """What stands before and after the blank, [MASK] or the tokenizer's own. Raises InputError unless there is one."""
+    parts = re.split("|".join(map(re.escape, sorted({MASK, mask_token}))), text)
+    if len(parts) != 2:
+        found = "no [MASK]" if len(parts) == 1 else f"{len(parts) - 1} masks"
+        raise InputError(f"{found} in {_shorten(text)!r}; a text takes exactly one [MASK], where the blank is")
+    return parts[0], parts[1]
 
 
 def _shorten(text: str, limit: int = 60) -> str:

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from quoth.encoders.bert import BertConfig, BertEncoder
 from quoth.encoders.fast_tokenizer import FastTokenizer
-from quoth.encoders.pretrained import Source
+from quoth.encoders.pretrained import EncoderSource
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.storage import read_json, sha256_file
 
@@ -47,7 +47,7 @@ class Transformer:
         self.pad_id = int(tokenizer.pad_token_id or 0)
 
     @classmethod
-    def load(cls, source: Source, *, device: str | None = None, dtype: str | None = None) -> Transformer:
+    def load(cls, source: EncoderSource, *, device: str | None = None, dtype: str | None = None) -> Transformer:
         """Raises ModelNotFoundError when nothing can be loaded, InputError on an unknown dtype or device."""
         model, tokenizer = _load_light(Path(source.base)) or load_base(source)
         fingerprint = _fingerprint(model, tokenizer, source.adapter)
@@ -55,6 +55,15 @@ class Transformer:
             apply_adapter(model, source.adapter)
         model.to(device=_device(device), dtype=_dtype(dtype))
         return cls(model, tokenizer, fingerprint)
+
+    @classmethod
+    def load_classifier(cls, name: str, *, device: str | None = None) -> Transformer:
+        """A Hugging Face token classifier from a folder or hub id; its model's config names the labels.
+
+        Raises ModelNotFoundError when nothing can be loaded or it is another kind of model.
+        """
+        model, tokenizer = load_base(EncoderSource(name), classifier=True)
+        return cls(model.to(_device(device)), tokenizer, _fingerprint(model, tokenizer, None))
 
     def encode(self, inputs: Sequence[NDArray[np.int64]]) -> list[NDArray[np.float32]]:
         """Last hidden states of each input: a list of [T, D], in the order given."""
@@ -103,24 +112,38 @@ def _load_light(folder: Path) -> tuple[BertEncoder, FastTokenizer] | None:
     return BertEncoder.load(folder, config), tokenizer
 
 
-def load_base(source: Source) -> tuple[Any, Any]:
-    """The base encoder (fp32, CPU) and its tokenizer, without any adapter."""
-    from transformers import AutoConfig, AutoModel, AutoTokenizer
+def load_base(source: EncoderSource, *, classifier: bool = False) -> tuple[Any, Any]:
+    """The base encoder, or a token classifier (fp32, CPU), and its tokenizer, without any adapter."""
+    from transformers import AutoConfig, AutoModel, AutoModelForTokenClassification, AutoTokenizer
     from transformers.utils import logging
 
     logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    revision = source.config.revision
+    revision = source.revision
     try:
         config = AutoConfig.from_pretrained(source.base, revision=revision)
-        pooling = {"add_pooling_layer": False} if config.model_type in ("bert", "roberta", "xlm-roberta") else {}
-        model = AutoModel.from_pretrained(source.base, config=config, revision=revision, dtype=torch.float32, **pooling)
+        kind: Any = AutoModel
+        options: dict[str, Any] = {}
+        if classifier:
+            _check_classifier(source.base, config)
+            kind = AutoModelForTokenClassification
+        elif config.model_type in ("bert", "roberta", "xlm-roberta"):
+            options = {"add_pooling_layer": False}
+        model = kind.from_pretrained(source.base, config=config, revision=revision, dtype=torch.float32, **options)
         return model, AutoTokenizer.from_pretrained(source.base, revision=revision)
     except (OSError, ValueError) as error:
         reason = str(error).strip().splitlines()[0]
         raise ModelNotFoundError(
             f"model {source.base!r} cannot be loaded: {reason}; name a shipped model, a folder or a hub id"
         ) from error
+
+
+def _check_classifier(name: str, config: Any) -> None:
+    kinds = config.architectures or ["model of no known kind"]
+    if not any(kind.endswith("ForTokenClassification") for kind in kinds):
+        raise ModelNotFoundError(
+            f"model {name!r} is a {kinds[0]}; a tagger is a token classifier: name quoth-tagger, or another model"
+        )
 
 
 def attend_in_fp32(model: Any) -> None:

@@ -15,9 +15,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.corpus.answers import normalise
 from quoth.encoders.tokenization import MASK
 from quoth.evaluation.cloze import MAX_WORDS, Blank, may_answer, words
-from quoth.evaluation.metrics import HITS, normalise
+from quoth.evaluation.metrics import HITS
 from quoth.records import Passage
 
 Answers = tuple[str, ...]

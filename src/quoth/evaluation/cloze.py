@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from quoth.corpus.answers import normalise
 from quoth.encoders.tokenization import MASK
 from quoth.errors import InputError
-from quoth.evaluation.metrics import normalise
 from quoth.records import Passage
 
 Kind = Literal["any", "content"]

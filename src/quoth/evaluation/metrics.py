@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from quoth.corpus.answers import normalise
+
 HITS = 5
 ALL = "all"
 LENGTHS: Mapping[str, Callable[[int], bool]] = {
@@ -32,11 +34,6 @@ class GroupScore:
     num_blanks: int
     exact_match: float
     hit_at_5: float
-
-
-def normalise(text: str) -> str:
-    """`text` as answers are compared: case folded, runs of white space one space, none at the edges."""
-    return " ".join(text.casefold().split())
 
 
 def rank(answer: str, predictions: Sequence[str]) -> int | None:

@@ -21,6 +21,7 @@ from quoth.encoders.pretrained import locate
 from quoth.encoders.token_encoder import TokenEncoder, Vector
 from quoth.encoders.tokenization import MASK
 from quoth.errors import InputError
+from quoth.models.base import Exclude, Texts, check_questions, for_each, of_each
 from quoth.predictors.label import LabelOptions, predict_labels
 from quoth.predictors.phrase import PhraseOptions, predict_phrases
 from quoth.predictors.token import TokenOptions, predict_tokens
@@ -34,9 +35,6 @@ from quoth.timing import step
 ASK_TEMPLATE = "Q: {question}\nA: [MASK]."
 CLASSIFY_TEMPLATE = "{text} It was [MASK]."
 TEXTS_AT_A_TIME = 32
-
-Exclude = Collection[int] | Sequence[Collection[int]]
-Texts = str | Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +90,7 @@ class NPM:
         length_exponent=0.0, banned_tokens=(), ban_query=False, max_phrase_tokens=10, hybrid=0.0, exclude=().
         Raises InputError, EmptyCorpusError, EncoderMismatchError.
         """
-        if isinstance(text, str):
-            return self.fill_many([text], **options)[0]
-        return self.fill_many(text, **options)
+        return of_each(text, lambda texts: self.fill_many(texts, **options))
 
     def fill_many(
         self,
@@ -131,7 +127,7 @@ class NPM:
             max_phrase_tokens=max_phrase_tokens,
             hybrid=hybrid,
         )
-        hidden = _for_each(exclude, len(texts))
+        hidden = for_each(exclude, len(texts))
         results: list[list[Prediction]] = []
         for first in range(0, len(texts), TEXTS_AT_A_TIME):
             part = slice(first, first + TEXTS_AT_A_TIME)
@@ -219,8 +215,7 @@ class NPM:
         if "{question}" not in template:
             raise InputError(f"template {template!r} has no {{question}}; for example {ASK_TEMPLATE!r}")
         questions = [question] if isinstance(question, str) else list(question)
-        if not all(each.strip() for each in questions):
-            raise InputError("the question is empty; ask one, such as 'Who composed Carmen?'")
+        check_questions(questions)
         texts = [template.replace("{question}", each.strip()) for each in questions]
         found = [[replace(each, sequence="") for each in answers] for answers in self.fill_many(texts, **options)]
         return found[0] if isinstance(question, str) else found
@@ -316,13 +311,3 @@ class NPM:
 
     def _groups(self, word: str) -> NDArray[np.uint64]:
         return self.encoder.tokenizer.phrase(word).group_T
-
-
-def _for_each(exclude: Exclude, count: int) -> list[Collection[int]]:
-    """One collection of rows for each text."""
-    nested: list[Collection[int]] = [each for each in exclude if isinstance(each, Collection)]
-    if not nested:
-        return [{int(each) for each in exclude if not isinstance(each, Collection)}] * count
-    if len(nested) != count:
-        raise InputError(f"exclude has {len(nested)} collections for {count} texts; give one for each")
-    return nested

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.segment import Segment
 from quoth.encoders.boundaries import MAY_START
-from quoth.encoders.token_encoder import EncodedPassage, TokenEncoder
-from quoth.encoders.tokenization import MASK
+from quoth.encoders.key_encoder import EncodedPassage, KeyEncoder, Place
 from quoth.records import Passage
 from quoth.retrieval.carry import absent_passages
 from quoth.retrieval.columns import TokenColumns, open_columns, passage_of, save_columns
@@ -28,7 +27,6 @@ from quoth.storage import atomic_write_json, open_array, publish_directory, remo
 
 FORMAT = 2
 PASSAGES_PER_PART = 1024
-QUERY_REACH = 300
 
 
 def columns_of(passages: Sequence[Passage], encoded: Sequence[EncodedPassage]) -> TokenColumns:
@@ -51,30 +49,24 @@ def vectors_of(encoded: Sequence[EncodedPassage], dimensions: int) -> NDArray[np
     return np.concatenate([np.zeros((0, dimensions), np.float32), *(each.vectors_TD for each in encoded)])
 
 
-def mask_queries(encoder: TokenEncoder, keys: TokenKeys, count: int) -> NDArray[np.float32]:
-    """The start and end queries of blanks drawn from the table's own passages, always the same: [Q, D], Q ≤ 2 count.
+def sample_queries(encoder: KeyEncoder, keys: TokenKeys, count: int) -> NDArray[np.float32]:
+    """Queries drawn from the table's own passages at `count` places, always the same: [Q, D].
 
-    A blank that the encoder does not take is left out; where it takes none of many, Q is 0.
+    A place that the encoder makes no query of is left out; where it makes none of many, Q is 0.
     """
-    rng = np.random.default_rng(0)
-    texts: list[str] = []
-    for row in rng.permutation(np.flatnonzero(keys.flags_N[:] & MAY_START))[: 50 * count]:
-        passage = keys.corpus.passage(int(keys.passage_rows_P[passage_of(keys.offsets_P1, row)]))
-        start, end = int(keys.start_N[row]) - passage.start, int(keys.end_N[row]) - passage.start
-        text = f"{passage.text[max(start - QUERY_REACH, 0) : start]}{MASK}{passage.text[end : end + QUERY_REACH]}"
-        if encoder.takes(text):
-            texts.append(text)
-        if len(texts) == count:
-            break
-    return np.concatenate(
-        [np.zeros((0, encoder.dimensions), np.float32), *(np.stack(pair) for pair in encoder.blanks(texts))]
-    )
+    rows = np.random.default_rng(0).permutation(np.flatnonzero(keys.flags_N[:] & MAY_START))[: 50 * count]
+    return encoder.queries_at((_place(keys, row) for row in rows.tolist()), count)
+
+
+def _place(keys: TokenKeys, row: int) -> Place:
+    passage = keys.corpus.passage(int(keys.passage_rows_P[passage_of(keys.offsets_P1, row)]))
+    return passage.text, int(keys.start_N[row]) - passage.start, int(keys.end_N[row]) - passage.start
 
 
 class Builder:
     """Builds one segment's table: parts first, each complete or absent, then the whole."""
 
-    def __init__(self, corpus: Corpus, segment: Segment, encoder: TokenEncoder, precision: str, folder: Path) -> None:
+    def __init__(self, corpus: Corpus, segment: Segment, encoder: KeyEncoder, precision: str, folder: Path) -> None:
         self._corpus, self._segment, self._encoder, self._precision = corpus, segment, encoder, precision
         self._final = folder / segment.name
         self._partial = folder / f"{segment.name}.partial"

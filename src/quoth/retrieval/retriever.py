@@ -16,10 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.token_encoder import EncodedPassage, TokenEncoder
+from quoth.encoders.key_encoder import EncodedPassage, KeyEncoder
 from quoth.errors import InputError
 from quoth.records import Hit, Passage
-from quoth.retrieval.keys import TokenHits, TokenKeys
+from quoth.retrieval.columns import passage_of
+from quoth.retrieval.index import search_tables
+from quoth.retrieval.keys import Neighbours, TokenHits, TokenKeys
 from quoth.retrieval.sparse import Place, best_places, bm25, check_not_empty
 from quoth.retrieval.tables import KeyTables, in_memory
 from quoth.timing import step
@@ -32,7 +34,7 @@ FUSION_CONSTANT = 60
 class Retriever:
     """Searches several corpora as one; where `only` is given, every token of those segments alone."""
 
-    def __init__(self, corpora: Sequence[Corpus], encoder: TokenEncoder, only: Collection[str] | None = None) -> None:
+    def __init__(self, corpora: Sequence[Corpus], encoder: KeyEncoder, only: Collection[str] | None = None) -> None:
         self.corpora, self._encoder = list(corpora), encoder
         self._tables = [KeyTables(corpus, encoder, only) for corpus in self.corpora]
         self._cache: OrderedDict[Place, EncodedPassage] = OrderedDict()
@@ -154,6 +156,27 @@ class Retriever:
         best = sorted(((score, place) for place, score in fused.items()), key=lambda pair: (-pair[0], pair[1]))
         return self._hits(best[:k])
 
+    def nearest_passages(
+        self, q_QD: NDArray[np.float32], k: int, exclude: Sequence[Collection[int]]
+    ) -> list[list[tuple[float, Place]]]:
+        """For each query the k distinct passages that hold the nearest keys, by their largest similarity, ties by
+        corpus, then row; `exclude[q]` are rows that query q never sees. More keys are fetched until there are enough.
+        """
+        tables = self.every_token()
+        numbers = [self.corpora.index(keys.corpus) for keys in tables]
+        total = sum(keys.num_tokens for keys in tables)
+        count = k + max(map(len, exclude), default=0)
+        while True:
+            found = search_tables(tables, q_QD, count)
+            best: list[list[tuple[float, Place]]] = []
+            for q, hidden in enumerate(exclude):
+                score = _best_of_each(zip(tables, numbers, (each[q] for each in found), strict=True), count)
+                ranked = sorted(score.items(), key=lambda pair: (-pair[1], pair[0]))
+                best.append([(sim, place) for place, sim in ranked if place[1] not in hidden][:k])
+            if count >= total or all(len(each) == k for each in best):
+                return best
+            count = min(2 * count, total)
+
     def _hits(self, found: Sequence[tuple[float, Place]]) -> list[Hit]:
         return [Hit(self._passage(place), score) for score, place in found]
 
@@ -167,6 +190,19 @@ class Retriever:
                 if score_P[p] > -np.inf:
                     found.append((float(score_P[p]), (number, int(keys.passage_rows_P[p]))))
         return sorted(found, key=lambda pair: (-pair[0], pair[1]))[:k]
+
+
+def _best_of_each(found: Iterable[tuple[TokenKeys, int, Neighbours]], count: int) -> dict[Place, float]:
+    """The largest similarity in each passage that holds one of the `count` nearest keys of all tables."""
+    nearest = [
+        (sim, (number, int(keys.passage_rows_P[passage_of(keys.offsets_P1, row)])))
+        for keys, number, near in found
+        for row, sim in zip(near.rows_K.tolist(), near.sims_K.tolist(), strict=True)
+    ]
+    best: dict[Place, float] = {}
+    for sim, place in sorted(nearest, key=lambda pair: (-pair[0], pair[1]))[:count]:
+        best.setdefault(place, sim)
+    return best
 
 
 def _max_sim(keys: TokenKeys, q_TD: NDArray[np.float32]) -> NDArray[np.float64]:

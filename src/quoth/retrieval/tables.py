@@ -27,11 +27,11 @@ from numpy.typing import NDArray
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.segment import Segment
-from quoth.encoders.token_encoder import EncodedPassage, TokenEncoder
+from quoth.encoders.key_encoder import EncodedPassage, KeyEncoder
 from quoth.errors import CorruptionError, EncoderMismatchError, InputError
 from quoth.records import Passage
 from quoth.retrieval import codes
-from quoth.retrieval.build import FORMAT, PASSAGES_PER_PART, Builder, columns_of, mask_queries
+from quoth.retrieval.build import FORMAT, PASSAGES_PER_PART, Builder, columns_of, sample_queries
 from quoth.retrieval.carry import absent_passages, stored_table
 from quoth.retrieval.codes import check_recall, open_codes
 from quoth.retrieval.columns import open_columns
@@ -53,7 +53,7 @@ SAMPLED_PASSAGES = 32
 LATE_PASSAGES = 256
 SETTINGS = "settings"
 RECALL = 0.97
-MASK_QUERIES = 32
+SAMPLED_QUERIES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +93,18 @@ def in_memory(
 class KeyTables:
     """One model's tables over one corpus; over those of its segments alone that `only` names, if it does."""
 
-    def __init__(self, corpus: Corpus, encoder: TokenEncoder, only: Collection[str] | None = None) -> None:
+    def __init__(self, corpus: Corpus, encoder: KeyEncoder, only: Collection[str] | None = None) -> None:
         self._corpus, self._encoder, self._only = corpus, encoder, only
         self._folder = corpus.path / "keys" / encoder.fingerprint[:16]
         self._mapped: dict[str, TokenKeys] = {}
         self._shown: dict[str, TokenKeys] = {}
         self._shown_of = -1
         self._lock = threading.Lock()
+
+    @property
+    def folder(self) -> Path:
+        """Where the tables lie, or will."""
+        return self._folder
 
     @property
     def _segments(self) -> list[Segment]:
@@ -307,7 +312,7 @@ class KeyTables:
         if target == 1:
             return remove(self._codes(segment))
         keys = replace(self._map(segment, self._folder / segment.name), live_P=None, codes=None)
-        q_QD = mask_queries(self._encoder, keys, MASK_QUERIES)
+        q_QD = sample_queries(self._encoder, keys, SAMPLED_QUERIES)
         if not len(q_QD):
             return
         exact = [each.rows_K for each in ExactIndex(keys).search(q_QD, min(codes.DEPTH, keys.num_tokens))]

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save
 
 from quoth.encoders.transformer import apply_adapter
 from quoth.errors import InputError
+from quoth.storage import atomic_write_bytes, atomic_write_json
 
 
 def with_adapter(model: Any, rank: int, seed: int, warm_start: str = "") -> Any:
@@ -41,6 +42,15 @@ def with_adapter(model: Any, rank: int, seed: int, warm_start: str = "") -> Any:
 def saved_name(parameter: str) -> str:
     """A parameter's name in `adapter_model.safetensors`."""
     return parameter.replace(".default.", ".")
+
+
+def save_adapter(folder: Path, model: Any, base: str) -> None:
+    """Write a model's adapter in fp16, as PEFT reads it; `base` names the weights it belongs to."""
+    folder.mkdir(parents=True, exist_ok=True)
+    adapter = {name: weight for name, weight in model.named_parameters() if "lora_" in name}
+    weights = {saved_name(name): weight.detach().half().cpu().contiguous() for name, weight in adapter.items()}
+    atomic_write_bytes(folder / "adapter_model.safetensors", save(weights))
+    atomic_write_json(folder / "adapter_config.json", adapter_settings(model, base))
 
 
 def adapter_settings(model: Any, base: str) -> dict[str, Any]:

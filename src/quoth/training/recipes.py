@@ -14,10 +14,11 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
+from quoth.config import Config
 from quoth.corpus.documents import read_documents, read_listing
 from quoth.encoders.pretrained import locate
 from quoth.encoders.tokenization import TextTokenizer
@@ -27,9 +28,12 @@ from quoth.records import Document
 from quoth.storage import WriterLock
 from quoth.training.batches import TokenizedDocuments, tokenize_documents
 from quoth.training.neighbours import chain_of_neighbours
+from quoth.training.npm_task import NPMTask
 from quoth.training.ranks import Ranks
 from quoth.training.settings import TrainConfig
 from quoth.training.trainer import Progress, Trainer
+
+Settings = TypeVar("Settings", bound=Config)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +131,7 @@ def run_recipe(
         config = replace(config, warm_start=str(source.adapter))
     num_masks = 2 if config.masking == "spans" else 1
     npm = replace(source.config, num_masks=num_masks, base=source.config.base or source.base)
-    encoder, hf = load_base(source)
+    encoder, hf = load_base(source.encoder)
     tokenizer = TextTokenizer(hf, num_masks=npm.num_masks, max_tokens=npm.max_tokens)
     output.mkdir(parents=True, exist_ok=True)
     ranks = Ranks.join()
@@ -135,7 +139,8 @@ def run_recipe(
         prepared = _data(documents, output / "tokens", tokenizer, config, tokenizing) if ranks.first else None
         ranks.wait()
         data = prepared or _data(documents, output / "tokens", tokenizer, config, None)
-        trainer = Trainer(encoder, tokenizer, npm, data, config, output, device=_device(ranks), ranks=ranks)
+        task = NPMTask(encoder, tokenizer, npm, data, config, device=_device(ranks), ranks=ranks)
+        trainer = Trainer(task, config, output, ranks)
         done = trainer.run(progress, (lambda folder: evaluate(folder, config)) if evaluate else None, seconds)
     ranks.leave()
     return done
@@ -147,15 +152,15 @@ def _device(ranks: Ranks) -> str:
     return f"cuda:{ranks.rank % torch.cuda.device_count()}"
 
 
-def with_overrides(config: TrainConfig, overrides: dict[str, str]) -> TrainConfig:
+def with_overrides(config: Settings, overrides: dict[str, str]) -> Settings:
     """Apply `key=value` settings, each read as the type of its field."""
-    types: dict[str, Any] = typing.get_type_hints(TrainConfig)
+    types: dict[str, Any] = typing.get_type_hints(type(config))
     values = config.to_dict()
     for key, text in overrides.items():
         if key not in types:
             raise InputError(f"unknown setting {key!r}; allowed are {', '.join(types)}")
         values[key] = _parse(key, text, types[key])
-    return TrainConfig.from_dict(values)
+    return type(config).from_dict(values)
 
 
 def _parse(key: str, text: str, kind: Any) -> Any:

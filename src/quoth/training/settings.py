@@ -12,11 +12,12 @@ from typing import Literal, get_args
 from quoth.config import Config
 from quoth.errors import InputError
 
+Salience = Literal["salient", "spans", "tokens"]
 Grouping = Literal["shuffled", "neighbours", "random"]
 
 _LEAST = {
     "steps": 1,
-    "batch_size": 2,
+    "batch_size": 1,
     "groups": 1,
     "warmup_steps": 0,
     "lora_rank": 0,
@@ -30,6 +31,9 @@ _LEAST = {
     "num_documents": 0,
     "evaluate_every": 0,
     "evaluate_blanks": 1,
+    "refresh_every": 1,
+    "beam": 1,
+    "read": 1,
 }
 
 _ONE_OF = {
@@ -41,8 +45,35 @@ _ONE_OF = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrainConfig(Config):
-    """How to train; `lora_rank` 0 stands for full fine-tuning. `warm_start` names a folder with an adapter.
+class LoopConfig(Config):
+    """What every run has: steps, AdamW with a linear warm-up and decay, checkpoints, logs. Every `evaluate_every` steps
+    (0: never) the model is measured. `lora_rank` 0 stands for full fine-tuning."""
+
+    steps: int = 600
+    batch_size: int = 16
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.01
+    warmup_steps: int = 50
+    lora_rank: int = 64
+    bf16: bool = False
+    max_grad_norm: float = 1.0
+    seed: int = 0
+    checkpoint_every: int = 100
+    log_every: int = 10
+    evaluate_every: int = 0
+
+    def __post_init__(self) -> None:
+        for name, least in _LEAST.items():
+            if getattr(self, name, least) < least:
+                raise InputError(f"{name} is {getattr(self, name)}; allowed is {least} or more")
+        for name in ("learning_rate", "weight_decay", "max_grad_norm"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise InputError(f"{name} is {getattr(self, name)}; allowed is a finite number, 0 or more")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainConfig(LoopConfig):
+    """How to train NPM and NPM-single. `warm_start` names a folder with an adapter.
 
     Documents whose id or title stands in the JSONL file `exclude` are never trained on, nor those of the file
     `evaluate_on`: every `evaluate_every` steps (0: never), `evaluate_blanks` blanks of each kind are asked of them.
@@ -59,14 +90,8 @@ class TrainConfig(Config):
     gradient caching; `chunk` that many queries' similarities (0: as many as fit into 128 MiB).
     """
 
-    steps: int = 600
-    batch_size: int = 16
     groups: int = 1
     grouping: Grouping = "shuffled"
-    learning_rate: float = 1e-3
-    weight_decay: float = 0.01
-    warmup_steps: int = 50
-    lora_rank: int = 64
     masking: Literal["spans", "tokens"] = "spans"
     budget: float = 0.15
     max_repeats: int = 10
@@ -75,25 +100,16 @@ class TrainConfig(Config):
     max_body_tokens: int = 192
     chunk: int = 0
     sub_batch: int = 0
-    bf16: bool = False
-    max_grad_norm: float = 1.0
-    seed: int = 0
-    checkpoint_every: int = 100
-    log_every: int = 10
     num_documents: int = 0
     warm_start: str = ""
     exclude: str = ""
     evaluate_on: str = ""
-    evaluate_every: int = 0
     evaluate_blanks: int = 100
 
     def __post_init__(self) -> None:
-        for name, least in _LEAST.items():
-            if getattr(self, name) < least:
-                raise InputError(f"{name} is {getattr(self, name)}; allowed is {least} or more")
-        for name in ("learning_rate", "weight_decay", "max_grad_norm"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise InputError(f"{name} is {getattr(self, name)}; allowed is a finite number, 0 or more")
+        LoopConfig.__post_init__(self)
+        if self.batch_size < 2:
+            raise InputError(f"batch_size is {self.batch_size}; allowed is 2 or more")
         if not 0 < self.budget <= 0.5:
             raise InputError(f"budget is {self.budget}; allowed is a share above 0, up to 0.5")
         if bool(self.evaluate_on) != bool(self.evaluate_every):
@@ -105,3 +121,84 @@ class TrainConfig(Config):
         for name, allowed in _ONE_OF.items():
             if (value := getattr(self, name)) not in allowed:
                 raise InputError(f"{name} {value!r}; allowed are {', '.join(allowed)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ICTConfig(LoopConfig):
+    """The inverse cloze task (ORQA §4): towers learn which passage a sentence was taken from. With probability
+    `keep_sentence` the sentence stays in its passage. Documents named in the file `exclude` are left out."""
+
+    keep_sentence: float = 0.1
+    splitter: str = "words:120"
+    exclude: str = ""
+
+    def __post_init__(self) -> None:
+        LoopConfig.__post_init__(self)
+        if not 0 <= self.keep_sentence <= 1:
+            raise InputError(f"keep_sentence is {self.keep_sentence}; allowed is a probability, 0 to 1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PretrainConfig(LoopConfig):
+    """REALM's pre-training: fill masks with the help of passages found for them.
+
+    `masking`: one named entity or date an example ("salient", by the model `tagger`), one random run of words
+    ("spans"), or 15 % of the tokens ("tokens"). `marginal`: one passage explains all masks of an example ("product",
+    the paper) or each mask its own ("token", the released code). `trivial`: what is never retrieved, the example's own
+    "passage" or any of its "document". Every `refresh_every` steps all passages are embedded again, by a process of
+    their own (`asynchronous`) or while training waits.
+    """
+
+    batch_size: int = 8
+    masking: Salience = "salient"
+    tagger: str = "quoth-tagger"
+    marginal: Literal["product", "token"] = "product"
+    trivial: Literal["document", "passage"] = "document"
+    refresh_every: int = 500
+    asynchronous: bool = True
+    splitter: str = "words:120"
+    exclude: str = ""
+
+    def __post_init__(self) -> None:
+        LoopConfig.__post_init__(self)
+        for name, allowed in _PRETRAIN_ONE_OF.items():
+            if (value := getattr(self, name)) not in allowed:
+                raise InputError(f"{name} {value!r}; allowed are {', '.join(allowed)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FineTuneConfig(LoopConfig):
+    """Fine-tuning to open question answering (REALM §4, after ORQA): the query tower and the reader learn, passage
+    vectors stay.
+
+    The retriever learns from the `beam` nearest passages, the reader from the `read` nearest; a passage or span is
+    right where an answer stands. With `help_reader` the last of the passages read is one with an answer where the
+    others have none, so that a young retriever leaves the reader something to learn from (not in the papers).
+    """
+
+    batch_size: int = 1
+    beam: int = 5000
+    read: int = 5
+    help_reader: bool = False
+    corpus: str = ""
+
+    def __post_init__(self) -> None:
+        LoopConfig.__post_init__(self)
+        if self.read > self.beam:
+            raise InputError(f"read is {self.read}, beam {self.beam}; allowed is to read of the beam, so up to beam")
+
+
+_PRETRAIN_ONE_OF: dict[str, tuple[str, ...]] = {
+    "masking": get_args(Salience),
+    "marginal": ("product", "token"),
+    "trivial": ("document", "passage"),
+}
+
+
+def rate_at(step: int, steps: int, peak: float, warmup_steps: int) -> float:
+    """The learning rate of step 1 to `steps`: linear warm-up (over half the run at most), then linear decay, to zero
+    after the last step."""
+    warmup = min(warmup_steps, steps // 2)
+    rising = step / max(warmup, 1)
+    falling = (steps - step + 1) / (steps - warmup)
+    return peak * min(1.0, rising, falling)

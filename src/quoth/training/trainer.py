@@ -1,7 +1,7 @@
-"""The training loop of NPM and NPM-single: mask, encode, contrast, step, save.
+"""The training loop: step, log, checkpoint, save; goes on where it was broken off.
 
-Knows: optimisation, checkpoints, progress. Does not know: where text comes from (batches.py) or what a recipe's
-numbers are (recipes.py).
+Knows: optimisation, checkpoints, progress. Does not know: what is trained (a task does), or what a recipe's numbers are
+(recipes.py).
 """
 
 from __future__ import annotations
@@ -10,68 +10,75 @@ import json
 import math
 import shutil
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
-from safetensors.torch import load_file, save, save_file
+from safetensors.torch import load_file, save_file
 
-from quoth.config import NPMConfig
-from quoth.encoders.pretrained import SETTINGS_FILE
-from quoth.encoders.tokenization import TextTokenizer
-from quoth.encoders.transformer import attend_in_fp32
 from quoth.errors import InputError, TrainingError
 from quoth.storage import atomic_write_bytes, atomic_write_json, publish_directory, read_json
-from quoth.training.adapter import adapter_settings, saved_name, with_adapter
-from quoth.training.batches import BatchSampler, TokenizedDocuments
-from quoth.training.collate import Batch, check_room, make_batch
-from quoth.training.contrast import Contrast
 from quoth.training.ranks import ALONE, Ranks
-from quoth.training.settings import TrainConfig
+from quoth.training.settings import LoopConfig, rate_at
 
 BEST = "best"
 LOG = "log.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """What one step did: its loss, None where there was nothing to learn from; tokens read; examples without anything
+    to learn from; further numbers for the log."""
+
+    loss: float | None
+    tokens: int
+    skipped: int = 0
+    measures: Mapping[str, float] = field(default_factory=dict)
+
+
+class Task(Protocol):
+    """What is trained. `device` is where its parameters lie."""
+
+    parameters: Mapping[str, torch.nn.Parameter]
+    device: torch.device
+
+    def backward(self, step: int) -> Step:
+        """Add a step's gradient to the parameters'."""
+        ...
+
+    def save_model(self, folder: Path) -> None:
+        """Write what `from_pretrained` reads."""
+        ...
+
+    def settings(self) -> dict[str, Any]:
+        """What must be the same for a run to go on, by groups."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
-    """What was done since the last report. `without_spans` counts passages in which nothing could be hidden."""
+    """What was done since the last report. `skipped` counts examples in which there was nothing to learn from (NPM:
+    passages in which nothing could be hidden); `measures` are means of the task's further numbers."""
 
     step: int
     steps: int
     loss: float
     tokens_per_second: float
     learning_rate: float
-    without_spans: int
+    skipped: int
+    measures: Mapping[str, float]
 
 
 class Trainer:
-    """Trains an encoder in `output`, from its last checkpoint if there is one."""
+    """Trains a task in `output`, from its last checkpoint if there is one."""
 
-    def __init__(
-        self,
-        model: Any,
-        tokenizer: TextTokenizer,
-        npm: NPMConfig,
-        data: TokenizedDocuments,
-        config: TrainConfig,
-        output: Path,
-        device: str = "cpu",
-        ranks: Ranks = ALONE,
-    ) -> None:
-        self.tokenizer, self.npm, self.data, self.config, self.output = tokenizer, npm, data, config, output
-        self.device, self.ranks = torch.device(device), ranks
+    def __init__(self, task: Task, config: LoopConfig, output: Path, ranks: Ranks = ALONE) -> None:
+        self.task, self.config, self.output, self.ranks = task, config, output, ranks
         output.mkdir(parents=True, exist_ok=True)
-        check_room(int(model.config.max_position_embeddings), tokenizer, config)
-        if config.bf16 and self.device.type == "cpu":
-            attend_in_fp32(model)
-        self.model = with_adapter(model, config.lora_rank, config.seed, config.warm_start).to(self.device)
-        self.contrast = Contrast(self.model, int(tokenizer.hf.pad_token_id or 0), npm, config, ranks)
-        self.sampler = BatchSampler(data, config.batch_size // config.groups, config.seed, config.grouping)
-        self.parameters = {n: p for n, p in self.model.named_parameters() if p.requires_grad}
+        self.parameters = task.parameters
         self.optimizer = torch.optim.AdamW(
             self.parameters.values(), lr=config.learning_rate, weight_decay=config.weight_decay
         )
@@ -93,72 +100,74 @@ class Trainer:
         Raises TrainingError when the loss is no number.
         """
         config = self.config
-        since, tokens, without_spans, losses = time.perf_counter(), 0, 0, []
+        since, done = time.perf_counter(), list[Step]()
         deadline = since + seconds
         while self.step < config.steps:
-            batches, rate = self._batches(), self.learning_rate
-            if any(len(batch.positive_query) for batch in batches):
-                losses.append(self._train_on(batches, rate))
-            tokens += sum(batch.num_tokens for batch in batches)
-            without_spans += sum(batch.without_spans for batch in batches)
+            rate = self.learning_rate
+            done.append(self._train(rate))
             self.step += 1
             if self.step % config.log_every == 0 or self.step == config.steps:
                 now = time.perf_counter()
-                speed = tokens / (now - since)
-                loss = float(np.mean(losses)) if losses else 0.0
-                self._report(Progress(self.step, config.steps, loss, speed, rate, without_spans), progress)
-                since, tokens, without_spans, losses = now, 0, 0, []
+                self._report(done, now - since, rate, progress)
+                since, done = now, []
             if self.ranks.first and evaluate and config.evaluate_every and self.step % config.evaluate_every == 0:
                 self._keep_best(evaluate)
-            late = math.isfinite(seconds) and self.ranks.any(time.perf_counter() > deadline, self.device)
+            late = math.isfinite(seconds) and self.ranks.any(time.perf_counter() > deadline, self.task.device)
             if self.ranks.first and (late or self.step % config.checkpoint_every == 0):
                 self.save_checkpoint()
             if late:
                 break
         if self.ranks.first:
-            self.save_model(self.output)
+            self.task.save_model(self.output)
         return self.step == config.steps
 
-    def _batches(self) -> list[Batch]:
-        """The groups of the step to come."""
-        config, rng = self.config, np.random.default_rng((self.config.seed, 1, self.step))
-        numbers = range(self.step * config.groups, (self.step + 1) * config.groups)
-        return [make_batch(self.data, self.sampler[number], self.tokenizer, config, rng) for number in numbers]
-
-    def _train_on(self, batches: list[Batch], rate: float) -> float:
+    def _train(self, rate: float) -> Step:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        loss = sum(self.contrast.backward(batch, 1 / len(batches)) for batch in batches)
-        self.contrast.sum_gradients()
-        if not math.isfinite(loss):
+        done = self.task.backward(self.step)
+        if done.loss is None:
+            return done
+        if not math.isfinite(done.loss):
             raise TrainingError(
-                f"the loss is {loss} at step {self.step + 1}; the last checkpoint in {str(self.output)!r} is kept: "
-                "train again into another folder with a lower learning_rate"
+                f"the loss is {done.loss} at step {self.step + 1}; the last checkpoint in {str(self.output)!r} is "
+                "kept: train again into another folder with a lower learning_rate"
             )
         torch.nn.utils.clip_grad_norm_(self.parameters.values(), self.config.max_grad_norm)
         self.optimizer.step()
         self.optimizer.zero_grad()
-        return loss
+        return done
 
     @property
     def learning_rate(self) -> float:
-        """That of the step to come: linear warm-up (over half the run at most), then linear decay, to zero after the
-        last step."""
-        config, step = self.config, self.step + 1
-        warmup = min(config.warmup_steps, config.steps // 2)
-        rising = step / max(warmup, 1)
-        falling = (config.steps - step + 1) / (config.steps - warmup)
-        return config.learning_rate * min(1.0, rising, falling)
+        """That of the step to come."""
+        config = self.config
+        return rate_at(self.step + 1, config.steps, config.learning_rate, config.warmup_steps)
 
-    def _report(self, state: Progress, progress: Callable[[Progress], None] | None) -> None:
+    def _report(
+        self, done: list[Step], seconds: float, rate: float, progress: Callable[[Progress], None] | None
+    ) -> None:
         if not self.ranks.first:
             return
+        losses = [each.loss for each in done if each.loss is not None]
+        names = dict.fromkeys(name for each in done for name in each.measures)
+        state = Progress(
+            step=self.step,
+            steps=self.config.steps,
+            loss=float(np.mean(losses)) if losses else 0.0,
+            tokens_per_second=sum(each.tokens for each in done) / seconds,
+            learning_rate=rate,
+            skipped=sum(each.skipped for each in done),
+            measures={
+                name: float(np.mean([each.measures[name] for each in done if name in each.measures])) for name in names
+            },
+        )
         self._log(
             step=state.step,
             loss=round(state.loss, 5),
             tokens_per_second=round(state.tokens_per_second, 1),
             learning_rate=state.learning_rate,
-            without_spans=state.without_spans,
+            skipped=state.skipped,
+            **{name: round(value, 5) for name, value in state.measures.items()},
         )
         if progress:
             progress(state)
@@ -170,7 +179,7 @@ class Trainer:
     def _keep_best(self, evaluate: Callable[[Path], float]) -> None:
         part = self.output / f"{BEST}.part"
         shutil.rmtree(part, ignore_errors=True)
-        self.save_model(part)
+        self.task.save_model(part)
         score = evaluate(part)
         earlier = [record["score"] for record in self._logged() if "score" in record]
         self._log(step=self.step, score=score)
@@ -183,28 +192,6 @@ class Trainer:
         log = self.output / LOG
         lines = log.read_bytes().splitlines(keepends=True) if log.is_file() else []
         return [json.loads(line) for line in lines if line.endswith(b"\n")]
-
-    def save_model(self, folder: Path) -> None:
-        """Write the adapter in fp16 (or the whole model in fp32) with the settings that `from_pretrained` reads."""
-        folder.mkdir(parents=True, exist_ok=True)
-        if self.config.lora_rank:
-            weights = {saved_name(n): p.detach().half().cpu() for n, p in self.parameters.items()}
-            atomic_write_bytes(folder / "adapter_model.safetensors", save(weights))
-            atomic_write_json(folder / "adapter_config.json", adapter_settings(self.model, self.npm.base))
-            atomic_write_json(folder / SETTINGS_FILE, self.npm.to_dict())
-        else:
-            self._save_whole(folder)
-
-    def _save_whole(self, folder: Path) -> None:
-        """The file that makes the folder a model, config.json, comes last."""
-        part = folder / "model.part"
-        shutil.rmtree(part, ignore_errors=True)
-        self.model.save_pretrained(part)
-        self.tokenizer.hf.save_pretrained(part)
-        atomic_write_json(part / SETTINGS_FILE, replace(self.npm, base="").to_dict())
-        for file in sorted(part.iterdir(), key=lambda file: file.name == "config.json"):
-            atomic_write_bytes(folder / file.name, file.read_bytes())
-        shutil.rmtree(part)
 
     def save_checkpoint(self) -> None:
         """Replace the checkpoint by this step's, whole or not at all."""
@@ -230,7 +217,7 @@ class Trainer:
         folder = self.output / f"checkpoint-{max(steps)}"
         state = read_json(folder / "state.json")
         self._check_settings(state)
-        tensors = load_file(folder / "state.safetensors", device=str(self.device))
+        tensors = load_file(folder / "state.safetensors", device=str(self.task.device))
         self.step = int(state["step"])
         with torch.no_grad():
             for name, parameter in self.parameters.items():
@@ -243,8 +230,7 @@ class Trainer:
                     }
 
     def _settings(self) -> dict[str, Any]:
-        data = {"passages": self.data.num_passages, "tokens": len(self.data.ids)}
-        return {"config": self.config.to_dict(), "model": self.npm.to_dict(), "data": data}
+        return {"config": self.config.to_dict(), **self.task.settings()}
 
     def _check_settings(self, state: dict[str, Any]) -> None:
         for group, mine in self._settings().items():

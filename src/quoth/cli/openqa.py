@@ -1,0 +1,166 @@
+"""The commands that measure open question answering: eval openqa, squad.
+
+Knows the options. Does not know how anything is measured.
+"""
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from quoth.cli.models import load, open_corpora
+from quoth.cli.options import BanQuery, Base, CorpusDir, Device, Json, MoreCorpora, SkipBad
+from quoth.cli.output import LeftOut, counting, print_json, results
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
+    from quoth.corpus.questions import Question
+
+app = typer.Typer()
+
+Ks = Annotated[
+    list[int] | None,
+    typer.Option("--k", metavar="K", help="Recall among the best K passages. May be repeated. Default: 1, 5 and 20."),
+]
+Limit = Annotated[int | None, typer.Option("--limit", help="Ask only so many questions, drawn at random.")]
+Seed = Annotated[int, typer.Option("--seed", help="Another seed draws others.")]
+AskedModel = Annotated[
+    str | None, typer.Option("--model", help="A model's name, folder or hub id, to be asked as well as BM25.")
+]
+Passages = Annotated[
+    int | None,
+    typer.Option("--passages", help="How many passages the model reads. Default: its own, and 5 for the oracle."),
+]
+Template = Annotated[
+    str | None, typer.Option("--template", help="The text that NPM makes of {question}, with one [MASK].")
+]
+
+
+@app.command()
+def openqa(
+    directory: CorpusDir,
+    questions: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="QUESTIONS...",
+            help="Files of questions: NQ-open, TriviaQA, WebQuestions, CuratedTREC, EntityQuestions, SQuAD.",
+        ),
+    ],
+    corpus: MoreCorpora = None,
+    patterns: Annotated[
+        bool, typer.Option("--patterns", help="Answers in JSON are regular expressions, as CuratedTREC's are.")
+    ] = False,
+    skip_bad: SkipBad = False,
+    limit: Limit = None,
+    seed: Seed = 0,
+    k: Ks = None,
+    no_coverage: Annotated[
+        bool, typer.Option("--no-coverage", help="Do not read every passage to count what can be answered at all.")
+    ] = False,
+    model: AskedModel = None,
+    passages: Passages = None,
+    template: Template = None,
+    ban_query: BanQuery = False,
+    base: Base = None,
+    device: Device = None,
+    json: Json = False,
+) -> None:
+    """Ask questions of a corpus: do its passages hold an answer, does the search find one, is the answer given?
+
+    BM25 is always measured. answer@K: one of the best K passages holds an answer; oracle: one of those a reader
+    reads does; exact match: the first answer is right, in brackets one of the first five.
+
+    \b
+    Example:
+      quoth eval openqa wiki.quoth nq.test.tsv --model quoth-mini --limit 500
+    """
+    from quoth.corpus.questions import read_questions
+
+    left_out = LeftOut()
+    found = read_questions(*questions, patterns=patterns, skip_bad=skip_bad, on_bad=left_out)
+    left_out.report()
+    options = _given(passages=passages, template=template, ban_query=ban_query or None)
+    settings = {"ks": k, "read": passages, "limit": limit, "seed": seed, "coverage": not no_coverage}
+    _measure(found, open_corpora(directory, corpus), model, base, device, json, _given(**settings) | options)
+
+
+@app.command()
+def squad(
+    questions: Annotated[Path, typer.Argument(metavar="SQUAD", help="A file of SQuAD 1.1 (JSON).")],
+    distractors: Annotated[
+        list[str] | None,
+        typer.Option("--distractors", metavar="DOCS", help="Documents whose passages stand beside. May be repeated."),
+    ] = None,
+    num_distractors: Annotated[
+        int | None, typer.Option("--num-distractors", help="How many of their passages, drawn at random. Default: all.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="DIR", help="Keep the corpus here; it must not exist.")
+    ] = None,
+    embed: Annotated[
+        bool, typer.Option("--embed", help="Embed the corpus first, for a model that searches by vectors.")
+    ] = False,
+    limit: Limit = None,
+    seed: Seed = 0,
+    k: Ks = None,
+    model: AskedModel = None,
+    passages: Passages = None,
+    template: Template = None,
+    ban_query: BanQuery = False,
+    base: Base = None,
+    device: Device = None,
+    json: Json = False,
+) -> None:
+    """Ask SQuAD's questions without saying which paragraph each belongs to: is that one found, or an answer?
+
+    Each paragraph is one passage; --distractors puts passages of other pages beside them (documents with the title of
+    one of SQuAD's articles are left out). A corpus kept with -o can be measured again by quoth eval openqa.
+
+    \b
+    Example:
+      quoth eval squad dev-v1.1.json --distractors wiki.jsonl --num-distractors 10000
+    """
+    from quoth.corpus.questions import read_squad
+    from quoth.evaluation.squad import squad_corpus
+
+    read = read_squad(questions)
+    options = _given(passages=passages, template=template, ban_query=ban_query or None)
+    settings = _given(ks=k, read=passages, limit=limit, seed=seed, coverage=False)
+    with tempfile.TemporaryDirectory(prefix="quoth-squad-") as folder:
+        path = output or Path(folder) / "squad.quoth"
+        with counting("indexing", "paragraphs") as indexed:
+            corpus = squad_corpus(path, read.paragraphs, distractors or (), num_distractors, seed, indexed)
+        _measure(read.questions, [corpus], model, base, device, json, settings | options, embed)
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    """The options that were given: the others are a model's own."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _measure(
+    questions: "Sequence[Question]",
+    corpora: "list[Corpus]",
+    model: str | None,
+    base: Path | None,
+    device: str | None,
+    json: bool,
+    settings: dict[str, Any],
+    embed: bool = False,
+) -> None:
+    from quoth.evaluation.openqa import run_openqa, table
+
+    systems = {} if model is None else {model: load(model, corpora, base, device)}
+    for system in systems.values() if embed else ():
+        with counting("embedding", "passages") as embedded:
+            system.embed(progress=embedded)
+    with counting("measuring", "done") as measured:
+        report = run_openqa(
+            questions, corpora, systems, progress=lambda name, done, total: measured(done, total), **settings
+        )
+    if json:
+        print_json(report.to_dict())
+    else:
+        results().print(table(report), soft_wrap=True, end="")

@@ -1,0 +1,126 @@
+"""CoNLL files: a word and its label a line, an empty line after each sentence.
+
+Knows the columns, the labels' schemes (IO and BIO), the names that WNUT 2017 gives its classes, and how a file is
+divided into parts. Does not know what reads the texts.
+"""
+
+import hashlib
+import lzma
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from quoth.corpus.documents import open_file
+from quoth.errors import InputError
+from quoth.records import TaggedSpan, TaggedText
+
+PARTS = {"train": range(3, 10), "dev": range(2, 3), "test": range(2)}
+"""Tenths of the documents: the remainders, modulo ten, of the digest of a document's text."""
+
+CLASSES = {
+    "person": "PER",
+    "location": "LOC",
+    "corporation": "ORG",
+    "group": "ORG",
+    "creative-work": "MISC",
+    "product": "MISC",
+}
+"""WNUT 2017's six classes (Derczynski et al. 2017) as the four of CoNLL 2003."""
+
+_BREAK = "-DOCSTART-"
+_SPEC = re.compile(r"(?P<path>.+?)(?::(?P<part>train|dev|test))?", re.DOTALL)
+
+Line = tuple[int, str, str]
+"""A line's number, its word and its label."""
+
+
+def read_conll(spec: str) -> list[list[TaggedText]]:
+    """The documents of a CoNLL file (compressed or not), each a list of sentences: words joined by spaces.
+
+    The first column is the word, the last its label. A -DOCSTART- line begins a document; in a file without any, each
+    sentence is one. "FILE:train", "FILE:dev" and "FILE:test" take 70, 10 and 20 % of the documents, chosen by the
+    digest of their text. Raises InputError naming the file and the line.
+    """
+    found = _SPEC.fullmatch(spec)
+    path, part = (found["path"], found["part"]) if found else (spec, None)
+    documents = [[_sentence(lines) for lines in document] for document in _documents(path)]
+    chosen = [document for document in documents if part is None or _tenth(document) in PARTS[part]]
+    if not chosen:
+        raise InputError(f"{spec}: no sentence; give a CoNLL file: a word and its label a line")
+    return chosen
+
+
+def _documents(path: str) -> list[list[list[Line]]]:
+    """Documents of sentences of lines."""
+    documents: list[list[list[Line]]] = [[]]
+    sentence: list[Line] = []
+    divided = False
+    for number, text in _lines(path):
+        columns = text.split()
+        if columns and columns[0] != _BREAK:
+            sentence.append(_word(path, number, columns))
+            continue
+        if sentence:
+            documents[-1].append(sentence)
+            sentence = []
+        if columns:
+            divided = True
+            documents.append([])
+    if sentence:
+        documents[-1].append(sentence)
+    if not divided:
+        return [[each] for each in documents[0]]
+    return [document for document in documents if document]
+
+
+def _lines(path: str) -> Iterator[tuple[int, str]]:
+    try:
+        with open_file(Path(path)) as stream:
+            for number, line in enumerate(stream, start=1):
+                try:
+                    yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
+                except UnicodeDecodeError:
+                    raise InputError(f"{path}:{number}: not UTF-8 text; convert it with iconv") from None
+    except (OSError, EOFError, lzma.LZMAError) as error:
+        raise InputError(f"{path}: cannot be read ({error}); name a CoNLL file") from None
+
+
+def _word(path: str, number: int, columns: Sequence[str]) -> Line:
+    label = columns[-1]
+    if len(columns) < 2 or not (label == "O" or (label[:2] in ("B-", "I-") and len(label) > 2)):
+        shown = " ".join(columns)[:40]
+        raise InputError(f"{path}:{number}: {shown!r}; allowed is a word and O, B-CLASS or I-CLASS")
+    return number, columns[0], label
+
+
+def _sentence(lines: Sequence[Line]) -> TaggedText:
+    words = [word for _, word, _ in lines]
+    labels = ["O", *(label for _, _, label in lines)]
+    spans: list[TaggedSpan] = []
+    at = 0
+    for word, (before, label) in zip(words, pairwise(labels), strict=True):
+        if label != "O":
+            kind = CLASSES.get(label[2:], label[2:])
+            goes_on = label[:2] == "I-" and before[2:] == label[2:]
+            start = spans.pop().start if goes_on else at
+            spans.append(TaggedSpan(start, at + len(word), kind))
+        at += len(word) + 1
+    return TaggedText(" ".join(words), tuple(spans))
+
+
+def _tenth(document: Sequence[TaggedText]) -> int:
+    text = "\n".join(sentence.text for sentence in document)
+    return int.from_bytes(hashlib.sha256(text.encode("utf-8")).digest()[:8], "big") % 10
+
+
+def joined(sentences: Iterable[TaggedText]) -> TaggedText:
+    """Sentences as one text, with a space between."""
+    texts: list[str] = []
+    spans: list[TaggedSpan] = []
+    at = 0
+    for sentence in sentences:
+        texts.append(sentence.text)
+        spans += (TaggedSpan(at + each.start, at + each.end, each.label) for each in sentence.spans)
+        at += len(sentence.text) + 1
+    return TaggedText(" ".join(texts), tuple(spans))

@@ -1,0 +1,229 @@
+"""Readers: files of open question answering become questions with their answers.
+
+Knows the files of NQ-open and TriviaQA (question, tab, a Python list), CuratedTREC (id, kind, question, pattern),
+WebQuestions and EntityQuestions (a JSON list), these also as JSONL, and SQuAD 1.1. Does not know how answers are
+judged.
+
+The content tells the format. Only this must be said: whether JSON's answers are patterns, as CuratedTREC's are.
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+from quoth.corpus.documents import check_document, read_text
+from quoth.errors import InputError
+from quoth.records import Document
+
+Read = Callable[[str], "Question"]
+"""An entry's own reader: takes the id of a question that has none; raises ValueError saying what is wrong."""
+Entry = tuple[str, str, Read]
+"""Where an entry stands (": entry 7", ":7" for line 7), its number, and its reader."""
+OnBad = Callable[[InputError], None]
+
+_SUFFIXES = re.compile(r"(\.(tsv|txt|jsonl?))?(\.(xz|gz|bz2))?$")
+_BROKEN_JSON = (ValueError, RecursionError)
+_BROKEN_LIST = (ValueError, SyntaxError, TypeError, MemoryError, RecursionError)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question and the answers that count as right: phrases or, with `pattern`, regular expressions.
+
+    `gold` is the id of the document that the question was asked about, "" where none is known.
+    """
+
+    id: str
+    text: str
+    answers: tuple[str, ...]
+    pattern: bool = False
+    gold: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Squad:
+    """SQuAD's paragraphs, each a document `squad:ARTICLE:NUMBER` under its article's title, and its questions."""
+
+    paragraphs: tuple[Document, ...]
+    questions: tuple[Question, ...]
+
+
+def read_questions(
+    *paths: str | Path, patterns: bool = False, skip_bad: bool = False, on_bad: OnBad | None = None
+) -> list[Question]:
+    """The questions of files of the known formats, compressed or not; `patterns` says what JSON's answers are.
+
+    An entry that cannot be used, for instance without an answer, raises InputError "file:line: what is wrong"; with
+    `skip_bad` it is left out instead, and `on_bad`, if given, receives the error. Raises InputError where a file
+    cannot be read, has no known format, or holds no question.
+    """
+    bad = partial(_bad, skip_bad, on_bad)
+    return [each for path in map(Path, paths) for each in _collect(path, _entries(path, patterns), bad)]
+
+
+def read_squad(path: str | Path, skip_bad: bool = False, on_bad: OnBad | None = None) -> Squad:
+    """The paragraphs and questions of a SQuAD 1.1 file. Raises InputError as `read_questions` does."""
+    path = Path(path)
+    content = _json(path, read_text(path))
+    if not _is_squad(content):
+        raise InputError(f'{path}: no SQuAD file, which is a JSON object whose "data" lists articles')
+    paragraphs = list(_paragraphs(path, content["data"]))
+    questions = _collect(path, _squad_entries(paragraphs), partial(_bad, skip_bad, on_bad))
+    return Squad(tuple(document for document, _ in paragraphs), tuple(questions))
+
+
+@lru_cache(maxsize=1 << 14)
+def compile_pattern(pattern: str) -> re.Pattern[str]:
+    """An answer of CuratedTREC with the flags of ORQA and DPR, for texts in NFC. Raises re.error.
+
+    DPR's NFD would break patterns where an accented letter stands in a class or after a backslash.
+    """
+    return re.compile(unicodedata.normalize("NFC", pattern), re.IGNORECASE | re.UNICODE | re.MULTILINE)
+
+
+def _bad(skip_bad: bool, on_bad: OnBad | None, error: InputError) -> None:
+    if not skip_bad:
+        raise error
+    if on_bad is not None:
+        on_bad(error)
+
+
+def _collect(path: Path, entries: Iterable[Entry], bad: OnBad) -> list[Question]:
+    stem = _SUFFIXES.sub("", path.name)
+    found = []
+    for where, number, read in entries:
+        try:
+            found.append(_checked(read(f"{stem}-{number}")))
+        except ValueError as error:
+            bad(InputError(f"{path}{where}: {error}; mend it or leave it out (--skip-bad)"))
+    if not found:
+        raise InputError(f"{path}: no question that can be asked; name a file of questions and answers")
+    return found
+
+
+def _entries(path: Path, patterns: bool) -> Iterator[Entry]:
+    text = read_text(path)
+    first = next((line.strip() for line in text.split("\n") if line.strip()), "")
+    if "\t" in first:
+        return _lines(text, _row)
+    if first[:1] not in ("{", "["):
+        raise InputError(f"{path}: neither a table of questions and answers with tabs, nor JSON; name another file")
+    content = _json(path, text)
+    if _is_squad(content):
+        return _squad_entries(list(_paragraphs(path, content["data"])))
+    if isinstance(content, list):
+        numbered = enumerate(content, start=1)
+        return ((f": entry {number}", str(number), partial(_record, each, patterns)) for number, each in numbered)
+    return _lines(text, partial(_json_line, patterns=patterns))
+
+
+def _lines(text: str, read: Callable[[str, str], Question]) -> Iterator[Entry]:
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            yield f":{number}", str(number), partial(read, line.rstrip("\r"))
+
+
+def _json(path: Path, text: str) -> Any:
+    """The content of a JSON file; None where objects may stand one a line."""
+    try:
+        return json.loads(text)
+    except _BROKEN_JSON as error:
+        if text.lstrip().startswith("{"):
+            return None
+        raise InputError(f"{path}:{getattr(error, 'lineno', 1)}: not JSON ({error}); mend the file") from None
+
+
+def _row(line: str, number: str) -> Question:
+    """A row of CuratedTREC, which quotes nothing, or of NQ-open and TriviaQA, which quote as CSV does."""
+    cells = line.split("\t")
+    if len(cells) == 4:
+        return Question(cells[0] or number, cells[2], (cells[3],), pattern=True)
+    try:
+        cells = next(csv.reader([line], delimiter="\t"))
+    except csv.Error as error:
+        raise ValueError(f"not a table row ({error})") from None
+    if len(cells) != 2:
+        raise ValueError(f"{len(cells)} cells; a question and a list, or id, kind, question and pattern")
+    try:
+        return Question(number, cells[0], _phrases(ast.literal_eval(cells[1])))
+    except _BROKEN_LIST:
+        raise ValueError(f"{cells[1][:80]!r} is no list of answers, such as ['a', 'b']") from None
+
+
+def _json_line(line: str, number: str, patterns: bool) -> Question:
+    try:
+        record = json.loads(line)
+    except _BROKEN_JSON as error:
+        raise ValueError(f"not JSON ({error})") from None
+    return _record(record, patterns, number)
+
+
+def _record(record: Any, patterns: bool, number: str) -> Question:
+    if not isinstance(record, Mapping):
+        raise ValueError("no JSON object")
+    text = record.get("question", record.get("qText"))
+    answers = record.get("answers", record.get("answer", ()))
+    return Question(str(record.get("id", record.get("qId", number))), text, _phrases(answers), patterns)
+
+
+def _phrases(answers: Any) -> tuple[str, ...]:
+    """The answers that say something, each once."""
+    listed = [answers] if isinstance(answers, str) else answers
+    if not isinstance(listed, Sequence) or not all(isinstance(each, str) for each in listed):
+        raise ValueError("the answers are no list of strings")
+    return tuple(dict.fromkeys(each for each in listed if each.strip()))
+
+
+def _checked(question: Question) -> Question:
+    if not isinstance(question.text, str) or not question.text.strip():
+        raise ValueError("no question")
+    question.text.encode()
+    if not any(each.strip() for each in question.answers):
+        raise ValueError("no answer")
+    for pattern in question.answers if question.pattern else ():
+        try:
+            compile_pattern(pattern)
+        except (re.error, RecursionError, OverflowError) as error:
+            raise ValueError(f"answer {pattern!r} is no regular expression ({error})") from None
+    return question
+
+
+def _is_squad(content: Any) -> bool:
+    return isinstance(content, Mapping) and isinstance(content.get("data"), list)
+
+
+def _paragraphs(path: Path, articles: Iterable[Any]) -> Iterator[tuple[Document, list[Any]]]:
+    """SQuAD's paragraphs, with what is asked about each."""
+    for number, article in enumerate(articles, start=1):
+        try:
+            for at, paragraph in enumerate(article["paragraphs"]):
+                title = article["title"]
+                document = Document(f"squad:{title}:{at}", title.replace("_", " "), paragraph["context"])
+                check_document(document)
+                yield document, list(paragraph["qas"])
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise InputError(f"{path}: article {number} is not as SQuAD's are ({error!r}); mend it") from None
+
+
+def _squad_entries(paragraphs: Iterable[tuple[Document, list[Any]]]) -> Iterator[Entry]:
+    for document, asked in paragraphs:
+        for number, each in enumerate(asked, start=1):
+            where = f": paragraph {document.id}, question {number}"
+            yield where, f"{document.id}-{number}", partial(_squad_question, each, document.id)
+
+
+def _squad_question(record: Any, gold: str, number: str) -> Question:
+    try:
+        answers = _phrases([each["text"] for each in record["answers"]])
+        return Question(str(record.get("id", number)), record["question"], answers, gold=gold)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"not as SQuAD's are ({error!r})") from None

@@ -1,0 +1,53 @@
+"""What every model's encoder gives the key tables: vectors of passages, each addressed to a span of it.
+
+Knows: the shape of the agreement. Does not know: which spans, or how a vector comes about.
+
+NPM's spans are tokens; REALM's is the whole passage. Shape suffixes: T spans of a passage, Q queries, D dimensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.encoders.tokenization import TokenizedPassage
+
+Place = tuple[str, int, int]
+"""A passage's text and the characters of it that a key stands for."""
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedPassage:
+    """A passage's spans, tokens or longer ones, and their vectors [T, D]."""
+
+    tokens: TokenizedPassage
+    vectors_TD: NDArray[np.float32]
+
+
+class KeyEncoder(Protocol):
+    """Makes keys and queries that are compared by `scale` times their dot product.
+
+    Equal fingerprints stand for equal keys.
+    """
+
+    name: str
+    fingerprint: str
+    dimensions: int
+    scale: float
+
+    def passages(self, texts: Sequence[str], titles: Sequence[str]) -> list[EncodedPassage]:
+        """The keys of each passage."""
+        ...
+
+    def words(self, query: str) -> NDArray[np.float32]:
+        """The vectors that a text asks for passages with: [T, D]. Raises InputError on a text that has none."""
+        ...
+
+    def queries_at(self, places: Iterable[Place], count: int) -> NDArray[np.float32]:
+        """Queries as users ask them, made from the first places that lend themselves to it: [Q, D], of `count`
+        places at most."""
+        ...

@@ -1,0 +1,105 @@
+"""Encoder inputs of one text or two: "[CLS] a [SEP]" and "[CLS] a [SEP] b [SEP]", as BERT reads them.
+
+Knows: special tokens, cutting to a length, token types, padding. Does not know: what the texts are.
+
+Shape suffixes: B batch, T tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from quoth.encoders.tokenization import around_mask
+from quoth.encoders.transformer import pad
+from quoth.errors import InputError
+
+Pieces = tuple[list[int], list[tuple[int, int]]]
+"""The token ids of a text, and their character ranges."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Input ids [T], and where the second text begins: at the end where there is none."""
+
+    ids_T: NDArray[np.int64]
+    second: int
+
+
+@dataclass(frozen=True, slots=True)
+class PairBatch:
+    """Inputs padded on the right: ids, attention mask, token types (None: all 0): [B, T] each."""
+
+    ids_BT: Tensor
+    mask_BT: Tensor
+    types_BT: Tensor | None
+
+    def arguments(self) -> dict[str, Tensor]:
+        """As an encoder's `forward` names them."""
+        named = {"input_ids": self.ids_BT, "attention_mask": self.mask_BT}
+        return named if self.types_BT is None else named | {"token_type_ids": self.types_BT}
+
+
+class PairTokenizer:
+    """Inputs of one text or of two, each closed by the separator; with `types` the second's tokens are of type 1."""
+
+    def __init__(self, tokenizer: Any, types: bool) -> None:
+        if not getattr(tokenizer, "is_fast", False):
+            raise InputError(
+                f"tokenizer {type(tokenizer).__name__} gives no offsets; a folder with tokenizer.json does"
+            )
+        self.hf, self.types = tokenizer, types
+        framed = tokenizer("x", add_special_tokens=True)["input_ids"]
+        self.cls_id, self.sep_id = int(framed[0]), int(framed[-1])
+        self.mask_id, self.mask_token = tokenizer.mask_token_id, tokenizer.mask_token
+        self.pad_id = int(tokenizer.pad_token_id or 0)
+
+    def pieces(self, texts: Sequence[str]) -> list[Pieces]:
+        """The ids and character ranges of texts, without special tokens."""
+        if not texts:
+            return []
+        encoded = self.hf(
+            list(texts), add_special_tokens=False, return_offsets_mapping=True, verbose=False, truncation=False
+        )
+        return list(zip(encoded["input_ids"], encoded["offset_mapping"], strict=True))
+
+    def single(self, ids: Sequence[int], limit: int) -> Pair:
+        """ "[CLS] a [SEP]" of at most `limit` tokens."""
+        cut = np.array([self.cls_id, *ids[: limit - 2], self.sep_id], np.int64)
+        return Pair(cut, len(cut))
+
+    def pair(self, first: Sequence[int], second: Sequence[int], limit: int) -> Pair:
+        """ "[CLS] a [SEP] b [SEP]" of at most `limit` tokens: b is cut, and a where it alone takes all but one."""
+        head = [self.cls_id, *first[: limit - 4], self.sep_id]
+        return Pair(np.array([*head, *second[: limit - len(head) - 1], self.sep_id], np.int64), len(head))
+
+    def batch(self, pairs: Sequence[Pair], device: torch.device) -> PairBatch:
+        """The inputs as tensors."""
+        ids_BT, mask_BT = pad([pair.ids_T for pair in pairs], self.pad_id)
+        if not self.types:
+            return PairBatch(ids_BT.to(device), mask_BT.to(device), None)
+        second_B1 = torch.tensor([[pair.second] for pair in pairs])
+        types_BT = (torch.arange(ids_BT.shape[1]) >= second_B1).long() * mask_BT
+        return PairBatch(ids_BT.to(device), mask_BT.to(device), types_BT.to(device))
+
+
+def masked_ids(tokenizer: PairTokenizer, text: str, limit: int) -> list[int]:
+    """The ids of a text with one blank; of a longer text `limit` around it.
+
+    Raises InputError unless the text has exactly one mask.
+    """
+    before, after = around_mask(text, tokenizer.mask_token)
+    (left, _), (right, _) = tokenizer.pieces([before.rstrip(), after])
+    first = max(len(left) - max(limit // 2, limit - 1 - len(right)), 0)
+    return [*left[first:], tokenizer.mask_id, *right][:limit]
+
+
+def fill_in(tokenizer: PairTokenizer, text: str, phrase: str) -> str:
+    """A text with a phrase in its blank."""
+    return phrase.join(around_mask(text, tokenizer.mask_token))

@@ -1,0 +1,205 @@
+"""REALM's two towers: a vector for a passage, a vector for what is asked (Guu et al. 2020, §3.2).
+
+Knows: pooling, projection and the forms of the inputs, "[CLS] text [SEP]" and "[CLS] title [SEP] text [SEP]".
+Does not know: where vectors are kept, and what is done with the passages found.
+
+Shape suffixes: B batch, T tokens, H hidden size of the encoder, D dimensions of the vectors.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from quoth.config import REALMConfig
+from quoth.encoders.boundaries import MAY_END, MAY_START
+from quoth.encoders.key_encoder import EncodedPassage, Place
+from quoth.encoders.pairs import Pair, PairBatch, PairTokenizer
+from quoth.encoders.pretrained import REALMSource
+from quoth.encoders.tokenization import TokenizedPassage
+from quoth.encoders.transformer import Transformer, batches_by_length
+from quoth.errors import InputError, ModelNotFoundError
+
+QUERY_CHARACTERS = 200
+"""Of a passage that stands in for a question."""
+_VECTOR_SETTINGS = (
+    "pooling",
+    "pooler",
+    "dimensions",
+    "layer_norm_eps",
+    "normalize",
+    "token_types",
+    "passage_tokens",
+)
+
+
+class Tower(nn.Module):
+    """An encoder and what makes one vector of its states. Its weights are named `encoder.…`, which files leave out,
+    `pooler.…`, `projection.…` and `norm.…`."""
+
+    def __init__(self, encoder: Any, config: REALMConfig) -> None:
+        super().__init__()
+        self.encoder, self.config = encoder, config
+        hidden = int(encoder.config.hidden_size)
+        self.dimensions = config.dimensions or hidden
+        self.pooler = dense(hidden, hidden) if config.pooler else None
+        self.projection = dense(hidden, config.dimensions) if config.dimensions else None
+        eps = config.layer_norm_eps
+        self.norm = None if eps is None else nn.LayerNorm(self.dimensions, eps)
+
+    def forward(self, batch: PairBatch) -> Tensor:
+        """The vectors of a batch of inputs: [B, D]."""
+        states_BTH = self.encoder(**batch.arguments()).last_hidden_state
+        vectors_BD = self.pooled(states_BTH, batch.mask_BT)
+        if self.projection is not None:
+            vectors_BD = self.projection(vectors_BD)
+        if self.norm is not None:
+            vectors_BD = self.norm(vectors_BD)
+        return nn.functional.normalize(vectors_BD, dim=-1) if self.config.normalize else vectors_BD
+
+    def pooled(self, states_BTH: Tensor, mask_BT: Tensor) -> Tensor:
+        """One state an input, before the projection: [B, H]."""
+        if self.config.pooling == "mean":
+            mask_BT1 = mask_BT[:, :, None].to(states_BTH.dtype)
+            pooled_BH = (states_BTH * mask_BT1).sum(dim=1) / mask_BT1.sum(dim=1)
+        else:
+            pooled_BH = states_BTH[:, 0]
+        return pooled_BH if self.pooler is None else self.pooler(pooled_BH).tanh()
+
+
+def dense(inputs: int, outputs: int) -> nn.Linear:
+    """A linear layer with BERT's initial weights."""
+    layer = nn.Linear(inputs, outputs)
+    nn.init.normal_(layer.weight, std=0.02)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+def head_state(module: nn.Module) -> dict[str, Tensor]:
+    """The weights of a module that are not its encoder's."""
+    return {name: weight for name, weight in module.state_dict().items() if not name.startswith("encoder.")}
+
+
+def load_heads(file: Path | None, prefix: str, module: nn.Module) -> None:
+    """Read the weights of a module that are not its encoder's, `prefix.…` in the file; None leaves them.
+
+    Raises ModelNotFoundError where the file is missing, damaged or does not fit.
+    """
+    wanted = head_state(module)
+    if file is None or not wanted:
+        return
+    try:
+        found = {name.removeprefix(f"{prefix}."): weight for name, weight in load_file(file).items()}
+    except (SafetensorError, OSError) as error:
+        raise ModelNotFoundError(f"{file} cannot be read ({error}); fetch or train the model again") from error
+    for name, weight in wanted.items():
+        if name not in found or found[name].shape != weight.shape:
+            there = f"of shape {list(found[name].shape)}" if name in found else "missing"
+            raise ModelNotFoundError(f"{file}: {prefix}.{name} is {there}, wanted is {list(weight.shape)}")
+    module.load_state_dict({name: found[name].float() for name in wanted}, strict=False)
+
+
+class PassageEncoder:
+    """REALM's towers, ready to make one key a passage, and queries."""
+
+    def __init__(self, passages: Tower, queries: Tower, tokenizer: PairTokenizer, name: str, fingerprint: str) -> None:
+        self.name, self.fingerprint = name, fingerprint
+        self.config = passages.config
+        self.dimensions, self.scale = passages.dimensions, passages.config.similarity_scale
+        self.tokenizer = tokenizer
+        self.passage_tower, self.query_tower = passages.eval(), queries.eval()
+
+    @classmethod
+    def load(cls, source: REALMSource, *, device: str | None = None, dtype: str | None = None) -> PassageEncoder:
+        """Raises ModelNotFoundError, or InputError on an unknown device or dtype."""
+        config = source.config
+        transformer = Transformer.load(source.part("passages"), device=device, dtype=dtype)
+        passages = load_tower(transformer, config, source.heads, "passages")
+        queries = passages
+        if config.separate_towers:
+            other = Transformer.load(source.part("queries"), device=device, dtype=dtype)
+            queries = load_tower(other, config, source.heads, "queries")
+        mark = fingerprint(transformer.fingerprint, passages)
+        return cls(passages, queries, PairTokenizer(transformer.tokenizer, config.token_types), source.name, mark)
+
+    def passages(self, texts: Sequence[str], titles: Sequence[str]) -> list[EncodedPassage]:
+        """One key a passage, which spans all of its text."""
+        vectors_BD = embed(
+            self.passage_tower, self.tokenizer, passage_inputs(self.tokenizer, self.config, texts, titles)
+        )
+        return [EncodedPassage(_whole(text), vector_D[None]) for text, vector_D in zip(texts, vectors_BD, strict=True)]
+
+    def queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The vectors that texts ask with: [B, D]."""
+        return self.vectors_of([ids for ids, _ in self.tokenizer.pieces(texts)])
+
+    def vectors_of(self, asked: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+        """`queries` of texts that are token ids already."""
+        inputs = [self.tokenizer.single(ids, self.config.query_tokens) for ids in asked]
+        return embed(self.query_tower, self.tokenizer, inputs)
+
+    def words(self, query: str) -> NDArray[np.float32]:
+        """A text's one query: [1, D]. Raises InputError on a text without words."""
+        if not query.strip():
+            raise InputError(f"query {query!r} has no word; give one to look for")
+        return self.queries([query])
+
+    def queries_at(self, places: Iterable[Place], count: int) -> NDArray[np.float32]:
+        """Parts of passages as queries: [Q, D]."""
+        texts = [text[len(text) // 3 :][:QUERY_CHARACTERS] for text, _, _ in islice(places, count)]
+        return self.queries(texts) if texts else np.zeros((0, self.dimensions), np.float32)
+
+
+def load_tower(transformer: Transformer, config: REALMConfig, heads: Path | None, prefix: str) -> Tower:
+    """A tower over a loaded encoder. Raises ModelNotFoundError where its head is missing or does not fit."""
+    tower = Tower(transformer.model, config)
+    load_heads(heads, prefix, tower)
+    weight = next(transformer.model.parameters())
+    return tower.to(device=weight.device, dtype=weight.dtype)
+
+
+def fingerprint(encoder: str, tower: Tower) -> str:
+    """Names what makes a passage's vector: the encoder's weights and tokenizer, the head, the settings."""
+    settings = asdict(tower.config)
+    digest = hashlib.sha256(f"{encoder} {[settings[name] for name in _VECTOR_SETTINGS]}".encode())
+    for name, weight in sorted(head_state(tower).items()):
+        digest.update(name.encode())
+        digest.update(weight.detach().float().cpu().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def passage_inputs(
+    tokenizer: PairTokenizer, config: REALMConfig, texts: Sequence[str], titles: Sequence[str]
+) -> list[Pair]:
+    """ "[CLS] title [SEP] text [SEP]"; at most half of the input is title."""
+    limit = config.passage_tokens
+    both = zip(tokenizer.pieces(titles), tokenizer.pieces(texts), strict=True)
+    return [tokenizer.pair(head[: limit // 2], body, limit) for (head, _), (body, _) in both]
+
+
+@torch.inference_mode()
+def embed(tower: Tower, tokenizer: PairTokenizer, inputs: Sequence[Pair]) -> NDArray[np.float32]:
+    """The vectors of encoder inputs, in the order given: [B, D]."""
+    vectors_BD = np.empty((len(inputs), tower.dimensions), np.float32)
+    device = next(tower.parameters()).device
+    for members in batches_by_length([len(pair.ids_T) for pair in inputs]):
+        batch = tokenizer.batch([inputs[member] for member in members], device)
+        vectors_BD[members] = tower(batch).float().cpu().numpy()
+    return vectors_BD
+
+
+def _whole(text: str) -> TokenizedPassage:
+    """A passage as the only span of itself."""
+    zeros, flags = np.zeros(1, np.uint64), np.full(1, MAY_START | MAY_END, np.uint8)
+    return TokenizedPassage(zeros.astype(np.int32), np.array([[0, len(text)]]), flags, zeros, ())

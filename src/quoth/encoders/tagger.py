@@ -1,0 +1,147 @@
+"""Salient spans: names of persons, places, organisations and other things by a tagger, dates by rule.
+
+They are what REALM hides in training (salient span masking, Guu et al. 2020 §3.4) and what Zero-NeR's keys stand for
+(Hoshi et al. 2022). Knows: this project's taggers and Hugging Face token classifiers, windows over long texts.
+Does not know: training, what the spans are used for.
+
+Shape suffixes: B batch, T tokens, L labels, W words.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from quoth.config import TaggerConfig
+from quoth.encoders.boundaries import BOUNDARIES_VERSION
+from quoth.encoders.dates import DATES_VERSION, find_dates, longest
+from quoth.encoders.pretrained import SETTINGS_FILE, EncoderSource, find_base, shipped_adapter
+from quoth.encoders.tag_network import HEAD_FILE, TagNetwork
+from quoth.encoders.tags import best_labels, spans_of_labels
+from quoth.encoders.transformer import Transformer, batches_by_length, pad
+from quoth.encoders.word_inputs import TextWords, WordTokenizer
+from quoth.errors import InputError, ModelNotFoundError
+from quoth.records import TaggedSpan
+from quoth.storage import read_json, sha256_file
+
+SHIPPED_TAGGERS = {"quoth-tagger": "tagger-mini"}
+CPU = torch.device("cpu")
+
+Network = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""Token ids, attention mask and word shapes, [B, T] each, to logits [B, T, L]."""
+
+Scores = NDArray[np.float32]
+
+
+class Tagger:
+    """Finds names and dates. `fingerprint` names the weights, the labels and the rules.
+
+    Nothing is added to or changed in the texts: a network that needs casing gets it as the words' shapes.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        tokenizer: WordTokenizer,
+        labels: Sequence[str],
+        name: str,
+        fingerprint: str,
+        device: torch.device = CPU,
+    ) -> None:
+        self.name = name
+        self.labels = tuple(labels)
+        settings = f"{fingerprint} {self.labels} {tokenizer.room} {BOUNDARIES_VERSION} {DATES_VERSION}"
+        self.fingerprint = hashlib.sha256(settings.encode()).hexdigest()
+        self._network, self._tokenizer, self._device = network, tokenizer, device
+
+    @classmethod
+    def load(
+        cls, name: str | Path = "quoth-tagger", device: str | None = None, *, base: str | Path | None = None
+    ) -> Tagger:
+        """A tagger by shipped name, the folder that `quoth train tagger` wrote, or a Hugging Face token classifier
+        by folder or hub id. `base` names a folder that holds the base encoder.
+
+        Raises ModelNotFoundError, or InputError on an unknown device or a folder of another kind of model.
+        """
+        shipped = SHIPPED_TAGGERS.get(str(name))
+        folder = shipped_adapter(shipped) if shipped else Path(name)
+        if (folder / SETTINGS_FILE).is_file():
+            return cls._load_own(folder, str(name), device, None if base is None else str(base))
+        if str(name).startswith("quoth-") and not folder.is_dir():
+            raise ModelNotFoundError(
+                f"tagger {name!r} not found; allowed are {', '.join(SHIPPED_TAGGERS)}, a folder, or a hub id"
+            )
+        return cls._load_classifier(str(name), device)
+
+    @classmethod
+    def _load_own(cls, folder: Path, name: str, device: str | None, base: str | None) -> Tagger:
+        config = TaggerConfig.from_dict(read_json(folder / SETTINGS_FILE))
+        source = EncoderSource(find_base(config.base, base), folder, config.revision)
+        transformer = Transformer.load(source, device=device)
+        network = TagNetwork(transformer.model, len(config.labels))
+        network.load_head(folder)
+        network.to(transformer.device).eval()
+        tokenizer = WordTokenizer(transformer.tokenizer, min(config.max_tokens, transformer.max_tokens))
+        fingerprint = f"{transformer.fingerprint} {sha256_file(folder / HEAD_FILE)}"
+        return cls(network, tokenizer, config.labels, name, fingerprint, transformer.device)
+
+    @classmethod
+    def _load_classifier(cls, name: str, device: str | None) -> Tagger:
+        transformer = Transformer.load_classifier(name, device=device)
+        model = transformer.model
+        names = model.config.id2label
+        tokenizer = WordTokenizer(transformer.tokenizer, transformer.max_tokens)
+
+        def network(ids_BT: Tensor, mask_BT: Tensor, shapes_BT: Tensor) -> Tensor:
+            logits_BTL: Tensor = model(input_ids=ids_BT, attention_mask=mask_BT).logits
+            return logits_BTL
+
+        labels = [str(names[i]) for i in range(len(names))]
+        return cls(network, tokenizer, labels, name, transformer.fingerprint, transformer.device)
+
+    def spans(self, texts: Sequence[str], *, dates: bool = True) -> list[list[TaggedSpan]]:
+        """The names and dates of each text as character ranges, in order, of whole words, without overlap.
+
+        Where a date overlaps a name, the longer of the two stays, the name if they are as long. Texts may be of any
+        length. Raises InputError for a string in place of a list.
+        """
+        if isinstance(texts, str):
+            raise InputError("texts is a string; allowed is a list of texts: write [text]")
+        found = self.names(texts)
+        return [
+            longest([*names, *find_dates(text)]) if dates else names for text, names in zip(texts, found, strict=True)
+        ]
+
+    def names(self, texts: Sequence[str]) -> list[list[TaggedSpan]]:
+        """What the model itself tags in each text; no dates by rule."""
+        tokenized = self._tokenizer.texts(texts)
+        return [self._spans(text, scores) for text, scores in zip(tokenized, self._scores(tokenized), strict=True)]
+
+    def _spans(self, text: TextWords, scores_TL: Scores) -> list[TaggedSpan]:
+        filled = text.first_W >= 0
+        words = [word for word, has in zip(text.words, filled, strict=True) if has]
+        return spans_of_labels(words, best_labels(scores_TL[text.first_W[filled]], self.labels))
+
+    def _scores(self, texts: Sequence[TextWords]) -> list[Scores]:
+        """Log probabilities of each text's tokens: [T, L] each."""
+        scores = [np.zeros((len(text.ids_T), len(self.labels)), np.float32) for text in texts]
+        windows = [(row, window) for row, text in enumerate(texts) for window in self._tokenizer.windows(text)]
+        for members, found_BTL in self._run([(w.input_ids, w.shapes) for _, w in windows]):
+            for member, found_TL in zip(members, found_BTL, strict=True):
+                row, window = windows[member]
+                scores[row][window.tokens] = found_TL[window.inside]
+        return scores
+
+    @torch.inference_mode()
+    def _run(self, inputs: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> Iterator[tuple[list[int], Scores]]:
+        for members in batches_by_length([len(ids) for ids, _ in inputs]):
+            ids_BT, mask_BT = pad([inputs[member][0] for member in members], self._tokenizer.pad_id)
+            shapes_BT, _ = pad([inputs[member][1] for member in members], 0)
+            logits_BTL = self._network(*(each.to(self._device) for each in (ids_BT, mask_BT, shapes_BT)))
+            yield members, logits_BTL.float().log_softmax(-1).cpu().numpy()

@@ -1,0 +1,193 @@
+"""REALM: retrieve, then predict (Guu et al. 2020), over corpora of the user's.
+
+Knows: how towers, retrieval and reader come together. The five steps are those of every model here: encode
+(passage_encoder) → search (retriever) → expand (reader: the spans of each passage) → score (marginal over passages) →
+explain (evidence).
+
+Shape suffixes: B texts, N passages read, D dimensions, V vocabulary, C spans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from pathlib import Path
+from typing import Any, Literal, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.corpus.corpus import Corpus
+from quoth.encoders.pairs import fill_in, masked_ids
+from quoth.encoders.passage_encoder import PassageEncoder, load_heads
+from quoth.encoders.pretrained import locate_realm
+from quoth.encoders.transformer import Transformer
+from quoth.errors import InputError
+from quoth.models.base import Exclude, Texts, check_questions, for_each, of_each
+from quoth.predictors.answers import Read, predict_answers, predict_words
+from quoth.predictors.reader import Reader, ReaderModel, Reading, readings
+from quoth.records import Hit, Prediction
+from quoth.retrieval.retriever import Retriever
+from quoth.retrieval.sparse import Place
+from quoth.retrieval.tables import Cost, Shortfall
+from quoth.timing import step
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Token ids of what is asked, as long as is read, its vector [D], and the passages nearest to it."""
+
+    ids: Sequence[int]
+    vector_D: NDArray[np.float32]
+    places: Sequence[tuple[float, Place]]
+
+
+class REALM:
+    """A retrieval-augmented language model over one or several corpora."""
+
+    def __init__(self, encoder: PassageEncoder, reader: Reader, corpora: Sequence[Corpus] = ()) -> None:
+        self.encoder, self.reader = encoder, reader
+        self.config, self.fingerprint = encoder.config, encoder.fingerprint
+        self._retriever = Retriever(corpora, encoder)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        name: str | Path = "quoth-realm",
+        corpus: Corpus | Sequence[Corpus] | None = None,
+        *,
+        device: str | None = None,
+        dtype: str | None = None,
+        base: str | Path | None = None,
+    ) -> REALM:
+        """Load a model by shipped name (quoth-realm, quoth-realm-base) or folder, such as `quoth convert` makes.
+
+        `base` names a folder for the base encoder. Raises ModelNotFoundError, or InputError on an unknown device.
+        """
+        corpora = [] if corpus is None else [corpus] if isinstance(corpus, Corpus) else list(corpus)
+        source = locate_realm(str(name), None if base is None else str(base))
+        encoder = PassageEncoder.load(source, device=device, dtype=dtype)
+        transformer = Transformer.load(source.part("reader"), device=device, dtype=dtype)
+        model = ReaderModel(transformer.model, source.config)
+        load_heads(source.heads, "reader", model)
+        weight = next(transformer.model.parameters())
+        return cls(encoder, Reader(model.to(device=weight.device, dtype=weight.dtype), encoder.tokenizer), corpora)
+
+    @overload
+    def ask(self, question: str, **options: Any) -> list[Prediction]: ...
+    @overload
+    def ask(self, question: Sequence[str], **options: Any) -> list[list[Prediction]]: ...
+    def ask(self, question: Texts, **options: Any) -> list[Prediction] | list[list[Prediction]]:
+        """Answer with a span of one of the passages nearest to the question (REALM §4, after ORQA).
+
+        Options, as in `ask_many`: top_k=5, passages=5, exclude=(). Raises InputError, EmptyCorpusError,
+        EncoderMismatchError.
+        """
+        return of_each(question, lambda texts: self.ask_many(texts, **options))
+
+    def ask_many(
+        self, questions: Sequence[str], *, top_k: int = 5, passages: int = 5, exclude: Exclude = ()
+    ) -> list[list[Prediction]]:
+        """The best `top_k` answers to each question, from the `passages` nearest to it.
+
+        An answer's score sums over its spans exp of the span's score, with the passage's relevance where the model
+        adds it. `exclude` are passage rows never searched: one collection, or one for each question.
+        """
+        check_questions(questions)
+        asked = [list(ids) for ids, _ in self.encoder.tokenizer.pieces([each.strip() for each in questions])]
+        found = []
+        for question in self._questions(asked, passages, exclude):
+            with step("expand"):
+                read = self._read(question)
+                spans = self.reader.spans([each.reading for each in read])
+            found.append(predict_answers(read, spans, self.config.add_relevance, top_k))
+        return found
+
+    @overload
+    def fill(self, text: str, **options: Any) -> list[Prediction]: ...
+    @overload
+    def fill(self, text: Sequence[str], **options: Any) -> list[list[Prediction]]: ...
+    def fill(self, text: Texts, **options: Any) -> list[Prediction] | list[list[Prediction]]:
+        """The words that fill the `[MASK]` of a text best, each with where it stands in the passages read.
+
+        Options, as in `fill_many`: top_k=5, passages=None, exclude=(). Raises as `ask` does.
+        """
+        return of_each(text, lambda texts: self.fill_many(texts, **options))
+
+    def fill_many(
+        self, texts: Sequence[str], *, top_k: int = 5, passages: int | None = None, exclude: Exclude = ()
+    ) -> list[list[Prediction]]:
+        """The words that fill the blank of each text best: p(y|x) = Σ_z p(y|z,x) p(z|x) (REALM eq. 1).
+
+        z are the `passages` nearest to the text (by default one less than the model was trained with) and the null
+        document; y are the words of one token that stand in these passages.
+        """
+        count = self.config.num_candidates - 1 if passages is None else passages
+        masked = [masked_ids(self.encoder.tokenizer, text, self._room) for text in texts]
+        found = []
+        for question, text in zip(self._questions(masked, count, exclude), texts, strict=True):
+            with step("expand"):
+                read, (null, nothing) = self._read(question), self._nothing(question)
+                log_p_NV = self.reader.masked([*(each.reading for each in read), nothing])
+            answers = predict_words(read, null, log_p_NV, top_k)
+            found.append([replace(each, sequence=fill_in(self.encoder.tokenizer, text, each.text)) for each in answers])
+        return found
+
+    def search(self, query: str, k: int = 10, mode: Literal["bm25", "dense", "hybrid"] = "dense") -> list[Hit]:
+        """The k best passages. Raises InputError on another mode or k, or when vectors are missing."""
+        ways: dict[str, Callable[[str, int], list[Hit]]] = {
+            "bm25": self._retriever.bm25,
+            "dense": self._retriever.dense,
+            "hybrid": self._retriever.hybrid,
+        }
+        if mode not in ways:
+            raise InputError(f"mode {mode!r}; allowed are {', '.join(ways)}")
+        if k < 1:
+            raise InputError(f"k is {k}; allowed is 1 or more passages")
+        return ways[mode](query, k)
+
+    def embed(
+        self,
+        precision: str = "sq8",
+        recall: float | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> list[Shortfall]:
+        """Store a vector for every passage of every corpus; goes on where a broken run stopped. As `NPM.embed`."""
+        return [short for tables in self._retriever.tables for short in tables.build(precision, recall, progress)]
+
+    def embed_cost(self, precision: str = "sq8") -> Cost:
+        """About what `embed` will take; some passages are encoded to know."""
+        costs = [tables.cost(precision) for tables in self._retriever.tables]
+        return reduce(Cost.plus, costs, Cost(0, 0, 0, 0, 0.0))
+
+    @property
+    def _room(self) -> int:
+        """Tokens of a question that are read, its special ones aside."""
+        return self.config.query_tokens - 2
+
+    def _questions(self, asked: Sequence[Sequence[int]], passages: int, exclude: Exclude) -> list[Question]:
+        if passages < 1:
+            raise InputError(f"passages is {passages}; allowed is 1 or more")
+        with step("encode"):
+            q_BD = self.encoder.vectors_of(asked)
+        with step("search"):
+            places = self._retriever.nearest_passages(q_BD, passages, for_each(exclude, len(asked)))
+        return [Question(ids[: self._room], *each) for ids, *each in zip(asked, q_BD, places, strict=True)]
+
+    def _read(self, question: Question) -> list[Read]:
+        found = [(self._retriever.corpora[number], row, score) for score, (number, row) in question.places]
+        passages = [corpus.passage(row) for corpus, row, _ in found]
+        seen = self._readings(question, [each.text for each in passages], [each.title for each in passages])
+        return [
+            Read(passage, corpus.name, score, reading)
+            for passage, (corpus, _, score), reading in zip(passages, found, seen, strict=True)
+        ]
+
+    def _readings(self, question: Question, texts: Sequence[str], titles: Sequence[str]) -> list[Reading]:
+        return readings(self.encoder.tokenizer, self.config, question.ids, texts, titles)
+
+    def _nothing(self, question: Question) -> tuple[float, Reading]:
+        """Relevance and reading of the null document, which stands for what the model knows without a passage."""
+        z_1D = self.encoder.passages([""], [""])[0].vectors_TD
+        return self.encoder.scale * float(z_1D[0] @ question.vector_D), self._readings(question, [""], [""])[0]

@@ -1,0 +1,134 @@
+"""From what a reader makes of several passages to answers that show where they stand.
+
+Knows: REALM's marginal over passages (Guu et al. 2020, eq. 1), and grouping of equal answers. Does not know: encoders,
+or how the passages were found.
+
+Shape suffixes: N passages read, T tokens, V vocabulary, C places of answers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.encoders.boundaries import MAY_END, MAY_START, surface_group
+from quoth.predictors.evidence import check_at_least_one
+from quoth.predictors.reader import Reading, Spans
+from quoth.records import Evidence, Passage, Prediction
+from quoth.scoring import Floats, log_sum_exp
+from quoth.timing import step
+
+CONTENDERS = 1000
+"""So many spans of highest score are brought together; the others count in the sum of all scores alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A passage, the name of its corpus, its relevance f(x, z), and what the reader saw."""
+
+    passage: Passage
+    corpus: str
+    relevance: float
+    reading: Reading
+
+
+Place = tuple[int, int, int]
+"""Which of the passages read, and the characters of its text."""
+
+
+def predict_answers(read: Sequence[Read], spans: Sequence[Spans], add_relevance: bool, top_k: int) -> list[Prediction]:
+    """The `top_k` answers of highest score: log Σ exp over the spans of equal text, case aside.
+
+    A span's score is the reader's, plus its passage's relevance if that is added (ORQA §3); probability is the share
+    among all spans of all passages. No legal span, no answer.
+    """
+    check_at_least_one("top_k", top_k)
+    with step("score"):
+        score_C, places = _scored(read, spans, add_relevance)
+        total = log_sum_exp(score_C)
+        groups: dict[int, list[int]] = {}
+        for c in np.sort(np.argsort(-score_C, kind="stable")[:CONTENDERS]).tolist():
+            n, start, end = places[c]
+            groups.setdefault(surface_group(read[n].passage.text[start:end]), []).append(c)
+        found = [(log_sum_exp(score_C[members]), members) for members in groups.values()]
+        found.sort(key=lambda pair: -pair[0])
+    with step("explain"):
+        return [
+            _prediction(read, [places[c] for c in members], score_C[members], score, float(np.exp(score - total)))
+            for score, members in found[:top_k]
+        ]
+
+
+def _scored(read: Sequence[Read], spans: Sequence[Spans], add_relevance: bool) -> tuple[Floats, list[Place]]:
+    scores, places = [np.zeros(0)], []
+    for n, (each, found) in enumerate(zip(read, spans, strict=True)):
+        scores.append(found.score_C + (each.relevance if add_relevance else 0.0))
+        places += [(n, start, end) for start, end in zip(found.start_C.tolist(), found.end_C.tolist(), strict=True)]
+    return np.concatenate(scores), places
+
+
+def predict_words(read: Sequence[Read], null: float, log_p_NV: NDArray[np.float32], top_k: int) -> list[Prediction]:
+    """The `top_k` words y of highest p(y|x) = Σ_z p(y|z,x) p(z|x) (REALM eq. 1), of those that stand in the passages.
+
+    `log_p_NV` are log p(y|z,x) for each passage and, last, for the null document, whose relevance is `null`. A word is
+    a token that cuts none. The probability is p(y|x), over the whole vocabulary; its places share it by p(z|x) p(y|z,x)
+    of their passages, evenly within each.
+    """
+    check_at_least_one("top_k", top_k)
+    with step("score"):
+        relevance_N = np.array([*(each.relevance for each in read), null])
+        joint_NV = (relevance_N - log_sum_exp(relevance_N))[:, None] + log_p_NV
+        places: dict[int, list[Place]] = {}
+        for n, each in enumerate(read):
+            for word, start, end in _words(each.reading):
+                places.setdefault(word, []).append((n, start, end))
+        log_p = {word: log_sum_exp(joint_NV[:, word]) for word in places}
+        best = sorted(places, key=lambda word: -log_p[word])[:top_k]
+    with step("explain"):
+        return [
+            _prediction(read, places[word], _shares(joint_NV[:, word], places[word]), log_p[word], np.exp(log_p[word]))
+            for word in best
+        ]
+
+
+def _words(reading: Reading) -> Iterator[tuple[int, int, int]]:
+    """The passage's tokens that are whole words: id, characters from start to end."""
+    ids_T = reading.pair.ids_T[reading.body : reading.body + len(reading.flags_T)]
+    for t in np.flatnonzero((reading.flags_T & MAY_START > 0) & (reading.flags_T & MAY_END > 0)).tolist():
+        yield int(ids_T[t]), int(reading.offsets_T2[t, 0]), int(reading.offsets_T2[t, 1])
+
+
+def _shares(joint_N: Floats, places: Sequence[Place]) -> Floats:
+    """log of each place's part of what its passage gives."""
+    count = Counter(n for n, _, _ in places)
+    return np.array([joint_N[n] - np.log(count[n]) for n, _, _ in places])
+
+
+def _prediction(
+    read: Sequence[Read], places: Sequence[Place], log_weight: Floats, score: float, probability: float
+) -> Prediction:
+    """An answer with all its places, heaviest first, which share its probability by their weights."""
+    share = probability * np.exp(log_weight - log_sum_exp(log_weight))
+    order = np.argsort(-log_weight, kind="stable").tolist()
+    evidence = tuple(_evidence(read[places[i][0]], places[i], float(share[i])) for i in order)
+    n, start, end = places[order[0]]
+    return Prediction(read[n].passage.text[start:end], score, float(probability), evidence)
+
+
+def _evidence(read: Read, place: Place, share: float) -> Evidence:
+    passage, (_, start, end) = read.passage, place
+    return Evidence(
+        document_id=passage.document_id,
+        title=passage.title,
+        passage=passage.row,
+        start=passage.start + start,
+        end=passage.start + end,
+        context=passage.text,
+        score=share,
+        corpus=read.corpus,
+        context_start=passage.start,
+    )

@@ -1,0 +1,80 @@
+"""REALM's equations: retrieval as a latent variable (Guu et al. 2020; open QA after Lee et al. 2019, ORQA).
+
+Knows: relevance scores and log probabilities. Does not know: encoders, texts, where passages come from. In torch, as
+all of it is trained through.
+
+Shape suffixes: B examples, N candidate passages of each, M masked tokens of each, K passages or spans, D dimensions.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def relevance(q_BD: Tensor, z_BND: Tensor, scale: float = 1.0) -> Tensor:
+    """f(x, z) = s q·z of each example's own candidates: [B, N]. REALM §3.2."""
+    return scale * torch.einsum("bd,bnd->bn", q_BD, z_BND)
+
+
+def log_retrieval(relevance_BN: Tensor) -> Tensor:
+    """log p(z|x): the softmax of relevance over the candidates: [B, N]. REALM §3.2."""
+    return relevance_BN.log_softmax(dim=-1)
+
+
+def marginal_of_product(log_p_BNM: Tensor, log_retrieval_BN: Tensor, masked_BM: Tensor) -> Tensor:
+    """log p(y|x) = log Σ_z p(z|x) Π_m p(y_m|z,x): [B]. REALM eq. 1, with p(y|z,x) as in §3.2.
+
+    In plain words: one passage explains all masked tokens of an example together.
+    Inputs: log p(y_m|z,x) [B, N, M], log p(z|x) [B, N], which of the M are masked tokens [B, M].
+    """
+    product_BN = (log_p_BNM * masked_BM[:, None, :]).sum(dim=-1)
+    return (log_retrieval_BN + product_BN).logsumexp(dim=-1)
+
+
+def marginal_per_token(log_p_BNM: Tensor, log_retrieval_BN: Tensor, masked_BM: Tensor) -> Tensor:
+    """Σ_m log Σ_z p(z|x) p(y_m|z,x): [B]. The released code, which averages it over all masked tokens of a batch.
+
+    In plain words: each masked token chooses its passages for itself. Inputs as in `marginal_of_product`; for one
+    masked token the two are the same.
+    """
+    token_BM = (log_retrieval_BN[:, :, None] + log_p_BNM).logsumexp(dim=1)
+    return (token_BM * masked_BM).sum(dim=-1)
+
+
+def retrieval_utility(log_p_BNM: Tensor, log_p_null_BM: Tensor, masked_BM: Tensor) -> Tensor:
+    """RU(z|x) = log p(y|z,x) − log p(y|∅,x): how much a passage helps beside none: [B, N]. REALM appendix D."""
+    gain_BNM = log_p_BNM - log_p_null_BM[:, None, :]
+    return (gain_BNM * masked_BM[:, None, :]).sum(dim=-1)
+
+
+def responsibility(log_p_BN: Tensor, log_retrieval_BN: Tensor) -> Tensor:
+    """r(z) = [p(y|z,x) / p(y|x) − 1] p(z|x), the gradient of log p(y|x) for f(x, z): [B, N]. REALM §3.3, appendix A.
+
+    Training needs no call of it; it tells which passages an example pulls near and which it pushes away.
+    """
+    log_marginal_B1 = (log_retrieval_BN + log_p_BN).logsumexp(dim=-1, keepdim=True)
+    return ((log_p_BN - log_marginal_B1).exp() - 1) * log_retrieval_BN.exp()
+
+
+def marginal_choice_loss(score_K: Tensor, right_K: Tensor) -> Tensor:
+    """−log of the softmax mass on the right choices, 0 where none is right: scalar. ORQA §6, REALM's open QA.
+
+    In plain words: any of several choices may be right, and it does not matter which of them is taken.
+    Inputs: scores [K], which are right [K]. When to use: over a large beam of passages that hold an answer
+    (`log p(z|x)` of the retriever), and over all spans of the passages read that are an answer (the reader).
+    """
+    if not bool(right_K.any()):
+        return (score_K * 0).nan_to_num(0.0).sum()
+    return score_K.logsumexp(dim=0) - score_K.masked_fill(~right_K, -torch.inf).logsumexp(dim=0)
+
+
+def inverse_cloze_loss(q_BD: Tensor, z_KD: Tensor, scale: float = 1.0, first: int = 0) -> Tensor:
+    """Inverse cloze task: −log softmax of each sentence's own passage among all of the batch, mean: scalar. ORQA §4.
+
+    In plain words: which of these passages was this sentence taken from?
+    Inputs: sentences' vectors [B, D], passages' [K, D], K ≥ B over all ranks; the passage of sentence i is
+    `first` + i. When to use: to warm up towers before anything is retrieved with them.
+    """
+    own_B = torch.arange(first, first + len(q_BD), device=q_BD.device)
+    return torch.nn.functional.cross_entropy(scale * (q_BD @ z_KD.T), own_B)

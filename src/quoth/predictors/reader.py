@@ -1,0 +1,186 @@
+"""REALM's reader: a question and a passage encoded together, for masked words and for answer spans.
+
+Knows: the knowledge-augmented encoder with its two heads (Guu et al. 2020, §3.2; the span reader of Lee et al. 2019),
+and its inputs. Does not know: how passages were found, and how readings of several come together.
+
+Shape suffixes: B inputs, T tokens, H hidden size, S span size, W widths of spans, M masked tokens, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from quoth.config import REALMConfig
+from quoth.encoders.boundaries import MAY_END, MAY_START, boundary_flags, trim
+from quoth.encoders.pairs import Pair, PairBatch, PairTokenizer
+from quoth.encoders.passage_encoder import dense
+from quoth.encoders.transformer import batches_by_length
+from quoth.errors import InputError
+
+_TANH_GELU = ("gelu_new", "gelu_pytorch_tanh", "gelu_fast")
+
+
+class MLMHead(nn.Module):
+    """The masked LM head of BERT, over the encoder's own word embeddings."""
+
+    def __init__(self, words: nn.Embedding, activation: str, layer_norm_eps: float) -> None:
+        super().__init__()
+        vocabulary, hidden = words.weight.shape
+        self.transform = dense(hidden, hidden)
+        self.norm = nn.LayerNorm(hidden, layer_norm_eps)
+        self.bias = nn.Parameter(torch.zeros(vocabulary))
+        self._words = [words]
+        self._approximate = "tanh" if activation in _TANH_GELU else "none"
+
+    def forward(self, states_MH: Tensor) -> Tensor:
+        """Logits of every token of the vocabulary: [M, V]."""
+        shaped_MH = self.norm(nn.functional.gelu(self.transform(states_MH), approximate=self._approximate))
+        logits_MV: Tensor = shaped_MH @ self._words[0].weight.T + self.bias
+        return logits_MV
+
+
+class SpanHead(nn.Module):
+    """The span reader: s(i, j) = w · LayerNorm(ReLU(start_i + end_j)), an MLP of both ends' states. ORQA §3."""
+
+    def __init__(self, hidden: int, config: REALMConfig) -> None:
+        super().__init__()
+        self.ends = dense(hidden, 2 * config.span_hidden)
+        self.norm = nn.LayerNorm(config.span_hidden, config.reader_layer_norm_eps)
+        self.score = dense(config.span_hidden, 1)
+        self.width = config.span_width
+
+    def forward(self, states_BTH: Tensor) -> Tensor:
+        """The score of the span of w + 1 tokens from token t on: [B, T, W]; −inf where it ends beyond the input."""
+        start_BTS, end_BTS = self.ends(states_BTH).chunk(2, dim=-1)
+        length = start_BTS.shape[1]
+        padded_BTS = nn.functional.pad(end_BTS, (0, 0, 0, self.width - 1))
+        end_BTSW = padded_BTS.unfold(1, self.width, 1)
+        spans_BTWS = (start_BTS[:, :, None] + end_BTSW.transpose(2, 3)).relu()
+        score_BTW: Tensor = self.score(self.norm(spans_BTWS)).squeeze(-1)
+        ends_TW = torch.arange(length)[:, None] + torch.arange(self.width)
+        return score_BTW.masked_fill((ends_TW >= length).to(score_BTW.device), -torch.inf)
+
+
+class ReaderModel(nn.Module):
+    """The knowledge-augmented encoder and its heads; weights are named `encoder.…`, `mlm.…` and `span.…`."""
+
+    def __init__(self, encoder: Any, config: REALMConfig) -> None:
+        super().__init__()
+        self.encoder, self.config = encoder, config
+        shape = encoder.config
+        activation, eps = getattr(shape, "hidden_act", "gelu"), float(getattr(shape, "layer_norm_eps", 1e-12))
+        self.mlm = MLMHead(_word_embeddings(encoder), activation, eps)
+        self.span = SpanHead(int(shape.hidden_size), config)
+
+    def states(self, batch: PairBatch) -> Tensor:
+        """Last hidden states: [B, T, H]."""
+        states_BTH: Tensor = self.encoder(**batch.arguments()).last_hidden_state
+        return states_BTH
+
+
+def _word_embeddings(encoder: Any) -> nn.Embedding:
+    """The encoder's own, whatever adapter lies around it."""
+    found = [module for name, module in encoder.named_modules() if name.endswith("embeddings.word_embeddings")]
+    if len(found) != 1:
+        raise InputError(f"{type(encoder).__name__} has no word embeddings; a REALM wants a BERT or RoBERTa")
+    words: nn.Embedding = found[0]
+    return words
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A question and a passage as the reader sees them: the input, where the passage's tokens begin in it, their
+    character ranges of the passage [T, 2] and boundary flags [T]. A title's tokens are not among them."""
+
+    pair: Pair
+    body: int
+    offsets_T2: NDArray[np.int64]
+    flags_T: NDArray[np.uint8]
+
+
+def readings(
+    tokenizer: PairTokenizer, config: REALMConfig, question: Sequence[int], texts: Sequence[str], titles: Sequence[str]
+) -> list[Reading]:
+    """What the reader sees of each passage with the same question, given by its token ids."""
+    heads = [f"{title}. " if title and config.reader_titles else "" for title in titles]
+    found = tokenizer.pieces([head + text for head, text in zip(heads, texts, strict=True)])
+    return [
+        _reading(tokenizer, config, question, text, len(head), ids, ranges)
+        for text, head, (ids, ranges) in zip(texts, heads, found, strict=True)
+    ]
+
+
+def _reading(
+    tokenizer: PairTokenizer,
+    config: REALMConfig,
+    question: Sequence[int],
+    text: str,
+    head: int,
+    ids: list[int],
+    ranges: list[tuple[int, int]],
+) -> Reading:
+    pair = tokenizer.pair(question, ids, config.reader_tokens)
+    first = next((i for i, (_, end) in enumerate(ranges) if end > head), len(ranges))
+    kept = ranges[first : max(len(pair.ids_T) - pair.second - 1, first)]
+    body = [trim(text, max(start - head, 0), end - head) for start, end in kept]
+    offsets_T2 = np.array(body, np.int64).reshape(-1, 2)
+    return Reading(pair, pair.second + first, offsets_T2, boundary_flags(text, offsets_T2))
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Answers that stand in one passage: characters from start to end, and their scores: [C] each."""
+
+    start_C: NDArray[np.int64]
+    end_C: NDArray[np.int64]
+    score_C: NDArray[np.float64]
+
+
+class Reader:
+    """Reads passages, without gradients."""
+
+    def __init__(self, model: ReaderModel, tokenizer: PairTokenizer) -> None:
+        self.model, self.tokenizer = model.eval(), tokenizer
+        self._device = next(model.parameters()).device
+
+    def spans(self, read: Sequence[Reading]) -> list[Spans]:
+        """The legal answers in each passage: no word is cut, and none starts or ends with punctuation."""
+        found = [Spans(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))] * len(read)
+        for members, states_BTH in self._encoded(read):
+            scores_BTW = self.model.span(states_BTH).double().cpu().numpy()
+            for member, scores_TW in zip(members, scores_BTW, strict=True):
+                found[member] = _legal(read[member], scores_TW)
+        return found
+
+    def masked(self, read: Sequence[Reading]) -> NDArray[np.float32]:
+        """log p(y|z, x) of every token of the vocabulary at the first mask of each input: [B, V]."""
+        found = np.empty((len(read), len(self.model.mlm.bias)), np.float32)
+        for members, states_BTH in self._encoded(read):
+            at = [int(np.flatnonzero(read[member].pair.ids_T == self.tokenizer.mask_id)[0]) for member in members]
+            logits_BV = self.model.mlm(states_BTH[torch.arange(len(at)), at])
+            found[members] = logits_BV.float().log_softmax(dim=-1).cpu().numpy()
+        return found
+
+    @torch.inference_mode()
+    def _encoded(self, read: Sequence[Reading]) -> Iterator[tuple[list[int], Tensor]]:
+        for members in batches_by_length([len(each.pair.ids_T) for each in read]):
+            batch = self.tokenizer.batch([read[member].pair for member in members], self._device)
+            yield members, self.model.states(batch)
+
+
+def _legal(reading: Reading, scores_TW: NDArray[np.float64]) -> Spans:
+    length = len(reading.offsets_T2)
+    scores_TW = scores_TW[reading.body : reading.body + length]
+    first_C, width_C = np.nonzero(((reading.flags_T & MAY_START) > 0)[:, None] & (scores_TW > -np.inf))
+    last_C = first_C + width_C
+    kept_C = last_C < length
+    kept_C[kept_C] = (reading.flags_T[last_C[kept_C]] & MAY_END) > 0
+    first_C, last_C, width_C = first_C[kept_C], last_C[kept_C], width_C[kept_C]
+    return Spans(reading.offsets_T2[first_C, 0], reading.offsets_T2[last_C, 1], scores_TW[first_C, width_C])

@@ -1,0 +1,93 @@
+"""What training NPM and NPM-single is: mask, encode, contrast; and what is saved.
+
+Knows: how data, masking and loss become a step's gradient. Does not know: the loop, or where text comes from.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from quoth.config import NPMConfig
+from quoth.encoders.pretrained import SETTINGS_FILE
+from quoth.encoders.tokenization import TextTokenizer
+from quoth.encoders.transformer import attend_in_fp32
+from quoth.storage import atomic_write_bytes, atomic_write_json
+from quoth.training.adapter import save_adapter, with_adapter
+from quoth.training.batches import BatchSampler, TokenizedDocuments
+from quoth.training.collate import Batch, check_room, make_batch
+from quoth.training.contrast import Contrast
+from quoth.training.ranks import ALONE, Ranks
+from quoth.training.settings import TrainConfig
+from quoth.training.trainer import Step
+
+
+class NPMTask:
+    """Trains an encoder as a nonparametric masked LM. Raises InputError where bodies are longer than it takes."""
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: TextTokenizer,
+        npm: NPMConfig,
+        data: TokenizedDocuments,
+        config: TrainConfig,
+        device: str = "cpu",
+        ranks: Ranks = ALONE,
+    ) -> None:
+        self.tokenizer, self.npm, self.data, self.config = tokenizer, npm, data, config
+        self.device = torch.device(device)
+        check_room(int(model.config.max_position_embeddings), tokenizer, config)
+        if config.bf16 and self.device.type == "cpu":
+            attend_in_fp32(model)
+        self.model = with_adapter(model, config.lora_rank, config.seed, config.warm_start).to(self.device)
+        self.contrast = Contrast(self.model, int(tokenizer.hf.pad_token_id or 0), npm, config, ranks)
+        self.sampler = BatchSampler(data, config.batch_size // config.groups, config.seed, config.grouping)
+        self.parameters: Mapping[str, torch.nn.Parameter] = {
+            n: p for n, p in self.model.named_parameters() if p.requires_grad
+        }
+
+    def backward(self, step: int) -> Step:
+        """Hide, encode and contrast the step's groups."""
+        batches = self.batches(step)
+        loss = None
+        if any(len(batch.positive_query) for batch in batches):
+            loss = sum(self.contrast.backward(batch, 1 / len(batches)) for batch in batches)
+            self.contrast.sum_gradients()
+        return Step(loss, sum(each.num_tokens for each in batches), sum(each.without_spans for each in batches))
+
+    def batches(self, step: int) -> list[Batch]:
+        """The groups of a step, always the same."""
+        config, rng = self.config, np.random.default_rng((self.config.seed, 1, step))
+        numbers = range(step * config.groups, (step + 1) * config.groups)
+        return [make_batch(self.data, self.sampler[number], self.tokenizer, config, rng) for number in numbers]
+
+    def save_model(self, folder: Path) -> None:
+        """Write the adapter in fp16 (or the whole model in fp32) with the settings that `from_pretrained` reads."""
+        folder.mkdir(parents=True, exist_ok=True)
+        if self.config.lora_rank:
+            save_adapter(folder, self.model, self.npm.base)
+            atomic_write_json(folder / SETTINGS_FILE, self.npm.to_dict())
+        else:
+            self._save_whole(folder)
+
+    def _save_whole(self, folder: Path) -> None:
+        """The file that makes the folder a model, config.json, comes last."""
+        part = folder / "model.part"
+        shutil.rmtree(part, ignore_errors=True)
+        self.model.save_pretrained(part)
+        self.tokenizer.hf.save_pretrained(part)
+        atomic_write_json(part / SETTINGS_FILE, replace(self.npm, base="").to_dict())
+        for file in sorted(part.iterdir(), key=lambda file: file.name == "config.json"):
+            atomic_write_bytes(folder / file.name, file.read_bytes())
+        shutil.rmtree(part)
+
+    def settings(self) -> dict[str, Any]:
+        data = {"passages": self.data.num_passages, "tokens": len(self.data.ids)}
+        return {"model": self.npm.to_dict(), "data": data}

@@ -1,0 +1,158 @@
+"""REALM's pre-training step: retrieve with a stale index, weigh and read with fresh weights (Guu et al. 2020, §3).
+
+Knows: how examples, passages and losses become a gradient. Does not know: the loop, or how the index is refreshed.
+
+Shape suffixes: B examples, N candidates of each (the null document first), M masked tokens, T tokens, U distinct
+passages, D dimensions, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from quoth.encoders.passage_encoder import passage_inputs
+from quoth.errors import InputError
+from quoth.predictors.marginal import (
+    log_retrieval,
+    marginal_of_product,
+    marginal_per_token,
+    relevance,
+    retrieval_utility,
+)
+from quoth.predictors.reader import Reading, readings
+from quoth.records import Passage
+from quoth.training.realm_model import TrainedREALM
+from quoth.training.salient import Masked, MaskedTexts
+from quoth.training.settings import PretrainConfig
+from quoth.training.trainer import Step
+
+
+class Neighbourhood(Protocol):
+    """The index that training retrieves from, and where it takes new ones from."""
+
+    def refresh(self, step: int, model: TrainedREALM) -> int:
+        """Ask for a new index where one is due; returns how many steps old the current one is."""
+        ...
+
+    def nearest(self, q_BD: NDArray[np.float32], k: int, exclude: Sequence[Collection[int]]) -> list[list[Passage]]:
+        """The k nearest passages of each query, but for these rows."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Marginal:
+    """What a batch gives: log p(y_m|z,x) [B, N, M], f(x, z) [B, N], which of the M are masks [B, M]."""
+
+    log_p_BNM: Tensor
+    relevance_BN: Tensor
+    masked_BM: Tensor
+
+    def log_likelihood(self, per_token: bool) -> Tensor:
+        """log p(y|x) of each example: [B]."""
+        form = marginal_per_token if per_token else marginal_of_product
+        return form(self.log_p_BNM, log_retrieval(self.relevance_BN), self.masked_BM)
+
+    def utility(self) -> Tensor:
+        """Retrieval utility of each candidate but the null document: [B, N − 1]."""
+        return retrieval_utility(self.log_p_BNM[:, 1:], self.log_p_BNM[:, 0], self.masked_BM)
+
+
+class PretrainTask:
+    """Learns to retrieve by what helps to fill masks. Raises InputError where the corpus has too few passages."""
+
+    def __init__(
+        self, model: TrainedREALM, texts: MaskedTexts, neighbourhood: Neighbourhood, config: PretrainConfig
+    ) -> None:
+        self.model, self.texts, self.config = model, texts, config
+        self.parameters, self.device = model.parameters, model.device
+        self._neighbourhood = neighbourhood
+        self._retrieved = model.config.num_candidates - 1
+        if texts.corpus.num_passages <= self._retrieved:
+            raise InputError(
+                f"{texts.corpus.num_passages} passages, of which {self._retrieved} are to be retrieved for an example; "
+                "allowed are more passages, or fewer num_candidates"
+            )
+
+    def backward(self, step: int) -> Step:
+        """Add the gradient of −log p(y|x), the mean over the batch's examples (over its masks, "token")."""
+        staleness = self._neighbourhood.refresh(step, self.model)
+        rng = np.random.default_rng((self.config.seed, 2, step))
+        drawn = self.texts.draw(self.config.batch_size, rng)
+        if not drawn:
+            return Step(None, 0, self.config.batch_size)
+        found, tokens = self.marginal(drawn)
+        per_token = self.config.marginal == "token"
+        count = found.masked_BM.sum() if per_token else len(drawn)
+        loss = -found.log_likelihood(per_token).sum() / count
+        loss.backward()  # type: ignore[no-untyped-call]
+        with torch.no_grad():
+            help_B = found.log_likelihood(False) - (found.log_p_BNM[:, 0] * found.masked_BM).sum(dim=-1)
+            measures = {
+                "utility": float(found.utility().mean()),
+                "gain": float(help_B.mean()),
+                "null": float(log_retrieval(found.relevance_BN)[:, 0].exp().mean()),
+                "staleness": float(staleness),
+            }
+        return Step(loss.item(), tokens, self.config.batch_size - len(drawn), measures)
+
+    def marginal(self, drawn: Sequence[Masked]) -> tuple[Marginal, int]:
+        """Relevance and likelihood of each example under its candidates, with gradients; and tokens read."""
+        model = self.model
+        queries = [model.tokenizer.single(each.ids, model.config.query_tokens) for each in drawn]
+        with model.autocast():
+            q_BD = model.queries(model.tokenizer.batch(queries, self.device)).float()
+        q = q_BD.detach().cpu().numpy()
+        found = self._neighbourhood.nearest(q, self._retrieved, [self._trivial(each.passage) for each in drawn])
+        rows = {passage.row: passage for passages in found for passage in passages}
+        place = {row: u + 1 for u, row in enumerate(rows)}
+        texts, titles = ["", *(p.text for p in rows.values())], ["", *(p.title for p in rows.values())]
+        inputs = passage_inputs(model.tokenizer, model.config, texts, titles)
+        with model.autocast():
+            z_UD = model.passages(model.tokenizer.batch(inputs, self.device)).float()
+        candidates_BN = torch.tensor([[0, *(place[p.row] for p in passages)] for passages in found]).to(self.device)
+        relevance_BN = relevance(q_BD, z_UD[candidates_BN], model.config.similarity_scale)
+        read = [self._readings(each, passages) for each, passages in zip(drawn, found, strict=True)]
+        log_p_BNM, masked_BM = self._likelihood(drawn, read)
+        tokens = sum(len(each.pair.ids_T) for group in read for each in group) + sum(len(p.ids_T) for p in inputs)
+        return Marginal(log_p_BNM, relevance_BN, masked_BM), tokens
+
+    def _trivial(self, passage: Passage) -> list[int]:
+        if self.config.trivial == "passage":
+            return [passage.row]
+        return self.texts.corpus.rows_of(passage.document_id)
+
+    def _readings(self, example: Masked, passages: Sequence[Passage]) -> list[Reading]:
+        """The null document's, then each passage's."""
+        texts, titles = ["", *(p.text for p in passages)], ["", *(p.title for p in passages)]
+        return readings(self.model.tokenizer, self.model.config, example.ids, texts, titles)
+
+    def _likelihood(self, drawn: Sequence[Masked], read: Sequence[Sequence[Reading]]) -> tuple[Tensor, Tensor]:
+        """log p(y_m|z,x) [B, N, M], 0 beyond an example's masks, and which of the M are masks [B, M]."""
+        tokenizer, reader = self.model.tokenizer, self.model.reader
+        batch = tokenizer.batch([each.pair for group in read for each in group], self.device)
+        with self.model.autocast():
+            states_BTH = reader.states(batch)
+            inputs, at = (batch.ids_BT == tokenizer.mask_id).nonzero(as_tuple=True)
+            logits_MV = reader.mlm(states_BTH[inputs, at])
+        hidden = torch.cat([torch.from_numpy(each.hidden_M).repeat(len(read[0])) for each in drawn])
+        log_p_M = -torch.nn.functional.cross_entropy(logits_MV.float(), hidden.to(self.device), reduction="none")
+        width = max(len(each.hidden_M) for each in drawn)
+        masked_BM = torch.tensor([[m < len(each.hidden_M) for m in range(width)] for each in drawn]).to(self.device)
+        whole_BNM = masked_BM[:, None].expand(-1, len(read[0]), -1)
+        return torch.zeros(whole_BNM.shape, device=self.device).masked_scatter(whole_BNM, log_p_M), masked_BM
+
+    def save_model(self, folder: Path) -> None:
+        """Write the model as `REALM.from_pretrained` reads it."""
+        self.model.save(folder)
+
+    def settings(self) -> dict[str, Any]:
+        corpus = self.texts.corpus
+        return {"model": self.model.config.to_dict(), "data": {"passages": corpus.num_passages}}

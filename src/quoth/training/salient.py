@@ -1,0 +1,127 @@
+"""REALM's training examples: texts with a salient span hidden (salient span masking, Guu et al. 2020 §3.4).
+
+Knows: corpora, taggers, which tokens become masks. Does not know: encoders and losses.
+
+Shape suffixes: M masked tokens, T tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.corpus.corpus import Corpus
+from quoth.encoders.boundaries import MAY_END, MAY_START, boundary_flags
+from quoth.encoders.pairs import PairTokenizer
+from quoth.encoders.tagger import Tagger
+from quoth.errors import InputError
+from quoth.records import Passage
+from quoth.training.settings import Salience
+
+MASKED_SHARE = 0.15
+"""Of the tokens, with masking "tokens"."""
+SPAN_LENGTH = 0.2
+MAX_SPAN_TOKENS = 10
+"""Random spans are as SpanBERT's (Joshi et al. 2020): lengths geometric with this probability, up to so many tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Masked:
+    """A text as token ids with masks, the ids that they hide [M], what was hidden, and the passage it comes from."""
+
+    ids: list[int]
+    hidden_M: NDArray[np.int64]
+    answer: str
+    passage: Passage
+
+
+class MaskedTexts:
+    """Draws examples from a corpus. Each is a run of a passage's tokens, `room` at most.
+
+    Raises InputError where there is no passage to draw from.
+    """
+
+    def __init__(
+        self, corpus: Corpus, tokenizer: PairTokenizer, room: int, masking: Salience, tagger: Tagger | None = None
+    ) -> None:
+        self.corpus, self._tokenizer, self._room, self._masking = corpus, tokenizer, room, masking
+        self._tagger = tagger
+        self._rows_P = corpus.live_rows()
+        if not len(self._rows_P):
+            raise InputError(f"{corpus.path}: no passage to train on; give documents with text")
+
+    def draw(self, count: int, rng: np.random.Generator) -> list[Masked]:
+        """`count` examples at most: a passage with nothing to hide gives none."""
+        passages = [self.corpus.passage(row) for row in rng.choice(self._rows_P, count).tolist()]
+        pieces = self._tokenizer.pieces([passage.text for passage in passages])
+        salient = self._tagger.spans([passage.text for passage in passages]) if self._tagger else [[]] * count
+        found = []
+        for passage, (ids, ranges), tagged in zip(passages, pieces, salient, strict=True):
+            if self._masking == "salient":
+                spans = [(span.start, span.end) for span in tagged]
+                at = _tokens_of(ranges, spans[rng.integers(len(spans))]) if spans else range(0)
+            else:
+                at = range(len(ids))
+            if len(at):
+                found.append(self._masked(passage, ids, ranges, at, rng))
+        return [each for each in found if each is not None]
+
+    def _masked(
+        self,
+        passage: Passage,
+        ids: list[int],
+        ranges: list[tuple[int, int]],
+        at: range,
+        rng: np.random.Generator,
+    ) -> Masked | None:
+        """The example that hides these tokens, or, with another masking, some of them."""
+        if self._masking != "salient":
+            first = int(rng.integers(max(len(ids) - self._room, 0) + 1))
+            window = range(first, min(first + self._room, len(ids)))
+            at_T = _random_span(passage.text, ranges, window, rng) if self._masking == "spans" else _some(window, rng)
+        else:
+            at_T = np.array(at[: self._room])
+            window = _around(at_T, len(ids), self._room)
+        if not len(at_T):
+            return None
+        shown = np.array(ids)
+        shown[at_T] = self._tokenizer.mask_id
+        answer = passage.text[ranges[at_T[0]][0] : ranges[at_T[-1]][1]]
+        return Masked(shown[window.start : window.stop].tolist(), np.array(ids)[at_T], answer, passage)
+
+
+def _tokens_of(ranges: Sequence[tuple[int, int]], span: tuple[int, int]) -> range:
+    """The tokens that overlap a range of characters."""
+    inside = [i for i, (start, end) in enumerate(ranges) if start < span[1] and end > span[0]]
+    return range(inside[0], inside[-1] + 1) if inside else range(0)
+
+
+def _around(at_T: NDArray[np.int64], length: int, room: int) -> range:
+    """`room` tokens with these in the middle, or as near to it as the text allows."""
+    first = min(max(int(at_T[0] + at_T[-1] + 1 - room) // 2, 0), max(length - room, 0))
+    return range(first, min(first + room, length))
+
+
+def _some(window: range, rng: np.random.Generator) -> NDArray[np.int64]:
+    count = max(1, round(MASKED_SHARE * len(window)))
+    return np.sort(rng.choice(np.arange(window.start, window.stop), min(count, len(window)), replace=False))
+
+
+def _random_span(
+    text: str, ranges: Sequence[tuple[int, int]], window: range, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """A run of whole words."""
+    flags_T = boundary_flags(text, np.array(ranges, np.int64).reshape(-1, 2))[window.start : window.stop]
+    starts = np.flatnonzero(flags_T & MAY_START)
+    if not len(starts):
+        return starts
+    first = int(rng.choice(starts))
+    last = first + min(int(rng.geometric(SPAN_LENGTH)), MAX_SPAN_TOKENS)
+    ends = np.flatnonzero(flags_T[first:] & MAY_END) + first
+    if not len(ends):
+        return ends
+    end = int(ends[ends < last].max(initial=ends[0]))
+    return np.arange(window.start + first, window.start + end + 1)

@@ -1,0 +1,230 @@
+"""Questions asked of tiny corpora: ranks and scores by hand, what can be answered, SQuAD among distractors, the CLI."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quoth import NPM
+from quoth.cli import openqa as cli
+from quoth.cli.main import main
+from quoth.corpus.corpus import Corpus
+from quoth.corpus.questions import Question
+from quoth.errors import EmptyCorpusError, InputError
+from quoth.evaluation.openqa import Answerer, draw, run_openqa, table
+from quoth.evaluation.squad import draw_passages, squad_corpus
+from quoth.records import Document, Hit, Prediction
+from test_questions import SQUAD
+from tiny import tiny_npm
+
+TEXTS = (
+    "Bizet composed Carmen.",
+    "Carmen is set in Seville, in Spain.",
+    "Verdi composed Aida.",
+    "Rats carried the plague.",
+)
+QUESTIONS = (
+    Question("1", "who composed carmen", ("Georges Bizet", "bizet"), gold="d0"),
+    Question("2", "where is carmen set, composed", ("Spain",), gold="d0"),
+    Question("3", "what carried it", (r"rats?\b",), pattern=True, gold="d3"),
+    Question("4", "who composed parsifal", ("Wagner",), gold="d9"),
+)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Corpus:
+    made = Corpus.create(tmp_path / "opera.quoth")
+    made.add(Document(f"d{i}", "", text) for i, text in enumerate(TEXTS))
+    return made
+
+
+class Knows:
+    """Finds the passages in their order, last first, and answers from a table."""
+
+    def __init__(self, corpus: Corpus, answers: Sequence[Sequence[str]]) -> None:
+        self.passages = list(corpus.passages())
+        self.answers = dict(zip((each.text for each in QUESTIONS), answers, strict=True))
+        self.asked_with: list[dict[str, Any]] = []
+
+    def search(self, query: str, k: int) -> list[Hit]:
+        return [Hit(passage, 0.0) for passage in self.passages[::-1][:k]]
+
+    def ask(self, question: str, *, top_k: int, **options: Any) -> list[Prediction]:
+        self.asked_with.append(options)
+        return [Prediction(text, 0.0, 0.0, ()) for text in self.answers[question][:top_k]]
+
+
+def test_scores_by_hand(corpus: Corpus) -> None:
+    system = Knows(corpus, [["BIZET!", "x"], ["Seville", "Spain"], ["rat trap"], []])
+    seen: list[tuple[str, int, int]] = []
+    report = run_openqa(
+        QUESTIONS, corpus, {"knows": system}, ks=(1, 3), read=2, progress=lambda *each: seen.append(each), passages=2
+    )
+    baseline, knows = report.systems
+    assert (baseline.name, baseline.answers, baseline.exact_match, baseline.hit_at_5) == ("bm25", (), None, None)
+    assert baseline.answer_ranks == (0, 0, 0, None)
+    assert baseline.gold_ranks == (0, 1, 0, None)
+    assert knows.answer_ranks == (None, 2, 0, None)  # three passages are searched for
+    assert knows.gold_ranks == (None, None, 0, None)
+    assert knows.answers == (("BIZET!", "x"), ("Seville", "Spain"), ("rat trap",), ())
+    assert knows.right_ranks == (0, 1, 0, None)
+    assert system.asked_with == [{"passages": 2}] * 4
+    assert seen[:5] == [("bm25", 1, 4), ("bm25", 2, 4), ("bm25", 3, 4), ("bm25", 4, 4), ("knows", 1, 4)]
+    assert report.to_dict() == {
+        "num_questions": 4,
+        "num_passages": 4,
+        "num_answerable": 3,
+        "seed": 0,
+        "read": 2,
+        "options": {"passages": 2},
+        "systems": [
+            {
+                "name": "bm25",
+                "recall": {"1": 0.75, "3": 0.75},
+                "gold_recall": {"1": 0.5, "3": 0.75},
+                "reader_oracle": 0.75,
+                "exact_match": None,
+                "hit_at_5": None,
+            },
+            {
+                "name": "knows",
+                "recall": {"1": 0.25, "3": 0.5},
+                "gold_recall": {"1": 0.25, "3": 0.25},
+                "reader_oracle": 0.25,
+                "exact_match": 0.5,
+                "hit_at_5": 0.75,
+            },
+        ],
+    }
+    assert table(report) == (
+        "| questions: 4; passages: 4; answerable: 3 | answer@1 | answer@3 | paragraph@1 | paragraph@3 | oracle@2 "
+        "| exact match (hit@5) |\n"
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n"
+        "| bm25 | 75.0 | 75.0 | 50.0 | 75.0 | 75.0 | – |\n"
+        "| knows | 25.0 | 50.0 | 25.0 | 25.0 | 25.0 | 50.0 (75.0) |\n"
+    )
+
+
+def test_without_gold_or_coverage_nothing_is_said_of_them(corpus: Corpus) -> None:
+    report = run_openqa([Question("1", "Carmen", ("Spain",)), QUESTIONS[0]], [corpus], coverage=False)
+    assert report.num_answerable is None
+    assert report.systems[0].gold_ranks == ()
+    assert report.to_dict()["systems"][0]["gold_recall"] is None
+    assert "paragraph" not in table(report)
+    assert "answerable" not in table(report)
+
+
+def test_several_corpora_are_searched_as_one(corpus: Corpus, tmp_path: Path) -> None:
+    more = Corpus.create(tmp_path / "more.quoth")
+    more.add([Document("w", "", "Wagner composed Parsifal.")])
+    report = run_openqa(QUESTIONS, [corpus, more])
+    assert (report.num_passages, report.num_answerable) == (5, 4)
+    assert report.systems[0].answer_ranks[3] is not None
+
+
+def test_fewer_questions_are_drawn_by_seed(corpus: Corpus) -> None:
+    many = [Question(str(i), "x", ("y",)) for i in range(50)]
+    drawn = draw(many, 10, 0)
+    assert drawn == sorted(drawn, key=many.index)
+    assert set(draw(many, 4, 0)) < set(drawn) != set(draw(many, 10, 1))
+    assert draw(many, 99, 0) == many
+    assert len(run_openqa(QUESTIONS, corpus, limit=2, coverage=False).questions) == 2
+
+
+def test_mistakes_are_named(corpus: Corpus, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no question to ask"):
+        run_openqa([], corpus)
+    for ks, read in ((), 5), ((0,), 5), ((1,), 0):
+        with pytest.raises(InputError, match="allowed is 1 or more passages"):
+            run_openqa(QUESTIONS, corpus, ks=ks, read=read)
+    with pytest.raises(InputError, match="limit is 0"):
+        run_openqa(QUESTIONS, corpus, limit=0)
+    with pytest.raises(EmptyCorpusError):
+        run_openqa(QUESTIONS, Corpus.create(tmp_path / "empty.quoth"))
+
+
+def test_npm_is_such_a_system(corpus: Corpus, tmp_path: Path) -> None:
+    npm = NPM.from_pretrained(tiny_npm(tmp_path / "npm"), corpus=corpus)
+    system: Answerer = npm
+    report = run_openqa(QUESTIONS, corpus, {"npm": system}, template="[MASK]. {question}", passages=1)
+    baseline, found = report.systems
+    assert found.answer_ranks == baseline.answer_ranks
+    assert all(found.answers)
+    assert found.exact_match is not None
+
+
+def distractors(folder: Path) -> str:
+    path = folder / "docs.jsonl"
+    long = " ".join(f"Sentence {i} has five words." for i in range(60))
+    records = [{"id": str(i), "title": title, "text": long} for i, title in enumerate(("black death", "Rain", "Snow"))]
+    path.write_text("".join(json.dumps(each) + "\n" for each in records), encoding="utf-8")
+    return str(path)
+
+
+def test_distractors_are_drawn_by_seed_and_never_of_squads_own_articles(tmp_path: Path) -> None:
+    path = distractors(tmp_path)
+    everything = list(draw_passages([path], {"Black Death"}, None, 0))
+    assert [each.id for each in everything] == [f"distractor:{i}:{n}" for i in (1, 2) for n in range(3)]
+    assert {each.title for each in everything} == {"Rain", "Snow"}
+    three = list(draw_passages([path], {"Black Death"}, 3, 0))
+    assert {each.id for each in draw_passages([path], {"Black Death"}, 2, 0)} < {each.id for each in three}
+    assert {each.id for each in three} != {each.id for each in draw_passages([path], {"Black Death"}, 3, 5)}
+    assert len(list(draw_passages([path], set(), None, 0))) == 9
+    assert list(draw_passages([], set(), 0, 0)) == list(draw_passages([], set(), None, 0)) == []
+
+
+def test_a_paragraph_is_one_passage(tmp_path: Path) -> None:
+    paragraphs = [Document("squad:A:0", "A", "Long. Word.\n\n" * 500), Document("squad:A:1", "A", "Short.")]
+    made = squad_corpus(tmp_path / "s.quoth", paragraphs, [distractors(tmp_path)], 4)
+    assert (made.num_documents, made.num_passages) == (6, 6)
+    assert [each.document_id for each in made.passages()][:2] == ["squad:A:0", "squad:A:1"]
+    with pytest.raises(InputError, match="20 distractors are asked for, 9 passages given"):
+        squad_corpus(tmp_path / "t.quoth", paragraphs, [distractors(tmp_path)], 20)
+    assert not (tmp_path / "t.quoth").exists()
+
+
+def test_the_command_for_squad(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "squad.json").write_text(json.dumps(SQUAD), encoding="utf-8")
+    squad, kept = str(tmp_path / "squad.json"), str(tmp_path / "kept.quoth")
+    options = ["--distractors", distractors(tmp_path), "--num-distractors", "2", "--k", "1", "--k", "2", "-o", kept]
+    assert main(["eval", "squad", squad, *options]) == 0
+    shown = capsys.readouterr().out
+    assert shown.splitlines()[0] == (
+        "| questions: 1; passages: 4 | answer@1 | answer@2 | paragraph@1 | paragraph@2 "
+        "| oracle@5 | exact match (hit@5) |"
+    )
+    assert main(["eval", "openqa", kept, squad, "--k", "1", "--k", "2", "--no-coverage"]) == 0
+    assert capsys.readouterr().out == shown
+    assert main(["eval", "squad", squad, *options]) == 2
+    assert "is there already" in capsys.readouterr().err
+
+
+def test_the_corpus_is_embedded_where_that_is_wanted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "squad.json").write_text(json.dumps(SQUAD), encoding="utf-8")
+    kept, npm = str(tmp_path / "kept.quoth"), str(tiny_npm(tmp_path / "npm"))
+    assert main(["eval", "squad", str(tmp_path / "squad.json"), "-o", kept, "--model", npm, "--embed"]) == 0
+    assert npm in capsys.readouterr().out
+    assert NPM.from_pretrained(npm, corpus=Corpus.open(kept)).search("came", k=1, mode="dense")
+
+
+def test_the_command_for_questions(
+    corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system = Knows(corpus, [["Bizet"], [], [], []])
+    monkeypatch.setattr(cli, "load", lambda name, corpora, base, device: system)
+    path = tmp_path / "q.tsv"
+    path.write_text("who composed carmen\t['Bizet']\nwhat\t[]\n", encoding="utf-8")
+    command = ["eval", "openqa", str(corpus.path), str(path), "--json", "--model", "m", "--ban-query"]
+    assert main(command) == 2
+    assert "q.tsv:2: no answer" in capsys.readouterr().err
+    assert main([*command, "--skip-bad", "--passages", "3"]) == 0
+    shown = capsys.readouterr()
+    assert "left out 1 broken record" in shown.err
+    found = json.loads(shown.out)
+    assert (found["num_answerable"], found["read"]) == (1, 3)
+    assert [each["exact_match"] for each in found["systems"]] == [None, 1.0]
+    assert system.asked_with == [{"passages": 3, "ban_query": True}]

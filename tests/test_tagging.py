@@ -1,0 +1,135 @@
+"""Training a tagger: batches, labels, the loss by hand, the command."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from quoth.cli.main import main
+from quoth.encoders.fast_tokenizer import FastTokenizer
+from quoth.encoders.pretrained import locate
+from quoth.encoders.tag_network import TagNetwork
+from quoth.encoders.tags import bio_labels
+from quoth.encoders.transformer import load_base
+from quoth.encoders.word_inputs import WordTokenizer
+from quoth.errors import InputError, TrainingError
+from quoth.records import TaggedSpan, TaggedText
+from quoth.training.settings import rate_at
+from quoth.training.tagging import NO_LABEL, TaggingConfig, batches, examples, lowered, tagging_loss, train_tagger
+from tiny import tiny_bert
+
+LABELS = bio_labels(["LOC", "PER"])
+SENTENCE = TaggedText("Nikos Kazantzakis saw Paris.", (TaggedSpan(0, 17, "PER"), TaggedSpan(22, 27, "LOC")))
+LINES = "Nikos B-PER\nKazantzakis I-PER\nsaw O\nParis B-LOC\n. O\n\n"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_bert(tmp_path_factory.mktemp("models") / "tiny")
+
+
+def test_examples_label_the_first_token_of_each_word(folder: Path) -> None:
+    hf = FastTokenizer(folder)
+    text = "Nikos Kazantzakis saw Paris."
+    (example,) = examples([SENTENCE], WordTokenizer(hf, 64), LABELS)
+    offsets = hf(text)["offset_mapping"]
+    labelled = {offsets[i][0]: LABELS[label] for i, label in enumerate(example.labels_T) if label != NO_LABEL}
+    assert labelled == {0: "B-PER", 6: "I-PER", 18: "O", 22: "B-LOC", 27: "O"}
+    assert len(example.ids_T) == len(example.shapes_T) == len(example.labels_T) == len(offsets)
+
+
+def test_long_texts_are_labelled_once(folder: Path) -> None:
+    tokenizer = WordTokenizer(FastTokenizer(folder), 24)
+    found = examples([TaggedText("Paris " * 100, ())], tokenizer, LABELS)
+    assert len(found) > 4
+    assert sum(int((each.labels_T != NO_LABEL).sum()) for each in found) == 100
+
+
+def test_lower_case_keeps_the_spans() -> None:
+    text = lowered(SENTENCE)
+    assert text.text == "nikos kazantzakis saw paris."
+    assert text.spans == SENTENCE.spans
+    dotted = TaggedText("İstanbul", (TaggedSpan(0, 8, "LOC"),))
+    assert lowered(dotted) == dotted
+
+
+def test_batches_hold_each_input_once_and_like_lengths(folder: Path) -> None:
+    texts = [TaggedText("Paris " * n, ()) for n in range(1, 31)]
+    inputs = examples(texts, WordTokenizer(FastTokenizer(folder), 64), LABELS)
+    made = batches(inputs, 4, np.random.default_rng(0))
+    assert sorted(len(each.ids_T) for batch in made for each in batch) == [len(each.ids_T) for each in inputs]
+    assert all(len(batch) <= 4 for batch in made)
+    assert all(max(map(width, batch)) - min(map(width, batch)) <= 6 for batch in made)
+
+
+def width(example: object) -> int:
+    return len(example.ids_T)  # type: ignore[attr-defined]
+
+
+def test_the_loss_by_hand(folder: Path) -> None:
+    encoder, hf = load_base(locate(str(folder)).encoder)
+    network = TagNetwork(encoder, len(LABELS)).eval()
+    batch = examples([SENTENCE, TaggedText("Paris", ())], WordTokenizer(hf, 64), LABELS)
+    total, count = 0.0, 0
+    for each in batch:
+        ids = torch.from_numpy(each.ids_T)[None]
+        with torch.no_grad():
+            scores = network(ids, torch.ones_like(ids), torch.from_numpy(each.shapes_T)[None])[0].log_softmax(-1)
+        for i, label in enumerate(each.labels_T):
+            if label != NO_LABEL:
+                total, count = total - float(scores[i, label]), count + 1
+    assert count == 6
+    assert tagging_loss(network, batch, 0, bf16=False).item() == pytest.approx(total / count, abs=1e-5)
+
+
+def test_the_learning_rate_rises_and_falls() -> None:
+    rates = [rate_at(step, 10, 1.0, 4) for step in range(1, 11)]
+    assert rates == pytest.approx([0.25, 0.5, 0.75, 1, 1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6])
+    assert [rate_at(step, 2, 1.0, 50) for step in (1, 2)] == [1.0, 1.0]
+    assert rate_at(1, 1, 1.0, 0) == 1.0
+
+
+def test_the_command_writes_a_tagger(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x").write_text(LINES * 8, encoding="utf-8")
+    settings = ["epochs=30", "batch_size=4", "lora_rank=4", "learning_rate=0.02", "bf16=false"]
+    options = [each for setting in settings for each in ("--set", setting)]
+    output = tmp_path / "out"
+    assert main(["train", "tagger", str(tmp_path / "x"), "-o", str(output), "--model", str(folder), *options]) == 0
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert f"the tagger is in {output}" in shown.err
+    saved = json.loads((output / "quoth.json").read_text())
+    assert (saved["kind"], saved["labels"], saved["base"]) == ("tagger", list(LABELS), str(folder))
+    assert main(["eval", "ner", str(tmp_path / "x"), "--model", str(output)]) == 0
+    assert "| spans | 16 | 100.0 | 100.0 | 100.0 |" in capsys.readouterr().out
+
+
+def test_a_run_is_repeatable(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "x").write_text(LINES * 4, encoding="utf-8")
+    settings = {"epochs": "2", "batch_size": "2", "lora_rank": "2", "bf16": "false"}
+    for name in ("a", "b"):
+        train_tagger([str(tmp_path / "x")], tmp_path / name, settings, model=str(folder))
+    for file in ("adapter_model.safetensors", "tagger.safetensors", "quoth.json"):
+        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
+
+
+def test_mistakes(folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "x"
+    file.write_text("no O\nname O\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"no entity in .*; give CoNLL files with labels such as B-PER"):
+        train_tagger([str(file)], tmp_path / "out", {}, model=str(folder))
+    with pytest.raises(InputError, match="unknown setting 'steps'; allowed are epochs, batch_size"):
+        train_tagger([str(file)], tmp_path / "out", {"steps": "3"}, model=str(folder))
+    file.write_text(LINES, encoding="utf-8")
+    with pytest.raises(InputError, match="model 'quoth-mini' has an adapter; a tagger starts without one"):
+        train_tagger([str(file)], tmp_path / "out", {}, model="quoth-mini")
+    with pytest.raises(TrainingError, match="the loss is nan at step"):
+        train_tagger([str(file)], tmp_path / "out", {"learning_rate": "1e30", "epochs": "9"}, model=str(folder))
+    with pytest.raises(InputError, match="lora_rank is 0; allowed is 1 or more"):
+        TaggingConfig(lora_rank=0)
+    with pytest.raises(InputError, match="lowercase is 2; allowed is a share from 0 to 1"):
+        TaggingConfig(lowercase=2)
+    with pytest.raises(InputError, match="learning_rate is -1; allowed is a finite number"):
+        TaggingConfig(learning_rate=-1)
