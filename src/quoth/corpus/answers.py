@@ -81,25 +81,50 @@ def recall(ranks: Sequence[int | None], k: int) -> float:
 
 
 def answerable(questions: Sequence[Question], texts: Iterable[str]) -> set[int]:
-    """The numbers of the questions that some text holds an answer to, by `has_answer`; reads the texts once.
+    """The numbers of the questions that some text holds an answer to; as `holders`, but each is looked for no longer
+    than until it has one."""
+    return set(holders(questions, texts, first_only=True))
 
-    Each answer is looked for only where its longest token stands, and no longer than until its question has one.
-    Patterns have no such token: each costs a search of every text until it is found.
+
+def holders(questions: Sequence[Question], texts: Iterable[str], first_only: bool = False) -> dict[int, list[int]]:
+    """For each question that has some, the numbers of the texts that hold an answer, by `has_answer`; reads them once.
+
+    Each answer is looked for only where its longest token stands. Patterns have no such token: each costs a search of
+    every text.
     """
-    found: set[int] = set()
+    found: defaultdict[int, list[int]] = defaultdict(list)
     waiting: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
     for number, question in enumerate(questions):
         for each in () if question.pattern else _joined_answers(question.answers):
             waiting[max(each.split(), key=len)].append((number, each))
     patterns = [number for number, question in enumerate(questions) if question.pattern]
-    for text in texts:
+    for place, text in enumerate(texts):
         tokens = joined_tokens(text)
+        right = [number for number in patterns if has_answer(text, questions[number])]
         for token in waiting.keys() & set(tokens.split()):
-            found.update(number for number, each in waiting[token] if each in tokens)
-            waiting[token] = [(number, each) for number, each in waiting[token] if number not in found]
-        found.update(number for number in patterns if has_answer(text, questions[number]))
-        patterns = [number for number in patterns if number not in found]
-    return found
+            right += [number for number, each in waiting[token] if each in tokens]
+            if first_only:
+                waiting[token] = [(n, each) for n, each in waiting[token] if n not in found and n not in right]
+        for number in dict.fromkeys(right):
+            found[number].append(place)
+        if first_only:
+            patterns = [number for number in patterns if number not in found]
+    return dict(found)
+
+
+def answer_ranges(text: str, question: Question) -> list[tuple[int, int]]:
+    """Where in a text an answer stands, as `has_answer` finds it: characters from start to end, each once."""
+    if question.pattern:
+        matches = (match.span() for each in _patterns(question.answers) for match in each.finditer(text))
+        return list(dict.fromkeys(span for span in matches if span[0] < span[1]))
+    found = [match.span() for match in _token().finditer(text)]
+    tokens = [unicodedata.normalize("NFD", text[start:end]).lower() for start, end in found]
+    ranges = []
+    for answer in (each.split() for each in _joined_answers(question.answers)):
+        for first in [i for i, token in enumerate(tokens) if token == answer[0]]:
+            if tokens[first : first + len(answer)] == answer:
+                ranges.append((found[first][0], found[first + len(answer) - 1][1]))
+    return list(dict.fromkeys(ranges))
 
 
 def _comparable(text: str) -> str:

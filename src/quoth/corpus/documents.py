@@ -105,7 +105,7 @@ def read_records(path: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
 def read_text(path: str | Path) -> str:
     """The whole text of a file, compressed or not. Raises InputError where it cannot be read, or naming a line."""
     try:
-        with _open(Path(path)) as stream:
+        with open_file(Path(path)) as stream:
             content = stream.read()
     except _DAMAGE as error:
         raise InputError(f"{path}: cannot be read ({error}); name a file that is there and whole") from None

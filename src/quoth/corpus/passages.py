@@ -14,6 +14,7 @@ unbounded), a single character of Chinese or Japanese, or four letters of Thai, 
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,13 @@ def get_splitter(spec: str) -> Splitter:
     if not known or not count.isdecimal() or int(count) < 1:
         raise InputError(f"splitter {spec!r} is not one of words:N, fixed:N, tokens:N:TOKENIZER with N > 0")
     return _SPLITTERS[kind](int(count), tokenizer)
+
+
+def sentences(text: str) -> Ranges:
+    """The character ranges of a text's sentences, in order."""
+    cuts = [0, *_sentence_ends(text), len(text)]
+    stripped = (_strip(text, *each) for each in pairwise(cuts))
+    return [(start, end) for start, end in stripped if start < end]
 
 
 def _words(limit: int, _: str) -> Splitter:

@@ -151,12 +151,12 @@ class Reader:
         self._device = next(model.parameters()).device
 
     def spans(self, read: Sequence[Reading]) -> list[Spans]:
-        """The legal answers in each passage: no word is cut, and none starts or ends with punctuation."""
+        """The answers that each passage holds, as `legal_spans` says."""
         found = [Spans(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))] * len(read)
         for members, states_BTH in self._encoded(read):
             scores_BTW = self.model.span(states_BTH).double().cpu().numpy()
             for member, scores_TW in zip(members, scores_BTW, strict=True):
-                found[member] = _legal(read[member], scores_TW)
+                found[member] = _scored(read[member], scores_TW)
         return found
 
     def masked(self, read: Sequence[Reading]) -> NDArray[np.float32]:
@@ -175,12 +175,21 @@ class Reader:
             yield members, self.model.states(batch)
 
 
-def _legal(reading: Reading, scores_TW: NDArray[np.float64]) -> Spans:
-    length = len(reading.offsets_T2)
-    scores_TW = scores_TW[reading.body : reading.body + length]
-    first_C, width_C = np.nonzero(((reading.flags_T & MAY_START) > 0)[:, None] & (scores_TW > -np.inf))
-    last_C = first_C + width_C
-    kept_C = last_C < length
-    kept_C[kept_C] = (reading.flags_T[last_C[kept_C]] & MAY_END) > 0
-    first_C, last_C, width_C = first_C[kept_C], last_C[kept_C], width_C[kept_C]
-    return Spans(reading.offsets_T2[first_C, 0], reading.offsets_T2[last_C, 1], scores_TW[first_C, width_C])
+def legal_spans(reading: Reading, width: int) -> NDArray[np.bool_]:
+    """Which spans of the passage's tokens may be answers, by first token and tokens beyond it: [T, W].
+
+    No word is cut, and none starts or ends with punctuation.
+    """
+    length = len(reading.flags_T)
+    may_end = np.zeros(length + width, np.bool_)
+    may_end[:length] = (reading.flags_T & MAY_END) > 0
+    ends_TW = np.arange(length)[:, None] + np.arange(width)
+    legal_TW: NDArray[np.bool_] = ((reading.flags_T & MAY_START) > 0)[:, None] & may_end[ends_TW]
+    return legal_TW
+
+
+def _scored(reading: Reading, scores_TW: NDArray[np.float64]) -> Spans:
+    """The legal answers of a passage, by the scores of all spans of the input."""
+    first_C, beyond_C = np.nonzero(legal_spans(reading, scores_TW.shape[1]))
+    start_C, end_C = reading.offsets_T2[first_C, 0], reading.offsets_T2[first_C + beyond_C, 1]
+    return Spans(start_C, end_C, scores_TW[reading.body + first_C, beyond_C])

@@ -10,7 +10,6 @@ Shape suffixes: B encoder inputs, T tokens, K keys, M hidden spans, D dimensions
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -61,15 +60,7 @@ class Contrast:
 
     def sum_gradients(self) -> None:
         """Give every process the sum of all processes' gradients."""
-        self._ranks.sum(self._gradients())
-
-    def _gradients(self) -> Iterator[Tensor]:
-        """Every trained parameter's gradient, zeros where this process has none."""
-        for parameter in self._model.parameters():
-            if parameter.requires_grad:
-                if parameter.grad is None:
-                    parameter.grad = torch.zeros_like(parameter)
-                yield parameter.grad
+        self._ranks.sum_gradients(p for p in self._model.parameters() if p.requires_grad)
 
     def _cached(self, batch: Batch, parts: list[slice]) -> tuple[Tensor, Tensor]:
         """The vectors of the whole batch, without a graph: keys [K, D] and queries [2, M, D]."""

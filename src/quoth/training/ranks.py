@@ -47,6 +47,22 @@ class Ranks:
             for tensor in tensors:
                 torch.distributed.all_reduce(tensor)
 
+    def sum_gradients(self, parameters: Iterable[Tensor]) -> None:
+        """Give every process the sum of all processes' gradients, zeros where one has none."""
+        if self.size > 1:
+            for parameter in parameters:
+                if parameter.grad is None:
+                    parameter.grad = torch.zeros_like(parameter)
+                torch.distributed.all_reduce(parameter.grad)
+
+    def gather(self, rows: Tensor) -> Tensor:
+        """Every process's rows, as many of each, one process after another; gradients go back to where they are from."""
+        if self.size == 1:
+            return rows
+        from torch.distributed.nn.functional import all_gather
+
+        return torch.cat(all_gather(rows))
+
     def any(self, here: bool, device: torch.device) -> bool:
         """Whether it is so in some process."""
         if self.size == 1:

@@ -1,0 +1,181 @@
+"""Fine-tuning REALM to answer questions from a corpus (Guu et al. 2020 §4, after ORQA, Lee et al. 2019 §6).
+
+Knows: distant supervision (a passage or span is right where an answer stands), and the step's gradient. Does not know:
+the loop, or where questions come from.
+
+Shape suffixes: P passages of the corpus, K passages of the beam, R passages read, T tokens, W widths of spans,
+D dimensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from quoth.corpus.answers import answer_ranges, holders
+from quoth.corpus.corpus import Corpus
+from quoth.corpus.questions import Question
+from quoth.encoders.passage_encoder import PassageEncoder
+from quoth.errors import InputError
+from quoth.predictors.marginal import marginal_choice_loss
+from quoth.predictors.reader import Reading, legal_spans, readings
+from quoth.records import Passage
+from quoth.retrieval.retriever import Retriever
+from quoth.retrieval.vectors import TokenVectors
+from quoth.training.realm_model import TrainedREALM
+from quoth.training.settings import FineTuneConfig
+from quoth.training.trainer import Step
+
+
+class FineTuneTask:
+    """Learns to retrieve and to read from questions and their answers; the corpus's vectors stay as they are.
+
+    All of them are held in memory, four bytes a component. Raises InputError where the beam is larger than the corpus,
+    no passage holds an answer to any question, or vectors are missing.
+    """
+
+    def __init__(
+        self,
+        model: TrainedREALM,
+        encoder: PassageEncoder,
+        corpus: Corpus,
+        questions: Sequence[Question],
+        config: FineTuneConfig,
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        self.model, self.config, self._corpus = model, config, corpus
+        self.parameters, self.device = model.parameters, model.device
+        if config.beam > corpus.num_passages:
+            raise InputError(f"beam is {config.beam}; allowed is up to {corpus.num_passages}, the corpus's passages")
+        self._rows_P, vectors_PD = _vectors(corpus, encoder)
+        self._z_PD = torch.from_numpy(vectors_PD).to(self.device)
+        found = holders(questions, self._texts(progress))
+        self._questions = [(questions[number], np.array(places)) for number, places in sorted(found.items())]
+        if not self._questions:
+            raise InputError(
+                f"none of {len(questions)} questions has an answer that stands in {corpus.path}; give others, or a corpus "
+                "that answers them"
+            )
+
+    @property
+    def num_questions(self) -> int:
+        """Questions that the corpus holds an answer to."""
+        return len(self._questions)
+
+    def backward(self, step: int) -> Step:
+        """Add the gradient of the retriever's and the reader's loss, the mean over the batch's questions."""
+        epoch, first = divmod(step * self.config.batch_size, len(self._questions))
+        order = np.concatenate(
+            [
+                np.random.default_rng((self.config.seed, 4, epoch + i)).permutation(len(self._questions))
+                for i in range(2 + self.config.batch_size // len(self._questions))
+            ]
+        )
+        losses, tokens, measures = [], 0, []
+        for number in order[first : first + self.config.batch_size].tolist():
+            retriever, reader, read, found = self._losses(*self._questions[number])
+            loss = (retriever + reader) / self.config.batch_size
+            loss.backward()  # type: ignore[no-untyped-call]
+            losses.append(loss.item())
+            tokens += read
+            measures.append(found)
+        mean = np.array(measures).mean(axis=0)
+        return Step(
+            sum(losses), tokens, measures=dict(zip(("retriever", "reader", "found"), mean.tolist(), strict=True))
+        )
+
+    def _losses(self, question: Question, right: NDArray[np.int64]) -> tuple[Tensor, Tensor, int, tuple[float, ...]]:
+        """The two losses of a question that the passages at places `right` answer; tokens read; what is logged: both
+        losses, and whether a passage near enough to be read holds an answer."""
+        model, config = self.model, self.model.config
+        ids = model.tokenizer.pieces([question.text])[0][0]
+        with model.autocast():
+            q_D = model.queries(model.tokenizer.batch([model.tokenizer.single(ids, config.query_tokens)], self.device))[
+                0
+            ]
+        q_D = q_D.float()
+        with torch.no_grad():
+            beam_K = (self._z_PD @ q_D).topk(self.config.beam).indices
+        relevance_K = config.similarity_scale * (self._z_PD[beam_K] @ q_D)
+        right_K = torch.isin(beam_K, torch.from_numpy(right).to(self.device))
+        retriever = marginal_choice_loss(relevance_K, right_K)
+        read_R = self._to_read(right_K)
+        passages = [self._corpus.passage(int(self._rows_P[at])) for at in beam_K[read_R].tolist()]
+        seen = readings(
+            model.tokenizer,
+            config,
+            ids[: config.query_tokens - 2],
+            [p.text for p in passages],
+            [p.title for p in passages],
+        )
+        reader = self._reader_loss(question, passages, seen, relevance_K[read_R])
+        tokens = sum(len(each.pair.ids_T) for each in seen)
+        near = float(right_K[: self.config.read].any())
+        return retriever, reader, tokens, (retriever.item(), reader.item(), near)
+
+    def _to_read(self, right_K: Tensor) -> Tensor:
+        """The places in the beam of the passages that are read."""
+        read_R = torch.arange(self.config.read, device=right_K.device)
+        if self.config.help_reader and bool(right_K.any()) and not bool(right_K[: self.config.read].any()):
+            read_R[-1] = right_K.nonzero()[0, 0]
+        return read_R
+
+    def _reader_loss(
+        self, question: Question, passages: Sequence[Passage], seen: Sequence[Reading], relevance_R: Tensor
+    ) -> Tensor:
+        model = self.model
+        with model.autocast():
+            batch = model.tokenizer.batch([each.pair for each in seen], self.device)
+            scores_RTW = model.reader.span(model.reader.states(batch)).float()
+        if model.config.add_relevance:
+            scores_RTW = scores_RTW + relevance_R[:, None, None]
+        scores, right = [], []
+        for scores_TW, passage, reading in zip(scores_RTW, passages, seen, strict=True):
+            legal_TW = torch.from_numpy(legal_spans(reading, model.config.span_width)).to(self.device)
+            right_TW = torch.from_numpy(right_spans(reading, answer_ranges(passage.text, question), legal_TW.shape[1]))
+            scores.append(scores_TW[reading.body : reading.body + len(legal_TW)][legal_TW])
+            right.append(right_TW.to(self.device)[legal_TW])
+        return marginal_choice_loss(torch.cat(scores), torch.cat(right))
+
+    def _texts(self, progress: Callable[[int], None] | None) -> Any:
+        for number, row in enumerate(self._rows_P.tolist()):
+            yield self._corpus.passage(row).text
+            if progress and number % 1000 == 0:
+                progress(number)
+
+    def save_model(self, folder: Path) -> None:
+        """Write the model as `REALM.from_pretrained` reads it."""
+        self.model.save(folder)
+
+    def settings(self) -> dict[str, Any]:
+        data = {"passages": len(self._rows_P), "questions": len(self._questions)}
+        return {"model": self.model.config.to_dict(), "data": data}
+
+
+def right_spans(reading: Reading, answers: Sequence[tuple[int, int]], width: int) -> NDArray[np.bool_]:
+    """Which spans, by first token and tokens beyond it, are one of these ranges of the passage's characters: [T, W]."""
+    right_TW = np.zeros((len(reading.offsets_T2), width), np.bool_)
+    starts = {int(start): t for t, (start, _) in reversed(list(enumerate(reading.offsets_T2)))}
+    ends = {int(end): t for t, (_, end) in enumerate(reading.offsets_T2)}
+    for start, end in answers:
+        first, last = starts.get(start), ends.get(end)
+        if first is not None and last is not None and 0 <= last - first < width:
+            right_TW[first, last - first] = True
+    return right_TW
+
+
+def _vectors(corpus: Corpus, encoder: PassageEncoder) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """The rows of the corpus's live passages [P], and their vectors [P, D]."""
+    rows, vectors = [], []
+    for keys in Retriever([corpus], encoder).every_token():
+        assert isinstance(keys.vectors, TokenVectors)
+        live_P = np.ones(keys.num_tokens, np.bool_) if keys.live_P is None else keys.live_P
+        rows.append(keys.passage_rows_P[live_P])
+        vectors.append(keys.vectors.floats(np.flatnonzero(live_P)))
+    return np.concatenate(rows), np.concatenate(vectors)

@@ -1,0 +1,87 @@
+"""The inverse cloze task, which teaches two towers to find a passage by a sentence of it (Lee et al. 2019, §4).
+
+Knows: sentences and passages of a corpus, and the step's gradient. Does not know: the loop.
+
+Shape suffixes: B examples, D dimensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from quoth.corpus.corpus import Corpus
+from quoth.corpus.passages import sentences
+from quoth.encoders.passage_encoder import passage_inputs
+from quoth.errors import InputError
+from quoth.predictors.marginal import inverse_cloze_loss
+from quoth.training.ranks import ALONE, Ranks
+from quoth.training.realm_model import TrainedREALM
+from quoth.training.settings import ICTConfig
+from quoth.training.trainer import Step
+
+Example = tuple[str, str, str]
+"""A sentence, the passage it was taken from, and that passage's title."""
+
+
+class ICTTask:
+    """Learns which passage of a batch each sentence was taken from; all of the processes' passages are in the batch.
+
+    Raises InputError where the corpus has fewer passages than a batch, or a batch cannot be shared out evenly.
+    """
+
+    def __init__(self, model: TrainedREALM, corpus: Corpus, config: ICTConfig, ranks: Ranks = ALONE) -> None:
+        self.model, self.config, self._corpus, self._ranks = model, config, corpus, ranks
+        self.parameters, self.device = model.parameters, model.device
+        self._rows_P = corpus.live_rows()
+        if config.batch_size < 2 or config.batch_size > len(self._rows_P):
+            raise InputError(
+                f"batch_size is {config.batch_size}, passages are {len(self._rows_P)}; allowed is 2 to that many"
+            )
+        if config.batch_size % ranks.size:
+            raise InputError(f"batch_size is {config.batch_size} over {ranks.size} processes; allowed is a multiple")
+
+    def backward(self, step: int) -> Step:
+        """Add the gradient of `inverse_cloze_loss`."""
+        rng = np.random.default_rng((self.config.seed, 3, step))
+        rows = rng.choice(self._rows_P, self.config.batch_size, replace=False).tolist()
+        drawn = [self._example(row, rng) for row in rows]
+        mine = self._ranks.share(len(drawn))
+        loss, tokens = self._loss(drawn[mine], mine.start)
+        loss = loss / self._ranks.size
+        loss.backward()  # type: ignore[no-untyped-call]
+        self._ranks.sum_gradients(self.parameters.values())
+        total = loss.detach()
+        self._ranks.sum([total])
+        return Step(total.item(), tokens)
+
+    def _loss(self, drawn: Sequence[Example], first: int) -> tuple[torch.Tensor, int]:
+        model, tokenizer = self.model, self.model.tokenizer
+        texts, passages, titles = zip(*drawn, strict=True)
+        asked = [tokenizer.single(ids, model.config.query_tokens) for ids, _ in tokenizer.pieces(texts)]
+        inputs = passage_inputs(tokenizer, model.config, passages, titles)
+        with model.autocast():
+            q_BD = model.queries(tokenizer.batch(asked, self.device)).float()
+            z_BD = model.passages(tokenizer.batch(inputs, self.device)).float()
+        loss = inverse_cloze_loss(q_BD, self._ranks.gather(z_BD), model.config.similarity_scale, first)
+        return loss, sum(len(pair.ids_T) for pair in (*asked, *inputs))
+
+    def _example(self, row: int, rng: np.random.Generator) -> Example:
+        """A sentence and its passage, mostly without it; a passage of one sentence keeps it."""
+        passage = self._corpus.passage(row)
+        found = sentences(passage.text)
+        start, end = found[rng.integers(len(found))]
+        sentence, rest = passage.text[start:end], f"{passage.text[:start]}{passage.text[end:]}".strip()
+        kept = rng.random() < self.config.keep_sentence or not rest
+        return sentence, passage.text if kept else rest, passage.title
+
+    def save_model(self, folder: Path) -> None:
+        """Write the model as `REALM.from_pretrained` reads it."""
+        self.model.save(folder)
+
+    def settings(self) -> dict[str, Any]:
+        return {"model": self.model.config.to_dict(), "data": {"passages": len(self._rows_P)}}
