@@ -59,7 +59,7 @@ CONFIG = {
     "span_hidden_size": 8,
     "max_span_width": 4,
     "reader_beam_size": 3,
-    "reader_seq_len": 24,
+    "reader_seq_len": 32,
     "searcher_beam_size": 6,
     "num_block_records": 10,
 }

@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from quoth.config import REALMConfig
+from quoth.encoders.bert import GELU
 from quoth.encoders.boundaries import MAY_END, MAY_START, boundary_flags, trim
 from quoth.encoders.pairs import Pair, PairBatch, PairTokenizer
 from quoth.encoders.passage_encoder import dense
 from quoth.encoders.transformer import batches_by_length
 from quoth.errors import InputError
-
-_TANH_GELU = ("gelu_new", "gelu_pytorch_tanh", "gelu_fast")
 
 
 class MLMHead(nn.Module):
@@ -37,7 +36,7 @@ class MLMHead(nn.Module):
         self.norm = nn.LayerNorm(hidden, layer_norm_eps)
         self.bias = nn.Parameter(torch.zeros(vocabulary))
         self._words = [words]
-        self._approximate = "tanh" if activation in _TANH_GELU else "none"
+        self._approximate = GELU.get(activation, "none")
 
     def forward(self, states_MH: Tensor) -> Tensor:
         """Logits of every token of the vocabulary: [M, V]."""
