@@ -137,6 +137,8 @@ def main() -> None:
         "reader": reading(tokenizer, reader),
         "openqa": answering(tokenizer, openqa),
     }
+    texts = {"blocks": BLOCKS, "question": QUESTION, "answers": ANSWERS, "queries": QUERIES, "retrieved": RETRIEVED}
+    (FOLDER / "texts.json").write_text(json.dumps(texts, indent=1) + "\n", encoding="utf-8")
     flat = {f"{part}.{name}": value for part, record in numbers.items() for name, value in record.items()}
     save_file({name: value.detach().clone().contiguous() for name, value in flat.items()}, FOLDER / NUMBERS)
 
