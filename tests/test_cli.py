@@ -149,7 +149,7 @@ def test_embed_says_what_it_costs_and_keeps_to_the_budget(corpus: Path, document
     code, out, err = run("embed", corpus, "--model", tiny, "--budget", 0.000001)
     assert code == 2
     assert "2 passages to encode, under a minute; about" in err
-    assert re.search(r"about \d+ tokens make \d\.\d kB on disk \(38 bytes a token\), at most \d\.\d kB on the way", err)
+    assert re.search(r"about \d+ vectors make \d\.\d kB on disk \(38 bytes each\), at most \d\.\d kB on the way", err)
     assert "--budget 1e-06 GB is less than" in err
     assert not list(corpus.glob("keys/*/*"))
     code, out, err = run("embed", corpus, "--model", tiny, "--budget", 1)

@@ -45,7 +45,8 @@ def embed(
     device: Device = None,
     dtype: Dtype = None,
 ) -> None:
-    """Store a vector for every token, so that --dense searches all of them. Goes on where it was stopped.
+    """Store a vector for every token, so that --dense searches all of them; with a REALM one for every passage. Goes
+    on where it was stopped.
 
     Says first what that costs, measured on a few passages, and asks where it is much.
 
@@ -54,7 +55,7 @@ def embed(
       quoth embed wiki.quoth
       quoth fill wiki.quoth --dense "Hagios Demetrios is in [MASK]."
     """
-    from quoth.cli.models import load, ray_model
+    from quoth.cli.models import is_realm, load_any, ray_model
     from quoth.corpus.corpus import Corpus
     from quoth.scale.place import MARKERS, TEXT, Place
 
@@ -63,8 +64,12 @@ def embed(
         raise InputError(f"{directory} is a URL: add --ray, or copy it into a folder")
     place.fetch(*TEXT, *MARKERS)
     corpus = Corpus.open(place.named)
-    npm = load(model, [corpus], base, device, dtype)
-    cost = npm.embed_cost(precision.value)
+    if ray and is_realm(model):
+        raise InputError(
+            f"--ray embeds tokens; {model} is a REALM, whose passages take a small part of the time: leave it out"
+        )
+    loaded = load_any(model, [corpus], base, device, dtype)
+    cost = loaded.embed_cost(precision.value)
     deleted = sum(each.num_passages for each in corpus.segments) - corpus.num_passages
     if cost.passages and 10 * deleted > corpus.num_passages:
         note(f"{plural(deleted, 'deleted passage')} would be embedded too: `quoth compact {directory}` first")
@@ -73,10 +78,10 @@ def embed(
         if ray:
             from quoth.scale.ray_build import embed as embed_on_ray
 
-            named = replace(ray_model(model, base, device, dtype), fingerprint=npm.fingerprint)
+            named = replace(ray_model(model, base, device, dtype), fingerprint=loaded.fingerprint)
             shortfalls = embed_on_ray(corpus, named, precision.value, recall, progress, cpus, gpus, place)
         else:
-            shortfalls = npm.embed(precision=precision.value, recall=recall, progress=progress)
+            shortfalls = loaded.embed(precision=precision.value, recall=recall, progress=progress)
     for short in shortfalls:
         note(
             f"segment {short.segment}: its codes find {rounded_down(short.recall)} of the nearest tokens, "
@@ -93,8 +98,8 @@ def _check_cost(directory: Path, cost: "Cost", budget: float | None, yes: bool) 
         return
     each = cost.bytes // max(cost.tokens, 1)
     note(
-        f"{plural(cost.passages, 'passage')} to encode, {duration(cost.seconds)}; about {cost.tokens:,} tokens make "
-        f"{size(cost.bytes)} on disk ({each} bytes a token), at most {size(cost.peak_bytes)} on the way"
+        f"{plural(cost.passages, 'passage')} to encode, {duration(cost.seconds)}; about {cost.tokens:,} vectors make "
+        f"{size(cost.bytes)} on disk ({each} bytes each), at most {size(cost.peak_bytes)} on the way"
     )
     needed = size(cost.peak_bytes)
     if budget is not None and cost.peak_bytes > budget * 1e9:

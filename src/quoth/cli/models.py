@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
     from quoth.models.npm import NPM
+    from quoth.models.realm import REALM
     from quoth.scale.cluster import ModelName
 
 
@@ -39,8 +40,32 @@ def load(
     return NPM.from_pretrained(model, corpus=list(corpora), device=device, base=base, dtype=dtype)
 
 
+def is_realm(model: str) -> bool:
+    """Whether a model's name or folder stands for a REALM."""
+    from quoth.encoders.pretrained import kind_of
+
+    return kind_of(model) == "realm"
+
+
+def load_realm(
+    model: str, corpora: "Sequence[Corpus]", base: Path | None, device: str | None, dtype: str | None = None
+) -> "REALM":
+    """`load`, of a REALM."""
+    quiet_libraries()
+    from quoth.models.realm import REALM
+
+    return REALM.from_pretrained(model, corpus=list(corpora), device=device, base=base, dtype=dtype)
+
+
+def load_any(
+    model: str, corpora: "Sequence[Corpus]", base: Path | None, device: str | None, dtype: str | None = None
+) -> "NPM | REALM":
+    """`load`, of a model of either kind: both embed, search and answer questions."""
+    return (load_realm if is_realm(model) else load)(model, corpora, base, device, dtype)
+
+
 def quiet_libraries() -> None:
-    """Keep the libraries' own notes and progress bars off standard error."""
+    """Keep the libraries' own progress bars off standard error."""
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

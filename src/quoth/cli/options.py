@@ -124,6 +124,17 @@ def num_passages(passages: int | None, dense: bool, hybrid: float = 0.0) -> int 
     return None if dense else 3 if passages is None else passages
 
 
+def realm_options(options: dict[str, Any], defaults: dict[str, Any], passages: int | None) -> dict[str, Any]:
+    """The keyword arguments of `REALM.fill` and `REALM.ask`: `top_k` and `passages`, where they are given.
+
+    Raises InputError on another option of NPM's that is not as it is by default.
+    """
+    for name, value in options.items():
+        if name not in ("top_k", "passages") and value != defaults[name]:
+            raise InputError(f"{name} is {value!r}, which is NPM's; a REALM takes --top-k and --passages")
+    return {"top_k": options["top_k"]} | ({} if passages is None else {"passages": passages})
+
+
 def pairs(items: list[str], option: str, example: str) -> dict[str, str]:
     """`["a=1", "b=2"]` as a mapping. Raises InputError on an item without "=" or a name given twice."""
     found: dict[str, str] = {}

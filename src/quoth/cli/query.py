@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quoth.cli.models import load, open_corpora
+from quoth.cli.models import is_realm, load, load_any, load_realm, open_corpora
 from quoth.cli.options import (
     Ban,
     BanQuery,
@@ -36,8 +36,10 @@ from quoth.cli.options import (
     num_passages,
     prediction_options,
     queries,
+    realm_options,
 )
 from quoth.cli.output import note, print_json, results
+from quoth.errors import InputError
 from quoth.timing import timed
 
 if TYPE_CHECKING:
@@ -91,7 +93,13 @@ def fill(
         max_phrase_tokens,
         hybrid,
     )
-    npm = load(model, open_corpora(directory, corpus), base, device, dtype)
+    corpora = open_corpora(directory, corpus)
+    if is_realm(model):
+        options = _for_realm(options, passages, dense)
+        realm = load_realm(model, corpora, base, device, dtype)
+        _answer(text, lambda query: realm.fill(query, **options), json, explain)
+        return
+    npm = load(model, corpora, base, device, dtype)
     _answer(text, lambda query: npm.fill(query, **options), json, explain)
 
 
@@ -126,6 +134,7 @@ def ask(
     \b
     Example:
       quoth ask wiki.quoth "Who composed Carmen?"
+      quoth embed wiki.quoth --model quoth-realm && quoth ask wiki.quoth --model quoth-realm "Who composed Carmen?"
     """
     options = prediction_options(
         top_k,
@@ -139,9 +148,17 @@ def ask(
         max_phrase_tokens,
         hybrid,
     )
+    corpora = open_corpora(directory, corpus)
+    if is_realm(model):
+        if template is not None:
+            raise InputError(f"--template {template!r} is NPM's; a REALM reads the question as it stands")
+        options = _for_realm(options, passages, dense)
+        realm = load_realm(model, corpora, base, device, dtype)
+        _answer(question, lambda query: realm.ask(query, **options), json, explain)
+        return
     if template is not None:
         options["template"] = template
-    npm = load(model, open_corpora(directory, corpus), base, device, dtype)
+    npm = load(model, corpora, base, device, dtype)
     _answer(question, lambda query: npm.ask(query, **options), json, explain)
 
 
@@ -212,6 +229,12 @@ def search(
             print_json(({"query": each} if query == "-" else {}) | _hit(hit))
 
 
+def _for_realm(options: dict[str, Any], passages: int | None, dense: bool) -> dict[str, Any]:
+    """A REALM always searches densely; the other options are NPM's."""
+    defaults = prediction_options(5, 4096, 3, Combine.sum, 1.0, 0.0, None, False, 10, 0.0)
+    return realm_options(options, defaults, None if dense else passages)
+
+
 def _answer(text: str, predict: "Callable[[str], Sequence[Prediction]]", json: bool, explain: bool = False) -> None:
     """Print the predictions of each query that `text` stands for, as each is made.
 
@@ -242,10 +265,10 @@ def _searcher(
         from quoth.retrieval.sparse import bm25
 
         return lambda query, k: bm25(corpora, query, k)
-    npm = load(model, corpora, base, device, dtype)
+    loaded = load_any(model, corpora, base, device, dtype)
     if mode is SearchMode.dense:
-        return lambda query, k: npm.search(query, k=k, mode="dense")
-    return lambda query, k: npm.search(query, k=k, mode="hybrid")
+        return lambda query, k: loaded.search(query, k=k, mode="dense")
+    return lambda query, k: loaded.search(query, k=k, mode="hybrid")
 
 
 def _hit(hit: "Hit") -> dict[str, Any]:

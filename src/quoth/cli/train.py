@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from quoth.training.settings import TrainConfig
 
 app = typer.Typer()
-RECIPES = "npm-mini-cpu, npm-single-mini-cpu, npm-mini-gpu, npm-single-mini-gpu, npm-large, adapt, tagger"
+RECIPES = (
+    "npm-mini-cpu, npm-single-mini-cpu, npm-mini-gpu, npm-single-mini-gpu, npm-large, adapt, tagger, realm-ict, "
+    "realm-pretrain, realm-qa"
+)
 TAGGER = "tagger"
 
 
@@ -25,7 +28,11 @@ TAGGER = "tagger"
 def train(
     recipe: Annotated[str, typer.Argument(metavar="RECIPE", help=f"A recipe's name: {RECIPES}.")],
     docs: Annotated[
-        list[str], typer.Argument(metavar="DOCS...", help="Files or folders of documents; CoNLL files for tagger.")
+        list[str],
+        typer.Argument(
+            metavar="DOCS...",
+            help="Files or folders of documents; CoNLL files for tagger, files of questions for realm-qa.",
+        ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the model.")],
     settings: Annotated[
@@ -45,12 +52,17 @@ def train(
       quoth train adapt notes/ -o mine --set steps=200
       quoth fill notes.quoth --model mine "The meeting is on [MASK]."
       quoth train tagger wikigold.conll.txt:train wnut17train.conll -o my-tagger
+      quoth train realm-pretrain wiki.jsonl -o pretrained && quoth embed wiki.quoth --model pretrained
+      quoth train realm-qa nq.tsv -o mine --model pretrained --set corpus=wiki.quoth
     """
     overrides = pairs(settings or [], "--set", "steps=200")
     if recipe not in RECIPES.split(", "):
         raise InputError(f"recipe {recipe!r}; allowed are {RECIPES}")
     if recipe == TAGGER:
         _train_tagger(docs, output, overrides, model, base)
+        return
+    if recipe.startswith("realm"):
+        _train_realm(recipe, docs, output, overrides, model, base)
         return
     from quoth.training.recipes import run_recipe
 
@@ -82,6 +94,26 @@ def _train_tagger(
         start = model or "quoth-mini-base"
         train_tagger(files, output, overrides, model=start, base=str(base) if base else None, progress=progress)
     note(f"the tagger is in {output}")
+
+
+def _train_realm(
+    recipe: str, docs: list[str], output: Path, overrides: dict[str, str], model: str | None, base: Path | None
+) -> None:
+    from quoth.training.realm_recipes import run_realm_recipe
+
+    with counting("reading", "texts") as reading, follow_training() as progress:
+        run_realm_recipe(
+            recipe,
+            docs,
+            output,
+            overrides,
+            model=model,
+            base=str(base) if base else None,
+            progress=lambda now: progress(now.step, now.steps, now.loss, now.tokens_per_second),
+            reading=reading,
+        )
+    if os.environ.get("RANK", "0") == "0":
+        note(f"the model is in {output}")
 
 
 def _exact_match(model: Path, config: "TrainConfig", base: Path | None) -> float:

@@ -45,6 +45,8 @@ SHIPPED_REALM: dict[str, tuple[REALMConfig, str | None]] = {
     ),
 }
 _Kind = TypeVar("_Kind", NPMConfig, REALMConfig)
+REALM_READER = "npm-single-mini"
+"""An untrained REALM reads with an encoder that knows masks: its base has no masked LM of its own."""
 HEADS_FILE = "heads.safetensors"
 PUBLISHED: dict[str, NPMConfig] = {
     "facebook/npm": NPMConfig(base="facebook/npm"),
@@ -77,20 +79,23 @@ class EncoderSource:
 
 @dataclass(frozen=True, slots=True)
 class REALMSource:
-    """Where to load a REALM from: its settings, its folder (None for an untrained one), the base encoder's."""
+    """Where to load a REALM from: its settings, its folder (None for an untrained one), the base encoder's, and the
+    adapter that an untrained one's reader begins with."""
 
     name: str
     config: REALMConfig
     folder: Path | None
     base: str
+    reader: Path | None = None
 
     def part(self, name: str) -> EncoderSource:
         """One of its encoders, "passages", "queries" or "reader": whole, an adapter to the base, or the base alone."""
-        folder = None if self.folder is None else self.folder / name
-        if folder is not None and (folder / "config.json").is_file():
-            return EncoderSource(str(folder))
-        adapted = folder is not None and (folder / "adapter_config.json").is_file()
-        return EncoderSource(self.base, folder if adapted else None, self.config.revision)
+        if self.folder is None:
+            return EncoderSource(self.base, self.reader if name == "reader" else None, self.config.revision)
+        if (self.folder / name / "config.json").is_file():
+            return EncoderSource(str(self.folder / name))
+        adapted = (self.folder / name / "adapter_config.json").is_file()
+        return EncoderSource(self.base, self.folder / name if adapted else None, self.config.revision)
 
     @property
     def heads(self) -> Path | None:
@@ -123,8 +128,11 @@ def locate_realm(name: str, base: str | None = None) -> REALMSource:
     """
     folder = Path(name)
     if name in SHIPPED_REALM:
-        config, adapter = SHIPPED_REALM[name]
-        return REALMSource(name, config, shipped_adapter(adapter) if adapter else None, find_base(config.base, base))
+        config, shipped = SHIPPED_REALM[name]
+        found = find_base(config.base, base)
+        if shipped is None:
+            return REALMSource(name, config, None, found, shipped_adapter(REALM_READER))
+        return REALMSource(name, config, shipped_adapter(shipped), found)
     if not (folder / SETTINGS_FILE).is_file():
         raise ModelNotFoundError(
             f"REALM {name!r} not found; allowed are {', '.join(SHIPPED_REALM)}, a folder with {SETTINGS_FILE}, "

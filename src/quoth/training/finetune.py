@@ -9,7 +9,8 @@ D dimensions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,16 @@ from quoth.retrieval.vectors import TokenVectors
 from quoth.training.realm_model import TrainedREALM
 from quoth.training.settings import FineTuneConfig
 from quoth.training.trainer import Step
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """Both losses of a question, 1 where a passage near enough to be read holds an answer, and tokens read."""
+
+    retriever: float
+    reader: float
+    near: float
+    tokens: int
 
 
 class FineTuneTask:
@@ -59,8 +70,8 @@ class FineTuneTask:
         self._questions = [(questions[number], np.array(places)) for number, places in sorted(found.items())]
         if not self._questions:
             raise InputError(
-                f"none of {len(questions)} questions has an answer that stands in {corpus.path}; give others, or a corpus "
-                "that answers them"
+                f"none of {len(questions)} questions has an answer that stands in {corpus.path}; give others, or a "
+                "corpus that answers them"
             )
 
     @property
@@ -70,54 +81,39 @@ class FineTuneTask:
 
     def backward(self, step: int) -> Step:
         """Add the gradient of the retriever's and the reader's loss, the mean over the batch's questions."""
-        epoch, first = divmod(step * self.config.batch_size, len(self._questions))
-        order = np.concatenate(
-            [
-                np.random.default_rng((self.config.seed, 4, epoch + i)).permutation(len(self._questions))
-                for i in range(2 + self.config.batch_size // len(self._questions))
-            ]
-        )
-        losses, tokens, measures = [], 0, []
-        for number in order[first : first + self.config.batch_size].tolist():
-            retriever, reader, read, found = self._losses(*self._questions[number])
-            loss = (retriever + reader) / self.config.batch_size
-            loss.backward()  # type: ignore[no-untyped-call]
-            losses.append(loss.item())
-            tokens += read
-            measures.append(found)
-        mean = np.array(measures).mean(axis=0)
-        return Step(
-            sum(losses), tokens, measures=dict(zip(("retriever", "reader", "found"), mean.tolist(), strict=True))
-        )
+        done = [self._learn(*self._questions[number]) for number in self._drawn(step)]
+        mean = np.mean([(each.retriever, each.reader, each.near) for each in done], axis=0)
+        measures = dict(zip(("retriever", "reader", "found"), mean.tolist(), strict=True))
+        return Step(float(mean[0] + mean[1]), sum(each.tokens for each in done), measures=measures)
 
-    def _losses(self, question: Question, right: NDArray[np.int64]) -> tuple[Tensor, Tensor, int, tuple[float, ...]]:
-        """The two losses of a question that the passages at places `right` answer; tokens read; what is logged: both
-        losses, and whether a passage near enough to be read holds an answer."""
+    def _drawn(self, step: int) -> Iterator[int]:
+        """The questions of a step: each once an epoch, in another order each time."""
+        total = len(self._questions)
+        for number in range(step * self.config.batch_size, (step + 1) * self.config.batch_size):
+            epoch, place = divmod(number, total)
+            yield int(np.random.default_rng((self.config.seed, 4, epoch)).permutation(total)[place])
+
+    def _learn(self, question: Question, right: NDArray[np.int64]) -> Learnt:
+        """Add the gradient of one question, which the passages at places `right` answer."""
         model, config = self.model, self.model.config
         ids = model.tokenizer.pieces([question.text])[0][0]
+        asked = model.tokenizer.batch([model.tokenizer.single(ids, config.query_tokens)], self.device)
         with model.autocast():
-            q_D = model.queries(model.tokenizer.batch([model.tokenizer.single(ids, config.query_tokens)], self.device))[
-                0
-            ]
+            q_D = model.queries(asked)[0]
         q_D = q_D.float()
         with torch.no_grad():
             beam_K = (self._z_PD @ q_D).topk(self.config.beam).indices
         relevance_K = config.similarity_scale * (self._z_PD[beam_K] @ q_D)
         right_K = torch.isin(beam_K, torch.from_numpy(right).to(self.device))
-        retriever = marginal_choice_loss(relevance_K, right_K)
         read_R = self._to_read(right_K)
         passages = [self._corpus.passage(int(self._rows_P[at])) for at in beam_K[read_R].tolist()]
-        seen = readings(
-            model.tokenizer,
-            config,
-            ids[: config.query_tokens - 2],
-            [p.text for p in passages],
-            [p.title for p in passages],
-        )
+        texts, titles = [p.text for p in passages], [p.title for p in passages]
+        seen = readings(model.tokenizer, config, ids[: config.query_tokens - 2], texts, titles)
+        retriever = marginal_choice_loss(relevance_K, right_K)
         reader = self._reader_loss(question, passages, seen, relevance_K[read_R])
-        tokens = sum(len(each.pair.ids_T) for each in seen)
+        ((retriever + reader) / self.config.batch_size).backward()  # type: ignore[no-untyped-call]
         near = float(right_K[: self.config.read].any())
-        return retriever, reader, tokens, (retriever.item(), reader.item(), near)
+        return Learnt(retriever.item(), reader.item(), near, sum(len(each.pair.ids_T) for each in seen))
 
     def _to_read(self, right_K: Tensor) -> Tensor:
         """The places in the beam of the passages that are read."""
@@ -143,7 +139,7 @@ class FineTuneTask:
             right.append(right_TW.to(self.device)[legal_TW])
         return marginal_choice_loss(torch.cat(scores), torch.cat(right))
 
-    def _texts(self, progress: Callable[[int], None] | None) -> Any:
+    def _texts(self, progress: Callable[[int], None] | None) -> Iterator[str]:
         for number, row in enumerate(self._rows_P.tolist()):
             yield self._corpus.passage(row).text
             if progress and number % 1000 == 0:

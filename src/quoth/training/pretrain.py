@@ -83,6 +83,8 @@ class PretrainTask:
 
     def backward(self, step: int) -> Step:
         """Add the gradient of −log p(y|x), the mean over the batch's examples (over its masks, "token")."""
+        if step < self.config.alone:
+            return self._alone(step)
         staleness = self._neighbourhood.refresh(step, self.model)
         rng = np.random.default_rng((self.config.seed, 2, step))
         drawn = self.texts.draw(self.config.batch_size, rng)
@@ -102,6 +104,16 @@ class PretrainTask:
                 "staleness": float(staleness),
             }
         return Step(loss.item(), tokens, self.config.batch_size - len(drawn), measures)
+
+    def _alone(self, step: int) -> Step:
+        """Add the gradient of a masked LM that reads as many texts as there would be passages, and none of these."""
+        rng = np.random.default_rng((self.config.seed, 2, step))
+        drawn = self.texts.draw(self.config.batch_size * self.model.config.num_candidates, rng, "tokens")
+        read = [self._readings(each, ()) for each in drawn]
+        log_p_BNM, masked_BM = self._likelihood(drawn, read)
+        loss = -log_p_BNM.sum() / masked_BM.sum()
+        loss.backward()  # type: ignore[no-untyped-call]
+        return Step(loss.item(), sum(len(each.pair.ids_T) for group in read for each in group))
 
     def marginal(self, drawn: Sequence[Masked]) -> tuple[Marginal, int]:
         """Relevance and likelihood of each example under its candidates, with gradients; and tokens read."""

@@ -56,12 +56,12 @@ class Ranks:
                 torch.distributed.all_reduce(parameter.grad)
 
     def gather(self, rows: Tensor) -> Tensor:
-        """Every process's rows, as many of each, one process after another; gradients go back to where they are from."""
+        """Every process's rows, as many of each, one process after another; gradients go back to each its own."""
         if self.size == 1:
             return rows
         from torch.distributed.nn.functional import all_gather
 
-        return torch.cat(all_gather(rows))
+        return torch.cat(all_gather(rows))  # type: ignore[no-untyped-call]
 
     def any(self, here: bool, device: torch.device) -> bool:
         """Whether it is so in some process."""

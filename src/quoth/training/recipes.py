@@ -139,14 +139,14 @@ def run_recipe(
         prepared = _data(documents, output / "tokens", tokenizer, config, tokenizing) if ranks.first else None
         ranks.wait()
         data = prepared or _data(documents, output / "tokens", tokenizer, config, None)
-        task = NPMTask(encoder, tokenizer, npm, data, config, device=_device(ranks), ranks=ranks)
+        task = NPMTask(encoder, tokenizer, npm, data, config, device=device_of(ranks), ranks=ranks)
         trainer = Trainer(task, config, output, ranks)
         done = trainer.run(progress, (lambda folder: evaluate(folder, config)) if evaluate else None, seconds)
     ranks.leave()
     return done
 
 
-def _device(ranks: Ranks) -> str:
+def device_of(ranks: Ranks) -> str:
     if not torch.cuda.is_available():
         return "cpu"
     return f"cuda:{ranks.rank % torch.cuda.device_count()}"
@@ -185,8 +185,8 @@ def _data(
 ) -> TokenizedDocuments:
     """The training text as token ids, tokenized once and kept beside the run."""
     settings = {
-        "documents": [_state(path) for path in documents],
-        "exclude": [_state(config.exclude), _state(config.evaluate_on)],
+        "documents": [state(path) for path in documents],
+        "exclude": [state(config.exclude), state(config.evaluate_on)],
         "tokenizer": hashlib.sha256(tokenizer.hf.backend_tokenizer.to_str().encode()).hexdigest(),
         "num_documents": config.num_documents,
         "max_body_tokens": config.max_body_tokens,
@@ -207,7 +207,7 @@ def _data(
     return data
 
 
-def _state(path: str) -> list[tuple[str, int, int]]:
+def state(path: str) -> list[tuple[str, int, int]]:
     """Name, size and time of change of a file, or of all files in a folder; nothing for what is not there."""
     root = Path(path)
     files = sorted(root.rglob("*")) if path and root.is_dir() else [root]

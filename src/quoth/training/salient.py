@@ -18,7 +18,7 @@ from quoth.encoders.boundaries import MAY_END, MAY_START, boundary_flags
 from quoth.encoders.pairs import PairTokenizer
 from quoth.encoders.tagger import Tagger
 from quoth.errors import InputError
-from quoth.records import Passage
+from quoth.records import Passage, TaggedSpan
 from quoth.training.settings import Salience
 
 MASKED_SHARE = 0.15
@@ -53,20 +53,24 @@ class MaskedTexts:
         if not len(self._rows_P):
             raise InputError(f"{corpus.path}: no passage to train on; give documents with text")
 
-    def draw(self, count: int, rng: np.random.Generator) -> list[Masked]:
-        """`count` examples at most: a passage with nothing to hide gives none."""
+    def draw(self, count: int, rng: np.random.Generator, masking: Salience | None = None) -> list[Masked]:
+        """`count` examples at most: a passage with nothing to hide gives none. `masking` stands for the usual one."""
+        masking = masking or self._masking
         passages = [self.corpus.passage(row) for row in rng.choice(self._rows_P, count).tolist()]
         pieces = self._tokenizer.pieces([passage.text for passage in passages])
-        salient = self._tagger.spans([passage.text for passage in passages]) if self._tagger else [[]] * count
+        salient: list[list[TaggedSpan]] = [[] for _ in passages]
+        if masking == "salient":
+            assert self._tagger is not None
+            salient = self._tagger.spans([passage.text for passage in passages])
         found = []
         for passage, (ids, ranges), tagged in zip(passages, pieces, salient, strict=True):
-            if self._masking == "salient":
+            if masking == "salient":
                 spans = [(span.start, span.end) for span in tagged]
                 at = _tokens_of(ranges, spans[rng.integers(len(spans))]) if spans else range(0)
             else:
                 at = range(len(ids))
             if len(at):
-                found.append(self._masked(passage, ids, ranges, at, rng))
+                found.append(self._masked(passage, ids, ranges, at, masking, rng))
         return [each for each in found if each is not None]
 
     def _masked(
@@ -75,13 +79,14 @@ class MaskedTexts:
         ids: list[int],
         ranges: list[tuple[int, int]],
         at: range,
+        masking: Salience,
         rng: np.random.Generator,
     ) -> Masked | None:
         """The example that hides these tokens, or, with another masking, some of them."""
-        if self._masking != "salient":
+        if masking != "salient":
             first = int(rng.integers(max(len(ids) - self._room, 0) + 1))
             window = range(first, min(first + self._room, len(ids)))
-            at_T = _random_span(passage.text, ranges, window, rng) if self._masking == "spans" else _some(window, rng)
+            at_T = _random_span(passage.text, ranges, window, rng) if masking == "spans" else _some(window, rng)
         else:
             at_T = np.array(at[: self._room])
             window = _around(at_T, len(ids), self._room)

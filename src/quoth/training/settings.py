@@ -32,6 +32,7 @@ _LEAST = {
     "evaluate_every": 0,
     "evaluate_blanks": 1,
     "refresh_every": 1,
+    "alone": 0,
     "beam": 1,
     "read": 1,
 }
@@ -146,7 +147,8 @@ class PretrainConfig(LoopConfig):
     ("spans"), or 15 % of the tokens ("tokens"). `marginal`: one passage explains all masks of an example ("product",
     the paper) or each mask its own ("token", the released code). `trivial`: what is never retrieved, the example's own
     "passage" or any of its "document". Every `refresh_every` steps all passages are embedded again, by a process of
-    their own (`asynchronous`) or while training waits.
+    their own (`asynchronous`) or while training waits. In the first `alone` steps the reader learns to fill random
+    masks without passages, for a base that brings no masked LM along as the paper's BERT does.
     """
 
     batch_size: int = 8
@@ -156,6 +158,7 @@ class PretrainConfig(LoopConfig):
     trivial: Literal["document", "passage"] = "document"
     refresh_every: int = 500
     asynchronous: bool = True
+    alone: int = 0
     splitter: str = "words:120"
     exclude: str = ""
 

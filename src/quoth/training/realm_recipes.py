@@ -1,0 +1,210 @@
+"""REALM's recipes: warm start, pre-training, fine-tuning, each from files to a run that goes on where it was stopped.
+
+Knows: numbers that work, and how documents and questions become a run. Does not know: the loop, or what a step is.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from quoth.corpus.corpus import Corpus
+from quoth.corpus.documents import read_documents
+from quoth.corpus.manifest import snapshots
+from quoth.corpus.questions import read_questions
+from quoth.encoders.passage_encoder import PassageEncoder
+from quoth.encoders.pretrained import REALMSource, locate_realm
+from quoth.encoders.tagger import Tagger
+from quoth.errors import InputError
+from quoth.retrieval.tables import KeyTables
+from quoth.storage import WriterLock, atomic_write_bytes, remove
+from quoth.training.finetune import FineTuneTask
+from quoth.training.ict import ICTTask
+from quoth.training.index_refresh import IndexRefresher
+from quoth.training.pretrain import PretrainTask
+from quoth.training.ranks import Ranks
+from quoth.training.realm_model import TrainedREALM
+from quoth.training.recipes import device_of, state, with_overrides, without
+from quoth.training.salient import MaskedTexts
+from quoth.training.settings import FineTuneConfig, ICTConfig, PretrainConfig
+from quoth.training.trainer import Progress, Trainer
+
+CORPUS = "corpus.quoth"
+Report = Callable[[Progress], None]
+Count = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class REALMRecipe:
+    """A model to start from and how to train it."""
+
+    model: str
+    train: ICTConfig | PretrainConfig | FineTuneConfig
+
+
+def realm_ict() -> REALMRecipe:
+    """Warm start: towers learn to find a passage by a sentence of it; from random heads or to adapt good ones."""
+    config = ICTConfig(steps=300, batch_size=32, learning_rate=3e-4, warmup_steps=20, bf16=True)
+    return REALMRecipe("quoth-realm-base", config)
+
+
+def realm_pretrain() -> REALMRecipe:
+    """REALM's pre-training in small, some hundred steps on two CPU cores."""
+    config = PretrainConfig(
+        steps=300,
+        batch_size=8,
+        learning_rate=3e-4,
+        warmup_steps=20,
+        bf16=True,
+        trivial="passage",
+        refresh_every=100,
+        splitter="words:60",
+    )
+    return REALMRecipe("quoth-realm-base", config)
+
+
+def realm_qa() -> REALMRecipe:
+    """Open question answering: files of questions, over the corpus that the setting `corpus` names."""
+    config = FineTuneConfig(
+        steps=500, batch_size=8, beam=1000, learning_rate=3e-4, warmup_steps=20, bf16=True, help_reader=True
+    )
+    return REALMRecipe("quoth-realm", config)
+
+
+REALM_RECIPES: dict[str, Callable[[], REALMRecipe]] = {
+    "realm-ict": realm_ict,
+    "realm-pretrain": realm_pretrain,
+    "realm-qa": realm_qa,
+}
+
+
+def run_realm_recipe(
+    name: str,
+    inputs: Sequence[str],
+    output: Path,
+    overrides: dict[str, str],
+    *,
+    model: str | None = None,
+    base: str | None = None,
+    seconds: float = math.inf,
+    progress: Report | None = None,
+    reading: Count | None = None,
+) -> bool:
+    """Train by a recipe on documents (files, or one corpus), or on questions; goes on where it was broken off.
+
+    `model` takes the place of the recipe's. After `seconds` the run stops; returns whether it is done. `reading` is
+    told documents or passages done. Raises InputError on an unknown recipe or setting, LockedError while another
+    process trains into `output`.
+    """
+    if name not in REALM_RECIPES:
+        raise InputError(f"recipe {name!r}; allowed are {', '.join(REALM_RECIPES)}")
+    recipe = REALM_RECIPES[name]()
+    config = with_overrides(recipe.train, overrides)
+    source = locate_realm(model or recipe.model, base)
+    output.mkdir(parents=True, exist_ok=True)
+    ranks = Ranks.join() if isinstance(config, ICTConfig) else Ranks()
+    run = Run(inputs, output, source, base, ranks, seconds, progress, reading)
+    with WriterLock(output / "writer.lock") if ranks.first else nullcontext():
+        match config:
+            case ICTConfig():
+                done = run.warm_start(config)
+            case PretrainConfig():
+                done = run.pretrain(config)
+            case FineTuneConfig():
+                done = run.fine_tune(config)
+    ranks.leave()
+    return done
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run's inputs and where it goes."""
+
+    inputs: Sequence[str]
+    output: Path
+    source: REALMSource
+    base: str | None
+    ranks: Ranks
+    seconds: float
+    progress: Report | None
+    reading: Count | None
+
+    def warm_start(self, config: ICTConfig) -> bool:
+        """The inverse cloze task."""
+        if self.ranks.first:
+            self._corpus(config)
+        self.ranks.wait()
+        model = self._model(config, ("passages", "queries"))
+        return self._train(ICTTask(model, self._corpus(config), config, self.ranks), config)
+
+    def pretrain(self, config: PretrainConfig) -> bool:
+        """Masked words, with passages found for them."""
+        corpus = self._corpus(config)
+        model = self._model(config, ("passages", "queries", "reader"))
+        tagger = Tagger.load(config.tagger, base=self.base) if config.masking == "salient" else None
+        room = model.config.query_tokens - 2
+        texts = MaskedTexts(corpus, model.tokenizer, room, config.masking, tagger)
+        refresher = IndexRefresher(self.output, corpus, config.refresh_every, config.asynchronous, self.base)
+        try:
+            return self._train(PretrainTask(model, texts, refresher, config), config)
+        finally:
+            refresher.close()
+
+    def fine_tune(self, config: FineTuneConfig) -> bool:
+        """Questions, over passage vectors that stay as they are."""
+        if not config.corpus:
+            raise InputError("no corpus to answer from; name one with --set corpus=DIR")
+        corpus = Corpus.open(config.corpus)
+        questions = read_questions(*self.inputs, skip_bad=True)
+        encoder = PassageEncoder.load(self.source)
+        if KeyTables(corpus, encoder).missing():
+            raise InputError(
+                f"{corpus.path}: not all passages have vectors of {encoder.name}; "
+                f"`quoth embed {corpus.path} --model {encoder.name}` makes them"
+            )
+        model = self._model(config, ("queries", "reader"), own_queries=True)
+        return self._train(FineTuneTask(model, encoder, corpus, questions, config, self.reading), config)
+
+    def _model(
+        self, config: ICTConfig | PretrainConfig | FineTuneConfig, trained: Sequence[str], own_queries: bool = False
+    ) -> TrainedREALM:
+        return TrainedREALM(
+            self.source,
+            trained=trained,
+            lora_rank=config.lora_rank,
+            seed=config.seed,
+            own_queries=own_queries,
+            device=device_of(self.ranks),
+            bf16=config.bf16,
+        )
+
+    def _train(
+        self, task: ICTTask | PretrainTask | FineTuneTask, config: ICTConfig | PretrainConfig | FineTuneConfig
+    ) -> bool:
+        return Trainer(task, config, self.output, self.ranks).run(self.progress, seconds=self.seconds)
+
+    def _corpus(self, config: ICTConfig | PretrainConfig) -> Corpus:
+        """The corpus that was given, or the run's own of the documents given, made once."""
+        if len(self.inputs) == 1 and snapshots(Path(self.inputs[0])):
+            return Corpus.open(self.inputs[0])
+        folder, label = self.output / CORPUS, self.output / "corpus.json"
+        wanted = json.dumps(
+            {
+                "documents": [state(path) for path in self.inputs],
+                "exclude": state(config.exclude),
+                "splitter": config.splitter,
+            }
+        ).encode()
+        if label.is_file() and label.read_bytes() == wanted:
+            return Corpus.open(folder)
+        label.unlink(missing_ok=True)
+        if folder.exists():
+            remove(folder)
+        corpus = Corpus.create(folder, splitter=config.splitter)
+        corpus.add(without(read_documents(*self.inputs), config.exclude), self.reading)
+        atomic_write_bytes(label, wanted)
+        return corpus
