@@ -149,6 +149,7 @@ class Reader:
         self.model, self.tokenizer = model.eval(), tokenizer
         self._device = next(model.parameters()).device
 
+    @torch.inference_mode()
     def spans(self, read: Sequence[Reading]) -> list[Spans]:
         """The answers that each passage holds, as `legal_spans` says."""
         found = [Spans(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))] * len(read)
@@ -158,6 +159,7 @@ class Reader:
                 found[member] = _scored(read[member], scores_TW)
         return found
 
+    @torch.inference_mode()
     def masked(self, read: Sequence[Reading]) -> NDArray[np.float32]:
         """log p(y|z, x) of every token of the vocabulary at the first mask of each input: [B, V]."""
         found = np.empty((len(read), len(self.model.mlm.bias)), np.float32)
@@ -167,7 +169,6 @@ class Reader:
             found[members] = logits_BV.float().log_softmax(dim=-1).cpu().numpy()
         return found
 
-    @torch.inference_mode()
     def _encoded(self, read: Sequence[Reading]) -> Iterator[tuple[list[int], Tensor]]:
         for members in batches_by_length([len(each.pair.ids_T) for each in read]):
             batch = self.tokenizer.batch([read[member].pair for member in members], self._device)
