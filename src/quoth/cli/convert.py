@@ -25,8 +25,8 @@ def convert(
     """Make a model of published REALM checkpoints, to be named by its folder.
 
     An open-QA checkpoint answers questions; with the embedder it was fine-tuned from, its passages have the vectors
-    that it was trained with. An embedder and an encoder fill blanks. Weights are read from safetensors, or from pickles of
-    tensors alone.
+    that it was trained with. An embedder and an encoder fill blanks. Weights are read from safetensors, or from
+    pickles of tensors alone.
 
     \b
     Example:
