@@ -105,7 +105,7 @@ class IndexRefresher:
             raise TrainingError(f"the index builder died {self._deaths} times: {' '.join(last)}; see {log}")
         command = [sys.executable, "-m", __name__, str(self._output), str(self._corpus.path), self._base or ""]
         with log.open("ab") as stream:
-            self._builder = subprocess.Popen(command, stdout=stream, stderr=stream, start_new_session=True)
+            self._builder = subprocess.Popen(command, stdout=stream, stderr=stream)
 
     def _swap(self) -> None:
         """Search in the newest index from now on, and remove what only older ones need."""
