@@ -24,9 +24,8 @@ def convert(
 ) -> None:
     """Make a model of published REALM checkpoints, to be named by its folder.
 
-    An open-QA checkpoint answers questions; with the embedder it was fine-tuned from, its passages have the vectors
-    that it was trained with. An embedder and an encoder fill blanks. Weights are read from safetensors, or from
-    pickles of tensors alone.
+    An open-QA checkpoint answers questions, best with the embedder whose vectors of passages it was trained with. An
+    embedder and an encoder fill blanks. Weights are read from safetensors, or from pickles of nothing but tensors.
 
     \b
     Example:
