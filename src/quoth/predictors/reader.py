@@ -108,7 +108,8 @@ class Reading:
 def readings(
     tokenizer: PairTokenizer, config: REALMConfig, question: Sequence[int], texts: Sequence[str], titles: Sequence[str]
 ) -> list[Reading]:
-    """What the reader sees of each passage with the same question, given by its token ids."""
+    """What the reader sees of each passage with the same question, given by its token ids; at most half of the input is
+    title."""
     heads = [f"{title}. " if title and config.reader_titles else "" for title in titles]
     found = tokenizer.pieces([head + text for head, text in zip(heads, texts, strict=True)])
     return [
@@ -126,12 +127,14 @@ def _reading(
     ids: list[int],
     ranges: list[tuple[int, int]],
 ) -> Reading:
-    pair = tokenizer.pair(question, ids, config.reader_tokens)
     first = next((i for i, (_, end) in enumerate(ranges) if end > head), len(ranges))
-    kept = ranges[first : max(len(pair.ids_T) - pair.second - 1, first)]
-    body = [trim(text, max(start - head, 0), end - head) for start, end in kept]
-    offsets_T2 = np.array(body, np.int64).reshape(-1, 2)
-    return Reading(pair, pair.second + first, offsets_T2, boundary_flags(text, offsets_T2))
+    title = ids[: min(first, config.reader_tokens // 2)]
+    pair = tokenizer.pair(question, [*title, *ids[first:]], config.reader_tokens)
+    body = pair.second + len(title)
+    kept = ranges[first:][: max(len(pair.ids_T) - body - 1, 0)]
+    places = [trim(text, max(start - head, 0), end - head) for start, end in kept]
+    offsets_T2 = np.array(places, np.int64).reshape(-1, 2)
+    return Reading(pair, body, offsets_T2, boundary_flags(text, offsets_T2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +153,7 @@ class Reader:
         self.model, self.tokenizer = model.eval(), tokenizer
         self._device = next(model.parameters()).device
 
+    @torch.inference_mode()
     def spans(self, read: Sequence[Reading]) -> list[Spans]:
         """The answers that each passage holds, as `legal_spans` says."""
         found = [Spans(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))] * len(read)
@@ -159,6 +163,7 @@ class Reader:
                 found[member] = _scored(read[member], scores_TW)
         return found
 
+    @torch.inference_mode()
     def masked(self, read: Sequence[Reading]) -> NDArray[np.float32]:
         """log p(y|z, x) of every token of the vocabulary at the first mask of each input: [B, V]."""
         found = np.empty((len(read), len(self.model.mlm.bias)), np.float32)
@@ -168,7 +173,6 @@ class Reader:
             found[members] = logits_BV.float().log_softmax(dim=-1).cpu().numpy()
         return found
 
-    @torch.inference_mode()
     def _encoded(self, read: Sequence[Reading]) -> Iterator[tuple[list[int], Tensor]]:
         for members in batches_by_length([len(each.pair.ids_T) for each in read]):
             batch = self.tokenizer.batch([read[member].pair for member in members], self._device)
