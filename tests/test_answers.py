@@ -8,11 +8,13 @@ import unicodedata
 import pytest
 
 from quoth.corpus.answers import (
+    answer_ranges,
     answer_rank,
     answerable,
     exact_match,
     first,
     has_answer,
+    holders,
     joined_tokens,
     normalise_answer,
     recall,
@@ -168,3 +170,59 @@ def test_what_a_corpus_can_answer_equals_asking_every_passage() -> None:
     expected = {i for i, each in enumerate(questions) if any(has_answer(text, each) for text in texts)}
     assert answerable(questions, iter(texts)) == expected
     assert 0 < len(expected) < len(questions)
+    everywhere = {i: [t for t, text in enumerate(texts) if has_answer(text, questions[i])] for i in expected}
+    assert holders(questions, iter(texts)) == everywhere
+    assert max(map(len, everywhere.values())) > 1
+    assert holders(questions, []) == holders([], texts) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "question", "found"),
+    [
+        ("New York, new york.", asked("new york"), ["New York", "new york"]),
+        ("the U. S. army", asked("U.S."), ["U. S."]),
+        ("a b a b", asked("a b", "b a", "A B"), ["a b", "a b", "b a"]),
+        ("Ro\u0308ntgen, Röntgen", asked("röntgen"), ["Ro\u0308ntgen", "Röntgen"]),
+        ("ΟΔΟΣ. οδος", asked("οδός", "οδος"), ["ΟΔΟΣ", "οδος"]),
+        ("1≠2", asked("="), ["≠"]),
+        ("1≠2", asked("2"), []),
+        ("x🙂y", asked("🙂"), ["🙂"]),
+        ("anything", asked("", "\u200b"), []),
+        ("e\u0301te\u0301 été", asked("[é]t", pattern=True), ["e\u0301t", "ét"]),
+        ("\u1112\u1161\u11ab 한", asked("한", pattern=True), ["\u1112\u1161\u11ab", "한"]),
+        ("in 1969 and 1970", asked(r"19\d\d", "x*", "(", pattern=True), ["1969", "1970"]),
+    ],
+)
+def test_where_an_answer_stands(text: str, question: Question, found: list[str]) -> None:
+    ranges = answer_ranges(text, question)
+    assert [text[start:end] for start, end in ranges] == found
+    assert len(set(ranges)) == len(ranges)
+    assert has_answer(text, question) == bool(found)
+
+
+def test_an_answer_stands_where_has_answer_finds_it() -> None:
+    rng = random.Random(2)
+    letters = "aAbB1.,-_= \u0301\u0308\u0323\u0338é≠’ΣςİßЖ中\u200b\u00a0\t\n²ﬁ\u212b한\u1112\u1161"
+    pieces = ["".join(rng.choices(letters, k=rng.randrange(1, 5))) for _ in range(60)]
+    several = 0
+    for _ in range(5000):
+        text = "".join(rng.choices(pieces, k=8))
+        question = asked("".join(rng.choices(pieces, k=rng.randrange(1, 3))), "".join(rng.choices(pieces, k=2)))
+        ranges = answer_ranges(text, question)
+        assert bool(ranges) is has_answer(text, question), (text, question)
+        for start, end in ranges:
+            assert 0 <= start < end <= len(text)
+            assert has_answer(text[start:end], question), (text, question, start, end)
+        several += len(ranges) > 1
+    assert several > 50
+
+
+def test_a_pattern_matches_where_has_answer_finds_it() -> None:
+    rng = random.Random(3)
+    patterns = ["é", "a.?b", "[=≠]1", "Å+", "한", "ß|ss", "\\w+,"]
+    for _ in range(2000):
+        text = "".join(rng.choices(["e\u0301", "é", "a", "b", "=", "\u0338", "1", "A\u030a", "한", "ß", ",", " "], k=9))
+        question = asked(*rng.sample(patterns, 2), pattern=True)
+        ranges = answer_ranges(text, question)
+        assert bool(ranges) is has_answer(text, question), (text, question)
+        assert all(has_answer(text[start:end], question) for start, end in ranges), (text, question)

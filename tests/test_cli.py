@@ -24,7 +24,7 @@ from quoth.cli.options import label_words, num_passages, pairs
 from quoth.cli.output import plural, print_json, size
 from quoth.errors import InputError
 from quoth.retrieval import codes
-from tiny import tiny_bert
+from tiny import tiny_bert, tiny_realm
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXT = "The church of Hagios Demetrios stands in Thessaloniki."
@@ -369,6 +369,77 @@ def test_a_search_in_an_empty_corpus_says_so(tmp_path: Path, run: Run) -> None:
     code, _, err = run("search", Corpus.create(tmp_path / "empty.quoth").path, "x")
     assert code == 2
     assert "quoth add" in err
+
+
+# Asking a REALM
+
+
+@pytest.fixture(scope="module")
+def realm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_realm(tmp_path_factory.mktemp("realm") / "tiny")
+
+
+def test_a_realm_embeds_searches_and_answers(corpus: Path, realm: Path, run: Run) -> None:
+    code, out, err = run("ask", corpus, "Where is it?", "--model", realm)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert f"`quoth embed {corpus} --model {realm}` makes them" in err
+    code, out, err = run("embed", corpus, "--model", realm)
+    assert (code, out) == (0, f"{corpus}: 2 passages embedded (sq8)\n")
+    assert "about 2 vectors make" in err
+    code, out, err = run("search", corpus, "an opera", "--model", realm, "--mode", "dense", "--json", "-k", "5")
+    assert (code, err) == (0, "")
+    hits = [json.loads(line) for line in out.splitlines()]
+    assert {hit["document_id"] for hit in hits} == {"demetrios", "carmen"}
+    assert hits[0]["score"] >= hits[1]["score"]
+    texts = {"demetrios": TEXT, "carmen": "Carmen is an opera by Georges Bizet."}
+    for options in ((), ("--dense",), ("--passages", "2"), ("--dense", "--passages", "2")):
+        code, out, err = run("ask", corpus, "Where is it?", "--model", realm, "--json", "--top-k", "3", *options)
+        assert (code, err) == (0, "")
+        answers = [json.loads(line) for line in out.splitlines()]
+        assert len(answers) == 3
+        for answer in answers:
+            for place in answer["evidence"]:
+                said = texts[place["document_id"]][place["start"] : place["end"]]
+                assert said.casefold() == answer["answer"].casefold()
+    code, out, err = run("fill", corpus, "[MASK] is an opera", "--model", realm, "--json", "--passages", "1")
+    first, *_ = [json.loads(line) for line in out.splitlines()]
+    assert (code, err, first["sequence"]) == (0, "", f"{first['token_str']} is an opera")
+    code, out, err = run("fill", corpus, "[MASK] is an opera", "--model", realm, "--explain")
+    assert code == 0
+    assert "encode" in err
+    assert "search" in err
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("--k", "9"),
+        ("--hybrid", "0.3"),
+        ("--combine", "sum"),
+        ("--temperature", "2"),
+        ("--length-exponent", "1"),
+        ("--ban", "x"),
+        ("--ban-query",),
+        ("--max-phrase-tokens", "3"),
+    ],
+)
+def test_options_that_are_npms_alone(corpus: Path, realm: Path, run: Run, given: Sequence[str]) -> None:
+    expected = (2, "", f"quoth: {given[0]} is NPM's; a REALM takes --top-k and --passages\n")
+    assert run("ask", corpus, "Who?", "--model", realm, *given) == expected
+    assert run("fill", corpus, "[MASK]", "--model", realm, *given) == expected
+
+
+def test_what_a_realm_cannot_do_is_said_in_one_line(corpus: Path, realm: Path, tmp_path: Path, run: Run) -> None:
+    mistakes = {
+        ("ask", corpus, "Who?", "--template", "{question} [MASK]"): "--template is NPM's",
+        ("classify", corpus, "A joy", "--labels", "good=great"): "is of kind 'realm'; allowed here is 'npm'",
+        ("embed", corpus, "--ray"): "is a REALM, whose passages take a small part of the time: leave it out",
+        ("ask", tmp_path / "none.quoth", "Who?"): "none.quoth",
+    }
+    for arguments, message in mistakes.items():
+        code, out, err = run(*arguments, "--model", realm)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert message in err
 
 
 # The pieces

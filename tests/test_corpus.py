@@ -55,6 +55,7 @@ def assert_holds(corpus: Corpus, model: Model) -> None:
     for name, each in model.items():
         assert corpus.document(name) == each
         rows = {passage.row for passage in passages if passage.document_id == name}
+        assert corpus.rows_of(name) == sorted(rows)
         if rows:
             found, scores = corpus.bm25(f"z{name}v{each.metadata['version']}", 1000)
             assert set(found.tolist()) == rows

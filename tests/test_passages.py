@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quoth.corpus.passages import get_splitter
+from quoth.corpus.passages import get_splitter, sentences
 from quoth.errors import InputError, ModelNotFoundError
 
 UNICODE = st.text(max_size=300) | st.text("ab.!? \n\t。漢字かなไทย์\u0301\u200b", max_size=300)
@@ -38,6 +38,30 @@ def test_passages_end_with_sentences() -> None:
     text = "One two three. Four five! Six seven eight nine? Ten."
     assert pieces("words:5", text) == ["One two three. Four five!", "Six seven eight nine? Ten."]
     assert pieces("words:4", text) == ["One two three.", "Four five!", "Six seven eight nine?", "Ten."]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", []),
+        (" \n ", []),
+        ("no end", ["no end"]),
+        ("  One two. Three!  “Four?” Five", ["One two.", "Three!", "“Four?”", "Five"]),
+        ("By J. Smith, e.g. here.", ["By J. Smith, e.g. here."]),
+        ("Heading\n\nThe text. ", ["Heading", "The text."]),
+        ("今天天气好。我们出去玩。", ["今天天气好。", "我们出去玩。"]),
+    ],
+)
+def test_sentences(text: str, found: list[str]) -> None:
+    assert [text[start:end] for start, end in sentences(text)] == found
+
+
+@settings(max_examples=100, deadline=None)
+@given(UNICODE)
+def test_sentences_cover_every_text_and_none_is_split_further(text: str) -> None:
+    found = sentences(text)
+    assert_covers(text, found)
+    assert sorted({start for start, _ in found}) == [start for start, _ in found]
 
 
 def test_closing_quotes_stay_with_their_sentence() -> None:

@@ -9,9 +9,18 @@ import huggingface_hub
 import pytest
 from huggingface_hub.errors import LocalEntryNotFoundError
 
-from quoth.config import NPMConfig
+from quoth.config import NPMConfig, REALMConfig, model_config
 from quoth.encoders import pretrained
-from quoth.encoders.pretrained import MINILM, SHIPPED, locate
+from quoth.encoders.pretrained import (
+    MINILM,
+    SHIPPED,
+    SHIPPED_REALM,
+    EncoderSource,
+    REALMSource,
+    kind_of,
+    locate,
+    locate_realm,
+)
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.storage import sha256_file
@@ -134,3 +143,90 @@ def test_folders_that_hold_no_model(tmp_path: Path) -> None:
     (tmp_path / "quoth.json").write_text("{")
     with pytest.raises(InputError, match=r"quoth.json.*JSON"):
         locate(str(tmp_path))
+
+
+# REALM
+
+
+def test_an_untrained_realm_is_its_base_and_a_reader_that_knows_masks(standing_in: Path) -> None:
+    source = locate_realm("quoth-realm-base", str(standing_in))
+    assert (source.name, source.folder, source.heads) == ("quoth-realm-base", None, None)
+    assert source.config == SHIPPED_REALM["quoth-realm-base"][0]
+    assert source.part("passages") == source.part("queries") == EncoderSource(str(standing_in))
+    reader = source.part("reader")
+    assert (reader.base, reader.adapter) == (str(standing_in), source.reader)
+    assert locate("quoth-mini-single", str(standing_in)).adapter == source.reader
+
+
+def test_the_parts_of_a_folder(tmp_path: Path) -> None:
+    config = REALMConfig(base="someone/bert", revision="abc", separate_towers=True)
+    (tmp_path / "quoth.json").write_text(json.dumps(config.to_dict()))
+    for name, file in (("passages", "config.json"), ("queries", "adapter_config.json"), ("reader", "other")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / file).write_text("{}")
+    source = locate_realm(str(tmp_path))
+    assert source == REALMSource(str(tmp_path), config, tmp_path, "someone/bert")
+    assert source.heads == tmp_path / "heads.safetensors"
+    assert source.part("passages") == EncoderSource(str(tmp_path / "passages"))
+    assert source.part("queries") == EncoderSource("someone/bert", tmp_path / "queries", "abc")
+    assert source.part("reader") == EncoderSource("someone/bert", None, "abc")
+    assert locate_realm(str(tmp_path), "a folder").part("reader").base == "a folder"
+    (tmp_path / "quoth.json").write_text(json.dumps(REALMConfig().to_dict()))
+    whole = locate_realm(str(tmp_path))
+    assert whole.part("passages") == EncoderSource(str(tmp_path / "passages"))
+    with pytest.raises(ModelNotFoundError, match="queries' holds no encoder; fetch or train the model again"):
+        whole.part("queries")
+
+
+def test_kinds_of_models(tmp_path: Path) -> None:
+    assert {kind_of(name) for name in SHIPPED} == {kind_of("someone/else"), kind_of(str(tmp_path))} == {"npm"}
+    assert {kind_of(name) for name in SHIPPED_REALM} == {"realm"}
+    for config in (NPMConfig(), REALMConfig()):
+        (tmp_path / "quoth.json").write_text(json.dumps(config.to_dict()))
+        assert kind_of(str(tmp_path)) == config.kind
+    (tmp_path / "quoth.json").write_text('{"similarity_scale": 3}')
+    assert kind_of(str(tmp_path)) == "npm"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"kind": "tagger"}', "model kind 'tagger'; allowed are npm, realm"),
+        ('{"kind": ["npm"]}', r"model kind \['npm'\]; allowed are npm, realm"),
+        ('{"kind": "realm", "num_masks": 2}', "unknown setting 'num_masks'; allowed are kind, base"),
+        ("[1]", "quoth.json' is no JSON object of settings; mend it or train again"),
+        ("{", "quoth.json' is no JSON"),
+    ],
+)
+def test_settings_that_are_no_models(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "quoth.json").write_text(content)
+    for find in (locate, locate_realm, kind_of):
+        with pytest.raises(InputError, match=message):
+            find(str(tmp_path))
+
+
+def test_settings_come_back() -> None:
+    for config in (NPMConfig(num_masks=1), REALMConfig(pooling="mean", layer_norm_eps=None, dimensions=0)):
+        assert model_config(json.loads(json.dumps(config.to_dict()))) == config
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"pooling": "max"}, "pooling 'max'; allowed are cls and mean"),
+        ({"dimensions": -1}, "dimensions -1; allowed are whole numbers from 0 on"),
+        ({"span_width": 0}, "span_width 0; allowed are whole numbers from 1 on"),
+        ({"num_candidates": 1}, "num_candidates 1; allowed are whole numbers from 2 on"),
+        ({"passage_tokens": 32.0}, "passage_tokens 32.0; allowed are whole numbers from 16 on"),
+        ({"span_hidden": True}, "span_hidden True; allowed are whole numbers"),
+        ({"normalize": 1}, "normalize 1; allowed are true and false"),
+        ({"similarity_scale": 0}, "similarity_scale 0; allowed are numbers above 0"),
+        ({"similarity_scale": float("nan")}, "similarity_scale nan; allowed are numbers above 0"),
+        ({"layer_norm_eps": -1.0}, "layer_norm_eps -1.0; allowed are numbers above 0, and null"),
+        ({"query_tokens": 64, "reader_tokens": 79}, "reader_tokens 79 with query_tokens 64; .* 16 more than"),
+        ({"kind": "npm"}, "model kind 'npm'; allowed here is 'realm'"),
+    ],
+)
+def test_settings_of_a_realm_that_cannot_be(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        REALMConfig.from_dict(settings)

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import save_file
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (
     BertConfig,
@@ -23,7 +24,11 @@ from transformers import (
     XLMRobertaModel,
 )
 
-from quoth.config import NPMConfig
+from quoth.config import NPMConfig, REALMConfig
+from quoth.encoders.passage_encoder import Tower, head_state
+from quoth.encoders.pretrained import HEADS_FILE, SETTINGS_FILE, EncoderSource
+from quoth.encoders.transformer import Transformer
+from quoth.predictors.reader import ReaderModel
 
 TEXT = (
     "Quoth the raven, nevermore. The raven sat upon the bust of Pallas, just above the chamber door.",
@@ -67,6 +72,24 @@ def tiny_npm(folder: Path, text: Iterable[str] = TEXT, base: str = "") -> Path:
     """A tiny BERT with the settings of quoth-mini's similarity; `base` is what its quoth.json names."""
     settings = NPMConfig(base=base, similarity_scale=20.0, normalize=True)
     (tiny_bert(folder, text) / "quoth.json").write_text(json.dumps(settings.to_dict()), encoding="utf-8")
+    return folder
+
+
+def tiny_realm(folder: Path, base: Callable[..., Path] = tiny_bert, seed: int = 0, **settings: Any) -> Path:
+    """A REALM with an encoder for each part, all of other weights; `settings` are those of its quoth.json."""
+    small = {"dimensions": 8, "span_hidden": 16, "query_tokens": 32, "passage_tokens": 64, "reader_tokens": 128}
+    config = REALMConfig(**{**small, **settings})
+    random, heads = torch.Generator().manual_seed(seed), {}
+    for number, name in enumerate(("passages", "queries", "reader")):
+        if name == "queries" and not config.separate_towers:
+            continue
+        encoder = Transformer.load(EncoderSource(str(base(folder / name, seed=10 * seed + number)))).model
+        part = ReaderModel(encoder, config) if name == "reader" else Tower(encoder, config)
+        for key, weight in head_state(part).items():
+            noise = torch.randn(weight.shape, generator=random)
+            heads[f"{name}.{key}"] = 0.3 * noise + float("norm.weight" in key)
+    save_file(heads, folder / HEADS_FILE)
+    (folder / SETTINGS_FILE).write_text(json.dumps(config.to_dict()), encoding="utf-8")
     return folder
 
 

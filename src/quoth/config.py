@@ -52,8 +52,6 @@ class NPMConfig(Config):
     max_tokens: int = 256
 
     def __post_init__(self) -> None:
-        if self.kind != "npm":
-            raise InputError(f"model kind {self.kind!r}; allowed here is 'npm'")
         if self.num_masks not in (1, 2):
             raise InputError(f"num_masks {self.num_masks}; allowed are 2 (phrases) and 1 (single tokens)")
         if self.similarity_scale is not None and not (_is_number(self.similarity_scale) and self.similarity_scale > 0):
@@ -102,8 +100,6 @@ class REALMConfig(Config):
     add_relevance: bool = True
 
     def __post_init__(self) -> None:
-        if self.kind != "realm":
-            raise InputError(f"model kind {self.kind!r}; allowed here is 'realm'")
         if self.pooling not in ("cls", "mean"):
             raise InputError(f"pooling {self.pooling!r}; allowed are cls and mean")
         for name, least in _REALM_LEAST.items():
@@ -139,9 +135,9 @@ ModelConfig = NPMConfig | REALMConfig
 
 def model_config(values: Mapping[str, Any]) -> ModelConfig:
     """The settings of a model of any kind. Raises InputError on an unknown kind."""
-    kinds: dict[Any, type[ModelConfig]] = {"npm": NPMConfig, "realm": REALMConfig}
+    kinds: dict[str, type[ModelConfig]] = {"npm": NPMConfig, "realm": REALMConfig}
     kind = values.get("kind", "npm")
-    if kind not in kinds:
+    if not isinstance(kind, str) or kind not in kinds:
         raise InputError(f"model kind {kind!r}; allowed are {', '.join(kinds)}")
     return kinds[kind].from_dict(values)
 

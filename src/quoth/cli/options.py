@@ -97,6 +97,18 @@ Ban = Annotated[list[str] | None, typer.Option("--ban", metavar="TOKEN", help="N
 BanQuery = Annotated[bool, typer.Option("--ban-query", help="No answer holds a token that the text itself holds.")]
 MaxPhraseTokens = Annotated[int, typer.Option("--max-phrase-tokens", help="The longest answer, in tokens.")]
 
+_NPM_ONLY = (
+    "template",
+    "k",
+    "hybrid",
+    "combine",
+    "temperature",
+    "length_exponent",
+    "ban",
+    "ban_query",
+    "max_phrase_tokens",
+)
+
 
 def queries(text: str) -> Iterator[str]:
     """The queries that `text` stands for: itself, or for "-" the lines of standard input that are not blank.
@@ -124,15 +136,15 @@ def num_passages(passages: int | None, dense: bool, hybrid: float = 0.0) -> int 
     return None if dense else 3 if passages is None else passages
 
 
-def realm_options(options: dict[str, Any], defaults: dict[str, Any], passages: int | None) -> dict[str, Any]:
-    """The keyword arguments of `REALM.fill` and `REALM.ask`: `top_k` and `passages`, where they are given.
+def realm_options(context: typer.Context, top_k: int, passages: int | None) -> dict[str, Any]:
+    """The keyword arguments of `REALM.fill` and `REALM.ask`, which always search densely.
 
-    Raises InputError on another option of NPM's that is not as it is by default.
+    Raises InputError where an option that is NPM's alone is given.
     """
-    for name, value in options.items():
-        if name not in ("top_k", "passages") and value != defaults[name]:
-            raise InputError(f"{name} is {value!r}, which is NPM's; a REALM takes --top-k and --passages")
-    return {"top_k": options["top_k"]} | ({} if passages is None else {"passages": passages})
+    for name in _NPM_ONLY:
+        if getattr(context.get_parameter_source(name), "name", None) == "COMMANDLINE":
+            raise InputError(f"--{name.replace('_', '-')} is NPM's; a REALM takes --top-k and --passages")
+    return {"top_k": top_k} | ({} if passages is None else {"passages": passages})
 
 
 def pairs(items: list[str], option: str, example: str) -> dict[str, str]:

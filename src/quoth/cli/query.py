@@ -39,7 +39,6 @@ from quoth.cli.options import (
     realm_options,
 )
 from quoth.cli.output import note, print_json, results
-from quoth.errors import InputError
 from quoth.timing import timed
 
 if TYPE_CHECKING:
@@ -53,6 +52,7 @@ STANDARD_INPUT = "- reads one a line from standard input."
 
 @app.command(rich_help_panel=PANEL)
 def fill(
+    context: typer.Context,
     directory: CorpusDir,
     text: Annotated[str, typer.Argument(metavar="TEXT", help=f"A text with one [MASK]; {STANDARD_INPUT}")],
     corpus: MoreCorpora = None,
@@ -81,6 +81,11 @@ def fill(
       quoth fill wiki.quoth "Hagios Demetrios is in [MASK]."
       quoth fill wiki.quoth --corpus news.quoth --json - < queries.txt
     """
+    if is_realm(model):
+        options = realm_options(context, top_k, passages)
+        realm = load_realm(model, open_corpora(directory, corpus), base, device, dtype)
+        _answer(text, lambda query: realm.fill(query, **options), json, explain)
+        return
     options = prediction_options(
         top_k,
         k,
@@ -93,18 +98,13 @@ def fill(
         max_phrase_tokens,
         hybrid,
     )
-    corpora = open_corpora(directory, corpus)
-    if is_realm(model):
-        options = _for_realm(options, passages, dense)
-        realm = load_realm(model, corpora, base, device, dtype)
-        _answer(text, lambda query: realm.fill(query, **options), json, explain)
-        return
-    npm = load(model, corpora, base, device, dtype)
+    npm = load(model, open_corpora(directory, corpus), base, device, dtype)
     _answer(text, lambda query: npm.fill(query, **options), json, explain)
 
 
 @app.command(rich_help_panel=PANEL)
 def ask(
+    context: typer.Context,
     directory: CorpusDir,
     question: Annotated[str, typer.Argument(metavar="QUESTION", help=f"A question; {STANDARD_INPUT}")],
     corpus: MoreCorpora = None,
@@ -136,6 +136,11 @@ def ask(
       quoth ask wiki.quoth "Who composed Carmen?"
       quoth embed wiki.quoth --model quoth-realm && quoth ask wiki.quoth --model quoth-realm "Who composed Carmen?"
     """
+    if is_realm(model):
+        options = realm_options(context, top_k, passages)
+        realm = load_realm(model, open_corpora(directory, corpus), base, device, dtype)
+        _answer(question, lambda query: realm.ask(query, **options), json, explain)
+        return
     options = prediction_options(
         top_k,
         k,
@@ -148,17 +153,9 @@ def ask(
         max_phrase_tokens,
         hybrid,
     )
-    corpora = open_corpora(directory, corpus)
-    if is_realm(model):
-        if template is not None:
-            raise InputError(f"--template {template!r} is NPM's; a REALM reads the question as it stands")
-        options = _for_realm(options, passages, dense)
-        realm = load_realm(model, corpora, base, device, dtype)
-        _answer(question, lambda query: realm.ask(query, **options), json, explain)
-        return
     if template is not None:
         options["template"] = template
-    npm = load(model, corpora, base, device, dtype)
+    npm = load(model, open_corpora(directory, corpus), base, device, dtype)
     _answer(question, lambda query: npm.ask(query, **options), json, explain)
 
 
@@ -227,12 +224,6 @@ def search(
             continue
         for hit in hits:
             print_json(({"query": each} if query == "-" else {}) | _hit(hit))
-
-
-def _for_realm(options: dict[str, Any], passages: int | None, dense: bool) -> dict[str, Any]:
-    """A REALM always searches densely; the other options are NPM's."""
-    defaults = prediction_options(5, 4096, 3, Combine.sum, 1.0, 0.0, None, False, 10, 0.0)
-    return realm_options(options, defaults, None if dense else passages)
 
 
 def _answer(text: str, predict: "Callable[[str], Sequence[Prediction]]", json: bool, explain: bool = False) -> None:

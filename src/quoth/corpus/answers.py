@@ -14,6 +14,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
+from itertools import accumulate
 
 from quoth.corpus.questions import Question, compile_pattern
 
@@ -115,16 +116,27 @@ def holders(questions: Sequence[Question], texts: Iterable[str], first_only: boo
 def answer_ranges(text: str, question: Question) -> list[tuple[int, int]]:
     """Where in a text an answer stands, as `has_answer` finds it: characters from start to end, each once."""
     if question.pattern:
-        matches = (match.span() for each in _patterns(question.answers) for match in each.finditer(text))
-        return list(dict.fromkeys(span for span in matches if span[0] < span[1]))
-    found = [match.span() for match in _token().finditer(text)]
-    tokens = [unicodedata.normalize("NFD", text[start:end]).lower() for start, end in found]
-    ranges = []
+        composed = unicodedata.normalize("NFC", text)
+        matches = (match.span() for each in _patterns(question.answers) for match in each.finditer(composed))
+        return _ranges_of(text, composed, [span for span in matches if span[0] < span[1]])
+    decomposed = unicodedata.normalize("NFD", text)
+    places = [match.span() for match in _token().finditer(decomposed)]
+    tokens = joined_tokens(text).split()
+    found = []
     for answer in (each.split() for each in _joined_answers(question.answers)):
-        for first in [i for i, token in enumerate(tokens) if token == answer[0]]:
-            if tokens[first : first + len(answer)] == answer:
-                ranges.append((found[first][0], found[first + len(answer) - 1][1]))
-    return list(dict.fromkeys(ranges))
+        for i in [i for i, token in enumerate(tokens) if token == answer[0]]:
+            if tokens[i : i + len(answer)] == answer:
+                found.append((places[i][0], places[i + len(answer) - 1][1]))
+    return _ranges_of(text, decomposed, found)
+
+
+def _ranges_of(text: str, normal: str, ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Ranges of a normal form (NFC, NFD) of a text as ranges of the text, each once; no character is cut."""
+    if text == normal:
+        return list(dict.fromkeys(ranges))
+    owners = [i for i, char in enumerate(text) for _ in unicodedata.normalize("NFD", char)]
+    places = [0, *accumulate(len(unicodedata.normalize("NFD", char)) for char in normal)]
+    return list(dict.fromkeys((owners[places[start]], owners[places[end] - 1] + 1) for start, end in ranges))
 
 
 def _comparable(text: str) -> str:

@@ -16,8 +16,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from quoth.config import REALMConfig
 from quoth.encoders.tokenization import around_mask
-from quoth.encoders.transformer import pad
+from quoth.encoders.transformer import longest_input, pad
 from quoth.errors import InputError
 
 Pieces = tuple[list[int], list[tuple[int, int]]]
@@ -47,14 +48,17 @@ class PairBatch:
 
 
 class PairTokenizer:
-    """Inputs of one text or of two, each closed by the separator; with `types` the second's tokens are of type 1."""
+    """Inputs of one text or of two, each closed by the separator; with `types` the second's tokens are of type 1.
+    None is longer than `longest`, whatever limit is asked for."""
 
-    def __init__(self, tokenizer: Any, types: bool) -> None:
+    def __init__(self, tokenizer: Any, types: bool, longest: int = 512) -> None:
         if not getattr(tokenizer, "is_fast", False):
             raise InputError(
                 f"tokenizer {type(tokenizer).__name__} gives no offsets; a folder with tokenizer.json does"
             )
-        self.hf, self.types = tokenizer, types
+        if tokenizer.mask_token is None:
+            raise InputError(f"tokenizer {tokenizer.name_or_path!r} has no mask token; use a masked language model's")
+        self.hf, self.types, self.longest = tokenizer, types, longest
         framed = tokenizer("x", add_special_tokens=True)["input_ids"]
         self.cls_id, self.sep_id = int(framed[0]), int(framed[-1])
         self.mask_id, self.mask_token = tokenizer.mask_token_id, tokenizer.mask_token
@@ -71,11 +75,13 @@ class PairTokenizer:
 
     def single(self, ids: Sequence[int], limit: int) -> Pair:
         """ "[CLS] a [SEP]" of at most `limit` tokens."""
-        cut = np.array([self.cls_id, *ids[: limit - 2], self.sep_id], np.int64)
+        room = min(limit, self.longest) - 2
+        cut = np.array([self.cls_id, *ids[:room], self.sep_id], np.int64)
         return Pair(cut, len(cut))
 
     def pair(self, first: Sequence[int], second: Sequence[int], limit: int) -> Pair:
         """ "[CLS] a [SEP] b [SEP]" of at most `limit` tokens: b is cut, and a where it alone takes all but one."""
+        limit = min(limit, self.longest)
         head = [self.cls_id, *first[: limit - 4], self.sep_id]
         return Pair(np.array([*head, *second[: limit - len(head) - 1], self.sep_id], np.int64), len(head))
 
@@ -87,6 +93,12 @@ class PairTokenizer:
         second_B1 = torch.tensor([[pair.second] for pair in pairs])
         types_BT = (torch.arange(ids_BT.shape[1]) >= second_B1).long() * mask_BT
         return PairBatch(ids_BT.to(device), mask_BT.to(device), types_BT.to(device))
+
+
+def pair_tokenizer(tokenizer: Any, encoder: Any, config: REALMConfig) -> PairTokenizer:
+    """What makes an encoder's inputs: as long as it takes at most, with token types where it knows two of them."""
+    types = config.token_types and getattr(encoder.config, "type_vocab_size", 1) > 1
+    return PairTokenizer(tokenizer, types, longest_input(encoder.config))
 
 
 def masked_ids(tokenizer: PairTokenizer, text: str, limit: int) -> list[int]:

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from quoth.config import REALMConfig
 from quoth.encoders.boundaries import MAY_END, MAY_START
 from quoth.encoders.key_encoder import EncodedPassage, Place
-from quoth.encoders.pairs import Pair, PairBatch, PairTokenizer
+from quoth.encoders.pairs import Pair, PairBatch, PairTokenizer, pair_tokenizer
 from quoth.encoders.pretrained import REALMSource
 from quoth.encoders.tokenization import TokenizedPassage
 from quoth.encoders.transformer import Transformer, batches_by_length
@@ -130,8 +130,8 @@ class PassageEncoder:
         if config.separate_towers:
             other = Transformer.load(source.part("queries"), device=device, dtype=dtype)
             queries = load_tower(other, config, source.heads, "queries")
-        mark = fingerprint(transformer.fingerprint, passages)
-        return cls(passages, queries, PairTokenizer(transformer.tokenizer, config.token_types), source.name, mark)
+        tokenizer = pair_tokenizer(transformer.tokenizer, transformer.model, config)
+        return cls(passages, queries, tokenizer, source.name, fingerprint(transformer.fingerprint, passages))
 
     def passages(self, texts: Sequence[str], titles: Sequence[str]) -> list[EncodedPassage]:
         """One key a passage, which spans all of its text."""

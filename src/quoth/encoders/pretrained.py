@@ -89,13 +89,19 @@ class REALMSource:
     reader: Path | None = None
 
     def part(self, name: str) -> EncoderSource:
-        """One of its encoders, "passages", "queries" or "reader": whole, an adapter to the base, or the base alone."""
+        """One of its encoders, "passages", "queries" or "reader": whole, an adapter to the base, or the base alone.
+
+        Raises ModelNotFoundError where it is not whole and the settings name no base.
+        """
         if self.folder is None:
             return EncoderSource(self.base, self.reader if name == "reader" else None, self.config.revision)
-        if (self.folder / name / "config.json").is_file():
-            return EncoderSource(str(self.folder / name))
-        adapted = (self.folder / name / "adapter_config.json").is_file()
-        return EncoderSource(self.base, self.folder / name if adapted else None, self.config.revision)
+        folder = self.folder / name
+        if (folder / "config.json").is_file():
+            return EncoderSource(str(folder))
+        if not self.config.base:
+            raise ModelNotFoundError(f"{str(folder)!r} holds no encoder; fetch or train the model again")
+        adapted = (folder / "adapter_config.json").is_file()
+        return EncoderSource(self.base, folder if adapted else None, self.config.revision)
 
     @property
     def heads(self) -> Path | None:
@@ -170,15 +176,18 @@ def _from_folder(folder: Path, base: str | None) -> Source:
 def _read_settings(path: Path, kind: type[_Kind]) -> _Kind:
     config = _settings_of(path)
     if not isinstance(config, kind):
-        raise InputError(f"model {str(path.parent)!r} is of kind {config.kind!r}; here it takes a {kind.__name__[:-6]}")
+        raise InputError(f"model {str(path.parent)!r} is of kind {config.kind!r}; allowed here is {kind().kind!r}")
     return config
 
 
 def _settings_of(path: Path) -> ModelConfig:
     try:
-        return model_config(json.loads(path.read_text(encoding="utf-8")))
+        values = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise InputError(f"{str(path)!r} is no JSON ({error}); mend it or train again") from None
+    if not isinstance(values, dict):
+        raise InputError(f"{str(path)!r} is no JSON object of settings; mend it or train again")
+    return model_config(values)
 
 
 def shipped_adapter(name: str) -> Path:

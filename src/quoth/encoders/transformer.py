@@ -43,7 +43,7 @@ class Transformer:
         self.fingerprint = fingerprint
         self.device = next(model.parameters()).device
         self.dimensions = int(model.config.hidden_size)
-        self.max_tokens = _max_tokens(model.config)
+        self.max_tokens = longest_input(model.config)
         self.pad_id = int(tokenizer.pad_token_id or 0)
 
     @classmethod
@@ -197,8 +197,8 @@ def _adapter_weights(folder: Path) -> Path:
     return file
 
 
-def _max_tokens(config: Any) -> int:
-    """The longest input of the position table; RoBERTa's and its kin's starts after the padding id."""
+def longest_input(config: Any) -> int:
+    """How many tokens an encoder's position table takes; RoBERTa's and its kin's starts after the padding id."""
     offset = config.pad_token_id + 1 if config.model_type in _POSITIONS_AFTER_PADDING else 0
     return int(config.max_position_embeddings) - offset
 

@@ -7,9 +7,8 @@ encode (token_encoder) → search (retriever, index) → expand (candidates) →
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -21,15 +20,14 @@ from quoth.encoders.pretrained import locate
 from quoth.encoders.token_encoder import TokenEncoder, Vector
 from quoth.encoders.tokenization import MASK
 from quoth.errors import InputError
-from quoth.models.base import Exclude, Texts, check_questions, for_each, of_each
+from quoth.models.base import Corpora, CorpusModel, Exclude, Texts, check_questions, for_each, listed, of_each
 from quoth.predictors.label import LabelOptions, predict_labels
 from quoth.predictors.phrase import PhraseOptions, predict_phrases
 from quoth.predictors.token import TokenOptions, predict_tokens
-from quoth.records import Hit, Passage, Prediction
+from quoth.records import Passage, Prediction
 from quoth.retrieval.index import search_all, search_together
 from quoth.retrieval.keys import TokenHits
 from quoth.retrieval.retriever import Retriever
-from quoth.retrieval.tables import Cost, Shortfall
 from quoth.timing import step
 
 ASK_TEMPLATE = "Q: {question}\nA: [MASK]."
@@ -47,20 +45,20 @@ class PassageVectors:
     vectors_TD: NDArray[np.float32]
 
 
-class NPM:
+class NPM(CorpusModel):
     """A nonparametric masked language model over one or several corpora."""
 
     def __init__(self, encoder: TokenEncoder, corpora: Sequence[Corpus] = ()) -> None:
+        super().__init__(Retriever(corpora, encoder))
         self.encoder = encoder
         self.config = encoder.config
         self.fingerprint = encoder.fingerprint
-        self._retriever = Retriever(corpora, encoder)
 
     @classmethod
     def from_pretrained(
         cls,
         name: str | Path = "quoth-mini",
-        corpus: Corpus | Sequence[Corpus] | None = None,
+        corpus: Corpora = None,
         *,
         device: str | None = None,
         dtype: str | None = None,
@@ -70,9 +68,8 @@ class NPM:
 
         `base` names a folder for the base encoder. Raises ModelNotFoundError, or InputError on an unknown device.
         """
-        corpora = [] if corpus is None else [corpus] if isinstance(corpus, Corpus) else list(corpus)
         source = locate(str(name), None if base is None else str(base))
-        return cls(TokenEncoder.load(source, device=device, dtype=dtype), corpora)
+        return cls(TokenEncoder.load(source, device=device, dtype=dtype), listed(corpus))
 
     @property
     def single(self) -> bool:
@@ -252,39 +249,6 @@ class NPM:
                 given = ", ".join(labels[label])
                 raise InputError(f"label {label!r}: none of its words ({given}) stands in the corpus; give it another")
         return found
-
-    def search(self, query: str, k: int = 10, mode: Literal["bm25", "dense", "hybrid"] = "bm25") -> list[Hit]:
-        """The k best passages. Raises InputError on another mode or k, or when `dense` lacks vectors."""
-        ways: dict[str, Callable[[str, int], list[Hit]]] = {
-            "bm25": self._retriever.bm25,
-            "dense": self._retriever.dense,
-            "hybrid": self._retriever.hybrid,
-        }
-        if mode not in ways:
-            raise InputError(f"mode {mode!r}; allowed are {', '.join(ways)}")
-        if k < 1:
-            raise InputError(f"k is {k}; allowed is 1 or more passages")
-        return ways[mode](query, k)
-
-    def embed(
-        self,
-        precision: str = "sq8",
-        recall: float | None = None,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> list[Shortfall]:
-        """Store a vector for every token of every corpus, for dense search; goes on where a broken run stopped.
-
-        Large segments are searched by compressed codes that find the share `recall` of a blank's nearest tokens (by
-        default 0.97); 1 compares every vector. `precision` is sq8, sq4 (half the bytes, less exact), fp16 or fp32.
-        Returns the segments whose codes find fewer than asked for. Raises InputError where vectors of another
-        precision are stored, LockedError while another process embeds.
-        """
-        return [short for tables in self._retriever.tables for short in tables.build(precision, recall, progress)]
-
-    def embed_cost(self, precision: str = "sq8") -> Cost:
-        """About what `embed` will take, in passages, tokens, bytes, seconds; some passages are encoded to know."""
-        costs = [tables.cost(precision) for tables in self._retriever.tables]
-        return reduce(Cost.plus, costs, Cost(0, 0, 0, 0, 0.0))
 
     def query_vectors(self, text: str) -> tuple[Vector, Vector]:
         """The start and the end query of a text's blank: [D] each."""

@@ -9,11 +9,10 @@ Shape suffixes: B texts, N passages read, D dimensions, V vocabulary, C spans.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +23,12 @@ from quoth.encoders.passage_encoder import PassageEncoder, load_heads
 from quoth.encoders.pretrained import locate_realm
 from quoth.encoders.transformer import Transformer
 from quoth.errors import InputError
-from quoth.models.base import Exclude, Texts, check_questions, for_each, of_each
+from quoth.models.base import Corpora, CorpusModel, Exclude, Mode, Texts, check_questions, for_each, listed, of_each
 from quoth.predictors.answers import Read, predict_answers, predict_words
 from quoth.predictors.reader import Reader, ReaderModel, Reading, readings
 from quoth.records import Hit, Prediction
 from quoth.retrieval.retriever import Retriever
 from quoth.retrieval.sparse import Place
-from quoth.retrieval.tables import Cost, Shortfall
 from quoth.timing import step
 
 
@@ -43,19 +41,19 @@ class Question:
     places: Sequence[tuple[float, Place]]
 
 
-class REALM:
+class REALM(CorpusModel):
     """A retrieval-augmented language model over one or several corpora."""
 
     def __init__(self, encoder: PassageEncoder, reader: Reader, corpora: Sequence[Corpus] = ()) -> None:
+        super().__init__(Retriever(corpora, encoder))
         self.encoder, self.reader = encoder, reader
         self.config, self.fingerprint = encoder.config, encoder.fingerprint
-        self._retriever = Retriever(corpora, encoder)
 
     @classmethod
     def from_pretrained(
         cls,
         name: str | Path = "quoth-realm",
-        corpus: Corpus | Sequence[Corpus] | None = None,
+        corpus: Corpora = None,
         *,
         device: str | None = None,
         dtype: str | None = None,
@@ -65,14 +63,14 @@ class REALM:
 
         `base` names a folder for the base encoder. Raises ModelNotFoundError, or InputError on an unknown device.
         """
-        corpora = [] if corpus is None else [corpus] if isinstance(corpus, Corpus) else list(corpus)
         source = locate_realm(str(name), None if base is None else str(base))
         encoder = PassageEncoder.load(source, device=device, dtype=dtype)
         transformer = Transformer.load(source.part("reader"), device=device, dtype=dtype)
         model = ReaderModel(transformer.model, source.config)
         load_heads(source.heads, "reader", model)
         weight = next(transformer.model.parameters())
-        return cls(encoder, Reader(model.to(device=weight.device, dtype=weight.dtype), encoder.tokenizer), corpora)
+        reader = Reader(model.to(device=weight.device, dtype=weight.dtype), encoder.tokenizer)
+        return cls(encoder, reader, listed(corpus))
 
     @overload
     def ask(self, question: str, **options: Any) -> list[Prediction]: ...
@@ -121,45 +119,25 @@ class REALM:
         """The words that fill the blank of each text best: p(y|x) = Σ_z p(y|z,x) p(z|x) (REALM eq. 1).
 
         z are the `passages` nearest to the text (by default one less than the model was trained with) and the null
-        document; y are the words of one token that stand in these passages.
+        document, an empty one, which stands for what the model knows without any; y are the words of one token that
+        stand in these passages.
         """
         count = self.config.num_candidates - 1 if passages is None else passages
         masked = [masked_ids(self.encoder.tokenizer, text, self._room) for text in texts]
+        null_D = self.encoder.passages([""], [""])[0].vectors_TD[0]
         found = []
         for question, text in zip(self._questions(masked, count, exclude), texts, strict=True):
             with step("expand"):
-                read, (null, nothing) = self._read(question), self._nothing(question)
-                log_p_NV = self.reader.masked([*(each.reading for each in read), nothing])
+                read, nothing = self._read(question), self._readings(question, [""], [""])
+                log_p_NV = self.reader.masked([*(each.reading for each in read), *nothing])
+            null = self.encoder.scale * float(null_D @ question.vector_D)
             answers = predict_words(read, null, log_p_NV, top_k)
             found.append([replace(each, sequence=fill_in(self.encoder.tokenizer, text, each.text)) for each in answers])
         return found
 
-    def search(self, query: str, k: int = 10, mode: Literal["bm25", "dense", "hybrid"] = "dense") -> list[Hit]:
-        """The k best passages. Raises InputError on another mode or k, or when vectors are missing."""
-        ways: dict[str, Callable[[str, int], list[Hit]]] = {
-            "bm25": self._retriever.bm25,
-            "dense": self._retriever.dense,
-            "hybrid": self._retriever.hybrid,
-        }
-        if mode not in ways:
-            raise InputError(f"mode {mode!r}; allowed are {', '.join(ways)}")
-        if k < 1:
-            raise InputError(f"k is {k}; allowed is 1 or more passages")
-        return ways[mode](query, k)
-
-    def embed(
-        self,
-        precision: str = "sq8",
-        recall: float | None = None,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> list[Shortfall]:
-        """Store a vector for every passage of every corpus; goes on where a broken run stopped. As `NPM.embed`."""
-        return [short for tables in self._retriever.tables for short in tables.build(precision, recall, progress)]
-
-    def embed_cost(self, precision: str = "sq8") -> Cost:
-        """About what `embed` will take; some passages are encoded to know."""
-        costs = [tables.cost(precision) for tables in self._retriever.tables]
-        return reduce(Cost.plus, costs, Cost(0, 0, 0, 0, 0.0))
+    def search(self, query: str, k: int = 10, mode: Mode = "dense") -> list[Hit]:
+        """As `CorpusModel.search`, by vectors where nothing else is asked for."""
+        return super().search(query, k, mode)
 
     @property
     def _room(self) -> int:
@@ -186,8 +164,3 @@ class REALM:
 
     def _readings(self, question: Question, texts: Sequence[str], titles: Sequence[str]) -> list[Reading]:
         return readings(self.encoder.tokenizer, self.config, question.ids, texts, titles)
-
-    def _nothing(self, question: Question) -> tuple[float, Reading]:
-        """Relevance and reading of the null document, which stands for what the model knows without a passage."""
-        z_1D = self.encoder.passages([""], [""])[0].vectors_TD
-        return self.encoder.scale * float(z_1D[0] @ question.vector_D), self._readings(question, [""], [""])[0]

@@ -46,13 +46,45 @@ def predict_answers(read: Sequence[Read], spans: Sequence[Spans], add_relevance:
     A span's score is the reader's, plus its passage's relevance if that is added (ORQA §3); probability is the share
     among all spans of all passages. No legal span, no answer.
     """
+    with step("score"):
+        scores, places = [np.zeros(0)], []
+        for n, (each, found) in enumerate(zip(read, spans, strict=True)):
+            scores.append(found.score_C + (each.relevance if add_relevance else 0.0))
+            places += [(n, start, end) for start, end in zip(found.start_C.tolist(), found.end_C.tolist(), strict=True)]
+        score_C = np.concatenate(scores)
+        best = np.sort(np.argsort(-score_C, kind="stable")[:CONTENDERS])
+    return _predictions(read, [places[c] for c in best.tolist()], score_C[best], log_sum_exp(score_C), top_k)
+
+
+def predict_words(read: Sequence[Read], null: float, log_p_NV: NDArray[np.float32], top_k: int) -> list[Prediction]:
+    """The `top_k` words y of highest p(y|x) = Σ_z p(y|z,x) p(z|x) (REALM eq. 1), of those that stand in the passages.
+
+    `log_p_NV` are log p(y|z,x) for each passage and, last, for the null document, whose relevance is `null`. A word is
+    a token that cuts none. Its places share p(y|x), over the whole vocabulary, by p(z|x) p(y|z,x) of their passages,
+    evenly within each; words that are written differently, case aside, are told apart though their token is the same.
+    """
+    with step("score"):
+        relevance_N = np.array([*(each.relevance for each in read), null])
+        joint_NV = (relevance_N - log_sum_exp(relevance_N))[:, None] + log_p_NV
+        standing: dict[int, list[Place]] = {}
+        for n, each in enumerate(read):
+            for word, start, end in _words(each.reading):
+                standing.setdefault(word, []).append((n, start, end))
+        scores = [np.zeros(0)]
+        for word, at in standing.items():
+            weight_C = _weights(joint_NV[:, word], at)
+            scores.append(weight_C - log_sum_exp(weight_C) + log_sum_exp(joint_NV[:, word]))
+    return _predictions(read, [place for at in standing.values() for place in at], np.concatenate(scores), 0.0, top_k)
+
+
+def _predictions(
+    read: Sequence[Read], places: Sequence[Place], score_C: Floats, total: float, top_k: int
+) -> list[Prediction]:
+    """The `top_k` texts of highest score, log Σ exp over their places; `total` is the log of what all scores sum to."""
     check_at_least_one("top_k", top_k)
     with step("score"):
-        score_C, places = _scored(read, spans, add_relevance)
-        total = log_sum_exp(score_C)
         groups: dict[int, list[int]] = {}
-        for c in np.sort(np.argsort(-score_C, kind="stable")[:CONTENDERS]).tolist():
-            n, start, end = places[c]
+        for c, (n, start, end) in enumerate(places):
             groups.setdefault(surface_group(read[n].passage.text[start:end]), []).append(c)
         found = [(log_sum_exp(score_C[members]), members) for members in groups.values()]
         found.sort(key=lambda pair: -pair[0])
@@ -63,38 +95,6 @@ def predict_answers(read: Sequence[Read], spans: Sequence[Spans], add_relevance:
         ]
 
 
-def _scored(read: Sequence[Read], spans: Sequence[Spans], add_relevance: bool) -> tuple[Floats, list[Place]]:
-    scores, places = [np.zeros(0)], []
-    for n, (each, found) in enumerate(zip(read, spans, strict=True)):
-        scores.append(found.score_C + (each.relevance if add_relevance else 0.0))
-        places += [(n, start, end) for start, end in zip(found.start_C.tolist(), found.end_C.tolist(), strict=True)]
-    return np.concatenate(scores), places
-
-
-def predict_words(read: Sequence[Read], null: float, log_p_NV: NDArray[np.float32], top_k: int) -> list[Prediction]:
-    """The `top_k` words y of highest p(y|x) = Σ_z p(y|z,x) p(z|x) (REALM eq. 1), of those that stand in the passages.
-
-    `log_p_NV` are log p(y|z,x) for each passage and, last, for the null document, whose relevance is `null`. A word is
-    a token that cuts none. The probability is p(y|x), over the whole vocabulary; its places share it by p(z|x) p(y|z,x)
-    of their passages, evenly within each.
-    """
-    check_at_least_one("top_k", top_k)
-    with step("score"):
-        relevance_N = np.array([*(each.relevance for each in read), null])
-        joint_NV = (relevance_N - log_sum_exp(relevance_N))[:, None] + log_p_NV
-        places: dict[int, list[Place]] = {}
-        for n, each in enumerate(read):
-            for word, start, end in _words(each.reading):
-                places.setdefault(word, []).append((n, start, end))
-        log_p = {word: log_sum_exp(joint_NV[:, word]) for word in places}
-        best = sorted(places, key=lambda word: -log_p[word])[:top_k]
-    with step("explain"):
-        return [
-            _prediction(read, places[word], _shares(joint_NV[:, word], places[word]), log_p[word], np.exp(log_p[word]))
-            for word in best
-        ]
-
-
 def _words(reading: Reading) -> Iterator[tuple[int, int, int]]:
     """The passage's tokens that are whole words: id, characters from start to end."""
     ids_T = reading.pair.ids_T[reading.body : reading.body + len(reading.flags_T)]
@@ -102,7 +102,7 @@ def _words(reading: Reading) -> Iterator[tuple[int, int, int]]:
         yield int(ids_T[t]), int(reading.offsets_T2[t, 0]), int(reading.offsets_T2[t, 1])
 
 
-def _shares(joint_N: Floats, places: Sequence[Place]) -> Floats:
+def _weights(joint_N: Floats, places: Sequence[Place]) -> Floats:
     """log of each place's part of what its passage gives."""
     count = Counter(n for n, _, _ in places)
     return np.array([joint_N[n] - np.log(count[n]) for n, _, _ in places])
@@ -116,7 +116,7 @@ def _prediction(
     order = np.argsort(-log_weight, kind="stable").tolist()
     evidence = tuple(_evidence(read[places[i][0]], places[i], float(share[i])) for i in order)
     n, start, end = places[order[0]]
-    return Prediction(read[n].passage.text[start:end], score, float(probability), evidence)
+    return Prediction(read[n].passage.text[start:end], score, probability, evidence)
 
 
 def _evidence(read: Read, place: Place, share: float) -> Evidence:

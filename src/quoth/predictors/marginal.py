@@ -28,8 +28,7 @@ def marginal_of_product(log_p_BNM: Tensor, log_retrieval_BN: Tensor, masked_BM: 
     In plain words: one passage explains all masked tokens of an example together.
     Inputs: log p(y_m|z,x) [B, N, M], log p(z|x) [B, N], which of the M are masked tokens [B, M].
     """
-    product_BN = (log_p_BNM * masked_BM[:, None, :]).sum(dim=-1)
-    return (log_retrieval_BN + product_BN).logsumexp(dim=-1)
+    return (log_retrieval_BN + _of_masks(log_p_BNM, masked_BM).sum(dim=-1)).logsumexp(dim=-1)
 
 
 def marginal_per_token(log_p_BNM: Tensor, log_retrieval_BN: Tensor, masked_BM: Tensor) -> Tensor:
@@ -38,14 +37,18 @@ def marginal_per_token(log_p_BNM: Tensor, log_retrieval_BN: Tensor, masked_BM: T
     In plain words: each masked token chooses its passages for itself. Inputs as in `marginal_of_product`; for one
     masked token the two are the same.
     """
-    token_BM = (log_retrieval_BN[:, :, None] + log_p_BNM).logsumexp(dim=1)
+    token_BM = (log_retrieval_BN[:, :, None] + _of_masks(log_p_BNM, masked_BM)).logsumexp(dim=1)
     return (token_BM * masked_BM).sum(dim=-1)
 
 
 def retrieval_utility(log_p_BNM: Tensor, log_p_null_BM: Tensor, masked_BM: Tensor) -> Tensor:
     """RU(z|x) = log p(y|z,x) − log p(y|∅,x): how much a passage helps beside none: [B, N]. REALM appendix D."""
-    gain_BNM = log_p_BNM - log_p_null_BM[:, None, :]
-    return (gain_BNM * masked_BM[:, None, :]).sum(dim=-1)
+    return _of_masks(log_p_BNM - log_p_null_BM[:, None, :], masked_BM).sum(dim=-1)
+
+
+def _of_masks(log_p_BNM: Tensor, masked_BM: Tensor) -> Tensor:
+    """0 for what is no mask, whatever stands there."""
+    return log_p_BNM.masked_fill(~masked_BM[:, None, :], 0.0)
 
 
 def responsibility(log_p_BN: Tensor, log_retrieval_BN: Tensor) -> Tensor:

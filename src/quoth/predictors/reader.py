@@ -107,7 +107,8 @@ class Reading:
 def readings(
     tokenizer: PairTokenizer, config: REALMConfig, question: Sequence[int], texts: Sequence[str], titles: Sequence[str]
 ) -> list[Reading]:
-    """What the reader sees of each passage with the same question, given by its token ids."""
+    """What the reader sees of each passage with the same question, given by its token ids; at most half of the input is
+    title."""
     heads = [f"{title}. " if title and config.reader_titles else "" for title in titles]
     found = tokenizer.pieces([head + text for head, text in zip(heads, texts, strict=True)])
     return [
@@ -125,12 +126,14 @@ def _reading(
     ids: list[int],
     ranges: list[tuple[int, int]],
 ) -> Reading:
-    pair = tokenizer.pair(question, ids, config.reader_tokens)
     first = next((i for i, (_, end) in enumerate(ranges) if end > head), len(ranges))
-    kept = ranges[first : max(len(pair.ids_T) - pair.second - 1, first)]
-    body = [trim(text, max(start - head, 0), end - head) for start, end in kept]
-    offsets_T2 = np.array(body, np.int64).reshape(-1, 2)
-    return Reading(pair, pair.second + first, offsets_T2, boundary_flags(text, offsets_T2))
+    title = ids[: min(first, config.reader_tokens // 2)]
+    pair = tokenizer.pair(question, [*title, *ids[first:]], config.reader_tokens)
+    body = pair.second + len(title)
+    kept = ranges[first:][: max(len(pair.ids_T) - body - 1, 0)]
+    places = [trim(text, max(start - head, 0), end - head) for start, end in kept]
+    offsets_T2 = np.array(places, np.int64).reshape(-1, 2)
+    return Reading(pair, body, offsets_T2, boundary_flags(text, offsets_T2))
 
 
 @dataclass(frozen=True, slots=True)

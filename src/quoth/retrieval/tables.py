@@ -151,7 +151,7 @@ class KeyTables:
             )
         raise InputError(
             f"{path}: {missing} of {len(self._corpus.segments)} segments have no vectors of {name}; "
-            f"`quoth embed {path} --model {name}` makes them, or search BM25's passages alone (passages=3, no hybrid)"
+            f"`quoth embed {path} --model {name}` makes them; an NPM needs none to search BM25's passages (passages=3)"
         )
 
     def _at(self, segment: Segment, folder: Path) -> TokenKeys:

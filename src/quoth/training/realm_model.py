@@ -16,7 +16,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from quoth.config import REALMConfig
-from quoth.encoders.pairs import PairTokenizer
+from quoth.encoders.pairs import pair_tokenizer
 from quoth.encoders.passage_encoder import Tower, head_state, load_heads
 from quoth.encoders.pretrained import HEADS_FILE, SETTINGS_FILE, REALMSource
 from quoth.encoders.transformer import attend_in_fp32, load_base
@@ -51,7 +51,7 @@ class TrainedREALM:
         self.device, self.bf16, self._rank = torch.device(device), bf16, lora_rank
         self._source, self._trained, self._seed = source, frozenset(trained), seed
         encoder, hf = self._encoder("passages", "passages")
-        self.tokenizer = PairTokenizer(hf, self.config.token_types)
+        self.tokenizer = pair_tokenizer(hf, encoder, self.config)
         self.passages = self.queries = self._tower(encoder, "passages")
         if self.config.separate_towers:
             origin = "queries" if source.config.separate_towers else "passages"
