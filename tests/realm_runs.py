@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import re
 import sys
@@ -9,12 +10,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from quoth.config import REALMConfig
 from quoth.corpus.corpus import Corpus
+from quoth.encoders.pairs import PairBatch
 from quoth.encoders.pretrained import REALMSource, locate_realm
-from quoth.records import Document, TaggedSpan
+from quoth.records import Document, Passage, TaggedSpan
 from quoth.training.realm_model import PARTS, TrainedREALM
 from tiny import tiny_bert
 
@@ -98,3 +101,76 @@ def environment(**variables: str) -> dict[str, str]:
     """Of another process that runs tests' code."""
     paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
     return {**os.environ, "PYTHONPATH": paths, **variables}
+
+
+class Snapshot:
+    """Stands in for the index: every passage's vector by the model as it is now, compared one by one."""
+
+    def __init__(self, model: TrainedREALM, corpus: Corpus) -> None:
+        self.corpus, self.asked, self.hidden, self.found = corpus, list[Any](), list[Any](), list[Any]()
+        self.rows = corpus.live_rows().tolist()
+        passages = [corpus.passage(row) for row in self.rows]
+        self.vectors = np.stack([passage_vector(model, each.text, each.title).detach().numpy() for each in passages])
+
+    def refresh(self, step: int, model: TrainedREALM) -> int:
+        return 0
+
+    def nearest(self, q_BD: Any, k: int, exclude: Sequence[Any]) -> list[list[Passage]]:
+        self.asked, self.hidden, self.found = q_BD, exclude, []
+        for q_D, hidden in zip(q_BD, exclude, strict=True):
+            best = sorted((-float(z_D @ q_D), row) for z_D, row in zip(self.vectors, self.rows, strict=True))
+            self.found.append([self.corpus.passage(row) for _, row in best if row not in set(hidden)][:k])
+        return self.found
+
+
+def passage_vector(model: TrainedREALM, text: str, title: str) -> torch.Tensor:
+    """By the passage tower, alone and without padding, from an input made here: [D]."""
+    hf, limit = model.tokenizer.hf, model.config.passage_tokens
+    title_ids, ids = (hf(each, add_special_tokens=False)["input_ids"] for each in (title, text))
+    head = [hf.cls_token_id, *title_ids, hf.sep_token_id]
+    return encoded(model, model.passages, [*head, *ids[: limit - len(head) - 1], hf.sep_token_id], len(head))
+
+
+def query_vector(model: TrainedREALM, ids: Sequence[int]) -> torch.Tensor:
+    """By the query tower: [D]."""
+    hf = model.tokenizer.hf
+    cut = [hf.cls_token_id, *ids[: model.config.query_tokens - 2], hf.sep_token_id]
+    return encoded(model, model.queries, cut, len(cut))
+
+
+def encoded(model: TrainedREALM, network: Any, ids: list[int], second: int) -> torch.Tensor:
+    """What a network makes of one input: a tower's vector, or the reader's states."""
+    types = torch.tensor([[int(model.config.token_types and t >= second) for t in range(len(ids))]])
+    batch = PairBatch(torch.tensor([ids]), torch.ones(1, len(ids), dtype=torch.long), types)
+    out: torch.Tensor = network(batch)[0]
+    return out
+
+
+def reader_input(model: TrainedREALM, question: Sequence[int], text: str, title: str) -> tuple[list[int], int]:
+    """ "[CLS] question [SEP] title. text [SEP]", and where the second begins."""
+    hf, limit = model.tokenizer.hf, model.config.reader_tokens
+    body = hf(f"{title}. {text}" if title else text, add_special_tokens=False)["input_ids"]
+    head = [hf.cls_token_id, *question, hf.sep_token_id]
+    return [*head, *body[: limit - len(head) - 1], hf.sep_token_id], len(head)
+
+
+def doubled(model: TrainedREALM) -> TrainedREALM:
+    """The same model in float64."""
+    twin = copy.deepcopy(model)
+    for part in (twin.passages, twin.queries, twin.reader):
+        part.double()
+    return twin
+
+
+def assert_same_gradients(model: TrainedREALM, expected: TrainedREALM) -> None:
+    """With at least one that is not 0."""
+    largest = 0.0
+    for name, parameter in expected.parameters.items():
+        mine, theirs = model.parameters[name].grad, parameter.grad
+        if mine is None or theirs is None:
+            assert mine is None or not mine.any(), name
+            assert theirs is None or not theirs.any(), name
+        else:
+            torch.testing.assert_close(mine.double(), theirs, atol=1e-5, rtol=1e-3)
+            largest = max(largest, float(theirs.abs().max()))
+    assert largest > 1e-3

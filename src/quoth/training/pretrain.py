@@ -155,8 +155,8 @@ class PretrainTask:
         """log p(y_m|z,x) [B, N, M], 0 beyond an example's masks, and which of the M are masks [B, M]."""
         tokenizer, reader = self.model.tokenizer, self.model.reader
         batch = tokenizer.batch([each.pair for group in read for each in group], self.device)
-        inputs = torch.arange(len(batch.ids_BT)).split(len(read[0]))
-        rows = torch.cat([n.repeat_interleave(len(each.masks_M)) for n, each in zip(inputs, drawn, strict=True)])
+        rows_BN = torch.arange(len(batch.ids_BT)).reshape(len(drawn), -1)
+        rows = torch.cat([n.repeat_interleave(len(each.masks_M)) for n, each in zip(rows_BN, drawn, strict=True)])
         places = 1 + torch.cat([torch.from_numpy(each.masks_M).repeat(len(read[0])) for each in drawn])  # after [CLS]
         hidden = torch.cat([torch.from_numpy(each.hidden_M).repeat(len(read[0])) for each in drawn])
         with self.model.autocast():
