@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,7 +24,6 @@ from quoth.retrieval.tables import KeyTables
 from quoth.training import index_refresh
 from quoth.training.index_refresh import BUILDER_LOG, INDEX, TOWERS, IndexRefresher, index_step
 from quoth.training.pretrain import PretrainTask
-from quoth.training.realm_model import TrainedREALM
 from quoth.training.salient import MaskedTexts
 from quoth.training.settings import PretrainConfig
 from quoth.training.trainer import Progress, Trainer
@@ -54,7 +54,9 @@ def brute_force(model: Path, corpus: Corpus) -> list[list[float]]:
 def assert_index_of(model: Path, refresher: IndexRefresher, corpus: Corpus) -> None:
     """It finds the passages nearest by this model, but for the hidden ones; near ties in either order."""
     hidden = [[], [0], [3, 4], [1]]
-    for found, sims, away in zip(refresher.nearest(QUERIES, 3, hidden), brute_force(model, corpus), hidden, strict=True):
+    for found, sims, away in zip(
+        refresher.nearest(QUERIES, 3, hidden), brute_force(model, corpus), hidden, strict=True
+    ):
         best = sorted((sim for row, sim in enumerate(sims) if row not in away), reverse=True)[:3]
         assert [sims[each.row] for each in found] == pytest.approx(best, abs=0.02)
         assert len({each.row for each in found} - set(away)) == 3
@@ -137,6 +139,15 @@ def test_an_index_of_the_future_is_forgotten(folder: Path, corpus: Corpus, tmp_p
         assert towers(tmp_path) == [step]
         assert len(key_folders(corpus)) == 1
     corpus.verify()
+
+
+def test_vectors_that_are_gone_are_made_again(folder: Path, corpus: Corpus, tmp_path: Path) -> None:
+    model = trained(folder)
+    IndexRefresher(tmp_path, corpus, 2, asynchronous=False).refresh(0, model)
+    shutil.rmtree(corpus.path / "keys")
+    resumed = IndexRefresher(tmp_path, corpus, 2, asynchronous=False)
+    assert resumed.refresh(1, model) == 1
+    assert_index_of(tmp_path / TOWERS / f"{0:09d}", resumed, corpus)
 
 
 def wait_for(done: Callable[[], bool], seconds: float = 120) -> None:

@@ -64,9 +64,7 @@ def log_likelihoods(model: TrainedREALM, example: Masked, text: str, title: str)
     ids, second = reader_input(model, example.ids, text, title)
     states_TH = encoded(model, lambda batch: model.reader.states(batch), ids, second)
     log_p_TV = model.reader.mlm(states_TH).log_softmax(dim=-1)
-    return torch.stack(
-        [log_p_TV[1 + at, token] for at, token in zip(example.masks_M, example.hidden_M, strict=True)]
-    )
+    return torch.stack([log_p_TV[1 + at, token] for at, token in zip(example.masks_M, example.hidden_M, strict=True)])
 
 
 def slow_log_likelihood(model: TrainedREALM, example: Masked, passages: list[Any], per_token: bool) -> torch.Tensor:
@@ -110,7 +108,9 @@ def test_the_null_document_comes_first(folder: Path, corpus: Corpus) -> None:
         assert found.log_p_BNM.shape[:2] == found.relevance_BN.shape == (4, 4)
         for b, example in enumerate(examples):
             q_D = query_vector(model, example.ids)
-            assert float(found.relevance_BN[b, 0]) == pytest.approx(float(q_D @ passage_vector(model, "", "")), abs=1e-4)
+            assert float(found.relevance_BN[b, 0]) == pytest.approx(
+                float(q_D @ passage_vector(model, "", "")), abs=1e-4
+            )
             nothing = log_likelihoods(model, example, "", "")
             torch.testing.assert_close(found.log_p_BNM[b, 0, : len(nothing)], nothing, atol=1e-4, rtol=1e-4)
             assert not found.log_p_BNM[b, :, len(nothing) :].any()
@@ -139,23 +139,26 @@ def test_what_is_trivial_is_never_retrieved(folder: Path, tmp_path: Path, trivia
 
 def test_too_few_passages_are_refused(folder: Path, tmp_path: Path) -> None:
     model = trained(folder)
-    texts = [d.text for d in DOCUMENTS]
+    one = [Document(name, "", f"{name} sings.") for name in ("Paris", "Athens", "Seoul", "Cairo", "Delhi")]
     few = make_corpus(tmp_path / "few", DOCUMENTS[:3])
-    with pytest.raises(InputError, match="3 passages are to be retrieved for an example, but only 2 are not of its own"):
+    with pytest.raises(
+        InputError, match="3 passages are to be retrieved for an example, but only 2 are not of its own"
+    ):
         make_task(model, few, trivial="passage")
     uneven = Corpus.create(tmp_path / "uneven", splitter="words:12")
-    uneven.add([Document("long", "", " ".join(texts[:6])), *DOCUMENTS[6:8]])
-    assert uneven.num_passages > 6
+    uneven.add([Document("long", "", " ".join(d.text for d in DOCUMENTS)), *one[:2]])
+    assert uneven.num_passages > 8
     make_task(model, uneven, trivial="passage")
     with pytest.raises(InputError, match="but only 2 are not of its own document; give more documents"):
         make_task(model, uneven)
-    uneven.add(DOCUMENTS[8:9])
+    uneven.add(one[2:3])
     make_task(model, uneven)
-    uneven.delete([DOCUMENTS[6].id])
+    uneven.delete(["Paris"])
     with pytest.raises(InputError, match="only 2"):
         make_task(model, uneven)
     uneven.delete(["long"])
-    uneven.add(DOCUMENTS[10:12])
+    uneven.add(one[3:])
+    assert uneven.num_passages == 4
     make_task(model, uneven)
 
 
@@ -222,12 +225,12 @@ def holding(task: PretrainTask, model: TrainedREALM, corpus: Corpus) -> float:
     return float(np.mean([any(e.answer in p.text for p in each) for e, each in zip(examples, found, strict=True)]))
 
 
-def test_the_retriever_learns_to_find_what_helps_the_reader(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_retriever_learns_to_find_what_helps_the_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a reader that knows an answer where it sees one, and guesses it otherwise."""
-    corpus, model = make_corpus(tmp_path / "c"), trained(folder, ("passages", "queries"))
-    config = PretrainConfig(**{**SETTINGS, "batch_size": 8, "steps": 40, "learning_rate": 2e-3, "log_every": 10})
+    settings = {"num_candidates": 8, "normalize": True, "similarity_scale": 10.0, "pooling": "mean"}
+    corpus, folder = make_corpus(tmp_path / "c"), make_model(tmp_path / "m", **settings)
+    model = trained(folder, ("passages", "queries"))
+    config = PretrainConfig(**{**SETTINGS, "batch_size": 8, "steps": 100, "learning_rate": 2e-3, "log_every": 25})
     texts = MaskedTexts(corpus, model.tokenizer, 22, "salient", Names())
     task = PretrainTask(model, texts, IndexRefresher(tmp_path, corpus, 10, asynchronous=False), config)
 
@@ -240,8 +243,8 @@ def test_the_retriever_learns_to_find_what_helps_the_reader(
     monkeypatch.setattr(task, "_likelihood", known)
     before, seen = holding(task, model, corpus), list[Progress]()
     Trainer(task, config, tmp_path).run(seen.append)
-    assert holding(task, model, corpus) > max(before + 0.2, 0.7)
-    assert seen[-1].loss < 0.6 * seen[0].loss
+    assert holding(task, model, corpus) > 0.8 > 0.5 > before
+    assert seen[-1].loss < 0.7 * seen[0].loss
     assert seen[-1].measures["utility"] > seen[0].measures["utility"]
 
 

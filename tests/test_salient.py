@@ -61,7 +61,7 @@ def test_an_example_is_a_run_of_its_passage_with_masks(
         examples = draw(MaskedTexts(source, tokenizer, room, masking, Names()), 40)
         assert len(examples) == 40
         for example in examples:
-            ((ids, ranges),) = tokenizer.pieces([example.passage.text])
+            ((ids, _),) = tokenizer.pieces([example.passage.text])
             assert len(example.ids) == min(room, len(ids))
             assert stands_in(unmasked(tokenizer, example), ids)
             assert len(example.hidden_M) == len(example.masks_M) > 0

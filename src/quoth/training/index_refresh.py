@@ -58,8 +58,8 @@ class IndexRefresher:
 
         Returns how many steps old the current one is. The first is waited for, as is each without `asynchronous`.
         """
-        if self._retriever is None and index_step(self._output) >= step:
-            (self._output / INDEX).unlink()  # of a run that was broken off, and goes on from before it
+        if self._retriever is None:
+            self._check_index(step)
         newest = max(_snapshots(self._output), default=-1)
         if step % self._every == 0 or not 0 <= newest < step:
             self._publish(step, model)
@@ -86,6 +86,12 @@ class IndexRefresher:
             self._builder.terminate()
             self._builder.wait()
             self._builder = None
+
+    def _check_index(self, step: int) -> None:
+        """Take back the index of a run that goes on from before it, and one whose vectors are gone."""
+        keys = self._keys(index_step(self._output))
+        if index_step(self._output) >= step or (keys and not keys.is_dir()):
+            (self._output / INDEX).unlink(missing_ok=True)
 
     def _publish(self, step: int, model: TrainedREALM) -> None:
         part, ours = self._output / TOWERS / f"{step}.part", set(map(self._keys, _snapshots(self._output)))
