@@ -110,10 +110,11 @@ def test_losses_and_gradients_are_those_of_all_spans(
         vectors = {int(row): task._z_PD[at].double() for at, row in enumerate(task._rows_P)}
         retriever, reader = slow_losses(exact, vectors, corpus, questions[0], task.config)
         step = task.backward(0)
-        assert step.measures["retriever"] == pytest.approx(float(retriever), abs=1e-4)
-        assert step.measures["reader"] == pytest.approx(float(reader), abs=1e-4)
-        assert step.loss == pytest.approx(float(retriever + reader), abs=1e-4)
-        kind = (float(retriever) > 0, float(reader) > 0, step.measures["found"])
+        expected = retriever.item(), reader.item()
+        assert step.measures["retriever"] == pytest.approx(expected[0], abs=1e-4)
+        assert step.measures["reader"] == pytest.approx(expected[1], abs=1e-4)
+        assert step.loss == pytest.approx(sum(expected), abs=1e-4)
+        kind = (expected[0] > 0, expected[1] > 0, step.measures["found"])
         if kind[0]:
             (retriever + reader).backward()
             assert_same_gradients(task.model, exact)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quoth.cli.models import load, open_corpora
+from quoth.cli.models import is_realm, load_any, open_corpora
 from quoth.cli.options import BanQuery, Base, CorpusDir, Device, Json, MoreCorpora, SkipBad
 from quoth.cli.output import LeftOut, counting, print_json, results
+from quoth.errors import InputError
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
@@ -152,7 +153,11 @@ def _measure(
 ) -> None:
     from quoth.evaluation.openqa import run_openqa, table
 
-    systems = {} if model is None else {model: load(model, corpora, base, device)}
+    if model is not None and is_realm(model):
+        for name in ("template", "ban_query"):
+            if name in settings:
+                raise InputError(f"{name} is {settings[name]!r}, which is NPM's; {model} is a REALM: leave it out")
+    systems = {} if model is None else {model: load_any(model, corpora, base, device)}
     for system in systems.values() if embed else ():
         with counting("embedding", "passages") as embedded:
             system.embed(progress=embedded)

@@ -24,6 +24,8 @@ from quoth.errors import ModelNotFoundError
 from quoth.storage import read_json
 
 MODEL_TYPES = ("bert", "roberta", "xlm-roberta")
+GELU = {"gelu": "none", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh", "gelu_fast": "tanh"}
+"""The activations that a `config.json` may name, and how torch approximates each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +53,7 @@ class BertConfig:
         values = read_json(folder / "config.json")
         covered = values.get("model_type") in MODEL_TYPES and not values.get("is_decoder")
         known = {field.name: values[field.name] for field in fields(cls) if values.get(field.name) is not None}
-        if not covered or known.get("hidden_act", "gelu") != "gelu":
+        if not covered or known.get("hidden_act", "gelu") not in GELU:
             return None
         return cls(**known) if known.get("position_embedding_type", "absolute") == "absolute" else None
 
@@ -118,10 +120,12 @@ class _Layer(nn.Module):
         self.attention = nn.ModuleDict({"self": _SelfAttention(c), "output": _Output(c.hidden_size, c)})
         self.intermediate = nn.ModuleDict({"dense": nn.Linear(c.hidden_size, c.intermediate_size)})
         self.output = _Output(c.intermediate_size, c)
+        self._approximate = GELU[c.hidden_act]
 
     def forward(self, x_BTD: Tensor, mask_B11T: Tensor) -> Tensor:
         x_BTD = self.attention["output"](self.attention["self"](x_BTD, mask_B11T), x_BTD)
-        result_BTD: Tensor = self.output(gelu(self.intermediate["dense"](x_BTD)), x_BTD)
+        inner = gelu(self.intermediate["dense"](x_BTD), approximate=self._approximate)
+        result_BTD: Tensor = self.output(inner, x_BTD)
         return result_BTD
 
 

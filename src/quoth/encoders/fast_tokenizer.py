@@ -1,4 +1,4 @@
-"""A tokenizer from its `tokenizer.json`, without importing transformers.
+"""A tokenizer from its `tokenizer.json` or a BERT's `vocab.txt`, without importing transformers.
 
 Knows: the few calls that the rest of this package makes of a Hugging Face fast tokenizer. Does not know: anything
 about models.
@@ -10,9 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tokenizers import Encoding, Tokenizer
+from tokenizers import Encoding, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from quoth.storage import read_json
+
+BERT_TOKENS = {f"{kind}_token": f"[{kind.upper()}]" for kind in ("pad", "unk", "cls", "sep", "mask")}
+"""BERT's special tokens, as `tokenizer_config.json` names them."""
 
 
 class FastTokenizer:
@@ -68,3 +71,15 @@ def _special_tokens(folder: Path) -> dict[str, str]:
                     if isinstance(content, str):
                         found[key] = content
     return found
+
+
+def wordpiece(vocabulary: Path, *, lowercase: bool) -> Tokenizer:
+    """BERT's tokenizer over the pieces that a `vocab.txt` lists, one a line."""
+    pieces = models.WordPiece.read_file(str(vocabulary))
+    tokenizer = Tokenizer(models.WordPiece(pieces, unk_token="[UNK]"))
+    tokenizer.add_special_tokens([token for token in BERT_TOKENS.values() if token in pieces])
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", pieces["[SEP]"]), ("[CLS]", pieces["[CLS]"]))
+    tokenizer.decoder = decoders.WordPiece()
+    return tokenizer

@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from quoth.config import REALMConfig
+from quoth.encoders.bert import GELU
 from quoth.encoders.boundaries import MAY_END, MAY_START, boundary_flags, trim
 from quoth.encoders.pairs import Pair, PairBatch, PairTokenizer
 from quoth.encoders.passage_encoder import dense
 from quoth.encoders.transformer import batches_by_length
 from quoth.errors import InputError
-
-_TANH_GELU = ("gelu_new", "gelu_pytorch_tanh", "gelu_fast")
 
 
 class MLMHead(nn.Module):
@@ -37,7 +36,7 @@ class MLMHead(nn.Module):
         self.norm = nn.LayerNorm(hidden, layer_norm_eps)
         self.bias = nn.Parameter(torch.zeros(vocabulary))
         self._words = [words]
-        self._approximate = "tanh" if activation in _TANH_GELU else "none"
+        self._approximate = GELU.get(activation, "none")
 
     def forward(self, states_MH: Tensor) -> Tensor:
         """Logits of every token of the vocabulary: [M, V]."""
@@ -150,6 +149,7 @@ class Reader:
         self.model, self.tokenizer = model.eval(), tokenizer
         self._device = next(model.parameters()).device
 
+    @torch.inference_mode()
     def spans(self, read: Sequence[Reading]) -> list[Spans]:
         """The answers that each passage holds, as `legal_spans` says."""
         found = [Spans(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))] * len(read)
@@ -159,6 +159,7 @@ class Reader:
                 found[member] = _scored(read[member], scores_TW)
         return found
 
+    @torch.inference_mode()
     def masked(self, read: Sequence[Reading]) -> NDArray[np.float32]:
         """log p(y|z, x) of every token of the vocabulary at the first mask of each input: [B, V]."""
         found = np.empty((len(read), len(self.model.mlm.bias)), np.float32)
@@ -168,7 +169,6 @@ class Reader:
             found[members] = logits_BV.float().log_softmax(dim=-1).cpu().numpy()
         return found
 
-    @torch.inference_mode()
     def _encoded(self, read: Sequence[Reading]) -> Iterator[tuple[list[int], Tensor]]:
         for members in batches_by_length([len(each.pair.ids_T) for each in read]):
             batch = self.tokenizer.batch([read[member].pair for member in members], self._device)

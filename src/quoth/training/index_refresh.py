@@ -117,7 +117,7 @@ class IndexRefresher:
         me, base = str(os.getpid()), self._base or ""
         command = [sys.executable, "-m", __name__, me, str(self._output), str(self._corpus.path), base]
         with log.open("ab") as stream:
-            self._builder = subprocess.Popen(command, stdout=stream, stderr=stream, start_new_session=True)
+            self._builder = subprocess.Popen(command, stdout=stream, stderr=stream)
 
     def _swap(self) -> None:
         """Search in the newest index from now on, and remove what only older ones need."""

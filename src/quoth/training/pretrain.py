@@ -50,16 +50,22 @@ class Neighbourhood(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Marginal:
-    """What a batch gives: log p(y_m|z,x) [B, N, M], f(x, z) [B, N], which of the M are masks [B, M]."""
+    """What a batch gives: log p(y_m|z,x) [B, N, M], f(x, z) [B, N], which of the M are masks [B, M], and the passages
+    that were retrieved, candidates 1 to N − 1 of each example."""
 
     log_p_BNM: Tensor
     relevance_BN: Tensor
     masked_BM: Tensor
+    passages: list[list[Passage]]
 
     def log_likelihood(self, per_token: bool) -> Tensor:
         """log p(y|x) of each example: [B]."""
         form = marginal_per_token if per_token else marginal_of_product
         return form(self.log_p_BNM, log_retrieval(self.relevance_BN), self.masked_BM)
+
+    def gain(self) -> Tensor:
+        """log p(y|x) − log p(y|∅,x), what all candidates together bring: [B]."""
+        return self.log_likelihood(False) - (self.log_p_BNM[:, 0] * self.masked_BM).sum(dim=-1)
 
     def utility(self) -> Tensor:
         """Retrieval utility of each candidate but the null document: [B, N − 1]."""
@@ -80,7 +86,7 @@ class PretrainTask:
         if (others := texts.corpus.num_passages - trivial) < self._retrieved:
             raise InputError(
                 f"{self._retrieved} passages are to be retrieved for an example, but only {others} are not of its own "
-                f"{config.trivial}; give more documents, or a model with fewer num_candidates"
+                f"{config.trivial}; give more documents, or fewer num_candidates"
             )
 
     def backward(self, step: int) -> Step:
@@ -98,10 +104,9 @@ class PretrainTask:
         loss = -found.log_likelihood(per_token).sum() / count
         loss.backward()  # type: ignore[no-untyped-call]
         with torch.no_grad():
-            help_B = found.log_likelihood(False) - (found.log_p_BNM[:, 0] * found.masked_BM).sum(dim=-1)
             measures = {
                 "utility": float(found.utility().mean()),
-                "gain": float(help_B.mean()),
+                "gain": float(found.gain().mean()),
                 "null": float(log_retrieval(found.relevance_BN)[:, 0].exp().mean()),
                 "staleness": float(staleness),
             }
@@ -139,7 +144,7 @@ class PretrainTask:
         read = [self._readings(each, passages) for each, passages in zip(drawn, found, strict=True)]
         log_p_BNM, masked_BM = self._likelihood(drawn, read)
         tokens = _tokens(read) + sum(len(pair.ids_T) for pair in inputs)
-        return Marginal(log_p_BNM, relevance_BN, masked_BM), tokens
+        return Marginal(log_p_BNM, relevance_BN, masked_BM, found), tokens
 
     def _trivial(self, passage: Passage) -> list[int]:
         if self.config.trivial == "passage":

@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from quoth.corpus.corpus import Corpus
@@ -26,12 +26,13 @@ from quoth.training.finetune import FineTuneTask
 from quoth.training.ict import ICTTask
 from quoth.training.index_refresh import IndexRefresher
 from quoth.training.pretrain import PretrainTask
+from quoth.training.probe import Probe
 from quoth.training.ranks import Ranks
 from quoth.training.realm_model import TrainedREALM
 from quoth.training.recipes import device_of, state, with_overrides, without
 from quoth.training.salient import MaskedTexts
-from quoth.training.settings import FineTuneConfig, ICTConfig, PretrainConfig
-from quoth.training.trainer import Progress, Trainer
+from quoth.training.settings import FineTuneConfig, ICTConfig, LoopConfig, PretrainConfig
+from quoth.training.trainer import Evaluate, Progress, Task, Trainer
 
 CORPUS = "corpus.quoth"
 Report = Callable[[Progress], None]
@@ -144,15 +145,26 @@ class Run:
     def pretrain(self, config: PretrainConfig) -> bool:
         """Masked words, with passages found for them."""
         corpus = self._corpus(config)
-        model = self._model(config, ("passages", "queries", "reader"))
+        candidates = replace(self.source.config, num_candidates=config.num_candidates)
+        run = replace(self, source=replace(self.source, config=candidates))
+        model = run._model(config, ("passages", "queries", "reader"))
         tagger = Tagger.load(config.tagger, base=self.base) if config.masking == "salient" else None
         room = model.config.query_tokens - 2
         texts = MaskedTexts(corpus, model.tokenizer, room, config.masking, tagger)
+        probe = self._probe(config)
         refresher = IndexRefresher(self.output, corpus, config.refresh_every, config.asynchronous, self.base)
         try:
-            return self._train(PretrainTask(model, texts, refresher, config), config)
+            return self._train(PretrainTask(model, texts, refresher, config), config, probe)
         finally:
             refresher.close()
+
+    def _probe(self, config: PretrainConfig) -> Evaluate | None:
+        """What measures the model on held-out documents, if there are some."""
+        if not config.evaluate_on:
+            return None
+        tagger = Tagger.load(PretrainConfig().tagger, base=self.base)
+        probe = Probe(read_documents(config.evaluate_on), config, tagger, config.evaluate_blanks)
+        return lambda folder: probe.measure(locate_realm(str(folder), self.base))
 
     def fine_tune(self, config: FineTuneConfig) -> bool:
         """Questions, over passage vectors that stay as they are."""
@@ -169,9 +181,7 @@ class Run:
         model = self._model(config, ("queries", "reader"), own_queries=True)
         return self._train(FineTuneTask(model, encoder, corpus, questions, config, self.reading), config)
 
-    def _model(
-        self, config: ICTConfig | PretrainConfig | FineTuneConfig, trained: Sequence[str], own_queries: bool = False
-    ) -> TrainedREALM:
+    def _model(self, config: LoopConfig, trained: Sequence[str], own_queries: bool = False) -> TrainedREALM:
         return TrainedREALM(
             self.source,
             trained=trained,
@@ -182,10 +192,8 @@ class Run:
             bf16=config.bf16,
         )
 
-    def _train(
-        self, task: ICTTask | PretrainTask | FineTuneTask, config: ICTConfig | PretrainConfig | FineTuneConfig
-    ) -> bool:
-        return Trainer(task, config, self.output, self.ranks).run(self.progress, seconds=self.seconds)
+    def _train(self, task: Task, config: LoopConfig, evaluate: Evaluate | None = None) -> bool:
+        return Trainer(task, config, self.output, self.ranks).run(self.progress, evaluate, self.seconds)
 
     def _corpus(self, config: ICTConfig | PretrainConfig) -> Corpus:
         """The corpus that was given, or the run's own of the documents given, made once."""

@@ -141,7 +141,9 @@ def run_recipe(
         data = prepared or _data(documents, output / "tokens", tokenizer, config, None)
         task = NPMTask(encoder, tokenizer, npm, data, config, device=device_of(ranks), ranks=ranks)
         trainer = Trainer(task, config, output, ranks)
-        done = trainer.run(progress, (lambda folder: evaluate(folder, config)) if evaluate else None, seconds)
+        done = trainer.run(
+            progress, (lambda folder: {"score": evaluate(folder, config)}) if evaluate else None, seconds
+        )
     ranks.leave()
     return done
 

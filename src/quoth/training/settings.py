@@ -33,6 +33,7 @@ _LEAST = {
     "evaluate_blanks": 1,
     "refresh_every": 1,
     "alone": 0,
+    "num_candidates": 2,
     "beam": 1,
     "read": 1,
 }
@@ -113,8 +114,7 @@ class TrainConfig(LoopConfig):
             raise InputError(f"batch_size is {self.batch_size}; allowed is 2 or more")
         if not 0 < self.budget <= 0.5:
             raise InputError(f"budget is {self.budget}; allowed is a share above 0, up to 0.5")
-        if bool(self.evaluate_on) != bool(self.evaluate_every):
-            raise InputError("evaluate_on and evaluate_every go together: a file of documents and a number of steps")
+        _check_together(self.evaluate_on, self.evaluate_every)
         if self.batch_size % self.groups or self.batch_size // self.groups < 2:
             raise InputError(
                 f"groups is {self.groups}; allowed is what cuts {self.batch_size} into equal parts above 1"
@@ -141,17 +141,20 @@ class ICTConfig(LoopConfig):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PretrainConfig(LoopConfig):
-    """REALM's pre-training: fill masks with the help of passages found for them.
+    """REALM's pre-training: fill masks with the help of passages found for them, `num_candidates` an example with the
+    null document.
 
     `masking`: one named entity or date an example ("salient", by the model `tagger`), one random run of words
     ("spans"), or 15 % of the tokens ("tokens"). `marginal`: one passage explains all masks of an example ("product",
     the paper) or each mask its own ("token", the released code). `trivial`: what is never retrieved, the example's own
     "passage" or any of its "document". Every `refresh_every` steps all passages are embedded again, by a process of
     their own (`asynchronous`) or while training waits. In the first `alone` steps the reader learns to fill random
-    masks without passages, for a base that brings no masked LM along as the paper's BERT does.
+    masks without passages, for a base that brings no masked LM along as the paper's BERT does. Every `evaluate_every`
+    steps (0: never) `evaluate_blanks` blanks in the documents of the file `evaluate_on` measure it.
     """
 
     batch_size: int = 8
+    num_candidates: int = 8
     masking: Salience = "salient"
     tagger: str = "quoth-tagger"
     marginal: Literal["product", "token"] = "product"
@@ -161,9 +164,12 @@ class PretrainConfig(LoopConfig):
     alone: int = 0
     splitter: str = "words:120"
     exclude: str = ""
+    evaluate_on: str = ""
+    evaluate_blanks: int = 200
 
     def __post_init__(self) -> None:
         LoopConfig.__post_init__(self)
+        _check_together(self.evaluate_on, self.evaluate_every)
         for name, allowed in _PRETRAIN_ONE_OF.items():
             if (value := getattr(self, name)) not in allowed:
                 raise InputError(f"{name} {value!r}; allowed are {', '.join(allowed)}")
@@ -196,6 +202,11 @@ _PRETRAIN_ONE_OF: dict[str, tuple[str, ...]] = {
     "marginal": ("product", "token"),
     "trivial": ("document", "passage"),
 }
+
+
+def _check_together(evaluate_on: str, evaluate_every: int) -> None:
+    if bool(evaluate_on) != bool(evaluate_every):
+        raise InputError("evaluate_on and evaluate_every go together: a file of documents and a number of steps")
 
 
 def rate_at(step: int, steps: int, peak: float, warmup_steps: int) -> float:

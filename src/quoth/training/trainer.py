@@ -24,6 +24,8 @@ from quoth.storage import atomic_write_bytes, atomic_write_json, publish_directo
 from quoth.training.ranks import ALONE, Ranks
 from quoth.training.settings import LoopConfig, rate_at
 
+Evaluate = Callable[[Path], Mapping[str, float]]
+"""Measures the model in a folder; the higher its "score", the better."""
 BEST = "best"
 LOG = "log.jsonl"
 
@@ -90,13 +92,13 @@ class Trainer:
     def run(
         self,
         progress: Callable[[Progress], None] | None = None,
-        evaluate: Callable[[Path], float] | None = None,
+        evaluate: Evaluate | None = None,
         seconds: float = math.inf,
     ) -> bool:
         """Train to the last step; a checkpoint every `checkpoint_every` steps, the model at the end.
 
         After `seconds` it stops with a checkpoint; returns whether the last step was done. `evaluate` takes a model's
-        folder every `evaluate_every` steps and gives its score, which is logged; the best model is kept in `best`.
+        folder every `evaluate_every` steps and gives its scores, which are logged; the best model is kept in `best`.
         Raises TrainingError when the loss is no number.
         """
         config = self.config
@@ -176,14 +178,14 @@ class Trainer:
         with (self.output / LOG).open("a", encoding="utf-8") as log:
             log.write(json.dumps(record) + "\n")
 
-    def _keep_best(self, evaluate: Callable[[Path], float]) -> None:
+    def _keep_best(self, evaluate: Evaluate) -> None:
         part = self.output / f"{BEST}.part"
         shutil.rmtree(part, ignore_errors=True)
         self.task.save_model(part)
-        score = evaluate(part)
+        found = evaluate(part)
         earlier = [record["score"] for record in self._logged() if "score" in record]
-        self._log(step=self.step, score=score)
-        if score > max(earlier, default=-math.inf):
+        self._log(step=self.step, **found)
+        if found["score"] > max(earlier, default=-math.inf):
             publish_directory(part, self.output / BEST)
         shutil.rmtree(part, ignore_errors=True)
 

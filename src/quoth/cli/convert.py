@@ -1,0 +1,40 @@
+"""The command that makes models of published ones: convert.
+
+Knows the options. Does not know what is in a checkpoint.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quoth.cli.models import quiet_libraries
+from quoth.cli.output import note
+
+app = typer.Typer()
+
+
+@app.command(rich_help_panel="Train and measure")
+def convert(
+    checkpoints: Annotated[
+        list[str],
+        typer.Argument(metavar="CHECKPOINTS...", help="Folders or hub ids of published REALM checkpoints."),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="New folder for the model.")],
+) -> None:
+    """Make a model of published REALM checkpoints, to be named by its folder.
+
+    An open-QA checkpoint answers questions, best with the embedder whose vectors of passages it was trained with. An
+    embedder and an encoder fill blanks. Weights are read from safetensors, or from pickles of nothing but tensors.
+
+    \b
+    Example:
+      quoth convert google/realm-orqa-nq-openqa google/realm-cc-news-pretrained-embedder -o realm-nq
+      quoth convert google/realm-cc-news-pretrained-embedder google/realm-cc-news-pretrained-encoder -o realm-news
+    """
+    quiet_libraries()
+    from quoth.models.conversion import convert as convert_checkpoints
+
+    for fact in convert_checkpoints(checkpoints, output):
+        note(fact)
+    note(f"the model is in {output}")
