@@ -3,8 +3,8 @@
 Knows: snapshots of the towers, the process that embeds the corpus with the newest of them, and the swap. Does not know:
 losses. Trainer and builder share nothing but files, and each survives the other's death:
 
-    towers/<step>/    a model folder, published whole; the builder takes the newest, and writes into `keys` which folder
-                      of the corpus its vectors go to
+    towers/<step>/    a model folder, published whole; the builder takes the newest. `keys` in it names the folder of
+                      the corpus that its vectors go to, unless that was there before: another's vectors are kept
     index.json        the step whose towers the current index was made with, replaced in one step
     builder.log       what the builder wrote
 """
@@ -14,8 +14,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +40,7 @@ MAX_DEATHS = 3
 
 
 class IndexRefresher:
-    """The newest index of a training run in `output` over a corpus that is the run's own.
+    """The newest index of a training run in `output` over a corpus.
 
     Without `asynchronous` a new index is made within `refresh`, and training waits. `base` names a folder for the base
     encoder. Raises TrainingError where the builder dies again and again.
@@ -57,10 +58,10 @@ class IndexRefresher:
 
         Returns how many steps old the current one is. The first is waited for, as is each without `asynchronous`.
         """
-        if self._retriever is None and index_step(self._output) > step:
-            (self._output / INDEX).unlink()  # of a run that was broken off, and goes on from before it
+        if self._retriever is None:
+            self._check_index(step)
         newest = max(_snapshots(self._output), default=-1)
-        if (step % self._every == 0 and newest != step) or newest < 0 or newest > step:
+        if step % self._every == 0 or not 0 <= newest < step:
             self._publish(step, model)
         if not self._asynchronous:
             if index_step(self._output) < max(_snapshots(self._output)):
@@ -86,13 +87,23 @@ class IndexRefresher:
             self._builder.wait()
             self._builder = None
 
+    def _check_index(self, step: int) -> None:
+        """Take back the index of a run that goes on from before it, and one whose vectors are gone."""
+        keys = self._keys(index_step(self._output))
+        if index_step(self._output) >= step or (keys and not keys.is_dir()):
+            (self._output / INDEX).unlink(missing_ok=True)
+
     def _publish(self, step: int, model: TrainedREALM) -> None:
-        part = self._output / TOWERS / f"{step}.part"
+        part, ours = self._output / TOWERS / f"{step}.part", set(map(self._keys, _snapshots(self._output)))
         if part.exists():
             remove(part)
         model.save(part)
+        keys = KeyTables(self._corpus, PassageEncoder.load(locate_realm(str(part), self._base), device="cpu")).folder
+        if keys in ours or not keys.exists():
+            atomic_write_bytes(part / KEYS, keys.name.encode())
+        replaced = self._keys(step)
         publish_directory(part, _towers(self._output, step))
-        self._forget(later for later in _snapshots(self._output) if later > step)
+        self._forget([later for later in _snapshots(self._output) if later > step], replaced)
 
     def _watch(self) -> None:
         """Start the builder where it does not run."""
@@ -103,7 +114,8 @@ class IndexRefresher:
         if self._deaths > MAX_DEATHS:
             last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
             raise TrainingError(f"the index builder died {self._deaths} times: {' '.join(last)}; see {log}")
-        command = [sys.executable, "-m", __name__, str(self._output), str(self._corpus.path), self._base or ""]
+        me, base = str(os.getpid()), self._base or ""
+        command = [sys.executable, "-m", __name__, me, str(self._output), str(self._corpus.path), base]
         with log.open("ab") as stream:
             self._builder = subprocess.Popen(command, stdout=stream, stderr=stream)
 
@@ -115,15 +127,21 @@ class IndexRefresher:
         encoder = _encoder(self._output, step, self._base)
         self._retriever = Retriever([self._corpus], encoder)
         self._step, self._deaths = step, 0
-        self._forget(older for older in _snapshots(self._output) if older < step)
+        self._forget([older for older in _snapshots(self._output) if older < step])
 
-    def _forget(self, steps: Iterable[int]) -> None:
-        """Remove these towers and the vectors made with them, but not the current ones."""
-        current = _keys(self._output, self._step)
+    def _forget(self, steps: Collection[int], *more: Path | None) -> None:
+        """Remove these towers and the vectors made with them, and more vectors, but none that other towers made."""
+        kept = {self._keys(step) for step in _snapshots(self._output) if step not in steps}
+        for keys in {*more, *map(self._keys, steps)} - kept:
+            if keys and keys.is_dir():
+                remove(keys)
         for step in steps:
-            if (keys := _keys(self._output, step)) and keys != current and (self._corpus.path / "keys" / keys).is_dir():
-                remove(self._corpus.path / "keys" / keys)
             remove(_towers(self._output, step))
+
+    def _keys(self, step: int) -> Path | None:
+        """The folder of the vectors that this run makes with a step's towers, None where they are not its own."""
+        file = _towers(self._output, step) / KEYS
+        return self._corpus.path / "keys" / file.read_text() if file.is_file() else None
 
 
 def index_step(output: Path) -> int:
@@ -135,11 +153,10 @@ def index_step(output: Path) -> int:
 def build_newest(output: Path, corpus: Corpus, base: str | None) -> None:
     """Embed the corpus with the newest towers, then make that the index, unless they were taken back."""
     step = max(_snapshots(output))
-    encoder, towers = _encoder(output, step, base), _towers(output, step)
-    tables = KeyTables(corpus, encoder)
-    atomic_write_bytes(towers / KEYS, tables.folder.name.encode())
-    tables.build(PRECISION, recall=1.0)
-    if towers.is_dir():
+    tables = KeyTables(corpus, _encoder(output, step, base))
+    if tables.missing():
+        tables.build(PRECISION, recall=1.0)
+    if _towers(output, step).is_dir():
         atomic_write_json(output / INDEX, {"step": step})
 
 
@@ -151,24 +168,26 @@ def _towers(output: Path, step: int) -> Path:
     return output / TOWERS / f"{step:09d}"
 
 
-def _keys(output: Path, step: int) -> str:
-    file = _towers(output, step) / KEYS
-    return file.read_text() if file.is_file() else ""
-
-
 def _snapshots(output: Path) -> list[int]:
     return [int(path.name) for path in (output / TOWERS).glob("*") if path.name.isdecimal()]
 
 
-def follow(output: Path, corpus: Corpus, base: str | None) -> None:
-    """Keep the index as new as the towers are, as long as the process that started this one lives."""
-    parent = os.getppid()
-    while os.getppid() == parent:
+def follow(parent: int, output: Path, corpus: Corpus, base: str | None) -> None:
+    """Keep the index as new as the towers are, as long as the process `parent`, which started this one, lives."""
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    while True:
         if index_step(output) < max(_snapshots(output), default=-1):
             build_newest(output, corpus, base)
         else:
             time.sleep(POLL_SECONDS)
 
 
+def _end_with(parent: int) -> None:
+    """Ends this process, whatever it is doing, soon after its parent."""
+    while os.getppid() == parent:
+        time.sleep(POLL_SECONDS)
+    os._exit(1)
+
+
 if __name__ == "__main__":
-    follow(Path(sys.argv[1]), Corpus.open(sys.argv[2]), sys.argv[3] or None)
+    follow(int(sys.argv[1]), Path(sys.argv[2]), Corpus.open(sys.argv[3]), sys.argv[4] or None)

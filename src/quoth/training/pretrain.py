@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from quoth.corpus.corpus import Corpus
 from quoth.encoders.passage_encoder import passage_inputs
 from quoth.errors import InputError
 from quoth.predictors.marginal import (
@@ -81,10 +82,11 @@ class PretrainTask:
         self.parameters, self.device = model.parameters, model.device
         self._neighbourhood = neighbourhood
         self._retrieved = model.config.num_candidates - 1
-        if texts.corpus.num_passages <= self._retrieved:
+        trivial = 1 if config.trivial == "passage" else _most_passages(texts.corpus)
+        if (others := texts.corpus.num_passages - trivial) < self._retrieved:
             raise InputError(
-                f"{texts.corpus.num_passages} passages, of which {self._retrieved} are to be retrieved for an example; "
-                "allowed are more passages, or fewer num_candidates"
+                f"{self._retrieved} passages are to be retrieved for an example, but only {others} are not of its own "
+                f"{config.trivial}; give more documents, or fewer num_candidates"
             )
 
     def backward(self, step: int) -> Step:
@@ -113,12 +115,15 @@ class PretrainTask:
     def _alone(self, step: int) -> Step:
         """Add the gradient of a masked LM that reads as many texts as there would be passages, and none of these."""
         rng = np.random.default_rng((self.config.seed, 2, step))
-        drawn = self.texts.draw(self.config.batch_size * self.model.config.num_candidates, rng, "tokens")
+        count = self.config.batch_size * self.model.config.num_candidates
+        drawn = self.texts.draw(count, rng, "tokens")
+        if not drawn:
+            return Step(None, 0, count)
         read = [self._readings(each, ()) for each in drawn]
         log_p_BNM, masked_BM = self._likelihood(drawn, read)
         loss = -log_p_BNM.sum() / masked_BM.sum()
         loss.backward()  # type: ignore[no-untyped-call]
-        return Step(loss.item(), sum(len(each.pair.ids_T) for group in read for each in group))
+        return Step(loss.item(), _tokens(read), count - len(drawn))
 
     def marginal(self, drawn: Sequence[Masked]) -> tuple[Marginal, int]:
         """Relevance and likelihood of each example under its candidates, with gradients; and tokens read."""
@@ -138,7 +143,7 @@ class PretrainTask:
         relevance_BN = relevance(q_BD, z_UD[candidates_BN], model.config.similarity_scale)
         read = [self._readings(each, passages) for each, passages in zip(drawn, found, strict=True)]
         log_p_BNM, masked_BM = self._likelihood(drawn, read)
-        tokens = sum(len(each.pair.ids_T) for group in read for each in group) + sum(len(p.ids_T) for p in inputs)
+        tokens = _tokens(read) + sum(len(pair.ids_T) for pair in inputs)
         return Marginal(log_p_BNM, relevance_BN, masked_BM, found), tokens
 
     def _trivial(self, passage: Passage) -> list[int]:
@@ -155,11 +160,13 @@ class PretrainTask:
         """log p(y_m|z,x) [B, N, M], 0 beyond an example's masks, and which of the M are masks [B, M]."""
         tokenizer, reader = self.model.tokenizer, self.model.reader
         batch = tokenizer.batch([each.pair for group in read for each in group], self.device)
+        rows_BN = torch.arange(len(batch.ids_BT)).reshape(len(drawn), -1)
+        rows = torch.cat([n.repeat_interleave(len(each.masks_M)) for n, each in zip(rows_BN, drawn, strict=True)])
+        places = 1 + torch.cat([torch.from_numpy(each.masks_M).repeat(len(read[0])) for each in drawn])  # after [CLS]
+        hidden = torch.cat([torch.from_numpy(each.hidden_M).repeat(len(read[0])) for each in drawn])
         with self.model.autocast():
             states_BTH = reader.states(batch)
-            inputs, at = (batch.ids_BT == tokenizer.mask_id).nonzero(as_tuple=True)
-            logits_MV = reader.mlm(states_BTH[inputs, at])
-        hidden = torch.cat([torch.from_numpy(each.hidden_M).repeat(len(read[0])) for each in drawn])
+            logits_MV = reader.mlm(states_BTH[rows.to(self.device), places.to(self.device)])
         log_p_M = -torch.nn.functional.cross_entropy(logits_MV.float(), hidden.to(self.device), reduction="none")
         width = max(len(each.hidden_M) for each in drawn)
         masked_BM = torch.tensor([[m < len(each.hidden_M) for m in range(width)] for each in drawn]).to(self.device)
@@ -173,3 +180,17 @@ class PretrainTask:
     def settings(self) -> dict[str, Any]:
         corpus = self.texts.corpus
         return {"model": self.model.config.to_dict(), "data": {"passages": corpus.num_passages}}
+
+
+def _tokens(read: Sequence[Sequence[Reading]]) -> int:
+    return sum(len(each.pair.ids_T) for group in read for each in group)
+
+
+def _most_passages(corpus: Corpus) -> int:
+    """How many passages the document with most of them has."""
+    most = 0
+    for segment in corpus.segments:
+        ranges_D2 = np.array([segment.passage_range(document) for document in range(segment.num_documents)])
+        live_D = corpus.live(segment.first_row + ranges_D2[:, 0])
+        most = max(most, int(np.diff(ranges_D2)[live_D].max(initial=0)))
+    return most

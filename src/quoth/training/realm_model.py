@@ -6,6 +6,7 @@ Knows: which parts a model has, what is shared, files. Does not know: losses, da
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +27,7 @@ from quoth.storage import atomic_write_bytes, atomic_write_json
 from quoth.training.adapter import save_adapter, with_adapter
 
 PARTS = ("passages", "queries", "reader")
+_ONE_TOWER = {"passages": "passages", "queries": "passages", "reader": "reader"}
 
 
 class TrainedREALM:
@@ -49,19 +51,22 @@ class TrainedREALM:
         separate = source.config.separate_towers or own_queries
         self.config: REALMConfig = replace(source.config, separate_towers=separate)
         self.device, self.bf16, self._rank = torch.device(device), bf16, lora_rank
-        self._source, self._trained, self._seed = source, frozenset(trained), seed
-        encoder, hf = self._encoder("passages", "passages")
+        self._source, self._seed = source, seed
+        self._origins = {name: name for name in PARTS} if source.config.separate_towers else _ONE_TOWER
+        self._trained = frozenset(name if separate else _ONE_TOWER[name] for name in trained)
+        encoder, hf = self._encoder("passages")
         self.tokenizer = pair_tokenizer(hf, encoder, self.config)
         self.passages = self.queries = self._tower(encoder, "passages")
-        if self.config.separate_towers:
-            origin = "queries" if source.config.separate_towers else "passages"
-            self.queries = self._tower(self._encoder("queries", origin)[0], origin)
+        if separate:
+            self.queries = self._tower(self._encoder("queries")[0], "queries")
         torch.manual_seed(seed)
-        self.reader = ReaderModel(self._encoder("reader", "reader")[0], self.config)
+        self.reader = ReaderModel(self._encoder("reader")[0], self.config)
         load_heads(source.heads, "reader", self.reader)
         self.reader.to(self.device)
         for name, part in self._parts():
-            self._freeze(name, part)
+            part.eval()  # no dropout anywhere, as in `with_adapter`
+            if name not in self._trained:
+                part.requires_grad_(False)
         self.parameters: Mapping[str, nn.Parameter] = {
             f"{name}.{weight}": parameter
             for name, part in self._parts()
@@ -75,32 +80,30 @@ class TrainedREALM:
             yield "queries", self.queries
         yield "reader", self.reader
 
-    def _encoder(self, name: str, origin: str) -> tuple[Any, Any]:
+    def _encoder(self, name: str) -> tuple[Any, Any]:
+        """A part's encoder, with an adapter where it is trained, and its tokenizer."""
+        origin, rank = self._origins[name], self._rank if name in self._trained else 0
         found = self._source.part(origin)
-        if self._rank and found.adapter is None and found.base != self._source.base:
+        if rank and self._is_whole(origin):
             raise InputError(
-                f"lora_rank is {self._rank}, but part {origin!r} of {self._source.name!r} is whole, with no base to "
+                f"lora_rank is {rank}, but part {origin!r} of {self._source.name!r} is whole, with no base to "
                 "name; allowed is lora_rank=0"
             )
         model, hf = load_base(found)
         if self.bf16 and self.device.type == "cpu":
             attend_in_fp32(model)
         warm = "" if found.adapter is None else str(found.adapter)
-        return with_adapter(model, self._rank, self._seed, warm), hf
+        return with_adapter(model, rank, self._seed, warm), hf
 
-    def _tower(self, encoder: Any, prefix: str) -> Tower:
+    def _is_whole(self, origin: str) -> bool:
+        folder = self._source.folder
+        return folder is not None and (folder / origin / "config.json").is_file()
+
+    def _tower(self, encoder: Any, name: str) -> Tower:
         torch.manual_seed(self._seed)
         tower = Tower(encoder, self.config)
-        load_heads(self._source.heads, prefix, tower)
+        load_heads(self._source.heads, self._origins[name], tower)
         return tower.to(self.device)
-
-    def _freeze(self, name: str, part: Tower | ReaderModel) -> None:
-        """No dropout anywhere, as in `with_adapter`; no gradients in what is not trained. Towers that are one are
-        trained where either is."""
-        part.eval()
-        shared = self.queries is self.passages and name == "passages" and "queries" in self._trained
-        if name not in self._trained and not shared:
-            part.requires_grad_(False)
 
     def autocast(self) -> contextlib.AbstractContextManager[Any]:
         """bf16 where it was asked for."""
@@ -108,20 +111,40 @@ class TrainedREALM:
 
     def save(self, folder: Path) -> None:
         """Write what `REALM.from_pretrained` reads: adapters in fp16 or whole encoders, heads in fp32; last
-        quoth.json, which makes the folder a model."""
+        quoth.json, which makes the folder a model.
+
+        Encoders that are not trained are copied as they are, so that stored vectors stay those of the model.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         heads: dict[str, Tensor] = {}
         for name, part in self._parts():
-            self._save_encoder(folder / name, part.encoder)
+            if name in self._trained:
+                self._save_encoder(folder / name, part.encoder)
+            else:
+                self._copy_encoder(folder / name, self._origins[name])
             heads |= {f"{name}.{key}": weight.detach().cpu().contiguous() for key, weight in head_state(part).items()}
         atomic_write_bytes(folder / HEADS_FILE, save(heads))
-        base = self.config.base or self._source.base
-        settings = replace(self.config, base=base if self._rank else "")
-        atomic_write_json(folder / SETTINGS_FILE, settings.to_dict())
+        whole = all((folder / name / "config.json").is_file() for name, _ in self._parts())
+        atomic_write_json(folder / SETTINGS_FILE, replace(self.config, base="" if whole else self._base).to_dict())
+
+    @property
+    def _base(self) -> str:
+        return self.config.base or self._source.base
 
     def _save_encoder(self, folder: Path, encoder: Any) -> None:
         if self._rank:
-            save_adapter(folder, encoder, self.config.base or self._source.base)
+            save_adapter(folder, encoder, self._base)
         else:
             encoder.save_pretrained(folder)
             self.tokenizer.hf.save_pretrained(folder)
+
+    def _copy_encoder(self, folder: Path, origin: str) -> None:
+        """The source's files of a part: the whole encoder, the adapter, or none where it is the base itself."""
+        found = self._source.part(origin)
+        files = [*Path(found.base).iterdir()] if self._is_whole(origin) else []
+        if found.adapter is not None:
+            files = [*found.adapter.glob("adapter_*")]
+        folder.mkdir(exist_ok=True)
+        for file in files:
+            if file.resolve() != (folder / file.name).resolve():
+                shutil.copyfile(file, folder / file.name)

@@ -198,6 +198,10 @@ class Run:
     def _corpus(self, config: ICTConfig | PretrainConfig) -> Corpus:
         """The corpus that was given, or the run's own of the documents given, made once."""
         if len(self.inputs) == 1 and snapshots(Path(self.inputs[0])):
+            if config.exclude:
+                raise InputError(
+                    f"exclude leaves documents out of files, not of a corpus; delete them in {self.inputs[0]}"
+                )
             return Corpus.open(self.inputs[0])
         folder, label = self.output / CORPUS, self.output / "corpus.json"
         wanted = json.dumps(

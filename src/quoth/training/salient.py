@@ -30,9 +30,11 @@ MAX_SPAN_TOKENS = 10
 
 @dataclass(frozen=True, slots=True)
 class Masked:
-    """A text as token ids with masks, the ids that they hide [M], what was hidden, and the passage it comes from."""
+    """A text as token ids with masks, where those are [M] and which ids they hide [M], the text from the first that is
+    hidden to the last, and the passage it comes from."""
 
     ids: list[int]
+    masks_M: NDArray[np.int64]
     hidden_M: NDArray[np.int64]
     answer: str
     passage: Passage
@@ -65,54 +67,58 @@ class MaskedTexts:
         found = []
         for passage, (ids, ranges), tagged in zip(passages, pieces, salient, strict=True):
             if masking == "salient":
-                spans = [(span.start, span.end) for span in tagged]
-                at = _tokens_of(ranges, spans[rng.integers(len(spans))]) if spans else range(0)
+                window, at_T = self._salient(ranges, tagged, rng)
             else:
-                at = range(len(ids))
-            if len(at):
-                found.append(self._masked(passage, ids, ranges, at, masking, rng))
-        return [each for each in found if each is not None]
+                window, at_T = self._random(passage.text, ranges, masking, rng)
+            if len(at_T):
+                found.append(self._masked(passage, ids, ranges, window, at_T))
+        return found
+
+    def _salient(
+        self, ranges: Sequence[tuple[int, int]], tagged: Sequence[TaggedSpan], rng: np.random.Generator
+    ) -> tuple[range, NDArray[np.int64]]:
+        """The tokens to show, around those to hide, which are one of the spans; and these."""
+        if not tagged:
+            return range(0), np.zeros(0, np.int64)
+        span = tagged[int(rng.integers(len(tagged)))]
+        at_T = np.array([t for t, (start, end) in enumerate(ranges) if start < span.end and end > span.start], np.int64)
+        at_T = at_T[: self._room]
+        return _around(at_T, len(ranges), self._room), at_T
+
+    def _random(
+        self, text: str, ranges: Sequence[tuple[int, int]], masking: Salience, rng: np.random.Generator
+    ) -> tuple[range, NDArray[np.int64]]:
+        """The tokens to show, anywhere in the text, and those of them to hide."""
+        first = int(rng.integers(max(len(ranges) - self._room, 0) + 1))
+        window = range(first, min(first + self._room, len(ranges)))
+        return window, _random_span(text, ranges, window, rng) if masking == "spans" else _some(window, rng)
 
     def _masked(
         self,
         passage: Passage,
-        ids: list[int],
-        ranges: list[tuple[int, int]],
-        at: range,
-        masking: Salience,
-        rng: np.random.Generator,
-    ) -> Masked | None:
-        """The example that hides these tokens, or, with another masking, some of them."""
-        if masking != "salient":
-            first = int(rng.integers(max(len(ids) - self._room, 0) + 1))
-            window = range(first, min(first + self._room, len(ids)))
-            at_T = _random_span(passage.text, ranges, window, rng) if masking == "spans" else _some(window, rng)
-        else:
-            at_T = np.array(at[: self._room])
-            window = _around(at_T, len(ids), self._room)
-        if not len(at_T):
-            return None
+        ids: Sequence[int],
+        ranges: Sequence[tuple[int, int]],
+        window: range,
+        at_T: NDArray[np.int64],
+    ) -> Masked:
         shown = np.array(ids)
         shown[at_T] = self._tokenizer.mask_id
         answer = passage.text[ranges[at_T[0]][0] : ranges[at_T[-1]][1]]
-        return Masked(shown[window.start : window.stop].tolist(), np.array(ids)[at_T], answer, passage)
-
-
-def _tokens_of(ranges: Sequence[tuple[int, int]], span: tuple[int, int]) -> range:
-    """The tokens that overlap a range of characters."""
-    inside = [i for i, (start, end) in enumerate(ranges) if start < span[1] and end > span[0]]
-    return range(inside[0], inside[-1] + 1) if inside else range(0)
+        hidden_M = np.array(ids)[at_T]
+        return Masked(shown[window.start : window.stop].tolist(), at_T - window.start, hidden_M, answer, passage)
 
 
 def _around(at_T: NDArray[np.int64], length: int, room: int) -> range:
     """`room` tokens with these in the middle, or as near to it as the text allows."""
+    if not len(at_T):
+        return range(0)
     first = min(max(int(at_T[0] + at_T[-1] + 1 - room) // 2, 0), max(length - room, 0))
     return range(first, min(first + room, length))
 
 
 def _some(window: range, rng: np.random.Generator) -> NDArray[np.int64]:
-    count = max(1, round(MASKED_SHARE * len(window)))
-    return np.sort(rng.choice(np.arange(window.start, window.stop), min(count, len(window)), replace=False))
+    count = min(max(1, round(MASKED_SHARE * len(window))), len(window))
+    return np.sort(rng.permutation(np.arange(window.start, window.stop))[:count])
 
 
 def _random_span(

@@ -1,0 +1,176 @@
+"""A tiny REALM over a synthetic corpus, and its training runs, for the tests of REALM's training."""
+
+from __future__ import annotations
+
+import copy
+import os
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from quoth.config import REALMConfig
+from quoth.corpus.corpus import Corpus
+from quoth.encoders.pairs import PairBatch
+from quoth.encoders.pretrained import REALMSource, locate_realm
+from quoth.records import Document, Passage, TaggedSpan
+from quoth.training.realm_model import PARTS, TrainedREALM
+from tiny import tiny_bert
+
+CITIES = {
+    "Greece": "Athens",
+    "France": "Paris",
+    "Germany": "Berlin",
+    "Korea": "Seoul",
+    "China": "Beijing",
+    "Egypt": "Cairo",
+    "India": "Delhi",
+    "Spain": "Madrid",
+}
+SENTENCES = ("The capital of {0} is {1}.", "In {1}, the people of {0} sing by the old river until night.")
+DOCUMENTS = [
+    Document(f"{name}-{i}", name, sentence.format(name, city))
+    for name, city in CITIES.items()
+    for i, sentence in enumerate(SENTENCES)
+]
+TEXT = [f"{document.title} {document.text}" for document in DOCUMENTS]
+CONFIG = REALMConfig(
+    dimensions=16,
+    similarity_scale=1.0,
+    num_candidates=4,
+    query_tokens=24,
+    passage_tokens=40,
+    reader_tokens=64,
+    reader_titles=True,
+    span_hidden=8,
+    span_width=4,
+)
+
+
+class Names:
+    """Stands in for a tagger: countries and cities by their names."""
+
+    def spans(self, texts: Sequence[str]) -> list[list[TaggedSpan]]:
+        names = re.compile("|".join([*CITIES, *CITIES.values()]))
+        return [[TaggedSpan(*match.span(), "LOC") for match in names.finditer(text)] for text in texts]
+
+
+def make_corpus(folder: Path, documents: Sequence[Document] = DOCUMENTS) -> Corpus:
+    corpus = Corpus.create(folder)
+    corpus.add(documents)
+    return corpus
+
+
+def make_model(folder: Path, rank: int = 0, **settings: Any) -> Path:
+    """A model folder: whole encoders, or with a rank adapters to a base beside it."""
+    base = str(tiny_bert(folder.with_name(f"{folder.name}-base"), TEXT))
+    config = REALMConfig.from_dict({**CONFIG.to_dict(), "base": base, **settings})
+    trained(REALMSource("tiny", config, None, base), rank=rank, scatter=True).save(folder)
+    return folder
+
+
+def trained(
+    source: REALMSource | Path,
+    parts: Sequence[str] = PARTS,
+    *,
+    rank: int = 0,
+    scatter: bool = False,
+    own_queries: bool = False,
+) -> TrainedREALM:
+    """A model with gradients; `scatter` gives heads and adapters, which begin at 0 in part, weights to tell apart."""
+    if isinstance(source, Path):
+        source = locate_realm(str(source))
+    model = TrainedREALM(source, trained=parts, lora_rank=rank, own_queries=own_queries)
+    return scattered(model) if scatter else model
+
+
+def scattered(model: TrainedREALM, seed: int = 0, std: float = 0.1) -> TrainedREALM:
+    """Move every weight that is trained."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters.values():
+            parameter += std * torch.randn(parameter.shape, generator=generator)
+    return model
+
+
+def environment(**variables: str) -> dict[str, str]:
+    """Of another process that runs tests' code."""
+    paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
+    return {**os.environ, "PYTHONPATH": paths, **variables}
+
+
+class Snapshot:
+    """Stands in for the index: every passage's vector by the model as it is now, compared one by one."""
+
+    def __init__(self, model: TrainedREALM, corpus: Corpus) -> None:
+        self.corpus, self.asked, self.hidden, self.found = corpus, list[Any](), list[Any](), list[Any]()
+        self.rows = corpus.live_rows().tolist()
+        passages = [corpus.passage(row) for row in self.rows]
+        self.vectors = np.stack([passage_vector(model, each.text, each.title).detach().numpy() for each in passages])
+
+    def refresh(self, step: int, model: TrainedREALM) -> int:
+        return 0
+
+    def nearest(self, q_BD: Any, k: int, exclude: Sequence[Any]) -> list[list[Passage]]:
+        self.asked, self.hidden, self.found = q_BD, exclude, []
+        for q_D, hidden in zip(q_BD, exclude, strict=True):
+            best = sorted((-float(z_D @ q_D), row) for z_D, row in zip(self.vectors, self.rows, strict=True))
+            self.found.append([self.corpus.passage(row) for _, row in best if row not in set(hidden)][:k])
+        return self.found
+
+
+def passage_vector(model: TrainedREALM, text: str, title: str) -> torch.Tensor:
+    """By the passage tower, alone and without padding, from an input made here: [D]."""
+    hf, limit = model.tokenizer.hf, model.config.passage_tokens
+    title_ids, ids = (hf(each, add_special_tokens=False)["input_ids"] for each in (title, text))
+    head = [hf.cls_token_id, *title_ids, hf.sep_token_id]
+    return encoded(model, model.passages, [*head, *ids[: limit - len(head) - 1], hf.sep_token_id], len(head))
+
+
+def query_vector(model: TrainedREALM, ids: Sequence[int]) -> torch.Tensor:
+    """By the query tower: [D]."""
+    hf = model.tokenizer.hf
+    cut = [hf.cls_token_id, *ids[: model.config.query_tokens - 2], hf.sep_token_id]
+    return encoded(model, model.queries, cut, len(cut))
+
+
+def encoded(model: TrainedREALM, network: Any, ids: list[int], second: int) -> torch.Tensor:
+    """What a network makes of one input: a tower's vector, or the reader's states."""
+    types = torch.tensor([[int(model.config.token_types and t >= second) for t in range(len(ids))]])
+    batch = PairBatch(torch.tensor([ids]), torch.ones(1, len(ids), dtype=torch.long), types)
+    out: torch.Tensor = network(batch)[0]
+    return out
+
+
+def reader_input(model: TrainedREALM, question: Sequence[int], text: str, title: str) -> tuple[list[int], int]:
+    """ "[CLS] question [SEP] title. text [SEP]", and where the second begins."""
+    hf, limit = model.tokenizer.hf, model.config.reader_tokens
+    body = hf(f"{title}. {text}" if title else text, add_special_tokens=False)["input_ids"]
+    head = [hf.cls_token_id, *question, hf.sep_token_id]
+    return [*head, *body[: limit - len(head) - 1], hf.sep_token_id], len(head)
+
+
+def doubled(model: TrainedREALM) -> TrainedREALM:
+    """The same model in float64."""
+    twin = copy.deepcopy(model)
+    for part in (twin.passages, twin.queries, twin.reader):
+        part.double()
+    return twin
+
+
+def assert_same_gradients(model: TrainedREALM, expected: TrainedREALM) -> None:
+    """With at least one that is not 0."""
+    largest = 0.0
+    for name, parameter in expected.parameters.items():
+        mine, theirs = model.parameters[name].grad, parameter.grad
+        if mine is None or theirs is None:
+            assert mine is None or not mine.any(), name
+            assert theirs is None or not theirs.any(), name
+        else:
+            torch.testing.assert_close(mine.double(), theirs, atol=1e-5, rtol=1e-3)
+            largest = max(largest, float(theirs.abs().max()))
+    assert largest > 1e-3

@@ -1,0 +1,270 @@
+"""REALM's recipes and their command: from files to a model that answers; and what a saved model keeps."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import quoth
+from quoth.cli.main import main
+from quoth.corpus.corpus import Corpus
+from quoth.encoders.passage_encoder import PassageEncoder
+from quoth.encoders.pretrained import REALMSource, locate_realm
+from quoth.errors import InputError, LockedError
+from quoth.predictors.reader import readings
+from quoth.storage import WriterLock
+from quoth.training.realm_model import PARTS, TrainedREALM
+from quoth.training.realm_recipes import REALM_RECIPES, run_realm_recipe
+from realm_runs import (
+    CITIES,
+    CONFIG,
+    DOCUMENTS,
+    encoded,
+    make_corpus,
+    make_model,
+    passage_vector,
+    query_vector,
+    trained,
+)
+from tiny import tiny_bert
+
+SMALL = {"steps": "2", "batch_size": "2", "lora_rank": "0", "bf16": "false", "log_every": "1"}
+PRETRAIN = {**SMALL, "masking": "spans", "refresh_every": "1", "asynchronous": "false"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_model(tmp_path_factory.mktemp("model") / "m")
+
+
+@pytest.fixture(scope="module")
+def adapted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_model(tmp_path_factory.mktemp("model") / "m", rank=4)
+
+
+@pytest.fixture(scope="module")
+def docs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("docs") / "docs.jsonl"
+    records = [json.dumps({"id": each.id, "title": each.title, "text": each.text}) for each in DOCUMENTS]
+    file.write_text("\n".join(records), encoding="utf-8")
+    return file
+
+
+@pytest.fixture(scope="module")
+def questions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("questions") / "questions.tsv"
+    lines = [f"What is the capital of {name}?\t['{city}']" for name, city in CITIES.items()]
+    file.write_text("\n".join(lines), encoding="utf-8")
+    return file
+
+
+def answers(model: TrainedREALM, question: str) -> tuple[np.ndarray, np.ndarray, torch.Tensor]:
+    """A query's vector, a passage's, and the scores of its spans."""
+    ids = model.tokenizer.hf(question, add_special_tokens=False)["input_ids"]
+    (reading,) = readings(model.tokenizer, model.config, ids, [DOCUMENTS[0].text], [DOCUMENTS[0].title])
+    with torch.no_grad():
+        q, z = query_vector(model, ids), passage_vector(model, DOCUMENTS[0].text, DOCUMENTS[0].title)
+        states_TH = encoded(model, model.reader.states, reading.pair.ids_T.tolist(), reading.pair.second)
+        return q.numpy(), z.numpy(), model.reader.span(states_TH[None])[0]
+
+
+@pytest.mark.parametrize("own_queries", [False, True])
+@pytest.mark.parametrize("rank", [0, 4])
+def test_a_saved_model_is_what_was_trained(
+    folder: Path, adapted: Path, tmp_path: Path, rank: int, own_queries: bool
+) -> None:
+    model = trained(adapted if rank else folder, rank=rank, own_queries=own_queries, scatter=True)
+    assert len(list(model._parts())) == 2 + own_queries
+    model.save(tmp_path)
+    loaded = quoth.REALM.from_pretrained(tmp_path)
+    assert loaded.config.separate_towers == own_queries
+    assert bool(loaded.config.base) == bool(rank)
+    question, close = "What is the capital of Greece?", 2e-2 if rank else 1e-4
+    q, z, scores_TW = answers(model, question)
+    assert loaded.encoder.queries([question])[0] == pytest.approx(q, abs=close)
+    passage = loaded.encoder.passages([DOCUMENTS[0].text], [DOCUMENTS[0].title])[0]
+    assert passage.vectors_TD[0] == pytest.approx(z, abs=close)
+    again = trained(tmp_path, rank=rank)
+    torch.testing.assert_close(answers(again, question)[2], scores_TW, atol=close, rtol=close)
+    ids = model.tokenizer.hf(question, add_special_tokens=False)["input_ids"]
+    seen = readings(model.tokenizer, model.config, ids, [DOCUMENTS[0].text], [DOCUMENTS[0].title])
+    (spans,) = loaded.reader.spans(seen)
+    assert len(spans.score_C) > 4
+    flat = scores_TW[torch.isfinite(scores_TW)].numpy()
+    assert all(np.abs(flat - score).min() < 10 * close for score in spans.score_C)
+
+
+@pytest.mark.parametrize("rank", [0, 4])
+def test_what_is_not_trained_stays_as_it_was(adapted: Path, folder: Path, tmp_path: Path, rank: int) -> None:
+    for number, source in enumerate((adapted, folder)):
+        if rank and source == folder:
+            continue
+        model = trained(source, ("queries", "reader"), rank=rank, own_queries=True, scatter=True)
+        model.save(tmp_path / str(number))
+        before, after = (PassageEncoder.load(locate_realm(str(each))) for each in (source, tmp_path / str(number)))
+        assert before.fingerprint == after.fingerprint
+        for file in (source / "passages").iterdir():
+            assert (tmp_path / str(number) / "passages" / file.name).read_bytes() == file.read_bytes()
+        assert np.abs(before.queries(["Paris"]) - after.queries(["Paris"])).max() > 0.01
+
+
+def test_a_base_that_is_not_trained_needs_no_files(tmp_path: Path) -> None:
+    base = str(tiny_bert(tmp_path / "base"))
+    config = type(CONFIG).from_dict({**CONFIG.to_dict(), "base": base, "dimensions": 0, "layer_norm_eps": None})
+    source = REALMSource("tiny", config, None, base)
+    before = PassageEncoder.load(source)
+    for rank in (0, 4):
+        output = tmp_path / str(rank)
+        trained(source, ("queries", "reader"), rank=rank, own_queries=True, scatter=True).save(output)
+        assert PassageEncoder.load(locate_realm(str(output))).fingerprint == before.fingerprint
+        assert not list((output / "passages").iterdir())
+        quoth.REALM.from_pretrained(output)
+
+
+def test_adapters_to_whole_encoders_are_refused(folder: Path) -> None:
+    for parts in (PARTS, ("reader",), ("passages", "queries")):
+        with pytest.raises(
+            InputError, match=r"lora_rank is 4, but part '\w+' of .* is whole, .*; allowed is lora_rank=0"
+        ):
+            trained(folder, parts, rank=4)
+
+
+def test_towers_that_are_one_learn_together(folder: Path) -> None:
+    one = trained(folder, ("queries",))
+    assert one.queries is one.passages
+    assert {name.partition(".")[0] for name in one.parameters} == {"passages"}
+    apart = trained(folder, ("queries",), own_queries=True)
+    assert {name.partition(".")[0] for name in apart.parameters} == {"queries"}
+    assert not any(
+        module.training for part in (apart.passages, apart.queries, apart.reader) for module in part.modules()
+    )
+
+
+@pytest.mark.parametrize("kind", ["whole", "adapters"])
+def test_from_documents_to_answers_by_commands(
+    folder: Path,
+    adapted: Path,
+    docs: Path,
+    questions: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    kind: str,
+) -> None:
+    model, rank = (folder, "0") if kind == "whole" else (adapted, "4")
+
+    def command(recipe: str, source: Path, output: str, start: Path, settings: dict[str, str]) -> Path:
+        options = [each for item in settings.items() for each in ("--set", "=".join(item))]
+        given = ["train", recipe, str(source), "-o", str(tmp_path / output), "--model", str(start), *options]
+        assert main(given) == 0
+        shown = capsys.readouterr()
+        assert shown.out == ""
+        assert f"the model is in {tmp_path / output}" in shown.err
+        log = [json.loads(line) for line in (tmp_path / output / "log.jsonl").read_text().splitlines()]
+        assert [each["step"] for each in log] == [1, 2]
+        assert all(np.isfinite(each["loss"]) for each in log)
+        return tmp_path / output
+
+    rest = {"lora_rank": rank}
+    warm = command("realm-ict", docs, "warm", model, {**SMALL, **rest})
+    pretrained = command("realm-pretrain", docs, "pretrained", warm, {**PRETRAIN, **rest})
+    corpus = make_corpus(tmp_path / "c")
+    tuning = {**SMALL, **rest, "corpus": str(corpus.path), "beam": "8", "read": "2"}
+    given = ["train", "realm-qa", str(questions), "-o", str(tmp_path / "qa"), "--model", str(pretrained)]
+    assert main([*given, "--set", f"corpus={corpus.path}", "--set", f"lora_rank={rank}"]) == 2
+    assert f"`quoth embed {corpus.path} --model {pretrained}` makes them" in capsys.readouterr().err
+    assert main(["embed", str(corpus.path), "--model", str(pretrained)]) == 0
+    capsys.readouterr()
+    tuned = command("realm-qa", questions, "qa", pretrained, tuning)
+    (found,) = quoth.REALM.from_pretrained(tuned, Corpus.open(corpus.path)).ask(["What is the capital of Greece?"])
+    assert found
+    assert all(each.evidence for each in found)
+
+
+def test_a_run_makes_its_corpus_once(folder: Path, docs: Path, tmp_path: Path) -> None:
+    output, seen = tmp_path / "run", list[int]()
+
+    def run(*inputs: str, **overrides: str) -> bool:
+        settings = {**PRETRAIN, **overrides}
+        return run_realm_recipe(
+            "realm-pretrain", inputs, output, settings, model=str(folder), reading=seen.append, seconds=0
+        )
+
+    assert not run(str(docs))
+    corpus = Corpus.open(output / "corpus.quoth")
+    assert (corpus.num_documents, corpus.splitter) == (16, "words:60")
+    assert seen
+    seen.clear()
+    assert run(str(docs))
+    assert not seen
+    assert sorted(path.name for path in (output / "towers").iterdir()) == ["000000001"]
+    shutil.copy(docs, tmp_path / "docs.jsonl")
+    listing = tmp_path / "listing.jsonl"
+    listing.write_text('{"title": "Greece"}\n')
+    with pytest.raises(InputError, match=r"exclude is .* holds a run with"):
+        run(str(tmp_path / "docs.jsonl"), exclude=str(listing))
+    assert Corpus.open(output / "corpus.quoth").num_documents == 14
+
+
+def test_documents_changed_before_the_first_checkpoint_are_embedded_again(
+    folder: Path, docs: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "docs.jsonl"
+    shutil.copy(docs, file)
+    for count in (16, 17):
+        run_realm_recipe("realm-pretrain", [str(file)], tmp_path / "run", PRETRAIN, model=str(folder))
+        assert Corpus.open(tmp_path / "run" / "corpus.quoth").num_documents == count
+        with file.open("a", encoding="utf-8") as stream:
+            stream.write(f'\n{{"id": "more {count}", "text": "One more."}}')
+
+
+def test_a_corpus_may_be_given(folder: Path, tmp_path: Path) -> None:
+    corpus = make_corpus(tmp_path / "given")
+    run_realm_recipe("realm-pretrain", [str(corpus.path)], tmp_path / "run", PRETRAIN, model=str(folder))
+    assert not (tmp_path / "run" / "corpus.quoth").exists()
+    corpus.verify()
+    with pytest.raises(
+        InputError, match=r"exclude leaves documents out of files, not of a corpus; delete them in .*given"
+    ):
+        run_realm_recipe(
+            "realm-ict", [str(corpus.path)], tmp_path / "ict", {**SMALL, "exclude": "some.jsonl"}, model=str(folder)
+        )
+
+
+def test_mistakes(folder: Path, docs: Path, questions: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="recipe 'realm'; allowed are realm-ict, realm-pretrain, realm-qa"):
+        run_realm_recipe("realm", [str(docs)], tmp_path, {})
+    with pytest.raises(InputError, match=r"unknown setting 'beams'; allowed are steps, batch_size, .*beam, read"):
+        run_realm_recipe("realm-qa", [str(questions)], tmp_path, {"beams": "3"})
+    with pytest.raises(InputError, match="no corpus to answer from; name one with --set corpus=DIR"):
+        run_realm_recipe("realm-qa", [str(questions)], tmp_path / "qa", {}, model=str(folder))
+    wrong = {"masking": "names", "marginal": "both", "trivial": "none"}
+    for name, value in wrong.items():
+        with pytest.raises(InputError, match=f"^{name} '{value}'; allowed are "):
+            run_realm_recipe("realm-pretrain", [str(docs)], tmp_path, {name: value})
+    for name in ("refresh_every", "beam", "read", "alone"):
+        recipe = "realm-qa" if name in ("beam", "read") else "realm-pretrain"
+        with pytest.raises(InputError, match=f"{name} is -1; allowed is [01] or more"):
+            run_realm_recipe(recipe, [str(docs)], tmp_path, {name: "-1"})
+    with WriterLock(tmp_path / "writer.lock"), pytest.raises(LockedError, match="is writing; wait for it to end"):
+        run_realm_recipe("realm-ict", [str(docs)], tmp_path, SMALL, model=str(folder))
+
+
+def test_the_command_names_what_it_knows(
+    folder: Path, docs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    output = ["-o", str(tmp_path / "out"), "--model", str(folder)]
+    assert main(["train", "realm", str(docs), *output]) == 2
+    shown = capsys.readouterr().err
+    assert "recipe 'realm'; allowed are npm-mini-cpu" in shown
+    assert all(name in shown for name in REALM_RECIPES)
+    assert main(["train", "realm-ict", str(docs), *output, "--set", "alone=3"]) == 2
+    assert "unknown setting 'alone'; allowed are steps" in capsys.readouterr().err
+    assert main(["train", "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in (*REALM_RECIPES, "--set corpus=wiki.quoth"))
