@@ -52,14 +52,15 @@ class REALM(CorpusModel):
     @classmethod
     def from_pretrained(
         cls,
-        name: str | Path = "quoth-realm",
+        name: str | Path = "quoth-realm-base",
         corpus: Corpora = None,
         *,
         device: str | None = None,
         dtype: str | None = None,
         base: str | Path | None = None,
     ) -> REALM:
-        """Load a model by shipped name (quoth-realm, quoth-realm-base) or folder, such as `quoth convert` makes.
+        """Load a model by folder, such as training and `quoth convert` make; the shipped quoth-realm-base finds
+        passages, but its reader is untrained.
 
         `base` names a folder for the base encoder. Raises ModelNotFoundError, or InputError on an unknown device.
         """
