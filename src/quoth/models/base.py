@@ -79,7 +79,7 @@ def for_each(exclude: Exclude, count: int) -> list[Collection[int]]:
     if not nested:
         return [{int(each) for each in exclude if not isinstance(each, Collection)}] * count
     if not len(exclude) == len(nested) == count:
-        raise InputError(f"exclude has {len(nested)} collections of rows for {count} texts; give one for each")
+        raise InputError(f"exclude has {len(nested)} collections for {count} texts; give one for each")
     return nested
 
 
