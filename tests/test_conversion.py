@@ -145,7 +145,7 @@ def test_pretraining_loss_and_gradients(pretrained: Path) -> None:
     close(z_BND, "pretraining.candidate_vectors_BNP")
     close(relevance_BN, "pretraining.relevance_BN")
     close(logits_BNTV, "pretraining.logits_BNTV")
-    labels_BT, masked_BT = NUMBERS["pretraining.labels_BT"], NUMBERS["pretraining.mlm_mask_BT"]
+    labels_BT, masked_BT = NUMBERS["pretraining.labels_BT"], NUMBERS["pretraining.mlm_mask_BT"].bool()
     at_BNT1 = labels_BT.clamp(min=0)[:, None, :, None].expand(-1, 3, -1, 1)
     log_p_BNT = logits_BNTV.log_softmax(dim=-1).gather(3, at_BNT1).squeeze(3)
     loss = -marginal_per_token(log_p_BNT, log_retrieval(relevance_BN), masked_BT).sum() / masked_BT.sum()
