@@ -80,7 +80,7 @@ class MaskedTexts:
         """The tokens to show, around those to hide, which are one of the spans; and these."""
         if not tagged:
             return range(0), np.zeros(0, np.int64)
-        span = tagged[rng.integers(len(tagged))]
+        span = tagged[int(rng.integers(len(tagged)))]
         at_T = np.array([t for t, (start, end) in enumerate(ranges) if start < span.end and end > span.start], np.int64)
         at_T = at_T[: self._room]
         return _around(at_T, len(ranges), self._room), at_T
