@@ -160,13 +160,13 @@ class PretrainTask:
         """log p(y_m|z,x) [B, N, M], 0 beyond an example's masks, and which of the M are masks [B, M]."""
         tokenizer, reader = self.model.tokenizer, self.model.reader
         batch = tokenizer.batch([each.pair for group in read for each in group], self.device)
-        rows_BN = torch.arange(len(batch.ids_BT)).reshape(len(drawn), -1)
-        rows = torch.cat([n.repeat_interleave(len(each.masks_M)) for n, each in zip(rows_BN, drawn, strict=True)])
-        places = 1 + torch.cat([torch.from_numpy(each.masks_M).repeat(len(read[0])) for each in drawn])  # after [CLS]
-        hidden = torch.cat([torch.from_numpy(each.hidden_M).repeat(len(read[0])) for each in drawn])
+        examples = [each for each, group in zip(drawn, read, strict=True) for _ in group]
+        rows = np.repeat(np.arange(len(examples)), [len(each.masks_M) for each in examples])
+        places = 1 + np.concatenate([each.masks_M for each in examples])  # after [CLS]
+        hidden = torch.from_numpy(np.concatenate([each.hidden_M for each in examples]))
         with self.model.autocast():
             states_BTH = reader.states(batch)
-            logits_MV = reader.mlm(states_BTH[rows.to(self.device), places.to(self.device)])
+            logits_MV = reader.mlm(states_BTH[rows, places])
         log_p_M = -torch.nn.functional.cross_entropy(logits_MV.float(), hidden.to(self.device), reduction="none")
         width = max(len(each.hidden_M) for each in drawn)
         masked_BM = torch.tensor([[m < len(each.hidden_M) for m in range(width)] for each in drawn]).to(self.device)
