@@ -215,7 +215,7 @@ def test_the_command_for_questions(
     corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     system = Knows(corpus, [["Bizet"], [], [], []])
-    monkeypatch.setattr(cli, "load", lambda name, corpora, base, device: system)
+    monkeypatch.setattr(cli, "load_any", lambda name, corpora, base, device: system)
     path = tmp_path / "q.tsv"
     path.write_text("who composed carmen\t['Bizet']\nwhat\t[]\n", encoding="utf-8")
     command = ["eval", "openqa", str(corpus.path), str(path), "--json", "--model", "m", "--ban-query"]

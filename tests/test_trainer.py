@@ -469,11 +469,11 @@ def test_the_best_model_is_kept(base: Path, data: TokenizedDocuments, tmp_path: 
     one = trainer(base, data, tmp_path, config)
     at_best: list[dict[str, torch.Tensor]] = []
 
-    def evaluate(folder: Path) -> float:
+    def evaluate(folder: Path) -> dict[str, float]:
         quoth.NPM.from_pretrained(folder)
         if one.step == 6:
             at_best.append(load_file(folder / "adapter_model.safetensors"))
-        return scores[one.step]
+        return {"score": scores[one.step], "other": 1.0}
 
     one.run(evaluate=evaluate)
     assert_same(load_file(tmp_path / "best" / "adapter_model.safetensors"), at_best[0])

@@ -130,17 +130,6 @@ _REALM_LEAST = {
     "span_hidden": 1,
 }
 
-ModelConfig = NPMConfig | REALMConfig
-
-
-def model_config(values: Mapping[str, Any]) -> ModelConfig:
-    """The settings of a model of any kind. Raises InputError on an unknown kind."""
-    kinds: dict[str, type[ModelConfig]] = {"npm": NPMConfig, "realm": REALMConfig}
-    kind = values.get("kind", "npm")
-    if not isinstance(kind, str) or kind not in kinds:
-        raise InputError(f"model kind {kind!r}; allowed are {', '.join(kinds)}")
-    return kinds[kind].from_dict(values)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggerConfig(Config):
@@ -160,6 +149,18 @@ class TaggerConfig(Config):
         if not isinstance(self.max_tokens, int) or self.max_tokens < 16:
             raise InputError(f"max_tokens {self.max_tokens!r}; allowed are whole numbers from 16 on")
         object.__setattr__(self, "labels", tuple(labels))
+
+
+ModelConfig = NPMConfig | REALMConfig | TaggerConfig
+
+
+def model_config(values: Mapping[str, Any]) -> ModelConfig:
+    """The settings of a model of any kind. Raises InputError on an unknown kind."""
+    kinds: dict[str, type[ModelConfig]] = {"npm": NPMConfig, "realm": REALMConfig, "tagger": TaggerConfig}
+    kind = values.get("kind", "npm")
+    if not isinstance(kind, str) or kind not in kinds:
+        raise InputError(f"model kind {kind!r}; allowed are {', '.join(kinds)}")
+    return kinds[kind].from_dict(values)
 
 
 def _is_number(value: object) -> bool:

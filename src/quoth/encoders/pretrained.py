@@ -149,7 +149,7 @@ def locate_realm(name: str, base: str | None = None) -> REALMSource:
 
 
 def kind_of(name: str) -> str:
-    """The kind of model, "npm" or "realm", that a name or folder stands for; not whether it is there."""
+    """The kind of model, "npm", "realm" or "tagger", that a name or folder stands for; not whether it is there."""
     settings = Path(name) / SETTINGS_FILE
     if settings.is_file():
         return _settings_of(settings).kind
