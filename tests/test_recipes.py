@@ -18,6 +18,7 @@ from quoth.records import Document
 from quoth.storage import WriterLock
 from quoth.training import recipes
 from quoth.training.batches import TokenizedDocuments
+from quoth.training.realm_recipes import REALM_RECIPES
 from quoth.training.recipes import RECIPES, Recipe, run_recipe, with_overrides, without
 from quoth.training.settings import TrainConfig
 from quoth.training.trainer import Trainer
@@ -56,7 +57,7 @@ def test_a_recipe_runs_and_names_its_base(recipe: str, base: Path, docs: Path, t
 
 
 def test_the_command_names_every_recipe() -> None:
-    assert train.RECIPES.split(", ") == [*RECIPES, train.TAGGER]
+    assert train.RECIPES.split(", ") == [*RECIPES, train.TAGGER, *REALM_RECIPES]
     for make in RECIPES.values():
         recipe = make()
         assert recipe.train == TrainConfig.from_dict(recipe.train.to_dict())

@@ -159,7 +159,7 @@ def test_a_tagger_of_other_parts_is_refused(trained: Path, tmp_path: Path) -> No
     (folder / "quoth.json").write_text('{"kind": "npm"}')
     with pytest.raises(InputError, match="model kind 'npm'; allowed here is 'tagger'"):
         Tagger.load(folder)
-    with pytest.raises(InputError, match="model kind 'tagger'; allowed here is 'npm'"):
+    with pytest.raises(InputError, match="model kind 'tagger'; allowed are npm, realm"):
         locate(str(trained))
 
 
