@@ -191,8 +191,8 @@ def test_kinds_of_models(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"kind": "tagger"}', "model kind 'tagger'; allowed are npm, realm"),
-        ('{"kind": ["npm"]}', r"model kind \['npm'\]; allowed are npm, realm"),
+        ('{"kind": "poem"}', "model kind 'poem'; allowed are npm, realm, tagger"),
+        ('{"kind": ["npm"]}', r"model kind \['npm'\]; allowed are npm, realm, tagger"),
         ('{"kind": "realm", "num_masks": 2}', "unknown setting 'num_masks'; allowed are kind, base"),
         ("[1]", "quoth.json' is no JSON object of settings; mend it or train again"),
         ("{", "quoth.json' is no JSON"),
