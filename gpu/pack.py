@@ -1,4 +1,4 @@
-"""Pack what a slice on a GPU machine needs into one folder of at most 60 MB: base encoder and text.
+"""Pack what a slice on a GPU machine needs into one folder of at most 60 MB: base encoder, text, questions.
 
 python gpu/pack.py runs/gpu enwiki-00.jsonl.xz reviews.jsonl.xz --exclude heldout_pages.jsonl
 """
@@ -47,9 +47,12 @@ def main() -> None:
     parser.add_argument("output", type=Path)
     parser.add_argument("texts", nargs="+", help="documents to train on")
     parser.add_argument("--exclude", default="", help="JSONL of ids and titles that are never trained on")
+    parser.add_argument("--questions", nargs="*", default=[], help="questions with answers, for the jobs of REALM")
     options = parser.parse_args()
     pack_base(options.output / "base")
     count = pack_text(options.output / "text.jsonl.xz", options.texts, options.exclude)
+    for file in options.questions:
+        shutil.copy(file, options.output / f"questions-{Path(file).name}")
     size = sum(file.stat().st_size for file in options.output.rglob("*") if file.is_file()) / 1e6
     print(f"{options.output}: {count:,} documents, {size:.1f} MB")
     if size > MEGABYTES:

@@ -19,6 +19,7 @@ from quoth.encoders.pairs import PairBatch
 from quoth.encoders.pretrained import REALMSource, locate_realm
 from quoth.records import Document, Passage, TaggedSpan
 from quoth.training.realm_model import PARTS, TrainedREALM
+from quoth.training.salient import Masked
 from tiny import tiny_bert
 
 CITIES = {
@@ -152,6 +153,25 @@ def reader_input(model: TrainedREALM, question: Sequence[int], text: str, title:
     body = hf(f"{title}. {text}" if title else text, add_special_tokens=False)["input_ids"]
     head = [hf.cls_token_id, *question, hf.sep_token_id]
     return [*head, *body[: limit - len(head) - 1], hf.sep_token_id], len(head)
+
+
+def log_likelihoods(model: TrainedREALM, example: Masked, text: str, title: str) -> torch.Tensor:
+    """log p(y_m|z,x) of each mask: [M]."""
+    ids, second = reader_input(model, example.ids, text, title)
+    states_TH = encoded(model, lambda batch: model.reader.states(batch), ids, second)
+    log_p_TV = model.reader.mlm(states_TH).log_softmax(dim=-1)
+    return torch.stack([log_p_TV[1 + at, token] for at, token in zip(example.masks_M, example.hidden_M, strict=True)])
+
+
+def slow_log_likelihood(model: TrainedREALM, example: Masked, passages: list[Any], per_token: bool) -> torch.Tensor:
+    """log p(y|x), by p(z|x) and p(y|z,x) of the null document and each passage."""
+    candidates = [("", ""), *((each.text, each.title) for each in passages)]
+    q_D, scale = query_vector(model, example.ids), model.config.similarity_scale
+    p_N = torch.stack([scale * (q_D @ passage_vector(model, *each)) for each in candidates]).softmax(dim=0)
+    p_NM = torch.stack([log_likelihoods(model, example, *each) for each in candidates]).exp()
+    if per_token:
+        return (p_N @ p_NM).log().sum()
+    return (p_N * p_NM.prod(dim=1)).sum().log()
 
 
 def doubled(model: TrainedREALM) -> TrainedREALM:

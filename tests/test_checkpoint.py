@@ -26,20 +26,6 @@ from quoth.models.conversion import convert
 GOLDEN = Path(__file__).parent / "golden" / "realm"
 
 
-@pytest.fixture(scope="module")
-def pretrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("models") / "pretrained"
-    convert([str(GOLDEN / "embedder"), str(GOLDEN / "encoder")], folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def openqa(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("models") / "openqa"
-    convert([str(GOLDEN / "openqa"), str(GOLDEN / "embedder")], folder)
-    return folder
-
-
 def variant(tmp_path: Path, name: str, change: Any = None, **settings: Any) -> str:
     """A copy of a checkpoint with its weights and settings changed."""
     folder = tmp_path / name

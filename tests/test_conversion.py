@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
@@ -31,20 +30,6 @@ GOLDEN = Path(__file__).parent / "golden" / "realm"
 NUMBERS = load_file(GOLDEN / "numbers.safetensors")
 TEXTS = json.loads((GOLDEN / "texts.json").read_text(encoding="utf-8"))
 TITLES, BLOCKS = ([block[i] for block in TEXTS["blocks"]] for i in (0, 1))
-
-
-@pytest.fixture(scope="module")
-def pretrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("models") / "pretrained"
-    convert([str(GOLDEN / "embedder"), str(GOLDEN / "encoder")], folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def openqa(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("models") / "openqa"
-    convert([str(GOLDEN / "openqa"), str(GOLDEN / "embedder")], folder)
-    return folder
 
 
 def trained(folder: Path) -> TrainedREALM:

@@ -313,7 +313,8 @@ def test_a_fingerprint_names_all_that_makes_a_passages_vector_and_nothing_else(
     assert two.fingerprint not in marks
 
 
-def test_half_precision_is_near(folder: Path, encoder: PassageEncoder) -> None:
+def test_half_precision_is_near_and_the_same_model(folder: Path, encoder: PassageEncoder) -> None:
     half = PassageEncoder.load(locate_realm(str(folder)), dtype="bf16")
     np.testing.assert_allclose(half.queries(TEXT), encoder.queries(TEXT), atol=0.3)
     assert half.queries(TEXT).dtype == np.float32
+    assert half.fingerprint == encoder.fingerprint

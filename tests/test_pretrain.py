@@ -26,13 +26,13 @@ from realm_runs import (
     Snapshot,
     assert_same_gradients,
     doubled,
-    encoded,
+    log_likelihoods,
     make_corpus,
     make_model,
     passage_vector,
     query_vector,
-    reader_input,
     scattered,
+    slow_log_likelihood,
     trained,
 )
 
@@ -57,25 +57,6 @@ def make_task(model: TrainedREALM, corpus: Corpus, neighbourhood: Any = None, **
 
 def drawn(task: PretrainTask, step: int) -> list[Masked]:
     return task.texts.draw(task.config.batch_size, np.random.default_rng((task.config.seed, 2, step)))
-
-
-def log_likelihoods(model: TrainedREALM, example: Masked, text: str, title: str) -> torch.Tensor:
-    """log p(y_m|z,x) of each mask: [M]."""
-    ids, second = reader_input(model, example.ids, text, title)
-    states_TH = encoded(model, lambda batch: model.reader.states(batch), ids, second)
-    log_p_TV = model.reader.mlm(states_TH).log_softmax(dim=-1)
-    return torch.stack([log_p_TV[1 + at, token] for at, token in zip(example.masks_M, example.hidden_M, strict=True)])
-
-
-def slow_log_likelihood(model: TrainedREALM, example: Masked, passages: list[Any], per_token: bool) -> torch.Tensor:
-    """log p(y|x), by p(z|x) and p(y|z,x) of the null document and each passage."""
-    candidates = [("", ""), *((each.text, each.title) for each in passages)]
-    q_D, scale = query_vector(model, example.ids), model.config.similarity_scale
-    p_N = torch.stack([scale * (q_D @ passage_vector(model, *each)) for each in candidates]).softmax(dim=0)
-    p_NM = torch.stack([log_likelihoods(model, example, *each) for each in candidates]).exp()
-    if per_token:
-        return (p_N @ p_NM).log().sum()
-    return (p_N * p_NM.prod(dim=1)).sum().log()
 
 
 @pytest.mark.parametrize("masking", ["salient", "spans"])

@@ -126,12 +126,13 @@ class PassageEncoder:
         config = source.config
         transformer = Transformer.load(source.part("passages"), device=device, dtype=dtype)
         passages = load_tower(transformer, config, source.heads, "passages")
-        queries = passages
+        mark = fingerprint(transformer.fingerprint, passages)
+        queries = passages = _like_encoder(passages)
         if config.separate_towers:
             other = Transformer.load(source.part("queries"), device=device, dtype=dtype)
-            queries = load_tower(other, config, source.heads, "queries")
+            queries = _like_encoder(load_tower(other, config, source.heads, "queries"))
         tokenizer = pair_tokenizer(transformer.tokenizer, transformer.model, config)
-        return cls(passages, queries, tokenizer, source.name, fingerprint(transformer.fingerprint, passages))
+        return cls(passages, queries, tokenizer, source.name, mark)
 
     def passages(self, texts: Sequence[str], titles: Sequence[str]) -> list[EncodedPassage]:
         """One key a passage, which spans all of its text."""
@@ -146,8 +147,7 @@ class PassageEncoder:
 
     def vectors_of(self, asked: Sequence[Sequence[int]]) -> NDArray[np.float32]:
         """`queries` of texts that are token ids already."""
-        inputs = [self.tokenizer.single(ids, self.config.query_tokens) for ids in asked]
-        return embed(self.query_tower, self.tokenizer, inputs)
+        return embed(self.query_tower, self.tokenizer, query_inputs(self.tokenizer, self.config, asked))
 
     def words(self, query: str) -> NDArray[np.float32]:
         """A text's one query: [1, D]. Raises InputError on a text without words."""
@@ -162,10 +162,16 @@ class PassageEncoder:
 
 
 def load_tower(transformer: Transformer, config: REALMConfig, heads: Path | None, prefix: str) -> Tower:
-    """A tower over a loaded encoder. Raises ModelNotFoundError where its head is missing or does not fit."""
+    """A tower over a loaded encoder, its head as it is stored. Raises ModelNotFoundError where that is missing or does
+    not fit."""
     tower = Tower(transformer.model, config)
     load_heads(heads, prefix, tower)
-    weight = next(transformer.model.parameters())
+    return tower
+
+
+def _like_encoder(tower: Tower) -> Tower:
+    """The tower with its head where its encoder is, and in its numbers."""
+    weight = next(tower.encoder.parameters())
     return tower.to(device=weight.device, dtype=weight.dtype)
 
 
@@ -177,6 +183,11 @@ def fingerprint(encoder: str, tower: Tower) -> str:
         digest.update(name.encode())
         digest.update(weight.detach().float().cpu().numpy().tobytes())
     return digest.hexdigest()
+
+
+def query_inputs(tokenizer: PairTokenizer, config: REALMConfig, asked: Iterable[Sequence[int]]) -> list[Pair]:
+    """ "[CLS] text [SEP]" of texts that are token ids already."""
+    return [tokenizer.single(ids, config.query_tokens) for ids in asked]
 
 
 def passage_inputs(

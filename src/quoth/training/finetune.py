@@ -3,15 +3,14 @@
 Knows: distant supervision (a passage or span is right where an answer stands), and the step's gradient. Does not know:
 the loop, or where questions come from.
 
-Shape suffixes: P passages of the corpus, K passages of the beam, R passages read, T tokens, W widths of spans,
-D dimensions.
+Shape suffixes: Q questions, B inputs, P passages of the corpus, K passages of the beam, R passages read,
+T tokens, W widths of spans, D dimensions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,29 +21,33 @@ from torch import Tensor
 from quoth.corpus.answers import answer_ranges, holders
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.questions import Question
-from quoth.encoders.passage_encoder import PassageEncoder
+from quoth.encoders.pairs import Pair
+from quoth.encoders.passage_encoder import PassageEncoder, query_inputs
 from quoth.errors import InputError
 from quoth.predictors.marginal import marginal_choice_loss
 from quoth.predictors.reader import Reading, legal_spans, readings
 from quoth.records import Passage
 from quoth.retrieval.retriever import Retriever
 from quoth.retrieval.vectors import TokenVectors
-from quoth.training.realm_model import TrainedREALM
+from quoth.training.realm_model import REALMTask, TrainedREALM
 from quoth.training.settings import FineTuneConfig
 from quoth.training.trainer import Step
 
 
 @dataclass(frozen=True, slots=True)
-class Learnt:
-    """Both losses of a question, 1 where a passage near enough to be read holds an answer, and tokens read."""
+class Asked:
+    """A question, its beam's relevance and which of the beam hold an answer; the passages that are read, by their
+    places in the beam, as the reader sees them."""
 
-    retriever: float
-    reader: float
-    near: float
-    tokens: int
+    question: Question
+    relevance_K: Tensor
+    right_K: Tensor
+    read_R: Tensor
+    passages: list[Passage]
+    seen: list[Reading]
 
 
-class FineTuneTask:
+class FineTuneTask(REALMTask):
     """Learns to retrieve and to read from questions and their answers; the corpus's vectors stay as they are.
 
     All of them are held in memory, four bytes a component. Raises InputError where the beam is larger than the corpus,
@@ -60,8 +63,8 @@ class FineTuneTask:
         config: FineTuneConfig,
         progress: Callable[[int], None] | None = None,
     ) -> None:
-        self.model, self.config, self._corpus = model, config, corpus
-        self.parameters, self.device = model.parameters, model.device
+        super().__init__(model)
+        self.config, self._corpus = config, corpus
         if config.beam > corpus.num_passages:
             raise InputError(f"beam is {config.beam}; allowed is up to {corpus.num_passages}, the corpus's passages")
         self._rows_P, vectors_PD = _vectors(corpus, encoder)
@@ -81,10 +84,17 @@ class FineTuneTask:
 
     def backward(self, step: int) -> Step:
         """Add the gradient of the retriever's and the reader's loss, the mean over the batch's questions."""
-        done = [self._learn(*self._questions[number]) for number in self._drawn(step)]
-        mean = np.mean([(each.retriever, each.reader, each.near) for each in done], axis=0)
-        measures = dict(zip(("retriever", "reader", "found"), mean.tolist(), strict=True))
-        return Step(float(mean[0] + mean[1]), sum(each.tokens for each in done), measures=measures)
+        asked = self._retrieve([self._questions[number] for number in self._drawn(step)])
+        pairs = [reading.pair for each in asked for reading in each.seen]
+        scores_BTW = self._span_scores(pairs)
+        scores_QRTW = scores_BTW.reshape(len(asked), self.config.read, *scores_BTW.shape[1:])
+        retriever = torch.stack([marginal_choice_loss(each.relevance_K, each.right_K) for each in asked]).mean()
+        reader = torch.stack(list(map(self._reader_loss, asked, scores_QRTW))).mean()
+        loss = retriever + reader
+        loss.backward()  # type: ignore[no-untyped-call]
+        found = np.mean([float(each.right_K[: self.config.read].any()) for each in asked])
+        measures = {"retriever": retriever.item(), "reader": reader.item(), "found": float(found)}
+        return Step(loss.item(), sum(len(pair.ids_T) for pair in pairs), measures=measures)
 
     def _drawn(self, step: int) -> Iterator[int]:
         """The questions of a step: each once an epoch, in another order each time."""
@@ -93,14 +103,19 @@ class FineTuneTask:
             epoch, place = divmod(number, total)
             yield int(np.random.default_rng((self.config.seed, 4, epoch)).permutation(total)[place])
 
-    def _learn(self, question: Question, right: NDArray[np.int64]) -> Learnt:
-        """Add the gradient of one question, which the passages at places `right` answer."""
+    def _retrieve(self, drawn: Sequence[tuple[Question, NDArray[np.int64]]]) -> list[Asked]:
+        """What there is to learn from questions, each with the places of the passages that answer it."""
         model, config = self.model, self.model.config
-        ids = model.tokenizer.pieces([question.text])[0][0]
-        asked = model.tokenizer.batch([model.tokenizer.single(ids, config.query_tokens)], self.device)
+        ids = [ids for ids, _ in model.tokenizer.pieces([question.text for question, _ in drawn])]
         with model.autocast():
-            q_D = model.queries(asked)[0]
-        q_D = q_D.float()
+            q_QD = model.queries(model.tokenizer.batch(query_inputs(model.tokenizer, config, ids), self.device))
+        return [
+            self._asked(question, of_it[: config.query_tokens - 2], right, q_D)
+            for (question, right), of_it, q_D in zip(drawn, ids, q_QD.float(), strict=True)
+        ]
+
+    def _asked(self, question: Question, ids: Sequence[int], right: NDArray[np.int64], q_D: Tensor) -> Asked:
+        config = self.model.config
         with torch.no_grad():
             beam_K = (self._z_PD @ q_D).topk(self.config.beam).indices
         relevance_K = config.similarity_scale * (self._z_PD[beam_K] @ q_D)
@@ -108,12 +123,8 @@ class FineTuneTask:
         read_R = self._to_read(right_K)
         passages = [self._corpus.passage(int(self._rows_P[at])) for at in beam_K[read_R].tolist()]
         texts, titles = [p.text for p in passages], [p.title for p in passages]
-        seen = readings(model.tokenizer, config, ids[: config.query_tokens - 2], texts, titles)
-        retriever = marginal_choice_loss(relevance_K, right_K)
-        reader = self._reader_loss(question, passages, seen, relevance_K[read_R])
-        ((retriever + reader) / self.config.batch_size).backward()  # type: ignore[no-untyped-call]
-        near = float(right_K[: self.config.read].any())
-        return Learnt(retriever.item(), reader.item(), near, sum(len(each.pair.ids_T) for each in seen))
+        seen = readings(self.model.tokenizer, config, ids, texts, titles)
+        return Asked(question, relevance_K, right_K, read_R, passages, seen)
 
     def _to_read(self, right_K: Tensor) -> Tensor:
         """The places in the beam of the passages that are read."""
@@ -122,19 +133,22 @@ class FineTuneTask:
             read_R[-1] = right_K.nonzero()[0, 0]
         return read_R
 
-    def _reader_loss(
-        self, question: Question, passages: Sequence[Passage], seen: Sequence[Reading], relevance_R: Tensor
-    ) -> Tensor:
+    def _span_scores(self, pairs: Sequence[Pair]) -> Tensor:
         model = self.model
         with model.autocast():
-            batch = model.tokenizer.batch([each.pair for each in seen], self.device)
-            scores_RTW = model.reader.span(model.reader.states(batch)).float()
-        if model.config.add_relevance:
-            scores_RTW = scores_RTW + relevance_R[:, None, None]
+            batch = model.tokenizer.batch(pairs, self.device)
+            scores_BTW: Tensor = model.reader.span(model.reader.states(batch)).float()
+        return scores_BTW
+
+    def _reader_loss(self, asked: Asked, scores_RTW: Tensor) -> Tensor:
+        config = self.model.config
+        if config.add_relevance:
+            scores_RTW = scores_RTW + asked.relevance_K[asked.read_R][:, None, None]
         scores, right = [], []
-        for scores_TW, passage, reading in zip(scores_RTW, passages, seen, strict=True):
-            legal_TW = torch.from_numpy(legal_spans(reading, model.config.span_width)).to(self.device)
-            right_TW = torch.from_numpy(right_spans(reading, answer_ranges(passage.text, question), legal_TW.shape[1]))
+        for scores_TW, passage, reading in zip(scores_RTW, asked.passages, asked.seen, strict=True):
+            legal_TW = torch.from_numpy(legal_spans(reading, config.span_width)).to(self.device)
+            answers = answer_ranges(passage.text, asked.question)
+            right_TW = torch.from_numpy(right_spans(reading, answers, legal_TW.shape[1]))
             scores.append(scores_TW[reading.body : reading.body + len(legal_TW)][legal_TW])
             right.append(right_TW.to(self.device)[legal_TW])
         return marginal_choice_loss(torch.cat(scores), torch.cat(right))
@@ -144,10 +158,6 @@ class FineTuneTask:
             yield self._corpus.passage(row).text
             if progress and number % 1000 == 0:
                 progress(number)
-
-    def save_model(self, folder: Path) -> None:
-        """Write the model as `REALM.from_pretrained` reads it."""
-        self.model.save(folder)
 
     def settings(self) -> dict[str, Any]:
         data = {"passages": len(self._rows_P), "questions": len(self._questions)}

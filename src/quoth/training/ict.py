@@ -8,7 +8,6 @@ Shape suffixes: B examples, D dimensions.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,11 +15,11 @@ import torch
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.passages import sentences
-from quoth.encoders.passage_encoder import passage_inputs
+from quoth.encoders.passage_encoder import passage_inputs, query_inputs
 from quoth.errors import InputError
 from quoth.predictors.marginal import inverse_cloze_loss
 from quoth.training.ranks import ALONE, Ranks
-from quoth.training.realm_model import TrainedREALM
+from quoth.training.realm_model import REALMTask, TrainedREALM
 from quoth.training.settings import ICTConfig
 from quoth.training.trainer import Step
 
@@ -28,15 +27,15 @@ Example = tuple[str, str, str]
 """A sentence, the passage it was taken from, and that passage's title."""
 
 
-class ICTTask:
+class ICTTask(REALMTask):
     """Learns which passage of a batch each sentence was taken from; all of the processes' passages are in the batch.
 
     Raises InputError where the corpus has fewer passages than a batch, or a batch cannot be shared out evenly.
     """
 
     def __init__(self, model: TrainedREALM, corpus: Corpus, config: ICTConfig, ranks: Ranks = ALONE) -> None:
-        self.model, self.config, self._corpus, self._ranks = model, config, corpus, ranks
-        self.parameters, self.device = model.parameters, model.device
+        super().__init__(model)
+        self.config, self._corpus, self._ranks = config, corpus, ranks
         self._rows_P = corpus.live_rows()
         if config.batch_size < 2 or config.batch_size > len(self._rows_P):
             raise InputError(
@@ -62,7 +61,7 @@ class ICTTask:
     def _loss(self, drawn: Sequence[Example], first: int) -> tuple[torch.Tensor, int]:
         model, tokenizer = self.model, self.model.tokenizer
         texts, passages, titles = zip(*drawn, strict=True)
-        asked = [tokenizer.single(ids, model.config.query_tokens) for ids, _ in tokenizer.pieces(texts)]
+        asked = query_inputs(tokenizer, model.config, (ids for ids, _ in tokenizer.pieces(texts)))
         inputs = passage_inputs(tokenizer, model.config, passages, titles)
         with model.autocast():
             q_BD = model.queries(tokenizer.batch(asked, self.device)).float()
@@ -78,10 +77,6 @@ class ICTTask:
         sentence, rest = passage.text[start:end], f"{passage.text[:start]}{passage.text[end:]}".strip()
         kept = rng.random() < self.config.keep_sentence or not rest
         return sentence, passage.text if kept else rest, passage.title
-
-    def save_model(self, folder: Path) -> None:
-        """Write the model as `REALM.from_pretrained` reads it."""
-        self.model.save(folder)
 
     def settings(self) -> dict[str, Any]:
         return {"model": self.model.config.to_dict(), "data": {"passages": len(self._rows_P)}}

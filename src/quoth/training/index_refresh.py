@@ -39,33 +39,51 @@ MAX_DEATHS = 3
 """So often in a row the builder may die before it has made an index."""
 
 
+class FixedIndex:
+    """A corpus's passages, searched by the stored vectors of one encoder for good."""
+
+    def __init__(self, corpus: Corpus, encoder: PassageEncoder) -> None:
+        self._corpus, self._retriever = corpus, Retriever([corpus], encoder)
+
+    def refresh(self, step: int, model: TrainedREALM) -> int:
+        """It is as new as it will be."""
+        return 0
+
+    def nearest(self, q_BD: NDArray[np.float32], k: int, exclude: Sequence[Collection[int]]) -> list[list[Passage]]:
+        """The k passages nearest to each query, but for these rows."""
+        found = self._retriever.nearest_passages(q_BD, k, exclude)
+        return [[self._corpus.passage(row) for _, (_, row) in each] for each in found]
+
+
 class IndexRefresher:
     """The newest index of a training run in `output` over a corpus.
 
     Without `asynchronous` a new index is made within `refresh`, and training waits. `base` names a folder for the base
-    encoder. Raises TrainingError where the builder dies again and again.
+    encoder, `dtype` its numbers when it embeds. Raises TrainingError where the builder dies again and again.
     """
 
-    def __init__(self, output: Path, corpus: Corpus, every: int, asynchronous: bool, base: str | None = None) -> None:
+    def __init__(
+        self, output: Path, corpus: Corpus, every: int, asynchronous: bool, base: str | None = None, dtype: str = "fp32"
+    ) -> None:
         self._output, self._corpus, self._every, self._asynchronous = output, corpus, every, asynchronous
-        self._base, self._deaths = base, 0
+        self._base, self._dtype, self._deaths = base, dtype, 0
         self._builder: subprocess.Popen[bytes] | None = None
         self._step = -1
-        self._retriever: Retriever | None = None
+        self._index: FixedIndex | None = None
 
     def refresh(self, step: int, model: TrainedREALM) -> int:
         """Publish the towers where an index of this step is due, take a newer index where there is one.
 
         Returns how many steps old the current one is. The first is waited for, as is each without `asynchronous`.
         """
-        if self._retriever is None:
+        if self._index is None:
             self._check_index(step)
         newest = max(_snapshots(self._output), default=-1)
         if step % self._every == 0 or not 0 <= newest < step:
             self._publish(step, model)
         if not self._asynchronous:
             if index_step(self._output) < max(_snapshots(self._output)):
-                build_newest(self._output, self._corpus, self._base)
+                build_newest(self._output, self._corpus, self._base, self._dtype)
         else:
             self._watch()
             while index_step(self._output) < 0:
@@ -76,9 +94,8 @@ class IndexRefresher:
 
     def nearest(self, q_BD: NDArray[np.float32], k: int, exclude: Sequence[Collection[int]]) -> list[list[Passage]]:
         """The k passages nearest to each query in the current index, but for these rows."""
-        assert self._retriever is not None, "refresh comes first"
-        found = self._retriever.nearest_passages(q_BD, k, exclude)
-        return [[self._corpus.passage(row) for _, (_, row) in each] for each in found]
+        assert self._index is not None, "refresh comes first"
+        return self._index.nearest(q_BD, k, exclude)
 
     def close(self) -> None:
         """Stop the builder."""
@@ -115,7 +132,7 @@ class IndexRefresher:
             last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
             raise TrainingError(f"the index builder died {self._deaths} times: {' '.join(last)}; see {log}")
         me, base = str(os.getpid()), self._base or ""
-        command = [sys.executable, "-m", __name__, me, str(self._output), str(self._corpus.path), base]
+        command = [sys.executable, "-m", __name__, me, str(self._output), str(self._corpus.path), base, self._dtype]
         with log.open("ab") as stream:
             self._builder = subprocess.Popen(command, stdout=stream, stderr=stream)
 
@@ -124,8 +141,7 @@ class IndexRefresher:
         step = index_step(self._output)
         if step == self._step:
             return
-        encoder = _encoder(self._output, step, self._base)
-        self._retriever = Retriever([self._corpus], encoder)
+        self._index = FixedIndex(self._corpus, _encoder(self._output, step, self._base, self._dtype))
         self._step, self._deaths = step, 0
         self._forget([older for older in _snapshots(self._output) if older < step])
 
@@ -150,18 +166,18 @@ def index_step(output: Path) -> int:
     return int(read_json(file)["step"]) if file.is_file() else -1
 
 
-def build_newest(output: Path, corpus: Corpus, base: str | None) -> None:
+def build_newest(output: Path, corpus: Corpus, base: str | None, dtype: str) -> None:
     """Embed the corpus with the newest towers, then make that the index, unless they were taken back."""
     step = max(_snapshots(output))
-    tables = KeyTables(corpus, _encoder(output, step, base))
+    tables = KeyTables(corpus, _encoder(output, step, base, dtype))
     if tables.missing():
         tables.build(PRECISION, recall=1.0)
     if _towers(output, step).is_dir():
         atomic_write_json(output / INDEX, {"step": step})
 
 
-def _encoder(output: Path, step: int, base: str | None) -> PassageEncoder:
-    return PassageEncoder.load(locate_realm(str(_towers(output, step)), base))
+def _encoder(output: Path, step: int, base: str | None, dtype: str) -> PassageEncoder:
+    return PassageEncoder.load(locate_realm(str(_towers(output, step)), base), dtype=dtype)
 
 
 def _towers(output: Path, step: int) -> Path:
@@ -172,12 +188,12 @@ def _snapshots(output: Path) -> list[int]:
     return [int(path.name) for path in (output / TOWERS).glob("*") if path.name.isdecimal()]
 
 
-def follow(parent: int, output: Path, corpus: Corpus, base: str | None) -> None:
+def follow(parent: int, output: Path, corpus: Corpus, base: str | None, dtype: str) -> None:
     """Keep the index as new as the towers are, as long as the process `parent`, which started this one, lives."""
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     while True:
         if index_step(output) < max(_snapshots(output), default=-1):
-            build_newest(output, corpus, base)
+            build_newest(output, corpus, base, dtype)
         else:
             time.sleep(POLL_SECONDS)
 
@@ -190,4 +206,4 @@ def _end_with(parent: int) -> None:
 
 
 if __name__ == "__main__":
-    follow(int(sys.argv[1]), Path(sys.argv[2]), Corpus.open(sys.argv[3]), sys.argv[4] or None)
+    follow(int(sys.argv[1]), Path(sys.argv[2]), Corpus.open(sys.argv[3]), sys.argv[4] or None, sys.argv[5])

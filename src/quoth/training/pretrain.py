@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.passage_encoder import passage_inputs
+from quoth.encoders.passage_encoder import passage_inputs, query_inputs
 from quoth.errors import InputError
 from quoth.predictors.marginal import (
     log_retrieval,
@@ -30,7 +29,7 @@ from quoth.predictors.marginal import (
 )
 from quoth.predictors.reader import Reading, readings
 from quoth.records import Passage
-from quoth.training.realm_model import TrainedREALM
+from quoth.training.realm_model import REALMTask, TrainedREALM
 from quoth.training.salient import Masked, MaskedTexts
 from quoth.training.settings import PretrainConfig
 from quoth.training.trainer import Step
@@ -72,14 +71,14 @@ class Marginal:
         return retrieval_utility(self.log_p_BNM[:, 1:], self.log_p_BNM[:, 0], self.masked_BM)
 
 
-class PretrainTask:
+class PretrainTask(REALMTask):
     """Learns to retrieve by what helps to fill masks. Raises InputError where the corpus has too few passages."""
 
     def __init__(
         self, model: TrainedREALM, texts: MaskedTexts, neighbourhood: Neighbourhood, config: PretrainConfig
     ) -> None:
-        self.model, self.texts, self.config = model, texts, config
-        self.parameters, self.device = model.parameters, model.device
+        super().__init__(model)
+        self.texts, self.config = texts, config
         self._neighbourhood = neighbourhood
         self._retrieved = model.config.num_candidates - 1
         trivial = 1 if config.trivial == "passage" else _most_passages(texts.corpus)
@@ -128,7 +127,7 @@ class PretrainTask:
     def marginal(self, drawn: Sequence[Masked]) -> tuple[Marginal, int]:
         """Relevance and likelihood of each example under its candidates, with gradients; and tokens read."""
         model = self.model
-        queries = [model.tokenizer.single(each.ids, model.config.query_tokens) for each in drawn]
+        queries = query_inputs(model.tokenizer, model.config, (each.ids for each in drawn))
         with model.autocast():
             q_BD = model.queries(model.tokenizer.batch(queries, self.device)).float()
         q = q_BD.detach().cpu().numpy()
@@ -172,10 +171,6 @@ class PretrainTask:
         masked_BM = torch.tensor([[m < len(each.hidden_M) for m in range(width)] for each in drawn]).to(self.device)
         whole_BNM = masked_BM[:, None].expand(-1, len(read[0]), -1)
         return torch.zeros(whole_BNM.shape, device=self.device).masked_scatter(whole_BNM, log_p_M), masked_BM
-
-    def save_model(self, folder: Path) -> None:
-        """Write the model as `REALM.from_pretrained` reads it."""
-        self.model.save(folder)
 
     def settings(self) -> dict[str, Any]:
         corpus = self.texts.corpus

@@ -8,13 +8,11 @@ Shape suffixes: B examples, N candidates, D dimensions.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from quoth.corpus.answers import answer_rank, recall
 from quoth.corpus.corpus import Corpus
@@ -22,48 +20,26 @@ from quoth.corpus.questions import Question
 from quoth.encoders.passage_encoder import PassageEncoder
 from quoth.encoders.pretrained import REALMSource
 from quoth.encoders.tagger import Tagger
-from quoth.records import Document, Passage
-from quoth.retrieval.retriever import Retriever
+from quoth.records import Document
 from quoth.retrieval.tables import KeyTables
+from quoth.training.index_refresh import FixedIndex
 from quoth.training.pretrain import PretrainTask
 from quoth.training.realm_model import TrainedREALM
-from quoth.training.salient import MaskedTexts
+from quoth.training.salient import Masked, MaskedTexts
 from quoth.training.settings import PretrainConfig
 
 EXAMPLES_AT_A_TIME = 8
 
 
-@dataclass(frozen=True, slots=True)
-class FixedIndex:
-    """Passages and their vectors, of one encoder for good."""
-
-    corpus: Corpus
-    retriever: Retriever
-
-    @classmethod
-    def of(cls, corpus: Corpus, encoder: PassageEncoder) -> FixedIndex:
-        """An index of the corpus, made now where it is not there."""
-        KeyTables(corpus, encoder).build("fp32", recall=1.0)
-        return cls(corpus, Retriever([corpus], encoder))
-
-    def refresh(self, step: int, model: TrainedREALM) -> int:
-        """It is as new as it will be."""
-        return 0
-
-    def nearest(self, q_BD: NDArray[np.float32], k: int, exclude: Sequence[Collection[int]]) -> list[list[Passage]]:
-        """The k passages nearest to each query, but for these rows."""
-        found = self.retriever.nearest_passages(q_BD, k, exclude)
-        return [[self.corpus.passage(row) for _, (_, row) in each] for each in found]
-
-
 class Probe:
-    """Held-out documents and blanks in them, always the same ones, for model after model."""
+    """Held-out documents and blanks in them, the same for model after model of one run. `close` removes them."""
 
     def __init__(self, documents: Iterable[Document], config: PretrainConfig, tagger: Tagger, count: int) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="quoth-probe-")
         self._corpus = Corpus.create(Path(self._folder.name) / "heldout.quoth", splitter=config.splitter)
         self._corpus.add(documents)
         self._config, self._tagger, self._count = config, tagger, count
+        self._drawn: list[Masked] = []
 
     @torch.inference_mode()
     def measure(self, source: REALMSource) -> dict[str, float]:
@@ -71,10 +47,11 @@ class Probe:
         of so many retrieved holds what was hidden; `score`, the mean log p(y|x); `gain`, how much of it is owed to
         passages; `utility`, the mean retrieval utility of those retrieved."""
         model = TrainedREALM(source, trained=(), lora_rank=0)
-        index = FixedIndex.of(self._corpus, PassageEncoder.load(source))
+        encoder = PassageEncoder.load(source)
+        KeyTables(self._corpus, encoder).build("fp32", recall=1.0)
         texts = MaskedTexts(self._corpus, model.tokenizer, model.config.query_tokens - 2, "salient", self._tagger)
-        task = PretrainTask(model, texts, index, self._config)
-        drawn = texts.draw(self._count, np.random.default_rng(0))
+        task = PretrainTask(model, texts, FixedIndex(self._corpus, encoder), self._config)
+        drawn = self._drawn = self._drawn or texts.draw(self._count, np.random.default_rng(0))
         ranks, score, gain, utility = [], [], [], []
         for at in range(0, len(drawn), EXAMPLES_AT_A_TIME):
             part = drawn[at : at + EXAMPLES_AT_A_TIME]

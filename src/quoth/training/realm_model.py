@@ -30,6 +30,17 @@ PARTS = ("passages", "queries", "reader")
 _ONE_TOWER = {"passages": "passages", "queries": "passages", "reader": "reader"}
 
 
+class REALMTask:
+    """What training a REALM is, whatever it learns from."""
+
+    def __init__(self, model: TrainedREALM) -> None:
+        self.model, self.parameters, self.device = model, model.parameters, model.device
+
+    def save_model(self, folder: Path) -> None:
+        """Write the model as `REALM.from_pretrained` reads it."""
+        self.model.save(folder)
+
+
 class TrainedREALM:
     """The parts of a REALM, those named in `trained` with gradients; the others stay as they are.
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, closing, nullcontext
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from quoth.corpus.corpus import Corpus
@@ -148,22 +149,25 @@ class Run:
         candidates = replace(self.source.config, num_candidates=config.num_candidates)
         run = replace(self, source=replace(self.source, config=candidates))
         model = run._model(config, ("passages", "queries", "reader"))
-        tagger = Tagger.load(config.tagger, base=self.base) if config.masking == "salient" else None
+        tagger_of = cache(lambda name: Tagger.load(name, base=self.base))
+        tagger = tagger_of(config.tagger) if config.masking == "salient" else None
         room = model.config.query_tokens - 2
         texts = MaskedTexts(corpus, model.tokenizer, room, config.masking, tagger)
-        probe = self._probe(config)
-        refresher = IndexRefresher(self.output, corpus, config.refresh_every, config.asynchronous, self.base)
-        try:
-            return self._train(PretrainTask(model, texts, refresher, config), config, probe)
-        finally:
-            refresher.close()
+        with ExitStack() as stack:
+            evaluate = None
+            if config.evaluate_on:
+                documents, told = read_documents(config.evaluate_on), tagger_of(PretrainConfig().tagger)
+                evaluate = self._measure(
+                    stack.enter_context(closing(Probe(documents, config, told, config.evaluate_blanks)))
+                )
+            dtype = "bf16" if config.bf16 else "fp32"
+            every, asynchronous = config.refresh_every, config.asynchronous
+            refresher = IndexRefresher(self.output, corpus, every, asynchronous, self.base, dtype)
+            stack.callback(refresher.close)
+            return self._train(PretrainTask(model, texts, refresher, config), config, evaluate)
 
-    def _probe(self, config: PretrainConfig) -> Evaluate | None:
-        """What measures the model on held-out documents, if there are some."""
-        if not config.evaluate_on:
-            return None
-        tagger = Tagger.load(PretrainConfig().tagger, base=self.base)
-        probe = Probe(read_documents(config.evaluate_on), config, tagger, config.evaluate_blanks)
+    def _measure(self, probe: Probe) -> Evaluate:
+        """Takes the folder of a model, and measures it."""
         return lambda folder: probe.measure(locate_realm(str(folder), self.base))
 
     def fine_tune(self, config: FineTuneConfig) -> bool:

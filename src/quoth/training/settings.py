@@ -6,6 +6,7 @@ Knows: names, defaults, what is allowed. Does not know: what is done with them.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -119,9 +120,7 @@ class TrainConfig(LoopConfig):
             raise InputError(
                 f"groups is {self.groups}; allowed is what cuts {self.batch_size} into equal parts above 1"
             )
-        for name, allowed in _ONE_OF.items():
-            if (value := getattr(self, name)) not in allowed:
-                raise InputError(f"{name} {value!r}; allowed are {', '.join(allowed)}")
+        _check_one_of(self, _ONE_OF)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,9 +169,7 @@ class PretrainConfig(LoopConfig):
     def __post_init__(self) -> None:
         LoopConfig.__post_init__(self)
         _check_together(self.evaluate_on, self.evaluate_every)
-        for name, allowed in _PRETRAIN_ONE_OF.items():
-            if (value := getattr(self, name)) not in allowed:
-                raise InputError(f"{name} {value!r}; allowed are {', '.join(allowed)}")
+        _check_one_of(self, _PRETRAIN_ONE_OF)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,6 +199,12 @@ _PRETRAIN_ONE_OF: dict[str, tuple[str, ...]] = {
     "marginal": ("product", "token"),
     "trivial": ("document", "passage"),
 }
+
+
+def _check_one_of(config: Config, choices: Mapping[str, Sequence[str]]) -> None:
+    for name, allowed in choices.items():
+        if (value := getattr(config, name)) not in allowed:
+            raise InputError(f"{name} {value!r}; allowed are {', '.join(allowed)}")
 
 
 def _check_together(evaluate_on: str, evaluate_every: int) -> None:
