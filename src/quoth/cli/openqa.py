@@ -1,4 +1,4 @@
-"""The commands that measure open question answering: eval openqa, squad.
+"""The commands that measure over corpora: eval openqa, squad, swap.
 
 Knows the options. Does not know how anything is measured.
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quoth.cli.models import is_realm, load_any, open_corpora
-from quoth.cli.options import BanQuery, Base, CorpusDir, Device, Json, MoreCorpora, SkipBad
+from quoth.cli.options import BanQuery, Base, CorpusDir, Device, Json, Model, MoreCorpora, SkipBad
 from quoth.cli.output import LeftOut, counting, print_json, results
 from quoth.errors import InputError
 
@@ -134,6 +134,42 @@ def squad(
         with counting("indexing", "paragraphs") as indexed:
             corpus = squad_corpus(path, read.paragraphs, distractors or (), num_distractors, seed, indexed)
         _measure(read.questions, [corpus], model, base, device, json, settings | options, embed)
+
+
+@app.command()
+def swap(
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="Folder of a corpus.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="Folder of a later edition: documents with the same ids.")],
+    max_words: Annotated[int, typer.Option("--max-words", help="Longest name or number that is asked for.")] = 3,
+    limit: Limit = None,
+    seed: Seed = 0,
+    show: Annotated[int, typer.Option("--show", help="Print so many of the facts whose answer followed.")] = 5,
+    model: Model = "quoth-mini",
+    base: Base = None,
+    device: Device = None,
+    json: Json = False,
+) -> None:
+    """Swap a corpus for another edition of it: do the answers follow, with nothing trained?
+
+    Asked for are names and numbers in which sentences of both editions differ, each once over either. A REALM needs
+    the vectors of both (quoth embed) and fills blanks of one word: --max-words 1.
+
+    \b
+    Example:
+      quoth eval swap wiki2015.quoth wiki2018.quoth --limit 100
+    """
+    from quoth.corpus.corpus import Corpus
+    from quoth.evaluation.openqa import draw
+    from quoth.evaluation.swap import find_changes, run_swap, table
+
+    before, after = Corpus.open(old), Corpus.open(new)
+    changes = list(find_changes(before, after, max_words))
+    asked = changes if limit is None else draw(changes, limit, seed)
+    report = run_swap(asked, *(load_any(model, [corpus], base, device) for corpus in (before, after)))
+    if json:
+        print_json({"model": model, **report.to_dict()})
+        return
+    results().print(table(report, show), soft_wrap=True, end="")
 
 
 def _given(**options: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from quoth.corpus.answers import answer_rank, answerable, exact_match, first, recall
 from quoth.corpus.corpus import Corpus
@@ -25,6 +25,8 @@ READ = 5
 """How many passages ORQA's and REALM's readers read."""
 SCANNING = "what the corpus holds"
 _NOT_MEASURED = "–"
+
+_Asked = TypeVar("_Asked")
 
 Ranks = tuple[int | None, ...]
 """For each question, where the first passage that counts stands, from 0; None where none was found."""
@@ -156,7 +158,7 @@ def run_openqa(
     )
 
 
-def draw(questions: Sequence[Question], limit: int, seed: int) -> list[Question]:
+def draw(questions: Sequence[_Asked], limit: int, seed: int) -> list[_Asked]:
     """Up to `limit` of the questions, at random, in their order; a smaller limit gives some of a larger one's."""
     order = list(range(len(questions)))
     random.Random(seed).shuffle(order)
