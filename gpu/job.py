@@ -11,7 +11,6 @@ import argparse
 import json
 import shutil
 import sys
-import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,29 +19,16 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 import numpy as np
 import torch
+from realm_job import REALM_JOBS, train_realm
 
 from quoth.config import NPMConfig
-from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
 from quoth.encoders.fast_tokenizer import FastTokenizer
-from quoth.encoders.passage_encoder import PassageEncoder
-from quoth.encoders.pretrained import (
-    MINILM,
-    REALM_READER,
-    SETTINGS_FILE,
-    SHIPPED_REALM,
-    REALMSource,
-    locate_realm,
-    shipped_adapter,
-)
 from quoth.encoders.tokenization import TextTokenizer
-from quoth.retrieval.tables import KeyTables
 from quoth.training.batches import tokenize_documents
 from quoth.training.collate import make_batch
 from quoth.training.contrast import Contrast
 from quoth.training.ranks import ALONE
-from quoth.training.realm_model import PARTS, TrainedREALM
-from quoth.training.realm_recipes import run_realm_recipe
 from quoth.training.recipes import npm_large, run_recipe
 
 RETURNED = ("adapter_model.safetensors", "adapter_config.json", "quoth.json", "heads.safetensors", "log.jsonl")
@@ -66,16 +52,6 @@ JOBS = {
     "full": Job("npm-mini-gpu", {"steps": "800", "lora_rank": "0", "learning_rate": "0.0003"}),
     "clean-keys": Job("npm-mini-gpu", {"steps": "800", "keys": "clean"}),
 }
-REALM_JOBS = {
-    "realm-mini": {},
-    "realm-mini-tokens": {"masking": "tokens"},
-    "realm-mini-spans": {"masking": "spans"},
-    "realm-mini-stale": {"refresh_every": "6000"},
-}
-"""What is different about each one's pre-training: Table 2 of the paper."""
-PRETRAIN = {"steps": "2500", "alone": "500", "batch_size": "32", "refresh_every": "200", "checkpoint_every": "100"}
-FINE_TUNE = {"steps": "1500", "batch_size": "16", "beam": "5000", "checkpoint_every": "100"}
-TINY_REALM = {"steps": "3", "batch_size": "2", "log_every": "1", "bf16": "false"}
 MEMORY = "memory-large"
 
 
@@ -94,46 +70,6 @@ def train(job: Job, options: argparse.Namespace, work: Path) -> dict[str, Any]:
     )
     speeds = [json.loads(line)["tokens_per_second"] for line in (work / "log.jsonl").read_text().splitlines()]
     return {"done": done, "body_tokens_per_second": float(np.median(speeds))}
-
-
-def train_realm(changed: dict[str, str], options: argparse.Namespace, work: Path) -> dict[str, Any]:
-    """One slice of pre-training on the texts, then of learning to answer the questions from them."""
-    until = time.monotonic() + options.seconds
-    texts, questions = (sorted(map(str, options.input.glob(f"{name}*"))) for name in ("text", "questions"))
-    start, first, last = work / "start", work / "pretrained", work
-    if not (start / SETTINGS_FILE).is_file():
-        base = str(options.input / "base")
-        settings = replace(SHIPPED_REALM["quoth-realm-base"][0], base=base)
-        source = REALMSource("start", settings, None, base, shipped_adapter(REALM_READER))
-        TrainedREALM(source, trained=(), lora_rank=0).save(start)
-    tiny = TINY_REALM if options.tiny else {}
-    settings = PRETRAIN | changed | tiny | ({"alone": "1"} if options.tiny else {})
-    if not run_realm_recipe(
-        "realm-pretrain", texts, first, settings, model=str(start), seconds=options.seconds, progress=print
-    ):
-        return {"done": False}
-    corpus = _embedded(texts, work / "corpus.quoth", str(first))
-    settings = FINE_TUNE | {"corpus": str(corpus)} | tiny | ({"beam": "9"} if options.tiny else {})
-    left = max(until - time.monotonic(), 1.0)
-    done = run_realm_recipe("realm-qa", questions, last, settings, model=str(first), seconds=left, progress=print)
-    file = last / SETTINGS_FILE
-    if done:
-        file.write_text(json.dumps(json.loads(file.read_text()) | {"base": MINILM}), encoding="utf-8")
-    for name in PARTS if done else ():
-        shutil.make_archive(str(options.out / options.job / name), "zip", last / name)
-    shutil.copy(first / "log.jsonl", options.out / options.job / "pretrain.jsonl")
-    return {"done": done}
-
-
-def _embedded(texts: list[str], folder: Path, model: str) -> Path:
-    """The corpus of the texts with the model's vectors."""
-    corpus = Corpus.open(folder) if folder.exists() else Corpus.create(folder)
-    if not corpus.num_passages:
-        corpus.add(read_documents(*texts))
-    tables = KeyTables(corpus, PassageEncoder.load(locate_realm(model), dtype="bf16"))
-    if tables.missing():
-        tables.build("fp16", recall=1.0)
-    return folder
 
 
 def memory(options: argparse.Namespace) -> dict[str, Any]:
@@ -183,7 +119,7 @@ def main() -> None:
     if options.job == MEMORY:
         facts = memory(options)
     elif options.job in REALM_JOBS:
-        facts = train_realm(REALM_JOBS[options.job], options, work)
+        facts = train_realm(REALM_JOBS[options.job], options.input, work, out, options.seconds, options.tiny)
     else:
         facts = train(JOBS[options.job], options, work)
     facts["device"] = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"

@@ -48,11 +48,13 @@ def main() -> None:
     parser.add_argument("texts", nargs="+", help="documents to train on")
     parser.add_argument("--exclude", default="", help="JSONL of ids and titles that are never trained on")
     parser.add_argument("--questions", nargs="*", default=[], help="questions with answers, for the jobs of REALM")
+    parser.add_argument("--cloze", nargs="*", default=[], help="questions made by scripts/cloze_questions.py, likewise")
     options = parser.parse_args()
     pack_base(options.output / "base")
     count = pack_text(options.output / "text.jsonl.xz", options.texts, options.exclude)
-    for file in options.questions:
-        shutil.copy(file, options.output / f"questions-{Path(file).name}")
+    for kind in ("questions", "cloze"):
+        for file in map(Path, getattr(options, kind)):
+            shutil.copy(file, options.output / f"{kind}-{file.name}")
     size = sum(file.stat().st_size for file in options.output.rglob("*") if file.is_file()) / 1e6
     print(f"{options.output}: {count:,} documents, {size:.1f} MB")
     if size > MEGABYTES:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,10 @@ from pathlib import Path
 import pytest
 
 import quoth
+from quoth import REALM
+from quoth.encoders.pretrained import MINILM
+from quoth.storage import read_json
+from quoth.training.realm_model import PARTS
 from tiny import tiny_npm
 
 ROOT = Path(__file__).parents[1]
@@ -24,6 +29,27 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = ATLAS.read_text(encoding="utf-8").splitlines(keepends=True)
     (folder / "text.jsonl").write_text("".join(lines[:20]), encoding="utf-8")
     return folder
+
+
+def test_a_realm_is_trained_in_slices(packed: Path, tmp_path: Path) -> None:
+    asked = [{"question": "what is the capital of Greece?", "answer": ["Athens"]}]
+    asked += [{"question": "where is the Nile?", "answer": ["Egypt", "Africa"]}]
+    for name in ("questions-a.jsonl", "cloze-a.jsonl"):
+        (packed / name).write_text("".join(json.dumps(each) + "\n" for each in asked), encoding="utf-8")
+    arguments = ["realm-mini-spans", "--input", packed, "--work", tmp_path / "work", "--out", tmp_path, "--tiny"]
+    assert not json.loads(script("job.py", *arguments, "--seconds", 0).splitlines()[-1])["done"]
+    assert json.loads(script("job.py", *arguments).splitlines()[-1])["done"]
+    out, folder = tmp_path / "realm-mini-spans", tmp_path / "model"
+    found = {file.name for file in out.iterdir()}
+    assert found == {"facts.json", "log.jsonl", "quoth.json", "heads.safetensors"} | {f"{part}.zip" for part in PARTS}
+    assert [json.loads(line)["step"] for line in (out / "log.jsonl").read_text().splitlines()] == [1, 2, 3] * 3
+    shutil.copytree(out, folder)
+    for part in PARTS:
+        shutil.unpack_archive(out / f"{part}.zip", folder / part)
+    settings = read_json(folder / "quoth.json")
+    assert settings["base"] == MINILM
+    (folder / "quoth.json").write_text(json.dumps(settings | {"base": str(packed / "base")}), encoding="utf-8")
+    assert REALM.from_pretrained(folder).config.separate_towers
 
 
 def script(name: str, *arguments: object) -> str:

@@ -1,0 +1,105 @@
+"""The REALM jobs of QUEUE.md: pre-training on the packed texts, then open questions over the same texts.
+
+`job.py` runs them. The packed base has halved weights, so models here name its folder in the place of the hub's name
+until they are done. What comes back: an archive of each part, its heads, settings, and the three logs in one file.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from quoth.corpus.corpus import Corpus
+from quoth.corpus.documents import read_documents
+from quoth.encoders.passage_encoder import PassageEncoder
+from quoth.encoders.pretrained import (
+    MINILM,
+    REALM_READER,
+    SETTINGS_FILE,
+    SHIPPED_REALM,
+    REALMSource,
+    locate_realm,
+    shipped_adapter,
+)
+from quoth.encoders.tagger import SHIPPED_TAGGERS
+from quoth.retrieval.tables import KeyTables
+from quoth.training.realm_model import PARTS, TrainedREALM
+from quoth.training.realm_recipes import run_realm_recipe
+
+Settings = dict[str, str]
+REALM_JOBS: dict[str, Settings] = {
+    "realm-mini": {},
+    "realm-mini-tokens": {"masking": "tokens"},
+    "realm-mini-spans": {"masking": "spans"},
+    "realm-mini-stale": {"refresh_every": "6000"},
+}
+"""What is different about each one's pre-training: the paper's Table 2."""
+PRETRAIN = {"steps": "2500", "alone": "500", "batch_size": "32", "refresh_every": "200"}
+CLOZE = {"steps": "1500", "batch_size": "16", "beam": "20"}
+FINE_TUNE = {"steps": "1000", "batch_size": "16", "beam": "20"}
+TINY = {"steps": "3", "batch_size": "2", "log_every": "1", "bf16": "false"}
+
+
+def train_realm(changed: Settings, inputs: Path, work: Path, out: Path, seconds: float, tiny: bool) -> dict[str, Any]:
+    """One slice: pre-training, questions made of the texts (`cloze*`), then real ones (`questions*`)."""
+    until = time.monotonic() + seconds
+    texts, cloze, questions = (sorted(map(str, inputs.glob(f"{name}*"))) for name in ("text", "cloze", "questions"))
+    base, start, corpus = str(inputs / "base"), work / "start", work / "corpus.quoth"
+    _start(base, start, tiny)
+    over = {"tagger": str(_tagger(base, work / "tagger"))} | ({"alone": "1"} if tiny else {})
+    asked = {"corpus": str(corpus)} | ({"beam": "9"} if tiny else {})
+    stages = [
+        ("realm-pretrain", texts, work / "pretrained", PRETRAIN | changed | over),
+        ("realm-qa", cloze, work / "cloze", CLOZE | asked),
+        ("realm-qa", questions, work / "final", FINE_TUNE | asked),
+    ]
+    model = start
+    for recipe, files, folder, settings in stages:
+        if recipe == "realm-qa":
+            _embed(texts, corpus, work / "pretrained")
+        left = max(until - time.monotonic(), 1.0)
+        run = partial(run_realm_recipe, recipe, files, folder, settings | (TINY if tiny else {}), model=str(model))
+        done = run(seconds=left, progress=lambda now: print(now, flush=True))
+        logs = (each / "log.jsonl" for _, _, each, _ in stages)
+        (out / "log.jsonl").write_text("".join(log.read_text(encoding="utf-8") for log in logs if log.is_file()))
+        if not done:
+            return {"done": False}
+        model = folder
+    settings_file = json.loads((model / SETTINGS_FILE).read_text(encoding="utf-8"))
+    (out / SETTINGS_FILE).write_text(json.dumps(settings_file | {"base": MINILM}, indent=1), encoding="utf-8")
+    shutil.copy(model / "heads.safetensors", out)
+    for part in PARTS:
+        shutil.make_archive(str(out / part), "zip", model / part)
+    return {"done": True}
+
+
+def _start(base: str, folder: Path, tiny: bool) -> None:
+    """The untrained REALM, over the packed base."""
+    if not (folder / SETTINGS_FILE).is_file():
+        config = replace(SHIPPED_REALM["quoth-realm-base"][0], base=base)
+        reader = None if tiny else shipped_adapter(REALM_READER)
+        TrainedREALM(REALMSource("start", config, None, base, reader), trained=(), lora_rank=0).save(folder)
+
+
+def _tagger(base: str, folder: Path) -> Path:
+    """The shipped tagger, over the packed base."""
+    if not folder.exists():
+        shutil.copytree(shipped_adapter(SHIPPED_TAGGERS["quoth-tagger"]), folder)
+        settings = json.loads((folder / SETTINGS_FILE).read_text(encoding="utf-8"))
+        (folder / SETTINGS_FILE).write_text(json.dumps(settings | {"base": base}), encoding="utf-8")
+    return folder
+
+
+def _embed(texts: list[str], folder: Path, model: Path) -> None:
+    """The corpus of the texts with the model's vectors."""
+    corpus = Corpus.open(folder) if folder.exists() else Corpus.create(folder)
+    if not corpus.num_passages:
+        corpus.add(read_documents(*texts))
+    tables = KeyTables(corpus, PassageEncoder.load(locate_realm(str(model)), dtype="bf16"))
+    if tables.missing():
+        tables.build("fp16", recall=1.0)
