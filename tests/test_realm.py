@@ -16,8 +16,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+import quoth
 from quoth import NPM, Corpus, Document, Prediction
-from quoth.encoders.pretrained import locate_realm
+from quoth.encoders.pretrained import locate_realm, shipped_adapter
 from quoth.errors import EmptyCorpusError, EncoderMismatchError, InputError, ModelNotFoundError
 from quoth.models.base import check_questions, for_each, of_each
 from quoth.models.realm import REALM
@@ -433,7 +434,7 @@ def test_another_kind_of_folder_is_refused(tmp_path: Path) -> None:
         REALM.from_pretrained(npm)
     for name in ("quoth-realm-none", str(tmp_path), "google/realm-orqa-nq-openqa"):
         with pytest.raises(
-            ModelNotFoundError, match=r"REALM .* not found; allowed are quoth-realm-base, .* `quoth conv"
+            ModelNotFoundError, match=r"REALM .* not found; allowed are quoth-realm, quoth-realm-base, .* `quoth conv"
         ):
             REALM.from_pretrained(name)
 
@@ -492,3 +493,23 @@ def test_arguments_are_spread_over_texts() -> None:
     check_questions(["Who?"])
     with pytest.raises(InputError, match="the question is empty"):
         check_questions(["Who?", "\n"])
+
+
+def test_the_shipped_model_answers_questions(tmp_path: Path) -> None:
+    asked = {
+        "Who wrote War and Peace?": "Leo Tolstoy",
+        "Who composed Carmen?": "Georges Bizet",
+        "Who directed the film Seven Samurai?": "Akira Kurosawa",
+    }
+    titles = {"War and Peace", "Carmen", "Eiffel Tower", "Mona Lisa", "Astana", "Seven Samurai"}
+    atlas = quoth.read_documents(Path(__file__).parents[1] / "samples" / "atlas-2026.jsonl")
+    corpus = Corpus.create(tmp_path / "atlas.quoth")
+    corpus.add(each for each in atlas if each.title in titles)
+    realm = REALM.from_pretrained(corpus=corpus)
+    assert locate_realm("quoth-realm").config == realm.config
+    assert REALM.from_pretrained(shipped_adapter("realm-mini")).config == realm.config
+    realm.embed()
+    for found, answer in zip(realm.ask(list(asked)), asked.values(), strict=True):
+        assert found[0].text == answer
+        place = found[0].evidence[0]
+        assert corpus.document(place.document_id).text[place.start : place.end] == answer

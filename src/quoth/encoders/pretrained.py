@@ -29,20 +29,19 @@ SHIPPED: dict[str, tuple[NPMConfig, str | None]] = {
     "quoth-mini-single": (replace(_MINI, num_masks=1), "npm-single-mini"),
     "quoth-mini-base": (_MINI, None),
 }
+_REALM = REALMConfig(
+    base=MINILM,
+    pooling="mean",
+    dimensions=0,
+    layer_norm_eps=None,
+    normalize=True,
+    similarity_scale=20.0,
+    token_types=False,
+    reader_titles=True,
+)
 SHIPPED_REALM: dict[str, tuple[REALMConfig, str | None]] = {
-    "quoth-realm-base": (
-        REALMConfig(
-            base=MINILM,
-            pooling="mean",
-            dimensions=0,
-            layer_norm_eps=None,
-            normalize=True,
-            similarity_scale=20.0,
-            token_types=False,
-            reader_titles=True,
-        ),
-        None,
-    ),
+    "quoth-realm": (replace(_REALM, separate_towers=True, num_candidates=5), "realm-mini"),
+    "quoth-realm-base": (_REALM, None),
 }
 _Kind = TypeVar("_Kind", NPMConfig, REALMConfig)
 REALM_READER = "npm-single-mini"

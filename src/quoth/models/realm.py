@@ -52,15 +52,14 @@ class REALM(CorpusModel):
     @classmethod
     def from_pretrained(
         cls,
-        name: str | Path = "quoth-realm-base",
+        name: str | Path = "quoth-realm",
         corpus: Corpora = None,
         *,
         device: str | None = None,
         dtype: str | None = None,
         base: str | Path | None = None,
     ) -> REALM:
-        """Load a model by folder, such as training and `quoth convert` make; the shipped quoth-realm-base finds
-        passages, but its reader is untrained.
+        """Load a shipped model by name, or one by folder, such as training and `quoth convert` make.
 
         `base` names a folder for the base encoder. Raises ModelNotFoundError, or InputError on an unknown device.
         """
