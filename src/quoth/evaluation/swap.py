@@ -88,7 +88,7 @@ def find_changes(old: Corpus, new: Corpus, max_words: int = 3) -> Iterator[Chang
     for document in new.documents():
         if document.id in ids:
             before, after = _sentences(old.document(document.id).text), _sentences(document.text)
-            theirs = [_words(each) for each in before.keys() - after.keys()]
+            theirs = [_words(each) for each in before if each not in after]
             ours = [_words(each) for each in after if each not in before]
             found = (_change(document.title, here, there, max_words) for here, there in product(ours, theirs))
             if (change := next(filter(None, found), None)) is not None:
