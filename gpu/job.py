@@ -31,7 +31,7 @@ from quoth.training.contrast import Contrast
 from quoth.training.ranks import ALONE
 from quoth.training.recipes import npm_large, run_recipe
 
-RETURNED = ("adapter_model.safetensors", "adapter_config.json", "quoth.json", "heads.safetensors", "log.jsonl")
+RETURNED = ("adapter_model.safetensors", "adapter_config.json", "quoth.json", "log.jsonl")
 TINY = {"steps": "3", "batch_size": "4", "sub_batch": "2", "log_every": "1", "bf16": "false", "max_body_tokens": "99"}
 
 

@@ -10,7 +10,6 @@ import json
 import shutil
 import time
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,7 @@ from quoth.encoders.tagger import SHIPPED_TAGGERS
 from quoth.retrieval.tables import KeyTables
 from quoth.training.realm_model import PARTS, TrainedREALM
 from quoth.training.realm_recipes import run_realm_recipe
+from quoth.training.trainer import Progress
 
 Settings = dict[str, str]
 REALM_JOBS: dict[str, Settings] = {
@@ -63,10 +63,11 @@ def train_realm(changed: Settings, inputs: Path, work: Path, out: Path, seconds:
         if recipe == "realm-qa":
             _embed(texts, corpus, work / "pretrained")
         left = max(until - time.monotonic(), 1.0)
-        run = partial(run_realm_recipe, recipe, files, folder, settings | (TINY if tiny else {}), model=str(model))
-        done = run(seconds=left, progress=lambda now: print(now, flush=True))
+        settings |= TINY if tiny else {}
+        done = run_realm_recipe(recipe, files, folder, settings, model=str(model), seconds=left, progress=_say)
         logs = (each / "log.jsonl" for _, _, each, _ in stages)
-        (out / "log.jsonl").write_text("".join(log.read_text(encoding="utf-8") for log in logs if log.is_file()))
+        lines = "".join(log.read_text(encoding="utf-8") for log in logs if log.is_file())
+        (out / "log.jsonl").write_text(lines, encoding="utf-8")
         if not done:
             return {"done": False}
         model = folder
@@ -76,6 +77,10 @@ def train_realm(changed: Settings, inputs: Path, work: Path, out: Path, seconds:
     for part in PARTS:
         shutil.make_archive(str(out / part), "zip", model / part)
     return {"done": True}
+
+
+def _say(now: Progress) -> None:
+    print(now, flush=True)
 
 
 def _start(base: str, folder: Path, tiny: bool) -> None:

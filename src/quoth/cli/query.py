@@ -134,7 +134,7 @@ def ask(
     \b
     Example:
       quoth ask wiki.quoth "Who composed Carmen?"
-      quoth embed wiki.quoth --model my-realm && quoth ask wiki.quoth --model my-realm "Who composed Carmen?"
+      quoth embed wiki.quoth --model quoth-realm && quoth ask wiki.quoth --model quoth-realm "Who composed Carmen?"
     """
     if is_realm(model):
         options = realm_options(context, top_k, passages)

@@ -17,7 +17,7 @@ from quoth.corpus.answers import recall
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.passages import sentences
 from quoth.encoders.tokenization import MASK
-from quoth.errors import InputError
+from quoth.errors import InputError, UnknownDocumentError
 from quoth.evaluation.baselines import Answers
 from quoth.evaluation.metrics import HITS, rank
 from quoth.records import Prediction
@@ -58,16 +58,14 @@ class SwapReport:
     @property
     def followed(self) -> list[bool]:
         """Whether the first answer is right with either edition."""
-        pairs = zip(self.changes, self.from_old, self.from_new, strict=True)
-        return [rank(each.old, old) == 0 == rank(each.new, new) for each, old, new in pairs]
+        ranks = zip(_ranks(self._old, self.from_old), _ranks(self._new, self.from_new), strict=True)
+        return [pair == (0, 0) for pair in ranks]
 
     def to_dict(self) -> dict[str, Any]:
         """Shares of the changes: right with each edition (the first answer, one of the first five), right with both,
         and, of both editions' first answers, those that the other edition has."""
-        old = [rank(each.old, found) for each, found in zip(self.changes, self.from_old, strict=True)]
-        new = [rank(each.new, found) for each, found in zip(self.changes, self.from_new, strict=True)]
-        other = [rank(each.new, found) for each, found in zip(self.changes, self.from_old, strict=True)]
-        other += [rank(each.old, found) for each, found in zip(self.changes, self.from_new, strict=True)]
+        old, new = _ranks(self._old, self.from_old), _ranks(self._new, self.from_new)
+        other = [*_ranks(self._new, self.from_old), *_ranks(self._old, self.from_new)]
         return {
             "num_changes": len(self.changes),
             "old": {"exact_match": recall(old, 1), "hit_at_5": recall(old, HITS)},
@@ -75,6 +73,19 @@ class SwapReport:
             "both": sum(self.followed) / len(self.changes),
             "of_the_other_edition": recall(other, 1),
         }
+
+    @property
+    def _old(self) -> list[str]:
+        return [each.old for each in self.changes]
+
+    @property
+    def _new(self) -> list[str]:
+        return [each.new for each in self.changes]
+
+
+def _ranks(phrases: Sequence[str], answers: Sequence[Answers]) -> list[int | None]:
+    """Where each phrase stands among the answers to its change."""
+    return list(map(rank, phrases, answers))
 
 
 def find_changes(old: Corpus, new: Corpus, max_words: int = 3) -> Iterator[Change]:
@@ -84,15 +95,16 @@ def find_changes(old: Corpus, new: Corpus, max_words: int = 3) -> Iterator[Chang
     Each word of a name begins with a capital or a digit. Names at a sentence's beginning, and those that are spelt
     alike, are left out.
     """
-    ids = {document.id for document in old.documents()}
     for document in new.documents():
-        if document.id in ids:
+        try:
             before, after = _sentences(old.document(document.id).text), _sentences(document.text)
-            theirs = [_words(each) for each in before if each not in after]
-            ours = [_words(each) for each in after if each not in before]
-            found = (_change(document.title, here, there, max_words) for here, there in product(ours, theirs))
-            if (change := next(filter(None, found), None)) is not None:
-                yield change
+        except UnknownDocumentError:
+            continue
+        theirs = [_words(each) for each in before if each not in after]
+        ours = [_words(each) for each in after if each not in before]
+        found = (_change(document.title, here, there, max_words) for here, there in product(ours, theirs))
+        if (change := next(filter(None, found), None)) is not None:
+            yield change
 
 
 def run_swap(changes: Sequence[Change], old: Filler, new: Filler, **options: Any) -> SwapReport:

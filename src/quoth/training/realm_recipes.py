@@ -161,9 +161,8 @@ class Run:
             evaluate = None
             if config.evaluate_on:
                 documents, told = read_documents(config.evaluate_on), tagger_of(PretrainConfig().tagger)
-                evaluate = self._measure(
-                    stack.enter_context(closing(Probe(documents, config, told, config.evaluate_blanks)))
-                )
+                probe = stack.enter_context(closing(Probe(documents, config, told, config.evaluate_blanks)))
+                evaluate = self._measure(probe)
             dtype = "bf16" if config.bf16 else "fp32"
             every, asynchronous = config.refresh_every, config.asynchronous
             refresher = IndexRefresher(self.output, corpus, every, asynchronous, self.base, dtype)
