@@ -24,7 +24,7 @@ from quoth.encoders.key_encoder import EncodedPassage
 from quoth.encoders.tokenization import TokenizedPassage
 from quoth.predictors.candidates import find_candidates
 from quoth.predictors.phrase import PhraseOptions, predict_phrases
-from quoth.records import Document, Prediction
+from quoth.records import Document, Passage, Prediction
 from quoth.retrieval.index import search_all
 from quoth.retrieval.keys import TokenKeys
 from quoth.retrieval.retriever import Retriever
@@ -52,10 +52,10 @@ class MadeUpEncoder:
     scale = 1.0
     config = NPMConfig(similarity_scale=1.0)
 
-    def passages(self, texts: Sequence[str], titles: Sequence[str]) -> list[EncodedPassage]:
-        return [self._encode(text) for text in texts]
+    def encode(self, passages: Sequence[Passage]) -> list[EncodedPassage]:
+        return [self._encoded(each.text) for each in passages]
 
-    def _encode(self, text: str) -> EncodedPassage:
+    def _encoded(self, text: str) -> EncodedPassage:
         tokens = list(re.finditer(r"\w+|[^\w\s]", text))
         words = [token.group().lower() for token in tokens]
         offsets_T2 = np.array([token.span() for token in tokens], np.int64)

@@ -15,7 +15,7 @@ from quoth.encoders.boundaries import MAY_END, MAY_START
 from quoth.encoders.key_encoder import EncodedPassage, Place
 from quoth.encoders.tokenization import TokenizedPassage
 from quoth.errors import EmptyCorpusError, EncoderMismatchError, InputError
-from quoth.records import Document
+from quoth.records import Document, Passage
 from quoth.retrieval.retriever import Retriever
 
 Found = list[list[tuple[float, tuple[int, int]]]]
@@ -38,9 +38,9 @@ class Random:
         rng = np.random.default_rng(zlib.crc32(text.encode()))
         return rng.standard_normal((len(text) if self.many else 1, D)).astype(np.float32)
 
-    def passages(self, texts: Sequence[str], titles: Sequence[str]) -> list[EncodedPassage]:
-        self.encoded += len(texts)
-        return [self._encoded(text) for text in texts]
+    def encode(self, passages: Sequence[Passage]) -> list[EncodedPassage]:
+        self.encoded += len(passages)
+        return [self._encoded(each.text) for each in passages]
 
     def _encoded(self, text: str) -> EncodedPassage:
         vectors_TD = self.vectors(text)
@@ -204,7 +204,7 @@ def test_dense_search_with_one_query_vector_finds_the_nearest(corpora: list[Corp
     encoder = Random()
     retriever = embed(corpora, encoder, "fp32")
     (expected,) = retriever.nearest_passages(encoder.words("b3"), 6, [()])
-    hits = retriever.dense("b3", 6)
+    hits = retriever.hits(retriever.late_interaction("b3", 6))
     assert [(each.passage.text, round(each.score, 4)) for each in hits] == [
         (corpora[number].passage(row).text, round(score, 4)) for score, (number, row) in expected
     ]

@@ -11,9 +11,11 @@ if TYPE_CHECKING:
     from quoth import errors
     from quoth.corpus.corpus import Corpus
     from quoth.corpus.documents import read_documents
+    from quoth.models.fused import FusedSearch
     from quoth.models.npm import NPM
     from quoth.models.realm import REALM
-    from quoth.records import Document, Evidence, Hit, Passage, Prediction
+    from quoth.models.zero_ner import ZeroNER
+    from quoth.records import Document, Evidence, Hit, Match, Passage, Prediction
 
 __version__ = "0.1.0"
 
@@ -23,9 +25,12 @@ __all__ = [
     "Corpus",
     "Document",
     "Evidence",
+    "FusedSearch",
     "Hit",
+    "Match",
     "Passage",
     "Prediction",
+    "ZeroNER",
     "__version__",
     "errors",
     "read_documents",
@@ -35,11 +40,14 @@ _HOMES = {
     "Corpus": "quoth.corpus.corpus",
     "Document": "quoth.records",
     "Evidence": "quoth.records",
+    "FusedSearch": "quoth.models.fused",
     "Hit": "quoth.records",
+    "Match": "quoth.records",
     "NPM": "quoth.models.npm",
     "Passage": "quoth.records",
     "Prediction": "quoth.records",
     "REALM": "quoth.models.realm",
+    "ZeroNER": "quoth.models.zero_ner",
     "read_documents": "quoth.corpus.documents",
 }
 

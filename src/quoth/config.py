@@ -151,12 +151,58 @@ class TaggerConfig(Config):
         object.__setattr__(self, "labels", tuple(labels))
 
 
-ModelConfig = NPMConfig | REALMConfig | TaggerConfig
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZeroNERConfig(Config):
+    """What finds passages by their entities, with nothing trained for it.
+
+    `base` makes the vectors: a LUKE, or an NPM or another plain encoder by name, folder or hub id, of which an entity
+    is the mean of its tokens' vectors or the first and the last of them (`pooling` "mean", "ends"). Entities are those
+    of the `recognizer`: a tagger, "titles" (of the corpus), "links" (that documents come with) or a file of names. A
+    LUKE reads the entities of a passage together (`joint`) or each by itself. The title is a key in the context of the
+    passage, one alone, or none (`titles`); a question asks with its entity in context, with the entity alone, or with
+    all of its words (`ask_with`).
+    """
+
+    kind: Literal["zero-ner"] = "zero-ner"
+    base: str = "quoth-mini"
+    revision: str | None = None
+    recognizer: str = "quoth-tagger"
+    pooling: Literal["mean", "ends"] = "mean"
+    joint: bool = True
+    titles: Literal["passage", "alone", "none"] = "passage"
+    ask_with: Literal["entity", "alone", "question"] = "entity"
+    max_tokens: int = 256
+
+    def __post_init__(self) -> None:
+        for name, allowed in _ZERO_NER_CHOICES.items():
+            if (value := getattr(self, name)) not in allowed:
+                raise InputError(f"{name} {value!r}; allowed are {', '.join(allowed)}")
+        for name in ("base", "recognizer"):
+            if not isinstance(value := getattr(self, name), str) or not value:
+                raise InputError(f"{name} {value!r}; allowed are names and folders")
+        if not isinstance(self.joint, bool):
+            raise InputError(f"joint {self.joint!r}; allowed are true and false")
+        if not isinstance(self.max_tokens, int) or self.max_tokens < 16:
+            raise InputError(f"max_tokens {self.max_tokens!r}; allowed are whole numbers from 16 on")
+
+
+_ZERO_NER_CHOICES = {
+    "pooling": ("mean", "ends"),
+    "titles": ("passage", "alone", "none"),
+    "ask_with": ("entity", "alone", "question"),
+}
+
+ModelConfig = NPMConfig | REALMConfig | TaggerConfig | ZeroNERConfig
 
 
 def model_config(values: Mapping[str, Any]) -> ModelConfig:
     """The settings of a model of any kind. Raises InputError on an unknown kind."""
-    kinds: dict[str, type[ModelConfig]] = {"npm": NPMConfig, "realm": REALMConfig, "tagger": TaggerConfig}
+    kinds: dict[str, type[ModelConfig]] = {
+        "npm": NPMConfig,
+        "realm": REALMConfig,
+        "tagger": TaggerConfig,
+        "zero-ner": ZeroNERConfig,
+    }
     kind = values.get("kind", "npm")
     if not isinstance(kind, str) or kind not in kinds:
         raise InputError(f"model kind {kind!r}; allowed are {', '.join(kinds)}")

@@ -33,11 +33,26 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
+class Match:
+    """Why a passage was found: the key of it that is nearest to `query`, a part of what was asked, and how near.
+
+    The key is `document.text[start:end]`, or the title where `start == end`.
+    """
+
+    query: str
+    text: str
+    start: int
+    end: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
-    """A passage found by a search; a higher score is better."""
+    """A passage found by a search; a higher score is better. `matches` say by which of its keys, where known."""
 
     passage: Passage
     score: float
+    matches: tuple[Match, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,8 +83,9 @@ def show_quote(console: Console, evidence: Evidence) -> None:
     console.print(line.append_text(excerpt(evidence.context, start, end, cells)), soft_wrap=True)
 
 
-def show_hits(console: Console, query: str, hits: Sequence[Hit]) -> None:
-    """Print the ranked passages of a search, each with its score, source and first lines."""
+def show_hits(console: Console, query: str, hits: Sequence[Hit], explain: bool = False) -> None:
+    """Print the ranked passages of a search, each with its score, source and first lines; to `explain`, with the keys
+    that matched, the nearest of them in the excerpt."""
     console.print(Text(printable(query), style="bold"), end="\n\n")
     if not hits:
         console.print(Text("  no passage of the corpus matches", style="dim"))
@@ -94,7 +95,14 @@ def show_hits(console: Console, query: str, hits: Sequence[Hit]) -> None:
         title.append(f"  {hit.score:.3f}", style="cyan")
         console.print(title)
         _quote(console, _source(passage.document_id, passage.start, passage.end))
-        _show_excerpt(console, passage.text, 0, 0)
+        matches = hit.matches if explain else ()
+        for each in matches:
+            where = "title" if each.start == each.end else f"characters {each.start:,}–{each.end:,}"
+            line = f"{printable(each.query)} = {printable(each.text)} ({where})  {each.score:.3f}"
+            _quote(console, Text(line, style="cyan"))
+        nearest = max(matches, key=lambda each: each.score, default=None)
+        start, end = (nearest.start - passage.start, nearest.end - passage.start) if nearest else (0, 0)
+        _show_excerpt(console, passage.text, start, end)
 
 
 def show_facts(console: Console, facts: Iterable[tuple[str, str]]) -> None:

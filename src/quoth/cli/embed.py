@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quoth.cli.options import Base, CorpusPlace, Device, Dtype, Model, Precision, Ray
+from quoth.cli.options import Base, CorpusPlace, Device, Dtype, Keys, Precision, Ray
 from quoth.cli.output import counting, duration, note, plural, results, rounded_down, size
 from quoth.errors import InputError
 
 if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
+    from quoth.models.base import CorpusModel
     from quoth.retrieval.tables import Cost
 
 app = typer.Typer()
 ASK_FROM_BYTES = 10_000_000_000
 ASK_FROM_SECONDS = 1800
+DEFAULT_MODELS = {Keys.tokens: "quoth-mini", Keys.passages: "quoth-realm", Keys.entities: "quoth-zero-ner"}
 
 
 @app.command(rich_help_panel="Make and change a corpus")
@@ -40,13 +43,18 @@ def embed(
     ray: Ray = False,
     cpus: Annotated[float, typer.Option("--cpus", help="With --ray: CPUs of each task, a segment.")] = 1,
     gpus: Annotated[float, typer.Option("--gpus", help="With --ray: GPUs of each task; 0.5 lets two share one.")] = 0,
-    model: Model = "quoth-mini",
+    keys: Annotated[
+        Keys | None, typer.Option("--keys", help="What gets a vector: tokens (as --model does if left out), or others.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", help="A model's name, folder or hub id; by default the shipped one.")
+    ] = None,
     base: Base = None,
     device: Device = None,
     dtype: Dtype = None,
 ) -> None:
-    """Store a vector for every token, so that --dense searches all of them; with a REALM one for every passage. Goes
-    on where it was stopped.
+    """Store a vector for every token, so that --dense searches all of them; or for every passage, or every named entity
+    and title, by --keys or as --model does. Goes on where it was stopped.
 
     Says first what that costs, measured on a few passages, and asks where it is much.
 
@@ -54,8 +62,10 @@ def embed(
     Example:
       quoth embed wiki.quoth
       quoth fill wiki.quoth --dense "Hagios Demetrios is in [MASK]."
+      quoth embed wiki.quoth --keys entities
+      quoth search wiki.quoth --mode entity "Where was Nikos Kazantzakis born?"
     """
-    from quoth.cli.models import is_realm, load_any, ray_model
+    from quoth.cli.models import ray_model
     from quoth.corpus.corpus import Corpus
     from quoth.scale.place import MARKERS, TEXT, Place
 
@@ -64,11 +74,9 @@ def embed(
         raise InputError(f"{directory} is a URL: add --ray, or copy it into a folder")
     place.fetch(*TEXT, *MARKERS)
     corpus = Corpus.open(place.named)
-    if ray and is_realm(model):
-        raise InputError(
-            f"--ray embeds tokens; {model} is a REALM, whose passages take a small part of the time: leave it out"
-        )
-    loaded = load_any(model, [corpus], base, device, dtype)
+    loaded = _load(keys, model, corpus, base, device, dtype)
+    if ray and loaded.keys != Keys.tokens:
+        raise InputError(f"--ray embeds tokens; the keys of {model} are {loaded.keys}: leave it out")
     cost = loaded.embed_cost(precision.value)
     deleted = sum(each.num_passages for each in corpus.segments) - corpus.num_passages
     if cost.passages and 10 * deleted > corpus.num_passages:
@@ -78,7 +86,9 @@ def embed(
         if ray:
             from quoth.scale.ray_build import embed as embed_on_ray
 
-            named = replace(ray_model(model, base, device, dtype), fingerprint=loaded.fingerprint)
+            named = replace(
+                ray_model(model or DEFAULT_MODELS[Keys.tokens], base, device, dtype), fingerprint=loaded.fingerprint
+            )
             shortfalls = embed_on_ray(corpus, named, precision.value, recall, progress, cpus, gpus, place)
         else:
             shortfalls = loaded.embed(precision=precision.value, recall=recall, progress=progress)
@@ -90,6 +100,19 @@ def embed(
     results().print(
         f"{directory}: {plural(corpus.num_passages, 'passage')} embedded ({precision.value})", soft_wrap=True
     )
+
+
+def _load(
+    keys: Keys | None, model: str | None, corpus: "Corpus", base: Path | None, device: str | None, dtype: str | None
+) -> "CorpusModel":
+    """The model that makes these keys. Raises InputError where it makes others."""
+    from quoth.cli.models import load_any, load_entities
+
+    load = load_entities if keys is Keys.entities else load_any
+    loaded = load(model or DEFAULT_MODELS[keys or Keys.tokens], [corpus], base, device, dtype)
+    if keys is not None and loaded.keys != keys.value:
+        raise InputError(f"--keys {keys.value} with --model {model}, whose keys are {loaded.keys}; leave one out")
+    return loaded
 
 
 def _check_cost(directory: Path, cost: "Cost", budget: float | None, yes: bool) -> None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
     from quoth.models.npm import NPM
     from quoth.models.realm import REALM
+    from quoth.models.zero_ner import ZeroNER
     from quoth.scale.cluster import ModelName
 
 
@@ -57,11 +58,31 @@ def load_realm(
     return REALM.from_pretrained(model, corpus=list(corpora), device=device, base=base, dtype=dtype)
 
 
-def load_any(
+def load_entities(
+    model: str, corpora: "Sequence[Corpus]", base: Path | None, device: str | None, dtype: str | None = None
+) -> "ZeroNER":
+    """`load`, of what finds passages by their entities: a Zero-NeR, or one made of another encoder."""
+    quiet_libraries()
+    from quoth.models.zero_ner import ZeroNER
+
+    return ZeroNER.from_pretrained(model, corpus=list(corpora), device=device, base=base, dtype=dtype)
+
+
+def load_predictor(
     model: str, corpora: "Sequence[Corpus]", base: Path | None, device: str | None, dtype: str | None = None
 ) -> "NPM | REALM":
-    """`load`, of a model of either kind: both embed, search and answer questions."""
+    """`load`, of what fills blanks and answers questions."""
     return (load_realm if is_realm(model) else load)(model, corpora, base, device, dtype)
+
+
+def load_any(
+    model: str, corpora: "Sequence[Corpus]", base: Path | None, device: str | None, dtype: str | None = None
+) -> "NPM | REALM | ZeroNER":
+    """`load`, of a model of any kind: all embed and search."""
+    from quoth.encoders.pretrained import kind_of
+
+    finds = kind_of(model) == "zero-ner"
+    return (load_entities if finds else load_predictor)(model, corpora, base, device, dtype)
 
 
 def quiet_libraries() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quoth.cli.models import is_realm, load_any, open_corpora
+from quoth.cli.models import is_realm, load_any, load_predictor, open_corpora
 from quoth.cli.options import BanQuery, Base, CorpusDir, Device, Json, Model, MoreCorpora, SkipBad
 from quoth.cli.output import LeftOut, counting, print_json, results
 from quoth.errors import InputError
@@ -165,7 +165,7 @@ def swap(
     before, after = Corpus.open(old), Corpus.open(new)
     changes = list(find_changes(before, after, max_words))
     asked = changes if limit is None else draw(changes, limit, seed)
-    report = run_swap(asked, *(load_any(model, [corpus], base, device) for corpus in (before, after)))
+    report = run_swap(asked, *(load_predictor(model, [corpus], base, device) for corpus in (before, after)))
     if json:
         print_json({"model": model, **report.to_dict()})
         return

@@ -27,7 +27,16 @@ class SearchMode(StrEnum):
 
     bm25 = "bm25"
     dense = "dense"
+    entity = "entity"
     hybrid = "hybrid"
+
+
+class Keys(StrEnum):
+    """What gets a vector."""
+
+    tokens = "tokens"
+    passages = "passages"
+    entities = "entities"
 
 
 class Precision(StrEnum):
@@ -49,6 +58,7 @@ class Format(StrEnum):
     text = "text"
 
 
+STANDARD_INPUT = "- reads one a line from standard input."
 CorpusDir = Annotated[Path, typer.Argument(metavar="DIR", help="A corpus folder made by quoth index.")]
 CorpusPlace = Annotated[
     str, typer.Argument(metavar="DIR", help="A corpus folder; with --ray also a URL (s3://, gs://, …).")

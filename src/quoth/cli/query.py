@@ -1,16 +1,16 @@
-"""The commands that ask something of a corpus: fill, ask, classify, search.
+"""The commands that ask something of a corpus: fill, ask, classify.
 
 Knows the options and how results are printed. Does not know how predictions are made.
 """
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quoth.cli.models import is_realm, load, load_any, load_realm, open_corpora
+from quoth.cli.models import is_realm, load, load_realm, open_corpora
 from quoth.cli.options import (
+    STANDARD_INPUT,
     Ban,
     BanQuery,
     Base,
@@ -29,7 +29,6 @@ from quoth.cli.options import (
     MoreCorpora,
     Neighbours,
     PassageCount,
-    SearchMode,
     Temperature,
     TopK,
     label_words,
@@ -42,12 +41,10 @@ from quoth.cli.output import note, print_json, results
 from quoth.timing import timed
 
 if TYPE_CHECKING:
-    from quoth.corpus.corpus import Corpus
-    from quoth.records import Hit, Prediction
+    from quoth.records import Prediction
 
 app = typer.Typer()
 PANEL = "Ask a corpus"
-STANDARD_INPUT = "- reads one a line from standard input."
 
 
 @app.command(rich_help_panel=PANEL)
@@ -193,39 +190,6 @@ def classify(
     _answer(text, lambda query: npm.classify(query, words, **options), json)
 
 
-@app.command(rich_help_panel=PANEL)
-def search(
-    directory: CorpusDir,
-    query: Annotated[str, typer.Argument(metavar="QUERY", help=f"Words to look for; {STANDARD_INPUT}")],
-    k: Annotated[int, typer.Option("-k", "--k", help="How many passages.")] = 10,
-    mode: Annotated[
-        SearchMode, typer.Option("--mode", help="bm25 needs no model, dense and hybrid want quoth embed.")
-    ] = SearchMode.bm25,
-    corpus: MoreCorpora = None,
-    model: Model = "quoth-mini",
-    base: Base = None,
-    device: Device = None,
-    dtype: Dtype = None,
-    json: Json = False,
-) -> None:
-    """Find the passages that match a query best.
-
-    \b
-    Example:
-      quoth search wiki.quoth "church in Thessaloniki" -k 3
-    """
-    find = _searcher(open_corpora(directory, corpus), mode, model, base, device, dtype)
-    for each in queries(query):
-        hits = find(each, k)
-        if not json:
-            from quoth.render import show_hits
-
-            show_hits(results(), each, hits)
-            continue
-        for hit in hits:
-            print_json(({"query": each} if query == "-" else {}) | _hit(hit))
-
-
 def _answer(text: str, predict: "Callable[[str], Sequence[Prediction]]", json: bool, explain: bool = False) -> None:
     """Print the predictions of each query that `text` stands for, as each is made.
 
@@ -246,32 +210,3 @@ def _answer(text: str, predict: "Callable[[str], Sequence[Prediction]]", json: b
             continue
         for prediction in predictions:
             print_json(({"query": query} if text == "-" else {}) | prediction.to_dict())
-
-
-def _searcher(
-    corpora: "list[Corpus]", mode: SearchMode, model: str, base: Path | None, device: str | None, dtype: str | None
-) -> "Callable[[str, int], list[Hit]]":
-    """The search of a mode; BM25 loads no model."""
-    if mode is SearchMode.bm25:
-        from quoth.retrieval.sparse import bm25
-
-        return lambda query, k: bm25(corpora, query, k)
-    loaded = load_any(model, corpora, base, device, dtype)
-    if mode is SearchMode.dense:
-        return lambda query, k: loaded.search(query, k=k, mode="dense")
-    return lambda query, k: loaded.search(query, k=k, mode="hybrid")
-
-
-def _hit(hit: "Hit") -> dict[str, Any]:
-    """A passage found, as JSON."""
-    passage = hit.passage
-    return {
-        "score": float(hit.score),
-        "document_id": passage.document_id,
-        "title": passage.title,
-        "passage": passage.row,
-        "start": passage.start,
-        "end": passage.end,
-        "text": passage.text,
-        "metadata": dict(passage.metadata),
-    }

@@ -18,6 +18,19 @@ MAY_START, MAY_END, SPACE_BEFORE = 1, 2, 4
 BOUNDARIES_VERSION = 1
 """Raised when the rules change, so that keys made by older rules are not taken for current ones."""
 
+_STOP_WORDS = (
+    "a about above after again against all also am an and any are as at be became because been before "
+    "being below between both but by can could d did do does doing down during each either few first for "
+    "from further had has have having he her here hers herself him himself his how however i if in into "
+    "is it its itself just ll m many may me might more most much must my myself neither no nor not now of "
+    "off often on once one only or other our ours ourselves out over own re s same several shall she "
+    "should since so some such t than that the their theirs them themselves then there these they this "
+    "those through thus to too under until up upon us used ve very was we well were what when where which "
+    "while who whom whose why will with within without would yet you your yours yourself yourselves"
+)
+STOP_WORDS = frozenset(_STOP_WORDS.split())
+"""English words that name nothing by themselves, in lower case."""
+
 _JOINERS = "\u00ad\u200c\u200d\u2060"
 """Soft hyphen, zero width non-joiner and joiner, word joiner: invisible, inside words and emoji."""
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")

@@ -2,7 +2,8 @@
 
 Knows: the shape of the agreement. Does not know: which spans, or how a vector comes about.
 
-NPM's spans are tokens; REALM's is the whole passage. Shape suffixes: T spans of a passage, Q queries, D dimensions.
+NPM's spans are tokens; REALM's is the whole passage; Zero-NeR's are named entities and the title.
+Shape suffixes: T spans of a passage, Q queries, D dimensions.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.encoders.tokenization import TokenizedPassage
+from quoth.records import Passage
 
 Place = tuple[str, int, int]
 """A passage's text and the characters of it that a key stands for."""
@@ -39,8 +41,8 @@ class KeyEncoder(Protocol):
     dimensions: int
     scale: float
 
-    def passages(self, texts: Sequence[str], titles: Sequence[str]) -> list[EncodedPassage]:
-        """The keys of each passage."""
+    def encode(self, passages: Sequence[Passage]) -> list[EncodedPassage]:
+        """The keys of each passage, at characters of its text."""
         ...
 
     def words(self, query: str) -> NDArray[np.float32]:

@@ -30,6 +30,7 @@ from quoth.encoders.pretrained import REALMSource
 from quoth.encoders.tokenization import TokenizedPassage
 from quoth.encoders.transformer import Transformer, batches_by_length
 from quoth.errors import InputError, ModelNotFoundError
+from quoth.records import Passage
 
 QUERY_CHARACTERS = 200
 """Of a passage that stands in for a question."""
@@ -133,6 +134,10 @@ class PassageEncoder:
             queries = _like_encoder(load_tower(other, config, source.heads, "queries"))
         tokenizer = pair_tokenizer(transformer.tokenizer, transformer.model, config)
         return cls(passages, queries, tokenizer, source.name, mark)
+
+    def encode(self, passages: Sequence[Passage]) -> list[EncodedPassage]:
+        """The keys of each passage: `passages` of their texts and titles."""
+        return self.passages([each.text for each in passages], [each.title for each in passages])
 
     def passages(self, texts: Sequence[str], titles: Sequence[str]) -> list[EncodedPassage]:
         """One key a passage, which spans all of its text."""

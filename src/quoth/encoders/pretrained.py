@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from quoth.config import ModelConfig, NPMConfig, REALMConfig, model_config
+from quoth.config import ModelConfig, NPMConfig, REALMConfig, ZeroNERConfig, model_config
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.storage import read_json, sha256_file
 
@@ -43,7 +43,8 @@ SHIPPED_REALM: dict[str, tuple[REALMConfig, str | None]] = {
     "quoth-realm": (replace(_REALM, separate_towers=True, num_candidates=5), "realm-mini"),
     "quoth-realm-base": (_REALM, None),
 }
-_Kind = TypeVar("_Kind", NPMConfig, REALMConfig)
+_Kind = TypeVar("_Kind", NPMConfig, REALMConfig, ZeroNERConfig)
+SHIPPED_ZERO_NER = {"quoth-zero-ner": ZeroNERConfig()}
 REALM_READER = "npm-single-mini"
 """An untrained REALM reads with an encoder that knows masks: its base has no masked LM of its own."""
 HEADS_FILE = "heads.safetensors"
@@ -147,11 +148,30 @@ def locate_realm(name: str, base: str | None = None) -> REALMSource:
     return REALMSource(name, config, folder, find_base(config.base, base) if config.base else str(folder / "passages"))
 
 
+def locate_zero_ner(name: str) -> ZeroNERConfig:
+    """The settings of a Zero-NeR by shipped name or folder, or those that another encoder's name makes."""
+    settings = Path(name) / SETTINGS_FILE
+    if settings.is_file() and kind_of(name) == "zero-ner":
+        return _read_settings(settings, ZeroNERConfig)
+    return SHIPPED_ZERO_NER.get(name, ZeroNERConfig(base=name))
+
+
+def is_luke(name: str) -> bool:
+    """Whether a folder holds a LUKE, or a hub id names one."""
+    folder = Path(name)
+    if folder.is_dir():
+        return (folder / "config.json").is_file() and read_json(folder / "config.json").get("model_type") == "luke"
+    return not {"luke", "mluke"}.isdisjoint(name.rpartition("/")[2].lower().split("-"))
+
+
 def kind_of(name: str) -> str:
-    """The kind of model, "npm", "realm" or "tagger", that a name or folder stands for; not whether it is there."""
+    """The kind of model, "npm", "realm", "zero-ner" or "tagger", that a name or folder stands for; not whether it is
+    there."""
     settings = Path(name) / SETTINGS_FILE
     if settings.is_file():
         return _settings_of(settings).kind
+    if name in SHIPPED_ZERO_NER or is_luke(name):
+        return "zero-ner"
     return "realm" if name in SHIPPED_REALM else "npm"
 
 

@@ -21,6 +21,7 @@ from quoth.encoders.pretrained import Source
 from quoth.encoders.tokenization import MASK, TextTokenizer
 from quoth.encoders.transformer import Transformer
 from quoth.errors import InputError
+from quoth.records import Passage
 
 Vector = NDArray[np.float32]
 QUERY_REACH = 300
@@ -48,6 +49,10 @@ class TokenEncoder:
     def load(cls, source: Source, *, device: str | None = None, dtype: str | None = None) -> TokenEncoder:
         """Raises ModelNotFoundError, or InputError on an unknown device or dtype."""
         return cls(Transformer.load(source.encoder, device=device, dtype=dtype), source.config, source.name)
+
+    def encode(self, passages: Sequence[Passage]) -> list[EncodedPassage]:
+        """The keys of each passage: `passages` of their texts and titles."""
+        return self.passages([each.text for each in passages], [each.title for each in passages])
 
     def passages(self, texts: Sequence[str], titles: Sequence[str]) -> list[EncodedPassage]:
         """Encode passages as "Title. text"; long ones window by window."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from quoth.corpus.answers import normalise
+from quoth.encoders.boundaries import STOP_WORDS
 from quoth.encoders.tokenization import MASK
 from quoth.errors import InputError
 from quoth.records import Passage
@@ -29,18 +30,6 @@ LONGER = 0.5
 MAX_QUERY_PIECES = 200
 _MASKS = (MASK, "<mask>")
 _PIECE = re.compile(r"[^\W_]+|\S")
-
-_STOP_WORDS = (
-    "a about above after again against all also am an and any are as at be became because been before "
-    "being below between both but by can could d did do does doing down during each either few first for "
-    "from further had has have having he her here hers herself him himself his how however i if in into "
-    "is it its itself just ll m many may me might more most much must my myself neither no nor not now of "
-    "off often on once one only or other our ours ourselves out over own re s same several shall she "
-    "should since so some such t than that the their theirs them themselves then there these they this "
-    "those through thus to too under until up upon us used ve very was we well were what when where which "
-    "while who whom whose why will with within without would yet you your yours yourself yourselves"
-)
-STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,39 +7,61 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from functools import reduce
-from typing import Literal, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
 from quoth.records import Hit
+from quoth.retrieval.fusion import reciprocal_rank
 from quoth.retrieval.retriever import Retriever
+from quoth.retrieval.sparse import Ranking
 from quoth.retrieval.tables import Cost, Shortfall
 
 Texts = str | Sequence[str]
 Exclude = Collection[int] | Sequence[Collection[int]]
 Corpora = Corpus | Sequence[Corpus] | None
 Mode = Literal["bm25", "dense", "hybrid"]
+FUSION_DEPTH = 100
+"""How deep each ranking is read that becomes one with others."""
 _Found = TypeVar("_Found")
 
 
 class CorpusModel:
-    """A model over corpora, whose vectors it stores and searches."""
+    """A model over corpora, whose vectors it stores and searches. `keys` says what has a vector; equal fingerprints
+    stand for equal vectors."""
+
+    keys: ClassVar[str]
+    fingerprint: str
 
     def __init__(self, retriever: Retriever) -> None:
         self._retriever = retriever
 
     def search(self, query: str, k: int = 10, mode: Mode = "bm25") -> list[Hit]:
-        """The k best passages. Raises InputError on another mode or k, or when vectors are missing for `dense`."""
-        ways: dict[str, Callable[[str, int], list[Hit]]] = {
-            "bm25": self._retriever.bm25,
-            "dense": self._retriever.dense,
-            "hybrid": self._retriever.hybrid,
-        }
+        """The k best passages by BM25, by vectors (dense), or by both (hybrid: reciprocal rank fusion).
+
+        Raises InputError on another mode or k, or where vectors are missing.
+        """
+        ways = {"bm25": self.ranked_by_words, "dense": self.ranking, "hybrid": self._hybrid}
         if mode not in ways:
             raise InputError(f"mode {mode!r}; allowed are {', '.join(ways)}")
-        if k < 1:
-            raise InputError(f"k is {k}; allowed is 1 or more passages")
-        return ways[mode](query, k)
+        check_count(k)
+        return self.hits(ways[mode](query, k))
+
+    def ranked_by_words(self, query: str, k: int) -> Ranking:
+        """The k best passages by BM25, with their scores."""
+        return self._retriever.ranked_by_words(query, k)
+
+    def hits(self, ranking: Ranking) -> list[Hit]:
+        """The passages of a ranking."""
+        return self._retriever.hits(ranking)
+
+    def ranking(self, query: str, k: int) -> Ranking:
+        """The k best passages by vectors, with their scores."""
+        return self._retriever.late_interaction(query, k)
+
+    def _hybrid(self, query: str, k: int) -> Ranking:
+        depth = max(k, FUSION_DEPTH)
+        return reciprocal_rank([self.ranked_by_words(query, depth), self.ranking(query, depth)])[:k]
 
     def embed(
         self,
@@ -81,6 +103,12 @@ def for_each(exclude: Exclude, count: int) -> list[Collection[int]]:
     if not len(exclude) == len(nested) == count:
         raise InputError(f"exclude has {len(nested)} collections for {count} texts; give one for each")
     return nested
+
+
+def check_count(k: int) -> None:
+    """Raises InputError where no passage is asked for."""
+    if k < 1:
+        raise InputError(f"k is {k}; allowed is 1 or more passages")
 
 
 def check_questions(questions: Sequence[str]) -> None:

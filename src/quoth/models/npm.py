@@ -48,6 +48,8 @@ class PassageVectors:
 class NPM(CorpusModel):
     """A nonparametric masked language model over one or several corpora."""
 
+    keys = "tokens"
+
     def __init__(self, encoder: TokenEncoder, corpora: Sequence[Corpus] = ()) -> None:
         super().__init__(Retriever(corpora, encoder))
         self.encoder = encoder
@@ -256,7 +258,7 @@ class NPM(CorpusModel):
 
     def token_vectors(self, passages: Sequence[Passage]) -> list[PassageVectors]:
         """Each passage's tokens, encoded now."""
-        encoded = self.encoder.passages([p.text for p in passages], [p.title for p in passages])
+        encoded = self.encoder.encode(passages)
         return [
             PassageVectors(each.tokens.ids_T, each.tokens.offsets_T2 + passage.start, each.vectors_TD)
             for passage, each in zip(passages, encoded, strict=True)

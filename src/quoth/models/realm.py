@@ -44,6 +44,8 @@ class Question:
 class REALM(CorpusModel):
     """A retrieval-augmented language model over one or several corpora."""
 
+    keys = "passages"
+
     def __init__(self, encoder: PassageEncoder, reader: Reader, corpora: Sequence[Corpus] = ()) -> None:
         super().__init__(Retriever(corpora, encoder))
         self.encoder, self.reader = encoder, reader

@@ -97,7 +97,7 @@ class Builder:
             known, absent = self._partial, absent_passages(self._partial, self._segment.num_passages)
         fresh_P = np.isin(numbers, absent)
         passages = [self._corpus.passage(self._segment.first_row + n) for n in numbers[fresh_P].tolist()]
-        encoded = self._encoder.passages([p.text for p in passages], [p.title for p in passages])
+        encoded = self._encoder.encode(passages)
         fresh_ND = vectors_of(encoded, self._encoder.dimensions)
         pieces, vectors = [columns_of(passages, encoded)], [fresh_ND]
         if known is not None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +23,20 @@ from quoth.records import Hit, Passage
 from quoth.retrieval.columns import passage_of
 from quoth.retrieval.index import search_tables
 from quoth.retrieval.keys import Neighbours, TokenHits, TokenKeys
-from quoth.retrieval.sparse import Place, best_places, bm25, check_not_empty
+from quoth.retrieval.sparse import Place, Ranking, best_places, check_not_empty
 from quoth.retrieval.tables import KeyTables, in_memory
 from quoth.timing import step
 
 CACHED_PASSAGES = 1024
-FUSION_DEPTH = 100
-FUSION_CONSTANT = 60
+
+
+@dataclass(frozen=True, slots=True)
+class KeyAt:
+    """A key's similarity to a query, and the characters of the document that it stands for."""
+
+    similarity: float
+    start: int
+    end: int
 
 
 class Retriever:
@@ -88,7 +96,7 @@ class Retriever:
             for each, number in zip(hits, numbers, strict=True)
         ]
 
-    def best_places(self, query: str, passages: int, exclude: Collection[int] = ()) -> list[tuple[float, Place]]:
+    def best_places(self, query: str, passages: int, exclude: Collection[int] = ()) -> Ranking:
         """BM25's best live passages over all corpora, with their scores."""
         if passages < 1:
             raise InputError(f"passages is {passages}; allowed is 1 or more, or None (--dense) for every token")
@@ -115,7 +123,7 @@ class Retriever:
 
     def _fresh(self, number: int, places: Sequence[Place], encoded: dict[Place, EncodedPassage]) -> TokenKeys:
         """The tokens of passages of one corpus that were encoded now."""
-        passages = [self._passage(place) for place in places]
+        passages = [self.passage(place) for place in places]
         return in_memory(self.corpora[number], passages, [encoded[place] for place in places], self._encoder.scale)
 
     def _encoded(self, places: Collection[Place]) -> dict[Place, EncodedPassage]:
@@ -124,9 +132,9 @@ class Retriever:
             for place in found:
                 self._cache.move_to_end(place)
         fresh = sorted(place for place in places if place not in found)
-        passages = [self._passage(place) for place in fresh]
+        passages = [self.passage(place) for place in fresh]
         with step("encode"):
-            encoded = self._encoder.passages([p.text for p in passages], [p.title for p in passages])
+            encoded = self._encoder.encode(passages)
         found.update(zip(fresh, encoded, strict=True))
         with self._lock:
             self._cache.update(zip(fresh, encoded, strict=True))
@@ -134,31 +142,29 @@ class Retriever:
                 self._cache.popitem(last=False)
         return found
 
-    def _passage(self, place: Place) -> Passage:
+    def passage(self, place: Place) -> Passage:
+        """The passage at a place."""
         return self.corpora[place[0]].passage(place[1])
 
-    def bm25(self, query: str, k: int) -> list[Hit]:
-        """The k best passages by BM25."""
-        return bm25(self.corpora, query, k)
+    def ranked_by_words(self, query: str, k: int) -> Ranking:
+        """The k best passages by BM25. Raises EmptyCorpusError."""
+        check_not_empty(self.corpora)
+        return best_places(self.corpora, query, k)
 
-    def dense(self, query: str, k: int) -> list[Hit]:
+    def late_interaction(self, query: str, k: int) -> Ranking:
         """The k best passages by late interaction: Σ over the query's tokens of the largest similarity in the
         passage (MaxSim, Khattab and Zaharia 2020), over every stored token."""
-        return self._hits(self._dense_places(query, k))
+        q_TD = self._encoder.words(query)
+        found: Ranking = []
+        for keys in self.every_token():
+            number = self.corpora.index(keys.corpus)
+            score_P = _max_sim(keys, q_TD)
+            for p in np.argsort(-score_P, kind="stable")[:k]:
+                if score_P[p] > -np.inf:
+                    found.append((float(score_P[p]), (number, int(keys.passage_rows_P[p]))))
+        return sorted(found, key=lambda pair: (-pair[0], pair[1]))[:k]
 
-    def hybrid(self, query: str, k: int) -> list[Hit]:
-        """BM25 and dense search together by reciprocal rank fusion (Cormack et al. 2009)."""
-        depth = max(k, FUSION_DEPTH)
-        fused: dict[Place, float] = {}
-        for found in (self.best_places(query, depth), self._dense_places(query, depth)):
-            for rank, (_, place) in enumerate(found, start=1):
-                fused[place] = fused.get(place, 0.0) + 1 / (FUSION_CONSTANT + rank)
-        best = sorted(((score, place) for place, score in fused.items()), key=lambda pair: (-pair[0], pair[1]))
-        return self._hits(best[:k])
-
-    def nearest_passages(
-        self, q_QD: NDArray[np.float32], k: int, exclude: Sequence[Collection[int]]
-    ) -> list[list[tuple[float, Place]]]:
+    def nearest_passages(self, q_QD: NDArray[np.float32], k: int, exclude: Sequence[Collection[int]]) -> list[Ranking]:
         """For each query the k distinct passages that hold the nearest keys, by their largest similarity, ties by
         corpus, then row; `exclude[q]` are rows that query q never sees. More keys are fetched until there are enough.
         """
@@ -168,7 +174,7 @@ class Retriever:
         count = k + max(map(len, exclude), default=0)
         while True:
             found = search_tables(tables, q_QD, count)
-            best: list[list[tuple[float, Place]]] = []
+            best: list[Ranking] = []
             for q, hidden in enumerate(exclude):
                 score = _best_of_each(zip(tables, numbers, (each[q] for each in found), strict=True), count)
                 ranked = sorted(score.items(), key=lambda pair: (-pair[1], pair[0]))
@@ -177,19 +183,24 @@ class Retriever:
                 return best
             count = min(2 * count, total)
 
-    def _hits(self, found: Sequence[tuple[float, Place]]) -> list[Hit]:
-        return [Hit(self._passage(place), score) for score, place in found]
-
-    def _dense_places(self, query: str, k: int) -> list[tuple[float, Place]]:
-        q_TD = self._encoder.words(query)
-        found: list[tuple[float, Place]] = []
-        for keys in self.every_token():
+    def nearest_keys(self, places: Collection[Place], q_QD: NDArray[np.float32]) -> dict[Place, list[KeyAt]]:
+        """For each of these passages its nearest key to each query; a passage without keys is left out."""
+        found: dict[Place, list[KeyAt]] = {}
+        for keys in self.gather([places])[0]:
             number = self.corpora.index(keys.corpus)
-            score_P = _max_sim(keys, q_TD)
-            for p in np.argsort(-score_P, kind="stable")[:k]:
-                if score_P[p] > -np.inf:
-                    found.append((float(score_P[p]), (number, int(keys.passage_rows_P[p]))))
-        return sorted(found, key=lambda pair: (-pair[0], pair[1]))[:k]
+            sims_QN = keys.vectors.similarities(q_QD)
+            for row, first, last in zip(keys.passage_rows_P, keys.offsets_P1, keys.offsets_P1[1:], strict=False):
+                if first < last:
+                    best_Q = first + sims_QN[:, first:last].argmax(axis=1)
+                    found[(number, int(row))] = [
+                        KeyAt(float(sims_N[n]), int(keys.start_N[n]), int(keys.end_N[n]))
+                        for n, sims_N in zip(best_Q, sims_QN, strict=True)
+                    ]
+        return found
+
+    def hits(self, found: Ranking) -> list[Hit]:
+        """The passages of a ranking."""
+        return [Hit(self.passage(place), score) for score, place in found]
 
 
 def _best_of_each(found: Iterable[tuple[TokenKeys, int, Neighbours]], count: int) -> dict[Place, float]:

@@ -13,6 +13,8 @@ from quoth.records import Hit
 
 Place = tuple[int, int]
 """A corpus's number and a passage's row in it."""
+Ranking = list[tuple[float, Place]]
+"""Places with their scores, best first."""
 
 
 def check_not_empty(corpora: Sequence[Corpus]) -> None:
@@ -22,11 +24,9 @@ def check_not_empty(corpora: Sequence[Corpus]) -> None:
         raise EmptyCorpusError(f"{paths}: no passage to search; `quoth add DIR DOCS` adds documents")
 
 
-def best_places(
-    corpora: Sequence[Corpus], query: str, k: int, exclude: Collection[int] = ()
-) -> list[tuple[float, Place]]:
+def best_places(corpora: Sequence[Corpus], query: str, k: int, exclude: Collection[int] = ()) -> Ranking:
     """BM25's k best live passages over all corpora but the rows `exclude`, ties by corpus, then row."""
-    scored: list[tuple[float, Place]] = []
+    scored: Ranking = []
     for number, corpus in enumerate(corpora):
         rows, scores = corpus.bm25(query, k + len(exclude))
         kept = [(s, (number, r)) for r, s in zip(rows.tolist(), scores.tolist(), strict=True) if r not in exclude]

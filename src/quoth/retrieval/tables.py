@@ -343,9 +343,9 @@ class KeyTables:
         whole = np.concatenate([np.arange(each.first_row, each.last_row) for each in missing])
         sample = np.random.default_rng(0).choice(whole, min(len(whole), SAMPLED_PASSAGES), replace=False)
         passages = [self._corpus.passage(row) for row in np.sort(sample).tolist()]
-        self._encoder.passages([p.text for p in passages[:1]], [p.title for p in passages[:1]])
+        self._encoder.encode(passages[:1])
         began = perf_counter()
-        encoded = self._encoder.passages([p.text for p in passages], [p.title for p in passages])
+        encoded = self._encoder.encode(passages)
         seconds = (perf_counter() - began) * wanted / len(passages)
         tokens = sum(len(each.tokens.ids_T) for each in encoded) * len(whole) // len(passages)
         code = self._encoder.dimensions // 8 if tokens >= codes.FLAT_FROM else 0

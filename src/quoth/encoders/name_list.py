@@ -1,0 +1,108 @@
+"""A list of names as a recogniser: where a text holds one of them, such as the titles of a corpus, as it stands.
+
+Knows: names, word boundaries. Does not know: models, kinds of names, other spellings of one.
+
+Case counts: titles of Wikipedia begin with a capital whatever they name, and "autism" is no name where "Autism" is
+the title. Only white space may differ ("New\\nYork").
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from quoth.corpus.corpus import Corpus
+from quoth.corpus.documents import read_text
+from quoth.encoders.boundaries import BOUNDARIES_VERSION, STOP_WORDS, words
+from quoth.errors import InputError
+from quoth.records import TaggedSpan
+
+NAME = "NAME"
+NAME_LIST_VERSION = 1
+"""Raised when the rules change, so that what was tagged by older rules is not taken for current."""
+
+_NEVER = STOP_WORDS | {word.capitalize() for word in STOP_WORDS}
+_DISAMBIGUATION = re.compile(r"(?<=\S)\s+\([^()]*\)$")
+
+
+class NameList:
+    """Finds the names of a list. `fingerprint` names the names, in any order, and the rules.
+
+    Left out are names of one character ("A"), without a letter (numbers are quantities, years are found as dates) and
+    English stop words, such as what is left of "If (magazine)": as names they would be wrong nearly everywhere.
+    """
+
+    def __init__(self, names: Iterable[str], name: str = "names") -> None:
+        """Raises InputError where no name is left."""
+        self.name = name
+        self._names = frozenset(filter(_is_findable, map(_one_line, names)))
+        if not self._names:
+            raise InputError(f"{name}: no name to look for; give names of several letters, such as Rome")
+        lines = "\n".join([f"{NAME_LIST_VERSION} {BOUNDARIES_VERSION}", *sorted(self._names)])
+        self.fingerprint = hashlib.sha256(lines.encode("utf-8", "surrogatepass")).hexdigest()
+        self._lengths = _lengths_by_first_word(self._names)
+
+    @classmethod
+    def read(cls, path: str | Path) -> NameList:
+        """The names of a file, compressed or not, one a line.
+
+        Raises InputError where it cannot be read or holds no name, or naming a line that is not UTF-8.
+        """
+        return cls(read_text(path).split("\n"), str(path))
+
+    @classmethod
+    def of_titles(cls, *corpora: Corpus) -> NameList:
+        """The titles of all documents, without what tells namesakes apart: of "Mercury (planet)" "Mercury".
+
+        Raises InputError where no title is a name.
+        """
+        titles = (document.title.strip() for corpus in corpora for document in corpus.documents())
+        name = f"titles of {', '.join(corpus.name for corpus in corpora)}"
+        return cls((_DISAMBIGUATION.sub("", title) for title in titles), name)
+
+    def names(self, texts: Sequence[str]) -> list[list[TaggedSpan]]:
+        """The names in each text as character ranges, in order, of whole words; of those that overlap the one that
+        starts first, of those that start together the longest. Raises InputError for a string in place of a list."""
+        if isinstance(texts, str):
+            raise InputError("texts is a string; allowed is a list of texts: write [text]")
+        return [self._spans(text) for text in texts]
+
+    def _spans(self, text: str) -> list[TaggedSpan]:
+        places = words(text)
+        found = []
+        at = 0
+        while at < len(places):
+            count = self._longest(text, places, at)
+            if count:
+                found.append(TaggedSpan(places[at][0], places[at + count - 1][1], NAME))
+            at += count or 1
+        return found
+
+    def _longest(self, text: str, places: Sequence[tuple[int, int]], at: int) -> int:
+        """How many words the longest name has that starts at this word; 0 where none does."""
+        start, end = places[at]
+        for count in self._lengths.get(text[start:end], ()):
+            if at + count <= len(places) and _one_line(text[start : places[at + count - 1][1]]) in self._names:
+                return count
+        return 0
+
+
+def _one_line(text: str) -> str:
+    """`text` with each run of white space as one space, none at the edges."""
+    return " ".join(text.split())
+
+
+def _is_findable(name: str) -> bool:
+    return len(name) > 1 and any(map(str.isalpha, name)) and name not in _NEVER
+
+
+def _lengths_by_first_word(names: Iterable[str]) -> dict[str, list[int]]:
+    """For each word that names start with, how many words those names have, most first."""
+    counts: defaultdict[str, set[int]] = defaultdict(set)
+    for name in names:
+        places = words(name)
+        counts[name[: places[0][1]]].add(len(places))
+    return {first: sorted(each, reverse=True) for first, each in counts.items()}

@@ -1,0 +1,89 @@
+"""Several rankings of the same things made one.
+
+Knows: scores and keys. Does not know: what the keys stand for, where the rankings come from.
+
+A ranking is a list of (score, key), best first, each key once. Every key of every ranking is in the fused one; equal
+scores go by key.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import Protocol, TypeVar
+
+from quoth.errors import InputError
+
+RANK_CONSTANT = 60
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+class Fusion(Protocol):
+    """Makes rankings one; a weight for each, by default 1."""
+
+    def __call__(
+        self, rankings: Sequence[Sequence[tuple[float, _Key]]], weights: Sequence[float] | None = None
+    ) -> list[tuple[float, _Key]]: ...
+
+
+def reciprocal_rank(
+    rankings: Sequence[Sequence[tuple[float, _Key]]],
+    weights: Sequence[float] | None = None,
+    constant: float = RANK_CONSTANT,
+) -> list[tuple[float, _Key]]:
+    """Σ w / (constant + rank) over the rankings that hold the key, ranks from 1 (Cormack et al. 2009).
+
+    Only the order counts, not the scores. Raises InputError for weights that cannot be used, or a negative constant.
+    """
+    if not constant >= 0:
+        raise InputError(f"constant is {constant}; allowed is 0 or more, such as {RANK_CONSTANT}")
+    return _summed(
+        (weight / (constant + rank), key)
+        for weight, ranking in _weighted(rankings, weights)
+        for rank, (_, key) in enumerate(ranking, start=1)
+    )
+
+
+def weighted_sum(
+    rankings: Sequence[Sequence[tuple[float, _Key]]], weights: Sequence[float] | None = None
+) -> list[tuple[float, _Key]]:
+    """Σ w · (score − min) / (max − min) over the rankings that hold the key (CombSUM over scores as Lee 1997 scales).
+
+    Minimum and maximum are those of the ranking; where they are equal, as in a ranking of one, each key counts w.
+    The last of a ranking counts 0, as if it were absent. Scores are finite. Raises InputError for weights that cannot
+    be used.
+    """
+    return _summed(
+        (weight * share, key)
+        for weight, ranking in _weighted(rankings, weights)
+        for share, (_, key) in zip(_scaled([score for score, _ in ranking]), ranking, strict=True)
+    )
+
+
+FUSIONS: dict[str, Fusion] = {"rrf": reciprocal_rank, "sum": weighted_sum}
+
+
+def _weighted(
+    rankings: Sequence[Sequence[tuple[float, _Key]]], weights: Sequence[float] | None
+) -> Iterator[tuple[float, Sequence[tuple[float, _Key]]]]:
+    given = [1.0] * len(rankings) if weights is None else weights
+    if len(given) != len(rankings):
+        raise InputError(f"{len(given)} weights for {len(rankings)} rankings; give one for each")
+    if weights is not None and not (any(given) and all(0 <= each < math.inf for each in given)):
+        raise InputError(f"weights are {list(given)}; allowed are numbers of 0 or more, one of them more than 0")
+    return zip(given, rankings, strict=True)
+
+
+def _scaled(scores: Sequence[float]) -> list[float]:
+    """The scores from 0 for the least to 1 for the greatest; 1 where all are equal."""
+    low, high = min(scores, default=0.0), max(scores, default=0.0)
+    return [(score - low) / (high - low) if high > low else 1.0 for score in scores]
+
+
+def _summed(shares: Iterable[tuple[float, _Key]]) -> list[tuple[float, _Key]]:
+    """The sum of each key's shares, greatest first, equal ones by key."""
+    total: dict[_Key, float] = {}
+    for share, key in shares:
+        total[key] = total.get(key, 0.0) + share
+    return sorted(((score, key) for key, score in total.items()), key=lambda pair: (-pair[0], pair[1]))
