@@ -16,10 +16,10 @@ from quoth.encoders.pretrained import EncoderSource, Source, locate
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.encoders.transformer import (
     Transformer,
-    _fingerprint,
     apply_adapter,
     attend_in_fp32,
     batches_by_length,
+    fingerprint_of,
     load_base,
     pad,
 )
@@ -61,7 +61,7 @@ def test_the_light_path_gives_what_transformers_gives(folder: Path) -> None:
     light = Transformer.load(source.encoder)
     model, tokenizer = load_base(source.encoder)
     assert isinstance(light.model, BertEncoder)
-    assert light.fingerprint == _fingerprint(model, tokenizer, None)
+    assert light.fingerprint == fingerprint_of(model, tokenizer, None)
     texts = [*TEXT, "", " \u200b\ufeff x\u0000y", f"a {tokenizer.mask_token} b, naïve ½ 🙂 세종대왕은"]
     for special in (True, False):
         wanted = tokenizer(texts, add_special_tokens=special, return_offsets_mapping=True)
@@ -75,7 +75,10 @@ def test_the_light_path_gives_what_transformers_gives(folder: Path) -> None:
 def test_the_light_path_is_right_about_the_default_encoder() -> None:
     source = locate("quoth-mini-base")
     model, tokenizer = load_base(source.encoder)
-    light, full = Transformer.load(source.encoder), Transformer(model, tokenizer, _fingerprint(model, tokenizer, None))
+    light, full = (
+        Transformer.load(source.encoder),
+        Transformer(model, tokenizer, fingerprint_of(model, tokenizer, None)),
+    )
     assert light.fingerprint == full.fingerprint
     inputs = [np.array(tokenizer(text)["input_ids"]) for text in TEXT]
     for found, wanted in zip(light.encode(inputs), full.encode(inputs), strict=True):

@@ -16,6 +16,7 @@ from quoth.encoders.entity_encoder import EntityEncoder
 from quoth.encoders.recognition import ByText
 from quoth.errors import EmptyCorpusError, InputError, ModelNotFoundError
 from test_entity_encoder import Capitals
+from test_luke import tiny_luke
 from tiny import TEXT, tiny_bert, tiny_npm, tiny_realm
 
 QUESTIONS = ("Where is Paris?", "what is the capital of Germany", "Was Pallas above the Seine in Berlin?", "the river")
@@ -254,6 +255,20 @@ def test_wrong_commands_say_what_is_wrong(
 ) -> None:
     assert main(arguments) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("titles", ["passage", "alone"])
+def test_a_luke_serves_as_it_is_and_one_at_a_time(corpora: list[Corpus], tmp_path: Path, titles: str) -> None:
+    settings = {"kind": "zero-ner", "base": str(tiny_luke(tmp_path / "luke")), "recognizer": "titles", "titles": titles}
+    marks = set()
+    for joint in (True, False):
+        (tmp_path / "quoth.json").write_text(json.dumps({**settings, "joint": joint}), encoding="utf-8")
+        made = ZeroNER.from_pretrained(tmp_path, corpora, recognizer=ByText(Capitals()))
+        made.embed("fp32")
+        assert_same(made.search("Where is Paris?", 7), brute(made.encoder, corpora, "Where is Paris?"), corpora)
+        marks.add(made.fingerprint)
+    assert len(marks) == 2
+    assert ZeroNER.from_pretrained(tmp_path / "luke", corpora).config.base == str(tmp_path / "luke")
 
 
 def test_an_encoder_of_another_kind_serves_as_it_is(corpora: list[Corpus], tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from quoth.storage import read_json, sha256_file
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 PADDED_TOKENS_PER_BATCH = 8192
-_POSITIONS_AFTER_PADDING = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "longformer")
+_POSITIONS_AFTER_PADDING = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "longformer", "luke")
 _SPECIAL_LORA = ("use_dora", "use_rslora", "rank_pattern", "alpha_pattern", "modules_to_save", "fan_in_fan_out")
 PROBE = "Quoth the Raven: it's naïve, CAFÉ, ½ Καζαντζάκης 세종대왕은 القاهرة दिल्ली 北京 🙂"
 
@@ -50,10 +50,10 @@ class Transformer:
     def load(cls, source: EncoderSource, *, device: str | None = None, dtype: str | None = None) -> Transformer:
         """Raises ModelNotFoundError when nothing can be loaded, InputError on an unknown dtype or device."""
         model, tokenizer = _load_light(Path(source.base)) or load_base(source)
-        fingerprint = _fingerprint(model, tokenizer, source.adapter)
+        fingerprint = fingerprint_of(model, tokenizer, source.adapter)
         if source.adapter is not None:
             apply_adapter(model, source.adapter)
-        model.to(device=_device(device), dtype=_dtype(dtype))
+        model.to(device=device_named(device), dtype=dtype_named(dtype))
         return cls(model, tokenizer, fingerprint)
 
     @classmethod
@@ -63,7 +63,7 @@ class Transformer:
         Raises ModelNotFoundError when nothing can be loaded or it is another kind of model.
         """
         model, tokenizer = load_base(EncoderSource(name), classifier=True)
-        return cls(model.to(_device(device)), tokenizer, _fingerprint(model, tokenizer, None))
+        return cls(model.to(device_named(device)), tokenizer, fingerprint_of(model, tokenizer, None))
 
     def encode(self, inputs: Sequence[NDArray[np.int64]]) -> list[NDArray[np.float32]]:
         """Last hidden states of each input: a list of [T, D], in the order given."""
@@ -203,7 +203,8 @@ def longest_input(config: Any) -> int:
     return int(config.max_position_embeddings) - offset
 
 
-def _device(name: str | None) -> torch.device:
+def device_named(name: str | None) -> torch.device:
+    """A device by its name; the best there is for None. Raises InputError."""
     if name is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -214,7 +215,8 @@ def _device(name: str | None) -> torch.device:
     return device
 
 
-def _dtype(name: str | None) -> torch.dtype:
+def dtype_named(name: str | None) -> torch.dtype:
+    """A kind of number by its name; fp32 for None. Raises InputError."""
     if name is None:
         return torch.float32
     if name not in DTYPES:
@@ -222,7 +224,7 @@ def _dtype(name: str | None) -> torch.dtype:
     return DTYPES[name]
 
 
-def _fingerprint(model: nn.Module, tokenizer: Any, adapter: Path | None) -> str:
+def fingerprint_of(model: nn.Module, tokenizer: Any, adapter: Path | None) -> str:
     """Names weights and tokenizer, wherever they came from."""
     digest = hashlib.sha256()
     for name, parameter in sorted(model.named_parameters()):

@@ -27,6 +27,7 @@ from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import InputError
 from quoth.models.base import FUSION_DEPTH, Corpora, CorpusModel, Mode, check_count, listed
 from quoth.records import Hit, Match
+from quoth.retrieval.keys import TokenKeys
 from quoth.retrieval.retriever import KeyAt, Retriever
 from quoth.retrieval.sparse import Place, Ranking
 from quoth.timing import step
@@ -102,6 +103,10 @@ class ZeroNER(CorpusModel):
     def ranking(self, query: str, k: int) -> Ranking:
         """As `CorpusModel.ranking`, by the question's entities."""
         return self._ranked(self._question(query, None), k)[0]
+
+    def tables(self) -> list[TokenKeys]:
+        """The keys of every passage. Raises InputError where vectors are missing."""
+        return self._retriever.every_token()
 
     def _question(self, text: str, entities: Sequence[Entity] | None) -> _Question:
         if not text.strip():

@@ -1,0 +1,208 @@
+"""The commands that measure search by entities: eval entities, links.
+
+Knows the options, and in which ways a model is asked. Does not know how anything is measured.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from quoth.cli.models import load_any, load_entities, open_corpora
+from quoth.cli.openqa import Limit, Seed
+from quoth.cli.options import Base, CorpusDir, Device, Json, MoreCorpora
+from quoth.cli.output import counting, print_json, results
+from quoth.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from quoth.corpus.corpus import Corpus
+    from quoth.evaluation.searches import Search
+    from quoth.models.zero_ner import ZeroNER
+
+app = typer.Typer()
+
+EntityModel = Annotated[
+    str | None, typer.Option("--model", help="A model that searches by entities, to be asked as well as BM25.")
+]
+Beside = Annotated[
+    list[str] | None,
+    typer.Option("--beside", metavar="MODEL", help="Ask this model too, with the text, by vectors. May be repeated."),
+]
+Anserini = Annotated[
+    bool, typer.Option("--anserini", help="Ask BM25 with k1 = 0.9 and b = 0.4 too (pip install 'quoth[eval]').")
+]
+
+
+@app.command()
+def entities(
+    directory: CorpusDir,
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILES...", help="Files of EntityQuestions, one a relation, such as P17.test.json."),
+    ],
+    corpus: MoreCorpora = None,
+    templates: Annotated[
+        Path | None,
+        typer.Option(
+            "--templates", metavar="FILE", help="The set's relation_query_templates.json: where entities are."
+        ),
+    ] = None,
+    covered: Annotated[
+        bool, typer.Option("--covered", help="Ask only what a passage answers that names the entity too.")
+    ] = False,
+    single_key: Annotated[
+        bool, typer.Option("--single-key", help="What if --model had one key a passage? Of the covered questions.")
+    ] = False,
+    hybrid: Annotated[bool, typer.Option("--hybrid", help="Ask --model together with BM25 too.")] = False,
+    picture: Annotated[
+        Path | None,
+        typer.Option("--picture", metavar="PNG", help="Draw covered questions and --model's keys (UMAP; quoth[eval])."),
+    ] = None,
+    idf: Annotated[bool, typer.Option("--idf", help="Tell rare entities from common ones; wants --templates.")] = False,
+    limit: Annotated[
+        int | None, typer.Option("--limit", help="Ask only so many questions of each relation, drawn at random.")
+    ] = None,
+    seed: Seed = 0,
+    k: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--k", metavar="K", help="Recall among the best K passages. May be repeated. Default: 20 and 100."
+        ),
+    ] = None,
+    no_coverage: Annotated[
+        bool, typer.Option("--no-coverage", help="Do not read every passage to count what can be answered at all.")
+    ] = False,
+    model: EntityModel = None,
+    beside: Beside = None,
+    anserini: Anserini = False,
+    base: Base = None,
+    device: Device = None,
+    json: Json = False,
+) -> None:
+    """Ask EntityQuestions of a corpus: is a passage found that holds an answer?
+
+    BM25 is always measured. A question is answerable if some passage holds an answer, covered if that passage, or its
+    title, names the entity too. dpr: an answer's tokens stand in the passage's text; string: its characters. With
+    --templates, --model is asked twice: as it recognises the entity, and told which it is.
+
+    \b
+    Example:
+      quoth eval entities wiki.quoth test/*.json --templates relation_query_templates.json --model quoth-zero-ner
+    """
+    from quoth.corpus.question_templates import QuestionTemplates
+    from quoth.corpus.writing import indexed_text
+    from quoth.evaluation.entity_analysis import count_terms, idf_buckets, idf_records, idf_table
+    from quoth.evaluation.entity_keys import single_keys
+    from quoth.evaluation.entity_picture import picture_of
+    from quoth.evaluation.entity_questions import KS, markdown, run_entity_questions, table
+    from quoth.evaluation.searches import by_entity, by_text, by_vectors
+
+    read = QuestionTemplates.read(templates) if templates else None
+    for name, given in (("idf", idf), ("covered", covered), ("single-key", single_key), ("picture", picture)):
+        if given and read is None:
+            raise InputError(f"--{name} wants to know each question's entity; give --templates FILE")
+    for name, given in (("single-key", single_key), ("hybrid", hybrid), ("picture", picture)):
+        if given and model is None:
+            raise InputError(f"--{name} is about a model that searches by entities; give --model NAME")
+    corpora = open_corpora(directory, corpus)
+    systems = _others(corpora, anserini, beside, base, device)
+    loaded: ZeroNER | None = None
+    if model is not None:
+        loaded = load_entities(model, corpora, base, device)
+        systems[model] = by_text(loaded)
+        if read is not None:
+            systems[f"{model}, told the entity"] = by_entity(loaded)
+        if hybrid:
+            systems[f"{model} with bm25"] = by_vectors(loaded, "hybrid")
+    with counting("measuring", "done") as measured:
+        report = run_entity_questions(
+            files,
+            corpora,
+            systems,
+            read,
+            ks=k or KS,
+            limit=limit,
+            seed=seed,
+            coverage=not no_coverage,
+            covered_only=covered,
+            progress=lambda name, done, total: measured(done, total),
+        )
+    names = [each.name for each in report.questions] if idf else []
+    texts = (indexed_text(passage) for each in corpora for passage in each.passages())
+    buckets = idf_buckets(report, count_terms(texts, names)) if idf else []
+    kept = single_keys(report, loaded, report.ks, seed) if loaded and single_key else {}
+    if loaded and picture:
+        picture_of(picture, report, loaded, seed=seed)
+    if json:
+        more = {"idf": idf_records(report, buckets)} if idf else {}
+        print_json(report.to_dict() | more | ({"single_key": kept} if kept else {}))
+        return
+    results().print(table(report), soft_wrap=True, end="")
+    if idf:
+        results().print("\n" + idf_table(report, buckets), soft_wrap=True, end="")
+    if kept:
+        rows = [[name, *(f"{100 * share:.1f}" for share in found.values())] for name, found in kept.items()]
+        heads = ["keys of a passage", *(f"covered@{k}" for k in report.ks)]
+        results().print("\n" + markdown(heads, rows), soft_wrap=True, end="")
+
+
+@app.command()
+def links(
+    directory: CorpusDir,
+    limit: Limit = None,
+    seed: Seed = 0,
+    k: Annotated[
+        list[int] | None,
+        typer.Option("--k", metavar="K", help="Recall among the best K. May be repeated. Default: 1, 5 and 20."),
+    ] = None,
+    model: EntityModel = None,
+    beside: Beside = None,
+    anserini: Anserini = False,
+    base: Base = None,
+    device: Device = None,
+    json: Json = False,
+) -> None:
+    """Given a name in its sentence, find other documents' passages about what it links to.
+
+    The corpus is of documents with "links": [[start, end, target], …], characters of the text and a page's title.
+    Right is a passage with another link to the target, or of the target's own page. BM25 is asked with the sentence and
+    with the name alone, --model with the sentence and where the name stands in it.
+
+    \b
+    Example:
+      quoth index featured_linked.jsonl -o linked.quoth
+      quoth eval links linked.quoth --limit 1000
+    """
+    from quoth.evaluation.links import run_links, table
+    from quoth.evaluation.openqa import KS
+    from quoth.evaluation.searches import by_entity
+
+    (corpus,) = corpora = open_corpora(directory)
+    systems = _others(corpora, anserini, beside, base, device)
+    if model is not None:
+        systems[model] = by_entity(load_entities(model, corpora, base, device))
+    with counting("measuring", "done") as measured:
+        report = run_links(
+            corpus,
+            systems,
+            ks=k or KS,
+            limit=limit,
+            seed=seed,
+            progress=lambda name, done, total: measured(done, total),
+        )
+    if json:
+        print_json(report.to_dict())
+    else:
+        results().print(table(report), soft_wrap=True, end="")
+
+
+def _others(
+    corpora: "Sequence[Corpus]", anserini: bool, beside: list[str] | None, base: Path | None, device: str | None
+) -> "dict[str, Search]":
+    """The systems that are asked with the whole text."""
+    from quoth.evaluation.searches import AnseriniBM25, by_text, by_vectors
+
+    found = {"bm25, anserini": by_text(AnseriniBM25(corpora))} if anserini else {}
+    return found | {name: by_vectors(load_any(name, corpora, base, device)) for name in beside or ()}

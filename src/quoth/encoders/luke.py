@@ -1,0 +1,283 @@
+"""LUKE (Yamada et al. 2020): vectors of character ranges of texts, each in its context.
+
+Knows: entity inputs (the [MASK] entity at the tokens of a range), windows over long texts, how many entities share a
+forward pass. Does not know: which ranges, what their vectors are for.
+
+Shape suffixes: B inputs, T tokens, E entities of an input, M tokens of an entity, S spans of a text, D dimensions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from quoth.encoders.boundaries import BOUNDARIES_VERSION, trim
+from quoth.encoders.pretrained import EncoderSource
+from quoth.encoders.transformer import (
+    apply_adapter,
+    batches_by_length,
+    device_named,
+    dtype_named,
+    fingerprint_of,
+    longest_input,
+    pad,
+)
+from quoth.encoders.word_inputs import Ints, TextWords, WordTokenizer
+from quoth.errors import InputError, ModelNotFoundError
+
+MAX_ENTITIES = 32
+"""How many entities share a forward pass, where any do: as many as LukeTokenizer takes."""
+TOKENS_PER_ENTITY = 4
+"""What an entity input costs in a batch: it holds the position embeddings of all its tokens."""
+PUBLISHED = {
+    "LukeModel": "studio-ousia/luke-base",
+    "LukeForEntitySpanClassification": "studio-ousia/luke-large-finetuned-conll-2003",
+}
+"""An example of each kind that is loaded here: its class in transformers, and a hub id."""
+
+Floats = NDArray[np.float32]
+Span = tuple[int, int]
+
+Network = Callable[[dict[str, Tensor], Tensor, Tensor], Tensor]
+"""The inputs of a LUKE, and the places of each entity's first and last token [B, E], to a row for each entity."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextTokens:
+    """A text's token ids [T] and the characters that each stands for [T, 2], see `_place`."""
+
+    ids_T: Ints
+    places_T2: Ints
+
+    def touching(self, spans: Sequence[Span]) -> Ints:
+        """The first and the past-the-last token that overlap each character range: [S, 2], equal where none does."""
+        spans_S2 = np.array(spans, np.int64).reshape(-1, 2)
+        filled = np.flatnonzero(self.places_T2[:, 0] < self.places_T2[:, 1])
+        first_S = np.searchsorted(self.places_T2[filled, 1], spans_S2[:, 0], side="right")
+        after_S = np.searchsorted(self.places_T2[filled, 0], spans_S2[:, 1], side="left")
+        touched = (first_S < after_S) & (spans_S2[:, 0] < spans_S2[:, 1])
+        tokens_S2 = np.zeros_like(spans_S2)
+        tokens_S2[touched, 0] = filled[first_S[touched]]
+        tokens_S2[touched, 1] = filled[after_S[touched] - 1] + 1
+        return tokens_S2
+
+
+@dataclass(frozen=True, slots=True)
+class EntityInput:
+    """An encoder input: a window of the `text`-th text, and the places in it [E, 2] of these `spans` of the text."""
+
+    text: int
+    spans: Ints
+    input_ids: Ints
+    places_E2: Ints
+
+
+class EntityTokenizer:
+    """LUKE's tokenizer with this project's windows. `max_tokens` bounds an encoder input, special tokens included,
+    `max_entities` the entities beside it. `settings` names all that shapes the inputs."""
+
+    def __init__(self, tokenizer: Any, max_tokens: int, max_entities: int) -> None:
+        self._words = WordTokenizer(tokenizer, max_tokens)
+        self.max_entities = max_entities
+        self.max_mention = int(tokenizer.max_mention_length)
+        self.settings = f"{self._words.room} {self.max_entities} {self.max_mention} {BOUNDARIES_VERSION}"
+
+    def texts(self, texts: Sequence[str]) -> list[TextTokens]:
+        """Tokenize texts of any length, without special tokens. Raises InputError for a string in place of a list."""
+        if isinstance(texts, str):
+            raise InputError("texts is a string; allowed is a list of texts: write [text]")
+        if not texts:
+            return []
+        encoded = self._words.hf(
+            list(texts), add_special_tokens=False, return_offsets_mapping=True, verbose=False, truncation=False
+        )
+        found = []
+        for text, ids, offsets in zip(texts, encoded["input_ids"], encoded["offset_mapping"], strict=True):
+            places_T2 = np.array([_place(text, *place) for place in offsets], np.int64).reshape(-1, 2)
+            found.append(TextTokens(np.array(ids, np.int64), places_T2))
+        return found
+
+    def inputs(self, text: int, tokens: TextTokens, spans_S2: Ints) -> Iterator[EntityInput]:
+        """Encoder inputs in which each range of tokens that is not empty stands once: in the window where it is
+        farthest from a cut, clipped to it. A window's ranges are shared out among as many inputs as they need."""
+        windows = self._words.windows(TextWords([], spans_S2[:0, 0], tokens.ids_T, np.zeros_like(tokens.ids_T)))
+        before, length = len(self._words.before), len(tokens.ids_T)
+        starts = [each.tokens.start + before - each.inside.start for each in windows]
+        ends = [min(start + self._words.room, length) for start in starts]
+        chosen_S = _farthest_from_cuts(spans_S2, starts, ends)
+        chosen_S[spans_S2[:, 0] == spans_S2[:, 1]] = -1
+        for number, window in enumerate(windows):
+            inside = np.flatnonzero(chosen_S == number)
+            if not len(inside):
+                continue
+            for spans in np.array_split(inside, -(-len(inside) // self.max_entities)):
+                places_E2 = spans_S2[spans].clip(starts[number], ends[number]) - starts[number] + before
+                yield EntityInput(text, spans, window.input_ids, places_E2)
+
+    def batch(self, inputs: Sequence[EntityInput]) -> tuple[dict[str, Tensor], Tensor, Tensor]:
+        """What a `Network` takes. Entity 0 is [MASK] (see `load_luke`); that of padding is attended by none."""
+        ids_BT, mask_BT = pad([each.input_ids for each in inputs], self._words.pad_id)
+        first_BE, exists_BE = pad([each.places_E2[:, 0] for each in inputs], 0)
+        after_BE, _ = pad([each.places_E2[:, 1] for each in inputs], 0)
+        longest = min(int((after_BE - first_BE).max()), self.max_mention)
+        places_BEM = first_BE[..., None] + torch.arange(longest)
+        values = {
+            "input_ids": ids_BT,
+            "attention_mask": mask_BT,
+            "entity_ids": torch.zeros_like(first_BE),
+            "entity_attention_mask": exists_BE,
+            "entity_position_ids": places_BEM.where(places_BEM < after_BE[..., None], -1),
+        }
+        return values, first_BE, (after_BE - 1).clamp(min=0)
+
+
+def _place(text: str, start: int, end: int) -> Span:
+    """The characters that a token stands for. A space alone stands for the one after it: LukeTokenizer counts it to
+    the mention that it comes before."""
+    start, end = trim(text, start, end)
+    if start == end and text[end - 1 : end] == " " and not text[end : end + 1].isspace():
+        return end, end + 1
+    return start, end
+
+
+def _farthest_from_cuts(spans_S2: Ints, starts: Sequence[int], ends: Sequence[int]) -> Ints:
+    """The window of each range of tokens, of windows that overlap by less than half of their length: [S]."""
+    chosen_S = np.zeros(len(spans_S2), np.int64)
+    farthest_S = np.full(len(spans_S2), np.iinfo(np.int64).min)
+    for window, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        room_S = np.minimum(spans_S2[:, 0] - start, end - spans_S2[:, 1])
+        chosen_S[room_S > farthest_S] = window
+        farthest_S = np.maximum(farthest_S, room_S)
+    return chosen_S
+
+
+class EntityNetwork:
+    """A LUKE with its tokenizer: a row of `width` numbers for each span of a text."""
+
+    def __init__(self, network: Network, tokenizer: EntityTokenizer, width: int, device: torch.device) -> None:
+        self.tokenizer, self.width = tokenizer, width
+        self._network, self._device = network, device
+
+    @torch.inference_mode()
+    def rows(self, texts: Sequence[TextTokens], spans: Sequence[Ints]) -> list[Floats]:
+        """The rows of each text's ranges of tokens, zeros for empty ones: [S, width], in the order given."""
+        rows = [np.zeros((len(each), self.width), np.float32) for each in spans]
+        inputs = [
+            each
+            for text, (tokens, spans_S2) in enumerate(zip(texts, spans, strict=True))
+            for each in self.tokenizer.inputs(text, tokens, spans_S2)
+        ]
+        costs = [len(each.input_ids) + TOKENS_PER_ENTITY * len(each.spans) for each in inputs]
+        for members in batches_by_length(costs):
+            values, first_BE, last_BE = self.tokenizer.batch([inputs[member] for member in members])
+            on_device = {name: value.to(self._device) for name, value in values.items()}
+            rows_BED = self._network(on_device, first_BE.to(self._device), last_BE.to(self._device)).float().cpu()
+            for member, rows_ED in zip(members, rows_BED.numpy(), strict=True):
+                each = inputs[member]
+                rows[each.text][each.spans] = rows_ED[: len(each.spans)]
+        return rows
+
+
+class LukeSpans:
+    """Vectors of character ranges of texts by LUKE: the last hidden states of its entity inputs.
+
+    `joint`: ranges of the same window share a forward pass, `MAX_ENTITIES` at most, and attend to each other;
+    otherwise each is alone with the text. Equal fingerprints stand for equal vectors.
+    """
+
+    def __init__(self, network: EntityNetwork, fingerprint: str) -> None:
+        self.dimensions = network.width
+        self.fingerprint = hashlib.sha256(f"{fingerprint} {network.tokenizer.settings}".encode()).hexdigest()
+        self._network = network
+
+    @classmethod
+    def load(
+        cls,
+        source: EncoderSource,
+        *,
+        joint: bool = True,
+        max_tokens: int = 256,
+        device: str | None = None,
+        dtype: str | None = None,
+    ) -> LukeSpans:
+        """A LUKE such as studio-ousia/luke-base by folder or hub id; `max_tokens` is cut to what it takes.
+
+        Raises ModelNotFoundError, or InputError on an unknown device or dtype or a `max_tokens` below 16.
+        """
+        model, hf, fingerprint = load_luke(source, "LukeModel", device=device, dtype=dtype)
+        tokenizer = EntityTokenizer(hf, min(max_tokens, longest_input(model.config)), MAX_ENTITIES if joint else 1)
+
+        def network(inputs: dict[str, Tensor], first_BE: Tensor, last_BE: Tensor) -> Tensor:
+            states_BED: Tensor = model(**inputs).entity_last_hidden_state
+            return states_BED
+
+        return cls(EntityNetwork(network, tokenizer, int(model.config.hidden_size), model.device), fingerprint)
+
+    def spans(self, texts: Sequence[str], spans: Sequence[Sequence[Span]]) -> list[Floats]:
+        """The vectors of each text's ranges, not normalised: [S, D], in the order given.
+
+        A range stands for the tokens that overlap it, LUKE's longest mention at most; its vector is zeros where there
+        are none. Raises InputError on a range that is not inside its text.
+        """
+        tokenized = self._network.tokenizer.texts(texts)
+        if len(spans) != len(texts):
+            raise InputError(f"spans for {len(spans)} texts of {len(texts)}; give a list of spans for each text")
+        for text, wanted in zip(texts, spans, strict=True):
+            for start, end in wanted:
+                if not 0 <= start <= end <= len(text):
+                    raise InputError(f"span ({start}, {end}); allowed are characters of the text, 0 to {len(text)}")
+        tokens = [each.touching(wanted) for each, wanted in zip(tokenized, spans, strict=True)]
+        return self._network.rows(tokenized, tokens)
+
+
+def load_luke(
+    source: EncoderSource, kind: str, *, device: str | None = None, dtype: str | None = None
+) -> tuple[Any, Any, str]:
+    """A LUKE of one of the kinds of `PUBLISHED`, its tokenizer, and the fingerprint of both.
+
+    Of its entities it keeps [MASK] alone, as entity 0: the others are nearly half of luke-base. Raises
+    ModelNotFoundError when nothing can be loaded or it is another kind of model.
+    """
+    import transformers
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    base, revision = source.base, source.revision
+    try:
+        config = transformers.AutoConfig.from_pretrained(base, revision=revision)
+        _check_kind(base, config, kind)
+        model = getattr(transformers, kind).from_pretrained(base, config=config, revision=revision, dtype=torch.float32)
+        tokenizer: Any = transformers.AutoTokenizer.from_pretrained(base, revision=revision)
+    except (OSError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ModelNotFoundError(
+            f"model {base!r} cannot be loaded: {reason}; name a folder or a hub id such as {PUBLISHED[kind]}"
+        ) from error
+    encoder = model.base_model
+    encoder.pooler = None  # used by none, and random where the checkpoint has none
+    table_VD = encoder.entity_embeddings.entity_embeddings.weight.detach()
+    mask = getattr(tokenizer, "entity_mask_token_id", None)
+    if mask is None or mask >= len(table_VD):
+        raise ModelNotFoundError(
+            f"model {base!r} has {len(table_VD)} entities, but its tokenizer calls [MASK] entity {mask}; fetch it "
+            "again, with LUKE's own tokenizer and entity_vocab.json"
+        )
+    encoder.entity_embeddings.entity_embeddings = nn.Embedding(1, table_VD.shape[1], _weight=table_VD[[mask]])
+    if source.adapter is not None:
+        apply_adapter(encoder, source.adapter)
+    fingerprint = fingerprint_of(model, tokenizer, None)
+    return model.to(device=device_named(device), dtype=dtype_named(dtype)).eval(), tokenizer, fingerprint
+
+
+def _check_kind(name: str, config: Any, kind: str) -> None:
+    kinds = config.architectures or ["model of no known kind"]
+    if config.model_type != "luke" or (kind != "LukeModel" and kind not in kinds):
+        raise ModelNotFoundError(f"model {name!r} is a {kinds[0]}; allowed here is a {kind} such as {PUBLISHED[kind]}")

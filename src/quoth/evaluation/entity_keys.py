@@ -1,0 +1,152 @@
+"""One key of a passage or all of them: does entity search need them all? (Hoshi et al. 2022)
+
+Knows: keys as arrays, and how a model's stored ones become such. Does not know: how they are searched in earnest.
+
+Shape suffixes: Q queries, N keys, P passages (P1 = P + 1), D dimensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.corpus.answers import holders, recall
+from quoth.corpus.writing import indexed_text
+from quoth.errors import InputError
+from quoth.evaluation.coverage import EntityQuestion
+from quoth.evaluation.entity_analysis import TermCounts, count_terms, mean_idf
+from quoth.evaluation.entity_questions import EntityReport
+from quoth.evaluation.openqa import Ranks
+from quoth.records import Passage
+
+if TYPE_CHECKING:
+    from quoth.models.zero_ner import ZeroNER
+
+Vectors = NDArray[np.floating[Any]]
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys of passages 0 to P − 1, in their order: texts, vectors [N, D]; passage p's are `offsets_P1[p:p + 2]`."""
+
+    texts: tuple[str, ...]
+    vectors_ND: Vectors
+    offsets_P1: Rows
+
+    def only(self, rows: Rows) -> Keys:
+        """Some of the keys, of the same passages; `rows` ascend."""
+        texts = tuple(self.texts[row] for row in rows.tolist())
+        return Keys(texts, self.vectors_ND[rows], np.searchsorted(rows, self.offsets_P1))
+
+
+def stored_keys(model: ZeroNER) -> tuple[list[Passage], Keys]:
+    """A model's live passages, and their keys as they are stored. Raises InputError where vectors are missing."""
+    passages: list[Passage] = []
+    texts: list[str] = []
+    vectors, counts = [], [0]
+    for keys in model.tables():
+        live_P = np.ones(len(keys.passage_rows_P), np.bool_) if keys.live_P is None else keys.live_P
+        whole = keys.take(keys.passage_rows_P[live_P].tolist())
+        vectors.append(whole.vectors.similarities(np.eye(model.encoder.dimensions, dtype=np.float32)).T)
+        for row, first, last in zip(whole.passage_rows_P, whole.offsets_P1, whole.offsets_P1[1:], strict=False):
+            passage = keys.corpus.passage(int(row))
+            places = zip(whole.start_N[first:last], whole.end_N[first:last], strict=True)
+            texts += [
+                passage.text[start - passage.start : end - passage.start] or passage.title for start, end in places
+            ]
+            passages.append(passage)
+            counts.append(int(last - first))
+    return passages, Keys(tuple(texts), np.concatenate(vectors), np.cumsum(counts, dtype=np.int64))
+
+
+def max_pool(q_D: Vectors, vectors_ND: Vectors, offsets_P1: Rows) -> NDArray[np.float64]:
+    """Each passage's score, the highest cosine of its keys with the query: [P]; −inf without a key. Zero-NeR, §3."""
+    norms_N = np.linalg.norm(vectors_ND, axis=1) * np.linalg.norm(q_D)
+    cosine_N = (vectors_ND @ q_D) / np.maximum(norms_N, np.finfo(np.float32).tiny)
+    scores_P = np.full(len(offsets_P1) - 1, -np.inf)
+    has_keys_P = np.diff(offsets_P1) > 0
+    if has_keys_P.any():
+        scores_P[has_keys_P] = np.maximum.reduceat(cosine_N, offsets_P1[:-1][has_keys_P])
+    return scores_P
+
+
+def single_key(offsets_P1: Rows, choose: Callable[[int, int], int]) -> Rows:
+    """One key's row of each passage that has some; `choose` takes a passage's first row and the one after its last."""
+    ends = zip(offsets_P1[:-1].tolist(), offsets_P1[1:].tolist(), strict=True)
+    return np.array([choose(start, end) for start, end in ends if start < end], np.int64)
+
+
+def at_random(seed: int = 0) -> Callable[[int, int], int]:
+    """Chooses any key."""
+    rng = np.random.default_rng(seed)
+    return lambda start, end: int(rng.integers(start, end))
+
+
+def rarest(texts: Sequence[str], counts: TermCounts) -> Callable[[int, int], int]:
+    """Chooses the key whose text has the highest mean IDF, the first of equals; a text without terms comes last."""
+    idfs = [counts.idfs(text) for text in texts]
+    values_N = np.array([mean_idf(each) if each else -np.inf for each in idfs])
+    return lambda start, end: start + int(values_N[start:end].argmax())
+
+
+def ranks_of(queries_QD: Vectors, keys: Keys, right: Sequence[Collection[int]]) -> Ranks:
+    """For each query, where the first of the passages that are `right` for it stands; ties by passage.
+
+    None where none of them has a key.
+    """
+    found: list[int | None] = []
+    for q_D, wanted in zip(queries_QD, right, strict=True):
+        scores_P = max_pool(q_D, keys.vectors_ND, keys.offsets_P1)
+        order = np.argsort(-scores_P, kind="stable")
+        where = np.flatnonzero(np.isin(order, list(wanted)) & (scores_P[order] > -np.inf))
+        found.append(int(where[0]) if len(where) else None)
+    return tuple(found)
+
+
+def single_key_recall(
+    queries_QD: Vectors,
+    keys: Keys,
+    right: Sequence[Collection[int]],
+    counts: TermCounts,
+    ks: Sequence[int],
+    seed: int = 0,
+) -> dict[str, dict[int, float]]:
+    """Recall@k with all keys of each passage ("all"), with one at random ("random"), with the rarest ("idf")."""
+    kept = {
+        "all": keys,
+        "random": keys.only(single_key(keys.offsets_P1, at_random(seed))),
+        "idf": keys.only(single_key(keys.offsets_P1, rarest(keys.texts, counts))),
+    }
+    ranks = {name: ranks_of(queries_QD, some, right) for name, some in kept.items()}
+    return {name: {k: recall(found, k) for k in ks} for name, found in ranks.items()}
+
+
+def asked(report: EntityReport, model: ZeroNER) -> tuple[list[EntityQuestion], Vectors]:
+    """The covered questions whose entity is known, and what the model asks them with: [Q, D].
+
+    Raises InputError where there is none.
+    """
+    covered = sorted((report.coverage.covered if report.coverage else None) or ())
+    known = [each for each in map(report.questions.__getitem__, covered) if each.entity]
+    if not known:
+        raise InputError("no covered question whose entity is known; give the templates (--templates), a larger corpus")
+    return known, np.concatenate([model.encoder.queries(e.question.text, [e.entity]) for e in known if e.entity])
+
+
+def right_passages(questions: Sequence[EntityQuestion], passages: Sequence[Passage]) -> list[Collection[int]]:
+    """For each question the numbers of the passages that hold an answer (DPR's match)."""
+    found = holders([each.question for each in questions], (each.text for each in passages))
+    return [found.get(number, ()) for number in range(len(questions))]
+
+
+def single_keys(report: EntityReport, model: ZeroNER, ks: Sequence[int], seed: int = 0) -> dict[str, dict[int, float]]:
+    """`single_key_recall` of the report's covered questions, told their entity, with the model's stored keys."""
+    questions, queries_QD = asked(report, model)
+    passages, keys = stored_keys(model)
+    counts = count_terms(map(indexed_text, passages), keys.texts)
+    return single_key_recall(queries_QD, keys, right_passages(questions, passages), counts, ks, seed)

@@ -1,0 +1,88 @@
+"""A picture of questions and keys in the plane (figure 3 of Hoshi et al. 2022).
+
+Knows: UMAP and matplotlib. Does not know: models, what the labels stand for.
+
+Shape suffixes: Q queries, K keys, D dimensions.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from quoth.errors import InputError
+from quoth.evaluation.entity_keys import Vectors, asked, right_passages, stored_keys
+from quoth.evaluation.entity_questions import EntityReport
+
+if TYPE_CHECKING:
+    from quoth.models.zero_ner import ZeroNER
+
+
+def picture_of(path: str | Path, report: EntityReport, model: ZeroNER, others: int = 2000, seed: int = 0) -> None:
+    """Draws the covered questions and, in their relation's colour, the key that is nearest to each in a passage with an
+    answer, among `others` of the model's keys in grey. Raises InputError as `asked` and `picture` do."""
+    questions, queries_QD = asked(report, model)
+    passages, keys = stored_keys(model)
+    nearest = []
+    for q_D, right in zip(queries_QD, right_passages(questions, passages), strict=True):
+        rows = np.concatenate([np.arange(*keys.offsets_P1[each : each + 2]) for each in right])
+        nearest.append(rows[(keys.vectors_ND[rows] @ q_D).argmax()])
+    rest = np.random.default_rng(seed).choice(len(keys.texts), min(others, len(keys.texts)), replace=False)
+    labels = [each.relation for each in questions]
+    drawn_KD = keys.vectors_ND[[*nearest, *rest]]
+    picture(path, queries_QD, drawn_KD, labels, labels + [""] * len(rest))
+
+
+def picture(
+    path: str | Path,
+    queries_QD: Vectors,
+    keys_KD: Vectors,
+    query_labels: Sequence[str],
+    key_labels: Sequence[str],
+    seed: int = 0,
+) -> None:
+    """Draws queries (stars) and keys (dots) in the plane, by UMAP of their cosines, into an image file.
+
+    A colour a label, such as a relation or a class of names; "" is grey and not named. Raises InputError where
+    umap-learn or matplotlib is missing, or a label.
+    """
+    if (len(keys_KD), len(queries_QD)) != (len(key_labels), len(query_labels)):
+        given = f"{len(key_labels):,} labels for {len(keys_KD):,} keys, {len(query_labels):,} for {len(queries_QD):,}"
+        raise InputError(f"{given} queries; give one for each")
+    points = _in_the_plane(np.concatenate([keys_KD, queries_QD]), seed)
+    from matplotlib import colormaps
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 7), layout="constrained")
+    axes = figure.add_subplot(xticks=[], yticks=[])
+    names = sorted({*key_labels, *query_labels} - {""})
+    colours = dict(zip(names, colormaps["turbo"](np.linspace(0.05, 0.95, len(names))), strict=True))
+    keys, queries = np.split(points, [len(keys_KD)])
+    for some, labels, size, marker in ((keys, key_labels, 10, "o"), (queries, query_labels, 90, "*")):
+        for name in ["", *names]:
+            chosen = np.array([label == name for label in labels], np.bool_)
+            style = {"s": size, "marker": marker, "color": colours.get(name, "lightgrey")}
+            axes.scatter(*some[chosen].T, edgecolors="white", linewidths=size / 200, **style)
+    for name in names:
+        axes.scatter([], [], color=colours[name], label=name)
+    if names:
+        figure.legend(loc="outside right upper")
+    figure.savefig(path, dpi=150)
+
+
+def _in_the_plane(vectors: Vectors, seed: int) -> Vectors:
+    """UMAP: [N, 2]."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ImportWarning)  # of Tensorflow, which nothing here needs
+            from umap import UMAP
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise InputError(f"the picture needs {error.name}; pip install 'quoth[eval]'") from None
+    plane = UMAP(n_neighbors=min(15, len(vectors) - 1), metric="cosine", random_state=seed, n_jobs=1)
+    points: Vectors = plane.fit_transform(vectors)
+    return points

@@ -1,0 +1,233 @@
+"""Links of Wikipedia: given a mention in its sentence, are other passages about the same thing found?
+
+Knows: which passages mention or are about a link's target, how a mention becomes a query, and the scores. Does not
+know: how a system searches.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from quoth.corpus.answers import first, recall
+from quoth.corpus.corpus import Corpus
+from quoth.corpus.passages import sentences
+from quoth.errors import InputError
+from quoth.evaluation.entity_questions import markdown
+from quoth.evaluation.openqa import BM25, KS, Ranks, draw
+from quoth.evaluation.run import Progress
+from quoth.evaluation.searches import Range, Search, by_name, by_text
+from quoth.records import Document
+
+LINKS = "links"
+"""The metadata of a document that lists them: [start, end, target]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A place of a document that links to a target, the title of a page: `document.text[start:end] == surface`."""
+
+    document_id: str
+    start: int
+    end: int
+    surface: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A mention, the sentence it stands in, and where there; `ambiguous` if its surface has other targets elsewhere.
+
+    Redirects are not known: two titles of one page are two targets.
+    """
+
+    mention: Mention
+    text: str
+    entity: Range
+    ambiguous: bool
+
+
+GROUPS: Mapping[str, Callable[[Query], bool]] = {
+    "all": lambda query: True,
+    "surface is the title": lambda query: query.mention.surface.casefold() == query.mention.target.casefold(),
+    "surface is another": lambda query: query.mention.surface.casefold() != query.mention.target.casefold(),
+    "names": lambda query: query.mention.surface[0].isupper(),
+    "ambiguous": lambda query: query.ambiguous,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LinkReport:
+    """What was asked, of how many mentions that could be, how many links were left out, and for each system where the
+    first passage about the same target stands."""
+
+    queries: tuple[Query, ...]
+    num_mentions: int
+    num_dropped: int
+    num_passages: int
+    seed: int
+    ks: tuple[int, ...]
+    ranks: Mapping[str, Ranks]
+
+    def groups(self) -> dict[str, list[int]]:
+        """The numbers of the queries of each group that has some."""
+        found = {
+            name: [i for i, query in enumerate(self.queries) if belongs(query)] for name, belongs in GROUPS.items()
+        }
+        return {name: numbers for name, numbers in found.items() if numbers}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings and the scores; not the single queries."""
+        return {
+            "num_queries": len(self.queries),
+            "num_mentions": self.num_mentions,
+            "num_dropped": self.num_dropped,
+            "num_passages": self.num_passages,
+            "seed": self.seed,
+            "systems": [
+                {"name": name} | {group: self._scores(ranks, numbers) for group, numbers in self.groups().items()}
+                for name, ranks in self.ranks.items()
+            ],
+        }
+
+    def _scores(self, ranks: Ranks, numbers: Sequence[int]) -> dict[str, Any]:
+        of_group = [ranks[i] for i in numbers]
+        found = {str(k): recall(of_group, k) for k in self.ks}
+        return {"num_queries": len(numbers), "recall": found, "mrr": reciprocal_rank(of_group)}
+
+
+def reciprocal_rank(ranks: Sequence[int | None]) -> float:
+    """The mean of 1 / rank, ranks from 1; 0 for what was not found."""
+    return sum(1 / (rank + 1) for rank in ranks if rank is not None) / len(ranks)
+
+
+def read_links(documents: Iterable[Document]) -> tuple[list[Mention], int]:
+    """The mentions of documents, and how many links were left out: those that are not whole words of the text."""
+    found, num_dropped = [], 0
+    for document in documents:
+        links = document.metadata.get(LINKS)
+        for link in links if isinstance(links, list) else ():
+            mention = _mention(document, link)
+            if mention is None:
+                num_dropped += 1
+            else:
+                found.append(mention)
+    return found, num_dropped
+
+
+def page(title: str) -> str:
+    """A page's title as Wikipedia takes it: without section, spaces for underscores, the first letter a capital."""
+    name = " ".join(title.partition("#")[0].replace("_", " ").split())
+    return name[:1].upper() + name[1:]
+
+
+def passages_about(corpus: Corpus, mentions: Iterable[Mention]) -> dict[str, dict[int, str]]:
+    """For each target, the rows of the passages that mention it and of its own page, each with its document's id."""
+    of_document: defaultdict[str, list[Mention]] = defaultdict(list)
+    for mention in mentions:
+        of_document[mention.document_id].append(mention)
+    found: defaultdict[str, dict[int, str]] = defaultdict(dict)
+    for passage in corpus.passages():
+        found[page(passage.title)][passage.row] = passage.document_id
+        for each in of_document[passage.document_id]:
+            if passage.start <= each.start and each.end <= passage.end:
+                found[each.target][passage.row] = passage.document_id
+    return found
+
+
+def run_links(
+    corpus: Corpus,
+    systems: Mapping[str, Search] | None = None,
+    *,
+    ks: Sequence[int] = KS,
+    limit: int | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> LinkReport:
+    """Ask BM25 (with the sentence, and with the mention's words alone) and then each of `systems` for the mentions
+    whose target another document mentions or is about, or `limit` of them drawn by `seed`.
+
+    Passages of the mention's own document are left out of what is found. Raises InputError.
+    """
+    if not ks or min(ks) < 1 or (limit is not None and limit < 1):
+        raise InputError(f"ks {list(ks)}, limit {limit}; allowed is 1 or more")
+    mentions, num_dropped = read_links(corpus.documents())
+    about = passages_about(corpus, mentions)
+    shared = [each for each in mentions if any(other != each.document_id for other in about[each.target].values())]
+    if not shared:
+        raise InputError(f"{corpus.path}: no link to what another document links to; give documents with {LINKS!r}")
+    asked = draw(shared, limit, seed) if limit else shared
+    queries = _queries(corpus, asked, mentions)
+    baseline = BM25((corpus,))
+    named = {"bm25, sentence": by_text(baseline), "bm25, mention": by_name(baseline), **(systems or {})}
+    ranks = {name: _ask_all(name, search, queries, corpus, about, max(ks), progress) for name, search in named.items()}
+    return LinkReport(tuple(queries), len(shared), num_dropped, corpus.num_passages, seed, tuple(ks), ranks)
+
+
+def table(report: LinkReport) -> str:
+    """The scores as a Markdown table, a line a system and group; percentages."""
+    heads = [f"{len(report.queries):,} of {report.num_mentions:,} mentions; {report.num_passages:,} passages"]
+    heads += ["mentions", *(f"recall@{k}" for k in report.ks), f"MRR@{max(report.ks)}"]
+    rows = []
+    for name, ranks in report.ranks.items():
+        for group, numbers in report.groups().items():
+            of_group = [ranks[i] for i in numbers]
+            shares = [*(recall(of_group, k) for k in report.ks), reciprocal_rank(of_group)]
+            rows.append([f"{name}: {group}", f"{len(numbers):,}", *(f"{100 * share:.1f}" for share in shares)])
+    return markdown(heads, rows)
+
+
+def _mention(document: Document, link: Any) -> Mention | None:
+    """A link as a mention; None where it is none, or begins or ends inside a word or at a space."""
+    match link:
+        case [int(start), int(end), str(target)] if 0 <= start < end <= len(document.text) and page(target):
+            surface = document.text[start:end]
+            cut = _inside_word(document.text, start) or _inside_word(document.text, end)
+            whole = surface == surface.strip() and not cut
+            return Mention(document.id, start, end, surface, page(target)) if whole else None
+    return None
+
+
+def _inside_word(text: str, place: int) -> bool:
+    return 0 < place < len(text) and text[place - 1].isalnum() and text[place].isalnum()
+
+
+def _queries(corpus: Corpus, asked: Sequence[Mention], mentions: Iterable[Mention]) -> list[Query]:
+    targets: defaultdict[str, set[str]] = defaultdict(set)
+    for each in mentions:
+        targets[each.surface.casefold()].add(each.target)
+    found = []
+    for each in asked:
+        start, text = _sentence(corpus.document(each.document_id).text, each)
+        ambiguous = len(targets[each.surface.casefold()]) > 1
+        found.append(Query(each, text, (each.start - start, each.end - start), ambiguous))
+    return found
+
+
+def _sentence(text: str, mention: Mention) -> tuple[int, str]:
+    """Where the sentence that a mention stands in begins, and the sentence: several, where it goes over their ends."""
+    around = [(start, end) for start, end in sentences(text) if start < mention.end and mention.start < end]
+    start, end = around[0][0], around[-1][1]
+    return start, text[start:end]
+
+
+def _ask_all(
+    name: str,
+    search: Search,
+    queries: Sequence[Query],
+    corpus: Corpus,
+    about: Mapping[str, Mapping[int, str]],
+    k: int,
+    progress: Progress | None,
+) -> Ranks:
+    found: list[int | None] = []
+    for done, query in enumerate(queries, start=1):
+        own, right = query.mention.document_id, about[query.mention.target]
+        hits = search(query.text, query.entity, k + len(corpus.rows_of(own)))
+        others = [hit.passage.row for hit in hits if hit.passage.document_id != own][:k]
+        found.append(first(row in right for row in others))
+        if progress is not None:
+            progress(name, done, len(queries))
+    return tuple(found)

@@ -1,0 +1,83 @@
+"""Ways to ask for the passages about an entity, and the papers' sparse baseline.
+
+Knows: systems that search, and where an entity stands in a text. Does not know: what is asked, or what counts as found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from quoth.corpus.analysis import analyse
+from quoth.corpus.corpus import Corpus
+from quoth.corpus.writing import indexed_text
+from quoth.errors import InputError
+from quoth.evaluation.openqa import Searcher
+from quoth.records import Hit
+from quoth.retrieval.sparse import check_not_empty
+
+if TYPE_CHECKING:
+    from quoth.models.base import CorpusModel, Mode
+
+Range = tuple[int, int]
+Search = Callable[[str, Range | None, int], list[Hit]]
+"""Asks a system: a text, where its entity stands (None: not known), how many passages."""
+
+
+class EntitySearcher(Protocol):
+    """A system that can be told which entities it is asked about: Zero-NeR."""
+
+    def search(self, query: str, k: int, *, entities: Sequence[str | Range] | None = None) -> list[Hit]: ...
+
+
+def by_text(system: Searcher) -> Search:
+    """Asks with the whole text; a model recognises the entities itself."""
+    return lambda text, entity, k: system.search(text, k)
+
+
+def by_name(system: Searcher) -> Search:
+    """Asks with the entity's name alone, or with the text where it is not known."""
+    return lambda text, entity, k: system.search(text[slice(*entity)] if entity else text, k)
+
+
+def by_entity(model: EntitySearcher) -> Search:
+    """Asks with the text and says where its entity stands, where that is known."""
+    return lambda text, entity, k: model.search(text, k, entities=[entity] if entity else None)
+
+
+def by_vectors(model: CorpusModel, mode: Mode = "dense") -> Search:
+    """Asks a model with the whole text, by its vectors (or with BM25: hybrid), whatever it searches by unasked."""
+    return lambda text, entity, k: model.search(text, k, mode)
+
+
+class AnseriniBM25:
+    """BM25 with Anserini's k1 and b, over what a corpus's own word index holds of its passages; kept in memory (bm25s).
+
+    The same scores as `BM25Index` states, without its rounded lengths and the constant factor k1 + 1.
+    """
+
+    def __init__(self, corpora: Sequence[Corpus], k1: float = 0.9, b: float = 0.4) -> None:
+        try:
+            from bm25s import BM25 as Index
+        except ImportError:
+            raise InputError("BM25 with Anserini's k1 and b needs bm25s; pip install 'quoth[eval]'") from None
+        check_not_empty(corpora)
+        self._places = [(corpus, row) for corpus in corpora for row in corpus.live_rows().tolist()]
+        vocabulary: dict[str, int] = {}
+        ids = [
+            [vocabulary.setdefault(term, len(vocabulary)) for term in analyse(indexed_text(corpus.passage(row)))]
+            for corpus, row in self._places
+        ]
+        self._index = Index(k1=k1, b=b, method="lucene")
+        self._index.index((ids, vocabulary), show_progress=False)
+
+    def search(self, query: str, k: int) -> list[Hit]:
+        """The k best passages that hold a term of the query, ties by corpus, then row."""
+        terms = analyse(query)
+        if not terms:
+            return []
+        scores_P = self._index.get_scores(terms)
+        best = [int(i) for i in np.argsort(-scores_P, kind="stable")[:k] if scores_P[i] > 0]
+        return [Hit(self._places[i][0].passage(self._places[i][1]), float(scores_P[i])) for i in best]

@@ -1,0 +1,243 @@
+"""EntityQuestions over a tiny corpus: coverage, recall by hand, ways to ask, Anserini's BM25 by a plain loop."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from quoth.cli import entities as cli
+from quoth.corpus.analysis import analyse
+from quoth.corpus.corpus import Corpus
+from quoth.corpus.question_templates import QuestionTemplates
+from quoth.corpus.questions import Question
+from quoth.errors import InputError
+from quoth.evaluation.coverage import Coverage, EntityQuestion, find_coverage
+from quoth.evaluation.entity_questions import has_string, read_entity_questions, run_entity_questions, table
+from quoth.evaluation.openqa import BM25
+from quoth.evaluation.searches import AnseriniBM25, Range, by_entity, by_name, by_text
+from quoth.records import Document, Hit
+
+DOCUMENTS = (
+    ("Ann Lee", "She was born in Paris."),
+    ("Bob Ray", "Bob Ray was born in Rome, in the Italian capital."),
+    ("Towns", "Paris and Oslo are capitals. Cy Dow is from there."),
+    ("Rivers", "The Tiber is Italian."),
+)
+QUESTIONS = {
+    "P19": [("Where was Ann Lee born?", ["Paris"]), ("Where was Bob Ray born?", ["Lima", "Rome"])],
+    "P17": [
+        ("Which country is Tiber located in?", ["Ital"]),
+        ("Which country is Oslo located in?", ["Paris"]),
+        ("Which country is Cy Dow Towns located in?", ["Oslo"]),
+    ],
+}
+TEMPLATES = {"P17": "Which country is [X] located in?", "P19": "Where was [X] born?"}
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Corpus:
+    made = Corpus.create(tmp_path / "people.quoth")
+    made.add(Document(f"d{i}", title, text) for i, (title, text) in enumerate(DOCUMENTS))
+    return made
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    paths = [tmp_path / f"{relation}.test.json" for relation in QUESTIONS]
+    for path, asked in zip(paths, QUESTIONS.values(), strict=True):
+        path.write_text(json.dumps([{"question": text, "answers": answers} for text, answers in asked]))
+    return paths
+
+
+class Told:
+    """Finds the passages in their order, last first, and keeps what it was asked."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self.passages = list(corpus.passages())
+        self.asked: list[tuple[str, Sequence[str | Range] | None]] = []
+
+    def search(self, query: str, k: int, *, entities: Sequence[str | Range] | None = None) -> list[Hit]:
+        self.asked.append((query, entities))
+        return [Hit(passage, 0.0) for passage in self.passages[::-1][:k]]
+
+
+def test_a_string_may_stand_inside_a_word_and_accents_may_be_composed_or_not() -> None:
+    def held(text: str, *answers: str) -> bool:
+        return has_string(text, Question("", "", answers))
+
+    assert held("the Iranian  plateau", "IRAN")
+    assert held("ran to  New\nYork", "new york")
+    assert held("Citta\u0300 Studi", "citt\u00e0")
+    assert not held("Citta", "citt\u00e0")
+    assert not held("", "x")
+    assert not held("anything", "", " ")
+    assert not held("", "")
+
+
+def test_the_relation_is_the_file_and_the_entity_is_the_templates(files: list[Path]) -> None:
+    read = read_entity_questions(files, QuestionTemplates(TEMPLATES))
+    assert [each.relation for each in read] == ["P19", "P19", "P17", "P17", "P17"]
+    assert [each.name for each in read] == ["Ann Lee", "Bob Ray", "Tiber", "Oslo", "Cy Dow Towns"]
+    assert [(each.entity, each.name) for each in read_entity_questions(files)] == [(None, "")] * 5
+
+
+def test_covered_is_what_a_passage_answers_that_names_the_entity(corpus: Corpus, files: list[Path]) -> None:
+    read = read_entity_questions(files, QuestionTemplates(TEMPLATES))
+    # Ann Lee stands in the title, Oslo in the text; no token is Ital; nothing is called Cy Dow Towns
+    found = find_coverage(read, [corpus])
+    assert found == Coverage(frozenset({0, 1, 3, 4}), frozenset({0, 1, 3}))
+    assert found.counts([3, 4]) == (2, 1)
+    across = EntityQuestion(Question("", "Towns Paris", ("Oslo",)), "P", (0, 11))  # from the title into the text
+    assert find_coverage([across], [corpus]) == Coverage(frozenset({0}), frozenset())
+    assert find_coverage(read_entity_questions(files), [corpus]) == Coverage(frozenset({0, 1, 3, 4}), None)
+
+
+def test_scores_by_hand(corpus: Corpus, files: list[Path]) -> None:
+    told = Told(corpus)
+    seen: list[str] = []
+    report = run_entity_questions(
+        files,
+        [corpus],
+        {"told": by_entity(told)},
+        QuestionTemplates(TEMPLATES),
+        ks=(1, 3),
+        progress=lambda name, *_: seen.append(name),
+    )
+    result = report.results[1]
+    assert told.asked[0] == ("Where was Ann Lee born?", [(10, 17)])
+    # the passages come as Rivers, Towns, Bob Ray
+    assert result.ranks == {"dpr": (1, 2, None, 1, 1), "string": (1, 2, 0, 1, 1)}
+    assert seen == ["bm25"] * 5 + ["told"] * 5
+    found = report.to_dict()
+    assert (found["num_questions"], found["num_answerable"], found["num_covered"]) == (5, 4, 3)
+    assert found["relations"]["P17"] == {"num_read": 3, "num_questions": 3, "num_answerable": 2, "num_covered": 1}
+    told_scores = found["systems"][1]
+    assert told_scores["all"]["dpr"]["3"] == {
+        "macro": pytest.approx((2 / 2 + 2 / 3) / 2),
+        "micro": pytest.approx(4 / 5),
+        "relations": {"P19": 1.0, "P17": pytest.approx(2 / 3)},
+    }
+    assert told_scores["all"]["string"]["1"]["macro"] == pytest.approx((0 + 1 / 3) / 2)
+    assert told_scores["covered"]["dpr"]["3"] == {"macro": 1.0, "micro": 1.0, "relations": {"P19": 1.0, "P17": 1.0}}
+    lines = table(report).splitlines()
+    assert lines[0].startswith("| 5 of 5 questions; 4 passages | dpr macro@1 | dpr macro@3 | dpr micro@1 |")
+    assert lines[4].startswith("| told: all (5) | 0.0 | 83.3 | 0.0 | 80.0 | 16.7 | 100.0 | 20.0 | 100.0 |")
+    assert lines[5].startswith("| told: covered (3) | 0.0 | 100.0 |")
+    assert lines[-1].startswith("| P17 | 3 | 2 | 1 |")
+    assert lines[-1].endswith("| 0.0 | 66.7 |")
+
+
+def test_only_covered_questions_are_asked_where_that_is_wanted(corpus: Corpus, files: list[Path]) -> None:
+    report = run_entity_questions(files, [corpus], None, QuestionTemplates(TEMPLATES), covered_only=True, limit=1)
+    assert [each.relation for each in report.questions] == ["P19", "P17"]
+    assert report.num_read == {"P19": 2, "P17": 3}
+    assert report.counts([0, 1]) == (2, 2)
+    with pytest.raises(InputError, match="give the templates"):
+        run_entity_questions(files, [corpus], covered_only=True)
+    (files[0].with_name("P17.json")).write_text('[{"question": "Which country is Ur located in?", "answers": ["x"]}]')
+    with pytest.raises(InputError, match="none of 1 questions is covered"):
+        run_entity_questions(
+            [files[0].with_name("P17.json")], [corpus], None, QuestionTemplates(TEMPLATES), covered_only=True
+        )
+
+
+def test_without_templates_or_coverage_nothing_is_said_of_them(corpus: Corpus, files: list[Path]) -> None:
+    report = run_entity_questions(files, [corpus], coverage=False)
+    assert report.to_dict()["num_answerable"] is None
+    assert "covered" not in report.to_dict()["systems"][0]
+    assert "| P17 | 3 | – | – |" in table(report)
+    assert "| P17 | 3 | 2 | – |" in table(run_entity_questions(files, [corpus]))
+
+
+def test_a_system_is_asked_with_the_text_the_name_or_both(corpus: Corpus) -> None:
+    told = Told(corpus)
+    for search in (by_text(told), by_name(told), by_entity(told)):
+        search("Where was Ann Lee born?", (10, 17), 1)
+        search("Where?", None, 1)
+    text = "Where was Ann Lee born?"
+    assert told.asked == [
+        (text, None),
+        ("Where?", None),
+        ("Ann Lee", None),
+        ("Where?", None),
+        (text, [(10, 17)]),
+        ("Where?", None),
+    ]
+
+
+def test_mistakes_are_named(corpus: Corpus, files: list[Path]) -> None:
+    with pytest.raises(InputError, match="no file of questions"):
+        run_entity_questions([], [corpus])
+    with pytest.raises(InputError, match="allowed is 1 or more passages"):
+        run_entity_questions(files, [corpus], ks=())
+    with pytest.raises(InputError, match="limit is 0"):
+        run_entity_questions(files, [corpus], limit=0)
+
+
+def test_anserinis_bm25_is_lucenes_formula(corpus: Corpus) -> None:
+    pytest.importorskip("bm25s")
+    texts = [analyse(f"{title} {text}") for title, text in DOCUMENTS]
+    average = sum(map(len, texts)) / len(texts)
+
+    def score(query: str, terms: list[str], k1: float, b: float) -> float:
+        total = 0.0
+        for term in analyse(query):
+            holding = sum(term in each for each in texts)
+            rare = math.log(1 + (len(texts) - holding + 0.5) / (holding + 0.5))
+            frequency = Counter(terms)[term]
+            total += rare * frequency / (frequency + k1 * (1 - b + b * len(terms) / average))
+        return total
+
+    search = AnseriniBM25([corpus])
+    for query in ("Where was Bob Ray born?", "Italian capitals of Paris, Paris", "is", "Italian"):
+        expected = sorted(((-score(query, terms, 0.9, 0.4), row) for row, terms in enumerate(texts)))
+        hits = search.search(query, 3)
+        assert [hit.passage.row for hit in hits] == [row for value, row in expected if value < 0][:3]
+        assert [-hit.score for hit in hits] == pytest.approx([value for value, _ in expected if value < 0][:3])
+    assert search.search("?", 3) == search.search("Wagner", 3) == []
+    again = AnseriniBM25([corpus], 1.2, 0.75).search("Italian Paris", 4)
+    assert [hit.passage for hit in again] == [hit.passage for hit in BM25((corpus,)).search("Italian Paris", 4)]
+
+
+def test_without_bm25s_its_package_is_named(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "bm25s", None)
+    with pytest.raises(InputError, match="pip install 'quoth\\[eval\\]'"):
+        AnseriniBM25([corpus])
+
+
+def command(*arguments: object) -> Result:
+    return CliRunner().invoke(cli.app, [str(each) for each in arguments])
+
+
+def test_the_command_asks_a_model_with_and_without_the_entity(
+    corpus: Corpus, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Told(corpus)
+    monkeypatch.setattr(cli, "load_entities", lambda name, corpora, base, device: told)
+    templates = tmp_path / "templates.json"
+    templates.write_text(json.dumps(TEMPLATES))
+    ask = ("entities", corpus.path, *files, "--templates", templates, "--model", "zn", "--k", 1, "--k", 3, "--idf")
+    done = command(*ask, "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert [each["name"] for each in found["systems"]] == ["bm25", "zn", "zn, told the entity"]
+    assert found["systems"][2]["all"]["dpr"]["3"]["micro"] == pytest.approx(0.8)
+    assert sum(each["num_questions"] for each in found["idf"]) == 5
+    assert [entities for _, entities in told.asked[4:6]] == [None, [(10, 17)]]
+    shown = command(*ask, "--covered").stdout
+    assert "| 3 of 5 questions; 4 passages |" in shown
+    assert "| IDF of the entity | questions |" in shown
+
+
+def test_the_command_names_what_is_missing(corpus: Corpus, files: list[Path]) -> None:
+    for option in ("--idf", "--covered"):
+        assert f"{option} wants to know each question's entity" in str(
+            command("entities", corpus.path, *files, option).exception
+        )
