@@ -17,7 +17,6 @@ from quoth.evaluation.entity_analysis import (
     idf_buckets,
     idf_records,
     idf_table,
-    max_idf,
     mean_idf,
 )
 from quoth.evaluation.entity_questions import EntityReport, EntityResult
@@ -37,7 +36,6 @@ def test_terms_are_counted_once_a_passage_as_the_word_index_cuts_them() -> None:
     rome, oslo = math.log(2.5 / 2.5), math.log(3.5 / 1.5)
     assert counts.idfs("Rome, Oslo!") == pytest.approx([rome, oslo])
     assert mean_idf(counts.idfs("Rome, Oslo!")) == pytest.approx((rome + oslo) / 2)
-    assert max_idf(counts.idfs("Rome, Oslo!")) == pytest.approx(oslo)
     assert counts.idfs("Lima") == pytest.approx([math.log(4.5 / 0.5)])
     assert counts.idfs("?") == []
 
@@ -64,7 +62,7 @@ def test_questions_fall_into_buckets_of_their_entitys_idf() -> None:
     ]
     lines = idf_table(report, [low, high]).splitlines()
     assert lines[2] == f"| {low.low:.2f} to {low.high:.2f} | 3 | 1 | 1 | 66.7 | 100.0 |"
-    same = idf_buckets(report_of(["t1"] * 9, [0] * 9), counts, max_idf)
+    same = idf_buckets(report_of(["t1"] * 9, [0] * 9), counts)
     assert [each.numbers for each in same] == [tuple(range(9))]
     with pytest.raises(InputError, match="no question whose entity is known"):
         idf_buckets(report_of([""], [0]), counts)

@@ -130,7 +130,7 @@ def test_the_fingerprint_names_all_that_changes_keys_and_nothing_else(tokens: To
     marks = [
         encoder(tokens).fingerprint,
         encoder(tokens, pooling="ends").fingerprint,
-        encoder(tokens, titles="alone").fingerprint,
+        encoder(tokens, titles="passage").fingerprint,
         encoder(tokens, titles="none").fingerprint,
         EntityEncoder(TokenSpans(tokens, "mean"), Links(), config, "test").fingerprint,
         EntityEncoder(TokenSpans(other, "mean"), ByText(Capitals()), config, "test").fingerprint,
@@ -141,7 +141,15 @@ def test_the_fingerprint_names_all_that_changes_keys_and_nothing_else(tokens: To
 
 def test_links_are_entities_where_a_passage_holds_them_whole() -> None:
     text = "b seine runs slow"
-    links = [[24, 28, "Slow"], [13, 18, "Seine"], [2, 9, "before"], [9, 12, "cut"], [24, 40, "cut"], [18, 19, "space"]]
+    links = [
+        [24, 28, "Slow"],
+        [13, 18, "Seine"],
+        [2, 9, "before"],
+        [9, 12, "cut"],
+        [24, 40, "cut"],
+        [18, 19, "space"],
+        [13, 13, "empty"],
+    ]
     passage = Passage(0, "a", "", text, 11, 11 + len(text), {"links": links})
     found = Links().of_passages([passage, Passage(1, "b", "", "x", 0, 1)])
     assert found == [[TaggedSpan(2, 7, "Seine"), TaggedSpan(13, 17, "Slow")], []]
@@ -149,11 +157,17 @@ def test_links_are_entities_where_a_passage_holds_them_whole() -> None:
     assert Links().of_texts(["Paris"]) == [[]]
 
 
-@pytest.mark.parametrize("link", [[1, 2], "Seine", [5, 3, "x"], [-1, 3, "x"], ["1", 2, "x"], None])
+@pytest.mark.parametrize("link", [[1, 2], "Seine", [5, 3, "x"], [-1, 3, "x"], ["1", 2, "x"], [True, 2, "x"], None])
 def test_broken_links_name_their_document(link: object) -> None:
     passage = Passage(0, "page 7", "", "text", 0, 4, {"links": [link]})
     with pytest.raises(InputError, match=r"document 'page 7': link .* is not \[start, end, target\]"):
         Links().of_passages([passage])
+
+
+def test_no_links_are_none_and_what_is_no_list_is_refused() -> None:
+    assert Links().of_passages([Passage(0, "a", "", "text", 0, 4, {"links": None})]) == [[]]
+    with pytest.raises(InputError, match=r"document 'a': link 5 is not \[start, end, target\]"):
+        Links().of_passages([Passage(0, "a", "", "text", 0, 4, {"links": 5})])
 
 
 def test_a_setting_names_the_recogniser(tmp_path: Path) -> None:
@@ -163,9 +177,9 @@ def test_a_setting_names_the_recogniser(tmp_path: Path) -> None:
         corpora[-1].add([Document("a", title, TEXT[1])])
     (tmp_path / "names.txt").write_text("Paris\nSeine\n", encoding="utf-8")
     text = TEXT[1]
-    expected = {"titles": ["Seine", "Eiffel Tower"], str(tmp_path / "names.txt"): ["Paris", "Seine", "Paris"]}
+    expected = {"titles": ["Seine"], str(tmp_path / "names.txt"): ["Paris", "Seine", "Paris"]}
     for name, names in expected.items():
-        (found,) = load_recognizer(name, corpora, None, None).of_texts([text])
+        (found,) = load_recognizer(name, corpora[1:], None, None).of_texts([text])
         assert [text[each.start : each.end] for each in found] == names
     assert isinstance(load_recognizer("links", corpora, None, None), Links)
     tagger = load_recognizer("quoth-tagger", corpora, None, None)
@@ -173,13 +187,22 @@ def test_a_setting_names_the_recogniser(tmp_path: Path) -> None:
     assert names[:2] == ["Paris", "France"]
     first = load_recognizer("titles", corpora[:1], None, None).fingerprint
     assert first == ByText(NameList(["Eiffel Tower"])).fingerprint
-    assert first != load_recognizer("titles", corpora, None, None).fingerprint
+    assert first != load_recognizer("titles", corpora[1:], None, None).fingerprint
+    for some in ([], corpora):
+        with pytest.raises(InputError, match=rf"recognizer 'titles' with {len(some)} corpora; give one, or a file"):
+            load_recognizer("titles", some, None, None)
 
 
 def test_settings_come_from_a_name_a_folder_or_another_encoder(tmp_path: Path) -> None:
     settings = {"kind": "zero-ner", "base": "studio-ousia/luke-base", "joint": False, "recognizer": "links"}
     (tmp_path / "quoth.json").write_text(json.dumps(settings), encoding="utf-8")
     assert locate_zero_ner(str(tmp_path)).to_dict().items() >= settings.items()
+    (tmp_path / "names.txt").touch()
+    beside = {"kind": "zero-ner", "recognizer": "names.txt"}
+    (tmp_path / "quoth.json").write_text(json.dumps(beside), encoding="utf-8")
+    assert locate_zero_ner(str(tmp_path)) == ZeroNERConfig(recognizer=str(tmp_path / "names.txt"))
+    (tmp_path / "config.json").write_text("[1]", encoding="utf-8")
+    assert not is_luke(str(tmp_path))
     assert locate_zero_ner("quoth-zero-ner") == ZeroNERConfig()
     assert locate_zero_ner("quoth-mini-base") == ZeroNERConfig(base="quoth-mini-base")
     kinds = {str(tmp_path), "quoth-zero-ner", "studio-ousia/luke-base", "studio-ousia/mluke-large"}
@@ -192,7 +215,7 @@ def test_settings_come_from_a_name_a_folder_or_another_encoder(tmp_path: Path) -
     ("values", "message"),
     [
         ({"pooling": "max"}, "pooling 'max'; allowed are mean, ends"),
-        ({"titles": True}, "titles True; allowed are passage, alone, none"),
+        ({"titles": True}, "titles True; allowed are alone, passage, none"),
         ({"ask_with": "x"}, "ask_with 'x'; allowed are entity, alone, question"),
         ({"base": ""}, "base ''; allowed are names and folders"),
         ({"recognizer": None}, "recognizer None; allowed are"),

@@ -46,7 +46,7 @@ WEIGHTS = {"new": (4, 1), "york": (1, 4), "paris": (3, 3)}
 class MadeUpEncoder:
     """Every word and every mark is a token, its vector the logs of its weights."""
 
-    name = "made-up"
+    name, keys = "made-up", "tokens"
     fingerprint = "0123456789abcdef" * 4
     dimensions = 2
     scale = 1.0

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from quoth.cli import entities as cli
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
-from quoth.evaluation.links import Mention, page, passages_about, read_links, reciprocal_rank, run_links, table
+from quoth.evaluation.links import Mention, mean_reciprocal_rank, page, passages_about, read_mentions, run_links, table
 from quoth.evaluation.searches import Range, by_entity
 from quoth.records import Document, Hit
 
@@ -63,14 +63,17 @@ class Told:
 def test_links_that_are_not_whole_words_are_left_out_and_counted() -> None:
     text = "Old Rome fell.  Late"
     good = [[4, 8, "rome"], [0, 8, "Rome#Age"], [9, 14, "x"], [16, 20, "y"]]
-    bad: list[Any] = [[5, 8, "x"], [4, 7, "x"], [3, 8, "x"], [4, 9, "x"], [14, 16, "x"], [4, 4, "x"], [8, 4, "x"]]
-    bad += [[16, 21, "x"], [-4, 20, "x"], [4, 8], [4, 8, ""], [4, 8, "#s"], ["4", 8, "x"], None, [4.0, 8, "x"]]
-    found, num_dropped = read_links(
+    bad: list[Any] = [[5, 8, "x"], [4, 7, "x"], [3, 8, "x"], [4, 9, "x"], [14, 16, "x"], [4, 4, "x"]]
+    bad += [[16, 21, "x"], [4, 8, ""], [4, 8, "#s"]]
+    found, num_dropped = read_mentions(
         [Document("d", "", text, {"links": [*good, *bad]}), Document("e", "", "No link.", {"links": None})]
     )
     assert num_dropped == len(bad)
     assert found[:2] == [Mention("d", 4, 8, "Rome", "Rome"), Mention("d", 0, 8, "Old Rome", "Rome")]
     assert [each.surface for each in found[2:]] == ["fell.", "Late"]
+    for broken in ([8, 4, "x"], [-4, 20, "x"], [4, 8], ["4", 8, "x"], None, [4.0, 8, "x"]):
+        with pytest.raises(InputError, match=r"document 'd': link .* is not"):
+            read_mentions([Document("d", "", text, {"links": [broken]})])
 
 
 def test_titles_are_compared_as_wikipedia_takes_them() -> None:
@@ -81,7 +84,7 @@ def test_titles_are_compared_as_wikipedia_takes_them() -> None:
 
 def test_passages_are_about_what_they_mention_and_their_page_is_about(corpus: Corpus) -> None:
     assert [each.document_id for each in corpus.passages()] == ["rome", "ray", "ray", "lee", "towns", "troy"]
-    about = passages_about(corpus, read_links(corpus.documents())[0])
+    about = passages_about(corpus, read_mentions(corpus.documents())[0])
     assert about["Rome"] == {0: "rome", 1: "ray", 3: "lee"}  # the page itself, and not ray's other passage
     assert about["Paris (god)"] == {3: "lee", 5: "troy"}
     assert about["Paris (France)"] == {4: "towns"}
@@ -119,8 +122,8 @@ def test_a_mention_is_asked_in_its_sentence_and_its_own_document_does_not_count(
     assert "| told: all | 4 | 50.0 | 50.0 | 50.0 |" in table(report)
 
 
-def test_the_mean_reciprocal_rank_by_hand() -> None:
-    assert reciprocal_rank([0, 1, None, 3]) == pytest.approx((1 + 1 / 2 + 0 + 1 / 4) / 4)
+def test_the_mean_mean_reciprocal_rank_by_hand() -> None:
+    assert mean_reciprocal_rank([0, 1, None, 3]) == pytest.approx((1 + 1 / 2 + 0 + 1 / 4) / 4)
 
 
 def test_a_mention_over_the_end_of_a_sentence_is_asked_with_both(tmp_path: Path) -> None:

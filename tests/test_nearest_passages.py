@@ -25,7 +25,7 @@ D = 8
 class Random:
     """Vectors drawn from each text: one key a passage, or `many`, one a character."""
 
-    name, dimensions, scale = "random", D, 2.0
+    keys, name, dimensions, scale = "passages", "random", D, 2.0
 
     def __init__(self, many: bool = False) -> None:
         self.many, self.encoded = many, 0
@@ -204,9 +204,9 @@ def test_dense_search_with_one_query_vector_finds_the_nearest(corpora: list[Corp
     encoder = Random()
     retriever = embed(corpora, encoder, "fp32")
     (expected,) = retriever.nearest_passages(encoder.words("b3"), 6, [()])
-    hits = retriever.hits(retriever.late_interaction("b3", 6))
-    assert [(each.passage.text, round(each.score, 4)) for each in hits] == [
-        (corpora[number].passage(row).text, round(score, 4)) for score, (number, row) in expected
+    found = retriever.late_interaction("b3", 6)
+    assert [(place, round(score, 4)) for score, place in found] == [
+        (place, round(score, 4)) for score, place in expected
     ]
 
 
@@ -214,7 +214,8 @@ def test_what_is_missing_is_said(corpora: list[Corpus], tmp_path: Path) -> None:
     encoder, other = Random(), Random(many=True)
     one, ask = corpora[0], (queries(1), 3, [()])
     with pytest.raises(
-        InputError, match=r"one.quoth: 2 of 2 segments have no vectors of random; `quoth embed .* random`"
+        InputError,
+        match=r"one.quoth: 2 of 2 segments have no vectors of random; `quoth embed .* --keys passages --model random`",
     ):
         Retriever([one], encoder).nearest_passages(*ask)
     embed([one], other, "fp32")

@@ -15,6 +15,8 @@ from quoth.cli.main import main
 from quoth.encoders.entity_encoder import EntityEncoder
 from quoth.encoders.recognition import ByText
 from quoth.errors import EmptyCorpusError, InputError, ModelNotFoundError
+from quoth.models.zero_ner import _range
+from quoth.retrieval import codes
 from test_entity_encoder import Capitals
 from test_luke import tiny_luke
 from tiny import TEXT, tiny_bert, tiny_npm, tiny_realm
@@ -85,14 +87,14 @@ def test_each_passage_says_which_key_matched_which_entity(folder: Path, corpora:
     documents = {each.id: each for corpus in corpora for each in corpus.documents()}
     for hit in zero_ner.search(question, 7):
         assert [each.query for each in hit.matches] == ["Was", "Pallas", "Seine", "Berlin"]
-        assert sum(each.score for each in hit.matches) / 4 == pytest.approx(hit.score, abs=1e-6)
+        assert sum(each.similarity for each in hit.matches) / 4 == pytest.approx(hit.score, abs=1e-6)
         text = documents[hit.passage.document_id].text
         for match in hit.matches:
             assert match.text == (text[match.start : match.end] or hit.passage.title)
             (encoded,) = zero_ner.encoder.encode([hit.passage])
             (q_D,) = zero_ner.encoder.queries(question, [_place(question, match.query)])
             sims = encoded.vectors_TD @ q_D
-            assert match.score == pytest.approx(float(sims.max()), abs=1e-5)
+            assert match.similarity == pytest.approx(float(sims.max()), abs=1e-5)
 
 
 def _place(question: str, words: str) -> tuple[int, int]:
@@ -107,13 +109,64 @@ def test_given_entities_take_the_place_of_recognised_ones(folder: Path, corpora:
     for given in (["above the"], ["ABOVE THE "], wanted):
         assert_same(zero_ner.search(question, 4, entities=given), expected[:4], corpora)
     for given, message in (
+        ("Paris", r"entities is the string 'Paris'; allowed is a list: write \['Paris'\]"),
+        ([(0, 3, 4)], r"entity \(0, 3, 4\); allowed are words, or characters"),
+        ([(0.0, 3.0)], r"entity \(0.0, 3.0\); allowed are words, or characters"),
         (["Elba"], "entity 'Elba' does not stand in the question"),
         ([" "], "entity ' ' does not stand"),
-        ([(3, 3)], r"entity \(3, 3\); allowed are characters from 0 to 37"),
+        ([(3, 3)], r"entity \(3, 3\); allowed are words, or characters \(start, end\) of 0 to 37"),
         ([], "entities is empty; give at least one, or None"),
     ):
         with pytest.raises(InputError, match=message):
             zero_ner.search(question, entities=given)
+
+
+@pytest.mark.parametrize(
+    ("question", "words", "span"),
+    [
+        ("What museum is in the US?", "US", (22, 24)),
+        ("Is Parisian art in Paris?", "Paris", (19, 24)),
+        ("is the it IT?", "IT", (10, 12)),
+        ("Who wrote War  and\npeace?", "War and Peace", (10, 24)),
+        ("Who is O'Brien's?", "Brien", (9, 14)),
+        ("the museums", "use", (5, 8)),
+    ],
+)
+def test_a_given_entity_is_whole_words_where_it_can_be(question: str, words: str, span: tuple[int, int]) -> None:
+    assert _range(question, words) == span
+
+
+def test_of_several_entities_no_better_passage_is_left_out(folder: Path, tmp_path: Path) -> None:
+    """More than k passages hold one of the entities; those best for all stand far down in each one's list."""
+    rng = np.random.default_rng(1)
+    names = ["Paris", "Berlin", "Athens", "Seoul", "Delhi", "Cairo", "Pallas", "Seine"]
+    corpus = Corpus.create(tmp_path / "many.quoth")
+    texts = [" ".join([*rng.choice(names, 2), "is", *rng.choice(names, 1), "river"]) for _ in range(150)]
+    corpus.add([Document(f"d{i}", "", text) for i, text in enumerate(texts)])
+    zero_ner = model(folder, [corpus])
+    question = "Was Paris in Berlin by the Seine?"
+    for k in (1, 2, 5, 20, 100):
+        expected = brute(zero_ner.encoder, [corpus], question)
+        found = zero_ner.search(question, k)
+        assert [each.score for each in found] == pytest.approx([score for score, _, _ in expected[:k]], abs=1e-5)
+
+
+def test_many_keys_are_searched_by_codes(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codes, "FLAT_FROM", 200)
+    rng = np.random.default_rng(0)
+    corpus = Corpus.create(tmp_path / "many.quoth")
+    words = sorted({word for text in TEXT for word in text.replace(",", "").split()})
+    corpus.add([Document(f"d{i}", "Paris", " ".join(rng.choice(words, 30)).title()) for i in range(60)])
+    zero_ner = model(folder, [corpus])
+    assert list((corpus.path / "keys").glob("*/*.codes/codes.json"))
+    for question in QUESTIONS:
+        expected = brute(zero_ner.encoder, [corpus], question)
+        found = zero_ner.search(question, 20)
+        assert len(found) == 20
+        exact = {row: score for score, _, row in expected}
+        assert [each.score for each in found] == pytest.approx([exact[each.passage.row] for each in found], abs=1e-4)
+        best = {row for _, _, row in expected[:20]}
+        assert len(best & {each.passage.row for each in found}) >= 18
 
 
 def test_added_and_deleted_passages_are_seen_without_embedding_again(folder: Path, corpora: list[Corpus]) -> None:
@@ -130,9 +183,11 @@ def test_added_and_deleted_passages_are_seen_without_embedding_again(folder: Pat
 
 def test_what_cannot_be_searched_is_said(folder: Path, corpora: list[Corpus], tmp_path: Path) -> None:
     zero_ner = ZeroNER.from_pretrained(folder, corpora, recognizer=ByText(Capitals()))
-    with pytest.raises(InputError, match=r"segments have no vectors of .*`quoth embed"):
+    with pytest.raises(
+        InputError, match=r"segments have no vectors of .*`quoth embed .* --keys entities --model .*` m"
+    ):
         zero_ner.search("Paris")
-    with pytest.raises(InputError, match="query ' ' has no word"):
+    with pytest.raises(InputError, match="the question is empty"):
         zero_ner.search(" ")
     with pytest.raises(InputError, match="k is 0; allowed is 1 or more"):
         zero_ner.search("Paris", 0)
@@ -165,6 +220,7 @@ def test_words_tokens_passages_and_entities_are_one_search(folder: Path, corpora
     found = FusedSearch([npm, realm, zero_ner], weights=weights).search(question, 4)
     assert [each.passage for each in found] == [corpora[number].passage(row) for number, row in best]
     assert [each.score for each in found] == pytest.approx([scores[place] for place in best])
+    assert [[each.query for each in hit.matches] for hit in found] == [["Where", "Paris"]] * 4
     alone = FusedSearch([npm], "sum", {"bm25": 0}).search(question, 3)
     assert [each.passage for each in alone] == [each.passage for each in npm.search(question, 3, "dense")]
     plain = FusedSearch([zero_ner]).search(question, 5)
@@ -184,12 +240,13 @@ def test_wrong_fusions_are_refused(folder: Path, corpora: list[Corpus]) -> None:
     for models, options, message in (
         ([], {}, "no model to search with"),
         ([zero_ner], {"fusion": "max"}, "fusion 'max'; allowed are rrf, sum"),
-        ([zero_ner], {"weights": {"tokens": 1.0}}, "weight of 'tokens'; these searches have bm25, entities"),
-        ([zero_ner], {"weights": {"bm25": 0.0, "entities": 0.0}}, "weight"),
-        ([zero_ner], {"weights": {"bm25": -1.0}}, "weight"),
+        ([zero_ner], {"weights": {"tokens": 1.0}}, "weight 1.0 of tokens; allowed are numbers .* for bm25, entities"),
+        ([zero_ner], {"weights": {"bm25": 0.0, "entities": 0.0}}, "weights {'bm25': 0.0, 'entities': 0.0}; allowed"),
+        ([zero_ner], {"weights": {"bm25": -1.0}}, "weight -1.0 of bm25; allowed are numbers of 0 or more"),
+        ([zero_ner, model(folder, corpora[::-1])], {}, "the models search other corpora or snapshots; load each"),
     ):
         with pytest.raises(InputError, match=message):
-            FusedSearch(models, **options).search("Paris")  # type: ignore[arg-type]
+            FusedSearch(models, **options)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -243,10 +300,14 @@ def test_the_command_line_embeds_searches_and_explains(place: Path, capsys: pyte
             ["embed", "one.quoth", "--keys", "tokens", "--model", "zero"],
             "--keys tokens with --model zero, whose keys are",
         ),
+        (["embed", "one.quoth", "--keys", "entities", "--ray"], "--ray embeds tokens; those of quoth-zero-ner are"),
+        (["search", "one.quoth", "x", "--explain"], "--explain goes with --mode entity or hybrid, not bm25"),
         (
-            ["embed", "one.quoth", "--keys", "entities", "--ray", "--model", "zero"],
-            "--ray embeds tokens; the keys of zero",
+            ["search", "one.quoth", "x", "--mode", "entity", "--model", "quoth-realm"],
+            "is of kind 'realm'; allowed here",
         ),
+        (["fill", "one.quoth", "x [MASK]", "--model", "quoth-zero-ner"], "is of kind 'zero-ner'; allowed here is"),
+        (["search", "one.quoth", "x\udcff"], "is not UTF-8 text"),
         (["fill", "one.quoth", "x [MASK]", "--model", "zero"], "is of kind 'zero-ner'; allowed here is 'npm'"),
     ],
 )

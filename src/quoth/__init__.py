@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from quoth import errors
     from quoth.corpus.corpus import Corpus
     from quoth.corpus.documents import read_documents
-    from quoth.models.fused import FusedSearch
+    from quoth.models.base import FusedSearch
     from quoth.models.npm import NPM
     from quoth.models.realm import REALM
     from quoth.models.zero_ner import ZeroNER
@@ -40,7 +40,7 @@ _HOMES = {
     "Corpus": "quoth.corpus.corpus",
     "Document": "quoth.records",
     "Evidence": "quoth.records",
-    "FusedSearch": "quoth.models.fused",
+    "FusedSearch": "quoth.models.base",
     "Hit": "quoth.records",
     "Match": "quoth.records",
     "NPM": "quoth.models.npm",

@@ -158,18 +158,18 @@ class ZeroNERConfig(Config):
     `base` makes the vectors: a LUKE, or an NPM or another plain encoder by name, folder or hub id, of which an entity
     is the mean of its tokens' vectors or the first and the last of them (`pooling` "mean", "ends"). Entities are those
     of the `recognizer`: a tagger, "titles" (of the corpus), "links" (that documents come with) or a file of names. A
-    LUKE reads the entities of a passage together (`joint`) or each by itself. The title is a key in the context of the
-    passage, one alone, or none (`titles`); a question asks with its entity in context, with the entity alone, or with
-    all of its words (`ask_with`).
+    LUKE reads the entities of a passage together (`joint`) or each by itself. The title is a key, read by itself
+    (`titles` "alone") or before the text ("passage"), or none. A question asks with its entity in context, with the
+    entity alone, or with all of its words (`ask_with`).
     """
 
     kind: Literal["zero-ner"] = "zero-ner"
-    base: str = "quoth-mini"
+    base: str = "quoth-mini-base"
     revision: str | None = None
     recognizer: str = "quoth-tagger"
     pooling: Literal["mean", "ends"] = "mean"
     joint: bool = True
-    titles: Literal["passage", "alone", "none"] = "passage"
+    titles: Literal["alone", "passage", "none"] = "alone"
     ask_with: Literal["entity", "alone", "question"] = "entity"
     max_tokens: int = 256
 
@@ -188,7 +188,7 @@ class ZeroNERConfig(Config):
 
 _ZERO_NER_CHOICES = {
     "pooling": ("mean", "ends"),
-    "titles": ("passage", "alone", "none"),
+    "titles": ("alone", "passage", "none"),
     "ask_with": ("entity", "alone", "question"),
 }
 

@@ -43,7 +43,7 @@ class Match:
     text: str
     start: int
     end: int
-    score: float
+    similarity: float
 
 
 @dataclass(frozen=True, slots=True)

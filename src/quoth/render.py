@@ -98,9 +98,9 @@ def show_hits(console: Console, query: str, hits: Sequence[Hit], explain: bool =
         matches = hit.matches if explain else ()
         for each in matches:
             where = "title" if each.start == each.end else f"characters {each.start:,}–{each.end:,}"
-            line = f"{printable(each.query)} = {printable(each.text)} ({where})  {each.score:.3f}"
+            line = f"{printable(each.query)} = {printable(each.text)} ({where})  {each.similarity:.3f}"
             _quote(console, Text(line, style="cyan"))
-        nearest = max(matches, key=lambda each: each.score, default=None)
+        nearest = max(matches, key=lambda each: each.similarity, default=None)
         start, end = (nearest.start - passage.start, nearest.end - passage.start) if nearest else (0, 0)
         _show_excerpt(console, passage.text, start, end)
 

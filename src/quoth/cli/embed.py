@@ -34,7 +34,7 @@ def embed(
     ] = Precision.sq8,
     recall: Annotated[
         float | None,
-        typer.Option("--recall", help="Share of the nearest tokens that search finds (0.97); 1 compares them all."),
+        typer.Option("--recall", help="Share of the nearest keys that search finds (0.97); 1 compares them all."),
     ] = None,
     budget: Annotated[
         float | None, typer.Option("--budget", metavar="GB", help="Refuse to begin where it takes more disk.")
@@ -74,9 +74,10 @@ def embed(
         raise InputError(f"{directory} is a URL: add --ray, or copy it into a folder")
     place.fetch(*TEXT, *MARKERS)
     corpus = Corpus.open(place.named)
+    model = model or DEFAULT_MODELS[keys or Keys.tokens]
     loaded = _load(keys, model, corpus, base, device, dtype)
     if ray and loaded.keys != Keys.tokens:
-        raise InputError(f"--ray embeds tokens; the keys of {model} are {loaded.keys}: leave it out")
+        raise InputError(f"--ray embeds tokens; those of {model} are {loaded.keys}: leave it out")
     cost = loaded.embed_cost(precision.value)
     deleted = sum(each.num_passages for each in corpus.segments) - corpus.num_passages
     if cost.passages and 10 * deleted > corpus.num_passages:
@@ -86,15 +87,13 @@ def embed(
         if ray:
             from quoth.scale.ray_build import embed as embed_on_ray
 
-            named = replace(
-                ray_model(model or DEFAULT_MODELS[Keys.tokens], base, device, dtype), fingerprint=loaded.fingerprint
-            )
+            named = replace(ray_model(model, base, device, dtype), fingerprint=loaded.fingerprint)
             shortfalls = embed_on_ray(corpus, named, precision.value, recall, progress, cpus, gpus, place)
         else:
             shortfalls = loaded.embed(precision=precision.value, recall=recall, progress=progress)
     for short in shortfalls:
         note(
-            f"segment {short.segment}: its codes find {rounded_down(short.recall)} of the nearest tokens, "
+            f"segment {short.segment}: its codes find {rounded_down(short.recall)} of the nearest {loaded.keys}, "
             f"{short.target} was asked for; --recall 1 compares every vector"
         )
     results().print(
@@ -103,13 +102,13 @@ def embed(
 
 
 def _load(
-    keys: Keys | None, model: str | None, corpus: "Corpus", base: Path | None, device: str | None, dtype: str | None
+    keys: Keys | None, model: str, corpus: "Corpus", base: Path | None, device: str | None, dtype: str | None
 ) -> "CorpusModel":
     """The model that makes these keys. Raises InputError where it makes others."""
     from quoth.cli.models import load_any, load_entities
 
     load = load_entities if keys is Keys.entities else load_any
-    loaded = load(model or DEFAULT_MODELS[keys or Keys.tokens], [corpus], base, device, dtype)
+    loaded = load(model, [corpus], base, device, dtype)
     if keys is not None and loaded.keys != keys.value:
         raise InputError(f"--keys {keys.value} with --model {model}, whose keys are {loaded.keys}; leave one out")
     return loaded

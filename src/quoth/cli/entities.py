@@ -28,7 +28,11 @@ EntityModel = Annotated[
 ]
 Beside = Annotated[
     list[str] | None,
-    typer.Option("--beside", metavar="MODEL", help="Ask this model too, with the text, by vectors. May be repeated."),
+    typer.Option(
+        "--beside",
+        metavar="MODEL",
+        help="Ask this model too, by its vectors of tokens (late interaction) or passages. Repeatable.",
+    ),
 ]
 Anserini = Annotated[
     bool, typer.Option("--anserini", help="Ask BM25 with k1 = 0.9 and b = 0.4 too (pip install 'quoth[eval]').")
@@ -95,7 +99,7 @@ def entities(
     from quoth.corpus.writing import indexed_text
     from quoth.evaluation.entity_analysis import count_terms, idf_buckets, idf_records, idf_table
     from quoth.evaluation.entity_keys import single_keys
-    from quoth.evaluation.entity_picture import picture_of
+    from quoth.evaluation.entity_picture import check_installed, picture_of
     from quoth.evaluation.entity_questions import KS, markdown, run_entity_questions, table
     from quoth.evaluation.searches import by_entity, by_text, by_vectors
 
@@ -106,6 +110,10 @@ def entities(
     for name, given in (("single-key", single_key), ("hybrid", hybrid), ("picture", picture)):
         if given and model is None:
             raise InputError(f"--{name} is about a model that searches by entities; give --model NAME")
+        if given and name != "hybrid" and no_coverage and not covered:
+            raise InputError(f"--{name} is about covered questions; leave --no-coverage out")
+    if picture:
+        check_installed()
     corpora = open_corpora(directory, corpus)
     systems = _others(corpora, anserini, beside, base, device)
     loaded: ZeroNER | None = None
@@ -205,4 +213,7 @@ def _others(
     from quoth.evaluation.searches import AnseriniBM25, by_text, by_vectors
 
     found = {"bm25, anserini": by_text(AnseriniBM25(corpora))} if anserini else {}
-    return found | {name: by_vectors(load_any(name, corpora, base, device)) for name in beside or ()}
+    for name in beside or ():
+        loaded = load_any(name, corpora, base, device)
+        found[f"{name}, {loaded.keys}"] = by_vectors(loaded)
+    return found

@@ -126,6 +126,8 @@ def queries(text: str) -> Iterator[str]:
     Raises InputError where a line is not UTF-8.
     """
     if text != "-":
+        if any("\ud800" <= each <= "\udfff" for each in text):
+            raise InputError(f"{text!r} is not UTF-8 text; convert it with iconv")
         yield text
         return
     for number, line in enumerate(sys.stdin.buffer, start=1):

@@ -86,6 +86,8 @@ def search(
     for name, given, wanted in (("entity", entity, SearchMode.entity), ("weight", weight, SearchMode.hybrid)):
         if given and mode is not wanted:
             raise InputError(f"--{name} {given[0]} goes with --mode {wanted.value}, not {mode.value}; leave one out")
+    if explain and mode not in (SearchMode.entity, SearchMode.hybrid):
+        raise InputError(f"--explain goes with --mode entity or hybrid, not {mode.value}; leave one out")
     named = (base, device, dtype)
     find = _finder(open_corpora(directory, corpus), mode, model or [], named, entity, fusion.value, _weights(weight))
     for each in queries(query):
@@ -124,7 +126,7 @@ def _finder(
             zero_ner = load_entities(model or "quoth-zero-ner", corpora, *named)
             return lambda query, k: zero_ner.search(query, k, entities=entities)
         case SearchMode.hybrid:
-            from quoth.models.fused import FusedSearch
+            from quoth.models.base import FusedSearch
 
             each = [load_any(name, corpora, *named) for name in models or ["quoth-mini"]]
             return FusedSearch(each, fusion, weights).search

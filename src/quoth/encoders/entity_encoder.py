@@ -78,7 +78,7 @@ class TokenSpans:
 class EntityEncoder:
     """Keys of passages and queries of questions by their named entities, compared by cosine."""
 
-    scale = 1.0
+    keys, scale = "entities", 1.0
 
     def __init__(self, spans: SpanEncoder, recognizer: Recognizer, config: ZeroNERConfig, name: str) -> None:
         self.name, self.config, self.recognizer = name, config, recognizer
@@ -102,8 +102,10 @@ class EntityEncoder:
         ]
         vectors = self.vectors([head + each.text for head, each in zip(heads, passages, strict=True)], ranges)
         if self.config.titles == "alone":
-            alone = self.vectors(titles, [[(0, len(title))] * bool(title) for title in titles])
-            vectors = [np.concatenate(both) for both in zip(alone, vectors, strict=True)]
+            named = sorted({*titles} - {""})
+            alone = dict(zip(named, self.vectors(named, [[(0, len(title))] for title in named]), strict=True))
+            alone[""] = np.zeros((0, self.dimensions), np.float32)
+            vectors = [np.concatenate([alone[title], each]) for title, each in zip(titles, vectors, strict=True)]
         return [
             EncodedPassage(_keys([(0, 0)] * (len(each) - len(spans)) + spans), each)
             for each, spans in zip(vectors, found, strict=True)

@@ -33,9 +33,10 @@ class EncodedPassage:
 class KeyEncoder(Protocol):
     """Makes keys and queries that are compared by `scale` times their dot product.
 
-    Equal fingerprints stand for equal keys.
+    Equal fingerprints stand for equal keys. `keys` says what has one: "tokens", "passages", "entities".
     """
 
+    keys: str
     name: str
     fingerprint: str
     dimensions: int

@@ -114,6 +114,8 @@ def load_heads(file: Path | None, prefix: str, module: nn.Module) -> None:
 class PassageEncoder:
     """REALM's towers, ready to make one key a passage, and queries."""
 
+    keys = "passages"
+
     def __init__(self, passages: Tower, queries: Tower, tokenizer: PairTokenizer, name: str, fingerprint: str) -> None:
         self.name, self.fingerprint = name, fingerprint
         self.config = passages.config

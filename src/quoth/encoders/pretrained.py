@@ -115,6 +115,8 @@ def locate(name: str, base: str | None = None) -> Source:
     Raises ModelNotFoundError naming what was asked and what there is.
     """
     folder = Path(name)
+    if name in SHIPPED_REALM or name in SHIPPED_ZERO_NER:
+        raise InputError(f"model {name!r} is of kind {kind_of(name)!r}; allowed here is 'npm'")
     if name in SHIPPED:
         config, adapter = SHIPPED[name]
         return Source(name, config, find_base(config.base, base), shipped_adapter(adapter) if adapter else None)
@@ -149,18 +151,26 @@ def locate_realm(name: str, base: str | None = None) -> REALMSource:
 
 
 def locate_zero_ner(name: str) -> ZeroNERConfig:
-    """The settings of a Zero-NeR by shipped name or folder, or those that another encoder's name makes."""
+    """The settings of a Zero-NeR by shipped name or folder, or those that another encoder's name makes. A base or a
+    list of names that lies in the folder is taken from there."""
     settings = Path(name) / SETTINGS_FILE
-    if settings.is_file() and kind_of(name) == "zero-ner":
-        return _read_settings(settings, ZeroNERConfig)
-    return SHIPPED_ZERO_NER.get(name, ZeroNERConfig(base=name))
+    if not settings.is_file() or kind_of(name) != "zero-ner":
+        return SHIPPED_ZERO_NER.get(name, ZeroNERConfig(base=name))
+    config = _read_settings(settings, ZeroNERConfig)
+    beside = [Path(name) / each for each in (config.base, config.recognizer)]
+    base, recognizer = (str(path) if path.exists() else None for path in beside)
+    return replace(config, base=base or config.base, recognizer=recognizer or config.recognizer)
 
 
 def is_luke(name: str) -> bool:
     """Whether a folder holds a LUKE, or a hub id names one."""
     folder = Path(name)
     if folder.is_dir():
-        return (folder / "config.json").is_file() and read_json(folder / "config.json").get("model_type") == "luke"
+        try:
+            values = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return False
+        return isinstance(values, dict) and values.get("model_type") == "luke"
     return not {"luke", "mluke"}.isdisjoint(name.rpartition("/")[2].lower().split("-"))
 
 

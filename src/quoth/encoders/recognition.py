@@ -6,7 +6,8 @@ entities.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -59,45 +60,51 @@ class ByText:
 
 class Links:
     """Entities as documents tell them: `links` of the metadata, a list of [start, end, target] in characters of the
-    document. A link that a passage's edge cuts is left out. Texts without a document have none."""
+    document. A link that is empty, or cut by a passage's edge, is left out. Texts without a document have none."""
 
     fingerprint = "links 1"
 
     def of_passages(self, passages: Sequence[Passage]) -> list[list[TaggedSpan]]:
         """As `Recognizer.of_passages`. Raises InputError naming a document with broken links."""
-        return [sorted(_links(each), key=lambda span: (span.start, span.end)) for each in passages]
+        return [self._inside(each) for each in passages]
+
+    def _inside(self, passage: Passage) -> list[TaggedSpan]:
+        links = read_links(passage.document_id, passage.metadata)
+        whole = [each for each in links if passage.start <= each.start and each.end <= passage.end]
+        moved = [replace(each, start=each.start - passage.start, end=each.end - passage.start) for each in whole]
+        return sorted((each for each in moved if passage.text[each.start : each.end].strip()), key=astuple)
 
     def of_texts(self, texts: Sequence[str]) -> list[list[TaggedSpan]]:
         """None in any text."""
         return [[] for _ in texts]
 
 
-def _links(passage: Passage) -> Iterable[TaggedSpan]:
-    for each in passage.metadata.get(LINKS, ()):
+def read_links(document_id: str, metadata: Mapping[str, Any]) -> list[TaggedSpan]:
+    """The links of a document: its characters, and the target as the label.
+
+    Raises InputError, naming the document, where they are no list of [start, end, target].
+    """
+    links = metadata.get(LINKS) or []
+    for each in links if isinstance(links, list) else [links]:
         match each:
-            case [int(start), int(end), str(target)] if 0 <= start < end:
-                here = TaggedSpan(start - passage.start, end - passage.start, target)
-                if here.start >= 0 and passage.text[here.start : here.end].strip() and here.end <= len(passage.text):
-                    yield here
-            case _:
-                raise InputError(
-                    f"document {passage.document_id!r}: link {each!r} is not [start, end, target]; mend its metadata"
-                )
+            case [int(start), int(end), str()] if 0 <= start <= end and not {type(start), type(end)} - {int}:
+                continue
+        raise InputError(f"document {document_id!r}: link {each!r} is not [start, end, target]; mend its metadata")
+    return [TaggedSpan(*each) for each in links]
 
 
 def load_recognizer(name: str, corpora: Sequence[Corpus], device: str | None, base: str | None) -> Recognizer:
-    """The recognizer that a setting names: "titles" (of the corpora's documents as they are now), "links", a file of
+    """The recognizer that a setting names: "titles" (of the corpus's documents as they are now), "links", a file of
     names (.txt), a LUKE for span classification, or a tagger as `Tagger.load` takes it.
 
     Raises InputError, ModelNotFoundError.
     """
-    kinds: dict[str, Callable[[], Any]] = {
-        TITLES: lambda: ByText(NameList.of_titles(*corpora)),
-        LINKS: Links,
-    }
-    if name in kinds:
-        found: Recognizer = kinds[name]()
-        return found
+    if name == TITLES:
+        if len(corpora) != 1:
+            raise InputError(f"recognizer {name!r} with {len(corpora)} corpora; give one, or a file of names (.txt)")
+        return ByText(NameList.of_titles(corpora[0]))
+    if name == LINKS:
+        return Links()
     if name.endswith(".txt"):
         return ByText(NameList.read(Path(name)))
     if is_luke(name):

@@ -31,6 +31,8 @@ QUERY_REACH = 300
 class TokenEncoder:
     """An encoder with the conventions of a nonparametric masked LM."""
 
+    keys = "tokens"
+
     def __init__(self, transformer: Transformer, config: NPMConfig, name: str) -> None:
         self.name = name
         self._transformer = transformer

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
@@ -58,11 +58,6 @@ def mean_idf(idfs: Sequence[float]) -> float:
     return fmean(idfs)
 
 
-def max_idf(idfs: Sequence[float]) -> float:
-    """How rare a name is: its rarest term."""
-    return max(idfs)
-
-
 @dataclass(frozen=True, slots=True)
 class Bucket:
     """Questions whose entity's IDF is from `low` up to `high`, by their numbers in the report."""
@@ -75,7 +70,6 @@ class Bucket:
 def idf_buckets(
     report: EntityReport,
     counts: TermCounts,
-    of: Callable[[Sequence[float]], float] = mean_idf,
     num_buckets: int = NUM_BUCKETS,
 ) -> list[Bucket]:
     """The report's questions by their entity's IDF, in buckets of about equal size, rarest last.
@@ -83,7 +77,7 @@ def idf_buckets(
     A question without an entity that has terms is in none; a value is in the upper one of two buckets that meet at it.
     """
     idfs = {number: counts.idfs(each.name) for number, each in enumerate(report.questions)}
-    values = {number: of(found) for number, found in idfs.items() if found}
+    values = {number: mean_idf(found) for number, found in idfs.items() if found}
     if not values:
         raise InputError("no question whose entity is known; give the templates (--templates)")
     edges = np.quantile(list(values.values()), np.linspace(0, 1, num_buckets + 1))

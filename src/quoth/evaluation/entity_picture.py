@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,14 +27,14 @@ def picture_of(path: str | Path, report: EntityReport, model: ZeroNER, others: i
     answer, among `others` of the model's keys in grey. Raises InputError as `asked` and `picture` do."""
     questions, queries_QD = asked(report, model)
     passages, keys = stored_keys(model)
-    nearest = []
-    for q_D, right in zip(queries_QD, right_passages(questions, passages), strict=True):
-        rows = np.concatenate([np.arange(*keys.offsets_P1[each : each + 2]) for each in right])
-        nearest.append(rows[(keys.vectors_ND[rows] @ q_D).argmax()])
     rest = np.random.default_rng(seed).choice(len(keys.texts), min(others, len(keys.texts)), replace=False)
-    labels = [each.relation for each in questions]
-    drawn_KD = keys.vectors_ND[[*nearest, *rest]]
-    picture(path, queries_QD, drawn_KD, labels, labels + [""] * len(rest))
+    drawn, labels = [*rest.tolist()], [""] * len(rest)
+    for each, q_D, right in zip(questions, queries_QD, right_passages(questions, passages), strict=True):
+        rows = [row for number in right for row in range(*keys.offsets_P1[number : number + 2].tolist())]
+        if rows:
+            drawn.append(rows[int((keys.vectors_ND[rows] @ q_D).argmax())])
+            labels.append(each.relation)
+    picture(path, queries_QD, keys.vectors_ND[drawn], [each.relation for each in questions], labels)
 
 
 def picture(
@@ -74,8 +74,8 @@ def picture(
     figure.savefig(path, dpi=150)
 
 
-def _in_the_plane(vectors: Vectors, seed: int) -> Vectors:
-    """UMAP: [N, 2]."""
+def check_installed() -> Any:
+    """UMAP's class. Raises InputError where a package that draws is missing."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ImportWarning)  # of Tensorflow, which nothing here needs
@@ -83,6 +83,11 @@ def _in_the_plane(vectors: Vectors, seed: int) -> Vectors:
         import matplotlib  # noqa: F401
     except ImportError as error:
         raise InputError(f"the picture needs {error.name}; pip install 'quoth[eval]'") from None
-    plane = UMAP(n_neighbors=min(15, len(vectors) - 1), metric="cosine", random_state=seed, n_jobs=1)
+    return UMAP
+
+
+def _in_the_plane(vectors: Vectors, seed: int) -> Vectors:
+    """UMAP: [N, 2]."""
+    plane = check_installed()(n_neighbors=min(15, len(vectors) - 1), metric="cosine", random_state=seed, n_jobs=1)
     points: Vectors = plane.fit_transform(vectors)
     return points

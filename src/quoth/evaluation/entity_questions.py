@@ -77,10 +77,11 @@ class EntityReport:
     results: tuple[EntityResult, ...]
 
     def parts(self) -> dict[str, Groups]:
-        """All questions by relation, and the covered ones where there are some; a relation without one is left out."""
-        covered = self.coverage.covered if self.coverage else None
+        """All questions by relation, and the covered ones where there are some and not all are; a relation without one
+        is left out."""
+        covered = (self.coverage.covered if self.coverage else None) or ()
         parts = {ALL: self._groups(range(len(self.questions)))}
-        return parts | ({COVERED: self._groups(sorted(covered))} if covered else {})
+        return parts | ({COVERED: self._groups(sorted(covered))} if 0 < len(covered) < len(self.questions) else {})
 
     def _groups(self, numbers: Iterable[int]) -> Groups:
         found: dict[str, list[int]] = {}

@@ -14,15 +14,13 @@ from typing import Any
 from quoth.corpus.answers import first, recall
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.passages import sentences
+from quoth.encoders.recognition import LINKS, read_links
 from quoth.errors import InputError
 from quoth.evaluation.entity_questions import markdown
 from quoth.evaluation.openqa import BM25, KS, Ranks, draw
 from quoth.evaluation.run import Progress
 from quoth.evaluation.searches import Range, Search, by_name, by_text
-from quoth.records import Document
-
-LINKS = "links"
-"""The metadata of a document that lists them: [start, end, target]."""
+from quoth.records import Document, TaggedSpan
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,20 +93,22 @@ class LinkReport:
     def _scores(self, ranks: Ranks, numbers: Sequence[int]) -> dict[str, Any]:
         of_group = [ranks[i] for i in numbers]
         found = {str(k): recall(of_group, k) for k in self.ks}
-        return {"num_queries": len(numbers), "recall": found, "mrr": reciprocal_rank(of_group)}
+        return {"num_queries": len(numbers), "recall": found, "mrr": mean_reciprocal_rank(of_group)}
 
 
-def reciprocal_rank(ranks: Sequence[int | None]) -> float:
+def mean_reciprocal_rank(ranks: Sequence[int | None]) -> float:
     """The mean of 1 / rank, ranks from 1; 0 for what was not found."""
     return sum(1 / (rank + 1) for rank in ranks if rank is not None) / len(ranks)
 
 
-def read_links(documents: Iterable[Document]) -> tuple[list[Mention], int]:
-    """The mentions of documents, and how many links were left out: those that are not whole words of the text."""
+def read_mentions(documents: Iterable[Document]) -> tuple[list[Mention], int]:
+    """The links of documents as mentions, and how many were left out: those that are not whole words of the text.
+
+    Raises InputError naming a document with broken links.
+    """
     found, num_dropped = [], 0
     for document in documents:
-        links = document.metadata.get(LINKS)
-        for link in links if isinstance(links, list) else ():
+        for link in read_links(document.id, document.metadata):
             mention = _mention(document, link)
             if mention is None:
                 num_dropped += 1
@@ -153,7 +153,7 @@ def run_links(
     """
     if not ks or min(ks) < 1 or (limit is not None and limit < 1):
         raise InputError(f"ks {list(ks)}, limit {limit}; allowed is 1 or more")
-    mentions, num_dropped = read_links(corpus.documents())
+    mentions, num_dropped = read_mentions(corpus.documents())
     about = passages_about(corpus, mentions)
     shared = [each for each in mentions if any(other != each.document_id for other in about[each.target].values())]
     if not shared:
@@ -174,20 +174,18 @@ def table(report: LinkReport) -> str:
     for name, ranks in report.ranks.items():
         for group, numbers in report.groups().items():
             of_group = [ranks[i] for i in numbers]
-            shares = [*(recall(of_group, k) for k in report.ks), reciprocal_rank(of_group)]
+            shares = [*(recall(of_group, k) for k in report.ks), mean_reciprocal_rank(of_group)]
             rows.append([f"{name}: {group}", f"{len(numbers):,}", *(f"{100 * share:.1f}" for share in shares)])
     return markdown(heads, rows)
 
 
-def _mention(document: Document, link: Any) -> Mention | None:
-    """A link as a mention; None where it is none, or begins or ends inside a word or at a space."""
-    match link:
-        case [int(start), int(end), str(target)] if 0 <= start < end <= len(document.text) and page(target):
-            surface = document.text[start:end]
-            cut = _inside_word(document.text, start) or _inside_word(document.text, end)
-            whole = surface == surface.strip() and not cut
-            return Mention(document.id, start, end, surface, page(target)) if whole else None
-    return None
+def _mention(document: Document, link: TaggedSpan) -> Mention | None:
+    """A link as a mention; None where it goes nowhere, is empty, or begins or ends inside a word or at a space."""
+    surface, target = document.text[link.start : link.end], page(link.label)
+    cut = link.end > len(document.text) or any(_inside_word(document.text, each) for each in (link.start, link.end))
+    if cut or not target or not surface or surface != surface.strip():
+        return None
+    return Mention(document.id, link.start, link.end, surface, target)
 
 
 def _inside_word(text: str, place: int) -> bool:

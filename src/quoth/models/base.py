@@ -1,26 +1,29 @@
-"""What models have in common: corpora to search and to embed; one text in, one list out, many in, a list of lists.
+"""What models have in common: corpora to search and to embed, alone or several models as one search; one text in, one
+list out, many in, a list of lists.
 
-Knows how arguments are spread over texts. Does not know any model.
+Knows how rankings come together and how arguments are spread over texts. Does not know any model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import reduce
-from typing import ClassVar, Literal, TypeVar
+from typing import ClassVar, Literal, TypeVar, get_args
 
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
-from quoth.records import Hit
-from quoth.retrieval.fusion import reciprocal_rank
+from quoth.records import Hit, Match
+from quoth.retrieval.fusion import FUSIONS
 from quoth.retrieval.retriever import Retriever
-from quoth.retrieval.sparse import Ranking
+from quoth.retrieval.sparse import Place, Ranking
 from quoth.retrieval.tables import Cost, Shortfall
 
 Texts = str | Sequence[str]
 Exclude = Collection[int] | Sequence[Collection[int]]
 Corpora = Corpus | Sequence[Corpus] | None
 Mode = Literal["bm25", "dense", "hybrid"]
+MODES: tuple[Mode, ...] = get_args(Mode)
 FUSION_DEPTH = 100
 """How deep each ranking is read that becomes one with others."""
 _Found = TypeVar("_Found")
@@ -41,27 +44,37 @@ class CorpusModel:
 
         Raises InputError on another mode or k, or where vectors are missing.
         """
-        ways = {"bm25": self.ranked_by_words, "dense": self.ranking, "hybrid": self._hybrid}
-        if mode not in ways:
-            raise InputError(f"mode {mode!r}; allowed are {', '.join(ways)}")
+        if mode not in MODES:
+            raise InputError(f"mode {mode!r}; allowed are {', '.join(MODES)}")
         check_count(k)
-        return self.hits(ways[mode](query, k))
+        if mode == "hybrid":
+            return FusedSearch([self]).search(query, k)
+        if mode == "bm25":
+            return self.hits(self.ranked_by_words(query, k))
+        found = self.ranking(query, k)
+        return self.hits(found, self.matches(query, [place for _, place in found]))
+
+    @property
+    def corpora(self) -> list[Corpus]:
+        """What is searched."""
+        return self._retriever.corpora
 
     def ranked_by_words(self, query: str, k: int) -> Ranking:
         """The k best passages by BM25, with their scores."""
         return self._retriever.ranked_by_words(query, k)
 
-    def hits(self, ranking: Ranking) -> list[Hit]:
-        """The passages of a ranking."""
-        return self._retriever.hits(ranking)
+    def hits(self, ranking: Ranking, matches: Mapping[Place, Sequence[Match]] | None = None) -> list[Hit]:
+        """The passages of a ranking, each with its matches, if there are some."""
+        found = matches or {}
+        return [Hit(self._retriever.passage(place), score, tuple(found.get(place, ()))) for score, place in ranking]
 
     def ranking(self, query: str, k: int) -> Ranking:
         """The k best passages by vectors, with their scores."""
         return self._retriever.late_interaction(query, k)
 
-    def _hybrid(self, query: str, k: int) -> Ranking:
-        depth = max(k, FUSION_DEPTH)
-        return reciprocal_rank([self.ranked_by_words(query, depth), self.ranking(query, depth)])[:k]
+    def matches(self, query: str, places: Collection[Place]) -> dict[Place, list[Match]]:
+        """By which of their keys these passages are near to the query, for models whose keys are parts of passages."""
+        return {}
 
     def embed(
         self,
@@ -83,6 +96,52 @@ class CorpusModel:
         """About what `embed` will take, in passages, keys, bytes, seconds; some passages are encoded to know."""
         costs = [tables.cost(precision) for tables in self._retriever.tables]
         return reduce(Cost.plus, costs, Cost(0, 0, 0, 0, 0.0))
+
+
+class FusedSearch:
+    """Searches by BM25 and by several models over the same corpora: their rankings become one.
+
+    `weights` are by kind of keys: "bm25", "tokens", "passages", "entities"; 1 where none is given, and 0 leaves a
+    ranking out. `fusion` is "rrf" (reciprocal ranks) or "sum" (scores from 0 to 1, added up). Raises InputError on
+    other values.
+    """
+
+    def __init__(
+        self, models: Sequence[CorpusModel], fusion: str = "rrf", weights: Mapping[str, float] | None = None
+    ) -> None:
+        kinds = ["bm25", *(each.keys for each in models)]
+        if not models:
+            raise InputError("no model to search with; give one or more, or use mode bm25")
+        if fusion not in FUSIONS:
+            raise InputError(f"fusion {fusion!r}; allowed are {', '.join(FUSIONS)}")
+        _check_weights(weights or {}, kinds)
+        searched = [[(corpus.path, corpus.snapshot) for corpus in each.corpora] for each in models]
+        if any(each != searched[0] for each in searched):
+            raise InputError("the models search other corpora or snapshots; load each with the same list of corpora")
+        self._models, self._fuse = list(models), FUSIONS[fusion]
+        ways = [models[0].ranked_by_words, *(each.ranking for each in models)]
+        weighted = [(way, (weights or {}).get(kind, 1.0)) for way, kind in zip(ways, kinds, strict=True)]
+        self._ways = [(way, weight) for way, weight in weighted if weight != 0]
+
+    def search(self, query: str, k: int = 10) -> list[Hit]:
+        """The k best passages, with the keys of each that matched. Raises as each model's search does."""
+        check_count(k)
+        rankings = [way(query, max(k, FUSION_DEPTH)) for way, _ in self._ways]
+        best = self._fuse(rankings, [weight for _, weight in self._ways])[:k]
+        matches: dict[Place, list[Match]] = {}
+        for each in self._models:
+            for place, found in each.matches(query, [place for _, place in best]).items():
+                matches.setdefault(place, []).extend(found)
+        return self._models[0].hits(best, matches)
+
+
+def _check_weights(weights: Mapping[str, float], kinds: Sequence[str]) -> None:
+    allowed = f"allowed are numbers of 0 or more for {', '.join(dict.fromkeys(kinds))}, one of them more than 0"
+    for name, weight in weights.items():
+        if name not in kinds or not 0 <= weight < math.inf:
+            raise InputError(f"weight {weight} of {name}; {allowed}")
+    if not any(weights.get(kind, 1.0) for kind in kinds):
+        raise InputError(f"weights {dict(weights)}; {allowed}")
 
 
 def listed(corpora: Corpora) -> list[Corpus]:

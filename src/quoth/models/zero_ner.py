@@ -11,9 +11,10 @@ Shape suffixes: S entities of a question, D dimensions.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ from quoth.encoders.pretrained import EncoderSource, is_luke, locate, locate_zer
 from quoth.encoders.recognition import Recognizer, load_recognizer
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import InputError
-from quoth.models.base import FUSION_DEPTH, Corpora, CorpusModel, Mode, check_count, listed
+from quoth.models.base import Corpora, CorpusModel, Mode, check_count, check_questions, listed
 from quoth.records import Hit, Match
 from quoth.retrieval.keys import TokenKeys
 from quoth.retrieval.retriever import KeyAt, Retriever
@@ -88,29 +89,34 @@ class ZeroNER(CorpusModel):
         entities, their mean. `entities` are those of the question, its words or characters (recognised if None; the
         whole question where there are none). Raises InputError where one does not stand there.
         """
-        check_count(k)
-        if mode != "dense":
-            if entities is not None:
-                raise InputError(f"mode {mode!r} takes no entities; allowed with them is dense")
+        if entities is None:
             return super().search(query, k, mode)
+        if mode != "dense" or self.config.ask_with == "question":
+            setting = f"mode {mode!r}" if mode != "dense" else "ask_with 'question'"
+            raise InputError(f"{setting} takes no entities; leave them out")
+        check_count(k)
         question = self._question(query, entities)
-        places, best = self._ranked(question, k)
-        return [
-            replace(hit, matches=tuple(self._matches(question, place, best[place])))
-            for hit, (_, place) in zip(self.hits(places), places, strict=True)
-        ]
+        ranking, best = self._ranked(question, k)
+        return self.hits(ranking, {place: self._explained(question, place, best[place]) for _, place in ranking})
 
     def ranking(self, query: str, k: int) -> Ranking:
         """As `CorpusModel.ranking`, by the question's entities."""
         return self._ranked(self._question(query, None), k)[0]
+
+    def matches(self, query: str, places: Collection[Place]) -> dict[Place, list[Match]]:
+        """As `CorpusModel.matches`: for each entity of the question the nearest key."""
+        question = self._question(query, None)
+        found = self._retriever.nearest_keys(places, question.q_SD)
+        return {place: self._explained(question, place, keys) for place, keys in found.items()}
 
     def tables(self) -> list[TokenKeys]:
         """The keys of every passage. Raises InputError where vectors are missing."""
         return self._retriever.every_token()
 
     def _question(self, text: str, entities: Sequence[Entity] | None) -> _Question:
-        if not text.strip():
-            raise InputError(f"query {text!r} has no word; give a question")
+        check_questions([text])
+        if isinstance(entities, str):
+            raise InputError(f"entities is the string {entities!r}; allowed is a list: write [{entities!r}]")
         with step("encode"):
             found = self.encoder.asked(text) if entities is None else [_range(text, each) for each in entities]
             if not found:
@@ -118,17 +124,25 @@ class ZeroNER(CorpusModel):
             return _Question(text, found, self.encoder.queries(text, found))
 
     def _ranked(self, question: _Question, k: int) -> tuple[Ranking, dict[Place, list[KeyAt]]]:
-        """The k best passages, and the key of each that is nearest to each entity."""
-        depth = k if len(question.q_SD) == 1 else max(k, FUSION_DEPTH)
-        with step("search"):
-            near = self._retriever.nearest_passages(question.q_SD, depth, [()] * len(question.q_SD))
-        with step("score"):
-            best = self._retriever.nearest_keys({place for each in near for _, place in each}, question.q_SD)
-            scores = {place: sum(key.similarity for key in keys) / len(keys) for place, keys in best.items()}
-        ranked = sorted(((score, place) for place, score in scores.items()), key=lambda pair: (-pair[0], pair[1]))
-        return ranked[:k], best
+        """The k best passages, and the key of each that is nearest to each entity.
 
-    def _matches(self, question: _Question, place: Place, keys: Sequence[KeyAt]) -> list[Match]:
+        Of several entities, each one's nearest passages are found ever deeper until no passage beyond them could be
+        among the k best (the threshold algorithm, Fagin et al. 2001).
+        """
+        q_SD, depth = question.q_SD, k
+        while True:
+            with step("search"):
+                near = self._retriever.nearest_passages(q_SD, depth, [()] * len(q_SD))
+            with step("score"):
+                best = self._retriever.nearest_keys({place for each in near for _, place in each}, q_SD)
+            scored = [(fmean(key.similarity for key in keys), place) for place, keys in best.items()]
+            ranked = sorted(scored, key=lambda pair: (-pair[0], pair[1]))[:k]
+            whole = any(len(each) < depth for each in near)
+            if len(q_SD) == 1 or whole or ranked[-1][0] >= fmean(each[-1][0] for each in near):
+                return ranked, best
+            depth *= 2
+
+    def _explained(self, question: _Question, place: Place, keys: Sequence[KeyAt]) -> list[Match]:
         passage = self._retriever.passage(place)
         whole = self.config.ask_with == "question"
         asked = [question.text] if whole else [question.text[start:end] for start, end in question.entities]
@@ -143,21 +157,26 @@ def _span_encoder(config: ZeroNERConfig, device: str | None, dtype: str | None, 
     if is_luke(config.base):
         from quoth.encoders.luke import LukeSpans
 
-        source = EncoderSource(config.base, revision=config.revision)
-        return LukeSpans.load(source, joint=config.joint, max_tokens=config.max_tokens, device=device, dtype=dtype)
-    return TokenSpans(TokenEncoder.load(locate(config.base, base), device=device, dtype=dtype), config.pooling)
+        luke = EncoderSource(config.base, revision=config.revision)
+        return LukeSpans.load(luke, joint=config.joint, max_tokens=config.max_tokens, device=device, dtype=dtype)
+    source = locate(config.base, base)
+    settings = replace(source.config, max_tokens=config.max_tokens, revision=config.revision or source.config.revision)
+    encoder = TokenEncoder.load(replace(source, config=settings), device=device, dtype=dtype)
+    return TokenSpans(encoder, config.pooling)
 
 
 def _range(question: str, entity: Entity) -> Range:
-    """Where an entity stands in its question. Raises InputError where it does not."""
+    """Where an entity stands in its question: as it is and as whole words, else in another case, else inside of words.
+
+    Raises InputError where it does not.
+    """
     if isinstance(entity, str):
-        found = re.search(re.escape(entity.strip()), question, re.IGNORECASE) if entity.strip() else None
-        if found is None:
+        words = r"\s+".join(map(re.escape, entity.split()))
+        forms = [(rf"(?<!\w){words}(?!\w)", 0), (rf"(?<!\w){words}(?!\w)", re.IGNORECASE), (words, re.IGNORECASE)]
+        found = (re.search(form, question, flags) for form, flags in forms if words)
+        if (match := next(filter(None, found), None)) is None:
             raise InputError(f"entity {entity!r} does not stand in the question {question!r}; give words of it")
-        return found.span()
-    start, end = entity
-    if not 0 <= start < end <= len(question):
-        raise InputError(
-            f"entity {entity!r}; allowed are characters from 0 to {len(question)}, the first before the last"
-        )
-    return start, end
+        return match.span()
+    if len(entity) != 2 or {*map(type, entity)} != {int} or not 0 <= entity[0] < entity[1] <= len(question):
+        raise InputError(f"entity {entity!r}; allowed are words, or characters (start, end) of 0 to {len(question)}")
+    return entity

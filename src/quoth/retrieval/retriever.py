@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.key_encoder import EncodedPassage, KeyEncoder
 from quoth.errors import InputError
-from quoth.records import Hit, Passage
+from quoth.records import Passage
 from quoth.retrieval.columns import passage_of
 from quoth.retrieval.index import search_tables
 from quoth.retrieval.keys import Neighbours, TokenHits, TokenKeys
@@ -197,10 +197,6 @@ class Retriever:
                         for n, sims_N in zip(best_Q, sims_QN, strict=True)
                     ]
         return found
-
-    def hits(self, found: Ranking) -> list[Hit]:
-        """The passages of a ranking."""
-        return [Hit(self.passage(place), score) for score, place in found]
 
 
 def _best_of_each(found: Iterable[tuple[TokenKeys, int, Neighbours]], count: int) -> dict[Place, float]:

@@ -141,17 +141,19 @@ class KeyTables:
         return [self._at(each, place) for each in segments if (place := places[each.name])], late
 
     def _explain(self, missing: int) -> None:
-        path, name = self._corpus.path, self._encoder.name
+        path, name, kind = self._corpus.path, self._encoder.name, self._encoder.keys
+        command = f"`quoth embed {path} --keys {kind} --model {name}`"
         others = [read_json(each) for each in sorted((path / "keys").glob("*/*/table.json"))]
         present = sorted({f"{each['model']} ({each['fingerprint'][:8]})" for each in others})
         if present and not self._folder.is_dir():
             raise EncoderMismatchError(
                 f"{path}: holds keys of {', '.join(present)}, not of {name} ({self._encoder.fingerprint[:8]}); "
-                f"`quoth embed {path} --model {name}` adds them"
+                f"{command} adds them"
             )
+        other = "; an NPM needs none to search BM25's passages (passages=3)" if kind == "tokens" else ""
         raise InputError(
             f"{path}: {missing} of {len(self._corpus.segments)} segments have no vectors of {name}; "
-            f"`quoth embed {path} --model {name}` makes them; an NPM needs none to search BM25's passages (passages=3)"
+            f"{command} makes them{other}"
         )
 
     def _at(self, segment: Segment, folder: Path) -> TokenKeys:
