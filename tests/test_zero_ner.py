@@ -145,8 +145,8 @@ def test_of_several_entities_no_better_passage_is_left_out(folder: Path, tmp_pat
     corpus.add([Document(f"d{i}", "", text) for i, text in enumerate(texts)])
     zero_ner = model(folder, [corpus])
     question = "Was Paris in Berlin by the Seine?"
+    expected = brute(zero_ner.encoder, [corpus], question)
     for k in (1, 2, 5, 20, 100):
-        expected = brute(zero_ner.encoder, [corpus], question)
         found = zero_ner.search(question, k)
         assert [each.score for each in found] == pytest.approx([score for score, _, _ in expected[:k]], abs=1e-5)
 
@@ -287,6 +287,32 @@ def test_the_command_line_embeds_searches_and_explains(place: Path, capsys: pyte
     )
     assert mixed[0] == 0
     assert len(mixed[1].splitlines()) == 3
+
+
+def test_it_is_measured_alone_with_bm25_beside_its_own_base_and_by_one_key(
+    place: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for model_name in ("zero", str(folder)):
+        keys = "entities" if model_name == "zero" else "tokens"
+        assert main(["embed", "one.quoth", "--keys", keys, "--model", model_name]) == 0
+    (place / "templates.json").write_text(json.dumps({"P1": "What is [X]?"}), encoding="utf-8")
+    asked = [("Paris", "capital of France"), ("Berlin", "Germany"), ("Seine", "Eiffel Tower"), ("Oslo", "Norway")]
+    questions = [{"question": f"What is {name}?", "answers": [answer]} for name, answer in asked]
+    (place / "P1.test.json").write_text(json.dumps(questions), encoding="utf-8")
+    capsys.readouterr()
+    command = ["eval", "entities", "one.quoth", "P1.test.json", "--templates", "templates.json", "--model", "zero"]
+    more = ["--beside", str(folder), "--hybrid", "--single-key", "--idf", "--k", "1", "--k", "4"]
+    assert main([*command, *more, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["num_questions"], report["num_covered"]) == (4, 3)
+    names = ["bm25", f"{folder}, tokens", "zero", "zero, told the entity", "zero with bm25"]
+    assert [each["name"] for each in report["systems"]] == names
+    assert all(each["covered"]["dpr"]["4"]["micro"] == 1 for each in report["systems"][1:])
+    assert report["single_key"]["all"] == {"1": report["systems"][3]["covered"]["dpr"]["1"]["micro"], "4": 1.0}
+    assert main([*command, *more]) == 0
+    assert "| keys of a passage | covered@1 | covered@4 |" in capsys.readouterr().out
+    assert main([*command, "--single-key", "--no-coverage"]) == 2
+    assert "--single-key is about covered questions; leave --no-coverage out" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
