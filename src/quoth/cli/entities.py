@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quoth.cli.models import load_any, load_entities, open_corpora
+from quoth.cli.models import load_any, load_entities, open_corpora, quiet_libraries
 from quoth.cli.openqa import Limit, Seed
 from quoth.cli.options import Base, CorpusDir, Device, Json, MoreCorpora
 from quoth.cli.output import counting, print_json, results
@@ -32,6 +32,14 @@ Beside = Annotated[
         "--beside",
         metavar="MODEL",
         help="Ask this model too, by its vectors of tokens (late interaction) or passages. Repeatable.",
+    ),
+]
+Dense = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--dense",
+        metavar="NAME",
+        help="Ask contriever or dpr too, another such encoder, or PASSAGES+QUESTIONS. Encodes every passage first.",
     ),
 ]
 Anserini = Annotated[
@@ -80,6 +88,7 @@ def entities(
     ] = False,
     model: EntityModel = None,
     beside: Beside = None,
+    dense: Dense = None,
     anserini: Anserini = False,
     base: Base = None,
     device: Device = None,
@@ -115,7 +124,7 @@ def entities(
     if picture:
         check_installed()
     corpora = open_corpora(directory, corpus)
-    systems = _others(corpora, anserini, beside, base, device)
+    systems = _others(corpora, anserini, dense, beside, base, device)
     loaded: ZeroNER | None = None
     if model is not None:
         loaded = load_entities(model, corpora, base, device)
@@ -167,6 +176,7 @@ def links(
     ] = None,
     model: EntityModel = None,
     beside: Beside = None,
+    dense: Dense = None,
     anserini: Anserini = False,
     base: Base = None,
     device: Device = None,
@@ -188,7 +198,7 @@ def links(
     from quoth.evaluation.searches import by_entity
 
     (corpus,) = corpora = open_corpora(directory)
-    systems = _others(corpora, anserini, beside, base, device)
+    systems = _others(corpora, anserini, dense, beside, base, device)
     if model is not None:
         systems[model] = by_entity(load_entities(model, corpora, base, device))
     with counting("measuring", "done") as measured:
@@ -207,12 +217,22 @@ def links(
 
 
 def _others(
-    corpora: "Sequence[Corpus]", anserini: bool, beside: list[str] | None, base: Path | None, device: str | None
+    corpora: "Sequence[Corpus]",
+    anserini: bool,
+    dense: list[str] | None,
+    beside: list[str] | None,
+    base: Path | None,
+    device: str | None,
 ) -> "dict[str, Search]":
     """The systems that are asked with the whole text."""
+    from quoth.evaluation.dense_baselines import DenseBaseline, DenseSearch
     from quoth.evaluation.searches import AnseriniBM25, by_text, by_vectors
 
     found = {"bm25, anserini": by_text(AnseriniBM25(corpora))} if anserini else {}
+    for name, baseline in [(name, DenseBaseline.named(name)) for name in dense or ()]:
+        quiet_libraries()
+        with counting(f"encoding, {name}", "passages") as encoded:
+            found[name] = by_text(DenseSearch(baseline, corpora, device, encoded))
     for name in beside or ():
         loaded = load_any(name, corpora, base, device)
         found[f"{name}, {loaded.keys}"] = by_vectors(loaded)

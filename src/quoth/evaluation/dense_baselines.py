@@ -1,0 +1,136 @@
+"""The papers' dense baselines, one vector a passage: Contriever (Izacard et al. 2021) and DPR (Karpukhin et al. 2020).
+
+Knows: their encoders as the hub has them, and the forms of their inputs. Does not know: key tables: vectors are kept in
+memory, and a query is compared with all of them.
+
+Shape suffixes: B texts, T tokens, P passages, D dimensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from quoth.corpus.corpus import Corpus
+from quoth.encoders.transformer import device_named
+from quoth.errors import InputError, ModelNotFoundError
+from quoth.records import Hit, Passage
+from quoth.retrieval.sparse import check_not_empty
+
+Texts = Sequence[str]
+MAX_TOKENS = 256
+TEXTS_AT_A_TIME = 32
+
+
+@dataclass(frozen=True, slots=True)
+class DenseBaseline:
+    """Hub ids or folders of what encodes passages and questions, and whether a title is the first of two texts (DPR)
+    or stands before the text (Contriever)."""
+
+    passages: str
+    queries: str
+    title_apart: bool
+
+    @classmethod
+    def named(cls, name: str) -> DenseBaseline:
+        """ "contriever", "dpr", or "PASSAGES+QUESTIONS", two hub ids or folders of DPR's, or one of another encoder.
+
+        Raises InputError on an empty name.
+        """
+        if name in PUBLISHED:
+            return PUBLISHED[name]
+        passages, plus, queries = name.partition("+")
+        if not passages or (plus and not queries):
+            raise InputError(
+                f"dense baseline {name!r}; allowed are {', '.join(PUBLISHED)}, a hub id or a folder, or two"
+            )
+        return cls(passages, queries or passages, bool(plus))
+
+
+PUBLISHED = {
+    "contriever": DenseBaseline("facebook/contriever", "facebook/contriever", False),
+    "dpr": DenseBaseline(
+        "facebook/dpr-ctx_encoder-single-nq-base", "facebook/dpr-question_encoder-single-nq-base", True
+    ),
+}
+
+
+class DenseSearch:
+    """Finds passages by the dot product of their vector with a question's; encodes every passage when it is made."""
+
+    def __init__(
+        self,
+        baseline: DenseBaseline,
+        corpora: Sequence[Corpus],
+        device: str | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        """Raises ModelNotFoundError, EmptyCorpusError, InputError on an unknown device."""
+        check_not_empty(corpora)
+        self._baseline, self._device = baseline, device_named(device)
+        self._queries = self._encoder(baseline.queries)
+        encoder = self._queries if baseline.passages == baseline.queries else self._encoder(baseline.passages)
+        self._places = [(corpus, row) for corpus in corpora for row in corpus.live_rows().tolist()]
+        vectors = []
+        for done in range(0, len(self._places), TEXTS_AT_A_TIME):
+            places = self._places[done : done + TEXTS_AT_A_TIME]
+            vectors.append(encoder(*self._texts([corpus.passage(row) for corpus, row in places])))
+            if progress is not None:
+                progress(done + len(places), len(self._places))
+        self._vectors_PD = np.concatenate(vectors)
+
+    def search(self, query: str, k: int) -> list[Hit]:
+        """The k nearest passages, ties by corpus, then row."""
+        (q_D,) = self._queries([query], None)
+        scores_P = self._vectors_PD @ q_D
+        best = np.argsort(-scores_P, kind="stable")[:k].tolist()
+        return [Hit(self._places[i][0].passage(self._places[i][1]), float(scores_P[i])) for i in best]
+
+    def _texts(self, passages: Sequence[Passage]) -> tuple[Texts, Texts | None]:
+        if self._baseline.title_apart:
+            return [each.title for each in passages], [each.text for each in passages]
+        return [f"{each.title} {each.text}".strip() for each in passages], None
+
+    def _encoder(self, name: str) -> Callable[[Texts, Texts | None], NDArray[np.float32]]:
+        model, tokenizer = _load(name)
+        model.to(self._device).eval()
+
+        @torch.inference_mode()
+        def encode(texts: Texts, pairs: Texts | None) -> NDArray[np.float32]:
+            options = {"truncation": True, "max_length": MAX_TOKENS, "padding": True, "return_tensors": "pt"}
+            inputs = tokenizer(list(texts), None if pairs is None else list(pairs), **options).to(self._device)
+            output = model(**inputs)
+            states_BTD = getattr(output, "last_hidden_state", None)
+            vectors_BD = output.pooler_output if states_BTD is None else mean(states_BTD, inputs["attention_mask"])
+            found: NDArray[np.float32] = vectors_BD.float().cpu().numpy()
+            return found
+
+        return encode
+
+
+def mean(states_BTD: Tensor, mask_BT: Tensor) -> Tensor:
+    """The mean of each text's states: [B, D]."""
+    mask_BT1 = mask_BT[..., None].to(states_BTD.dtype)
+    return (states_BTD * mask_BT1).sum(dim=1) / mask_BT1.sum(dim=1)
+
+
+def _load(name: str) -> tuple[Any, Any]:
+    """An encoder of the class that its config names, DPR's two among them, and its tokenizer."""
+    import transformers
+
+    try:
+        config = transformers.AutoConfig.from_pretrained(name)
+        kind = (config.architectures or [""])[0] if config.model_type == "dpr" else "AutoModel"
+        model = getattr(transformers, kind).from_pretrained(name, config=config, dtype=torch.float32)
+        return model, transformers.AutoTokenizer.from_pretrained(name)
+    except (OSError, ValueError, AttributeError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ModelNotFoundError(
+            f"dense baseline {name!r} cannot be loaded: {reason}; name a hub id, or a folder with config.json"
+        ) from error
