@@ -49,10 +49,7 @@ class CorpusModel:
         check_count(k)
         if mode == "hybrid":
             return FusedSearch([self]).search(query, k)
-        if mode == "bm25":
-            return self.hits(self.ranked_by_words(query, k))
-        found = self.ranking(query, k)
-        return self.hits(found, self.matches(query, [place for _, place in found]))
+        return self.hits(self.ranked_by_words(query, k) if mode == "bm25" else self.ranking(query, k))
 
     @property
     def corpora(self) -> list[Corpus]:

@@ -89,11 +89,11 @@ class ZeroNER(CorpusModel):
         entities, their mean. `entities` are those of the question, its words or characters (recognised if None; the
         whole question where there are none). Raises InputError where one does not stand there.
         """
-        if entities is None:
-            return super().search(query, k, mode)
-        if mode != "dense" or self.config.ask_with == "question":
+        if entities is not None and (mode != "dense" or self.config.ask_with == "question"):
             setting = f"mode {mode!r}" if mode != "dense" else "ask_with 'question'"
             raise InputError(f"{setting} takes no entities; leave them out")
+        if mode != "dense":
+            return super().search(query, k, mode)
         check_count(k)
         question = self._question(query, entities)
         ranking, best = self._ranked(question, k)
