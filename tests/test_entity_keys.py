@@ -32,6 +32,7 @@ from quoth.evaluation.entity_keys import (
     single_key_recall,
     single_keys,
     stored_keys,
+    unit,
 )
 from quoth.evaluation.entity_picture import picture
 from quoth.evaluation.entity_questions import EntityReport
@@ -50,7 +51,7 @@ def test_the_best_key_of_each_passage_is_as_a_loop_finds_it(sizes: list[int], se
         max((v_D @ q_D / np.linalg.norm(v_D) / np.linalg.norm(q_D) for v_D in vectors_ND[start:end]), default=-np.inf)
         for start, end in pairwise(offsets_P1)
     ]
-    np.testing.assert_allclose(max_pool(q_D, vectors_ND, offsets_P1), expected)
+    np.testing.assert_allclose(max_pool(unit(q_D[None])[0], unit(vectors_ND), offsets_P1), expected)
     rows = single_key(offsets_P1, at_random(seed))
     kept = Keys(tuple(map(str, range(len(vectors_ND)))), vectors_ND, offsets_P1).only(rows)
     assert kept.texts == tuple(map(str, rows))
@@ -64,7 +65,7 @@ def _with_keys(rows: NDArray[np.int64], offsets_P1: NDArray[np.int64], sizes: Se
 
 
 def test_zero_vectors_are_near_nothing_and_far_from_nothing() -> None:
-    assert max_pool(np.ones(2), np.zeros((1, 2)), np.array([0, 1])).tolist() == [0.0]
+    assert max_pool(np.ones(2), unit(np.zeros((1, 2))), np.array([0, 1])).tolist() == [0.0]
     assert max_pool(np.zeros(2), np.ones((1, 2)), np.array([0, 1, 1])).tolist() == [0.0, -np.inf]
 
 

@@ -64,10 +64,15 @@ def stored_keys(model: ZeroNER) -> tuple[list[Passage], Keys]:
     return passages, Keys(tuple(texts), np.concatenate(vectors), np.cumsum(counts, dtype=np.int64))
 
 
+def unit(vectors_ND: Vectors) -> Vectors:
+    """The vectors at length 1; zeros stay."""
+    return vectors_ND / np.maximum(np.linalg.norm(vectors_ND, axis=1, keepdims=True), np.finfo(np.float32).tiny)
+
+
 def max_pool(q_D: Vectors, vectors_ND: Vectors, offsets_P1: Rows) -> NDArray[np.float64]:
-    """Each passage's score, the highest cosine of its keys with the query: [P]; −inf without a key. Zero-NeR, §3."""
-    norms_N = np.linalg.norm(vectors_ND, axis=1) * np.linalg.norm(q_D)
-    cosine_N = (vectors_ND @ q_D) / np.maximum(norms_N, np.finfo(np.float32).tiny)
+    """Each passage's score, the highest cosine of its keys with the query, all of length 1: [P]; −inf without a key.
+    Zero-NeR, §3."""
+    cosine_N = vectors_ND @ q_D
     scores_P = np.full(len(offsets_P1) - 1, -np.inf)
     has_keys_P = np.diff(offsets_P1) > 0
     if has_keys_P.any():
@@ -100,8 +105,9 @@ def ranks_of(queries_QD: Vectors, keys: Keys, right: Sequence[Collection[int]]) 
     None where none of them has a key.
     """
     found: list[int | None] = []
-    for q_D, wanted in zip(queries_QD, right, strict=True):
-        scores_P = max_pool(q_D, keys.vectors_ND, keys.offsets_P1)
+    unit_ND = unit(keys.vectors_ND)
+    for q_D, wanted in zip(unit(queries_QD), right, strict=True):
+        scores_P = max_pool(q_D, unit_ND, keys.offsets_P1)
         order = np.argsort(-scores_P, kind="stable")
         where = np.flatnonzero(np.isin(order, list(wanted)) & (scores_P[order] > -np.inf))
         found.append(int(where[0]) if len(where) else None)
