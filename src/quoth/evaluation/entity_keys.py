@@ -66,7 +66,9 @@ def stored_keys(model: ZeroNER) -> tuple[list[Passage], Keys]:
 
 def unit(vectors_ND: Vectors) -> Vectors:
     """The vectors at length 1; zeros stay."""
-    return vectors_ND / np.maximum(np.linalg.norm(vectors_ND, axis=1, keepdims=True), np.finfo(np.float32).tiny)
+    lengths_N1 = np.linalg.norm(vectors_ND, axis=1, keepdims=True)
+    made: Vectors = vectors_ND / np.maximum(lengths_N1, np.finfo(np.float32).tiny)
+    return made
 
 
 def max_pool(q_D: Vectors, vectors_ND: Vectors, offsets_P1: Rows) -> NDArray[np.float64]:
