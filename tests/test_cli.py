@@ -382,7 +382,7 @@ def realm(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_realm_embeds_searches_and_answers(corpus: Path, realm: Path, run: Run) -> None:
     code, out, err = run("ask", corpus, "Where is it?", "--model", realm)
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert f"`quoth embed {corpus} --model {realm}` makes them" in err
+    assert f"`quoth embed {corpus} --keys passages --model {realm}` makes them" in err
     code, out, err = run("embed", corpus, "--model", realm)
     assert (code, out) == (0, f"{corpus}: 2 passages embedded (sq8)\n")
     assert "about 2 vectors make" in err

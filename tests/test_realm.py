@@ -405,7 +405,7 @@ def test_a_corpus_without_passages_or_vectors(tmp_path: Path) -> None:
                 ask()
     corpus.add([Document("a", "", "The raven sat.")])
     realm = REALM.from_pretrained(folder, corpus)
-    command = re.escape(f"`quoth embed {corpus.path} --model {folder}`")
+    command = re.escape(f"`quoth embed {corpus.path} --keys passages --model {folder}`")
     for ask in (lambda: realm.ask("Who?"), lambda: realm.fill("[MASK]"), lambda: realm.search("a")):
         with pytest.raises(InputError, match=f"1 of 1 segments have no vectors of .*; {command}"):
             ask()
