@@ -209,7 +209,9 @@ def test_what_cannot_be_is_refused(folder: Path, corpus: Corpus, tmp_path: Path)
     with pytest.raises(InputError, match="read is 7, beam 6; allowed is to read of the beam"):
         make_task(folder, corpus, read=7)
     bare = make_corpus(tmp_path / "bare")
-    with pytest.raises(InputError, match=r"segments have no vectors of .*; `quoth embed .*bare --keys passages --model .*` makes them"):
+    with pytest.raises(
+        InputError, match=r"have no vectors of .*; `quoth embed .*bare --keys passages --model .*` makes"
+    ):
         make_task(folder, bare)
 
 
