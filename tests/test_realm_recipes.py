@@ -176,7 +176,7 @@ def test_from_documents_to_answers_by_commands(
     tuning = {**SMALL, **rest, "corpus": str(corpus.path), "beam": "8", "read": "2"}
     given = ["train", "realm-qa", str(questions), "-o", str(tmp_path / "qa"), "--model", str(pretrained)]
     assert main([*given, "--set", f"corpus={corpus.path}", "--set", f"lora_rank={rank}"]) == 2
-    assert f"`quoth embed {corpus.path} --keys passages --model {pretrained}` makes them" in capsys.readouterr().err
+    assert f"`quoth embed {corpus.path} --model {pretrained}` makes them" in capsys.readouterr().err
     assert main(["embed", str(corpus.path), "--model", str(pretrained)]) == 0
     capsys.readouterr()
     tuned = command("realm-qa", questions, "qa", pretrained, tuning)
