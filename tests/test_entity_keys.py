@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from quoth import Corpus, Document, ZeroNER
 from quoth.corpus.questions import Question
+from quoth.encoders.key_encoder import unit
 from quoth.encoders.recognition import ByText
 from quoth.errors import InputError
 from quoth.evaluation import entity_picture
@@ -32,7 +33,6 @@ from quoth.evaluation.entity_keys import (
     single_key_recall,
     single_keys,
     stored_keys,
-    unit,
 )
 from quoth.evaluation.entity_picture import picture
 from quoth.evaluation.entity_questions import EntityReport

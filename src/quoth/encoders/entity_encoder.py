@@ -17,11 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.config import ZeroNERConfig
-from quoth.encoders.boundaries import MAY_END, MAY_START
-from quoth.encoders.key_encoder import EncodedPassage, Place
+from quoth.encoders.key_encoder import EncodedPassage, Place, span_keys, unit
 from quoth.encoders.recognition import Recognizer
 from quoth.encoders.token_encoder import TokenEncoder
-from quoth.encoders.tokenization import TokenizedPassage
 from quoth.errors import InputError
 from quoth.records import Passage
 
@@ -107,14 +105,14 @@ class EntityEncoder:
             alone[""] = np.zeros((0, self.dimensions), np.float32)
             vectors = [np.concatenate([alone[title], each]) for title, each in zip(titles, vectors, strict=True)]
         return [
-            EncodedPassage(_keys([(0, 0)] * (len(each) - len(spans)) + spans), each)
+            EncodedPassage(span_keys([(0, 0)] * (len(each) - len(spans)) + spans), each)
             for each, spans in zip(vectors, found, strict=True)
         ]
 
     def vectors(self, texts: Sequence[str], spans: Sequence[Sequence[Range]]) -> list[NDArray[np.float32]]:
         """The vectors of each text's spans, of length 1: [S, D]."""
         found = self._spans.spans(texts, spans) if texts else []
-        return [each / np.maximum(np.linalg.norm(each, axis=1, keepdims=True), np.float32(1e-12)) for each in found]
+        return [unit(each) for each in found]
 
     def asked(self, question: str) -> list[Range]:
         """The entities of a question, recognised; the whole question where it has none."""
@@ -146,10 +144,3 @@ class EntityEncoder:
         spans = [(min(start, QUERY_REACH), min(start, QUERY_REACH) + end - start) for _, start, end in drawn]
         empty = np.zeros((0, self.dimensions), np.float32)
         return np.concatenate([empty, *self.vectors(texts, [[span] for span in spans])])
-
-
-def _keys(spans: Sequence[Range]) -> TokenizedPassage:
-    """Spans of a passage's characters in the place of its tokens."""
-    zeros_S, flags_S = np.zeros(len(spans), np.uint64), np.full(len(spans), MAY_START | MAY_END, np.uint8)
-    offsets_S2 = np.array(spans, np.int64).reshape(-1, 2)
-    return TokenizedPassage(zeros_S.astype(np.int32), offsets_S2, flags_S, zeros_S, ())

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.encoders.boundaries import MAY_END, MAY_START
 from quoth.encoders.tokenization import TokenizedPassage
 from quoth.records import Passage
 
+Vectors = NDArray[np.floating[Any]]
 Place = tuple[str, int, int]
 """A passage's text and the characters of it that a key stands for."""
 
@@ -28,6 +30,20 @@ class EncodedPassage:
 
     tokens: TokenizedPassage
     vectors_TD: NDArray[np.float32]
+
+
+def span_keys(spans: Sequence[tuple[int, int]]) -> TokenizedPassage:
+    """Spans of a passage's characters in the place of its tokens."""
+    zeros_T, flags_T = np.zeros(len(spans), np.uint64), np.full(len(spans), MAY_START | MAY_END, np.uint8)
+    offsets_T2 = np.array(spans, np.int64).reshape(-1, 2)
+    return TokenizedPassage(zeros_T.astype(np.int32), offsets_T2, flags_T, zeros_T, ())
+
+
+def unit(vectors_TD: Vectors) -> Vectors:
+    """The vectors at length 1; zeros stay."""
+    lengths_T1 = np.linalg.norm(vectors_TD, axis=1, keepdims=True)
+    made: Vectors = vectors_TD / np.maximum(lengths_T1, np.float32(1e-12))
+    return made
 
 
 class KeyEncoder(Protocol):

@@ -23,11 +23,9 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from quoth.config import REALMConfig
-from quoth.encoders.boundaries import MAY_END, MAY_START
-from quoth.encoders.key_encoder import EncodedPassage, Place
+from quoth.encoders.key_encoder import EncodedPassage, Place, span_keys
 from quoth.encoders.pairs import Pair, PairBatch, PairTokenizer, pair_tokenizer
 from quoth.encoders.pretrained import REALMSource
-from quoth.encoders.tokenization import TokenizedPassage
 from quoth.encoders.transformer import Transformer, batches_by_length
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.records import Passage
@@ -71,12 +69,14 @@ class Tower(nn.Module):
 
     def pooled(self, states_BTH: Tensor, mask_BT: Tensor) -> Tensor:
         """One state an input, before the projection: [B, H]."""
-        if self.config.pooling == "mean":
-            mask_BT1 = mask_BT[:, :, None].to(states_BTH.dtype)
-            pooled_BH = (states_BTH * mask_BT1).sum(dim=1) / mask_BT1.sum(dim=1)
-        else:
-            pooled_BH = states_BTH[:, 0]
+        pooled_BH = mean_state(states_BTH, mask_BT) if self.config.pooling == "mean" else states_BTH[:, 0]
         return pooled_BH if self.pooler is None else self.pooler(pooled_BH).tanh()
+
+
+def mean_state(states_BTH: Tensor, mask_BT: Tensor) -> Tensor:
+    """The mean of each input's states: [B, H]."""
+    mask_BT1 = mask_BT[:, :, None].to(states_BTH.dtype)
+    return (states_BTH * mask_BT1).sum(dim=1) / mask_BT1.sum(dim=1)
 
 
 def dense(inputs: int, outputs: int) -> nn.Linear:
@@ -146,7 +146,10 @@ class PassageEncoder:
         vectors_BD = embed(
             self.passage_tower, self.tokenizer, passage_inputs(self.tokenizer, self.config, texts, titles)
         )
-        return [EncodedPassage(_whole(text), vector_D[None]) for text, vector_D in zip(texts, vectors_BD, strict=True)]
+        return [
+            EncodedPassage(span_keys([(0, len(text))]), vector_D[None])
+            for text, vector_D in zip(texts, vectors_BD, strict=True)
+        ]
 
     def queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """The vectors that texts ask with: [B, D]."""
@@ -215,9 +218,3 @@ def embed(tower: Tower, tokenizer: PairTokenizer, inputs: Sequence[Pair]) -> NDA
         batch = tokenizer.batch([inputs[member] for member in members], device)
         vectors_BD[members] = tower(batch).float().cpu().numpy()
     return vectors_BD
-
-
-def _whole(text: str) -> TokenizedPassage:
-    """A passage as the only span of itself."""
-    zeros, flags = np.zeros(1, np.uint64), np.full(1, MAY_START | MAY_END, np.uint8)
-    return TokenizedPassage(zeros.astype(np.int32), np.array([[0, len(text)]]), flags, zeros, ())

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from quoth.config import NPMConfig
 from quoth.encoders.boundaries import BOUNDARIES_VERSION
-from quoth.encoders.key_encoder import EncodedPassage, Place
+from quoth.encoders.key_encoder import EncodedPassage, Place, unit
 from quoth.encoders.pretrained import Source
 from quoth.encoders.tokenization import MASK, TextTokenizer
 from quoth.encoders.transformer import Transformer
@@ -109,7 +109,4 @@ class TokenEncoder:
         return vectors_TD
 
     def _normalized(self, states_TD: NDArray[np.float32]) -> NDArray[np.float32]:
-        if not self.config.normalize:
-            return states_TD
-        lengths_T1 = np.linalg.norm(states_TD, axis=1, keepdims=True)
-        return np.asarray(states_TD / np.maximum(lengths_T1, np.float32(1e-12)), np.float32)
+        return unit(states_TD) if self.config.normalize else states_TD

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from quoth.corpus.corpus import Corpus
+from quoth.encoders.passage_encoder import mean_state
 from quoth.encoders.transformer import device_named
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.records import Hit, Passage
@@ -107,17 +107,13 @@ class DenseSearch:
             inputs = tokenizer(list(texts), None if pairs is None else list(pairs), **options).to(self._device)
             output = model(**inputs)
             states_BTD = getattr(output, "last_hidden_state", None)
-            vectors_BD = output.pooler_output if states_BTD is None else mean(states_BTD, inputs["attention_mask"])
+            vectors_BD = (
+                output.pooler_output if states_BTD is None else mean_state(states_BTD, inputs["attention_mask"])
+            )
             found: NDArray[np.float32] = vectors_BD.float().cpu().numpy()
             return found
 
         return encode
-
-
-def mean(states_BTD: Tensor, mask_BT: Tensor) -> Tensor:
-    """The mean of each text's states: [B, D]."""
-    mask_BT1 = mask_BT[..., None].to(states_BTD.dtype)
-    return (states_BTD * mask_BT1).sum(dim=1) / mask_BT1.sum(dim=1)
 
 
 def _load(name: str) -> tuple[Any, Any]:

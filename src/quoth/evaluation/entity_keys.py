@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.answers import holders, recall
 from quoth.corpus.writing import indexed_text
+from quoth.encoders.key_encoder import Vectors, unit
 from quoth.errors import InputError
 from quoth.evaluation.coverage import EntityQuestion
 from quoth.evaluation.entity_analysis import TermCounts, count_terms, mean_idf
@@ -26,7 +27,6 @@ from quoth.records import Passage
 if TYPE_CHECKING:
     from quoth.models.zero_ner import ZeroNER
 
-Vectors = NDArray[np.floating[Any]]
 Rows = NDArray[np.int64]
 
 
@@ -62,13 +62,6 @@ def stored_keys(model: ZeroNER) -> tuple[list[Passage], Keys]:
             passages.append(passage)
             counts.append(int(last - first))
     return passages, Keys(tuple(texts), np.concatenate(vectors), np.cumsum(counts, dtype=np.int64))
-
-
-def unit(vectors_ND: Vectors) -> Vectors:
-    """The vectors at length 1; zeros stay."""
-    lengths_N1 = np.linalg.norm(vectors_ND, axis=1, keepdims=True)
-    made: Vectors = vectors_ND / np.maximum(lengths_N1, np.finfo(np.float32).tiny)
-    return made
 
 
 def max_pool(q_D: Vectors, vectors_ND: Vectors, offsets_P1: Rows) -> NDArray[np.float64]:

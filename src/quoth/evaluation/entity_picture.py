@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from quoth.encoders.key_encoder import Vectors
 from quoth.errors import InputError
-from quoth.evaluation.entity_keys import Vectors, asked, right_passages, stored_keys
+from quoth.evaluation.entity_keys import asked, right_passages, stored_keys
 from quoth.evaluation.entity_questions import EntityReport
 
 if TYPE_CHECKING:
