@@ -26,6 +26,7 @@ from quoth.evaluation.entity_analysis import count_terms
 from quoth.evaluation.entity_keys import (
     Keys,
     at_random,
+    covered_questions,
     max_pool,
     ranks_of,
     rarest,
@@ -149,7 +150,7 @@ def test_a_model_is_asked_with_all_keys_and_with_one_of_each_passage(model: Zero
     report = report_of(
         [("Where does the Seine flow?", "Seine", "Paris"), ("Was Pallas a bust?", "Pallas", "nevermore")]
     )
-    found = single_keys(report, model, (1, 2, 6))
+    found = single_keys(covered_questions(report, model), (1, 2, 6))
     assert set(found) == {"all", "random", "idf"}
     for k in (1, 2, 6):
         wanted = []
@@ -158,7 +159,7 @@ def test_a_model_is_asked_with_all_keys_and_with_one_of_each_passage(model: Zero
             wanted.append(any(each.question.answers[0] in hit.passage.text for hit in hits))
         assert found["all"][k] == pytest.approx(sum(wanted) / 2)
     with pytest.raises(InputError, match="no covered question whose entity is known; give the templates"):
-        single_keys(EntityReport((), {}, 6, None, 0, (1,), ()), model, (1,))
+        covered_questions(EntityReport((), {}, 6, None, 0, (1,), ()), model)
 
 
 def test_the_picture_shows_each_question_with_the_key_that_is_nearest_in_a_right_passage(
@@ -167,7 +168,7 @@ def test_the_picture_shows_each_question_with_the_key_that_is_nearest_in_a_right
     drawn: list[Any] = []
     monkeypatch.setattr(entity_picture, "picture", lambda *given: drawn.extend(given))
     report = report_of([("Was Pallas a bust?", "Pallas", "nevermore")])
-    entity_picture.picture_of(tmp_path / "p.png", report, model, 4)
+    entity_picture.picture_of(tmp_path / "p.png", covered_questions(report, model), 4)
     path, queries_QD, keys_KD, query_labels, key_labels = drawn
     assert path == tmp_path / "p.png"
     assert (query_labels, key_labels) == (["P1"], ["", "", "", "", "P1"])

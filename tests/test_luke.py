@@ -20,7 +20,7 @@ from quoth.encoders.luke_tagger import LukeTagger, best_spans
 from quoth.encoders.pretrained import EncoderSource
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.records import TaggedSpan
-from tiny import SHAPE, TEXT, tiny_bert
+from tiny import SHAPE, TEXT, random_model, tiny_bert
 
 ENTITIES = {"[PAD]": 0, "[UNK]": 1, "Paris": 2, "[MASK2]": 3, "Berlin": 4, "[MASK]": 5}
 MENTION = 30
@@ -49,15 +49,7 @@ def tiny_luke(folder: Path, seed: int = 0, kind: Any = LukeModel, labels: Sequen
         id2label=dict(enumerate(labels)),
         **SHAPE,
     )
-    state = torch.get_rng_state()
-    torch.manual_seed(seed)
-    model = kind(config)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.ndim > 1:
-                parameter.normal_(std=0.2)
-    torch.set_rng_state(state)
-    model.save_pretrained(folder)
+    random_model(kind, config, seed).save_pretrained(folder)
     return folder
 
 

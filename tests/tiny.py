@@ -156,17 +156,22 @@ def _roberta_config(kind: Any, tokenizer: Tokenizer) -> Any:
     )
 
 
-def _save(folder: Path, kind: Any, config: Any, tokenizer: Tokenizer, names: dict[str, str], seed: int) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
+def random_model(kind: Any, config: Any, seed: int, **options: Any) -> Any:
+    """A model of that class whose weights are drawn anew, the same for the same seed."""
     state = torch.get_rng_state()
     torch.manual_seed(seed)
-    model = kind(config, add_pooling_layer=False)
+    model = kind(config, **options)
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.ndim > 1:
                 parameter.normal_(std=0.2)
     torch.set_rng_state(state)
-    model.save_pretrained(folder)
+    return model
+
+
+def _save(folder: Path, kind: Any, config: Any, tokenizer: Tokenizer, names: dict[str, str], seed: int) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    random_model(kind, config, seed, add_pooling_layer=False).save_pretrained(folder)
     tokens = {f"{name}_token": token for name, token in names.items()}
     PreTrainedTokenizerFast(tokenizer_object=tokenizer, **tokens).save_pretrained(folder)
     return folder

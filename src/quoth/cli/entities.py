@@ -107,9 +107,10 @@ def entities(
     from quoth.corpus.question_templates import QuestionTemplates
     from quoth.corpus.writing import indexed_text
     from quoth.evaluation.entity_analysis import count_terms, idf_buckets, idf_records, idf_table
-    from quoth.evaluation.entity_keys import single_keys
+    from quoth.evaluation.entity_keys import covered_questions, single_keys
     from quoth.evaluation.entity_picture import check_installed, picture_of
-    from quoth.evaluation.entity_questions import KS, markdown, run_entity_questions, table
+    from quoth.evaluation.entity_questions import KS, run_entity_questions, table
+    from quoth.evaluation.metrics import markdown
     from quoth.evaluation.searches import by_entity, by_text, by_vectors
 
     read = QuestionTemplates.read(templates) if templates else None
@@ -149,9 +150,10 @@ def entities(
     names = [each.name for each in report.questions] if idf else []
     texts = (indexed_text(passage) for each in corpora for passage in each.passages())
     buckets = idf_buckets(report, count_terms(texts, names)) if idf else []
-    kept = single_keys(report, loaded, report.ks, seed) if loaded and single_key else {}
-    if loaded and picture:
-        picture_of(picture, report, loaded, seed=seed)
+    found = covered_questions(report, loaded) if loaded and (single_key or picture) else None
+    kept = single_keys(found, report.ks, seed) if found and single_key else {}
+    if found and picture:
+        picture_of(picture, found, seed=seed)
     if json:
         more = {"idf": idf_records(report, buckets)} if idf else {}
         print_json(report.to_dict() | more | ({"single_key": kept} if kept else {}))
@@ -160,7 +162,7 @@ def entities(
     if idf:
         results().print("\n" + idf_table(report, buckets), soft_wrap=True, end="")
     if kept:
-        rows = [[name, *(f"{100 * share:.1f}" for share in found.values())] for name, found in kept.items()]
+        rows = [[name, *(f"{100 * share:.1f}" for share in shares.values())] for name, shares in kept.items()]
         heads = ["keys of a passage", *(f"covered@{k}" for k in report.ks)]
         results().print("\n" + markdown(heads, rows), soft_wrap=True, end="")
 

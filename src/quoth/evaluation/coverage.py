@@ -6,16 +6,15 @@ searched.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from quoth.corpus.answers import answerable, has_answer, holders
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.questions import Question
-from quoth.evaluation.openqa import SCANNING
+from quoth.evaluation.openqa import read_passages
 from quoth.evaluation.run import Progress
 from quoth.evaluation.searches import Range
-from quoth.records import Passage
 
 _TITLE_END = "\n|\n"
 """Keeps an entity from beginning in a title and ending in the text."""
@@ -53,11 +52,11 @@ def find_coverage(
     questions: Sequence[EntityQuestion], corpora: Sequence[Corpus], progress: Progress | None = None
 ) -> Coverage:
     """What passages of the corpora hold of the questions. Reads them all, twice where entities are known."""
-    found = answerable([each.question for each in questions], (each.text for each in _read(corpora, progress)))
+    found = answerable([each.question for each in questions], (each.text for each in read_passages(corpora, progress)))
     if not any(each.entity for each in questions):
         return Coverage(frozenset(found), None)
     names = [Question("", "", (each.name,) if number in found else ()) for number, each in enumerate(questions)]
-    naming = holders(names, (f"{each.title}{_TITLE_END}{each.text}" for each in _read(corpora, progress)))
+    naming = holders(names, (f"{each.title}{_TITLE_END}{each.text}" for each in read_passages(corpora, progress)))
     places = [(corpus, row) for corpus in corpora for row in corpus.live_rows().tolist()]
     covered = set()
     for number, numbers in naming.items():
@@ -65,12 +64,3 @@ def find_coverage(
         if any(has_answer(text, questions[number].question) for text in texts):
             covered.add(number)
     return Coverage(frozenset(found), frozenset(covered))
-
-
-def _read(corpora: Sequence[Corpus], progress: Progress | None) -> Iterator[Passage]:
-    total = sum(each.num_passages for each in corpora)
-    passages = (passage for corpus in corpora for passage in corpus.passages())
-    for done, passage in enumerate(passages, start=1):
-        if progress is not None and done % 1000 == 0:
-            progress(SCANNING, done, total)
-        yield passage

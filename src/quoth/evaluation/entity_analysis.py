@@ -16,7 +16,8 @@ import numpy as np
 
 from quoth.corpus.analysis import analyse, analyse_with_characters
 from quoth.errors import InputError
-from quoth.evaluation.entity_questions import EntityReport, markdown, recall_of, scored
+from quoth.evaluation.entity_questions import EntityReport, recall_of, scored
+from quoth.evaluation.metrics import markdown
 
 NUM_BUCKETS = 5
 

@@ -127,27 +127,32 @@ def single_key_recall(
     return {name: {k: recall(found, k) for k in ks} for name, found in ranks.items()}
 
 
-def asked(report: EntityReport, model: ZeroNER) -> tuple[list[EntityQuestion], Vectors]:
-    """The covered questions whose entity is known, and what the model asks them with: [Q, D].
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """Covered questions whose entity is known, what a model asks them with [Q, D], its passages and their stored keys,
+    and for each question the numbers of the passages that hold an answer (DPR's match)."""
 
-    Raises InputError where there is none.
-    """
+    questions: tuple[EntityQuestion, ...]
+    queries_QD: Vectors
+    passages: tuple[Passage, ...]
+    keys: Keys
+    right: tuple[Collection[int], ...]
+
+
+def covered_questions(report: EntityReport, model: ZeroNER) -> Covered:
+    """Those of the report. Raises InputError where there is none, or where vectors are missing."""
     covered = sorted((report.coverage.covered if report.coverage else None) or ())
-    known = [each for each in map(report.questions.__getitem__, covered) if each.entity]
+    known = tuple(each for each in map(report.questions.__getitem__, covered) if each.entity)
     if not known:
         raise InputError("no covered question whose entity is known; give the templates (--templates), a larger corpus")
-    return known, np.concatenate([model.encoder.queries(e.question.text, [e.entity]) for e in known if e.entity])
-
-
-def right_passages(questions: Sequence[EntityQuestion], passages: Sequence[Passage]) -> list[Collection[int]]:
-    """For each question the numbers of the passages that hold an answer (DPR's match)."""
-    found = holders([each.question for each in questions], (each.text for each in passages))
-    return [found.get(number, ()) for number in range(len(questions))]
-
-
-def single_keys(report: EntityReport, model: ZeroNER, ks: Sequence[int], seed: int = 0) -> dict[str, dict[int, float]]:
-    """`single_key_recall` of the report's covered questions, told their entity, with the model's stored keys."""
-    questions, queries_QD = asked(report, model)
+    queries_QD = np.concatenate([model.encoder.queries(e.question.text, [e.entity]) for e in known if e.entity])
     passages, keys = stored_keys(model)
-    counts = count_terms(map(indexed_text, passages), keys.texts)
-    return single_key_recall(queries_QD, keys, right_passages(questions, passages), counts, ks, seed)
+    found = holders([each.question for each in known], (each.text for each in passages))
+    right = tuple(found.get(number, ()) for number in range(len(known)))
+    return Covered(known, queries_QD, tuple(passages), keys, right)
+
+
+def single_keys(covered: Covered, ks: Sequence[int], seed: int = 0) -> dict[str, dict[int, float]]:
+    """`single_key_recall` of covered questions, told their entity."""
+    counts = count_terms(map(indexed_text, covered.passages), covered.keys.texts)
+    return single_key_recall(covered.queries_QD, covered.keys, covered.right, counts, ks, seed)

@@ -10,32 +10,27 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from quoth.encoders.key_encoder import Vectors
 from quoth.errors import InputError
-from quoth.evaluation.entity_keys import asked, right_passages, stored_keys
-from quoth.evaluation.entity_questions import EntityReport
-
-if TYPE_CHECKING:
-    from quoth.models.zero_ner import ZeroNER
+from quoth.evaluation.entity_keys import Covered
 
 
-def picture_of(path: str | Path, report: EntityReport, model: ZeroNER, others: int = 2000, seed: int = 0) -> None:
-    """Draws the covered questions and, in their relation's colour, the key that is nearest to each in a passage with an
-    answer, among `others` of the model's keys in grey. Raises InputError as `asked` and `picture` do."""
-    questions, queries_QD = asked(report, model)
-    passages, keys = stored_keys(model)
+def picture_of(path: str | Path, covered: Covered, others: int = 2000, seed: int = 0) -> None:
+    """Draws covered questions and, in their relation's colour, the key that is nearest to each in a passage with an
+    answer, among `others` of the model's keys in grey. Raises InputError as `picture` does."""
+    keys = covered.keys
     rest = np.random.default_rng(seed).choice(len(keys.texts), min(others, len(keys.texts)), replace=False)
     drawn, labels = [*rest.tolist()], [""] * len(rest)
-    for each, q_D, right in zip(questions, queries_QD, right_passages(questions, passages), strict=True):
+    for each, q_D, right in zip(covered.questions, covered.queries_QD, covered.right, strict=True):
         rows = [row for number in right for row in range(*keys.offsets_P1[number : number + 2].tolist())]
         if rows:
             drawn.append(rows[int((keys.vectors_ND[rows] @ q_D).argmax())])
             labels.append(each.relation)
-    picture(path, queries_QD, keys.vectors_ND[drawn], [each.relation for each in questions], labels)
+    picture(path, covered.queries_QD, keys.vectors_ND[drawn], [each.relation for each in covered.questions], labels)
 
 
 def picture(

@@ -21,6 +21,7 @@ from quoth.corpus.corpus import Corpus
 from quoth.corpus.questions import Question, read_questions
 from quoth.errors import InputError
 from quoth.evaluation.coverage import Coverage, EntityQuestion, find_coverage
+from quoth.evaluation.metrics import markdown
 from quoth.evaluation.openqa import BM25, Ranks, draw
 from quoth.evaluation.run import Progress
 from quoth.evaluation.searches import Range, Search, by_text
@@ -250,12 +251,6 @@ def scored(report: EntityReport, numbers: Sequence[int]) -> list[str]:
     counts = ["–" if each is None else f"{each:,}" for each in (len(numbers), *report.counts(numbers))]
     ranks = [each.ranks["dpr"] for each in report.results]
     return counts + [f"{100 * recall_of(each, numbers, k):.1f}" for each in ranks for k in report.ks]
-
-
-def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table whose first column is of names, the others of numbers."""
-    lines = [heads, ["---", *("---:" for _ in heads[1:])], *rows]
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
 
 def _check(files: Sequence[str | Path], ks: Sequence[int], limit: int | None) -> None:

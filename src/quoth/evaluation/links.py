@@ -16,7 +16,7 @@ from quoth.corpus.corpus import Corpus
 from quoth.corpus.passages import sentences
 from quoth.encoders.recognition import LINKS, read_links
 from quoth.errors import InputError
-from quoth.evaluation.entity_questions import markdown
+from quoth.evaluation.metrics import markdown
 from quoth.evaluation.openqa import BM25, KS, Ranks, draw
 from quoth.evaluation.run import Progress
 from quoth.evaluation.searches import Range, Search, by_name, by_text

@@ -61,3 +61,9 @@ def _score(kind: str, length: str, ranks: Sequence[int | None]) -> GroupScore:
     exact = sum(where == 0 for where in ranks)
     hits = sum(where is not None and where < HITS for where in ranks)
     return GroupScore(kind, length, len(ranks), exact / len(ranks), hits / len(ranks))
+
+
+def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table whose first column is of names, the others of numbers."""
+    lines = [heads, ["---", *("---:" for _ in heads[1:])], *rows]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)

@@ -15,9 +15,9 @@ from quoth.corpus.answers import answer_rank, answerable, exact_match, first, re
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.questions import Question
 from quoth.errors import InputError
-from quoth.evaluation.metrics import HITS
+from quoth.evaluation.metrics import HITS, markdown
 from quoth.evaluation.run import Progress
-from quoth.records import Hit, Prediction
+from quoth.records import Hit, Passage, Prediction
 from quoth.retrieval.sparse import bm25
 
 KS = (1, 5, 20)
@@ -191,16 +191,17 @@ def _ask_all(
 
 
 def _count_answerable(questions: Sequence[Question], corpora: Sequence[Corpus], progress: Progress | None) -> int:
-    num_passages = sum(each.num_passages for each in corpora)
+    return len(answerable(questions, (each.text for each in read_passages(corpora, progress))))
+
+
+def read_passages(corpora: Sequence[Corpus], progress: Progress | None) -> Iterator[Passage]:
+    """Every passage, in order; `progress` is told how many have been read."""
+    total = sum(each.num_passages for each in corpora)
     passages = (passage for corpus in corpora for passage in corpus.passages())
-
-    def texts() -> Iterator[str]:
-        for done, passage in enumerate(passages, start=1):
-            if progress is not None and done % 1000 == 0:
-                progress(SCANNING, done, num_passages)
-            yield passage.text
-
-    return len(answerable(questions, texts()))
+    for done, passage in enumerate(passages, start=1):
+        if progress is not None and done % 1000 == 0:
+            progress(SCANNING, done, total)
+        yield passage
 
 
 def table(report: OpenQAReport) -> str:
@@ -208,13 +209,13 @@ def table(report: OpenQAReport) -> str:
     gold = any(each.gold_ranks for each in report.systems)
     heads = [f"answer@{k}" for k in report.ks] + [f"paragraph@{k}" for k in report.ks if gold]
     heads += [f"oracle@{report.read}", "exact match (hit@5)"]
-    lines = [_row([_counted(report), *heads]), _row(["---", *("---:" for _ in heads)])]
+    rows = []
     for each in report.systems:
         found = [recall(each.answer_ranks, k) for k in report.ks]
         found += [recall(each.gold_ranks, k) for k in report.ks if gold]
         cells = [_percent(share) for share in [*found, recall(each.answer_ranks, report.read)]]
-        lines.append(_row([each.name, *cells, _exact(each)]))
-    return "\n".join(lines) + "\n"
+        rows.append([each.name, *cells, _exact(each)])
+    return markdown([_counted(report), *heads], rows)
 
 
 def _counted(report: OpenQAReport) -> str:
@@ -230,10 +231,6 @@ def _exact(result: SystemResult) -> str:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f}"
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def _check(questions: Sequence[Question], ks: Sequence[int], read: int, limit: int | None) -> None:

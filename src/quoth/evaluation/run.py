@@ -16,7 +16,7 @@ from quoth.corpus.documents import read_documents, read_listing
 from quoth.errors import InputError
 from quoth.evaluation.baselines import Answers, System, bm25_phrases, frequent_phrases
 from quoth.evaluation.cloze import KINDS, Blank, draw_blanks
-from quoth.evaluation.metrics import ALL, HITS, LENGTHS, GroupScore, group_scores, rank
+from quoth.evaluation.metrics import ALL, HITS, LENGTHS, GroupScore, group_scores, markdown, rank
 from quoth.records import Document, Prediction
 
 SYSTEMS = ("model", "untrained", "frequent", "bm25")
@@ -191,11 +191,9 @@ def table(report: ClozeReport) -> str:
     counts = {(each.kind, each.length): each.num_blanks for each in report.systems[0].scores} if report.systems else {}
     shown = [group for group in groups if group in counts]
     heads = [f"{_head(*group)} ({counts[group]:,})" for group in shown]
-    lines = [_row(["exact match % (hit@5 %)", *heads]), _row(["---", *("---:" for _ in heads)])]
-    for each in report.systems:
-        cells = [each.score(*group) for group in shown]
-        lines.append(_row([each.name, *(_cell(score) for score in cells if score is not None)]))
-    return "\n".join(lines) + "\n"
+    scores = [(each.name, [each.score(*group) for group in shown]) for each in report.systems]
+    rows = [[name, *(_cell(score) for score in cells if score is not None)] for name, cells in scores]
+    return markdown(["exact match % (hit@5 %)", *heads], rows)
 
 
 def _head(kind: str, length: str) -> str:
@@ -204,10 +202,6 @@ def _head(kind: str, length: str) -> str:
 
 def _cell(score: GroupScore) -> str:
     return f"{100 * score.exact_match:.1f} ({100 * score.hit_at_5:.1f})"
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def _check(systems: Sequence[str], count: int, seed: int, limit: int | None) -> None:

@@ -16,7 +16,7 @@ from quoth.errors import InputError
 from quoth.records import Hit, Match
 from quoth.retrieval.fusion import FUSIONS
 from quoth.retrieval.retriever import Retriever
-from quoth.retrieval.sparse import Place, Ranking
+from quoth.retrieval.sparse import Place, Ranking, check_count
 from quoth.retrieval.tables import Cost, Shortfall
 
 Texts = str | Sequence[str]
@@ -159,12 +159,6 @@ def for_each(exclude: Exclude, count: int) -> list[Collection[int]]:
     if not len(exclude) == len(nested) == count:
         raise InputError(f"exclude has {len(nested)} collections for {count} texts; give one for each")
     return nested
-
-
-def check_count(k: int) -> None:
-    """Raises InputError where no passage is asked for."""
-    if k < 1:
-        raise InputError(f"k is {k}; allowed is 1 or more passages")
 
 
 def check_questions(questions: Sequence[str]) -> None:

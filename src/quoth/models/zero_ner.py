@@ -26,11 +26,11 @@ from quoth.encoders.pretrained import EncoderSource, is_luke, locate, locate_zer
 from quoth.encoders.recognition import Recognizer, load_recognizer
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import InputError
-from quoth.models.base import Corpora, CorpusModel, Mode, check_count, check_questions, listed
+from quoth.models.base import Corpora, CorpusModel, Mode, check_questions, listed
 from quoth.records import Hit, Match
 from quoth.retrieval.keys import TokenKeys
 from quoth.retrieval.retriever import KeyAt, Retriever
-from quoth.retrieval.sparse import Place, Ranking
+from quoth.retrieval.sparse import Place, Ranking, check_count
 from quoth.timing import step
 
 Entity = str | Range

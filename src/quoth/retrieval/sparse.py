@@ -24,6 +24,12 @@ def check_not_empty(corpora: Sequence[Corpus]) -> None:
         raise EmptyCorpusError(f"{paths}: no passage to search; `quoth add DIR DOCS` adds documents")
 
 
+def check_count(k: int) -> None:
+    """Raises InputError where no passage is asked for."""
+    if k < 1:
+        raise InputError(f"k is {k}; allowed is 1 or more passages")
+
+
 def best_places(corpora: Sequence[Corpus], query: str, k: int, exclude: Collection[int] = ()) -> Ranking:
     """BM25's k best live passages over all corpora but the rows `exclude`, ties by corpus, then row."""
     scored: Ranking = []
@@ -36,7 +42,6 @@ def best_places(corpora: Sequence[Corpus], query: str, k: int, exclude: Collecti
 
 def bm25(corpora: Sequence[Corpus], query: str, k: int) -> list[Hit]:
     """The k best passages by BM25. Raises InputError, EmptyCorpusError."""
-    if k < 1:
-        raise InputError(f"k is {k}; allowed is 1 or more passages")
+    check_count(k)
     check_not_empty(corpora)
     return [Hit(corpora[number].passage(row), score) for score, (number, row) in best_places(corpora, query, k)]
