@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from transformers import AutoModel, AutoTokenizer, DPRConfig, DPRContextEncoder, DPRQuestionEncoder
+from transformers import (
+    AutoModel,
+    AutoTokenizer,
+    DPRConfig,
+    DPRContextEncoder,
+    DPRQuestionEncoder,
+    DPRReader,
+    PreTrainedModel,
+)
 
 from quoth import Corpus, Document
 from quoth.cli.main import main
@@ -29,7 +37,7 @@ def corpora(tmp_path: Path) -> list[Corpus]:
     return made
 
 
-def tiny_dpr(folder: Path, kind: type[DPRContextEncoder] | type[DPRQuestionEncoder], seed: int) -> Path:
+def tiny_dpr(folder: Path, kind: type[PreTrainedModel], seed: int) -> Path:
     tiny_bert(folder)
     torch.manual_seed(seed)
     vocabulary = json.loads((folder / "config.json").read_text())["vocab_size"]
@@ -99,8 +107,11 @@ def test_names_are_published_ones_or_one_or_two_encoders() -> None:
 def test_what_cannot_be_loaded_is_named(
     corpora: list[Corpus], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(ModelNotFoundError, match=r"dense baseline '.*none' cannot be loaded: .*; name a hub id, or"):
+    with pytest.raises(ModelNotFoundError, match=r"model '.*none' cannot be loaded: .*; name a hub id, or"):
         DenseSearch(DenseBaseline.named(str(tmp_path / "none")), corpora)
+    tiny_dpr(tmp_path / "reader", DPRReader, 1)
+    with pytest.raises(ModelNotFoundError, match="a DPRReader encodes no texts; of DPR's models DPRContextEncoder and"):
+        DenseSearch(DenseBaseline.named(str(tmp_path / "reader")), corpora)
     with pytest.raises(EmptyCorpusError, match="no passage to search"):
         DenseSearch(DenseBaseline.named("dpr"), [Corpus.create(tmp_path / "empty.quoth")])
     assert main(["eval", "links", str(corpora[0].path), "--dense", str(tmp_path / "none")]) != 0

@@ -26,6 +26,8 @@ from quoth.encoders.transformer import (
     device_named,
     dtype_named,
     fingerprint_of,
+    kinds_of,
+    load_kind,
     longest_input,
     pad,
 )
@@ -245,22 +247,17 @@ def load_luke(
     Of its entities it keeps [MASK] alone, as entity 0: the others are nearly half of luke-base. Raises
     ModelNotFoundError when nothing can be loaded or it is another kind of model.
     """
-    import transformers
-    from transformers.utils import logging
+    base = source.base
 
-    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    base, revision = source.base, source.revision
-    try:
-        config = transformers.AutoConfig.from_pretrained(base, revision=revision)
-        _check_kind(base, config, kind)
-        model = getattr(transformers, kind).from_pretrained(base, config=config, revision=revision, dtype=torch.float32)
-        tokenizer: Any = transformers.AutoTokenizer.from_pretrained(base, revision=revision)
-    except (OSError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise ModelNotFoundError(
-            f"model {base!r} cannot be loaded: {reason}; name a folder or a hub id such as {PUBLISHED[kind]}"
-        ) from error
+    def choose(config: Any) -> str:
+        kinds = kinds_of(config)
+        if config.model_type != "luke" or (kind != "LukeModel" and kind not in kinds):
+            raise ModelNotFoundError(
+                f"model {base!r} is a {kinds[0]}; allowed here is a {kind} such as {PUBLISHED[kind]}"
+            )
+        return kind
+
+    model, tokenizer = load_kind(source, choose, f"name a folder or a hub id such as {PUBLISHED[kind]}")
     encoder = model.base_model
     encoder.pooler = None  # used by none, and random where the checkpoint has none
     table_VD = encoder.entity_embeddings.entity_embeddings.weight.detach()
@@ -275,9 +272,3 @@ def load_luke(
         apply_adapter(encoder, source.adapter)
     fingerprint = fingerprint_of(model, tokenizer, None)
     return model.to(device=device_named(device), dtype=dtype_named(dtype)).eval(), tokenizer, fingerprint
-
-
-def _check_kind(name: str, config: Any, kind: str) -> None:
-    kinds = config.architectures or ["model of no known kind"]
-    if config.model_type != "luke" or (kind != "LukeModel" and kind not in kinds):
-        raise ModelNotFoundError(f"model {name!r} is a {kinds[0]}; allowed here is a {kind} such as {PUBLISHED[kind]}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +62,16 @@ class Transformer:
 
         Raises ModelNotFoundError when nothing can be loaded or it is another kind of model.
         """
-        model, tokenizer = load_base(EncoderSource(name), classifier=True)
+
+        def choose(config: Any) -> str:
+            kinds = kinds_of(config)
+            if not any(kind.endswith("ForTokenClassification") for kind in kinds):
+                raise ModelNotFoundError(
+                    f"model {name!r} is a {kinds[0]}; a tagger is a token classifier: name quoth-tagger, or another"
+                )
+            return "AutoModelForTokenClassification"
+
+        model, tokenizer = load_kind(EncoderSource(name), choose, "name quoth-tagger, a folder or a hub id")
         return cls(model.to(device_named(device)), tokenizer, fingerprint_of(model, tokenizer, None))
 
     def encode(self, inputs: Sequence[NDArray[np.int64]]) -> list[NDArray[np.float32]]:
@@ -112,38 +121,43 @@ def _load_light(folder: Path) -> tuple[BertEncoder, FastTokenizer] | None:
     return BertEncoder.load(folder, config), tokenizer
 
 
-def load_base(source: EncoderSource, *, classifier: bool = False) -> tuple[Any, Any]:
-    """The base encoder, or a token classifier (fp32, CPU), and its tokenizer, without any adapter."""
-    from transformers import AutoConfig, AutoModel, AutoModelForTokenClassification, AutoTokenizer
+def load_base(source: EncoderSource) -> tuple[Any, Any]:
+    """The base encoder (fp32, CPU) and its tokenizer, without any adapter.
+
+    Raises ModelNotFoundError when they cannot be loaded.
+    """
+    return load_kind(source, lambda config: "AutoModel", "name a shipped model, a folder or a hub id")
+
+
+def load_kind(source: EncoderSource, choose: Callable[[Any], str], remedy: str) -> tuple[Any, Any]:
+    """A model (fp32, CPU) of the class of transformers that `choose` names for its config, and its tokenizer.
+
+    Raises ModelNotFoundError, with `remedy`, when they cannot be loaded, and whatever `choose` raises.
+    """
+    import transformers
     from transformers.utils import logging
 
     logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    revision = source.revision
+    base, revision = source.base, source.revision
     try:
-        config = AutoConfig.from_pretrained(source.base, revision=revision)
-        kind: Any = AutoModel
-        options: dict[str, Any] = {}
-        if classifier:
-            _check_classifier(source.base, config)
-            kind = AutoModelForTokenClassification
-        elif config.model_type in ("bert", "roberta", "xlm-roberta"):
-            options = {"add_pooling_layer": False}
-        model = kind.from_pretrained(source.base, config=config, revision=revision, dtype=torch.float32, **options)
-        return model, AutoTokenizer.from_pretrained(source.base, revision=revision)
+        config = transformers.AutoConfig.from_pretrained(base, revision=revision)
+        kind = choose(config)
+        options: dict[str, Any] = {"config": config, "revision": revision, "dtype": torch.float32}
+        if kind == "AutoModel" and config.model_type in ("bert", "roberta", "xlm-roberta"):
+            options["add_pooling_layer"] = False
+        model = getattr(transformers, kind).from_pretrained(base, **options)
+        tokenizer: Any = transformers.AutoTokenizer.from_pretrained(base, revision=revision)
     except (OSError, ValueError) as error:
         reason = str(error).strip().splitlines()[0]
-        raise ModelNotFoundError(
-            f"model {source.base!r} cannot be loaded: {reason}; name a shipped model, a folder or a hub id"
-        ) from error
+        raise ModelNotFoundError(f"model {base!r} cannot be loaded: {reason}; {remedy}") from error
+    return model, tokenizer
 
 
-def _check_classifier(name: str, config: Any) -> None:
-    kinds = config.architectures or ["model of no known kind"]
-    if not any(kind.endswith("ForTokenClassification") for kind in kinds):
-        raise ModelNotFoundError(
-            f"model {name!r} is a {kinds[0]}; a tagger is a token classifier: name quoth-tagger, or another model"
-        )
+def kinds_of(config: Any) -> list[str]:
+    """The classes of transformers that a model's config names; where it names none, what an error can say."""
+    named: list[str] = config.architectures or ["model of no known kind"]
+    return named
 
 
 def attend_in_fp32(model: Any) -> None:

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.passage_encoder import mean_state
-from quoth.encoders.transformer import device_named
+from quoth.encoders.pretrained import EncoderSource
+from quoth.encoders.transformer import device_named, kinds_of, load_kind
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.records import Hit, Passage
 from quoth.retrieval.sparse import check_not_empty
@@ -26,6 +27,7 @@ from quoth.retrieval.sparse import check_not_empty
 Texts = Sequence[str]
 MAX_TOKENS = 256
 TEXTS_AT_A_TIME = 32
+DPR_ENCODERS = ("DPRContextEncoder", "DPRQuestionEncoder")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ class DenseSearch:
         return [f"{each.title} {each.text}".strip() for each in passages], None
 
     def _encoder(self, name: str) -> Callable[[Texts, Texts | None], NDArray[np.float32]]:
-        model, tokenizer = _load(name)
+        model, tokenizer = load_kind(EncoderSource(name), _choose, "name a hub id, or a folder with config.json")
         model.to(self._device).eval()
 
         @torch.inference_mode()
@@ -116,17 +118,11 @@ class DenseSearch:
         return encode
 
 
-def _load(name: str) -> tuple[Any, Any]:
-    """An encoder of the class that its config names, DPR's two among them, and its tokenizer."""
-    import transformers
-
-    try:
-        config = transformers.AutoConfig.from_pretrained(name)
-        kind = (config.architectures or [""])[0] if config.model_type == "dpr" else "AutoModel"
-        model = getattr(transformers, kind).from_pretrained(name, config=config, dtype=torch.float32)
-        return model, transformers.AutoTokenizer.from_pretrained(name)
-    except (OSError, ValueError, AttributeError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise ModelNotFoundError(
-            f"dense baseline {name!r} cannot be loaded: {reason}; name a hub id, or a folder with config.json"
-        ) from error
+def _choose(config: Any) -> str:
+    """The class of an encoder by its config: DPR's two have their own."""
+    if config.model_type != "dpr":
+        return "AutoModel"
+    kind = kinds_of(config)[0]
+    if kind not in DPR_ENCODERS:
+        raise ModelNotFoundError(f"a {kind} encodes no texts; of DPR's models {' and '.join(DPR_ENCODERS)} do")
+    return kind
