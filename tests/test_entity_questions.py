@@ -220,7 +220,7 @@ def test_the_command_asks_a_model_with_and_without_the_entity(
     corpus: Corpus, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = Told(corpus)
-    monkeypatch.setattr(cli, "load_entities", lambda name, corpora, base, device: told)
+    monkeypatch.setattr(cli, "load_entities", lambda name, corpora, setup: told)
     templates = tmp_path / "templates.json"
     templates.write_text(json.dumps(TEMPLATES))
     ask = ("entities", corpus.path, *files, "--templates", templates, "--model", "zn", "--k", 1, "--k", 3, "--idf")

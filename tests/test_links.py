@@ -150,7 +150,7 @@ def test_fewer_mentions_are_drawn_by_seed_and_mistakes_are_named(corpus: Corpus,
 
 def test_the_command_asks_a_model_with_the_mention(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     told = Told(corpus)
-    monkeypatch.setattr(cli, "load_entities", lambda name, corpora, base, device: told)
+    monkeypatch.setattr(cli, "load_entities", lambda name, corpora, setup: told)
     done = CliRunner().invoke(cli.app, ["links", str(corpus.path), "--model", "zn", "--limit", "1", "--json"])
     assert done.exit_code == 0, done.output
     assert [each["name"] for each in json.loads(done.stdout)["systems"]] == ["bm25, sentence", "bm25, mention", "zn"]

@@ -215,13 +215,15 @@ def test_the_command_for_questions(
     corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     system = Knows(corpus, [["Bizet"], [], [], []])
-    monkeypatch.setattr(cli, "load_any", lambda name, corpora, base, device: system)
+    setups: list[object] = []
+    monkeypatch.setattr(cli, "load_any", lambda name, corpora, setup: setups.append(setup) or system)
     path = tmp_path / "q.tsv"
     path.write_text("who composed carmen\t['Bizet']\nwhat\t[]\n", encoding="utf-8")
     command = ["eval", "openqa", str(corpus.path), str(path), "--json", "--model", "m", "--ban-query"]
     assert main(command) == 2
     assert "q.tsv:2: no answer" in capsys.readouterr().err
-    assert main([*command, "--skip-bad", "--passages", "3"]) == 0
+    assert main([*command, "--skip-bad", "--passages", "3", "--base", "b", "--device", "cpu", "--dtype", "bf16"]) == 0
+    assert setups == [(Path("b"), "cpu", "bf16")]
     shown = capsys.readouterr()
     assert "left out 1 broken record" in shown.err
     found = json.loads(shown.out)

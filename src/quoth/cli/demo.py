@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quoth.cli.models import load
+from quoth.cli.models import Setup, load
 from quoth.cli.options import Base, Device, Model
 from quoth.cli.output import note, plural, results
 from quoth.errors import InputError
@@ -85,7 +85,7 @@ def demo(
     console = results()
     with _place(keep, "python.quoth" if python else "atlas.quoth") as folder:
         corpus = _build(console, folder, python_documents() if python else atlas("2016"))
-        npm = load(model, [corpus], base, device)
+        npm = load(model, [corpus], Setup(base, device))
         if python:
             _show_all(console, "Fill blanks", npm.fill, PYTHON_BLANKS)
         else:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from quoth.cli.models import Setup, load_any, load_entities, ray_model
 from quoth.cli.options import Base, CorpusPlace, Device, Dtype, Keys, Precision, Ray
 from quoth.cli.output import counting, duration, note, plural, results, rounded_down, size
 from quoth.errors import InputError
@@ -65,7 +66,6 @@ def embed(
       quoth embed wiki.quoth --keys entities
       quoth search wiki.quoth --mode entity "Where was Nikos Kazantzakis born?"
     """
-    from quoth.cli.models import ray_model
     from quoth.corpus.corpus import Corpus
     from quoth.scale.place import MARKERS, TEXT, Place
 
@@ -75,7 +75,8 @@ def embed(
     place.fetch(*TEXT, *MARKERS)
     corpus = Corpus.open(place.named)
     model = model or DEFAULT_MODELS[keys or Keys.tokens]
-    loaded = _load(keys, model, corpus, base, device, dtype)
+    setup = Setup(base, device, dtype)
+    loaded = _load(keys, model, corpus, setup)
     if ray and loaded.keys != Keys.tokens:
         raise InputError(f"--ray embeds tokens; those of {model} are {loaded.keys}: leave it out")
     cost = loaded.embed_cost(precision.value)
@@ -87,7 +88,7 @@ def embed(
         if ray:
             from quoth.scale.ray_build import embed as embed_on_ray
 
-            named = replace(ray_model(model, base, device, dtype), fingerprint=loaded.fingerprint)
+            named = replace(ray_model(model, setup), fingerprint=loaded.fingerprint)
             shortfalls = embed_on_ray(corpus, named, precision.value, recall, progress, cpus, gpus, place)
         else:
             shortfalls = loaded.embed(precision=precision.value, recall=recall, progress=progress)
@@ -101,14 +102,10 @@ def embed(
     )
 
 
-def _load(
-    keys: Keys | None, model: str, corpus: "Corpus", base: Path | None, device: str | None, dtype: str | None
-) -> "CorpusModel":
+def _load(keys: Keys | None, model: str, corpus: "Corpus", setup: Setup) -> "CorpusModel":
     """The model that makes these keys. Raises InputError where it makes others."""
-    from quoth.cli.models import load_any, load_entities
-
     load = load_entities if keys is Keys.entities else load_any
-    loaded = load(model, [corpus], base, device, dtype)
+    loaded = load(model, [corpus], setup)
     if keys is not None and loaded.keys != keys.value:
         raise InputError(f"--keys {keys.value} with --model {model}, whose keys are {loaded.keys}; leave one out")
     return loaded

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quoth.cli.models import load_any, load_entities, open_corpora, quiet_libraries
+from quoth.cli.models import Setup, load_any, load_entities, open_corpora, quiet_libraries
 from quoth.cli.openqa import Limit, Seed
-from quoth.cli.options import Base, CorpusDir, Device, Json, MoreCorpora
+from quoth.cli.options import Base, CorpusDir, Device, Dtype, Json, MoreCorpora
 from quoth.cli.output import counting, print_json, results
 from quoth.errors import InputError
 
@@ -92,6 +92,7 @@ def entities(
     anserini: Anserini = False,
     base: Base = None,
     device: Device = None,
+    dtype: Dtype = None,
     json: Json = False,
 ) -> None:
     """Ask EntityQuestions of a corpus: is a passage found that holds an answer?
@@ -125,10 +126,11 @@ def entities(
     if picture:
         check_installed()
     corpora = open_corpora(directory, corpus)
-    systems = _others(corpora, anserini, dense, beside, base, device)
+    setup = Setup(base, device, dtype)
+    systems = _others(corpora, anserini, dense, beside, setup)
     loaded: ZeroNER | None = None
     if model is not None:
-        loaded = load_entities(model, corpora, base, device)
+        loaded = load_entities(model, corpora, setup)
         systems[model] = by_text(loaded)
         if read is not None:
             systems[f"{model}, told the entity"] = by_entity(loaded)
@@ -182,6 +184,7 @@ def links(
     anserini: Anserini = False,
     base: Base = None,
     device: Device = None,
+    dtype: Dtype = None,
     json: Json = False,
 ) -> None:
     """Given a name in its sentence, find other documents' passages about what it links to.
@@ -200,9 +203,10 @@ def links(
     from quoth.evaluation.searches import by_entity
 
     (corpus,) = corpora = open_corpora(directory)
-    systems = _others(corpora, anserini, dense, beside, base, device)
+    setup = Setup(base, device, dtype)
+    systems = _others(corpora, anserini, dense, beside, setup)
     if model is not None:
-        systems[model] = by_entity(load_entities(model, corpora, base, device))
+        systems[model] = by_entity(load_entities(model, corpora, setup))
     with counting("measuring", "done") as measured:
         report = run_links(
             corpus,
@@ -223,8 +227,7 @@ def _others(
     anserini: bool,
     dense: list[str] | None,
     beside: list[str] | None,
-    base: Path | None,
-    device: str | None,
+    setup: Setup,
 ) -> "dict[str, Search]":
     """The systems that are asked with the whole text."""
     from quoth.evaluation.dense_baselines import DenseBaseline, DenseSearch
@@ -234,8 +237,8 @@ def _others(
     for name, baseline in [(name, DenseBaseline.named(name)) for name in dense or ()]:
         quiet_libraries()
         with counting(f"encoding, {name}", "passages") as encoded:
-            found[name] = by_text(DenseSearch(baseline, corpora, device, encoded))
+            found[name] = by_text(DenseSearch(baseline, corpora, setup.device, encoded))
     for name in beside or ():
-        loaded = load_any(name, corpora, base, device)
+        loaded = load_any(name, corpora, setup)
         found[f"{name}, {loaded.keys}"] = by_vectors(loaded)
     return found

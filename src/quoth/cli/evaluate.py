@@ -9,8 +9,19 @@ from typing import Annotated
 
 import typer
 
-from quoth.cli.models import load, quiet_libraries
-from quoth.cli.options import Base, Combine, CombineOption, Device, Hybrid, Json, Model, PassageCount, num_passages
+from quoth.cli.models import Setup, load, quiet_libraries
+from quoth.cli.options import (
+    Base,
+    Combine,
+    CombineOption,
+    Device,
+    Dtype,
+    Hybrid,
+    Json,
+    Model,
+    PassageCount,
+    num_passages,
+)
 from quoth.cli.output import counting, print_json, results
 
 app = typer.Typer(no_args_is_help=True, help="Measure a model on a task.")
@@ -47,6 +58,7 @@ def cloze(
     model: Model = "quoth-mini",
     base: Base = None,
     device: Device = None,
+    dtype: Dtype = None,
     json: Json = False,
 ) -> None:
     """Fill blanks drawn from documents the model has not seen, and count the exact matches.
@@ -73,7 +85,7 @@ def cloze(
             combine=combine.value,
             systems=[each.value for each in system] if system else SYSTEMS,
             progress=lambda name, done, total: answered(done, total),
-            load=lambda name, corpus: load(name, [corpus], base, device),
+            load=lambda name, corpus: load(name, [corpus], Setup(base, device, dtype)),
         )
     if json:
         print_json(report.to_dict())
@@ -99,6 +111,7 @@ def lama(
     model: Model = "quoth-mini",
     base: Base = None,
     device: Device = None,
+    dtype: Dtype = None,
     json: Json = False,
 ) -> None:
     """Ask facts by templates over their own evidence, and count the exact matches by relation.
@@ -118,7 +131,7 @@ def lama(
             read_facts(facts, limit),
             read_templates(templates),
             model,
-            lambda name, corpus: load(name, [corpus], base, device),
+            lambda name, corpus: load(name, [corpus], Setup(base, device, dtype)),
             distractors=distractors or (),
             progress=lambda name, done, total: answered(done, total),
             passages=num_passages(passages, dense, hybrid),
@@ -181,6 +194,7 @@ def senses(
     model: Model = "quoth-mini",
     base: Base = None,
     device: Device = None,
+    dtype: Dtype = None,
     json: Json = False,
 ) -> None:
     """Compare a word's vectors in two texts: alike where it means the same, apart where it does not?
@@ -196,7 +210,7 @@ def senses(
     from quoth.evaluation.senses import read_pairs, sense_scores, similarities
 
     read = read_pairs(pairs)
-    cosine = similarities(load(model, [], base, device).encoder, read)
+    cosine = similarities(load(model, [], Setup(base, device, dtype)).encoder, read)
     scores = sense_scores(cosine, np.array([pair.same for pair in read]))
     if json:
         print_json({"model": model, **asdict(scores)})

@@ -6,7 +6,7 @@ Knows where the library's doors are. Does not know what is behind them; imports 
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
@@ -16,6 +16,15 @@ if TYPE_CHECKING:
     from quoth.scale.cluster import ModelName
 
 
+class Setup(NamedTuple):
+    """How a model is loaded: the folder of its base, the device it runs on, the numbers it computes with; None: its
+    own place, the best one, fp32."""
+
+    base: Path | None = None
+    device: str | None = None
+    dtype: str | None = None
+
+
 def open_corpora(first: Path, more: Iterable[Path] | None = None) -> "list[Corpus]":
     """The corpora of a command, each opened once. Raises CorpusNotFoundError."""
     from quoth.corpus.corpus import Corpus
@@ -23,22 +32,21 @@ def open_corpora(first: Path, more: Iterable[Path] | None = None) -> "list[Corpu
     return [Corpus.open(path) for path in dict.fromkeys([first, *(more or ())])]
 
 
-def ray_model(model: str, base: Path | None, device: str | None, dtype: str | None) -> "ModelName":
+def ray_model(model: str, setup: Setup) -> "ModelName":
     """The model as the workers of a cluster load it, folders by their absolute paths."""
     from quoth.scale.cluster import ModelName
 
     name = str(Path(model).absolute()) if Path(model).is_dir() else model
-    return ModelName(name, None if base is None else str(base.absolute()), device, dtype)
+    base = None if setup.base is None else str(setup.base.absolute())
+    return ModelName(name, base, setup.device, setup.dtype)
 
 
-def load(
-    model: str, corpora: "Sequence[Corpus]", base: Path | None, device: str | None, dtype: str | None = None
-) -> "NPM":
+def load(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM":
     """The model, ready to search `corpora`, without its libraries' own progress bars on standard error."""
     quiet_libraries()
     from quoth.models.npm import NPM
 
-    return NPM.from_pretrained(model, corpus=list(corpora), device=device, base=base, dtype=dtype)
+    return NPM.from_pretrained(model, corpus=list(corpora), **setup._asdict())
 
 
 def is_realm(model: str) -> bool:
@@ -48,41 +56,33 @@ def is_realm(model: str) -> bool:
     return kind_of(model) == "realm"
 
 
-def load_realm(
-    model: str, corpora: "Sequence[Corpus]", base: Path | None, device: str | None, dtype: str | None = None
-) -> "REALM":
+def load_realm(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "REALM":
     """`load`, of a REALM."""
     quiet_libraries()
     from quoth.models.realm import REALM
 
-    return REALM.from_pretrained(model, corpus=list(corpora), device=device, base=base, dtype=dtype)
+    return REALM.from_pretrained(model, corpus=list(corpora), **setup._asdict())
 
 
-def load_entities(
-    model: str, corpora: "Sequence[Corpus]", base: Path | None, device: str | None, dtype: str | None = None
-) -> "ZeroNER":
+def load_entities(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "ZeroNER":
     """`load`, of what finds passages by their entities: a Zero-NeR, or one made of another encoder."""
     quiet_libraries()
     from quoth.models.zero_ner import ZeroNER
 
-    return ZeroNER.from_pretrained(model, corpus=list(corpora), device=device, base=base, dtype=dtype)
+    return ZeroNER.from_pretrained(model, corpus=list(corpora), **setup._asdict())
 
 
-def load_predictor(
-    model: str, corpora: "Sequence[Corpus]", base: Path | None, device: str | None, dtype: str | None = None
-) -> "NPM | REALM":
+def load_predictor(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM | REALM":
     """`load`, of what fills blanks and answers questions."""
-    return (load_realm if is_realm(model) else load)(model, corpora, base, device, dtype)
+    return (load_realm if is_realm(model) else load)(model, corpora, setup)
 
 
-def load_any(
-    model: str, corpora: "Sequence[Corpus]", base: Path | None, device: str | None, dtype: str | None = None
-) -> "NPM | REALM | ZeroNER":
+def load_any(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM | REALM | ZeroNER":
     """`load`, of a model of any kind: all embed and search."""
     from quoth.encoders.pretrained import kind_of
 
     finds = kind_of(model) == "zero-ner"
-    return (load_entities if finds else load_predictor)(model, corpora, base, device, dtype)
+    return (load_entities if finds else load_predictor)(model, corpora, setup)
 
 
 def quiet_libraries() -> None:

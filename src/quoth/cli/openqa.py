@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quoth.cli.models import is_realm, load_any, load_predictor, open_corpora
-from quoth.cli.options import BanQuery, Base, CorpusDir, Device, Json, Model, MoreCorpora, SkipBad
+from quoth.cli.models import Setup, is_realm, load_any, load_predictor, open_corpora
+from quoth.cli.options import BanQuery, Base, CorpusDir, Device, Dtype, Json, Model, MoreCorpora, SkipBad
 from quoth.cli.output import LeftOut, counting, print_json, results
 from quoth.errors import InputError
 
@@ -66,6 +66,7 @@ def openqa(
     ban_query: BanQuery = False,
     base: Base = None,
     device: Device = None,
+    dtype: Dtype = None,
     json: Json = False,
 ) -> None:
     """Ask questions of a corpus: do its passages hold an answer, does the search find one, is the answer given?
@@ -84,7 +85,8 @@ def openqa(
     left_out.report()
     options = _given(passages=passages, template=template, ban_query=ban_query or None)
     settings = {"ks": k, "read": passages, "limit": limit, "seed": seed, "coverage": not no_coverage}
-    _measure(found, open_corpora(directory, corpus), model, base, device, json, _given(**settings) | options)
+    setup = Setup(base, device, dtype)
+    _measure(found, open_corpora(directory, corpus), model, setup, json, _given(**settings) | options)
 
 
 @app.command()
@@ -112,6 +114,7 @@ def squad(
     ban_query: BanQuery = False,
     base: Base = None,
     device: Device = None,
+    dtype: Dtype = None,
     json: Json = False,
 ) -> None:
     """Ask SQuAD's questions without saying which paragraph each belongs to: is that one found, or an answer?
@@ -129,11 +132,12 @@ def squad(
     read = read_squad(questions)
     options = _given(passages=passages, template=template, ban_query=ban_query or None)
     settings = _given(ks=k, read=passages, limit=limit, seed=seed, coverage=False)
+    setup = Setup(base, device, dtype)
     with tempfile.TemporaryDirectory(prefix="quoth-squad-") as folder:
         path = output or Path(folder) / "squad.quoth"
         with counting("indexing", "paragraphs") as indexed:
             corpus = squad_corpus(path, read.paragraphs, distractors or (), num_distractors, seed, indexed)
-        _measure(read.questions, [corpus], model, base, device, json, settings | options, embed)
+        _measure(read.questions, [corpus], model, setup, json, settings | options, embed)
 
 
 @app.command()
@@ -147,6 +151,7 @@ def swap(
     model: Model = "quoth-mini",
     base: Base = None,
     device: Device = None,
+    dtype: Dtype = None,
     json: Json = False,
 ) -> None:
     """Swap a corpus for another edition of it: do the answers follow, with nothing trained?
@@ -165,7 +170,9 @@ def swap(
     before, after = Corpus.open(old), Corpus.open(new)
     changes = list(find_changes(before, after, max_words))
     asked = changes if limit is None else draw(changes, limit, seed)
-    report = run_swap(asked, *(load_predictor(model, [corpus], base, device) for corpus in (before, after)))
+    report = run_swap(
+        asked, *(load_predictor(model, [corpus], Setup(base, device, dtype)) for corpus in (before, after))
+    )
     if json:
         print_json({"model": model, **report.to_dict()})
         return
@@ -181,8 +188,7 @@ def _measure(
     questions: "Sequence[Question]",
     corpora: "list[Corpus]",
     model: str | None,
-    base: Path | None,
-    device: str | None,
+    setup: Setup,
     json: bool,
     settings: dict[str, Any],
     embed: bool = False,
@@ -193,7 +199,7 @@ def _measure(
         for name in ("template", "ban_query"):
             if name in settings:
                 raise InputError(f"{name} is {settings[name]!r}, which is NPM's; {model} is a REALM: leave it out")
-    systems = {} if model is None else {model: load_any(model, corpora, base, device)}
+    systems = {} if model is None else {model: load_any(model, corpora, setup)}
     for system in systems.values() if embed else ():
         with counting("embedding", "passages") as embedded:
             system.embed(progress=embedded)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quoth.cli.models import is_realm, load, load_realm, open_corpora
+from quoth.cli.models import Setup, is_realm, load, load_realm, open_corpora
 from quoth.cli.options import (
     STANDARD_INPUT,
     Ban,
@@ -80,7 +80,7 @@ def fill(
     """
     if is_realm(model):
         options = realm_options(context, top_k, passages)
-        realm = load_realm(model, open_corpora(directory, corpus), base, device, dtype)
+        realm = load_realm(model, open_corpora(directory, corpus), Setup(base, device, dtype))
         _answer(text, lambda query: realm.fill(query, **options), json, explain)
         return
     options = prediction_options(
@@ -95,7 +95,7 @@ def fill(
         max_phrase_tokens,
         hybrid,
     )
-    npm = load(model, open_corpora(directory, corpus), base, device, dtype)
+    npm = load(model, open_corpora(directory, corpus), Setup(base, device, dtype))
     _answer(text, lambda query: npm.fill(query, **options), json, explain)
 
 
@@ -135,7 +135,7 @@ def ask(
     """
     if is_realm(model):
         options = realm_options(context, top_k, passages)
-        realm = load_realm(model, open_corpora(directory, corpus), base, device, dtype)
+        realm = load_realm(model, open_corpora(directory, corpus), Setup(base, device, dtype))
         _answer(question, lambda query: realm.ask(query, **options), json, explain)
         return
     options = prediction_options(
@@ -152,7 +152,7 @@ def ask(
     )
     if template is not None:
         options["template"] = template
-    npm = load(model, open_corpora(directory, corpus), base, device, dtype)
+    npm = load(model, open_corpora(directory, corpus), Setup(base, device, dtype))
     _answer(question, lambda query: npm.ask(query, **options), json, explain)
 
 
@@ -186,7 +186,7 @@ def classify(
     words = label_words(labels)
     options: dict[str, Any] = {"template": template, "temperature": temperature}
     options["passages"] = num_passages(passages, dense)
-    npm = load(model, open_corpora(directory, corpus), base, device, dtype)
+    npm = load(model, open_corpora(directory, corpus), Setup(base, device, dtype))
     _answer(text, lambda query: npm.classify(query, words, **options), json)
 
 

@@ -6,12 +6,11 @@ Knows the options, and which model each mode wants. Does not know how passages a
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quoth.cli.models import load_any, load_entities, open_corpora
+from quoth.cli.models import Setup, load_any, load_entities, open_corpora
 from quoth.cli.options import (
     STANDARD_INPUT,
     Base,
@@ -88,8 +87,8 @@ def search(
             raise InputError(f"--{name} {given[0]} goes with --mode {wanted.value}, not {mode.value}; leave one out")
     if explain and mode not in (SearchMode.entity, SearchMode.hybrid):
         raise InputError(f"--explain goes with --mode entity or hybrid, not {mode.value}; leave one out")
-    named = (base, device, dtype)
-    find = _finder(open_corpora(directory, corpus), mode, model or [], named, entity, fusion.value, _weights(weight))
+    setup = Setup(base, device, dtype)
+    find = _finder(open_corpora(directory, corpus), mode, model or [], setup, entity, fusion.value, _weights(weight))
     for each in queries(query):
         hits = find(each, k)
         if not json:
@@ -105,7 +104,7 @@ def _finder(
     corpora: "list[Corpus]",
     mode: SearchMode,
     models: Sequence[str],
-    named: tuple[Path | None, str | None, str | None],
+    setup: Setup,
     entities: list[str] | None,
     fusion: str,
     weights: dict[str, float],
@@ -120,15 +119,15 @@ def _finder(
 
             return lambda query, k: bm25(corpora, query, k)
         case SearchMode.dense:
-            loaded = load_any(model or "quoth-mini", corpora, *named)
+            loaded = load_any(model or "quoth-mini", corpora, setup)
             return lambda query, k: loaded.search(query, k, "dense")
         case SearchMode.entity:
-            zero_ner = load_entities(model or "quoth-zero-ner", corpora, *named)
+            zero_ner = load_entities(model or "quoth-zero-ner", corpora, setup)
             return lambda query, k: zero_ner.search(query, k, entities=entities)
         case SearchMode.hybrid:
             from quoth.models.base import FusedSearch
 
-            each = [load_any(name, corpora, *named) for name in models or ["quoth-mini"]]
+            each = [load_any(name, corpora, setup) for name in models or ["quoth-mini"]]
             return FusedSearch(each, fusion, weights).search
 
 

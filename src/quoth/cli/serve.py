@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from quoth.cli.models import ray_model
+from quoth.cli.models import Setup, ray_model
 from quoth.cli.options import Base, CorpusPlace, Device, Dtype, Model, Ray
 from quoth.cli.output import note, plural, results
 from quoth.errors import InputError
@@ -61,7 +61,7 @@ def serve(
             f"{shards} shards of {replicas} replicas of {cpus:g} CPUs are more than the cluster's {given} CPUs; "
             "take fewer, or --cpus 0.5"
         )
-    served = application(place, ray_model(model, base, device, dtype), shards, replicas, cpus)
+    served = application(place, ray_model(model, Setup(base, device, dtype)), shards, replicas, cpus)
     note(f"starting {plural(shards, 'shard')}")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
