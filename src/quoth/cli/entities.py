@@ -111,7 +111,7 @@ def entities(
     from quoth.evaluation.entity_keys import covered_questions, single_keys
     from quoth.evaluation.entity_picture import check_installed, picture_of
     from quoth.evaluation.entity_questions import KS, run_entity_questions, table
-    from quoth.evaluation.metrics import markdown
+    from quoth.evaluation.metrics import markdown, percent
     from quoth.evaluation.searches import by_entity, by_text, by_vectors
 
     read = QuestionTemplates.read(templates) if templates else None
@@ -164,7 +164,7 @@ def entities(
     if idf:
         results().print("\n" + idf_table(report, buckets), soft_wrap=True, end="")
     if kept:
-        rows = [[name, *(f"{100 * share:.1f}" for share in shares.values())] for name, shares in kept.items()]
+        rows = [[name, *(percent(share) for share in shares.values())] for name, shares in kept.items()]
         heads = ["keys of a passage", *(f"covered@{k}" for k in report.ks)]
         results().print("\n" + markdown(heads, rows), soft_wrap=True, end="")
 

@@ -125,6 +125,7 @@ def lama(
     from dataclasses import asdict
 
     from quoth.evaluation.lama import read_facts, read_templates, run_lama
+    from quoth.evaluation.metrics import markdown, percent
 
     with counting("answering", "facts") as answered:
         found = run_lama(
@@ -142,10 +143,8 @@ def lama(
     if json:
         print_json({"model": model, "scores": [asdict(each) for each in whole]})
         return
-    results().print("| relation | facts | exact match % | hit@5 % |\n| --- | ---: | ---: | ---: |", soft_wrap=True)
-    for each in whole:
-        numbers = f"{100 * each.exact_match:.1f} | {100 * each.hit_at_5:.1f}"
-        results().print(f"| {each.kind} | {each.num_blanks:,} | {numbers} |", soft_wrap=True)
+    rows = [[each.kind, f"{each.num_blanks:,}", percent(each.exact_match), percent(each.hit_at_5)] for each in whole]
+    results().print(markdown(["relation", "facts", "exact match %", "hit@5 %"], rows), soft_wrap=True, end="")
 
 
 @app.command()
@@ -172,6 +171,7 @@ def ner(
       quoth eval ner wikigold.conll.txt:test
     """
     from quoth.encoders.tagger import Tagger
+    from quoth.evaluation.metrics import markdown, percent
     from quoth.evaluation.ner import run_ner
 
     quiet_libraries()
@@ -180,12 +180,9 @@ def ner(
     if json:
         print_json({"model": model, "scores": [each.to_dict() for each in scores]})
         return
-    results().print(
-        "| class | names | precision % | recall % | F1 % |\n| --- | ---: | ---: | ---: | ---: |", soft_wrap=True
-    )
-    for each in scores:
-        shares = " | ".join(f"{100 * share:.1f}" for share in (each.precision, each.recall, each.f1))
-        results().print(f"| {each.label} | {each.num_gold:,} | {shares} |", soft_wrap=True)
+    shares = [[percent(share) for share in (each.precision, each.recall, each.f1)] for each in scores]
+    rows = [[each.label, f"{each.num_gold:,}", *cells] for each, cells in zip(scores, shares, strict=True)]
+    results().print(markdown(["class", "names", "precision %", "recall %", "F1 %"], rows), soft_wrap=True, end="")
 
 
 @app.command()

@@ -21,7 +21,7 @@ from quoth.corpus.corpus import Corpus
 from quoth.corpus.questions import Question, read_questions
 from quoth.errors import InputError
 from quoth.evaluation.coverage import Coverage, EntityQuestion, find_coverage
-from quoth.evaluation.metrics import markdown
+from quoth.evaluation.metrics import markdown, percent
 from quoth.evaluation.openqa import BM25, Ranks, draw
 from quoth.evaluation.run import Progress
 from quoth.evaluation.searches import Range, Search, by_text
@@ -230,7 +230,7 @@ def table(report: EntityReport) -> str:
     ways = [(matcher, mean, k) for matcher in MATCHERS for mean in (macro, micro) for k in report.ks]
     rows = [
         [f"{each.name}: {part} ({sum(map(len, groups.values())):,})"]
-        + [f"{100 * mean(each.ranks[matcher], groups, k):.1f}" for matcher, mean, k in ways]
+        + [percent(mean(each.ranks[matcher], groups, k)) for matcher, mean, k in ways]
         for each in report.results
         for part, groups in report.parts().items()
     ]
@@ -250,7 +250,7 @@ def scored(report: EntityReport, numbers: Sequence[int]) -> list[str]:
     """Of some of the questions: how many they are, are answerable, are covered, and each system's recalls (DPR's)."""
     counts = ["–" if each is None else f"{each:,}" for each in (len(numbers), *report.counts(numbers))]
     ranks = [each.ranks["dpr"] for each in report.results]
-    return counts + [f"{100 * recall_of(each, numbers, k):.1f}" for each in ranks for k in report.ks]
+    return counts + [percent(recall_of(each, numbers, k)) for each in ranks for k in report.ks]
 
 
 def _check(files: Sequence[str | Path], ks: Sequence[int], limit: int | None) -> None:

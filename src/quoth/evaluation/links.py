@@ -16,7 +16,7 @@ from quoth.corpus.corpus import Corpus
 from quoth.corpus.passages import sentences
 from quoth.encoders.recognition import LINKS, read_links
 from quoth.errors import InputError
-from quoth.evaluation.metrics import markdown
+from quoth.evaluation.metrics import markdown, percent
 from quoth.evaluation.openqa import BM25, KS, Ranks, draw
 from quoth.evaluation.run import Progress
 from quoth.evaluation.searches import Range, Search, by_name, by_text
@@ -175,7 +175,7 @@ def table(report: LinkReport) -> str:
         for group, numbers in report.groups().items():
             of_group = [ranks[i] for i in numbers]
             shares = [*(recall(of_group, k) for k in report.ks), mean_reciprocal_rank(of_group)]
-            rows.append([f"{name}: {group}", f"{len(numbers):,}", *(f"{100 * share:.1f}" for share in shares)])
+            rows.append([f"{name}: {group}", f"{len(numbers):,}", *(percent(share) for share in shares)])
     return markdown(heads, rows)
 
 

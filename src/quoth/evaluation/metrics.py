@@ -1,4 +1,4 @@
-"""Exact match and hit@5, for each group of blanks.
+"""Exact match and hit@5, for each group of blanks, and how shares are shown in tables.
 
 Knows: answers, predictions, and the groups that are reported. Does not know: where either comes from.
 """
@@ -61,6 +61,14 @@ def _score(kind: str, length: str, ranks: Sequence[int | None]) -> GroupScore:
     exact = sum(where == 0 for where in ranks)
     hits = sum(where is not None and where < HITS for where in ranks)
     return GroupScore(kind, length, len(ranks), exact / len(ranks), hits / len(ranks))
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f}"
+
+
+def exact_and_hits(exact_match: float, hit_at_5: float) -> str:
+    return f"{percent(exact_match)} ({percent(hit_at_5)})"
 
 
 def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

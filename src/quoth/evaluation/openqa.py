@@ -15,7 +15,7 @@ from quoth.corpus.answers import answer_rank, answerable, exact_match, first, re
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.questions import Question
 from quoth.errors import InputError
-from quoth.evaluation.metrics import HITS, markdown
+from quoth.evaluation.metrics import HITS, exact_and_hits, markdown, percent
 from quoth.evaluation.run import Progress
 from quoth.records import Hit, Passage, Prediction
 from quoth.retrieval.sparse import bm25
@@ -213,7 +213,7 @@ def table(report: OpenQAReport) -> str:
     for each in report.systems:
         found = [recall(each.answer_ranks, k) for k in report.ks]
         found += [recall(each.gold_ranks, k) for k in report.ks if gold]
-        cells = [_percent(share) for share in [*found, recall(each.answer_ranks, report.read)]]
+        cells = [percent(share) for share in [*found, recall(each.answer_ranks, report.read)]]
         rows.append([each.name, *cells, _exact(each)])
     return markdown([_counted(report), *heads], rows)
 
@@ -226,11 +226,7 @@ def _counted(report: OpenQAReport) -> str:
 def _exact(result: SystemResult) -> str:
     if result.exact_match is None or result.hit_at_5 is None:
         return _NOT_MEASURED
-    return f"{_percent(result.exact_match)} ({_percent(result.hit_at_5)})"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f}"
+    return exact_and_hits(result.exact_match, result.hit_at_5)
 
 
 def _check(questions: Sequence[Question], ks: Sequence[int], read: int, limit: int | None) -> None:

@@ -16,7 +16,7 @@ from quoth.corpus.documents import read_documents, read_listing
 from quoth.errors import InputError
 from quoth.evaluation.baselines import Answers, System, bm25_phrases, frequent_phrases
 from quoth.evaluation.cloze import KINDS, Blank, draw_blanks
-from quoth.evaluation.metrics import ALL, HITS, LENGTHS, GroupScore, group_scores, markdown, rank
+from quoth.evaluation.metrics import ALL, HITS, LENGTHS, GroupScore, exact_and_hits, group_scores, markdown, rank
 from quoth.records import Document, Prediction
 
 SYSTEMS = ("model", "untrained", "frequent", "bm25")
@@ -192,16 +192,15 @@ def table(report: ClozeReport) -> str:
     shown = [group for group in groups if group in counts]
     heads = [f"{_head(*group)} ({counts[group]:,})" for group in shown]
     scores = [(each.name, [each.score(*group) for group in shown]) for each in report.systems]
-    rows = [[name, *(_cell(score) for score in cells if score is not None)] for name, cells in scores]
+    rows = [
+        [name, *(exact_and_hits(each.exact_match, each.hit_at_5) for each in cells if each is not None)]
+        for name, cells in scores
+    ]
     return markdown(["exact match % (hit@5 %)", *heads], rows)
 
 
 def _head(kind: str, length: str) -> str:
     return kind if length == ALL else f"{length} word{'' if length == '1' else 's'}"
-
-
-def _cell(score: GroupScore) -> str:
-    return f"{100 * score.exact_match:.1f} ({100 * score.hit_at_5:.1f})"
 
 
 def _check(systems: Sequence[str], count: int, seed: int, limit: int | None) -> None:

@@ -19,7 +19,7 @@ from quoth.corpus.passages import sentences
 from quoth.encoders.tokenization import MASK
 from quoth.errors import InputError, UnknownDocumentError
 from quoth.evaluation.baselines import Answers
-from quoth.evaluation.metrics import HITS, rank
+from quoth.evaluation.metrics import HITS, exact_and_hits, markdown, percent, rank
 from quoth.records import Prediction
 
 EDITIONS = ("old", "new")
@@ -127,16 +127,13 @@ def run_swap(changes: Sequence[Change], old: Filler, new: Filler, **options: Any
 def table(report: SwapReport, show: int = 0) -> str:
     """The shares as a Markdown table, and the first `show` changes that the answers followed; percentages."""
     scores = report.to_dict()
-    editions = [f"{100 * scores[each]['exact_match']:.1f} ({100 * scores[each]['hit_at_5']:.1f})" for each in EDITIONS]
-    shares = [f"{100 * scores[name]:.1f}" for name in ("both", "of_the_other_edition")]
-    lines = [
-        f"| {scores['num_changes']:,} changes, % | old: exact match (hit@5) | new | right with both | of the other |",
-        "| --- | ---: | ---: | ---: | ---: |",
-        f"| answers | {' | '.join([*editions, *shares])} |",
-    ]
+    editions = [exact_and_hits(**scores[each]) for each in EDITIONS]
+    shares = [percent(scores[name]) for name in ("both", "of_the_other_edition")]
+    heads = ["old: exact match (hit@5)", "new", "right with both", "of the other"]
+    shown = markdown([f"{scores['num_changes']:,} changes, %", *heads], [["answers", *editions, *shares]])
     followed = [each for each, right in zip(report.changes, report.followed, strict=True) if right]
-    lines += [f"\n{each.title}: {each.text}\n  old: {each.old}   new: {each.new}" for each in followed[:show]]
-    return "\n".join(lines) + "\n"
+    examples = [f"\n{each.title}: {each.text}\n  old: {each.old}   new: {each.new}\n" for each in followed[:show]]
+    return shown + "".join(examples)
 
 
 def _sentences(text: str) -> dict[str, None]:
