@@ -1,6 +1,7 @@
 """Training a tagger: batches, labels, the loss by hand, the command."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from quoth.errors import InputError, TrainingError
 from quoth.records import TaggedSpan, TaggedText
 from quoth.training.settings import rate_at
 from quoth.training.tagging import NO_LABEL, TaggingConfig, batches, examples, lowered, tagging_loss, train_tagger
+from quoth.training.trainer import Progress
 from tiny import tiny_bert
 
 LABELS = bio_labels(["LOC", "PER"])
@@ -115,19 +117,47 @@ def test_a_run_is_repeatable(folder: Path, tmp_path: Path) -> None:
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
 
 
+def test_a_run_that_was_broken_off_goes_on_as_if_it_had_not_been(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "x").write_text(LINES * 8, encoding="utf-8")
+    settings = {"epochs": "4", "batch_size": "2", "lora_rank": "2", "bf16": "false"}
+    settings |= {"checkpoint_every": "4", "log_every": "1"}
+
+    def stop(now: Progress) -> None:
+        if now.step == 7:
+            raise KeyboardInterrupt
+
+    def train(name: str, progress: Callable[[Progress], None] | None = None) -> None:
+        train_tagger([str(tmp_path / "x")], tmp_path / name, settings, model=str(folder), progress=progress)
+
+    with pytest.raises(KeyboardInterrupt):
+        train("broken", stop)
+    assert not (tmp_path / "broken" / "quoth.json").exists()
+    steps: list[int] = []
+    train("broken", lambda now: steps.append(now.step))
+    assert steps[0] == 5
+    train("whole")
+    for file in ("adapter_model.safetensors", "tagger.safetensors", "quoth.json"):
+        assert (tmp_path / "broken" / file).read_bytes() == (tmp_path / "whole" / file).read_bytes()
+    (tmp_path / "x").write_text(LINES * 9, encoding="utf-8")
+    with pytest.raises(InputError, match=r"is \d+, but .*broken' holds a run with \d+; use the same settings"):
+        train("broken")
+
+
 def test_mistakes(folder: Path, tmp_path: Path) -> None:
     file = tmp_path / "x"
     file.write_text("no O\nname O\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"no entity in .*; give CoNLL files with labels such as B-PER"):
         train_tagger([str(file)], tmp_path / "out", {}, model=str(folder))
-    with pytest.raises(InputError, match="unknown setting 'steps'; allowed are epochs, batch_size"):
+    with pytest.raises(InputError, match="unknown setting 'epoch'; allowed are steps, batch_size"):
+        train_tagger([str(file)], tmp_path / "out", {"epoch": "3"}, model=str(folder))
+    with pytest.raises(InputError, match="steps=3: a tagger's follow from its documents; set epochs"):
         train_tagger([str(file)], tmp_path / "out", {"steps": "3"}, model=str(folder))
     file.write_text(LINES, encoding="utf-8")
     with pytest.raises(InputError, match="model 'quoth-mini' has an adapter; a tagger starts without one"):
         train_tagger([str(file)], tmp_path / "out", {}, model="quoth-mini")
     with pytest.raises(TrainingError, match="the loss is nan at step"):
         train_tagger([str(file)], tmp_path / "out", {"learning_rate": "1e30", "epochs": "9"}, model=str(folder))
-    with pytest.raises(InputError, match="lora_rank is 0; allowed is 1 or more"):
+    with pytest.raises(InputError, match="lora_rank is 0; a tagger is an adapter: allowed is 1 or more"):
         TaggingConfig(lora_rank=0)
     with pytest.raises(InputError, match="lowercase is 2; allowed is a share from 0 to 1"):
         TaggingConfig(lowercase=2)

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from quoth.training.trainer import Progress
+
 
 def results() -> "Console":
     """The console of standard output: colour only in a terminal, characters it cannot spell replaced."""
@@ -70,18 +72,15 @@ class LeftOut:
 
 
 @contextmanager
-def follow_training(every: int = 50) -> Iterator[Callable[[int, int, float, float], None]]:
-    """A training run on standard error: one line that changes in a terminal, else one each `every` steps.
-
-    Yields a function that takes step, steps, loss and tokens a second.
-    """
+def follow_training(every: int = 50) -> "Iterator[Callable[[Progress], None]]":
+    """A training run on standard error: one line that changes in a terminal, else one each `every` steps."""
     live = sys.stderr.isatty()
 
-    def report(step: int, steps: int, loss: float, rate: float) -> None:
-        line = f"step {step:,} of {steps:,}  loss {loss:.3f}  {rate:,.0f} tokens/s"
+    def report(now: "Progress") -> None:
+        line = f"step {now.step:,} of {now.steps:,}  loss {now.loss:.3f}  {now.tokens_per_second:,.0f} tokens/s"
         if live:
             print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
-        elif step % every == 0 or step == steps:
+        elif now.step % every == 0 or now.step == now.steps:
             print(line, file=sys.stderr, flush=True)
 
     try:

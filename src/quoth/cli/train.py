@@ -77,7 +77,7 @@ def train(
             overrides,
             model=model,
             base=str(base) if base else None,
-            progress=lambda now: progress(now.step, now.steps, now.loss, now.tokens_per_second),
+            progress=progress,
             tokenizing=tokenizing,
             evaluate=evaluate,
         )
@@ -109,7 +109,7 @@ def _train_realm(
             overrides,
             model=model,
             base=str(base) if base else None,
-            progress=lambda now: progress(now.step, now.steps, now.loss, now.tokens_per_second),
+            progress=progress,
             reading=reading,
         )
     if os.environ.get("RANK", "0") == "0":

@@ -37,6 +37,9 @@ _LEAST = {
     "num_candidates": 2,
     "beam": 1,
     "read": 1,
+    "epochs": 1,
+    "max_sentences": 1,
+    "max_tokens": 16,
 }
 
 _ONE_OF = {

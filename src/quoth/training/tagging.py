@@ -1,75 +1,61 @@
 """Training a tagger: an encoder with LoRA, the shapes of words and a linear head, on CoNLL files.
 
-Knows: how sentences become batches, the loop, what is saved. Does not know: how a tagger is used or measured.
-A run takes minutes, so one that was broken off starts anew.
+Knows: how sentences become batches, the loss, what is saved. Does not know: the loop, how a tagger is used or measured.
 
 Shape suffixes: B batch, T tokens, L labels.
 """
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from quoth.config import Config, TaggerConfig
+from quoth.config import TaggerConfig
 from quoth.corpus.conll import joined, read_conll
 from quoth.encoders.pretrained import SETTINGS_FILE, Source, locate
 from quoth.encoders.tag_network import TagNetwork
 from quoth.encoders.tags import bio_labels, labels_of_spans
 from quoth.encoders.transformer import attend_in_fp32, load_base, pad
 from quoth.encoders.word_inputs import Ints, WordTokenizer
-from quoth.errors import InputError, TrainingError
+from quoth.errors import InputError
 from quoth.records import TaggedText
 from quoth.storage import WriterLock, atomic_write_json
 from quoth.training.adapter import save_adapter, with_adapter
 from quoth.training.recipes import with_overrides
-from quoth.training.settings import rate_at
+from quoth.training.settings import LoopConfig
+from quoth.training.trainer import Progress, Step, Trainer
 
 NO_LABEL = -100
 _LIKE_LENGTHS = 32
 """Batches are made of inputs of like length among this many batches' inputs."""
 
-Progress = Callable[[int, int, float, float], None]
-"""Takes the step, of how many, the loss and tokens a second."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaggingConfig(Config):
+class TaggingConfig(LoopConfig):
     """How to train a tagger. An input is up to `max_sentences` sentences that follow each other in a document, so that
     the model knows both single sentences and passages. The share `lowercase` of the inputs is read in lower case, as
-    people type questions."""
+    people type questions. The steps are those of `epochs` over the documents."""
 
     epochs: int = 8
-    batch_size: int = 16
     max_sentences: int = 4
     lowercase: float = 0.15
-    learning_rate: float = 1e-3
-    weight_decay: float = 0.01
-    warmup_steps: int = 50
-    max_grad_norm: float = 1.0
     lora_rank: int = 32
     max_tokens: int = 256
     bf16: bool = True
-    seed: int = 0
 
     def __post_init__(self) -> None:
-        least = {"epochs": 1, "batch_size": 1, "max_sentences": 1, "warmup_steps": 0, "lora_rank": 1, "max_tokens": 16}
-        for name, lowest in least.items():
-            if getattr(self, name) < lowest:
-                raise InputError(f"{name} is {getattr(self, name)}; allowed is {lowest} or more")
+        LoopConfig.__post_init__(self)
+        if self.lora_rank < 1:
+            raise InputError(f"lora_rank is {self.lora_rank}; a tagger is an adapter: allowed is 1 or more")
         if not 0 <= self.lowercase <= 1:
             raise InputError(f"lowercase is {self.lowercase}; allowed is a share from 0 to 1")
-        for name in ("learning_rate", "weight_decay", "max_grad_norm"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise InputError(f"{name} is {getattr(self, name)}; allowed is a finite number, 0 or more")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +74,16 @@ def train_tagger(
     *,
     model: str = "quoth-mini-base",
     base: str | None = None,
-    progress: Progress | None = None,
+    progress: Callable[[Progress], None] | None = None,
 ) -> None:
-    """Train on CoNLL files (`read_conll`) and write what `Tagger.load` reads to `output`.
+    """Train on CoNLL files (`read_conll`) and write what `Tagger.load` reads to `output`; a run that was broken off
+    goes on from its last checkpoint.
 
     The classes are those of the files. Raises InputError on a broken file or setting, LockedError while another
     process trains into `output`, TrainingError when the loss is no number.
     """
+    if "steps" in overrides:
+        raise InputError(f"steps={overrides['steps']}: a tagger's follow from its documents; set epochs instead")
     config = with_overrides(TaggingConfig(), overrides)
     documents = [document for file in files for document in read_conll(file)]
     labels = bio_labels(sorted({span.label for document in documents for text in document for span in text.spans}))
@@ -109,13 +98,47 @@ def train_tagger(
         max_tokens=min(config.max_tokens, int(encoder.config.max_position_embeddings)),
     )
     tokenizer = WordTokenizer(hf, settings.max_tokens)
+    plan = _plan(documents, tokenizer, labels, config)
+    config = replace(config, steps=len(plan))
     output.mkdir(parents=True, exist_ok=True)
     with WriterLock(output / "writer.lock"):
         network = _network(encoder, config, len(labels))
-        _fit(network, _plan(documents, tokenizer, labels, config), tokenizer.pad_id, config, progress)
-        save_adapter(output, network.encoder, settings.base)
-        network.save_head(output)
-        atomic_write_json(output / SETTINGS_FILE, settings.to_dict())
+        task = TaggingTask(network, plan, tokenizer.pad_id, config, settings)
+        Trainer(task, config, output).run(progress)
+
+
+class TaggingTask:
+    """Learns the labels of words, a batch of `plan` a step."""
+
+    def __init__(
+        self,
+        network: TagNetwork,
+        plan: Sequence[list[Example]],
+        pad_id: int,
+        config: TaggingConfig,
+        settings: TaggerConfig,
+    ) -> None:
+        self._network, self._plan, self._pad_id = network.train(), plan, pad_id
+        self._config, self._settings = config, settings
+        self.parameters = {name: each for name, each in network.named_parameters() if each.requires_grad}
+        self.device = network.head.weight.device
+
+    def backward(self, step: int) -> Step:
+        """Add the gradient of `tagging_loss`. What dropout hides follows from the step, so that runs can go on."""
+        torch.manual_seed(1_000_003 * self._config.seed + step)
+        loss = tagging_loss(self._network, self._plan[step], self._pad_id, self._config.bf16)
+        loss.backward()  # type: ignore[no-untyped-call]
+        return Step(loss.item(), sum(len(each.ids_T) for each in self._plan[step]))
+
+    def save_model(self, folder: Path) -> None:
+        """Write what `Tagger.load` reads."""
+        save_adapter(folder, self._network.encoder, self._settings.base)
+        self._network.save_head(folder)
+        atomic_write_json(folder / SETTINGS_FILE, self._settings.to_dict())
+
+    def settings(self) -> dict[str, Any]:
+        tokens = sum(len(each.ids_T) for batch in self._plan for each in batch)
+        return {"data": {"base": self._settings.base, "labels": list(self._settings.labels), "tokens": tokens}}
 
 
 def _plain_source(model: str, base: str | None) -> Source:
@@ -184,29 +207,6 @@ def batches(inputs: Sequence[Example], size: int, rng: np.random.Generator) -> l
         part = sorted((inputs[i] for i in order[at : at + size * _LIKE_LENGTHS]), key=lambda each: len(each.ids_T))
         made += [part[i : i + size] for i in range(0, len(part), size)]
     return [made[i] for i in rng.permutation(len(made))]
-
-
-def _fit(
-    network: TagNetwork, plan: Sequence[list[Example]], pad_id: int, config: TaggingConfig, progress: Progress | None
-) -> None:
-    parameters = [each for each in network.parameters() if each.requires_grad]
-    optimizer = torch.optim.AdamW(parameters, lr=config.learning_rate, weight_decay=config.weight_decay)
-    network.train()
-    for step, batch in enumerate(plan, start=1):
-        since = time.perf_counter()
-        for group in optimizer.param_groups:
-            group["lr"] = rate_at(step, len(plan), config.learning_rate, config.warmup_steps)
-        loss = tagging_loss(network, batch, pad_id, config.bf16)
-        if not math.isfinite(loss.item()):
-            raise TrainingError(f"the loss is {loss.item()} at step {step}; train again with a lower learning_rate")
-        optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(parameters, config.max_grad_norm)
-        optimizer.step()
-        if progress:
-            tokens = sum(len(each.ids_T) for each in batch)
-            progress(step, len(plan), loss.item(), tokens / (time.perf_counter() - since))
-    network.eval()
 
 
 def tagging_loss(network: TagNetwork, batch: Sequence[Example], pad_id: int, bf16: bool) -> Tensor:

@@ -101,9 +101,11 @@ class Trainer:
 
         After `seconds` it stops with a checkpoint; returns whether the last step was done. `evaluate` takes a model's
         folder every `evaluate_every` steps and gives its scores, which are logged; the best model is kept in `best`.
-        Raises TrainingError when the loss is no number.
+        Raises TrainingError when the loss is no number, InputError where nothing measures the model.
         """
         config = self.config
+        if config.evaluate_every and evaluate is None:
+            raise InputError(f"evaluate_every is {config.evaluate_every}, but this run measures nothing; leave it out")
         since, done = time.perf_counter(), list[Step]()
         deadline = since + seconds
         while self.step < config.steps:
