@@ -467,6 +467,8 @@ def test_the_best_model_is_kept(base: Path, data: TokenizedDocuments, tmp_path: 
     scores = {3: 0.2, 6: 0.5, 9: 0.4, 12: 0.1}
     config = changed(evaluate_on="pages.jsonl", evaluate_every=3)
     one = trainer(base, data, tmp_path, config)
+    with pytest.raises(InputError, match="evaluate_every is 3, but this run measures nothing; leave it out"):
+        one.run()
     at_best: list[dict[str, torch.Tensor]] = []
 
     def evaluate(folder: Path) -> dict[str, float]:

@@ -7,7 +7,7 @@ Shape suffixes: B batch, T tokens, L labels.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -120,7 +120,9 @@ class TaggingTask:
     ) -> None:
         self._network, self._plan, self._pad_id = network.train(), plan, pad_id
         self._config, self._settings = config, settings
-        self.parameters = {name: each for name, each in network.named_parameters() if each.requires_grad}
+        self.parameters: Mapping[str, torch.nn.Parameter] = {
+            name: each for name, each in network.named_parameters() if each.requires_grad
+        }
         self.device = network.head.weight.device
 
     def backward(self, step: int) -> Step:
