@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from quoth import Corpus, Document, Evidence, Prediction
+from quoth import NPM, Corpus, Document, Evidence, Prediction
 from quoth.cli import demo, query
 from quoth.cli import embed as cli_embed
 from quoth.cli.main import main
@@ -607,3 +607,32 @@ def _wait_for(folder: Path, more_than: int) -> None:
             return
         time.sleep(0.1)
     pytest.fail(f"nothing new in {folder.name}")
+
+
+@pytest.mark.parametrize("task", ["cloze", "lama", "senses", "swap"])
+def test_what_a_model_computes_with_reaches_it(
+    task: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    word = {"sentence1": "a bank", "start1": "2", "end1": "6", "sentence2": "the bank", "start2": "4", "end2": "8"}
+    fact = {"uuid": "g1", "pred": "/people/person/date_of_birth", "sub_label": "Ann Lee", "obj_label": "1941"}
+    records = {"senses": word | {"label": "T"}, "lama": fact | {"evidences": [{"snippet": "Ann Lee, born 1941."}]}}
+    (tmp_path / "records.jsonl").write_text(json.dumps(records.get(task)) + "\n", encoding="utf-8")
+    inputs: list[object] = [tmp_path / "records.jsonl"]
+    if task == "cloze":
+        inputs = [ROOT / "samples" / "atlas-2016.jsonl", "--count", 2, "--system", "model"]
+    if task == "swap":
+        inputs = []
+        for edition in ("2016", "2026"):
+            inputs.append(tmp_path / f"{edition}.quoth")
+            assert run("index", ROOT / "samples" / f"atlas-{edition}.jsonl", "-o", inputs[-1])[0] == 0
+    seen: list[dict[str, object]] = []
+
+    def load(name: str, **options: object) -> None:
+        seen.append(options)
+        raise InputError("seen")
+
+    monkeypatch.setattr(NPM, "from_pretrained", load)
+    code, _, err = run("eval", task, *inputs, "--base", tmp_path, "--device", "cpu", "--dtype", "fp16")
+    assert (code, err.splitlines()[-1]) == (2, "quoth: seen")
+    (options,) = seen
+    assert [options[name] for name in ("base", "device", "dtype")] == [tmp_path, "cpu", "fp16"]

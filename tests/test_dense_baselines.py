@@ -110,7 +110,7 @@ def test_what_cannot_be_loaded_is_named(
     with pytest.raises(ModelNotFoundError, match=r"model '.*none' cannot be loaded: .*; name a hub id, or"):
         DenseSearch(DenseBaseline.named(str(tmp_path / "none")), corpora)
     tiny_dpr(tmp_path / "reader", DPRReader, 1)
-    with pytest.raises(ModelNotFoundError, match="a DPRReader encodes no texts; of DPR's models DPRContextEncoder and"):
+    with pytest.raises(ModelNotFoundError, match=r"model '.*reader' is a DPRReader; allowed of DPR's are DPRCon"):
         DenseSearch(DenseBaseline.named(str(tmp_path / "reader")), corpora)
     with pytest.raises(EmptyCorpusError, match="no passage to search"):
         DenseSearch(DenseBaseline.named("dpr"), [Corpus.create(tmp_path / "empty.quoth")])

@@ -220,11 +220,13 @@ def test_the_command_asks_a_model_with_and_without_the_entity(
     corpus: Corpus, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = Told(corpus)
-    monkeypatch.setattr(cli, "load_entities", lambda name, corpora, setup: told)
+    setups: list[object] = []
+    monkeypatch.setattr(cli, "load_entities", lambda name, corpora, setup: setups.append(setup) or told)
     templates = tmp_path / "templates.json"
     templates.write_text(json.dumps(TEMPLATES))
     ask = ("entities", corpus.path, *files, "--templates", templates, "--model", "zn", "--k", 1, "--k", 3, "--idf")
-    done = command(*ask, "--json")
+    done = command(*ask, "--json", "--dtype", "bf16")
+    assert setups == [(None, None, "bf16")]
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert [each["name"] for each in found["systems"]] == ["bm25", "zn", "zn, told the entity"]

@@ -150,8 +150,11 @@ def test_fewer_mentions_are_drawn_by_seed_and_mistakes_are_named(corpus: Corpus,
 
 def test_the_command_asks_a_model_with_the_mention(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     told = Told(corpus)
-    monkeypatch.setattr(cli, "load_entities", lambda name, corpora, setup: told)
-    done = CliRunner().invoke(cli.app, ["links", str(corpus.path), "--model", "zn", "--limit", "1", "--json"])
+    setups: list[object] = []
+    monkeypatch.setattr(cli, "load_entities", lambda name, corpora, setup: setups.append(setup) or told)
+    options = ["--model", "zn", "--limit", "1", "--json", "--dtype", "bf16"]
+    done = CliRunner().invoke(cli.app, ["links", str(corpus.path), *options])
+    assert setups == [(None, None, "bf16")]
     assert done.exit_code == 0, done.output
     assert [each["name"] for each in json.loads(done.stdout)["systems"]] == ["bm25, sentence", "bm25, mention", "zn"]
     assert len(told.asked) == 1

@@ -163,6 +163,12 @@ def test_held_out_ids_and_titles_are_left_out(recipe: str, docs: Path, tmp_path:
         list(without([], "nowhere"))
 
 
+def test_an_evaluation_wants_something_that_measures(recipe: str, docs: Path, tmp_path: Path) -> None:
+    settings = {"evaluate_on": str(docs), "evaluate_every": "2"}
+    with pytest.raises(InputError, match="evaluate_every is 2; give what measures the model, evaluate="):
+        run_recipe(recipe, [str(docs)], tmp_path / "out", settings)
+
+
 @pytest.mark.parametrize("settings", [{"evaluate_every": "2"}, {"evaluate_on": "pages.jsonl"}])
 def test_evaluation_takes_documents_and_a_number_of_steps(settings: dict[str, str]) -> None:
     with pytest.raises(InputError, match="evaluate_on and evaluate_every go together"):

@@ -138,8 +138,8 @@ def test_a_run_that_was_broken_off_goes_on_as_if_it_had_not_been(folder: Path, t
     train("whole")
     for file in ("adapter_model.safetensors", "tagger.safetensors", "quoth.json"):
         assert (tmp_path / "broken" / file).read_bytes() == (tmp_path / "whole" / file).read_bytes()
-    (tmp_path / "x").write_text(LINES * 9, encoding="utf-8")
-    with pytest.raises(InputError, match=r"is \d+, but .*broken' holds a run with \d+; use the same settings"):
+    (tmp_path / "x").write_text(LINES * 7 + LINES.replace("B-LOC", "B-PER"), encoding="utf-8")
+    with pytest.raises(InputError, match=r"^digest of the documents is '\w+', but .* holds a run with '\w+'; use"):
         train("broken")
 
 
@@ -148,7 +148,7 @@ def test_mistakes(folder: Path, tmp_path: Path) -> None:
     file.write_text("no O\nname O\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"no entity in .*; give CoNLL files with labels such as B-PER"):
         train_tagger([str(file)], tmp_path / "out", {}, model=str(folder))
-    with pytest.raises(InputError, match="unknown setting 'epoch'; allowed are steps, batch_size"):
+    with pytest.raises(InputError, match="unknown setting 'epoch'"):
         train_tagger([str(file)], tmp_path / "out", {"epoch": "3"}, model=str(folder))
     with pytest.raises(InputError, match="steps=3: a tagger's follow from its documents; set epochs"):
         train_tagger([str(file)], tmp_path / "out", {"steps": "3"}, model=str(folder))

@@ -237,7 +237,7 @@ def _others(
     for name, baseline in [(name, DenseBaseline.named(name)) for name in dense or ()]:
         quiet_libraries()
         with counting(f"encoding, {name}", "passages") as encoded:
-            found[name] = by_text(DenseSearch(baseline, corpora, setup.device, encoded))
+            found[name] = by_text(DenseSearch(baseline, corpora, setup.device, setup.dtype, encoded))
     for name in beside or ():
         loaded = load_any(name, corpora, setup)
         found[f"{name}, {loaded.keys}"] = by_vectors(loaded)

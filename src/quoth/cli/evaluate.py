@@ -204,6 +204,7 @@ def senses(
 
     import numpy as np
 
+    from quoth.evaluation.metrics import percent
     from quoth.evaluation.senses import read_pairs, sense_scores, similarities
 
     read = read_pairs(pairs)
@@ -213,7 +214,7 @@ def senses(
         print_json({"model": model, **asdict(scores)})
         return
     results().print(
-        f"{model}: {100 * scores.accuracy:.1f} % right of the second half of {scores.num_pairs:,} pairs "
+        f"{model}: {percent(scores.accuracy)} % right of the second half of {scores.num_pairs:,} pairs "
         f"(threshold {scores.threshold:.3f}); mean cosine {scores.same:.3f} same, {scores.different:.3f} different",
         soft_wrap=True,
     )

@@ -118,12 +118,11 @@ def _train_realm(
 
 def _exact_match(model: Path, config: "TrainConfig", base: Path | None) -> float:
     """Held-out cloze of the model in a folder, searching BM25's passages."""
+    from quoth.evaluation.metrics import percent
     from quoth.evaluation.run import run_cloze
 
     blanks = config.evaluate_blanks
     report = run_cloze([config.evaluate_on], model=str(model), base=base, count=blanks, systems=["model"])
     score = report.systems[0].score()
-    note(
-        f"held-out cloze: {100 * score.exact_match:.1f} % exact of {score.num_blanks} blanks" if score else "no blanks"
-    )
+    note(f"held-out cloze: {percent(score.exact_match)} % exact of {score.num_blanks} blanks" if score else "no blanks")
     return score.exact_match if score else 0.0

@@ -247,13 +247,12 @@ def load_luke(
     Of its entities it keeps [MASK] alone, as entity 0: the others are nearly half of luke-base. Raises
     ModelNotFoundError when nothing can be loaded or it is another kind of model.
     """
-    base = source.base
 
-    def choose(config: Any) -> str:
+    def choose(name: str, config: Any) -> str:
         kinds = kinds_of(config)
         if config.model_type != "luke" or (kind != "LukeModel" and kind not in kinds):
             raise ModelNotFoundError(
-                f"model {base!r} is a {kinds[0]}; allowed here is a {kind} such as {PUBLISHED[kind]}"
+                f"model {name!r} is a {kinds[0]}; allowed here is a {kind} such as {PUBLISHED[kind]}"
             )
         return kind
 
@@ -264,8 +263,8 @@ def load_luke(
     mask = getattr(tokenizer, "entity_mask_token_id", None)
     if mask is None or mask >= len(table_VD):
         raise ModelNotFoundError(
-            f"model {base!r} has {len(table_VD)} entities, but its tokenizer calls [MASK] entity {mask}; fetch it "
-            "again, with LUKE's own tokenizer and entity_vocab.json"
+            f"model {source.base!r} has {len(table_VD)} entities, but its tokenizer calls [MASK] entity {mask}; fetch "
+            "it again, with LUKE's own tokenizer and entity_vocab.json"
         )
     encoder.entity_embeddings.entity_embeddings = nn.Embedding(1, table_VD.shape[1], _weight=table_VD[[mask]])
     if source.adapter is not None:

@@ -62,16 +62,7 @@ class Transformer:
 
         Raises ModelNotFoundError when nothing can be loaded or it is another kind of model.
         """
-
-        def choose(config: Any) -> str:
-            kinds = kinds_of(config)
-            if not any(kind.endswith("ForTokenClassification") for kind in kinds):
-                raise ModelNotFoundError(
-                    f"model {name!r} is a {kinds[0]}; a tagger is a token classifier: name quoth-tagger, or another"
-                )
-            return "AutoModelForTokenClassification"
-
-        model, tokenizer = load_kind(EncoderSource(name), choose, "name quoth-tagger, a folder or a hub id")
+        model, tokenizer = load_kind(EncoderSource(name), _classifier, "name quoth-tagger, a folder or a hub id")
         return cls(model.to(device_named(device)), tokenizer, fingerprint_of(model, tokenizer, None))
 
     def encode(self, inputs: Sequence[NDArray[np.int64]]) -> list[NDArray[np.float32]]:
@@ -126,11 +117,11 @@ def load_base(source: EncoderSource) -> tuple[Any, Any]:
 
     Raises ModelNotFoundError when they cannot be loaded.
     """
-    return load_kind(source, lambda config: "AutoModel", "name a shipped model, a folder or a hub id")
+    return load_kind(source, lambda name, config: "AutoModel", "name a shipped model, a folder or a hub id")
 
 
-def load_kind(source: EncoderSource, choose: Callable[[Any], str], remedy: str) -> tuple[Any, Any]:
-    """A model (fp32, CPU) of the class of transformers that `choose` names for its config, and its tokenizer.
+def load_kind(source: EncoderSource, choose: Callable[[str, Any], str], remedy: str) -> tuple[Any, Any]:
+    """A model (fp32, CPU) of the class of transformers that `choose` names for its name and config, and its tokenizer.
 
     Raises ModelNotFoundError, with `remedy`, when they cannot be loaded, and whatever `choose` raises.
     """
@@ -142,7 +133,7 @@ def load_kind(source: EncoderSource, choose: Callable[[Any], str], remedy: str) 
     base, revision = source.base, source.revision
     try:
         config = transformers.AutoConfig.from_pretrained(base, revision=revision)
-        kind = choose(config)
+        kind = choose(base, config)
         options: dict[str, Any] = {"config": config, "revision": revision, "dtype": torch.float32}
         if kind == "AutoModel" and config.model_type in ("bert", "roberta", "xlm-roberta"):
             options["add_pooling_layer"] = False
@@ -158,6 +149,15 @@ def kinds_of(config: Any) -> list[str]:
     """The classes of transformers that a model's config names; where it names none, what an error can say."""
     named: list[str] = config.architectures or ["model of no known kind"]
     return named
+
+
+def _classifier(name: str, config: Any) -> str:
+    kinds = kinds_of(config)
+    if not any(kind.endswith("ForTokenClassification") for kind in kinds):
+        raise ModelNotFoundError(
+            f"model {name!r} is a {kinds[0]}; a tagger is a token classifier: name quoth-tagger, or another model"
+        )
+    return "AutoModelForTokenClassification"
 
 
 def attend_in_fp32(model: Any) -> None:

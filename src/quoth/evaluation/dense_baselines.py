@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.passage_encoder import mean_state
 from quoth.encoders.pretrained import EncoderSource
-from quoth.encoders.transformer import device_named, kinds_of, load_kind
+from quoth.encoders.transformer import device_named, dtype_named, kinds_of, load_kind
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.records import Hit, Passage
 from quoth.retrieval.sparse import check_not_empty
@@ -71,11 +71,12 @@ class DenseSearch:
         baseline: DenseBaseline,
         corpora: Sequence[Corpus],
         device: str | None = None,
+        dtype: str | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        """Raises ModelNotFoundError, EmptyCorpusError, InputError on an unknown device."""
+        """Raises ModelNotFoundError, EmptyCorpusError, InputError on an unknown device or dtype."""
         check_not_empty(corpora)
-        self._baseline, self._device = baseline, device_named(device)
+        self._baseline, self._device, self._dtype = baseline, device_named(device), dtype_named(dtype)
         self._queries = self._encoder(baseline.queries)
         encoder = self._queries if baseline.passages == baseline.queries else self._encoder(baseline.passages)
         self._places = [(corpus, row) for corpus in corpora for row in corpus.live_rows().tolist()]
@@ -101,7 +102,7 @@ class DenseSearch:
 
     def _encoder(self, name: str) -> Callable[[Texts, Texts | None], NDArray[np.float32]]:
         model, tokenizer = load_kind(EncoderSource(name), _choose, "name a hub id, or a folder with config.json")
-        model.to(self._device).eval()
+        model.to(device=self._device, dtype=self._dtype).eval()
 
         @torch.inference_mode()
         def encode(texts: Texts, pairs: Texts | None) -> NDArray[np.float32]:
@@ -118,11 +119,11 @@ class DenseSearch:
         return encode
 
 
-def _choose(config: Any) -> str:
+def _choose(name: str, config: Any) -> str:
     """The class of an encoder by its config: DPR's two have their own."""
     if config.model_type != "dpr":
         return "AutoModel"
     kind = kinds_of(config)[0]
     if kind not in DPR_ENCODERS:
-        raise ModelNotFoundError(f"a {kind} encodes no texts; of DPR's models {' and '.join(DPR_ENCODERS)} do")
+        raise ModelNotFoundError(f"model {name!r} is a {kind}; allowed of DPR's are {' and '.join(DPR_ENCODERS)}")
     return kind

@@ -127,7 +127,7 @@ def run_swap(changes: Sequence[Change], old: Filler, new: Filler, **options: Any
 def table(report: SwapReport, show: int = 0) -> str:
     """The shares as a Markdown table, and the first `show` changes that the answers followed; percentages."""
     scores = report.to_dict()
-    editions = [exact_and_hits(**scores[each]) for each in EDITIONS]
+    editions = [exact_and_hits(scores[each]["exact_match"], scores[each]["hit_at_5"]) for each in EDITIONS]
     shares = [percent(scores[name]) for name in ("both", "of_the_other_edition")]
     heads = ["old: exact match (hit@5)", "new", "right with both", "of the other"]
     shown = markdown([f"{scores['num_changes']:,} changes, %", *heads], [["answers", *editions, *shares]])

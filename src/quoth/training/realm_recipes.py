@@ -33,7 +33,7 @@ from quoth.training.realm_model import TrainedREALM
 from quoth.training.recipes import device_of, state, with_overrides, without
 from quoth.training.salient import MaskedTexts
 from quoth.training.settings import FineTuneConfig, ICTConfig, LoopConfig, PretrainConfig
-from quoth.training.trainer import Evaluate, Progress, Task, Trainer
+from quoth.training.trainer import Evaluation, Progress, Task, Trainer
 
 CORPUS = "corpus.quoth"
 Report = Callable[[Progress], None]
@@ -158,20 +158,18 @@ class Run:
         room = model.config.query_tokens - 2
         texts = MaskedTexts(corpus, model.tokenizer, room, config.masking, tagger)
         with ExitStack() as stack:
-            evaluate = None
+            evaluation = None
             if config.evaluate_on:
                 documents, told = read_documents(config.evaluate_on), tagger_of(PretrainConfig().tagger)
                 probe = stack.enter_context(closing(Probe(documents, config, told, config.evaluate_blanks)))
-                evaluate = self._measure(probe)
+                evaluation = Evaluation(
+                    config.evaluate_every, lambda folder: probe.measure(locate_realm(str(folder), self.base))
+                )
             dtype = "bf16" if config.bf16 else "fp32"
             every, asynchronous = config.refresh_every, config.asynchronous
             refresher = IndexRefresher(self.output, corpus, every, asynchronous, self.base, dtype)
             stack.callback(refresher.close)
-            return self._train(PretrainTask(model, texts, refresher, config), config, evaluate)
-
-    def _measure(self, probe: Probe) -> Evaluate:
-        """Takes the folder of a model, and measures it."""
-        return lambda folder: probe.measure(locate_realm(str(folder), self.base))
+            return self._train(PretrainTask(model, texts, refresher, config), config, evaluation)
 
     def fine_tune(self, config: FineTuneConfig) -> bool:
         """Questions, over passage vectors that stay as they are."""
@@ -199,8 +197,8 @@ class Run:
             bf16=config.bf16,
         )
 
-    def _train(self, task: Task, config: LoopConfig, evaluate: Evaluate | None = None) -> bool:
-        return Trainer(task, config, self.output, self.ranks).run(self.progress, evaluate, self.seconds)
+    def _train(self, task: Task, config: LoopConfig, evaluation: Evaluation | None = None) -> bool:
+        return Trainer(task, config, self.output, self.ranks).run(self.progress, evaluation, self.seconds)
 
     def _corpus(self, config: ICTConfig | PretrainConfig) -> Corpus:
         """The corpus that was given, or the run's own of the documents given, made once."""

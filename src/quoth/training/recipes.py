@@ -31,7 +31,7 @@ from quoth.training.neighbours import chain_of_neighbours
 from quoth.training.npm_task import NPMTask
 from quoth.training.ranks import Ranks
 from quoth.training.settings import TrainConfig
-from quoth.training.trainer import Progress, Trainer
+from quoth.training.trainer import Evaluation, Progress, Trainer
 
 Settings = TypeVar("Settings", bound=Config)
 
@@ -126,6 +126,11 @@ def run_recipe(
         raise InputError(f"recipe {name!r}; allowed are {', '.join(RECIPES)}")
     recipe = RECIPES[name]()
     config = with_overrides(recipe.train, overrides)
+    evaluation = None
+    if config.evaluate_every:
+        if evaluate is None:
+            raise InputError(f"evaluate_every is {config.evaluate_every}; give what measures the model, evaluate=…")
+        evaluation = Evaluation(config.evaluate_every, lambda folder: {"score": evaluate(folder, config)})
     source = locate(model or recipe.model, base)
     if source.adapter is not None and not config.warm_start:
         config = replace(config, warm_start=str(source.adapter))
@@ -141,9 +146,7 @@ def run_recipe(
         data = prepared or _data(documents, output / "tokens", tokenizer, config, None)
         task = NPMTask(encoder, tokenizer, npm, data, config, device=device_of(ranks), ranks=ranks)
         trainer = Trainer(task, config, output, ranks)
-        done = trainer.run(
-            progress, (lambda folder: {"score": evaluate(folder, config)}) if evaluate else None, seconds
-        )
+        done = trainer.run(progress, evaluation, seconds)
     ranks.leave()
     return done
 

@@ -52,8 +52,8 @@ _ONE_OF = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopConfig(Config):
-    """What every run has: steps, AdamW with a linear warm-up and decay, checkpoints, logs. Every `evaluate_every` steps
-    (0: never) the model is measured. `lora_rank` 0 stands for full fine-tuning."""
+    """What every run has: steps, AdamW with a linear warm-up and decay, checkpoints, logs. `lora_rank` 0 stands for
+    full fine-tuning."""
 
     steps: int = 600
     batch_size: int = 16
@@ -66,7 +66,6 @@ class LoopConfig(Config):
     seed: int = 0
     checkpoint_every: int = 100
     log_every: int = 10
-    evaluate_every: int = 0
 
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():
@@ -110,6 +109,7 @@ class TrainConfig(LoopConfig):
     warm_start: str = ""
     exclude: str = ""
     evaluate_on: str = ""
+    evaluate_every: int = 0
     evaluate_blanks: int = 100
 
     def __post_init__(self) -> None:
@@ -167,6 +167,7 @@ class PretrainConfig(LoopConfig):
     splitter: str = "words:120"
     exclude: str = ""
     evaluate_on: str = ""
+    evaluate_every: int = 0
     evaluate_blanks: int = 200
 
     def __post_init__(self) -> None:

@@ -7,6 +7,7 @@ Shape suffixes: B batch, T tokens, L labels.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -51,9 +52,9 @@ class TaggingConfig(LoopConfig):
     bf16: bool = True
 
     def __post_init__(self) -> None:
-        LoopConfig.__post_init__(self)
         if self.lora_rank < 1:
             raise InputError(f"lora_rank is {self.lora_rank}; a tagger is an adapter: allowed is 1 or more")
+        LoopConfig.__post_init__(self)
         if not 0 <= self.lowercase <= 1:
             raise InputError(f"lowercase is {self.lowercase}; allowed is a share from 0 to 1")
 
@@ -124,6 +125,10 @@ class TaggingTask:
             name: each for name, each in network.named_parameters() if each.requires_grad
         }
         self.device = network.head.weight.device
+        digest = hashlib.sha256()
+        for each in (each for batch in plan for each in batch):
+            digest.update(np.stack([each.ids_T, each.shapes_T, each.labels_T]).tobytes())
+        self._digest = digest.hexdigest()
 
     def backward(self, step: int) -> Step:
         """Add the gradient of `tagging_loss`. What dropout hides follows from the step, so that runs can go on."""
@@ -139,8 +144,8 @@ class TaggingTask:
         atomic_write_json(folder / SETTINGS_FILE, self._settings.to_dict())
 
     def settings(self) -> dict[str, Any]:
-        tokens = sum(len(each.ids_T) for batch in self._plan for each in batch)
-        return {"data": {"base": self._settings.base, "labels": list(self._settings.labels), "tokens": tokens}}
+        model = self._settings.to_dict() | {"labels": list(self._settings.labels)}
+        return {"model": model, "data": {"digest of the documents": self._digest}}
 
 
 def _plain_source(model: str, base: str | None) -> Source:

@@ -26,8 +26,6 @@ from quoth.storage import atomic_write_bytes, atomic_write_json, publish_directo
 from quoth.training.ranks import ALONE, Ranks
 from quoth.training.settings import LoopConfig, rate_at
 
-Evaluate = Callable[[Path], Mapping[str, float]]
-"""Measures the model in a folder; the higher its "score", the better."""
 BEST = "best"
 LOG = "log.jsonl"
 
@@ -41,6 +39,14 @@ class Step:
     tokens: int
     skipped: int = 0
     measures: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What measures the model in a folder, every so many steps; the higher its "score", the better."""
+
+    every: int
+    measure: Callable[[Path], Mapping[str, float]]
 
 
 class Task(Protocol):
@@ -94,18 +100,15 @@ class Trainer:
     def run(
         self,
         progress: Callable[[Progress], None] | None = None,
-        evaluate: Evaluate | None = None,
+        evaluation: Evaluation | None = None,
         seconds: float = math.inf,
     ) -> bool:
         """Train to the last step; a checkpoint every `checkpoint_every` steps, the model at the end.
 
-        After `seconds` it stops with a checkpoint; returns whether the last step was done. `evaluate` takes a model's
-        folder every `evaluate_every` steps and gives its scores, which are logged; the best model is kept in `best`.
-        Raises TrainingError when the loss is no number, InputError where nothing measures the model.
+        After `seconds` it stops with a checkpoint; returns whether the last step was done. What `evaluation`
+        finds is logged, and the best model kept in `best`. Raises TrainingError when the loss is no number.
         """
         config = self.config
-        if config.evaluate_every and evaluate is None:
-            raise InputError(f"evaluate_every is {config.evaluate_every}, but this run measures nothing; leave it out")
         since, done = time.perf_counter(), list[Step]()
         deadline = since + seconds
         while self.step < config.steps:
@@ -117,8 +120,8 @@ class Trainer:
                 self._report(done, now - since, rate, progress)
                 give_back_memory()
                 since, done = now, []
-            if self.ranks.first and evaluate and config.evaluate_every and self.step % config.evaluate_every == 0:
-                self._keep_best(evaluate)
+            if self.ranks.first and evaluation and self.step % evaluation.every == 0:
+                self._keep_best(evaluation)
             late = math.isfinite(seconds) and self.ranks.any(time.perf_counter() > deadline, self.task.device)
             if self.ranks.first and (late or self.step % config.checkpoint_every == 0):
                 self.save_checkpoint()
@@ -135,9 +138,10 @@ class Trainer:
         if done.loss is None:
             return done
         if not math.isfinite(done.loss):
+            kept = f"the last checkpoint in {str(self.output)!r} is kept: " if self._checkpoints() else ""
             raise TrainingError(
-                f"the loss is {done.loss} at step {self.step + 1}; the last checkpoint in {str(self.output)!r} is "
-                "kept: train again into another folder with a lower learning_rate"
+                f"the loss is {done.loss} at step {self.step + 1}; {kept}train again into another folder with a lower "
+                "learning_rate"
             )
         torch.nn.utils.clip_grad_norm_(self.parameters.values(), self.config.max_grad_norm)
         self.optimizer.step()
@@ -183,11 +187,11 @@ class Trainer:
         with (self.output / LOG).open("a", encoding="utf-8") as log:
             log.write(json.dumps(record) + "\n")
 
-    def _keep_best(self, evaluate: Evaluate) -> None:
+    def _keep_best(self, evaluation: Evaluation) -> None:
         part = self.output / f"{BEST}.part"
         shutil.rmtree(part, ignore_errors=True)
         self.task.save_model(part)
-        found = evaluate(part)
+        found = evaluation.measure(part)
         earlier = [record["score"] for record in self._logged() if "score" in record]
         self._log(step=self.step, **found)
         if found["score"] > max(earlier, default=-math.inf):
@@ -218,7 +222,7 @@ class Trainer:
                 shutil.rmtree(old, ignore_errors=True)
 
     def _resume(self) -> None:
-        steps = [int(step) for path in self.output.glob("checkpoint-*") if (step := path.name[11:]).isdecimal()]
+        steps = self._checkpoints()
         if not steps:
             return
         folder = self.output / f"checkpoint-{max(steps)}"
@@ -236,17 +240,28 @@ class Trainer:
                         "exp_avg_sq": tensors[f"exp_avg_sq.{name}"],
                     }
 
+    def _checkpoints(self) -> list[int]:
+        """The steps of the checkpoints there are."""
+        return [int(step) for path in self.output.glob("checkpoint-*") if (step := path.name[11:]).isdecimal()]
+
     def _settings(self) -> dict[str, Any]:
         return {"config": self.config.to_dict(), **self.task.settings()}
 
     def _check_settings(self, state: dict[str, Any]) -> None:
-        for group, mine in self._settings().items():
-            for key, value in mine.items():
-                if (theirs := state.get(group, {}).get(key, value)) != value:
-                    raise InputError(
-                        f"{key} is {value!r}, but {str(self.output)!r} holds a run with {theirs!r}; "
-                        "use the same settings to go on, or another folder"
-                    )
+        settings = [(state.get(group, {}), mine) for group, mine in self._settings().items()]
+        other = [
+            (key, value, theirs)
+            for was, mine in settings
+            for key, value in mine.items()
+            if (theirs := was.get(key, value)) != value
+        ]
+        if other:
+            keys = ", ".join(f"{key} is {value!r}" for key, value, _ in other)
+            held = ", ".join(repr(theirs) for *_, theirs in other)
+            raise InputError(
+                f"{keys}, but {str(self.output)!r} holds a run with {held}; "
+                "use the same settings to go on, or another folder"
+            )
 
     def _forget_log(self) -> None:
         """Drop what a broken-off run logged after its last checkpoint, a torn line included."""
