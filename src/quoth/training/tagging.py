@@ -128,7 +128,7 @@ class TaggingTask:
         digest = hashlib.sha256()
         for each in (each for batch in plan for each in batch):
             digest.update(np.stack([each.ids_T, each.shapes_T, each.labels_T]).tobytes())
-        self._digest = digest.hexdigest()
+        self._digest = digest.hexdigest()[:16]
 
     def backward(self, step: int) -> Step:
         """Add the gradient of `tagging_loss`. What dropout hides follows from the step, so that runs can go on."""
