@@ -210,7 +210,7 @@ def test_what_cannot_be_is_refused(folder: Path, corpus: Corpus, tmp_path: Path)
         make_task(folder, corpus, read=7)
     bare = make_corpus(tmp_path / "bare")
     with pytest.raises(
-        InputError, match=r"have no vectors of .*; `quoth embed .*bare --keys passages --model .*` makes"
+        InputError, match=r"segments have no vectors of .*; `quoth embed .*bare --keys passages --model .*` makes them"
     ):
         make_task(folder, bare)
 

@@ -247,14 +247,21 @@ def test_a_kill_between_checkpoints_leaves_a_whole_one(base: Path, data: Tokeniz
         trainer(base, data, tmp_path)
 
 
-@pytest.mark.parametrize(("setting", "value"), [("learning_rate", 0.5), ("steps", 13), ("masking", "tokens")])
+@pytest.mark.parametrize(
+    ("setting", "value", "named"),
+    [
+        ("learning_rate", 0.5, "learning_rate is 0.5"),
+        ("steps", 13, "steps is 13"),
+        ("masking", "tokens", "masking is 'tokens', num_masks is 1"),
+    ],
+)
 def test_other_settings_do_not_resume(
-    base: Path, data: TokenizedDocuments, tmp_path: Path, setting: str, value: object
+    base: Path, data: TokenizedDocuments, tmp_path: Path, setting: str, value: object, named: str
 ) -> None:
     one = trainer(base, data, tmp_path)
     one.step = 5
     one.save_checkpoint()
-    with pytest.raises(InputError, match=f"^{setting} is {value!r}.*, but .* holds a run with .*; use the same"):
+    with pytest.raises(InputError, match=f"^{named}, but .* holds a run with .*; use the same"):
         trainer(base, data, tmp_path, changed(**{setting: value}))
 
 
