@@ -20,7 +20,6 @@ from quoth.encoders.pretrained import (
     MINILM,
     REALM_READER,
     SETTINGS_FILE,
-    SHIPPED_REALM,
     REALMSource,
     locate_realm,
     shipped_adapter,
@@ -86,7 +85,7 @@ def _say(now: Progress) -> None:
 def _start(base: str, folder: Path, tiny: bool) -> None:
     """The untrained REALM, over the packed base."""
     if not (folder / SETTINGS_FILE).is_file():
-        config = replace(SHIPPED_REALM["quoth-realm-base"][0], base=base)
+        config = replace(locate_realm("quoth-realm-base", base).config, base=base)
         reader = None if tiny else shipped_adapter(REALM_READER)
         TrainedREALM(REALMSource("start", config, None, base, reader), trained=(), lora_rank=0).save(folder)
 

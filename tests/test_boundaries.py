@@ -1,13 +1,23 @@
+import re
+
 import numpy as np
 import pytest
 
-from quoth.encoders.boundaries import MAY_END, MAY_START, SPACE_BEFORE, boundary_flags, surface_group, trim
+from quoth.encoders.boundaries import (
+    BREAK_BEFORE,
+    MAY_END,
+    MAY_START,
+    SPACE_BEFORE,
+    boundary_flags,
+    surface_group,
+    trim,
+)
 
 
 def flags(text: str, *ranges: tuple[int, int]) -> list[str]:
-    """The flags of each token as letters: S may start, E may end, _ white space before."""
+    """The flags of each token as letters: S may start, E may end, _ white space before, | a break before."""
     found = boundary_flags(text, np.array(ranges, np.int64).reshape(-1, 2))
-    names = {MAY_START: "S", MAY_END: "E", SPACE_BEFORE: "_"}
+    names = {MAY_START: "S", MAY_END: "E", SPACE_BEFORE: "_", BREAK_BEFORE: "|"}
     return ["".join(name for bit, name in names.items() if flag & bit) for flag in found]
 
 
@@ -24,7 +34,7 @@ def test_shapes() -> None:
         ("two words", [(0, 3), (4, 9)], ["SE", "SE_"]),
         ("playing", [(0, 4), (4, 7)], ["S", "E"]),
         ("a tower.", [(0, 1), (2, 5), (5, 7), (7, 8)], ["SE", "S_", "E", ""]),
-        ("x\t\ny", [(0, 1), (3, 4)], ["SE", "SE_"]),
+        ("x\t\ny", [(0, 1), (3, 4)], ["SE", "SE_|"]),
         ("x-y", [(0, 1), (1, 2), (2, 3)], ["SE", "", "SE"]),
         ("北京市", [(0, 1), (1, 2), (2, 3)], ["SE", "SE", "SE"]),
         ("세종대왕", [(0, 2), (2, 4)], ["S", "E"]),
@@ -59,3 +69,63 @@ def test_groups_ignore_case_and_nothing_else() -> None:
     assert surface_group("ΟΔΟΣ") == surface_group("οδος")
     assert surface_group("München") != surface_group("Munchen")
     assert 0 <= surface_group("") < 1 << 64
+
+
+def cut(text: str) -> dict[str, str]:
+    """The flags of runs of digits, runs of letters, and other characters, by what they say; the last of equal ones."""
+    ranges = [found.span() for found in re.finditer(r"\d+|[^\W\d]+|[^\w\s]", text)]
+    return {text[start:end]: each for (start, end), each in zip(ranges, flags(text, *ranges), strict=True)}
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ("a border of 13,676 km", "13,676"),
+        ("a summit of 3.776 km", "3.776"),
+        ("on 2018-05-17 it rained", "2018-05-17"),
+        ("on 17/5/2018 it rained", "17/5/2018"),
+        ("at 12:30 sharp", "12:30"),
+        ("Python 3.11.7 is out", "3.11.7"),
+        ("1 234 567.89 of 1,234,567.89", "1,234,567.89"),
+    ],
+)
+def test_no_phrase_starts_or_ends_inside_a_number(text: str, whole: str) -> None:
+    ranges = [found.span() for found in re.finditer(r"\d+|[^\W\d]+|[^\w\s]", text)]
+    first, last = text.rindex(whole), text.rindex(whole) + len(whole)
+    for (start, end), each in zip(ranges, flags(text, *ranges), strict=True):
+        if first <= start and end <= last:
+            assert ("S" in each) == (start == first)
+            assert ("E" in each) == (end == last)
+
+
+def test_years_that_a_hyphen_joins_are_two() -> None:
+    assert cut("in 1939-1945") == {"in": "SE", "1939": "SE_", "-": "", "1945": "SE"}
+
+
+def test_a_per_cent_sign_ends_the_number_before_it_and_stands_for_nothing_alone() -> None:
+    assert cut("of 32.1% now") == {"of": "SE", "32": "S_", ".": "", "1": "E", "%": "E", "now": "SE_"}
+    assert cut("a % sign")["%"] == "_"
+
+
+def test_a_sentence_that_ends_in_a_number() -> None:
+    assert cut("It was 3. Then 5")["3"] == "SE_"
+
+
+LONG = "A paragraph whose lines are as long as the lines of prose are"
+
+
+@pytest.mark.parametrize(
+    ("text", "after", "broken"),
+    [
+        ("Area: 2 sq km\nland: 1 sq km", "land", True),
+        (f"{LONG} wont to\nbe wrapped", "be", False),
+        (f"{LONG}.\nAnother", "Another", True),
+        (f"{LONG}\n\nanother", "another", True),
+        ("left\tright", "right", True),
+        ("left | right", "right", True),
+        ("left|right", "right", True),
+        ("left right", "right", False),
+    ],
+)
+def test_breaks(text: str, after: str, broken: bool) -> None:
+    assert ("|" in cut(text)[after]) == broken

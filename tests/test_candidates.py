@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quoth.encoders.boundaries import MAY_END, MAY_START, SPACE_BEFORE
+from quoth.encoders.boundaries import BREAK_BEFORE, MAY_END, MAY_START, SPACE_BEFORE
 from quoth.predictors.candidates import _BASE, _SPACE, find_candidates
 from quoth.retrieval.keys import TokenHits, TokenKeys
 from token_tables import word_table
@@ -19,7 +19,7 @@ def random_hits(rng: np.random.Generator) -> TokenHits:
     """Overlapping hits in passages of all lengths, some deleted, some tokens no border of a phrase."""
     passages = [" ".join(rng.choice(["a", "b", "B", "c"], rng.integers(0, 40))) for _ in range(rng.integers(1, 12))]
     tokens = sum(len(passage.split()) for passage in passages)
-    flags = np.array(rng.choice([3, 3, 3, 1, 2, 0], tokens), int)
+    flags = np.array(rng.choice([3, 3, 3, 1, 2, 0], tokens), int) + BREAK_BEFORE * (rng.random(tokens) < 0.2)
     live = rng.random(len(passages)) < 0.8 if rng.random() < 0.5 else None
     keys = word_table(passages, np.zeros((tokens, 2)), flags=flags, live=live)
     starts, ends = (rng.integers(0, tokens, rng.integers(0, 60) if tokens else 0) for _ in range(2))
@@ -35,7 +35,8 @@ def plain(keys: TokenKeys, starts: list[int], ends: list[int], longest: int, ban
         for i in range(first, stop):
             for j in range(i, min(stop, i + longest)):
                 bounded = keys.flags_N[i] & MAY_START and keys.flags_N[j] & MAY_END
-                if (i in starts or j in ends) and bounded and not set(keys.ids_N[i : j + 1]) & set(banned):
+                crosses = (keys.flags_N[i + 1 : j + 1] & BREAK_BEFORE).any()
+                if (i in starts or j in ends) and bounded and not crosses and not set(keys.ids_N[i : j + 1]) & set(banned):
                     found.append((i, j))
     return found
 

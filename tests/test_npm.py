@@ -183,7 +183,7 @@ def test_options_equal_the_brute_force(npm: NPM, folder: Path, corpora: list[Cor
     k = clear_k(passages, 8)
     banned = set(brute.hf(" the", add_special_tokens=False)["input_ids"])
     expected = brute_fill(passages, k, "sum", longest=3, alpha=0.5, banned=banned)
-    options: dict[str, Any] = {"passages": None, "k": k, "top_k": 1000, "max_phrase_tokens": 3}
+    options: dict[str, Any] = {"passages": None, "k": k, "top_k": 1000, "max_phrase_tokens": 3, "combine": "sum"}
     found = npm.fill(QUERY, length_exponent=0.5, banned_tokens=["the"], **options)
     assert_equal(found, expected, corpora)
     assert not any(re.search(r"(?<=.)\bthe\b", each.text) for each in found)

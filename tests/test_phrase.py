@@ -120,7 +120,7 @@ def test_equals_brute_force(combine: Any, ties: bool) -> None:
 
 def test_values_by_hand() -> None:
     keys = word_table(["New York grew", "so new  york"], rows(2, 3, 1, 1, 4, 5))
-    found = predict_phrases([hits(keys, [0, 4], [])], ONE, ONE, PhraseOptions(max_phrase_tokens=2))
+    found = predict_phrases([hits(keys, [0, 4], [])], ONE, ONE, PhraseOptions(combine="sum", max_phrase_tokens=2))
     # a = b = log of the numbers. Spans: New 2+2, New York 2+3, new 4+4, new york 4+5. In all 26.
     assert [(p.text, round(math.exp(p.score)), p.probability) for p in found] == [
         ("new  york", 14, pytest.approx(14 / 26)),
@@ -167,7 +167,7 @@ def test_ties_are_no_wider_than_the_tolerance() -> None:
 
 def test_far_scores_neither_overflow_nor_vanish() -> None:
     keys = word_table(["a b"], [[3000.0], [-3000.0]])
-    found = predict_phrases([hits(keys, [0, 1], [])], ONE, ONE, PhraseOptions(max_phrase_tokens=1))
+    found = predict_phrases([hits(keys, [0, 1], [])], ONE, ONE, PhraseOptions(combine="sum", max_phrase_tokens=1))
     assert [(p.text, p.score, p.probability) for p in found] == [
         ("a", pytest.approx(3000 + math.log(2)), 1.0),
         ("b", pytest.approx(-3000 + math.log(2)), 0.0),

@@ -151,7 +151,7 @@ def test_folders_that_hold_no_model(tmp_path: Path) -> None:
 def test_an_untrained_realm_is_its_base_and_a_reader_that_knows_masks(standing_in: Path) -> None:
     source = locate_realm("quoth-realm-base", str(standing_in))
     assert (source.name, source.folder, source.heads) == ("quoth-realm-base", None, None)
-    assert source.config == SHIPPED_REALM["quoth-realm-base"][0]
+    assert source.config == SHIPPED_REALM["quoth-realm-base"]
     assert source.part("passages") == source.part("queries") == EncoderSource(str(standing_in))
     reader = source.part("reader")
     assert (reader.base, reader.adapter) == (str(standing_in), source.reader)
@@ -191,8 +191,8 @@ def test_kinds_of_models(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"kind": "poem"}', "model kind 'poem'; allowed are npm, realm, tagger"),
-        ('{"kind": ["npm"]}', r"model kind \['npm'\]; allowed are npm, realm, tagger"),
+        ('{"kind": "poem"}', "model kind 'poem'; allowed are npm, reader, realm, tagger"),
+        ('{"kind": ["npm"]}', r"model kind \['npm'\]; allowed are npm, reader, realm, tagger"),
         ('{"kind": "realm", "num_masks": 2}', "unknown setting 'num_masks'; allowed are kind, base"),
         ("[1]", "quoth.json' is no JSON object of settings; mend it or train again"),
         ("{", "quoth.json' is no JSON"),

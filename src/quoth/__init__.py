@@ -30,6 +30,7 @@ __all__ = [
     "Match",
     "Passage",
     "Prediction",
+    "Reader",
     "ZeroNER",
     "__version__",
     "errors",
@@ -47,6 +48,7 @@ _HOMES = {
     "Passage": "quoth.records",
     "Prediction": "quoth.records",
     "REALM": "quoth.models.realm",
+    "Reader": "quoth.models.reader",
     "ZeroNER": "quoth.models.zero_ner",
     "read_documents": "quoth.corpus.documents",
 }

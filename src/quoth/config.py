@@ -41,6 +41,9 @@ class NPMConfig(Config):
     `similarity_scale` s of sim(q, c) = s q·c; None stands for 1/sqrt(D), the published NPM's. With `normalize`
     vectors have length 1, so that sim is s times the cosine. `num_masks` mask tokens stand for one blank: two for
     phrases, one for single tokens. `max_tokens` bounds an encoder input.
+
+    A model that knows a `reader` by name or folder lets it read `read` passages of what it proposes, by default, and
+    weighs log probabilities by `read_weights`: its own, the reader's.
     """
 
     kind: Literal["npm"] = "npm"
@@ -50,8 +53,16 @@ class NPMConfig(Config):
     normalize: bool = False
     num_masks: int = 2
     max_tokens: int = 256
+    reader: str = ""
+    read: int = 0
+    read_weights: tuple[float, float] = (1.0, 1.0)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "read_weights", tuple(self.read_weights))
+        if len(self.read_weights) != 2 or not all(map(_is_number, self.read_weights)):
+            raise InputError(f"read_weights {self.read_weights!r}; allowed are two numbers")
+        if not isinstance(self.read, int) or self.read < 0 or (self.read and not self.reader):
+            raise InputError(f"read {self.read!r} with reader {self.reader!r}; allowed is 0, and more with a reader")
         if self.num_masks not in (1, 2):
             raise InputError(f"num_masks {self.num_masks}; allowed are 2 (phrases) and 1 (single tokens)")
         if self.similarity_scale is not None and not (_is_number(self.similarity_scale) and self.similarity_scale > 0):
@@ -132,6 +143,52 @@ _REALM_LEAST = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderConfig(Config):
+    """What a reader needs beside its weights; lengths in tokens, special ones included.
+
+    A query (a question, or a text around its blank) has up to `query_tokens`, a title `title_tokens`, an input
+    `max_tokens`. A longer passage is read in windows that overlap by `overlap`. An answer has up to `span_width`.
+    `head`: a span's score is the sum of a start and an end logit ("ends"), or an MLP's of both ends' states ("mlp",
+    ORQA's, of size `span_hidden`).
+    """
+
+    kind: Literal["reader"] = "reader"
+    base: str = ""
+    revision: str | None = None
+    head: Literal["ends", "mlp"] = "ends"
+    query_tokens: int = 96
+    title_tokens: int = 24
+    max_tokens: int = 384
+    overlap: int = 96
+    span_width: int = 20
+    span_hidden: int = 256
+
+    def __post_init__(self) -> None:
+        if self.head not in ("ends", "mlp"):
+            raise InputError(f"head {self.head!r}; allowed are ends and mlp")
+        for name, least in _READER_LEAST.items():
+            if not isinstance(value := getattr(self, name), int) or isinstance(value, bool) or value < least:
+                raise InputError(f"{name} {value!r}; allowed are whole numbers from {least} on")
+        if self.overlap < self.span_width:
+            raise InputError(f"overlap {self.overlap}; allowed is span_width ({self.span_width}) and more")
+        room = self.max_tokens - self.query_tokens - self.title_tokens - 3
+        if room <= self.overlap:
+            raise InputError(
+                f"max_tokens {self.max_tokens} leaves {room} for a passage; allowed is more than overlap ({self.overlap})"
+            )
+
+
+_READER_LEAST = {
+    "query_tokens": 8,
+    "title_tokens": 0,
+    "max_tokens": 32,
+    "overlap": 1,
+    "span_width": 1,
+    "span_hidden": 1,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TaggerConfig(Config):
     """What a tagger needs beside its weights: its base, what its labels are called in the order of its outputs, and
     the longest encoder input."""
@@ -192,13 +249,14 @@ _ZERO_NER_CHOICES = {
     "ask_with": ("entity", "alone", "question"),
 }
 
-ModelConfig = NPMConfig | REALMConfig | TaggerConfig | ZeroNERConfig
+ModelConfig = NPMConfig | REALMConfig | ReaderConfig | TaggerConfig | ZeroNERConfig
 
 
 def model_config(values: Mapping[str, Any]) -> ModelConfig:
     """The settings of a model of any kind. Raises InputError on an unknown kind."""
     kinds: dict[str, type[ModelConfig]] = {
         "npm": NPMConfig,
+        "reader": ReaderConfig,
         "realm": REALMConfig,
         "tagger": TaggerConfig,
         "zero-ner": ZeroNERConfig,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quoth.cli.models import Setup, load_any, load_entities, ray_model
+from quoth.cli.models import Setup, load_searcher, load_entities, ray_model
 from quoth.cli.options import Base, CorpusPlace, Device, Dtype, Keys, Precision, Ray
 from quoth.cli.output import counting, duration, note, plural, results, rounded_down, size
 from quoth.errors import InputError
@@ -104,7 +104,7 @@ def embed(
 
 def _load(keys: Keys | None, model: str, corpus: "Corpus", setup: Setup) -> "CorpusModel":
     """The model that makes these keys. Raises InputError where it makes others."""
-    load = load_entities if keys is Keys.entities else load_any
+    load = load_entities if keys is Keys.entities else load_searcher
     loaded = load(model, [corpus], setup)
     if keys is not None and loaded.keys != keys.value:
         raise InputError(f"--keys {keys.value} with --model {model}, whose keys are {loaded.keys}; leave one out")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quoth.cli.models import Setup, load_any, load_entities, open_corpora, quiet_libraries
+from quoth.cli.models import Setup, load_searcher, load_entities, open_corpora, quiet_libraries
 from quoth.cli.openqa import Limit, Seed
 from quoth.cli.options import Base, CorpusDir, Device, Dtype, Json, MoreCorpora
 from quoth.cli.output import counting, print_json, results
@@ -239,6 +239,6 @@ def _others(
         with counting(f"encoding, {name}", "passages") as encoded:
             found[name] = by_text(DenseSearch(baseline, corpora, setup.device, setup.dtype, encoded))
     for name in beside or ():
-        loaded = load_any(name, corpora, setup)
+        loaded = load_searcher(name, corpora, setup)
         found[f"{name}, {loaded.keys}"] = by_vectors(loaded)
     return found

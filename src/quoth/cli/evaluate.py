@@ -20,6 +20,7 @@ from quoth.cli.options import (
     Json,
     Model,
     PassageCount,
+    Read,
     num_passages,
 )
 from quoth.cli.output import counting, print_json, results
@@ -52,6 +53,7 @@ def cloze(
     dense: Annotated[bool, typer.Option("--dense", help="Embed the documents and search every token.")] = False,
     hybrid: Hybrid = 0.0,
     combine: CombineOption = Combine.joint,
+    read: Read = None,
     system: Annotated[
         list[System] | None, typer.Option("--system", help="Ask only this one. May be repeated. Default: all.")
     ] = None,
@@ -83,6 +85,7 @@ def cloze(
             passages=num_passages(passages, dense, hybrid),
             hybrid=hybrid,
             combine=combine.value,
+            read=read,
             systems=[each.value for each in system] if system else SYSTEMS,
             progress=lambda name, done, total: answered(done, total),
             load=lambda name, corpus: load(name, [corpus], Setup(base, device, dtype)),
@@ -108,6 +111,7 @@ def lama(
     dense: Annotated[bool, typer.Option("--dense", help="Embed the texts and search every token.")] = False,
     hybrid: Hybrid = 0.0,
     combine: CombineOption = Combine.joint,
+    read: Read = None,
     model: Model = "quoth-mini",
     base: Base = None,
     device: Device = None,
@@ -138,6 +142,7 @@ def lama(
             passages=num_passages(passages, dense, hybrid),
             hybrid=hybrid,
             combine=combine.value,
+            read=read,
         )
     whole = [each for each in found.scores if each.length == "all"]
     if json:

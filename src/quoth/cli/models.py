@@ -8,9 +8,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from quoth.errors import InputError
+
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
     from quoth.models.npm import NPM
+    from quoth.models.reader import Reader
     from quoth.models.realm import REALM
     from quoth.models.zero_ner import ZeroNER
     from quoth.scale.cluster import ModelName
@@ -49,11 +52,11 @@ def load(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM":
     return NPM.from_pretrained(model, corpus=list(corpora), **setup._asdict())
 
 
-def is_realm(model: str) -> bool:
-    """Whether a model's name or folder stands for a REALM."""
+def kind(model: str) -> str:
+    """The kind of model that a name or folder stands for: "npm", "reader", "realm", "zero-ner"."""
     from quoth.encoders.pretrained import kind_of
 
-    return kind_of(model) == "realm"
+    return kind_of(model)
 
 
 def load_realm(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "REALM":
@@ -64,6 +67,14 @@ def load_realm(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "REALM"
     return REALM.from_pretrained(model, corpus=list(corpora), **setup._asdict())
 
 
+def load_reader(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "Reader":
+    """`load`, of a reader."""
+    quiet_libraries()
+    from quoth.models.reader import Reader
+
+    return Reader.from_pretrained(model, corpus=list(corpora), **setup._asdict())
+
+
 def load_entities(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "ZeroNER":
     """`load`, of what finds passages by their entities: a Zero-NeR, or one made of another encoder."""
     quiet_libraries()
@@ -72,17 +83,28 @@ def load_entities(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "Zer
     return ZeroNER.from_pretrained(model, corpus=list(corpora), **setup._asdict())
 
 
-def load_predictor(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM | REALM":
+def load_predictor(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM | Reader | REALM":
     """`load`, of what fills blanks and answers questions."""
-    return (load_realm if is_realm(model) else load)(model, corpora, setup)
+    match kind(model):
+        case "reader":
+            return load_reader(model, corpora, setup)
+        case "realm":
+            return load_realm(model, corpora, setup)
+        case _:
+            return load(model, corpora, setup)
 
 
-def load_any(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM | REALM | ZeroNER":
-    """`load`, of a model of any kind: all embed and search."""
-    from quoth.encoders.pretrained import kind_of
-
-    finds = kind_of(model) == "zero-ner"
-    return (load_entities if finds else load_predictor)(model, corpora, setup)
+def load_searcher(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM | REALM | ZeroNER":
+    """`load`, of what embeds and searches by vectors. Raises InputError for a reader, which has none."""
+    match kind(model):
+        case "zero-ner":
+            return load_entities(model, corpora, setup)
+        case "reader":
+            raise InputError(f"model {model!r} is a reader and has no vectors; name quoth-realm or quoth-mini")
+        case "realm":
+            return load_realm(model, corpora, setup)
+        case _:
+            return load(model, corpora, setup)
 
 
 def quiet_libraries() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quoth.cli.models import Setup, is_realm, load_any, load_predictor, open_corpora
+from quoth.cli.models import Setup, kind, load_predictor, load_searcher, open_corpora
 from quoth.cli.options import BanQuery, Base, CorpusDir, Device, Dtype, Json, Model, MoreCorpora, SkipBad
 from quoth.cli.output import LeftOut, counting, print_json, results
 from quoth.errors import InputError
@@ -18,6 +18,7 @@ from quoth.errors import InputError
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
     from quoth.corpus.questions import Question
+    from quoth.evaluation.openqa import Searcher
 
 app = typer.Typer()
 
@@ -184,6 +185,10 @@ def _given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
+def _asked(model: str, corpora: "list[Corpus]", setup: Setup) -> "Searcher":
+    return (load_searcher if kind(model) == "zero-ner" else load_predictor)(model, corpora, setup)
+
+
 def _measure(
     questions: "Sequence[Question]",
     corpora: "list[Corpus]",
@@ -195,14 +200,14 @@ def _measure(
 ) -> None:
     from quoth.evaluation.openqa import run_openqa, table
 
-    if model is not None and is_realm(model):
+    if model is not None and kind(model) != "npm":
         for name in ("template", "ban_query"):
             if name in settings:
-                raise InputError(f"{name} is {settings[name]!r}, which is NPM's; {model} is a REALM: leave it out")
-    systems = {} if model is None else {model: load_any(model, corpora, setup)}
-    for system in systems.values() if embed else ():
+                raise InputError(f"{name} is {settings[name]!r}, which is NPM's; {model} is a {kind(model)}: leave it out")
+    if embed and model is not None:
         with counting("embedding", "passages") as embedded:
-            system.embed(progress=embedded)
+            load_searcher(model, corpora, setup).embed(progress=embedded)
+    systems: dict[str, Searcher] = {} if model is None else {model: _asked(model, corpora, setup)}
     with counting("measuring", "done") as measured:
         report = run_openqa(
             questions, corpora, systems, progress=lambda name, done, total: measured(done, total), **settings

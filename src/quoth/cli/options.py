@@ -90,7 +90,7 @@ TopK = Annotated[int, typer.Option("--top-k", help="How many answers.")]
 Neighbours = Annotated[int, typer.Option("--k", help="How many nearest tokens to search for.")]
 PassageCount = Annotated[
     int | None,
-    typer.Option("--passages", help="Search inside this many BM25 passages (default 3)."),
+    typer.Option("--passages", help="Search inside this many BM25 passages (default: NPM 3, a reader 20, a REALM 5)."),
 ]
 Dense = Annotated[bool, typer.Option("--dense", help="Search every token; wants quoth embed first.")]
 Explain = Annotated[bool, typer.Option("--explain", help="Say how long each of the five steps took.")]
@@ -99,6 +99,12 @@ Hybrid = Annotated[
     typer.Option("--hybrid", help="Search every token, and give BM25's best passages this share; 0.33 is good."),
 ]
 CombineOption = Annotated[Combine, typer.Option("--combine", help="How the two ends of a phrase make its score.")]
+Read = Annotated[
+    int | None,
+    typer.Option(
+        "--read", help="Let the reader see so many passages of what NPM proposes; 0: NPM alone. Default: the model's own."
+    ),
+]
 Temperature = Annotated[float, typer.Option("--temperature", help="Above 1 flattens, below 1 sharpens.")]
 LengthExponent = Annotated[
     float, typer.Option("--length-exponent", help="Multiply a score by the phrase's length to this power.")
@@ -117,6 +123,7 @@ _NPM_ONLY = (
     "ban",
     "ban_query",
     "max_phrase_tokens",
+    "read",
 )
 
 
@@ -148,14 +155,15 @@ def num_passages(passages: int | None, dense: bool, hybrid: float = 0.0) -> int 
     return None if dense else 3 if passages is None else passages
 
 
-def realm_options(context: typer.Context, top_k: int, passages: int | None) -> dict[str, Any]:
-    """The keyword arguments of `REALM.fill` and `REALM.ask`, which always search densely.
+def reading_options(context: typer.Context, model: str, top_k: int, passages: int | None) -> dict[str, Any]:
+    """The keyword arguments of `fill` and `ask` of a REALM or a reader.
 
     Raises InputError where an option that is NPM's alone is given.
     """
     for name in _NPM_ONLY:
         if getattr(context.get_parameter_source(name), "name", None) == "COMMANDLINE":
-            raise InputError(f"--{name.replace('_', '-')} is NPM's; a REALM takes --top-k and --passages")
+            option = f"--{name.replace('_', '-')}"
+            raise InputError(f"{option} is NPM's (--model quoth-mini); {model} takes --top-k and --passages")
     return {"top_k": top_k} | ({} if passages is None else {"passages": passages})
 
 
@@ -193,9 +201,10 @@ def prediction_options(
     ban_query: bool,
     max_phrase_tokens: int,
     hybrid: float,
+    read: int | None,
 ) -> dict[str, Any]:
     """The keyword arguments of `NPM.fill` and `NPM.ask`."""
-    return {
+    return ({} if read is None else {"read": read}) | {
         "top_k": top_k,
         "k": k,
         "passages": passages,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quoth.cli.models import Setup, is_realm, load, load_realm, open_corpora
+from quoth.cli.models import Setup, kind, load, load_predictor, open_corpora
 from quoth.cli.options import (
     STANDARD_INPUT,
     Ban,
@@ -29,13 +29,14 @@ from quoth.cli.options import (
     MoreCorpora,
     Neighbours,
     PassageCount,
+    Read,
     Temperature,
     TopK,
     label_words,
     num_passages,
     prediction_options,
     queries,
-    realm_options,
+    reading_options,
 )
 from quoth.cli.output import note, print_json, results
 from quoth.timing import timed
@@ -58,12 +59,13 @@ def fill(
     passages: PassageCount = None,
     dense: Dense = False,
     hybrid: Hybrid = 0.0,
-    combine: CombineOption = Combine.sum,
+    combine: CombineOption = Combine.joint,
     temperature: Temperature = 1.0,
     length_exponent: LengthExponent = 0.0,
     ban: Ban = None,
     ban_query: BanQuery = False,
     max_phrase_tokens: MaxPhraseTokens = 10,
+    read: Read = None,
     model: Model = "quoth-mini",
     base: Base = None,
     device: Device = None,
@@ -78,10 +80,10 @@ def fill(
       quoth fill wiki.quoth "Hagios Demetrios is in [MASK]."
       quoth fill wiki.quoth --corpus news.quoth --json - < queries.txt
     """
-    if is_realm(model):
-        options = realm_options(context, top_k, passages)
-        realm = load_realm(model, open_corpora(directory, corpus), Setup(base, device, dtype))
-        _answer(text, lambda query: realm.fill(query, **options), json, explain)
+    if kind(model) != "npm":
+        options = reading_options(context, model, top_k, passages)
+        loaded = load_predictor(model, open_corpora(directory, corpus), Setup(base, device, dtype))
+        _answer(text, lambda query: loaded.fill(query, **options), json, explain)
         return
     options = prediction_options(
         top_k,
@@ -94,6 +96,7 @@ def fill(
         ban_query,
         max_phrase_tokens,
         hybrid,
+        read,
     )
     npm = load(model, open_corpora(directory, corpus), Setup(base, device, dtype))
     _answer(text, lambda query: npm.fill(query, **options), json, explain)
@@ -113,13 +116,14 @@ def ask(
     passages: PassageCount = None,
     dense: Dense = False,
     hybrid: Hybrid = 0.0,
-    combine: CombineOption = Combine.sum,
+    combine: CombineOption = Combine.joint,
     temperature: Temperature = 1.0,
     length_exponent: LengthExponent = 0.0,
     ban: Ban = None,
     ban_query: BanQuery = False,
     max_phrase_tokens: MaxPhraseTokens = 10,
-    model: Model = "quoth-mini",
+    read: Read = None,
+    model: Model = "quoth-reader",
     base: Base = None,
     device: Device = None,
     dtype: Dtype = None,
@@ -131,12 +135,13 @@ def ask(
     \b
     Example:
       quoth ask wiki.quoth "Who composed Carmen?"
+      quoth ask wiki.quoth --model quoth-mini --template "[MASK]. {question}" "Who composed Carmen?"
       quoth embed wiki.quoth --model quoth-realm && quoth ask wiki.quoth --model quoth-realm "Who composed Carmen?"
     """
-    if is_realm(model):
-        options = realm_options(context, top_k, passages)
-        realm = load_realm(model, open_corpora(directory, corpus), Setup(base, device, dtype))
-        _answer(question, lambda query: realm.ask(query, **options), json, explain)
+    if kind(model) != "npm":
+        options = reading_options(context, model, top_k, passages)
+        loaded = load_predictor(model, open_corpora(directory, corpus), Setup(base, device, dtype))
+        _answer(question, lambda query: loaded.ask(query, **options), json, explain)
         return
     options = prediction_options(
         top_k,
@@ -149,6 +154,7 @@ def ask(
         ban_query,
         max_phrase_tokens,
         hybrid,
+        read,
     )
     if template is not None:
         options["template"] = template

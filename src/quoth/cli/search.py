@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quoth.cli.models import Setup, load_any, load_entities, open_corpora
+from quoth.cli.models import Setup, load_searcher, load_entities, open_corpora
 from quoth.cli.options import (
     STANDARD_INPUT,
     Base,
@@ -119,7 +119,7 @@ def _finder(
 
             return lambda query, k: bm25(corpora, query, k)
         case SearchMode.dense:
-            loaded = load_any(model or "quoth-mini", corpora, setup)
+            loaded = load_searcher(model or "quoth-mini", corpora, setup)
             return lambda query, k: loaded.search(query, k, "dense")
         case SearchMode.entity:
             zero_ner = load_entities(model or "quoth-zero-ner", corpora, setup)
@@ -127,7 +127,7 @@ def _finder(
         case SearchMode.hybrid:
             from quoth.models.base import FusedSearch
 
-            each = [load_any(name, corpora, setup) for name in models or ["quoth-mini"]]
+            each = [load_searcher(name, corpora, setup) for name in models or ["quoth-mini"]]
             return FusedSearch(each, fusion, weights).search
 
 

@@ -24,6 +24,8 @@ Ranges = list[tuple[int, int]]
 Splitter = Callable[[str], Ranges]
 
 DEFAULT_SPLITTER = "words:120"
+WHOLE = "words:1000000"
+"""The splitter of a corpus whose documents are passages already."""
 
 _IDEOGRAPHIC = "\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"

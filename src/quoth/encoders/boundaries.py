@@ -7,15 +7,16 @@ and SentencePiece alike.
 from __future__ import annotations
 
 import hashlib
+import re
 import unicodedata
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-MAY_START, MAY_END, SPACE_BEFORE = 1, 2, 4
+MAY_START, MAY_END, SPACE_BEFORE, BREAK_BEFORE = 1, 2, 4, 8
 
-BOUNDARIES_VERSION = 1
+BOUNDARIES_VERSION = 2
 """Raised when the rules change, so that keys made by older rules are not taken for current ones."""
 
 _STOP_WORDS = (
@@ -33,6 +34,16 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 _JOINERS = "\u00ad\u200c\u200d\u2060"
 """Soft hyphen, zero width non-joiner and joiner, word joiner: invisible, inside words and emoji."""
+_NUMBER = re.compile(
+    r"(?<![\d.])(?:\d{4}-\d{1,2}-\d{1,2}"  # a date
+    r"|\d{1,3}(?:[,.'’\u00a0\u2009\u202f]\d{3})+(?:[.,]\d+)?"  # a number in groups of three digits
+    r"|\d+(?:[.,:/]\d+)+"  # a decimal, a time, a version, another date
+    r")(?!\d)"
+)
+_SHARES = "%‰"
+"""Punctuation by its category, but part of the number before it."""
+_WRAPPED = 40
+"""A line of prose has at least so many characters; a shorter one is a heading, an item, a cell."""
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 
 
@@ -77,6 +88,27 @@ def _cuts(text: str, at: int) -> bool:
     return before == "\u200d" or (_joins(before) and _joins(after))
 
 
+def _inside_numbers(text: str) -> set[int]:
+    """The places inside numbers, dates, times and versions, where no phrase may start or end."""
+    return {at for found in _NUMBER.finditer(text) for at in range(found.start() + 1, found.end())}
+
+
+def breaks_phrase(text: str, start: int, end: int) -> bool:
+    """Whether no phrase may cross the white space from `start` to `end`: an end of a table's cell, or of a line that is
+    not one of a paragraph's.
+
+    A paragraph's lines go on in small letters, after a line of `_WRAPPED` characters or more.
+    """
+    between = text[start:end]
+    if "\t" in between or between.count("\n") > 1:
+        return True
+    at = between.find("\n")
+    if at < 0:
+        return False
+    line = text.rfind("\n", 0, start + at) + 1
+    return not (start + at - line >= _WRAPPED and text[end : end + 1].islower())
+
+
 def words(text: str) -> list[tuple[int, int]]:
     """The words of a text, and each other character that is no white space by itself, as character ranges in order."""
     found: list[tuple[int, int]] = []
@@ -90,26 +122,34 @@ def words(text: str) -> list[tuple[int, int]]:
 
 
 def boundary_flags(text: str, offsets_T2: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """MAY_START, MAY_END and SPACE_BEFORE of each token: [T].
+    """MAY_START, MAY_END, SPACE_BEFORE and BREAK_BEFORE of each token: [T].
 
-    A phrase starts and ends where no word is cut, never with a token of punctuation alone, and never inside a
-    character that several tokens share. A token of no characters (white space alone) carries no flag.
-    `offsets_T2` are ranges of `text`, in order.
+    A phrase starts and ends where no word and no number, date, time or version is cut, never with a token of
+    punctuation alone but for a number's per cent sign, and never inside a character that several tokens share. It does
+    not cross a break (`breaks_phrase`). A token of no characters (white space alone) carries no flag. `offsets_T2` are
+    ranges of `text`, in order.
     """
     flags = np.zeros(len(offsets_T2), np.uint8)
     ranges = [(int(start), int(end)) for start, end in offsets_T2]
     filled = [i for i, (start, end) in enumerate(ranges) if start < end]
+    inside = _inside_numbers(text)
     for place, i in enumerate(filled):
         start, end = ranges[i]
         previous = ranges[filled[place - 1]][1] if place else 0
         following = ranges[filled[place + 1]][0] if place + 1 < len(filled) else len(text)
         if place and any(map(str.isspace, text[previous:start])):
             flags[i] |= SPACE_BEFORE
-        if _is_punctuation(text[start:end]):
+        if place and (text[previous - 1] == "|" or breaks_phrase(text, previous, start)):
+            flags[i] |= BREAK_BEFORE
+        if text[start:end] == "|":
+            flags[i] |= BREAK_BEFORE
             continue
-        if start >= previous and not _cuts(text, start):
+        share = text[start:end] in _SHARES and start == previous and text[start - 1 : start].isdigit()
+        if _is_punctuation(text[start:end]) and not share:
+            continue
+        if start >= previous and not share and start not in inside and not _cuts(text, start):
             flags[i] |= MAY_START
-        if end <= following and not _cuts(text, end):
+        if end <= following and end not in inside and not _cuts(text, end):
             flags[i] |= MAY_END
     return flags
 

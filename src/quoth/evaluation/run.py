@@ -98,6 +98,7 @@ def run_cloze(
     k: int = 4096,
     temperature: float = 1.0,
     length_exponent: float = 0.0,
+    read: int | None = None,
     systems: Sequence[str] = SYSTEMS,
     progress: Progress | None = None,
     load: Load | None = None,
@@ -106,7 +107,7 @@ def run_cloze(
 
     Only the documents that `heldout` names (JSONL of ids and titles) are used, when it is given; they are the
     corpus that is searched, each blank's own passage left out. `limit` asks only the first blanks of each kind.
-    `passages` to `length_exponent` are the model's, as in `NPM.fill`; None passages and `hybrid` search every token,
+    `passages` to `read` are the model's, as in `NPM.fill`; None passages and `hybrid` search every token,
     embedded before in full precision. `load` makes a model of a name and a corpus.
     Raises InputError, ModelNotFoundError.
     """
@@ -118,6 +119,7 @@ def run_cloze(
         "k": k,
         "temperature": temperature,
         "length_exponent": length_exponent,
+        "read": read,
     }
     documents = read_pages(pages, heldout)
     with tempfile.TemporaryDirectory(prefix="quoth-cloze-") as folder:

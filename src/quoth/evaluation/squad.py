@@ -14,12 +14,9 @@ from pathlib import Path
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
-from quoth.corpus.passages import DEFAULT_SPLITTER, get_splitter
+from quoth.corpus.passages import DEFAULT_SPLITTER, WHOLE, get_splitter
 from quoth.errors import InputError
 from quoth.records import Document
-
-WHOLE = "words:1000000"
-"""The splitter of a corpus whose documents are passages already."""
 
 
 def squad_corpus(

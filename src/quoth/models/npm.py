@@ -7,8 +7,9 @@ encode (token_encoder) → search (retriever, index) → expand (candidates) →
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -21,8 +22,13 @@ from quoth.encoders.token_encoder import TokenEncoder, Vector
 from quoth.encoders.tokenization import MASK
 from quoth.errors import InputError
 from quoth.models.base import Corpora, CorpusModel, Exclude, Texts, check_questions, for_each, listed, of_each
+from quoth.predictors.answers import Source, predict_spans
+from quoth.predictors.combined import PROPOSED, combine, passages_of
+from quoth.predictors.evidence import check_at_least_one
 from quoth.predictors.label import LabelOptions, predict_labels
 from quoth.predictors.phrase import PhraseOptions, predict_phrases
+from quoth.predictors.reader_weights import open_reader
+from quoth.predictors.span_reader import SpanReader
 from quoth.predictors.token import TokenOptions, predict_tokens
 from quoth.records import Passage, Prediction
 from quoth.retrieval.index import search_all, search_together
@@ -50,9 +56,11 @@ class NPM(CorpusModel):
 
     keys = "tokens"
 
-    def __init__(self, encoder: TokenEncoder, corpora: Sequence[Corpus] = ()) -> None:
+    def __init__(
+        self, encoder: TokenEncoder, corpora: Sequence[Corpus] = (), load_reader: Callable[[], SpanReader] | None = None
+    ) -> None:
         super().__init__(Retriever(corpora, encoder))
-        self.encoder = encoder
+        self.encoder, self._load_reader = encoder, load_reader
         self.config = encoder.config
         self.fingerprint = encoder.fingerprint
 
@@ -70,8 +78,18 @@ class NPM(CorpusModel):
 
         `base` names a folder for the base encoder. Raises ModelNotFoundError, or InputError on an unknown device.
         """
-        source = locate(str(name), None if base is None else str(base))
-        return cls(TokenEncoder.load(source, device=device, dtype=dtype), listed(corpus))
+        folder = None if base is None else str(base)
+        source = locate(str(name), folder)
+        reader = source.config.reader
+        load = partial(open_reader, reader, device=device, dtype=dtype, base=folder) if reader else None
+        return cls(TokenEncoder.load(source, device=device, dtype=dtype), listed(corpus), load)
+
+    @cached_property
+    def reader(self) -> SpanReader:
+        """What reads the passages of proposed phrases, loaded when it is first asked. Raises InputError without one."""
+        if self._load_reader is None:
+            raise InputError('this model knows no reader; set "reader" in its quoth.json, or ask with read=0')
+        return self._load_reader()
 
     @property
     def single(self) -> bool:
@@ -85,7 +103,7 @@ class NPM(CorpusModel):
     def fill(self, text: Texts, **options: Any) -> list[Prediction] | list[list[Prediction]]:
         """The phrases that fill the `[MASK]` of a text best, each with where it stands.
 
-        Options, as in `fill_many`: top_k=5, k=4096, passages=3, combine="sum", temperature=1.0,
+        Options, as in `fill_many`: top_k=5, k=4096, passages=3, combine="joint", temperature=1.0,
         length_exponent=0.0, banned_tokens=(), ban_query=False, max_phrase_tokens=10, hybrid=0.0, exclude=().
         Raises InputError, EmptyCorpusError, EncoderMismatchError.
         """
@@ -98,13 +116,14 @@ class NPM(CorpusModel):
         top_k: int = 5,
         k: int = 4096,
         passages: int | None = 3,
-        combine: Literal["sum", "joint", "softmax_sum"] = "sum",
+        combine: Literal["sum", "joint", "softmax_sum"] = "joint",
         temperature: float = 1.0,
         length_exponent: float = 0.0,
         banned_tokens: Collection[str] = (),
         ban_query: bool = False,
         max_phrase_tokens: int = 10,
         hybrid: float = 0.0,
+        read: int | None = None,
         exclude: Exclude = (),
     ) -> list[list[Prediction]]:
         """The phrases that fill the blank of each text best.
@@ -114,11 +133,17 @@ class NPM(CorpusModel):
         that share of the probability going to phrases in BM25's best `passages` beforehand. `k` neighbours of each
         query propose phrases; see PhraseOptions for the rest. `banned_tokens` are texts whose tokens no answer may
         hold; with `ban_query` that goes for the tokens of the text itself, so that no answer repeats what it says.
+        The reader then sees the text together with `read` passages that hold the best phrases, and both decide
+        (`combined`); None stands for the model's default, 0 for NPM alone, as in the paper.
         `exclude` are passage rows never searched, in any corpus: one collection, or one for each text.
         Raises InputError, EmptyCorpusError, EncoderMismatchError.
         """
+        read = self.config.read if read is None else read
+        if read < 0:
+            raise InputError(f"read is {read}; allowed is 0 (NPM alone) or more passages")
+        check_at_least_one("top_k", top_k)
         options = PhraseOptions(
-            top_k=top_k,
+            top_k=max(top_k, PROPOSED) if read else top_k,
             combine=combine,
             temperature=temperature,
             length_exponent=length_exponent,
@@ -130,8 +155,21 @@ class NPM(CorpusModel):
         results: list[list[Prediction]] = []
         for first in range(0, len(texts), TEXTS_AT_A_TIME):
             part = slice(first, first + TEXTS_AT_A_TIME)
-            results.extend(self._fill(texts[part], hidden[part], k, passages, options, ban_query))
+            found = self._fill(texts[part], hidden[part], k, passages, options, ban_query)
+            results.extend(self._read(texts[part], found, read, top_k) if read else found)
         return results
+
+    def _read(
+        self, texts: Sequence[str], proposed: Sequence[list[Prediction]], read: int, top_k: int
+    ) -> Iterator[list[Prediction]]:
+        """What NPM and the reader decide together."""
+        sources = [[Source(*each) for each in passages_of(found, read)] for found in proposed]
+        with step("read"):
+            spans = self.reader.read(texts, [[each.passage for each in group] for group in sources])
+            for text, found, group, said in zip(texts, proposed, sources, spans, strict=True):
+                marked = predict_spans(group, said, PROPOSED, distinct=False)
+                best = combine(found, marked, self.config.read_weights, top_k)
+                yield [replace(each, sequence=self._filled(text, each.text)) for each in best]
 
     def _fill(
         self,

@@ -11,13 +11,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quoth.encoders.boundaries import MAY_END, MAY_START, surface_group
 from quoth.predictors.evidence import check_at_least_one
-from quoth.predictors.reader import Reading, Spans
+from quoth.predictors import reader, span_reader
+from quoth.predictors.reader import Reading
 from quoth.records import Evidence, Passage, Prediction
 from quoth.scoring import Floats, log_sum_exp
 from quoth.timing import step
@@ -27,11 +29,17 @@ CONTENDERS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """A passage, the name of its corpus, its relevance f(x, z), and what the reader saw."""
+class Source:
+    """A passage that was read, and the name of its corpus."""
 
     passage: Passage
     corpus: str
+
+
+@dataclass(frozen=True, slots=True)
+class Read(Source):
+    """With its relevance f(x, z), and what REALM's reader saw."""
+
     relevance: float
     reading: Reading
 
@@ -40,7 +48,9 @@ Place = tuple[int, int, int]
 """Which of the passages read, and the characters of its text."""
 
 
-def predict_answers(read: Sequence[Read], spans: Sequence[Spans], add_relevance: bool, top_k: int) -> list[Prediction]:
+def predict_answers(
+    read: Sequence[Read], spans: Sequence[reader.Spans], add_relevance: bool, top_k: int
+) -> list[Prediction]:
     """The `top_k` answers of highest score: log Σ exp over the spans of equal text, case aside.
 
     A span's score is the reader's, plus its passage's relevance if that is added (ORQA §3); probability is the share
@@ -54,6 +64,26 @@ def predict_answers(read: Sequence[Read], spans: Sequence[Spans], add_relevance:
         score_C = np.concatenate(scores)
         best = np.sort(np.argsort(-score_C, kind="stable")[:CONTENDERS])
     return _predictions(read, [places[c] for c in best.tolist()], score_C[best], log_sum_exp(score_C), top_k)
+
+
+def predict_spans(
+    read: Sequence[Source], spans: Sequence[span_reader.Spans], top_k: int, distinct: bool = True
+) -> list[Prediction]:
+    """The `top_k` answers of a span reader: the odds of spans with equal text, case and white space aside, add up.
+
+    Probability is the share among all spans of all passages and "no answer here", whose odds are 1: one normalisation
+    over everything that was read. Of answers that overlap in their best place only the best is listed, if they are to
+    be `distinct`.
+    """
+    with step("score"):
+        places = [
+            (n, start, end)
+            for n, found in enumerate(spans)
+            for start, end in zip(found.start_C.tolist(), found.end_C.tolist(), strict=True)
+        ]
+        odds_C = np.concatenate([np.zeros(0), *(found.odds_C for found in spans)])
+        total = log_sum_exp(np.array([0.0, *(found.total for found in spans)]))
+    return _predictions(read, places, odds_C, total, top_k, distinct)
 
 
 def predict_words(read: Sequence[Read], null: float, log_p_NV: NDArray[np.float32], top_k: int) -> list[Prediction]:
@@ -78,21 +108,44 @@ def predict_words(read: Sequence[Read], null: float, log_p_NV: NDArray[np.float3
 
 
 def _predictions(
-    read: Sequence[Read], places: Sequence[Place], score_C: Floats, total: float, top_k: int
+    read: Sequence[Source],
+    places: Sequence[Place],
+    score_C: Floats,
+    total: float,
+    top_k: int,
+    distinct: bool = False,
 ) -> list[Prediction]:
-    """The `top_k` texts of highest score, log Σ exp over their places; `total` is the log of what all scores sum to."""
+    """The `top_k` texts of highest score, log Σ exp over their places; `total` is the log of what all scores sum to.
+
+    `distinct`: those whose best place overlaps a better text's are left out.
+    """
     check_at_least_one("top_k", top_k)
     with step("score"):
         groups: dict[int, list[int]] = {}
         for c, (n, start, end) in enumerate(places):
-            groups.setdefault(surface_group(read[n].passage.text[start:end]), []).append(c)
+            text = " ".join(read[n].passage.text[start:end].split())
+            groups.setdefault(surface_group(text), []).append(c)
         found = [(log_sum_exp(score_C[members]), members) for members in groups.values()]
         found.sort(key=lambda pair: -pair[0])
+        if distinct:
+            found = list(islice(_apart(found, places, score_C), top_k))
     with step("explain"):
         return [
             _prediction(read, [places[c] for c in members], score_C[members], score, float(np.exp(score - total)))
             for score, members in found[:top_k]
         ]
+
+
+def _apart(
+    found: Sequence[tuple[float, list[int]]], places: Sequence[Place], score_C: Floats
+) -> Iterator[tuple[float, list[int]]]:
+    """The groups, best first, but for those whose best place overlaps the best place of one before."""
+    taken: list[Place] = []
+    for score, members in found:
+        n, start, end = places[members[int(np.argmax(score_C[members]))]]
+        if not any(n == m and start < last and first < end for m, first, last in taken):
+            taken.append((n, start, end))
+            yield score, members
 
 
 def _words(reading: Reading) -> Iterator[tuple[int, int, int]]:
@@ -109,17 +162,18 @@ def _weights(joint_N: Floats, places: Sequence[Place]) -> Floats:
 
 
 def _prediction(
-    read: Sequence[Read], places: Sequence[Place], log_weight: Floats, score: float, probability: float
+    read: Sequence[Source], places: Sequence[Place], log_weight: Floats, score: float, probability: float
 ) -> Prediction:
     """An answer with all its places, heaviest first, which share its probability by their weights."""
     share = probability * np.exp(log_weight - log_sum_exp(log_weight))
     order = np.argsort(-log_weight, kind="stable").tolist()
     evidence = tuple(_evidence(read[places[i][0]], places[i], float(share[i])) for i in order)
     n, start, end = places[order[0]]
-    return Prediction(read[n].passage.text[start:end], score, probability, evidence)
+    text = " ".join(read[n].passage.text[start:end].split())
+    return Prediction(text, score, probability, evidence)
 
 
-def _evidence(read: Read, place: Place, share: float) -> Evidence:
+def _evidence(read: Source, place: Place, share: float) -> Evidence:
     passage, (_, start, end) = read.passage, place
     return Evidence(
         document_id=passage.document_id,

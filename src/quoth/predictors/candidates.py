@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.encoders.boundaries import MAY_END, MAY_START, SPACE_BEFORE
+from quoth.encoders.boundaries import BREAK_BEFORE, MAY_END, MAY_START, SPACE_BEFORE
 from quoth.retrieval.columns import looked_up, passage_of
 from quoth.retrieval.keys import TokenHits, TokenKeys
 
@@ -58,7 +58,7 @@ class Candidates:
 def find_candidates(hits: TokenHits, max_phrase_tokens: int, banned_tokens: Collection[int] = ()) -> Candidates:
     """Every legal phrase that starts at a start hit or ends at an end hit (NPM A.1).
 
-    A phrase lies in one live passage, has at most `max_phrase_tokens` tokens, starts and ends where a phrase
+    A phrase lies in one live passage, crosses no break, has at most `max_phrase_tokens` tokens, starts and ends where a phrase
     may, and holds no banned token id. One that a start hit and an end hit share counts as the end hit's.
     """
     banned = np.fromiter(banned_tokens, np.int64, len(banned_tokens))
@@ -132,10 +132,20 @@ def _windows(keys: TokenKeys, hit_rows: Rows, forward: bool, max_tokens: int, ba
         first_H, stop_H = row_H, np.minimum(row_H + max_tokens, keys.offsets_P1[passage_H + 1])
     else:
         first_H, stop_H = np.maximum(row_H - max_tokens + 1, keys.offsets_P1[passage_H]), row_H + 1
+    first_H, stop_H = _between_breaks(keys, row_H, first_H, stop_H)
     if len(banned):
         first_H, stop_H = _between_banned(keys, row_H, first_H, stop_H, banned)
     some_H = first_H < stop_H
     return row_H[some_H], first_H[some_H], stop_H[some_H]
+
+
+def _between_breaks(keys: TokenKeys, row_H: Rows, first_H: Rows, stop_H: Rows) -> tuple[Rows, Rows]:
+    """The windows from the last token after a break, the hit itself or one before it, to before the next such token."""
+    row_U, _ = _union(first_H, stop_H)
+    wall = row_U[(keys.flags_N[row_U] & BREAK_BEFORE) != 0]
+    from_H = np.append(first_H[:1], wall)[np.searchsorted(wall, row_H, side="right")]
+    until_H = np.append(wall, stop_H[-1:])[np.searchsorted(wall, row_H, side="right")]
+    return np.maximum(first_H, from_H), np.minimum(stop_H, until_H)
 
 
 def _between_banned(keys: TokenKeys, row_H: Rows, first_H: Rows, stop_H: Rows, banned: Rows) -> tuple[Rows, Rows]:

@@ -54,7 +54,7 @@ class PhraseOptions:
     """
 
     top_k: int = 5
-    combine: Combine = "sum"
+    combine: Combine = "joint"
     temperature: float = 1.0
     length_exponent: float = 0.0
     banned_tokens: frozenset[int] = field(default_factory=frozenset)

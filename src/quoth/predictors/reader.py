@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from quoth.config import REALMConfig
 from quoth.encoders.bert import GELU
-from quoth.encoders.boundaries import MAY_END, MAY_START, boundary_flags, trim
+from quoth.encoders.boundaries import BREAK_BEFORE, MAY_END, MAY_START, boundary_flags, trim
 from quoth.encoders.pairs import Pair, PairBatch, PairTokenizer
 from quoth.encoders.passage_encoder import dense
 from quoth.encoders.transformer import batches_by_length
@@ -131,9 +131,13 @@ def _reading(
     pair = tokenizer.pair(question, [*title, *ids[first:]], config.reader_tokens)
     body = pair.second + len(title)
     kept = ranges[first:][: max(len(pair.ids_T) - body - 1, 0)]
-    places = [trim(text, max(start - head, 0), end - head) for start, end in kept]
-    offsets_T2 = np.array(places, np.int64).reshape(-1, 2)
+    offsets_T2 = trimmed(text, [(max(start - head, 0), end - head) for start, end in kept])
     return Reading(pair, body, offsets_T2, boundary_flags(text, offsets_T2))
+
+
+def trimmed(text: str, ranges: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
+    """The character ranges of tokens without white space at their edges: [T, 2]."""
+    return np.array([trim(text, start, end) for start, end in ranges], np.int64).reshape(-1, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,14 +185,15 @@ class Reader:
 def legal_spans(reading: Reading, width: int) -> NDArray[np.bool_]:
     """Which spans of the passage's tokens may be answers, by first token and tokens beyond it: [T, W].
 
-    No word is cut, and none starts or ends with punctuation.
+    No word is cut, none starts or ends with punctuation or crosses a break.
     """
     length = len(reading.flags_T)
-    may_end = np.zeros(length + width, np.bool_)
+    may_end, line = np.zeros(length + width, np.bool_), np.full(length + width, -1)
     may_end[:length] = (reading.flags_T & MAY_END) > 0
+    line[:length] = np.cumsum((reading.flags_T & BREAK_BEFORE) > 0)
     ends_TW = np.arange(length)[:, None] + np.arange(width)
-    legal_TW: NDArray[np.bool_] = ((reading.flags_T & MAY_START) > 0)[:, None] & may_end[ends_TW]
-    return legal_TW
+    legal_TW: NDArray[np.bool_] = may_end[ends_TW] & (line[ends_TW] == line[:length, None])
+    return legal_TW & ((reading.flags_T & MAY_START) > 0)[:, None]
 
 
 def _scored(reading: Reading, scores_TW: NDArray[np.float64]) -> Spans:

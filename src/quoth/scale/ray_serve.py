@@ -46,13 +46,14 @@ class Options(BaseModel):
     top_k: int = 5
     k: int = 4096
     passages: int | None = 3
-    combine: str = "sum"
+    combine: str = "joint"
     temperature: float = 1.0
     length_exponent: float = 0.0
     banned_tokens: list[str] = []
     ban_query: bool = False
     max_phrase_tokens: int = 10
     hybrid: float = 0.0
+    read: int | None = None
     exclude: list[int] = []
 
 

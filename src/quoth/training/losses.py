@@ -72,10 +72,10 @@ def _negative_log_shares(
     sim_MN = scale * (q_MD @ c_ND.T)
     own_MN = query_sequence_M[:, None] == sequence_N[None, :]
     everything_M = sim_MN.masked_fill(own_MN, -torch.inf).logsumexp(dim=1)
-    return everything_M - _grouped_logsumexp(sim_MN[positive_query, positive_row], positive_query, len(q_MD))
+    return everything_M - grouped_logsumexp(sim_MN[positive_query, positive_row], positive_query, len(q_MD))
 
 
-def _grouped_logsumexp(values: Tensor, group: Tensor, num_groups: int) -> Tensor:
+def grouped_logsumexp(values: Tensor, group: Tensor, num_groups: int) -> Tensor:
     """log Σ exp of the values of each group; 0 for an empty group."""
     top = torch.full((num_groups,), -torch.inf, dtype=values.dtype, device=values.device)
     top = top.scatter_reduce(0, group, values.detach(), "amax")

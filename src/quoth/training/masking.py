@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.encoders.boundaries import MAY_END, MAY_START
+from quoth.encoders.boundaries import BREAK_BEFORE, MAY_END, MAY_START
 
 Ints = NDArray[np.int64]
 
@@ -53,7 +53,8 @@ class NGrams:
 
 
 def ngrams(ids_N: Ints, sequence_N: Ints, flags_N: NDArray[np.uint8], max_span: int) -> list[NGrams]:
-    """Every span of 1 to `max_span` tokens inside one sequence that starts and ends at word boundaries.
+    """Every span of 1 to `max_span` tokens inside one sequence that starts and ends at word boundaries and crosses no
+    break.
 
     Each length's groups number the pairs (group of the first n - 1 tokens, last token), so they are exact.
     """
@@ -62,6 +63,7 @@ def ngrams(ids_N: Ints, sequence_N: Ints, flags_N: NDArray[np.uint8], max_span: 
     prefix_N = np.unique(ids_N, return_inverse=True)[1].astype(np.int64)
     token_N = prefix_N.copy()
     vocabulary = int(token_N.max(initial=0)) + 1
+    line_N = np.cumsum(flags_N & BREAK_BEFORE > 0)
     for length in range(1, max_span + 1):
         count = total - length + 1
         if count <= 0:
@@ -71,6 +73,7 @@ def ngrams(ids_N: Ints, sequence_N: Ints, flags_N: NDArray[np.uint8], max_span: 
             prefix_N = np.unique(pairs, return_inverse=True)[1].astype(np.int64)
         legal = (
             (sequence_N[:count] == sequence_N[length - 1 :])
+            & (line_N[:count] == line_N[length - 1 :])
             & (flags_N[:count] & MAY_START > 0)
             & (flags_N[length - 1 :] & MAY_END > 0)
         )

@@ -37,7 +37,8 @@ _LEAST = {
     "num_candidates": 2,
     "beam": 1,
     "read": 1,
-    "epochs": 1,
+    "num_negatives": 0,
+    "padded_tokens": 64,
     "max_sentences": 1,
     "max_tokens": 16,
 }
@@ -196,6 +197,37 @@ class FineTuneConfig(LoopConfig):
         LoopConfig.__post_init__(self)
         if self.read > self.beam:
             raise InputError(f"read is {self.read}, beam {self.beam}; allowed is to read of the beam, so up to beam")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderTrainConfig(LoopConfig):
+    """How to train a reader on questions and blanks with their passages.
+
+    The steps are those of `epochs` over the examples. With probability `negative_share` an example is read together
+    with up to `num_negatives` passages that BM25 finds for it and that do not hold its answer; with probability
+    `unanswerable` with such a passage alone. `head` and `span_width` shape a new reader. Inputs of up to
+    `padded_tokens` are encoded together.
+    """
+
+    epochs: float = 3.0
+    batch_size: int = 32
+    learning_rate: float = 2e-4
+    warmup_share: float = 0.06
+    lora_rank: int = 0
+    num_negatives: int = 2
+    negative_share: float = 0.25
+    unanswerable: float = 0.1
+    head: Literal["ends", "mlp"] = "ends"
+    span_width: int = 20
+    padded_tokens: int = 4096
+
+    def __post_init__(self) -> None:
+        LoopConfig.__post_init__(self)
+        for name in ("negative_share", "unanswerable", "warmup_share"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise InputError(f"{name} is {getattr(self, name)}; allowed is a share from 0 to 1")
+        if not 0 < self.epochs < math.inf:
+            raise InputError(f"epochs is {self.epochs}; allowed is a number above 0")
 
 
 _PRETRAIN_ONE_OF: dict[str, tuple[str, ...]] = {

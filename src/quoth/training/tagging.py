@@ -55,6 +55,8 @@ class TaggingConfig(LoopConfig):
         if self.lora_rank < 1:
             raise InputError(f"lora_rank is {self.lora_rank}; a tagger is an adapter: allowed is 1 or more")
         LoopConfig.__post_init__(self)
+        if self.epochs < 1:
+            raise InputError(f"epochs is {self.epochs}; allowed is 1 or more")
         if not 0 <= self.lowercase <= 1:
             raise InputError(f"lowercase is {self.lowercase}; allowed is a share from 0 to 1")
 

@@ -1,0 +1,80 @@
+"""What NPM proposes and what a reader marks, decided together.
+
+Knows: predictions of both for the same blank. Does not know: how either came about.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from quoth.encoders.boundaries import surface_group
+from quoth.records import Evidence, Passage, Prediction
+
+PROPOSED = 50
+"""So many phrases of NPM's, and of the reader's, are weighed."""
+LEAST = 1e-4
+"""The probability of a phrase that one of the two does not name among its best."""
+
+
+def passages_of(predictions: Sequence[Prediction], most: int) -> list[tuple[str, Passage]]:
+    """The corpora and passages in which phrases occur, each in its best place, best phrase first, `most` of them."""
+    found: dict[tuple[str, int], Passage] = {}
+    for place in (each.evidence[0] for each in predictions):
+        if len(found) == most:
+            break
+        found.setdefault((place.corpus, place.passage), _passage(place))
+    return [(corpus, passage) for (corpus, _), passage in found.items()]
+
+
+def _passage(place: Evidence) -> Passage:
+    end = place.context_start + len(place.context)
+    return Passage(place.passage, place.document_id, place.title, place.context, place.context_start, end)
+
+
+def combine(
+    proposed: Sequence[Prediction], marked: Sequence[Prediction], weights: tuple[float, float], top_k: int
+) -> list[Prediction]:
+    """The `top_k` phrases with the highest w · log p_NPM + v · log p_reader, for weights (w, v).
+
+    A phrase that one of the two does not name has the probability `LEAST` there. `score` is that sum; the probability
+    is the reader's where it names the phrase, else NPM's times `LEAST`. Evidence is the reader's, or else NPM's. Of
+    phrases that overlap in their best place only the best is listed.
+    """
+    by_phrase: dict[int, list[Prediction | None]] = {}
+    for at, group in enumerate((proposed, marked)):
+        for each in group:
+            by_phrase.setdefault(_name(each.text), [None, None])[at] = each
+    w, v = weights
+    weighed = []
+    for npm, reader in by_phrase.values():
+        score = w * _log(npm) + v * _log(reader)
+        best = reader or npm
+        assert best is not None
+        weighed.append(replace(best, score=score))
+    weighed.sort(key=lambda each: -each.score)
+    return [each for _, each in zip(range(top_k), apart(weighed), strict=False)]
+
+
+def apart(predictions: Sequence[Prediction]) -> Iterator[Prediction]:
+    """The predictions, best first, but for those whose best place overlaps the best place of one before."""
+    taken: list[Evidence] = []
+    for each in predictions:
+        place = each.evidence[0]
+        if not any(_overlap(place, other) for other in taken):
+            taken.append(place)
+            yield each
+
+
+def _overlap(one: Evidence, other: Evidence) -> bool:
+    same = (one.corpus, one.document_id) == (other.corpus, other.document_id)
+    return same and one.start < other.end and other.start < one.end
+
+
+def _name(text: str) -> int:
+    return surface_group(" ".join(text.split()))
+
+
+def _log(prediction: Prediction | None) -> float:
+    return math.log(LEAST if prediction is None else max(prediction.probability, LEAST))

@@ -1,0 +1,83 @@
+"""A reader's weights on disk: what training changed, small enough to be shipped.
+
+Knows: names, rounding, files. Does not know: what the weights compute.
+
+A matrix that the base has as well is stored as its difference from the base's, in 8-bit integers with a scale per row;
+vectors and heads are stored as they are. Word embeddings are the base's own.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+from torch import Tensor
+
+from quoth.encoders.pairs import PairTokenizer
+from quoth.encoders.pretrained import SETTINGS_FILE, ReaderSource, locate_reader
+from quoth.encoders.transformer import device_named, dtype_named, load_encoder, longest_input
+from quoth.errors import ModelNotFoundError
+from quoth.predictors.span_reader import SpanReader, SpanReaderModel
+from quoth.storage import atomic_write_bytes, atomic_write_json
+
+WEIGHTS_FILE = "reader.safetensors"
+_LARGEST = 127
+
+
+def load_reader(source: ReaderSource) -> tuple[SpanReaderModel, PairTokenizer]:
+    """The network (fp32, CPU) and what makes its inputs; with random heads where the source has no folder.
+
+    Raises ModelNotFoundError where a file is missing or damaged.
+    """
+    encoder, hf = load_encoder(source.encoder)
+    model = SpanReaderModel(encoder, source.config).eval()
+    if source.folder is not None:
+        _apply(model, source.folder / WEIGHTS_FILE)
+    types = getattr(encoder.config, "type_vocab_size", 1) > 1
+    return model, PairTokenizer(hf, types, longest_input(encoder.config))
+
+
+def open_reader(
+    name: str, *, device: str | None = None, dtype: str | None = None, base: str | None = None
+) -> SpanReader:
+    """A reader by shipped name or folder, ready to read. Raises as `load_reader`, InputError on an unknown device."""
+    model, tokenizer = load_reader(locate_reader(name, base))
+    return SpanReader(model.to(device=device_named(device), dtype=dtype_named(dtype)), tokenizer)
+
+
+def save_reader(folder: Path, model: SpanReaderModel, base: SpanReaderModel, settings: dict[str, object]) -> None:
+    """Write what `load_reader` reads; `base` is the network as it was before any training."""
+    folder.mkdir(parents=True, exist_ok=True)
+    own, stored = dict(base.named_parameters()), dict[str, Tensor]()
+    for name, weight in trained(model).items():
+        weight = weight.detach().cpu()
+        if weight.ndim == 2 and name.startswith("encoder."):
+            change = weight - own[name].detach().cpu()
+            scale = change.abs().amax(dim=1, keepdim=True).clamp_min(1e-12) / _LARGEST
+            stored[name], stored[f"{name}.scale"] = (change / scale).round().to(torch.int8), scale
+        else:
+            stored[name] = weight.contiguous()
+    atomic_write_bytes(folder / WEIGHTS_FILE, save(stored))
+    atomic_write_json(folder / SETTINGS_FILE, settings)
+
+
+def trained(model: SpanReaderModel) -> dict[str, torch.nn.Parameter]:
+    """The weights that training changes: all but the word embeddings."""
+    return {name: each for name, each in model.named_parameters() if not name.endswith("word_embeddings.weight")}
+
+
+def _apply(model: SpanReaderModel, file: Path) -> None:
+    try:
+        stored = load_file(file)
+    except (FileNotFoundError, SafetensorError) as error:
+        raise ModelNotFoundError(f"{file} is missing or damaged ({error}); fetch or train it again") from error
+    with torch.no_grad():
+        for name, weight in trained(model).items():
+            if name not in stored or stored[name].shape != weight.shape:
+                raise ModelNotFoundError(f"{file} lacks {name}, or not of shape {list(weight.shape)}; train it again")
+            if f"{name}.scale" in stored:
+                weight += stored[name].float() * stored[f"{name}.scale"]
+            else:
+                weight.copy_(stored[name])
