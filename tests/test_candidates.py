@@ -36,7 +36,12 @@ def plain(keys: TokenKeys, starts: list[int], ends: list[int], longest: int, ban
             for j in range(i, min(stop, i + longest)):
                 bounded = keys.flags_N[i] & MAY_START and keys.flags_N[j] & MAY_END
                 crosses = (keys.flags_N[i + 1 : j + 1] & BREAK_BEFORE).any()
-                if (i in starts or j in ends) and bounded and not crosses and not set(keys.ids_N[i : j + 1]) & set(banned):
+                if (
+                    (i in starts or j in ends)
+                    and bounded
+                    and not crosses
+                    and not set(keys.ids_N[i : j + 1]) & set(banned)
+                ):
                     found.append((i, j))
     return found
 

@@ -59,7 +59,10 @@ def test_squad(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"answers": [{"text": "Bizet", "start": 21}]}, "answer 'Bizet' does not occur at 21 of its context, where ' Geor' is"),
+        (
+            {"answers": [{"text": "Bizet", "start": 21}]},
+            "answer 'Bizet' does not occur at 21 of its context, where ' Geor' is",
+        ),
         ({"answers": [{"text": "Bizet", "start": -6}]}, "answer 'Bizet' does not occur at -6"),
         ({"answers": [{"text": " ", "start": 6}]}, "answer ' ' says nothing"),
         ({"answers": [{"start": 6}]}, "no 'text'"),

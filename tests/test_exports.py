@@ -8,7 +8,18 @@ import pytest
 import quoth
 
 RECORDS = ["Document", "Evidence", "Hit", "Match", "Passage", "Prediction"]
-NAMES = [*RECORDS, "Corpus", "FusedSearch", "NPM", "REALM", "Reader", "ZeroNER", "__version__", "errors", "read_documents"]
+NAMES = [
+    *RECORDS,
+    "Corpus",
+    "FusedSearch",
+    "NPM",
+    "REALM",
+    "Reader",
+    "ZeroNER",
+    "__version__",
+    "errors",
+    "read_documents",
+]
 
 
 def test_all_lists_exactly_the_public_names() -> None:

@@ -390,7 +390,6 @@ def test_vectors_of_tokens_and_queries(npm: NPM, corpora: list[Corpus]) -> None:
     [
         ("nothing", {}, r"no \[MASK\] in 'nothing'"),
         ("[MASK] [MASK]", {}, "2 masks"),
-        ("the " * 600 + "[MASK]", {}, "the encoder takes at most 260"),
         ("[MASK] river", {"k": 0}, "k is 0; allowed is 1 or more"),
         ("[MASK] river", {"passages": 0}, "passages is 0; allowed is 1 or more"),
         ("[MASK] river", {"top_k": 0}, "top_k is 0"),

@@ -174,7 +174,7 @@ def test_no_answer_is_lost_at_the_edge_of_a_window(reader: SpanReader) -> None:
             assert any(each.offsets_T2[0, 0] <= start and end <= each.offsets_T2[-1, 1] for each in shown)
     # A word at a window's edge is not taken for its beginning.
     for each in shown:
-        for flag, (start, end) in zip(each.flags_T, each.offsets_T2.tolist(), strict=True):
+        for flag, (_, end) in zip(each.flags_T, each.offsets_T2.tolist(), strict=True):
             if flag & MAY_END and end < len(text):
                 assert not (text[end - 1].isalnum() and text[end].isalnum())
 
@@ -195,9 +195,10 @@ def test_every_script_is_quoted_as_it_stands(tmp_path: Path) -> None:
         answers = predict_spans([Source(each, "c") for each in shown], found, 500, distinct=False)
         assert any(not each.text.isascii() for each in answers)
         for answer in answers:
-            assert answer.text == TEXT[answer.evidence[0].passage][
-                answer.evidence[0].start - 100 : answer.evidence[0].end - 100
-            ]
+            assert (
+                answer.text
+                == TEXT[answer.evidence[0].passage][answer.evidence[0].start - 100 : answer.evidence[0].end - 100]
+            )
 
 
 def test_saved_weights_are_those_that_were_trained(reader: SpanReader, tmp_path: Path) -> None:

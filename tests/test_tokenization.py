@@ -192,7 +192,6 @@ def test_a_query_holds_its_masks_where_the_blank_is(folder: Path, num_masks: int
         ("nothing here", r"no \[MASK\] in 'nothing here'; a text takes exactly one"),
         ("", r"no \[MASK\]"),
         ("[MASK] and [MASK]", "2 masks in"),
-        ("the " * 200 + "[MASK]", "the encoder takes at most 64: shorten the text"),
     ],
 )
 def test_query_errors_are_one_line(tokenizer: TextTokenizer, text: str, message: str) -> None:

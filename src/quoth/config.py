@@ -43,7 +43,8 @@ class NPMConfig(Config):
     phrases, one for single tokens. `max_tokens` bounds an encoder input.
 
     A model that knows a `reader` by name or folder lets it read `read` passages of what it proposes, by default, and
-    weighs log probabilities by `read_weights`: its own, the reader's.
+    weighs log probabilities by `read_weights`: its own, the reader's. `calibration` and `min_probability` are of what
+    both decide, as a reader's.
     """
 
     kind: Literal["npm"] = "npm"
@@ -56,8 +57,11 @@ class NPMConfig(Config):
     reader: str = ""
     read: int = 0
     read_weights: tuple[float, float] = (1.0, 1.0)
+    calibration: tuple[float, float, float] | None = None
+    min_probability: float = 0.0
 
     def __post_init__(self) -> None:
+        _check_calibration(self)
         object.__setattr__(self, "read_weights", tuple(self.read_weights))
         if len(self.read_weights) != 2 or not all(map(_is_number, self.read_weights)):
             raise InputError(f"read_weights {self.read_weights!r}; allowed are two numbers")
@@ -87,6 +91,7 @@ class REALMConfig(Config):
     passage `passage_tokens` as a key, and `reader_tokens` together with its question, with the title before the text if
     `reader_titles`. `num_candidates` are read, the null document among them.
     Answers have up to `span_width` tokens; with `add_relevance` a passage's relevance is added to its spans' scores.
+    A `reader`, by name or folder, reads in the place of the model's own.
     """
 
     kind: Literal["realm"] = "realm"
@@ -109,6 +114,7 @@ class REALMConfig(Config):
     span_hidden: int = 256
     reader_layer_norm_eps: float = 1e-3
     add_relevance: bool = True
+    reader: str = ""
 
     def __post_init__(self) -> None:
         if self.pooling not in ("cls", "mean"):
@@ -150,6 +156,9 @@ class ReaderConfig(Config):
     `max_tokens`. A longer passage is read in windows that overlap by `overlap`. An answer has up to `span_width`.
     `head`: a span's score is the sum of a start and an end logit ("ends"), or an MLP's of both ends' states ("mlp",
     ORQA's, of size `span_hidden`).
+
+    `passages` are read for a question by default. `calibration` are the weights that make an answer's chance to be
+    right of its share and score (None: the share is told); below `min_probability` it is only a guess.
     """
 
     kind: Literal["reader"] = "reader"
@@ -162,8 +171,12 @@ class ReaderConfig(Config):
     overlap: int = 96
     span_width: int = 20
     span_hidden: int = 256
+    passages: int = 20
+    calibration: tuple[float, float, float] | None = None
+    min_probability: float = 0.0
 
     def __post_init__(self) -> None:
+        _check_calibration(self)
         if self.head not in ("ends", "mlp"):
             raise InputError(f"head {self.head!r}; allowed are ends and mlp")
         for name, least in _READER_LEAST.items():
@@ -174,7 +187,8 @@ class ReaderConfig(Config):
         room = self.max_tokens - self.query_tokens - self.title_tokens - 3
         if room <= self.overlap:
             raise InputError(
-                f"max_tokens {self.max_tokens} leaves {room} for a passage; allowed is more than overlap ({self.overlap})"
+                f"max_tokens {self.max_tokens} leaves {room} for a passage; "
+                f"allowed is more than overlap ({self.overlap})"
             )
 
 
@@ -185,6 +199,7 @@ _READER_LEAST = {
     "overlap": 1,
     "span_width": 1,
     "span_hidden": 1,
+    "passages": 1,
 }
 
 
@@ -265,6 +280,16 @@ def model_config(values: Mapping[str, Any]) -> ModelConfig:
     if not isinstance(kind, str) or kind not in kinds:
         raise InputError(f"model kind {kind!r}; allowed are {', '.join(kinds)}")
     return kinds[kind].from_dict(values)
+
+
+def _check_calibration(config: NPMConfig | ReaderConfig) -> None:
+    given = config.calibration
+    if given is not None:
+        object.__setattr__(config, "calibration", tuple(given))
+        if len(given) != 3 or not all(map(_is_number, given)):
+            raise InputError(f"calibration {given!r}; allowed are three numbers, and null")
+    if not (_is_number(config.min_probability) and 0 <= config.min_probability <= 1):
+        raise InputError(f"min_probability {config.min_probability!r}; allowed are numbers from 0 to 1")
 
 
 def _is_number(value: object) -> bool:

@@ -67,3 +67,7 @@ class CorruptionError(QuothError):
 
 class TrainingError(QuothError):
     """A training run that cannot go on; what it saved before is kept."""
+
+
+class TextCutWarning(UserWarning):
+    """A text is longer than the encoder takes; what is left of it is around its blank."""

@@ -96,7 +96,8 @@ class Evidence:
 class Prediction:
     """A phrase of the corpus, the log of its score, its probability, and where it stands, best place first.
 
-    `sequence` is the query with its blank filled, or "" where there was no blank (`ask`).
+    `sequence` is the query with its blank filled, or "" where there was no blank (`ask`). `abstained`: the probability
+    is below the least that was asked for, so the corpus does not say, and this is only a guess.
     """
 
     text: str
@@ -104,6 +105,7 @@ class Prediction:
     probability: float
     evidence: tuple[Evidence, ...]
     sequence: str = ""
+    abstained: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """The keys of the Hugging Face pipelines (fill-mask, question-answering) and `evidence`."""
@@ -113,6 +115,7 @@ class Prediction:
                 "score": self.probability,
                 "token_str": self.text,
                 "sequence": self.sequence,
+                "abstained": self.abstained,
                 "evidence": evidence,
             }
         best = self.evidence[0] if self.evidence else None
@@ -121,5 +124,6 @@ class Prediction:
             "score": self.probability,
             "start": best.start if best else None,
             "end": best.end if best else None,
+            "abstained": self.abstained,
             "evidence": evidence,
         }

@@ -56,6 +56,8 @@ def show_predictions(console: Console, query: str, predictions: Sequence[Predict
     if not predictions:
         console.print(Text("  no phrase of the corpus fits", style="dim"))
         return
+    if predictions[0].abstained:
+        console.print(Text("  the corpus does not say; the best guesses:", style="dim"))
     width = min(34, max(cell_len(printable(prediction.text)) for prediction in predictions))
     for rank, prediction in enumerate(predictions, start=1):
         console.print(_headline(rank, prediction, width))

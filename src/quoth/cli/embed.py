@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quoth.cli.models import Setup, load_searcher, load_entities, ray_model
+from quoth.cli.models import Setup, load_entities, load_searcher, ray_model
 from quoth.cli.options import Base, CorpusPlace, Device, Dtype, Keys, Precision, Ray
 from quoth.cli.output import counting, duration, note, plural, results, rounded_down, size
 from quoth.errors import InputError

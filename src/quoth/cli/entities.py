@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quoth.cli.models import Setup, load_searcher, load_entities, open_corpora, quiet_libraries
+from quoth.cli.models import Setup, load_entities, load_searcher, open_corpora, quiet_libraries
 from quoth.cli.openqa import Limit, Seed
 from quoth.cli.options import Base, CorpusDir, Device, Dtype, Json, MoreCorpora
 from quoth.cli.output import counting, print_json, results

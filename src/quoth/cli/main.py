@@ -3,6 +3,7 @@
 Knows exit codes: 0 done, 1 failure, 2 the user's mistake, 130 interrupted. Imports no model.
 """
 
+import warnings
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -53,6 +54,7 @@ def quoth(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line `arguments` (default: of this process) and return its exit code."""
+    warnings.showwarning = lambda message, *_: note(str(message))  # in one line, like every note
     try:
         get_command(app).main(args=arguments, prog_name="quoth")
     except SystemExit as stop:

@@ -1,4 +1,4 @@
-"""The commands that measure over corpora: eval openqa, squad, swap.
+"""The commands that measure over corpora and passages: eval openqa, squad, swap, reading.
 
 Knows the options. Does not know how anything is measured.
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quoth.cli.models import Setup, kind, load_predictor, load_searcher, open_corpora
-from quoth.cli.options import BanQuery, Base, CorpusDir, Device, Dtype, Json, Model, MoreCorpora, SkipBad
+from quoth.cli.options import BanQuery, Base, CorpusDir, Device, Dtype, Json, Model, MoreCorpora, SkipBad, given
 from quoth.cli.output import LeftOut, counting, print_json, results
 from quoth.errors import InputError
 
@@ -34,6 +34,12 @@ AskedModel = Annotated[
 Passages = Annotated[
     int | None,
     typer.Option("--passages", help="How many passages the model reads. Default: its own, and 5 for the oracle."),
+]
+Abstain = Annotated[
+    bool,
+    typer.Option(
+        "--abstain", help="Also: does it know when it is right? Risk, coverage, calibration, deleted evidence."
+    ),
 ]
 Template = Annotated[
     str | None, typer.Option("--template", help="The text that NPM makes of {question}, with one [MASK].")
@@ -63,6 +69,7 @@ def openqa(
     ] = False,
     model: AskedModel = None,
     passages: Passages = None,
+    abstain: Abstain = False,
     template: Template = None,
     ban_query: BanQuery = False,
     base: Base = None,
@@ -84,10 +91,11 @@ def openqa(
     left_out = LeftOut()
     found = read_questions(*questions, patterns=patterns, skip_bad=skip_bad, on_bad=left_out)
     left_out.report()
-    options = _given(passages=passages, template=template, ban_query=ban_query or None)
+    options = given(passages=passages, template=template, ban_query=ban_query or None)
     settings = {"ks": k, "read": passages, "limit": limit, "seed": seed, "coverage": not no_coverage}
+    settings |= {"deleted": abstain or None}
     setup = Setup(base, device, dtype)
-    _measure(found, open_corpora(directory, corpus), model, setup, json, _given(**settings) | options)
+    _measure(found, open_corpora(directory, corpus), model, setup, json, given(**settings) | options)
 
 
 @app.command()
@@ -111,6 +119,7 @@ def squad(
     k: Ks = None,
     model: AskedModel = None,
     passages: Passages = None,
+    abstain: Abstain = False,
     template: Template = None,
     ban_query: BanQuery = False,
     base: Base = None,
@@ -131,8 +140,8 @@ def squad(
     from quoth.evaluation.squad import squad_corpus
 
     read = read_squad(questions)
-    options = _given(passages=passages, template=template, ban_query=ban_query or None)
-    settings = _given(ks=k, read=passages, limit=limit, seed=seed, coverage=False)
+    options = given(passages=passages, template=template, ban_query=ban_query or None)
+    settings = given(ks=k, read=passages, limit=limit, seed=seed, coverage=False, deleted=abstain or None)
     setup = Setup(base, device, dtype)
     with tempfile.TemporaryDirectory(prefix="quoth-squad-") as folder:
         path = output or Path(folder) / "squad.quoth"
@@ -171,18 +180,12 @@ def swap(
     before, after = Corpus.open(old), Corpus.open(new)
     changes = list(find_changes(before, after, max_words))
     asked = changes if limit is None else draw(changes, limit, seed)
-    report = run_swap(
-        asked, *(load_predictor(model, [corpus], Setup(base, device, dtype)) for corpus in (before, after))
-    )
+    fillers: list[Any] = [load_predictor(model, [corpus], Setup(base, device, dtype)) for corpus in (before, after)]
+    report = run_swap(asked, *fillers)
     if json:
         print_json({"model": model, **report.to_dict()})
         return
     results().print(table(report, show), soft_wrap=True, end="")
-
-
-def _given(**options: Any) -> dict[str, Any]:
-    """The options that were given: the others are a model's own."""
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def _asked(model: str, corpora: "list[Corpus]", setup: Setup) -> "Searcher":
@@ -198,12 +201,14 @@ def _measure(
     settings: dict[str, Any],
     embed: bool = False,
 ) -> None:
-    from quoth.evaluation.openqa import run_openqa, table
+    from quoth.evaluation.openqa import abstention_table, run_openqa, table
 
     if model is not None and kind(model) != "npm":
         for name in ("template", "ban_query"):
             if name in settings:
-                raise InputError(f"{name} is {settings[name]!r}, which is NPM's; {model} is a {kind(model)}: leave it out")
+                raise InputError(
+                    f"{name} is {settings[name]!r}, which is NPM's; {model} is a {kind(model)}: leave it out"
+                )
     if embed and model is not None:
         with counting("embedding", "passages") as embedded:
             load_searcher(model, corpora, setup).embed(progress=embedded)
@@ -214,5 +219,53 @@ def _measure(
         )
     if json:
         print_json(report.to_dict())
+        return
+    results().print(table(report), soft_wrap=True, end="")
+    if settings.get("deleted"):
+        least = {name: _least(system) for name, system in systems.items()}
+        results().print("\n" + abstention_table(report, least), soft_wrap=True, end="")
+
+
+def _least(system: "Searcher") -> float:
+    """The probability that a model answers from."""
+    config = getattr(system, "config", None)
+    return float(getattr(config, "min_probability", 0.0))
+
+
+@app.command()
+def reading(
+    questions: Annotated[
+        list[Path],
+        typer.Argument(metavar="QUESTIONS...", help="SQuAD's JSON, or JSONL as quoth train reader takes it."),
+    ],
+    limit: Limit = None,
+    seed: Seed = 0,
+    model: Model = "quoth-reader",
+    skip_bad: SkipBad = False,
+    base: Base = None,
+    device: Device = None,
+    dtype: Dtype = None,
+    json: Json = False,
+) -> None:
+    """Ask questions of the passage that is given with each: exact match and F1, and what is refused.
+
+    \b
+    Example:
+      quoth eval reading dev-v1.1.json
+    """
+    from quoth.corpus.comprehension import read_examples
+    from quoth.evaluation.openqa import draw
+    from quoth.evaluation.reading import run_reading, table
+    from quoth.predictors.reader_weights import open_reader
+
+    left_out = LeftOut()
+    examples = [each for path in questions for each in read_examples(path, skip_bad, left_out)]
+    left_out.report()
+    asked = examples if limit is None else draw(examples, limit, seed)
+    reader = open_reader(model, device=device, dtype=dtype, base=None if base is None else str(base))
+    with counting("reading", "questions") as done:
+        report = run_reading(asked, reader, lambda number, total: done(number, total))
+    if json:
+        print_json({"model": model, **report.to_dict()})
     else:
-        results().print(table(report), soft_wrap=True, end="")
+        results().print(table(model, report), soft_wrap=True, end="")

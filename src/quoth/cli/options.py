@@ -4,13 +4,14 @@ Knows typer's declarations only. Does not know corpora or models.
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from quoth.cli.output import note
 from quoth.errors import InputError
 
 
@@ -102,7 +103,16 @@ CombineOption = Annotated[Combine, typer.Option("--combine", help="How the two e
 Read = Annotated[
     int | None,
     typer.Option(
-        "--read", help="Let the reader see so many passages of what NPM proposes; 0: NPM alone. Default: the model's own."
+        "--read",
+        help="Let the reader see so many passages of what NPM proposes; 0: NPM alone. Default: the model's own.",
+    ),
+]
+MinProbability = Annotated[
+    float | None,
+    typer.Option(
+        "--min-probability",
+        help="Answers with a smaller chance to be right are told as guesses: the corpus does not say. "
+        "Default: the model's own.",
     ),
 ]
 Temperature = Annotated[float, typer.Option("--temperature", help="Above 1 flattens, below 1 sharpens.")]
@@ -127,23 +137,33 @@ _NPM_ONLY = (
 )
 
 
-def queries(text: str) -> Iterator[str]:
-    """The queries that `text` stands for: itself, or for "-" the lines of standard input that are not blank.
+def for_each_query(text: str, handle: Callable[[int, str], None]) -> None:
+    """Call `handle` with the number and the text of each query that `text` stands for: itself, or for "-" the lines of
+    standard input that are not blank.
 
-    Raises InputError where a line is not UTF-8.
+    A line that is not UTF-8, or that `handle` refuses with an InputError, is noted with its number; the others are
+    handled, and the exit code is 2.
     """
     if text != "-":
         if any("\ud800" <= each <= "\udfff" for each in text):
             raise InputError(f"{text!r} is not UTF-8 text; convert it with iconv")
-        yield text
+        handle(0, text)
         return
+    handled, failed = 0, False
     for number, line in enumerate(sys.stdin.buffer, start=1):
         try:
             query = line.decode("utf-8").strip()
-        except UnicodeDecodeError as error:
-            raise InputError(f"standard input:{number}: not UTF-8 text; convert it with iconv") from error
-        if query:
-            yield query
+            if query:
+                handle(handled, query)
+                handled += 1
+        except UnicodeDecodeError:
+            note(f"standard input:{number}: not UTF-8 text; convert it with iconv")
+            failed = True
+        except InputError as error:
+            note(f"standard input:{number}: {error}")
+            failed = True
+    if failed:
+        raise typer.Exit(2)
 
 
 def num_passages(passages: int | None, dense: bool, hybrid: float = 0.0) -> int | None:
@@ -165,6 +185,11 @@ def reading_options(context: typer.Context, model: str, top_k: int, passages: in
             option = f"--{name.replace('_', '-')}"
             raise InputError(f"{option} is NPM's (--model quoth-mini); {model} takes --top-k and --passages")
     return {"top_k": top_k} | ({} if passages is None else {"passages": passages})
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """The options that were given: the others are a model's own."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def pairs(items: list[str], option: str, example: str) -> dict[str, str]:
@@ -202,9 +227,10 @@ def prediction_options(
     max_phrase_tokens: int,
     hybrid: float,
     read: int | None,
+    min_probability: float | None,
 ) -> dict[str, Any]:
     """The keyword arguments of `NPM.fill` and `NPM.ask`."""
-    return ({} if read is None else {"read": read}) | {
+    return given(read=read, min_probability=min_probability) | {
         "top_k": top_k,
         "k": k,
         "passages": passages,

@@ -25,6 +25,7 @@ from quoth.cli.options import (
     Json,
     LengthExponent,
     MaxPhraseTokens,
+    MinProbability,
     Model,
     MoreCorpora,
     Neighbours,
@@ -32,10 +33,11 @@ from quoth.cli.options import (
     Read,
     Temperature,
     TopK,
+    for_each_query,
+    given,
     label_words,
     num_passages,
     prediction_options,
-    queries,
     reading_options,
 )
 from quoth.cli.output import note, print_json, results
@@ -66,6 +68,7 @@ def fill(
     ban_query: BanQuery = False,
     max_phrase_tokens: MaxPhraseTokens = 10,
     read: Read = None,
+    min_probability: MinProbability = None,
     model: Model = "quoth-mini",
     base: Base = None,
     device: Device = None,
@@ -81,7 +84,7 @@ def fill(
       quoth fill wiki.quoth --corpus news.quoth --json - < queries.txt
     """
     if kind(model) != "npm":
-        options = reading_options(context, model, top_k, passages)
+        options = reading_options(context, model, top_k, passages) | given(min_probability=min_probability)
         loaded = load_predictor(model, open_corpora(directory, corpus), Setup(base, device, dtype))
         _answer(text, lambda query: loaded.fill(query, **options), json, explain)
         return
@@ -97,6 +100,7 @@ def fill(
         max_phrase_tokens,
         hybrid,
         read,
+        min_probability,
     )
     npm = load(model, open_corpora(directory, corpus), Setup(base, device, dtype))
     _answer(text, lambda query: npm.fill(query, **options), json, explain)
@@ -123,6 +127,7 @@ def ask(
     ban_query: BanQuery = False,
     max_phrase_tokens: MaxPhraseTokens = 10,
     read: Read = None,
+    min_probability: MinProbability = None,
     model: Model = "quoth-reader",
     base: Base = None,
     device: Device = None,
@@ -139,7 +144,7 @@ def ask(
       quoth embed wiki.quoth --model quoth-realm && quoth ask wiki.quoth --model quoth-realm "Who composed Carmen?"
     """
     if kind(model) != "npm":
-        options = reading_options(context, model, top_k, passages)
+        options = reading_options(context, model, top_k, passages) | given(min_probability=min_probability)
         loaded = load_predictor(model, open_corpora(directory, corpus), Setup(base, device, dtype))
         _answer(question, lambda query: loaded.ask(query, **options), json, explain)
         return
@@ -155,6 +160,7 @@ def ask(
         max_phrase_tokens,
         hybrid,
         read,
+        min_probability,
     )
     if template is not None:
         options["template"] = template
@@ -202,17 +208,20 @@ def _answer(text: str, predict: "Callable[[str], Sequence[Prediction]]", json: b
     With several queries, from standard input, each JSON object also names its query. With `explain`, the time that
     each step took goes to standard error.
     """
-    for number, query in enumerate(queries(text)):
+
+    def show(number: int, query: str) -> None:
         with timed() as seconds:
             predictions = predict(query)
         if explain:
             note(" · ".join(f"{name} {1000 * spent:.1f} ms" for name, spent in seconds.items()))
-        if not json:
-            from quoth.render import show_predictions
+        if json:
+            for prediction in predictions:
+                print_json(({"query": query} if text == "-" else {}) | prediction.to_dict())
+            return
+        from quoth.render import show_predictions
 
-            if number:
-                print()
-            show_predictions(results(), query, predictions)
-            continue
-        for prediction in predictions:
-            print_json(({"query": query} if text == "-" else {}) | prediction.to_dict())
+        if number:
+            print()
+        show_predictions(results(), query, predictions)
+
+    for_each_query(text, show)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quoth.cli.models import Setup, load_searcher, load_entities, open_corpora
+from quoth.cli.models import Setup, load_entities, load_searcher, open_corpora
 from quoth.cli.options import (
     STANDARD_INPUT,
     Base,
@@ -20,8 +20,8 @@ from quoth.cli.options import (
     Json,
     MoreCorpora,
     SearchMode,
+    for_each_query,
     pairs,
-    queries,
 )
 from quoth.cli.output import print_json, results
 from quoth.errors import InputError
@@ -89,15 +89,18 @@ def search(
         raise InputError(f"--explain goes with --mode entity or hybrid, not {mode.value}; leave one out")
     setup = Setup(base, device, dtype)
     find = _finder(open_corpora(directory, corpus), mode, model or [], setup, entity, fusion.value, _weights(weight))
-    for each in queries(query):
-        hits = find(each, k)
-        if not json:
-            from quoth.render import show_hits
 
-            show_hits(results(), each, hits, explain)
-            continue
-        for hit in hits:
-            print_json(({"query": each} if query == "-" else {}) | _record(hit, explain))
+    def show(_: int, each: str) -> None:
+        hits = find(each, k)
+        if json:
+            for hit in hits:
+                print_json(({"query": each} if query == "-" else {}) | _record(hit, explain))
+            return
+        from quoth.render import show_hits
+
+        show_hits(results(), each, hits, explain)
+
+    for_each_query(query, show)
 
 
 def _finder(
@@ -119,7 +122,7 @@ def _finder(
 
             return lambda query, k: bm25(corpora, query, k)
         case SearchMode.dense:
-            loaded = load_searcher(model or "quoth-mini", corpora, setup)
+            loaded = load_searcher(model or "quoth-realm", corpora, setup)
             return lambda query, k: loaded.search(query, k, "dense")
         case SearchMode.entity:
             zero_ner = load_entities(model or "quoth-zero-ner", corpora, setup)
@@ -127,7 +130,7 @@ def _finder(
         case SearchMode.hybrid:
             from quoth.models.base import FusedSearch
 
-            each = [load_searcher(name, corpora, setup) for name in models or ["quoth-mini"]]
+            each = [load_searcher(name, corpora, setup) for name in models or ["quoth-realm"]]
             return FusedSearch(each, fusion, weights).search
 
 

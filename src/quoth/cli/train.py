@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quoth.cli.options import Base, pairs
-from quoth.cli.output import counting, follow_training, note
+from quoth.cli.options import Base, SkipBad, pairs
+from quoth.cli.output import LeftOut, counting, follow_training, note
 from quoth.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 RECIPES = (
-    "npm-mini-cpu, npm-single-mini-cpu, npm-mini-gpu, npm-single-mini-gpu, npm-large, adapt, tagger, realm-ict, "
-    "realm-pretrain, realm-qa"
+    "npm-mini-cpu, npm-single-mini-cpu, npm-mini-gpu, npm-single-mini-gpu, npm-large, adapt, reader, tagger, "
+    "realm-ict, realm-pretrain, realm-qa"
 )
-TAGGER = "tagger"
+READER, TAGGER = "reader", "tagger"
 
 
 @app.command(rich_help_panel="Train and measure")
@@ -31,7 +31,8 @@ def train(
         list[str],
         typer.Argument(
             metavar="DOCS...",
-            help="Files or folders of documents; CoNLL files for tagger, files of questions for realm-qa.",
+            help="Files or folders of documents; for reader, files of questions with their passages (FILE:SHARE takes "
+            "a share of one in each epoch); CoNLL files for tagger, files of questions for realm-qa.",
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the model.")],
@@ -43,14 +44,16 @@ def train(
         str | None,
         typer.Option("--model", help="Start from this model in place of the recipe's: name, folder or hub id."),
     ] = None,
+    skip_bad: SkipBad = False,
     base: Base = None,
 ) -> None:
-    """Train a model by a recipe. The same command goes on where it was stopped.
+    """Train a model by a recipe. The same command resumes where it was stopped.
 
     \b
     Example:
       quoth train adapt notes/ -o mine --set steps=200
       quoth fill notes.quoth --model mine "The meeting is on [MASK]."
+      quoth train reader my_questions.jsonl -o my-reader && quoth ask notes.quoth --model my-reader "Who is ill?"
       quoth train tagger wikigold.conll.txt:train wnut17train.conll -o my-tagger
       quoth train realm-pretrain wiki.jsonl -o pretrained && quoth embed wiki.quoth --model pretrained
       quoth train realm-qa nq.tsv -o mine --model pretrained --set corpus=wiki.quoth
@@ -58,6 +61,11 @@ def train(
     overrides = pairs(settings or [], "--set", "steps=200")
     if recipe not in RECIPES.split(", "):
         raise InputError(f"recipe {recipe!r}; allowed are {RECIPES}")
+    if skip_bad and recipe != READER:
+        raise InputError(f"--skip-bad is for the recipe {READER}; leave it out")
+    if recipe == READER:
+        _train_reader(docs, output, overrides, model, skip_bad, base)
+        return
     if recipe == TAGGER:
         _train_tagger(docs, output, overrides, model, base)
         return
@@ -83,6 +91,27 @@ def train(
         )
     if os.environ.get("RANK", "0") == "0":
         note(f"the model is in {output}")
+
+
+def _train_reader(
+    files: list[str], output: Path, overrides: dict[str, str], model: str | None, skip_bad: bool, base: Path | None
+) -> None:
+    from quoth.training.reader_recipe import run_reader_recipe
+
+    left_out = LeftOut()
+    with counting("reading", "examples") as reading, follow_training() as progress:
+        run_reader_recipe(
+            files,
+            output,
+            overrides,
+            model=model or "quoth-reader",
+            base=str(base) if base else None,
+            progress=progress,
+            reading=reading,
+            on_bad=left_out if skip_bad else None,
+        )
+    left_out.report()
+    note(f"the reader is in {output}")
 
 
 def _train_tagger(

@@ -82,7 +82,9 @@ def _entries(path: Path, text: str) -> Iterator[tuple[str, Callable[[], ReadingE
 def _squad(articles: Iterable[Any]) -> Iterator[tuple[str, Callable[[], ReadingExample]]]:
     for number, article in enumerate(articles, start=1):
         try:
-            paragraphs = [(article["title"].replace("_", " "), each["context"], each["qas"]) for each in article["paragraphs"]]
+            paragraphs = [
+                (article["title"].replace("_", " "), each["context"], each["qas"]) for each in article["paragraphs"]
+            ]
         except (KeyError, TypeError, AttributeError) as error:
             yield f": article {number}", partial(_refuse, f"not as SQuAD's are ({error!r})")
             continue

@@ -28,18 +28,19 @@ SHIPPED: dict[str, NPMConfig | str] = {
     "quoth-mini-base": NPMConfig(base=MINILM, similarity_scale=20.0, normalize=True),
 }
 """By name, the shipped folder of a trained model, or the settings of an untrained one; so are the next two."""
+_REALM = REALMConfig(
+    base=MINILM,
+    pooling="mean",
+    dimensions=0,
+    layer_norm_eps=None,
+    normalize=True,
+    similarity_scale=20.0,
+    token_types=False,
+    reader_titles=True,
+)
 SHIPPED_REALM: dict[str, REALMConfig | str] = {
-    "quoth-realm": "realm-mini",
-    "quoth-realm-base": REALMConfig(
-        base=MINILM,
-        pooling="mean",
-        dimensions=0,
-        layer_norm_eps=None,
-        normalize=True,
-        similarity_scale=20.0,
-        token_types=False,
-        reader_titles=True,
-    ),
+    "quoth-realm": replace(_REALM, num_candidates=21, reader="quoth-reader"),
+    "quoth-realm-base": _REALM,
 }
 SHIPPED_READERS: dict[str, ReaderConfig | str] = {
     "quoth-reader": "reader-mini",

@@ -9,6 +9,7 @@ Shape suffixes: T tokens.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.encoders.boundaries import boundary_flags, surface_group, trim
-from quoth.errors import InputError
+from quoth.errors import InputError, TextCutWarning
 
 MASK = "[MASK]"
 MAX_TITLE_TOKENS = 32
@@ -123,15 +124,18 @@ class TextTokenizer:
     def query(self, text: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The input ids of a text with one blank, and the positions of its `num_masks` mask tokens.
 
-        Raises InputError without a mask, with more than one, or when the text is longer than the encoder takes.
+        A text longer than the encoder takes is cut around the blank, with a TextCutWarning. Raises InputError without
+        a mask or with more than one.
         """
         left, right = around_mask(text, self.mask_token)
         before, after = self._plain(left.rstrip()), self._plain(right)
+        room = self.max_tokens - len(self.before) - len(self.after) - self.num_masks
+        if (length := len(before) + len(after)) > room:
+            message = f"a text of {length} tokens is cut to {room} around its blank, which is what the encoder takes"
+            warnings.warn(message, TextCutWarning, stacklevel=2)
+            before = before[max(len(before) - max(room // 2, room - len(after)), 0) :]
+            after = after[: room - len(before)]
         ids = [*self.before, *before, *[self.mask_id] * self.num_masks, *after, *self.after]
-        if len(ids) > self.max_tokens:
-            raise InputError(
-                f"text of {len(ids)} tokens; the encoder takes at most {self.max_tokens}: shorten the text"
-            )
         at = len(self.before) + len(before)
         return np.array(ids, np.int64), np.arange(at, at + self.num_masks)
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from quoth.corpus.answers import normalise
 
 HITS = 5
@@ -61,6 +63,29 @@ def _score(kind: str, length: str, ranks: Sequence[int | None]) -> GroupScore:
     exact = sum(where == 0 for where in ranks)
     hits = sum(where is not None and where < HITS for where in ranks)
     return GroupScore(kind, length, len(ranks), exact / len(ranks), hits / len(ranks))
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A mean and its 95 % interval, by the bootstrap over questions (1,000 samples, seed 0)."""
+
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{percent(self.mean)} [{percent(self.low)}, {percent(self.high)}]"
+
+
+def interval(values: Sequence[float]) -> Interval:
+    """The mean of values and its interval; zeros where there is none."""
+    if not len(values):
+        return Interval(0.0, 0.0, 0.0)
+    value_N = np.asarray(values, float)
+    rng = np.random.default_rng(0)
+    means = [float(value_N[rng.integers(len(value_N), size=len(value_N))].mean()) for _ in range(1000)]
+    low, high = np.quantile(means, [0.025, 0.975]).tolist()
+    return Interval(float(value_N.mean()), low, high)
 
 
 def percent(share: float) -> str:

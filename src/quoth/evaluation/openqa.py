@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from quoth.corpus.answers import answer_rank, answerable, exact_match, first, recall
+from quoth.corpus.answers import answer_rank, answerable, exact_match, first, has_answer, recall
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.questions import Question
 from quoth.errors import InputError
-from quoth.evaluation.metrics import HITS, exact_and_hits, markdown, percent
+from quoth.evaluation import abstention
+from quoth.evaluation.metrics import HITS, interval, markdown, percent
 from quoth.evaluation.run import Progress
 from quoth.records import Hit, Passage, Prediction
 from quoth.retrieval.sparse import bm25
@@ -23,6 +24,8 @@ from quoth.retrieval.sparse import bm25
 KS = (1, 5, 20)
 READ = 5
 """How many passages ORQA's and REALM's readers read."""
+DELETED = 100
+"""So many of BM25's passages are looked through for evidence to take out."""
 SCANNING = "what the corpus holds"
 _NOT_MEASURED = "–"
 
@@ -61,7 +64,8 @@ class SystemResult:
 
     `answer_ranks` are of the first passage that holds an answer, `gold_ranks` of the first one of the question's gold
     document (() where a question has none). `answers` are the best texts given, `right_ranks` of the first that is
-    right (both () where the system answers nothing).
+    right, `probabilities` of the first given, 0 where none was (all () where the system answers nothing).
+    `without_evidence` are these probabilities with the evidence taken out of the corpus (() where that was not asked).
     """
 
     name: str
@@ -69,6 +73,13 @@ class SystemResult:
     gold_ranks: Ranks
     answers: tuple[tuple[str, ...], ...]
     right_ranks: Ranks
+    probabilities: tuple[float, ...] = ()
+    without_evidence: tuple[float, ...] = ()
+
+    @property
+    def right(self) -> list[bool]:
+        """Which questions' first answers are right."""
+        return [rank == 0 for rank in self.right_ranks]
 
     @property
     def exact_match(self) -> float | None:
@@ -118,6 +129,7 @@ class OpenQAReport:
             "gold_recall": gold,
             "reader_oracle": recall(result.answer_ranks, self.read),
             "exact_match": result.exact_match,
+            "interval": asdict(interval(result.right)) if result.answers else None,
             "hit_at_5": result.hit_at_5,
         }
 
@@ -132,20 +144,23 @@ def run_openqa(
     limit: int | None = None,
     seed: int = 0,
     coverage: bool = True,
+    deleted: bool = False,
     progress: Progress | None = None,
     **options: Any,
 ) -> OpenQAReport:
     """Ask BM25 and then each of `systems`, which search the same corpus, every question, or `limit` drawn by `seed`.
 
     `ks` are the depths of recall; `read` is how many passages a reader reads: its oracle is right where one of them
-    holds an answer. With `coverage` every passage is read once, to count what can be answered at all. `options` go to
-    each system's `ask`. Raises InputError, EmptyCorpusError.
+    holds an answer. With `coverage` every passage is read once, to count what can be answered at all. With `deleted`
+    every question is asked again without the passages that hold an answer among BM25's best `DELETED`, and without
+    those of its gold document. `options` go to each system's `ask`. Raises InputError, EmptyCorpusError.
     """
     _check(questions, ks, read, limit)
     corpora = (corpus,) if isinstance(corpus, Corpus) else tuple(corpus)
     asked = questions if limit is None else draw(questions, limit, seed)
     named: dict[str, Searcher] = {"bm25": BM25(corpora), **(systems or {})}
-    results = [_ask_all(name, each, asked, max(*ks, read), progress, options) for name, each in named.items()]
+    hidden = [_evidence_rows(each, corpora) for each in asked] if deleted else []
+    results = [_ask_all(name, each, asked, max(*ks, read), progress, options, hidden) for name, each in named.items()]
     return OpenQAReport(
         tuple(asked),
         sum(each.num_passages for each in corpora),
@@ -172,22 +187,43 @@ def _ask_all(
     k: int,
     progress: Progress | None,
     options: Mapping[str, Any],
+    hidden: Sequence[set[int]] = (),
 ) -> SystemResult:
     answer_ranks: list[int | None] = []
     gold_ranks: list[int | None] = []
     answers: list[tuple[str, ...]] = []
+    probabilities: list[float] = []
+    without: list[float] = []
     for done, question in enumerate(questions, start=1):
         passages = [hit.passage for hit in system.search(question.text, k)]
         answer_ranks.append(answer_rank((each.text for each in passages), question))
         gold_ranks.append(first(each.document_id == question.gold for each in passages))
         if isinstance(system, Answerer):
-            answers.append(tuple(each.text for each in system.ask(question.text, top_k=HITS, **options)))
+            found = system.ask(question.text, top_k=HITS, **options)
+            answers.append(tuple(each.text for each in found))
+            probabilities.append(found[0].probability if found else 0.0)
+            if hidden:
+                guesses = system.ask(question.text, top_k=1, exclude=hidden[done - 1], **options)
+                without.append(guesses[0].probability if guesses else 0.0)
         if progress is not None:
             progress(name, done, len(questions))
     pairs = zip(answers, questions, strict=bool(answers))
     right_ranks = tuple(first(exact_match(text, question) for text in given) for given, question in pairs)
     gold = tuple(gold_ranks) if all(each.gold for each in questions) else ()
-    return SystemResult(name, tuple(answer_ranks), gold, tuple(answers), right_ranks)
+    return SystemResult(
+        name, tuple(answer_ranks), gold, tuple(answers), right_ranks, tuple(probabilities), tuple(without)
+    )
+
+
+def _evidence_rows(question: Question, corpora: Sequence[Corpus]) -> set[int]:
+    """The rows of passages that answer a question: of its gold document, and of BM25's best that hold an answer.
+
+    Raises InputError for several corpora, whose rows are not told apart.
+    """
+    if len(corpora) > 1:
+        raise InputError(f"{len(corpora)} corpora; evidence can be taken out of one alone")
+    found = [hit.passage for hit in bm25(corpora, question.text, DELETED)]
+    return {each.row for each in found if each.document_id == question.gold or has_answer(each.text, question)}
 
 
 def _count_answerable(questions: Sequence[Question], corpora: Sequence[Corpus], progress: Progress | None) -> int:
@@ -202,6 +238,20 @@ def read_passages(corpora: Sequence[Corpus], progress: Progress | None) -> Itera
         if progress is not None and done % 1000 == 0:
             progress(SCANNING, done, total)
         yield passage
+
+
+def abstention_table(report: OpenQAReport, least: Mapping[str, float]) -> str:
+    """How well each system that answers knows when it is right; `least` are the probabilities they answer from."""
+    parts = []
+    for each in report.systems:
+        if not each.answers:
+            continue
+        threshold = least.get(each.name, 0.5)
+        parts.append(abstention.table(each.name, abstention.abstention(each.probabilities, each.right, threshold)))
+        if each.without_evidence:
+            silent = sum(p < threshold for p in each.without_evidence) / len(each.without_evidence)
+            parts.append(f"With the evidence taken out, {percent(silent)} % of the questions get no answer.\n")
+    return "\n".join(parts)
 
 
 def table(report: OpenQAReport) -> str:
@@ -226,7 +276,7 @@ def _counted(report: OpenQAReport) -> str:
 def _exact(result: SystemResult) -> str:
     if result.exact_match is None or result.hit_at_5 is None:
         return _NOT_MEASURED
-    return exact_and_hits(result.exact_match, result.hit_at_5)
+    return f"{interval(result.right)} ({percent(result.hit_at_5)})"
 
 
 def _check(questions: Sequence[Question], ks: Sequence[int], read: int, limit: int | None) -> None:

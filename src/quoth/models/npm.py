@@ -22,7 +22,8 @@ from quoth.encoders.token_encoder import TokenEncoder, Vector
 from quoth.encoders.tokenization import MASK
 from quoth.errors import InputError
 from quoth.models.base import Corpora, CorpusModel, Exclude, Texts, check_questions, for_each, listed, of_each
-from quoth.predictors.answers import Source, predict_spans
+from quoth.predictors.answers import predict_spans
+from quoth.predictors.calibration import calibrated
 from quoth.predictors.combined import PROPOSED, combine, passages_of
 from quoth.predictors.evidence import check_at_least_one
 from quoth.predictors.label import LabelOptions, predict_labels
@@ -104,7 +105,8 @@ class NPM(CorpusModel):
         """The phrases that fill the `[MASK]` of a text best, each with where it stands.
 
         Options, as in `fill_many`: top_k=5, k=4096, passages=3, combine="joint", temperature=1.0,
-        length_exponent=0.0, banned_tokens=(), ban_query=False, max_phrase_tokens=10, hybrid=0.0, exclude=().
+        length_exponent=0.0, banned_tokens=(), ban_query=False, max_phrase_tokens=10, hybrid=0.0, read=None,
+        min_probability=None, exclude=().
         Raises InputError, EmptyCorpusError, EncoderMismatchError.
         """
         return of_each(text, lambda texts: self.fill_many(texts, **options))
@@ -124,6 +126,7 @@ class NPM(CorpusModel):
         max_phrase_tokens: int = 10,
         hybrid: float = 0.0,
         read: int | None = None,
+        min_probability: float | None = None,
         exclude: Exclude = (),
     ) -> list[list[Prediction]]:
         """The phrases that fill the blank of each text best.
@@ -134,11 +137,13 @@ class NPM(CorpusModel):
         query propose phrases; see PhraseOptions for the rest. `banned_tokens` are texts whose tokens no answer may
         hold; with `ban_query` that goes for the tokens of the text itself, so that no answer repeats what it says.
         The reader then sees the text together with `read` passages that hold the best phrases, and both decide
-        (`combined`); None stands for the model's default, 0 for NPM alone, as in the paper.
+        (`combined`); None stands for the model's default, 0 for NPM alone, as in the paper. Answers that were read and
+        have a smaller chance to be right than `min_probability` are marked `abstained`.
         `exclude` are passage rows never searched, in any corpus: one collection, or one for each text.
         Raises InputError, EmptyCorpusError, EncoderMismatchError.
         """
         read = self.config.read if read is None else read
+        least = self.config.min_probability if min_probability is None else min_probability
         if read < 0:
             raise InputError(f"read is {read}; allowed is 0 (NPM alone) or more passages")
         check_at_least_one("top_k", top_k)
@@ -156,20 +161,26 @@ class NPM(CorpusModel):
         for first in range(0, len(texts), TEXTS_AT_A_TIME):
             part = slice(first, first + TEXTS_AT_A_TIME)
             found = self._fill(texts[part], hidden[part], k, passages, options, ban_query)
-            results.extend(self._read(texts[part], found, read, top_k) if read else found)
+            results.extend(self._read(texts[part], found, read, top_k, least) if read else found)
         return results
 
     def _read(
-        self, texts: Sequence[str], proposed: Sequence[list[Prediction]], read: int, top_k: int
+        self,
+        texts: Sequence[str],
+        proposed: Sequence[list[Prediction]],
+        read: int,
+        top_k: int,
+        min_probability: float,
     ) -> Iterator[list[Prediction]]:
         """What NPM and the reader decide together."""
-        sources = [[Source(*each) for each in passages_of(found, read)] for found in proposed]
+        sources = [passages_of(found, read) for found in proposed]
         with step("read"):
             spans = self.reader.read(texts, [[each.passage for each in group] for group in sources])
             for text, found, group, said in zip(texts, proposed, sources, spans, strict=True):
                 marked = predict_spans(group, said, PROPOSED, distinct=False)
                 best = combine(found, marked, self.config.read_weights, top_k)
-                yield [replace(each, sequence=self._filled(text, each.text)) for each in best]
+                sure = calibrated(best, self.config.calibration, min_probability)
+                yield [replace(each, sequence=self._filled(text, each.text)) for each in sure]
 
     def _fill(
         self,

@@ -18,6 +18,8 @@ from quoth.encoders.tokenization import MASK
 from quoth.errors import InputError
 from quoth.models.base import Corpora, Exclude, check_questions, for_each, listed
 from quoth.predictors.answers import Source, predict_spans
+from quoth.predictors.calibration import calibrated
+from quoth.predictors.evidence import check_at_least_one
 from quoth.predictors.reader_weights import open_reader
 from quoth.predictors.span_reader import SpanReader
 from quoth.records import Hit, Prediction
@@ -51,28 +53,71 @@ class Reader:
         return cls(open_reader(str(name), device=device, dtype=dtype, base=folder), listed(corpus))
 
     @overload
-    def ask(self, question: str, *, top_k: int = 5, passages: int = 20, exclude: Exclude = ()) -> list[Prediction]: ...
+    def ask(  # type: ignore[overload-overlap]
+        self,
+        question: str,
+        *,
+        top_k: int = 5,
+        passages: int | None = None,
+        min_probability: float | None = None,
+        exclude: Exclude = (),
+    ) -> list[Prediction]: ...
     @overload
     def ask(
-        self, question: Sequence[str], *, top_k: int = 5, passages: int = 20, exclude: Exclude = ()
+        self,
+        question: Sequence[str],
+        *,
+        top_k: int = 5,
+        passages: int | None = None,
+        min_probability: float | None = None,
+        exclude: Exclude = (),
     ) -> list[list[Prediction]]: ...
     def ask(
-        self, question: str | Sequence[str], *, top_k: int = 5, passages: int = 20, exclude: Exclude = ()
+        self,
+        question: str | Sequence[str],
+        *,
+        top_k: int = 5,
+        passages: int | None = None,
+        min_probability: float | None = None,
+        exclude: Exclude = (),
     ) -> list[Prediction] | list[list[Prediction]]:
-        """Answer a question, or each of several, with spans of BM25's best `passages`, each shown where it occurs.
+        """Answer a question, or each of several, with spans of BM25's best passages, each shown where it occurs.
 
-        `probability` is an answer's share of all that was read, "no answer here" included. `exclude` are passage rows
-        never read, in any corpus: one collection, or one for each question. Raises InputError, EmptyCorpusError.
+        Args:
+            question: one question, or several.
+            top_k: how many answers.
+            passages: how many passages are read; None: the model's default (quoth-reader: 20).
+            min_probability: answers with a smaller chance to be right are marked `abstained`: the corpus does not say;
+                None: the model's default.
+            exclude: passage rows never read, in any corpus: one collection, or one for each question.
+
+        Returns: the answers, best first, or a list of them for each question. `score` is the log odds of an answer
+        against "no answer here", summed over its places; `probability` its chance to be right.
+
+        Raises: InputError on an empty question or a wrong number, EmptyCorpusError.
         """
         questions = [question] if isinstance(question, str) else list(question)
         check_questions(questions)
         found = self._answers([each.strip() for each in questions], questions, top_k, passages, exclude)
-        return found[0] if isinstance(question, str) else found
+        least = self.config.min_probability if min_probability is None else min_probability
+        answers = [calibrated(each, self.config.calibration, least) for each in found]
+        return answers[0] if isinstance(question, str) else answers
 
+    @overload
+    def fill(  # type: ignore[overload-overlap]
+        self, text: str, *, top_k: int = 5, passages: int | None = None, exclude: Exclude = ()
+    ) -> list[Prediction]: ...
+    @overload
     def fill(
-        self, text: str | Sequence[str], *, top_k: int = 5, passages: int = 20, exclude: Exclude = ()
+        self, text: Sequence[str], *, top_k: int = 5, passages: int | None = None, exclude: Exclude = ()
+    ) -> list[list[Prediction]]: ...
+    def fill(
+        self, text: str | Sequence[str], *, top_k: int = 5, passages: int | None = None, exclude: Exclude = ()
     ) -> list[Prediction] | list[list[Prediction]]:
-        """Fill the `[MASK]` of a text, or of each of several, with spans of BM25's best `passages`; as `ask` else."""
+        """Fill the `[MASK]` of a text, or of each of several, with spans of BM25's best passages; as `ask` else.
+
+        The probability is an answer's share among all that was read: it is calibrated for questions alone.
+        """
         texts = [text] if isinstance(text, str) else list(text)
         searched = [each.replace(MASK, " ").replace(self.reader.tokenizer.mask_token, " ") for each in texts]
         answers = self._answers(texts, searched, top_k, passages, exclude)
@@ -87,17 +132,19 @@ class Reader:
         return bm25(self.corpora, query, k)
 
     def _answers(
-        self, texts: Sequence[str], searched: Sequence[str], top_k: int, passages: int, exclude: Exclude
+        self, texts: Sequence[str], searched: Sequence[str], top_k: int, passages: int | None, exclude: Exclude
     ) -> list[list[Prediction]]:
-        if passages < 1:
-            raise InputError(f"passages is {passages}; allowed is 1 or more; try passages=20")
+        count = self.config.passages if passages is None else passages
+        if count < 1:
+            raise InputError(f"passages is {count}; allowed is 1 or more; try passages=20")
+        check_at_least_one("top_k", top_k)
         check_not_empty(self.corpora)
         hidden, found = for_each(exclude, len(texts)), list[list[Prediction]]()
         for at in range(0, len(texts), TEXTS_AT_A_TIME):
             part = slice(at, at + TEXTS_AT_A_TIME)
             with step("search"):
                 sources = [
-                    self._best(query, passages, rows) for query, rows in zip(searched[part], hidden[part], strict=True)
+                    self._best(query, count, rows) for query, rows in zip(searched[part], hidden[part], strict=True)
                 ]
             with step("expand"):
                 spans = self.reader.read(texts[part], [[each.passage for each in group] for group in sources])

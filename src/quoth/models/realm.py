@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,11 @@ from quoth.encoders.pretrained import locate_realm
 from quoth.encoders.transformer import Transformer
 from quoth.errors import InputError
 from quoth.models.base import Corpora, CorpusModel, Exclude, Mode, Texts, check_questions, for_each, listed, of_each
-from quoth.predictors.answers import Read, predict_answers, predict_words
+from quoth.predictors.answers import Read, Source, predict_answers, predict_spans, predict_words
+from quoth.predictors.calibration import calibrated
 from quoth.predictors.reader import Reader, ReaderModel, Reading, readings
+from quoth.predictors.reader_weights import open_reader
+from quoth.predictors.span_reader import SpanReader
 from quoth.records import Hit, Prediction
 from quoth.retrieval.retriever import Retriever
 from quoth.retrieval.sparse import Place
@@ -46,7 +49,7 @@ class REALM(CorpusModel):
 
     keys = "passages"
 
-    def __init__(self, encoder: PassageEncoder, reader: Reader, corpora: Sequence[Corpus] = ()) -> None:
+    def __init__(self, encoder: PassageEncoder, reader: Reader | SpanReader, corpora: Sequence[Corpus] = ()) -> None:
         super().__init__(Retriever(corpora, encoder))
         self.encoder, self.reader = encoder, reader
         self.config, self.fingerprint = encoder.config, encoder.fingerprint
@@ -67,12 +70,15 @@ class REALM(CorpusModel):
         """
         source = locate_realm(str(name), None if base is None else str(base))
         encoder = PassageEncoder.load(source, device=device, dtype=dtype)
+        if reader := source.config.reader:
+            folder = None if base is None else str(base)
+            return cls(encoder, open_reader(reader, device=device, dtype=dtype, base=folder), listed(corpus))
         transformer = Transformer.load(source.part("reader"), device=device, dtype=dtype)
         model = ReaderModel(transformer.model, source.config)
         load_heads(source.heads, "reader", model)
         weight = next(transformer.model.parameters())
-        reader = Reader(model.to(device=weight.device, dtype=weight.dtype), encoder.tokenizer)
-        return cls(encoder, reader, listed(corpus))
+        own = Reader(model.to(device=weight.device, dtype=weight.dtype), encoder.tokenizer)
+        return cls(encoder, own, listed(corpus))
 
     @overload
     def ask(self, question: str, **options: Any) -> list[Prediction]: ...
@@ -81,28 +87,58 @@ class REALM(CorpusModel):
     def ask(self, question: Texts, **options: Any) -> list[Prediction] | list[list[Prediction]]:
         """Answer with a span of one of the passages nearest to the question (REALM §4, after ORQA).
 
-        Options, as in `ask_many`: top_k=5, passages=5, exclude=(). Raises InputError, EmptyCorpusError,
-        EncoderMismatchError.
+        Options, as in `ask_many`: top_k=5, passages=None, combine="softmax", exclude=(). Raises InputError,
+        EmptyCorpusError, EncoderMismatchError.
         """
         return of_each(question, lambda texts: self.ask_many(texts, **options))
 
     def ask_many(
-        self, questions: Sequence[str], *, top_k: int = 5, passages: int = 5, exclude: Exclude = ()
+        self,
+        questions: Sequence[str],
+        *,
+        top_k: int = 5,
+        passages: int | None = None,
+        combine: Literal["softmax", "marginal"] = "softmax",
+        exclude: Exclude = (),
     ) -> list[list[Prediction]]:
-        """The best `top_k` answers to each question, from the `passages` nearest to it.
+        """The best `top_k` answers to each question, from the `passages` nearest to it (None: one less than the model
+        was trained with, or takes by default).
 
-        An answer's score sums over its spans exp of the span's score, with the passage's relevance where the model
-        adds it. `exclude` are passage rows never searched: one collection, or one for each question.
+        An answer's score sums exp over its spans. With `combine` "softmax" that is of the span's score, with the
+        passage's relevance where the model adds it (the released code: one softmax over all spans); with "marginal"
+        p(y|z,x) p(z|x), each normalised by itself (eq. 1). A model with a `reader` of its own kind takes that one's
+        scores instead. `exclude` are passage rows never searched: one collection, or one for each question.
         """
         check_questions(questions)
-        asked = [list(ids) for ids, _ in self.encoder.tokenizer.pieces([each.strip() for each in questions])]
+        if combine not in ("softmax", "marginal"):
+            raise InputError(f"combine is {combine!r}; use one of softmax, marginal")
+        texts = [each.strip() for each in questions]
+        asked = [list(ids) for ids, _ in self.encoder.tokenizer.pieces(texts)]
         found = []
-        for question in self._questions(asked, passages, exclude):
+        for text, question in zip(texts, self._questions(asked, self._count(passages), exclude), strict=True):
+            if isinstance(self.reader, SpanReader):
+                config = self.reader.config
+                predictions = self._read_spans(text, question, top_k)
+                found.append(calibrated(predictions, config.calibration, config.min_probability))
+                continue
             with step("expand"):
                 read = self._read(question)
                 spans = self.reader.spans([each.reading for each in read])
-            found.append(predict_answers(read, spans, self.config.add_relevance, top_k))
+            found.append(predict_answers(read, spans, self.config.add_relevance, top_k, combine == "marginal"))
         return found
+
+    def _read_spans(self, text: str, question: Question, top_k: int) -> list[Prediction]:
+        """What a span reader finds in the passages nearest to a question, or to a text with a blank."""
+        assert isinstance(self.reader, SpanReader)
+        corpora = self._retriever.corpora
+        sources = [Source(self._retriever.passage(place), corpora[place[0]].name) for _, place in question.places]
+        with step("expand"):
+            [spans] = self.reader.read([text], [[each.passage for each in sources]])
+        return predict_spans(sources, spans, top_k)
+
+    def _count(self, passages: int | None) -> int:
+        """How many passages are read: `num_candidates` less the null document, if nothing else is asked for."""
+        return self.config.num_candidates - 1 if passages is None else passages
 
     @overload
     def fill(self, text: str, **options: Any) -> list[Prediction]: ...
@@ -124,11 +160,14 @@ class REALM(CorpusModel):
         document, an empty one, which stands for what the model knows without any; y are the words of one token that
         stand in these passages.
         """
-        count = self.config.num_candidates - 1 if passages is None else passages
         masked = [masked_ids(self.encoder.tokenizer, text, self._room) for text in texts]
         null_D = self.encoder.passages([""], [""])[0].vectors_TD[0]
         found = []
-        for question, text in zip(self._questions(masked, count, exclude), texts, strict=True):
+        for question, text in zip(self._questions(masked, self._count(passages), exclude), texts, strict=True):
+            if isinstance(self.reader, SpanReader):
+                marked = self._read_spans(text, question, top_k)
+                found.append([replace(p, sequence=fill_in(self.encoder.tokenizer, text, p.text)) for p in marked])
+                continue
             with step("expand"):
                 read, nothing = self._read(question), self._readings(question, [""], [""])
                 log_p_NV = self.reader.masked([*(each.reading for each in read), *nothing])

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.encoders.boundaries import MAY_END, MAY_START, surface_group
-from quoth.predictors.evidence import check_at_least_one
 from quoth.predictors import reader, span_reader
+from quoth.predictors.evidence import check_at_least_one
 from quoth.predictors.reader import Reading
 from quoth.records import Evidence, Passage, Prediction
 from quoth.scoring import Floats, log_sum_exp
@@ -49,17 +49,24 @@ Place = tuple[int, int, int]
 
 
 def predict_answers(
-    read: Sequence[Read], spans: Sequence[reader.Spans], add_relevance: bool, top_k: int
+    read: Sequence[Read],
+    spans: Sequence[reader.Spans],
+    add_relevance: bool,
+    top_k: int,
+    marginal: bool = False,
 ) -> list[Prediction]:
     """The `top_k` answers of highest score: log Σ exp over the spans of equal text, case aside.
 
-    A span's score is the reader's, plus its passage's relevance if that is added (ORQA §3); probability is the share
-    among all spans of all passages. No legal span, no answer.
+    A span's score is the reader's, plus its passage's relevance if that is added (ORQA §3), and probability the share
+    among all spans of all passages: the released code. If `marginal`, the score is log p(y|z,x) + log p(z|x), each
+    normalised by itself (REALM eq. 1). No legal span, no answer.
     """
     with step("score"):
         scores, places = [np.zeros(0)], []
-        for n, (each, found) in enumerate(zip(read, spans, strict=True)):
-            scores.append(found.score_C + (each.relevance if add_relevance else 0.0))
+        log_prior_N = np.array([each.relevance for each in read])
+        log_prior_N = log_prior_N - log_sum_exp(log_prior_N) if marginal else log_prior_N * add_relevance
+        for n, found in enumerate(spans):
+            scores.append(found.score_C + log_prior_N[n] - (log_sum_exp(found.score_C) if marginal else 0.0))
             places += [(n, start, end) for start, end in zip(found.start_C.tolist(), found.end_C.tolist(), strict=True)]
         score_C = np.concatenate(scores)
         best = np.sort(np.argsort(-score_C, kind="stable")[:CONTENDERS])

@@ -58,8 +58,8 @@ class Candidates:
 def find_candidates(hits: TokenHits, max_phrase_tokens: int, banned_tokens: Collection[int] = ()) -> Candidates:
     """Every legal phrase that starts at a start hit or ends at an end hit (NPM A.1).
 
-    A phrase lies in one live passage, crosses no break, has at most `max_phrase_tokens` tokens, starts and ends where a phrase
-    may, and holds no banned token id. One that a start hit and an end hit share counts as the end hit's.
+    A phrase lies in one live passage, crosses no break, has at most `max_phrase_tokens` tokens, starts and ends where
+    a phrase may, and holds no banned token id. One that a start hit and an end hit share counts as the end hit's.
     """
     banned = np.fromiter(banned_tokens, np.int64, len(banned_tokens))
     back = _spans(hits.keys, hits.end_rows, False, max_phrase_tokens, banned)

@@ -8,9 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
+
+import numpy as np
 
 from quoth.encoders.boundaries import surface_group
+from quoth.predictors.answers import Source
 from quoth.records import Evidence, Passage, Prediction
+from quoth.scoring import log_sum_exp
 
 PROPOSED = 50
 """So many phrases of NPM's, and of the reader's, are weighed."""
@@ -18,14 +23,14 @@ LEAST = 1e-4
 """The probability of a phrase that one of the two does not name among its best."""
 
 
-def passages_of(predictions: Sequence[Prediction], most: int) -> list[tuple[str, Passage]]:
-    """The corpora and passages in which phrases occur, each in its best place, best phrase first, `most` of them."""
+def passages_of(predictions: Sequence[Prediction], most: int) -> list[Source]:
+    """The passages in which phrases occur, each in its best place, best phrase first, `most` of them."""
     found: dict[tuple[str, int], Passage] = {}
     for place in (each.evidence[0] for each in predictions):
         if len(found) == most:
             break
         found.setdefault((place.corpus, place.passage), _passage(place))
-    return [(corpus, passage) for (corpus, _), passage in found.items()]
+    return [Source(passage, corpus) for (corpus, _), passage in found.items()]
 
 
 def _passage(place: Evidence) -> Passage:
@@ -38,9 +43,9 @@ def combine(
 ) -> list[Prediction]:
     """The `top_k` phrases with the highest w · log p_NPM + v · log p_reader, for weights (w, v).
 
-    A phrase that one of the two does not name has the probability `LEAST` there. `score` is that sum; the probability
-    is the reader's where it names the phrase, else NPM's times `LEAST`. Evidence is the reader's, or else NPM's. Of
-    phrases that overlap in their best place only the best is listed.
+    A phrase that one of the two does not name has the probability `LEAST` there. `score` is that sum, the probability
+    its share of exp of all these sums. Evidence is the reader's, or else NPM's. Of phrases that overlap in their best
+    place only the best is listed.
     """
     by_phrase: dict[int, list[Prediction | None]] = {}
     for at, group in enumerate((proposed, marked)):
@@ -49,12 +54,19 @@ def combine(
     w, v = weights
     weighed = []
     for npm, reader in by_phrase.values():
-        score = w * _log(npm) + v * _log(reader)
         best = reader or npm
         assert best is not None
-        weighed.append(replace(best, score=score))
+        weighed.append(replace(best, score=w * _log(npm) + v * _log(reader)))
     weighed.sort(key=lambda each: -each.score)
-    return [each for _, each in zip(range(top_k), apart(weighed), strict=False)]
+    total = log_sum_exp(np.array([each.score for each in weighed]))
+    return [_shared(each, math.exp(each.score - total)) for each in islice(apart(weighed), top_k)]
+
+
+def _shared(prediction: Prediction, probability: float) -> Prediction:
+    """The prediction with another probability, of which its places have the shares they had."""
+    scale = probability / prediction.probability if prediction.probability else 0.0
+    evidence = tuple(replace(place, score=place.score * scale) for place in prediction.evidence)
+    return replace(prediction, probability=probability, evidence=evidence)
 
 
 def apart(predictions: Sequence[Prediction]) -> Iterator[Prediction]:

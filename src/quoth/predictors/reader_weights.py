@@ -51,8 +51,8 @@ def save_reader(folder: Path, model: SpanReaderModel, base: SpanReaderModel, set
     """Write what `load_reader` reads; `base` is the network as it was before any training."""
     folder.mkdir(parents=True, exist_ok=True)
     own, stored = dict(base.named_parameters()), dict[str, Tensor]()
-    for name, weight in trained(model).items():
-        weight = weight.detach().cpu()
+    for name, parameter in trained(model).items():
+        weight = parameter.detach().cpu()
         if weight.ndim == 2 and name.startswith("encoder."):
             change = weight - own[name].detach().cpu()
             scale = change.abs().amax(dim=1, keepdim=True).clamp_min(1e-12) / _LARGEST
@@ -78,6 +78,6 @@ def _apply(model: SpanReaderModel, file: Path) -> None:
             if name not in stored or stored[name].shape != weight.shape:
                 raise ModelNotFoundError(f"{file} lacks {name}, or not of shape {list(weight.shape)}; train it again")
             if f"{name}.scale" in stored:
-                weight += stored[name].float() * stored[f"{name}.scale"]
+                weight.add_(stored[name].float() * stored[f"{name}.scale"])
             else:
                 weight.copy_(stored[name])

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from quoth.config import ReaderConfig, REALMConfig
 from quoth.encoders.boundaries import boundary_flags
-from quoth.encoders.pairs import PairBatch, Pieces, PairTokenizer, masked_ids
+from quoth.encoders.pairs import PairBatch, PairTokenizer, Pieces, masked_ids
 from quoth.encoders.passage_encoder import dense
 from quoth.encoders.tokenization import MASK
 from quoth.encoders.transformer import batches_by_length
@@ -64,7 +64,7 @@ class SpanReaderModel(nn.Module):
         A span's score less the score that the input's first state gives to there being no answer.
         """
         states_BTH: Tensor = self.encoder(**batch.arguments()).last_hidden_state
-        odds_BTW = self.span(states_BTH).float() - self.none(states_BTH[:, 0]).float()[:, :, None]
+        odds_BTW: Tensor = self.span(states_BTH).float() - self.none(states_BTH[:, 0]).float()[:, :, None]
         return odds_BTW.masked_fill(~legal_BTW, NEVER)
 
 
@@ -78,7 +78,7 @@ def query_ids(tokenizer: PairTokenizer, text: str, limit: int) -> list[int]:
 def windows(
     tokenizer: PairTokenizer, config: ReaderConfig, query: Sequence[int], title: Sequence[int], text: str, body: Pieces
 ) -> list[Reading]:
-    """The inputs that show a passage, as `pieces` gives its tokens, whole with the query: one, or windows that overlap."""
+    """The inputs that show all of a passage, whose tokens `pieces` gave: one, or windows that overlap."""
     title = title[: config.title_tokens]
     room = min(config.max_tokens, tokenizer.longest) - len(query) - len(title) - 3
     offsets_T2 = trimmed(text, body[1])
@@ -128,7 +128,7 @@ class SpanReader:
         Raises InputError where a text has more than one blank.
         """
         asked = [query_ids(self.tokenizer, each, self.config.query_tokens) for each in queries]
-        shown = {place: each for place, each in self._shown(asked, passages)}
+        shown = dict(self._shown(asked, passages))
         inputs = [(place, window) for place, found in shown.items() for window in found]
         parts: dict[tuple[int, int], list[Spans]] = {place: [] for place in shown}
         for members in batches_by_length([len(window.pair.ids_T) for _, window in inputs]):

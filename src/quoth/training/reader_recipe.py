@@ -17,10 +17,9 @@ from pathlib import Path
 import torch
 
 from quoth.corpus.answers import has_answer
-from quoth.corpus.comprehension import OnBad, ReadingExample, TitledText, read_examples
+from quoth.corpus.comprehension import OnBad, ReadingExample, read_examples
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.passages import WHOLE
-
 from quoth.corpus.questions import Question
 from quoth.encoders.pretrained import ReaderSource, locate_reader
 from quoth.errors import InputError
@@ -85,9 +84,7 @@ def _task(
     return ReadingTask(model, copy.deepcopy(base), inputs, shares, config, device_of(Ranks()))
 
 
-def _examples(
-    files: Sequence[str], on_bad: OnBad | None
-) -> tuple[list[ReadingExample], list[tuple[int, int, float]]]:
+def _examples(files: Sequence[str], on_bad: OnBad | None) -> tuple[list[ReadingExample], list[tuple[int, int, float]]]:
     """All examples, and of each file the first, the one after its last, and its share."""
     every: list[ReadingExample] = []
     shares = []
@@ -150,5 +147,3 @@ def _negatives(example: ReadingExample, corpus: Corpus, most: int = 3) -> list[i
         if passage.text != example.passage.text and not (said and has_answer(passage.text, wanted)):
             found.append(int(passage.document_id))
     return found[:most]
-
-

@@ -8,7 +8,7 @@ Shape suffixes: B inputs, T tokens, W widths of spans, Q questions.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -101,8 +101,8 @@ def right_spans(reading: Reading, answers: Sequence[tuple[int, int]], width: int
 def reading_loss(odds_BTW: Tensor, right_BTW: Tensor, question_B: Tensor, num_questions: int) -> Tensor:
     """−log of the share of the right spans among all spans of a question's passages and "no answer": scalar.
 
-    In plain words: of everything that could be said to a question, how much of the softmax falls on what is right? If no
-    span is right, "no answer" is. One normalisation over all of a question's passages (Clark and Gardner 2018).
+    In plain words: of everything that could be said to a question, how much of the softmax falls on what is right? If
+    no span is right, "no answer" is. One normalisation over all of a question's passages (Clark and Gardner 2018).
     Inputs: log odds of spans against "no answer" [B, T, W]; which are right [B, T, W]; whose passage each input is [B].
     Formula: mean over questions of log(1 + Σ exp o) − log Σ_right exp o, the latter 0 where none is right.
     When to use: to train a reader.

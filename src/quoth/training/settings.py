@@ -226,6 +226,7 @@ class ReaderTrainConfig(LoopConfig):
         for name in ("negative_share", "unanswerable", "warmup_share"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(f"{name} is {getattr(self, name)}; allowed is a share from 0 to 1")
+        _check_one_of(self, {"head": ("ends", "mlp")})
         if not 0 < self.epochs < math.inf:
             raise InputError(f"epochs is {self.epochs}; allowed is a number above 0")
 

@@ -1,0 +1,75 @@
+"""Probabilities that mean something: the chance that an answer is right, and when not to answer.
+
+Knows: an answer's share and score, weights fitted where the truth was known. Does not know: how answers came about.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.records import Prediction
+from quoth.scoring import Floats
+
+Weights = tuple[float, float, float]
+"""Of 1, of the log odds of an answer's share, and of its score."""
+
+_LEAST = 1e-6
+_RIDGE = 1e-3
+_ROUNDS = 50
+
+
+def features(prediction: Prediction) -> tuple[float, float, float]:
+    """1, the log odds of the share that the answer has among all, and its score."""
+    share = min(max(prediction.probability, _LEAST), 1 - _LEAST)
+    return 1.0, math.log(share) - math.log1p(-share), prediction.score
+
+
+def calibrated(predictions: Iterable[Prediction], weights: Weights | None, min_probability: float) -> list[Prediction]:
+    """The predictions with the chance to be right as their probability, and marked where that is below the least.
+
+    The chance is the logistic function of `weights` · `features`; without weights it stays the share. Shares of places
+    are scaled alike.
+    """
+    found = []
+    for each in predictions:
+        chance = each.probability
+        if weights is not None:
+            logit = sum(w * x for w, x in zip(weights, features(each), strict=True))
+            chance = 1 / (1 + math.exp(-min(max(logit, -50.0), 50.0)))
+        scale = chance / each.probability if each.probability else 0.0
+        evidence = tuple(replace(place, score=place.score * scale) for place in each.evidence)
+        abstained = chance < min_probability
+        found.append(replace(each, probability=chance, evidence=evidence, abstained=abstained))
+    return found
+
+
+def fit(features_N3: Floats, right_N: NDArray[np.bool_]) -> Weights:
+    """The weights of highest likelihood (logistic regression, Newton's method, a ridge of 0.001 but for the bias)."""
+    w_3 = np.zeros(3)
+    ridge_3 = np.array([0.0, _RIDGE, _RIDGE])
+    for _ in range(_ROUNDS):
+        p_N = 1 / (1 + np.exp(-np.clip(features_N3 @ w_3, -50, 50)))
+        gradient_3 = features_N3.T @ (p_N - right_N) + ridge_3 * w_3
+        weight_N = np.maximum(p_N * (1 - p_N), 1e-9)
+        curvature_33 = (features_N3.T * weight_N) @ features_N3 + np.diag(ridge_3 + 1e-9)
+        w_3 -= np.linalg.solve(curvature_33, gradient_3)
+    bias, of_share, of_score = w_3.tolist()
+    return bias, of_share, of_score
+
+
+def threshold(probabilities: Sequence[float], right: Sequence[bool], precision: float) -> float:
+    """The smallest probability to answer from, so that at least `precision` of the answers given are right.
+
+    1 where no threshold reaches that. Answers of equal probability are given together.
+    """
+    order = np.argsort(-np.asarray(probabilities), kind="stable")
+    p_N, right_N = np.asarray(probabilities, float)[order], np.asarray(right, bool)[order]
+    share_N = np.cumsum(right_N) / np.arange(1, len(right_N) + 1)
+    last_N = np.append(p_N[1:] < p_N[:-1], True) if len(p_N) else np.zeros(0, bool)
+    good = np.flatnonzero((share_N >= precision) & last_N)
+    return float(p_N[good[-1]]) if len(good) else 1.0

@@ -1,0 +1,178 @@
+"""A reader over corpora: what it reads, what it says, and when it says that the corpus does not say."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import quoth
+from quoth.errors import EmptyCorpusError, InputError
+from quoth.models.realm import REALM
+from quoth.predictors.combined import LEAST, combine, passages_of
+from quoth.records import Evidence, Prediction
+from test_span_reader import make_reader
+from tiny import TEXT, tiny_npm, tiny_realm
+
+QUESTION = "What is the capital of France?"
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> quoth.Corpus:
+    corpus = quoth.Corpus.create(tmp_path_factory.mktemp("corpus") / "c.quoth")
+    corpus.add(quoth.Document(f"d{i}", f"T{i}", f"{each}\n\n{TEXT[0]}") for i, each in enumerate(TEXT))
+    return corpus
+
+
+@pytest.fixture(scope="module")
+def span_reader(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return make_reader(tmp_path_factory.mktemp("base") / "b", max_tokens=128)
+
+
+@pytest.fixture(scope="module")
+def reader(span_reader: Any, corpus: quoth.Corpus) -> quoth.Reader:
+    return quoth.Reader(span_reader, [corpus])
+
+
+def check(predictions: list[Prediction], corpus: quoth.Corpus) -> None:
+    """Every answer is a slice of its documents; shares add up."""
+    assert predictions
+    for each in predictions:
+        assert sum(place.score for place in each.evidence) == pytest.approx(each.probability)
+        for place in each.evidence:
+            said = corpus.document(place.document_id).text[place.start : place.end]
+            assert " ".join(said.split()).casefold() == each.text.casefold()
+            assert place.context[place.start - place.context_start : place.end - place.context_start] == said
+
+
+def test_answers_are_slices_of_documents(reader: quoth.Reader, corpus: quoth.Corpus) -> None:
+    found = reader.ask(QUESTION, top_k=50)
+    check(found, corpus)
+    assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
+    assert sum(each.probability for each in found) < 1
+
+
+def test_several_questions_are_answered_as_each_alone(reader: quoth.Reader) -> None:
+    asked = [QUESTION, "Where was Nikos Kazantzakis born?", "What flows through Berlin?"] * 4
+    for question, found in zip(asked, reader.ask(asked, passages=3), strict=True):
+        alone = reader.ask(question, passages=3)
+        assert [each.text for each in alone] == [each.text for each in found]
+        assert [each.score for each in alone] == pytest.approx([each.score for each in found], abs=1e-4)
+
+
+def test_blanks_are_filled(reader: quoth.Reader, corpus: quoth.Corpus) -> None:
+    text = "Paris is the [MASK] of France."
+    found = reader.fill(text)
+    check(found, corpus)
+    assert found[0].sequence == text.replace("[MASK]", found[0].text)
+    assert [each.text for each in reader.fill([text, text])[1]] == [each.text for each in found]
+
+
+def test_only_the_passages_asked_for_are_read(reader: quoth.Reader, corpus: quoth.Corpus) -> None:
+    best = {place.passage for each in reader.ask(QUESTION, passages=1, top_k=100) for place in each.evidence}
+    assert len(best) == 1
+    others = {place.passage for each in reader.ask(QUESTION, passages=1, exclude=best) for place in each.evidence}
+    assert len(others) == 1
+    assert not best & others
+
+
+def test_an_answer_with_too_small_a_chance_is_a_guess(reader: quoth.Reader) -> None:
+    [best, *_] = reader.ask(QUESTION)
+    assert not best.abstained
+    assert reader.ask(QUESTION, min_probability=1.0)[0] == replace(best, abstained=True)
+    assert reader.ask(QUESTION, min_probability=1.0)[0].to_dict()["abstained"] is True
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"passages": 0}, "passages is 0; allowed is 1 or more"),
+        ({"top_k": 0}, "top_k is 0; it must be 1 or more"),
+        ({"exclude": [{1}, {2}]}, "exclude has 2 collections for 1 texts"),
+    ],
+)
+def test_mistakes(reader: quoth.Reader, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        reader.ask(QUESTION, **options)
+
+
+def test_questions_without_words_and_corpora_without_passages(span_reader: Any, tmp_path: Path) -> None:
+    empty = quoth.Reader(span_reader, [quoth.Corpus.create(tmp_path / "e.quoth")])
+    with pytest.raises(EmptyCorpusError, match="no passage to search"):
+        empty.ask(QUESTION)
+    with pytest.raises(InputError, match="the question is empty"):
+        empty.ask("  ")
+
+
+def prediction(text: str, probability: float, *places: tuple[int, int]) -> Prediction:
+    evidence = tuple(Evidence("d", "", p, s, s + len(text), text, probability / len(places), "c") for p, s in places)
+    return Prediction(text, 0.0, probability, evidence)
+
+
+def test_npm_and_reader_decide_together_by_hand() -> None:
+    proposed = [prediction("Paris", 0.5, (1, 0)), prediction("Rome", 0.25, (2, 10), (3, 30))]
+    marked = [prediction("rome", 0.8, (2, 10)), prediction("the Rome", 0.1, (2, 6)), prediction("Bonn", 0.01, (4, 50))]
+    found = combine(proposed, marked, (1.0, 1.0), 5)
+    sums = {"rome": 0.25 * 0.8, "Paris": 0.5 * LEAST, "the Rome": LEAST * 0.1, "Bonn": LEAST * 0.01}
+    assert [each.text for each in found] == ["rome", "Paris", "Bonn"]  # "the Rome" overlaps what is better
+    for each in found:
+        assert each.probability == pytest.approx(sums[each.text] / sum(sums.values()))
+        assert sum(place.score for place in each.evidence) == pytest.approx(each.probability)
+    assert combine(proposed, marked, (1.0, 0.0), 1)[0].text == "Paris"
+
+
+def test_the_passages_of_the_best_phrases_are_read() -> None:
+    proposed = [prediction("a", 0.5, (7, 0), (8, 0)), prediction("b", 0.3, (7, 5)), prediction("c", 0.2, (9, 0))]
+    assert [each.passage.row for each in passages_of(proposed, 20)] == [7, 9]
+    assert [each.passage.row for each in passages_of(proposed, 1)] == [7]
+
+
+def test_npm_asks_its_reader(span_reader: Any, corpus: quoth.Corpus, tmp_path: Path) -> None:
+    npm = quoth.NPM.from_pretrained(tiny_npm(tmp_path / "m"), corpus=corpus)
+    text = "Paris is the [MASK] of France."
+    with pytest.raises(InputError, match="knows no reader"):
+        npm.fill(text, read=2)
+    both = quoth.NPM(npm.encoder, [corpus], lambda: span_reader)
+    alone = both.fill(text)
+    assert [each.text for each in alone] == [each.text for each in npm.fill(text)]
+    found = both.fill(text, read=2, top_k=20)
+    check(found, corpus)
+    assert found[0].sequence.startswith("Paris is the ")
+    assert [each.text for each in found] != [each.text for each in both.fill(text, top_k=20)]
+    assert all(each.abstained for each in both.fill(text, read=2, min_probability=1.0))
+    with pytest.raises(InputError, match="read is -1"):
+        both.fill(text, read=-1)
+
+
+def test_a_realm_may_take_another_reader(span_reader: Any, corpus: quoth.Corpus, tmp_path: Path) -> None:
+    own = REALM.from_pretrained(tiny_realm(tmp_path / "r"), corpus=corpus)
+    own.embed("fp32")
+    realm = REALM(own.encoder, span_reader, [corpus])
+    found = realm.ask(QUESTION, passages=3)
+    check(found, corpus)
+    assert {place.passage for each in found for place in each.evidence} <= {
+        hit.passage.row for hit in realm.search(QUESTION, 3)
+    }
+    check(realm.fill("Paris is the [MASK] of France."), corpus)
+
+
+def test_eq_1_of_a_realm(corpus: quoth.Corpus, tmp_path: Path) -> None:
+    realm = REALM.from_pretrained(tiny_realm(tmp_path / "r"), corpus=corpus)
+    realm.embed("fp32")
+    for combine_by in ("softmax", "marginal"):
+        every = realm.ask(QUESTION, passages=3, top_k=1000, combine=combine_by)
+        assert sum(each.probability for each in every) == pytest.approx(1)
+    by_passage: dict[int, float] = {}
+    for each in every:
+        for place in each.evidence:
+            by_passage[place.passage] = by_passage.get(place.passage, 0.0) + place.score
+    hits = realm.search(QUESTION, 3)
+    top = max(hit.score for hit in hits)
+    weights = {hit.passage.row: math.exp(hit.score - top) for hit in hits}
+    for row, share in by_passage.items():
+        assert share == pytest.approx(weights[row] / sum(weights.values()), rel=1e-3)
+    with pytest.raises(InputError, match="combine is 'max'"):
+        realm.ask(QUESTION, combine="max")
