@@ -157,7 +157,8 @@ class ReaderConfig(Config):
     `head`: a span's score is the sum of a start and an end logit ("ends"), or an MLP's of both ends' states ("mlp",
     ORQA's, of size `span_hidden`).
 
-    `passages` are read for a question by default. `calibration` are the weights that make an answer's chance to be
+    `passages` are read for a question by default; `prior` times the log of a passage's BM25 score, as a share of the
+    best one's, is added to the log odds of its answers. `calibration` are the weights that make an answer's chance to be
     right of its share and score (None: the share is told); below `min_probability` it is only a guess.
     """
 
@@ -172,6 +173,7 @@ class ReaderConfig(Config):
     span_width: int = 20
     span_hidden: int = 256
     passages: int = 20
+    prior: float = 0.0
     calibration: tuple[float, float, float] | None = None
     min_probability: float = 0.0
 
@@ -184,6 +186,8 @@ class ReaderConfig(Config):
                 raise InputError(f"{name} {value!r}; allowed are whole numbers from {least} on")
         if self.overlap < self.span_width:
             raise InputError(f"overlap {self.overlap}; allowed is span_width ({self.span_width}) and more")
+        if not (_is_number(self.prior) and self.prior >= 0):
+            raise InputError(f"prior {self.prior!r}; allowed are numbers from 0 on")
         room = self.max_tokens - self.query_tokens - self.title_tokens - 3
         if room <= self.overlap:
             raise InputError(

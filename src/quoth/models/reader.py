@@ -7,7 +7,8 @@ encode and expand (span_reader) ← search (BM25) → score and group (answers) 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import math
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import overload
@@ -21,7 +22,7 @@ from quoth.predictors.answers import Source, predict_spans
 from quoth.predictors.calibration import calibrated
 from quoth.predictors.evidence import check_at_least_one
 from quoth.predictors.reader_weights import open_reader
-from quoth.predictors.span_reader import SpanReader
+from quoth.predictors.span_reader import SpanReader, Spans
 from quoth.records import Hit, Prediction
 from quoth.retrieval.sparse import best_places, bm25, check_not_empty
 from quoth.timing import step
@@ -131,15 +132,15 @@ class Reader:
         """The k best passages by BM25. Raises InputError, EmptyCorpusError."""
         return bm25(self.corpora, query, k)
 
-    def _answers(
-        self, texts: Sequence[str], searched: Sequence[str], top_k: int, passages: int | None, exclude: Exclude
-    ) -> list[list[Prediction]]:
+    def read(
+        self, texts: Sequence[str], searched: Sequence[str], passages: int | None = None, exclude: Exclude = ()
+    ) -> Iterator[tuple[list[Source], list[Spans]]]:
+        """BM25's best passages for what is `searched`, and what they say to each text, as the reader scores it."""
         count = self.config.passages if passages is None else passages
         if count < 1:
             raise InputError(f"passages is {count}; allowed is 1 or more; try passages=20")
-        check_at_least_one("top_k", top_k)
         check_not_empty(self.corpora)
-        hidden, found = for_each(exclude, len(texts)), list[list[Prediction]]()
+        hidden = for_each(exclude, len(texts))
         for at in range(0, len(texts), TEXTS_AT_A_TIME):
             part = slice(at, at + TEXTS_AT_A_TIME)
             with step("search"):
@@ -148,9 +149,18 @@ class Reader:
                 ]
             with step("expand"):
                 spans = self.reader.read(texts[part], [[each.passage for each in group] for group in sources])
-            found += [predict_spans(*each, top_k) for each in zip(sources, spans, strict=True)]
-        return found
+            yield from zip(sources, spans, strict=True)
+
+    def _answers(
+        self, texts: Sequence[str], searched: Sequence[str], top_k: int, passages: int | None, exclude: Exclude
+    ) -> list[list[Prediction]]:
+        check_at_least_one("top_k", top_k)
+        prior = self.config.prior
+        return [predict_spans(*found, top_k, prior=prior) for found in self.read(texts, searched, passages, exclude)]
 
     def _best(self, query: str, passages: int, exclude: Collection[int]) -> list[Source]:
-        places = [place for _, place in best_places(self.corpora, query, passages, exclude)]
-        return [Source(self.corpora[number].passage(row), self.corpora[number].name) for number, row in places]
+        places = best_places(self.corpora, query, passages, exclude)
+        return [
+            Source(self.corpora[number].passage(row), self.corpora[number].name, math.log(score / places[0][0]))
+            for score, (number, row) in places
+        ]

@@ -199,7 +199,7 @@ class REALM(CorpusModel):
         passages = [corpus.passage(row) for corpus, row, _ in found]
         seen = self._readings(question, [each.text for each in passages], [each.title for each in passages])
         return [
-            Read(passage, corpus.name, score, reading)
+            Read(passage, corpus.name, score, reading=reading)
             for passage, (corpus, _, score), reading in zip(passages, found, seen, strict=True)
         ]
 

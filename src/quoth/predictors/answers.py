@@ -30,17 +30,18 @@ CONTENDERS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A passage that was read, and the name of its corpus."""
+    """A passage that was read, the name of its corpus, and its relevance: f(x, z), or the log of its BM25 score as a
+    share of the best one's."""
 
     passage: Passage
     corpus: str
+    relevance: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Read(Source):
-    """With its relevance f(x, z), and what REALM's reader saw."""
+    """With what REALM's reader saw."""
 
-    relevance: float
     reading: Reading
 
 
@@ -74,13 +75,17 @@ def predict_answers(
 
 
 def predict_spans(
-    read: Sequence[Source], spans: Sequence[span_reader.Spans], top_k: int, distinct: bool = True
+    read: Sequence[Source],
+    spans: Sequence[span_reader.Spans],
+    top_k: int,
+    distinct: bool = True,
+    prior: float = 0.0,
 ) -> list[Prediction]:
     """The `top_k` answers of a span reader: the odds of spans with equal text, case and white space aside, add up.
 
-    Probability is the share among all spans of all passages and "no answer here", whose odds are 1: one normalisation
-    over everything that was read. Of answers that overlap in their best place only the best is listed, if they are to
-    be `distinct`.
+    `prior` times a passage's relevance is added to the log odds of its spans. Probability is the share among all spans
+    of all passages and "no answer here", whose odds are 1: one normalisation over everything that was read. Of answers
+    that overlap in their best place only the best is listed, if they are to be `distinct`.
     """
     with step("score"):
         places = [
@@ -88,8 +93,10 @@ def predict_spans(
             for n, found in enumerate(spans)
             for start, end in zip(found.start_C.tolist(), found.end_C.tolist(), strict=True)
         ]
-        odds_C = np.concatenate([np.zeros(0), *(found.odds_C for found in spans)])
-        total = log_sum_exp(np.array([0.0, *(found.total for found in spans)]))
+        raised_N = [prior * each.relevance for each in read]
+        parts = list(zip(spans, raised_N, strict=True))
+        odds_C = np.concatenate([np.zeros(0), *(found.odds_C + raised for found, raised in parts)])
+        total = log_sum_exp(np.array([0.0, *(found.total + raised for found, raised in parts)]))
     return _predictions(read, places, odds_C, total, top_k, distinct)
 
 

@@ -1,0 +1,145 @@
+"""Fit what makes an answer's probability the chance that it is right, on questions or blanks with known answers.
+
+    python scripts/calibrate.py questions FOLDER dev.jsonl … --beside more.jsonl --count 600
+    python scripts/calibrate.py blanks FOLDER pages.jsonl --count 300
+
+FOLDER holds a model: a reader (questions) or an NPM that has a reader (blanks). Its quoth.json gets `calibration` and
+`min_probability`, the least probability from which 80 % of the answers given are right; a reader's also `prior`, an
+NPM's `read_weights`, by which most are right. A fifth of the questions are asked without the passages that answer them. Use no data
+that anything is reported on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import tempfile
+from collections.abc import Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from quoth.corpus.answers import exact_match, has_answer, normalise
+from quoth.corpus.comprehension import read_examples
+from quoth.corpus.corpus import Corpus
+from quoth.corpus.documents import read_documents
+from quoth.corpus.passages import WHOLE
+from quoth.corpus.questions import Question
+from quoth.encoders.pretrained import SETTINGS_FILE
+from quoth.evaluation.cloze import KINDS, draw_blanks
+from quoth.models.npm import NPM
+from quoth.models.reader import Reader
+from quoth.predictors.answers import predict_spans
+from quoth.predictors.calibration import calibrated, features, fit, threshold
+from quoth.predictors.combined import PROPOSED, combine, passages_of
+from quoth.records import Document, Prediction
+from quoth.storage import atomic_write_json, read_json
+
+PRECISION = 0.8
+UNANSWERABLE = 0.2
+AT_A_TIME = 16
+WEIGHTS = tuple(product((0.0, 0.25, 0.5, 0.75, 1.0), (0.25, 0.5, 0.75, 1.0)))
+PRIORS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
+Setting = TypeVar("Setting")
+Judged = tuple[Prediction, bool]
+"""A first answer, and whether it is right."""
+
+
+def ask_questions(
+    folder: Path, files: Sequence[str], beside: Sequence[str], count: int, seed: int
+) -> tuple[float, list[Judged]]:
+    """The prior by which most questions over the passages of all files are right, and the first answers with it."""
+    rng = random.Random(seed)
+    examples = [each for file in files for each in read_examples(file) if each.answers]
+    others = [each for file in beside for each in read_examples(file)]
+    texts = dict.fromkeys(each.passage for each in (*examples, *others))
+    asked = rng.sample(examples, min(count, len(examples)))
+    with tempfile.TemporaryDirectory() as place:
+        corpus = Corpus.create(Path(place) / "dev.quoth", splitter=WHOLE)
+        corpus.add(Document(str(i), each.title, each.text) for i, each in enumerate(texts))
+        reader = Reader.from_pretrained(folder, corpus=corpus)
+        questions, hidden = list[Question](), list[set[int]]()
+        for each in asked:
+            answers = tuple(each.passage.text[start:end] for start, end in each.answers)
+            questions.append(Question(each.id, each.question, answers))
+            rows = corpus.bm25(each.question, 100)[0].tolist() if rng.random() < UNANSWERABLE else []
+            hidden.append({row for row in rows if has_answer(corpus.passage(row).text, questions[-1])})
+        read = list(reader.read([each.text for each in questions], [each.text for each in questions], exclude=hidden))
+    judged = {
+        prior: [
+            (best, not gone and exact_match(best.text, question))
+            for question, gone, found in zip(questions, hidden, read, strict=True)
+            for best in predict_spans(*found, 1, prior=prior)
+        ]
+        for prior in PRIORS
+    }
+    return _best(judged)
+
+
+def fill_blanks(folder: Path, pages: Sequence[str], count: int, seed: int) -> tuple[tuple[float, float], list[Judged]]:
+    """The weights by which most blanks are right, and the first answers by these."""
+    with tempfile.TemporaryDirectory() as place:
+        corpus = Corpus.create(Path(place) / "dev.quoth")
+        corpus.add(read_documents(*pages))
+        npm = NPM.from_pretrained(folder, corpus=corpus)
+        passages = list(corpus.passages())
+        blanks = [blank for kind in KINDS for blank in draw_blanks(passages, kind, count, seed)]
+        both: list[tuple[list[Prediction], list[Prediction]]] = []
+        for at in range(0, len(blanks), AT_A_TIME):
+            part = blanks[at : at + AT_A_TIME]
+            texts, hidden = [each.text for each in part], [{each.row} for each in part]
+            proposed = npm.fill(texts, read=0, top_k=PROPOSED, exclude=hidden)
+            sources = [passages_of(each, npm.config.read) for each in proposed]
+            spans = npm.reader.read(texts, [[each.passage for each in group] for group in sources])
+            marked = [predict_spans(*each, PROPOSED, distinct=False) for each in zip(sources, spans, strict=True)]
+            both += zip(proposed, marked, strict=True)
+    judged = {
+        weights: [
+            (best, normalise(best.text) == normalise(blank.answer))
+            for blank, pair in zip(blanks, both, strict=True)
+            for best in combine(*pair, weights, 1)
+        ]
+        for weights in WEIGHTS
+    }
+    return _best(judged)
+
+
+def _best(judged: Mapping[Setting, list[Judged]]) -> tuple[Setting, list[Judged]]:
+    """The setting with most right answers, and these answers."""
+    for setting, found in judged.items():
+        print(setting, f"{sum(right for _, right in found)} of {len(found)} right", flush=True)
+    best = max(judged, key=lambda setting: sum(right for _, right in judged[setting]))
+    return best, judged[best]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kind", choices=("questions", "blanks"))
+    parser.add_argument("folder", type=Path, help="the model's folder")
+    parser.add_argument("files", nargs="+", help="questions with their passages (JSONL), or documents")
+    parser.add_argument("--beside", nargs="*", default=(), help="files whose passages are searched as well")
+    parser.add_argument("--count", type=int, default=600, help="questions, or blanks of each kind")
+    parser.add_argument("--seed", type=int, default=7)
+    options = parser.parse_args()
+    settings = read_json(options.folder / SETTINGS_FILE)
+    if options.kind == "questions":
+        prior, judged = ask_questions(options.folder, options.files, options.beside, options.count, options.seed)
+        settings["prior"] = prior
+    else:
+        weights, judged = fill_blanks(options.folder, options.files, options.count, options.seed)
+        settings["read_weights"] = list(weights)
+    right = [each for _, each in judged]
+    found = fit(np.array([features(best) for best, _ in judged]), np.array(right))
+    chances = [calibrated([best], found, 0.0)[0].probability for best, _ in judged]
+    settings["calibration"] = [round(each, 4) for each in found]
+    settings["min_probability"] = round(threshold(chances, right, PRECISION), 3)
+    atomic_write_json(options.folder / SETTINGS_FILE, settings)
+    print(json.dumps({name: settings[name] for name in ("calibration", "min_probability")}))
+    print(f"{sum(right)} of {len(right)} right; {sum(p >= settings['min_probability'] for p in chances)} answered")
+
+
+if __name__ == "__main__":
+    main()
