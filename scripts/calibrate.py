@@ -5,8 +5,8 @@
 
 FOLDER holds a model: a reader (questions) or an NPM that has a reader (blanks). Its quoth.json gets `calibration` and
 `min_probability`, the least probability from which 80 % of the answers given are right; a reader's also `prior`, an
-NPM's `read_weights`, by which most are right. A fifth of the questions are asked without the passages that answer them. Use no data
-that anything is reported on.
+NPM's `read_weights`, by which most are right. A fifth of the questions are asked without the passages that answer
+them. Use no data that anything is reported on.
 """
 
 from __future__ import annotations

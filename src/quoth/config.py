@@ -158,8 +158,8 @@ class ReaderConfig(Config):
     ORQA's, of size `span_hidden`).
 
     `passages` are read for a question by default; `prior` times the log of a passage's BM25 score, as a share of the
-    best one's, is added to the log odds of its answers. `calibration` are the weights that make an answer's chance to be
-    right of its share and score (None: the share is told); below `min_probability` it is only a guess.
+    best one's, is added to the log odds of its answers. `calibration` are the weights that make an answer's chance to
+    be right of its share and score (None: the share is told); below `min_probability` it is only a guess.
     """
 
     kind: Literal["reader"] = "reader"
