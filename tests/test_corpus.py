@@ -228,7 +228,7 @@ def test_a_second_writer_is_refused_by_pid(tmp_path: Path) -> None:
 
 
 def test_keys_of_segments_that_are_gone_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corpus_module, "FOLLOWERS", [])
+    monkeypatch.setattr(corpus_module, "FOLLOWERS", [lambda *_: None])
     corpus = make(tmp_path / "x", document("a"))
     for name in ("000000000000", "000000000009.part"):
         (tmp_path / "x" / "keys" / "model" / name).mkdir(parents=True)

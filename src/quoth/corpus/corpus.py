@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import quoth
 from quoth.corpus.deletions import Deletion, Deletions
 from quoth.corpus.manifest import (
     Manifest,
@@ -306,6 +307,8 @@ class Corpus:
             deletions = deletions.without(segment.first_document, segment.last_document)
         new = list(self._write_segments(moving))
         moved = np.concatenate([np.zeros((0, 2), np.int64), *map(self._live_passages, merged)])
+        if not FOLLOWERS and any(self.path.glob("keys/*/*")):
+            quoth.let_keys_follow()  # this program has imported nothing that knows keys
         for segment in new:
             for follow in FOLLOWERS:
                 follow(self.path, segment.name, moved[: segment.num_passages])
