@@ -88,6 +88,7 @@ class Oracle:
 def oracle(monkeypatch: pytest.MonkeyPatch) -> Oracle:
     model = Oracle()
     monkeypatch.setattr(query, "load", lambda *_: model)
+    monkeypatch.setattr(query, "load_predictor", lambda *_: model)
     return model
 
 
@@ -300,10 +301,23 @@ def test_a_dash_reads_a_query_a_line(corpus: Path, run: Run, oracle: Oracle, mon
     stdin(monkeypatch, "It is in [MASK].\n\nΉ [MASK].\n".encode())
     lines = run("fill", corpus, "-", "--json")[1].splitlines()
     assert [json.loads(line)["query"] for line in lines] == ["It is in [MASK].", "Ή [MASK]."]
-    stdin(monkeypatch, b"good [MASK]\n\xff [MASK]\n")
-    code, _, err = run("fill", corpus, "-", "--json")
+
+
+def test_a_bad_line_is_told_and_the_others_are_answered(
+    corpus: Path, run: Run, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill(text: str, **options: Any) -> list[Prediction]:
+        if "[MASK]" not in text:
+            raise InputError("no [MASK] in it")
+        return Oracle().fill(text, **options)
+
+    monkeypatch.setattr(oracle, "fill", fill)
+    stdin(monkeypatch, b"good [MASK]\n\xff [MASK]\nnothing\n[MASK] good\n")
+    code, out, err = run("fill", corpus, "-", "--json")
     assert code == 2
-    assert "standard input:2" in err
+    assert [json.loads(line)["query"] for line in out.splitlines()] == ["good [MASK]", "[MASK] good"]
+    assert [line.split(": ")[1] for line in err.splitlines()] == ["standard input:2", "standard input:3"]
+    assert run("fill", corpus, "nothing", "--json")[0] == 2
 
 
 def test_options_reach_the_model(corpus: Path, run: Run, oracle: Oracle) -> None:
@@ -324,7 +338,8 @@ def test_options_reach_the_model(corpus: Path, run: Run, oracle: Oracle) -> None
         "a",
         "--ban-query",
     )
-    run("ask", corpus, "who?", "--passages", 7, "--hybrid", 0.3, "--template", "{question} [MASK]")
+    asked = ("--passages", 7, "--hybrid", 0.3, "--template", "{question} [MASK]", "--read", 4)
+    run("ask", corpus, "who?", "--model", "quoth-mini", *asked)
     run("classify", corpus, "good", "--labels", "positive=great, good", "--labels", "negative=terrible")
     (_, fill), (_, ask), (_, classify) = oracle.asked
     assert fill == {
@@ -340,6 +355,7 @@ def test_options_reach_the_model(corpus: Path, run: Run, oracle: Oracle) -> None
         "hybrid": 0.0,
     }
     assert (ask["passages"], ask["hybrid"], ask["template"]) == (7, 0.3, "{question} [MASK]")
+    assert ask["read"] == 4
     assert classify["labels"] == {"positive": ["great", "good"], "negative": ["terrible"]}
     assert classify["temperature"] == 5.0
     code, _, err = run("fill", corpus, "a [MASK]", "--dense", "--hybrid", 0.3)
@@ -424,7 +440,7 @@ def test_a_realm_embeds_searches_and_answers(corpus: Path, realm: Path, run: Run
     ],
 )
 def test_options_that_are_npms_alone(corpus: Path, realm: Path, run: Run, given: Sequence[str]) -> None:
-    expected = (2, "", f"quoth: {given[0]} is NPM's; a REALM takes --top-k and --passages\n")
+    expected = (2, "", f"quoth: {given[0]} is NPM's (--model quoth-mini); {realm} takes --top-k and --passages\n")
     assert run("ask", corpus, "Who?", "--model", realm, *given) == expected
     assert run("fill", corpus, "[MASK]", "--model", realm, *given) == expected
 
@@ -578,12 +594,14 @@ class Atlas:
 
 
 def test_the_demo_shows_answers_with_evidence_and_counts_them(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo, "load", lambda _model, corpora, *_: Atlas(corpora))
+    for name in ("load", "load_reader"):
+        monkeypatch.setattr(demo, name, lambda _model, corpora, *_: Atlas(corpora))
     code, out, err = run("demo")
     assert (code, err) == (0, "")
     assert "✓ Georges Bizet  100 %" in out
     assert "16 of 16 right" in out
-    assert f"{demo.CHANGES_SHOWN} of {demo.CHANGES_SHOWN} answers changed" in out
+    shown = demo.CHANGES_SHOWN
+    assert f"{shown} of {shown} answers changed, {shown} from right to right" in out
 
 
 def test_the_demo_counts_what_is_wrong(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from quoth.encoders.boundaries import MAY_END, MAY_START
+from quoth.encoders.boundaries import BREAK_BEFORE, MAY_END, MAY_START
 from quoth.training.masking import MaskedSpans, MaskingOptions, mask_spans, mask_tokens, ngrams, recurring
 
 SEEDS = range(6)
@@ -113,6 +113,41 @@ def test_lengths_are_geometric_and_reach_the_longest() -> None:
     share = np.bincount(spans.length_M, minlength=12) / len(spans.length_M)
     assert share[1:5] == pytest.approx([0.5, 0.25, 0.125, 0.0625], abs=0.06)
     assert spans.length_M.max() in (8, 9, 10)
+
+
+def test_where_no_span_of_a_length_is_left_the_next_shorter_one_is_taken() -> None:
+    """Words of one token and of three: lengths of 1 and 2 take the former, those above the latter."""
+    words = np.random.default_rng(1).random(3000) < 0.5
+    flags = np.concatenate([[3 | BREAK_BEFORE] if one else [1 | BREAK_BEFORE, 0, 2] for one in words])
+    ids, sequence = np.tile(np.arange(len(flags)), 2), np.repeat([0, 1], len(flags))
+    options = MaskingOptions(max_spans_per_sequence=10**6)
+    spans = mask_spans(ids, sequence, np.tile(flags, 2).astype(np.uint8), np.random.default_rng(0), options)
+    assert set(spans.length_M.tolist()) == {1, 3}
+    assert np.mean(spans.length_M == 3) == pytest.approx(0.25, abs=0.05)
+
+
+def test_a_span_that_does_not_fit_makes_room_for_one_of_its_length() -> None:
+    """Long spans are rejected more often, for overlaps; lengths stay geometric all the same."""
+    ids, sequence = np.tile(np.arange(2000), 2), np.repeat([0, 1], 2000)
+    options = MaskingOptions(budget=0.5, max_spans_per_sequence=10**6)
+    spans = mask_spans(ids, sequence, np.full(4000, 3, np.uint8), np.random.default_rng(0), options)
+    assert np.mean(spans.length_M >= 2) == pytest.approx(0.5, abs=0.06)
+
+
+@pytest.mark.parametrize("masker", [mask_spans, mask_tokens])
+def test_phrases_are_looked_for_in_groups_and_contrasted_over_all(masker) -> None:
+    rng = np.random.default_rng(0)
+    ids = np.concatenate([rng.integers(0, 40, 60) + (0 if s < 4 else 30) for s in range(8)])
+    sequence, flags = np.repeat(np.arange(8), 60), np.full(480, 3, np.uint8)
+    spans = masker(ids, sequence, flags, rng, MaskingOptions(group=2))
+    elsewhere = 0
+    assert len(spans.start_M) > 20
+    for m, (start, length) in enumerate(zip(spans.start_M.tolist(), spans.length_M.tolist(), strict=True)):
+        positives = slow_positives((ids, sequence, flags), start, length)
+        assert spans.positive_start[spans.positive_query == m].tolist() == positives
+        assert any(sequence[i] // 2 == sequence[start] // 2 for i in positives)
+        elsewhere += any(sequence[i] // 2 != sequence[start] // 2 for i in positives)
+    assert elsewhere
 
 
 @pytest.mark.parametrize("masker", [mask_spans, mask_tokens])

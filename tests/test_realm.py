@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 
 import quoth
 from quoth import NPM, Corpus, Document, Prediction
-from quoth.encoders.pretrained import locate_realm, shipped_adapter
+from quoth.encoders.pretrained import locate_realm
 from quoth.errors import EmptyCorpusError, EncoderMismatchError, InputError, ModelNotFoundError
 from quoth.models.base import check_questions, for_each, of_each
 from quoth.models.realm import REALM
@@ -507,7 +507,6 @@ def test_the_shipped_model_answers_questions(tmp_path: Path) -> None:
     corpus.add(each for each in atlas if each.title in titles)
     realm = REALM.from_pretrained(corpus=corpus)
     assert locate_realm("quoth-realm").config == realm.config
-    assert REALM.from_pretrained(shipped_adapter("realm-mini")).config == realm.config
     realm.embed()
     for found, answer in zip(realm.ask(list(asked)), asked.values(), strict=True):
         assert found[0].text == answer

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quoth.cli.models import Setup, load
+from quoth.cli.models import Setup, load, load_reader
 from quoth.cli.options import Base, Device, Model
 from quoth.cli.output import note, plural, results
 from quoth.errors import InputError
@@ -29,14 +28,12 @@ if TYPE_CHECKING:
 
     from quoth.corpus.corpus import Corpus
     from quoth.models.npm import NPM
+    from quoth.models.reader import Reader
     from quoth.records import Document, Prediction
 
 app = typer.Typer()
 
 CHANGES_SHOWN = 16
-OPTIONS: dict[str, Any] = {"combine": "joint", "ban_query": True}
-TEMPLATE = "[MASK]. {question}"
-"""Like a passage after its title: a small model answers more questions so than in the form "Q: … A: …"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +86,7 @@ def demo(
         if python:
             _show_all(console, "Fill blanks", npm.fill, PYTHON_BLANKS)
         else:
-            _show_atlas(console, npm, corpus)
+            _show_atlas(console, npm, load_reader("quoth-reader", [corpus], Setup(base, device)), corpus)
     if keep is not None:
         note(f'the corpus is in {keep}; try: quoth fill {keep} "… [MASK] …"')
 
@@ -153,28 +150,28 @@ def _build(console: "Console", folder: Path, documents: "Iterable[Document]") ->
     return corpus
 
 
-def _show_atlas(console: "Console", npm: "NPM", corpus: "Corpus") -> None:
+def _show_atlas(console: "Console", npm: "NPM", reader: "Reader", corpus: "Corpus") -> None:
     """Blanks and questions over the edition of 2016, then facts before and after the swap for 2026."""
     records = sample("blanks.jsonl")
     blanks = [Blank(record["text"], record["answer"]) for record in records if "text" in record]
     questions = [Blank(record["question"], record["answer"]) for record in records if "question" in record]
     _show_all(console, "Fill blanks", npm.fill, blanks)
-    _show_all(console, "Ask questions", partial(npm.ask, template=TEMPLATE), questions)
+    _show_all(console, "Ask questions", reader.ask, questions)
     changes = _spread(sample("changes.jsonl"), CHANGES_SHOWN)
     texts = [record["blank"] for record in changes]
-    before = npm.fill(texts, top_k=1, **OPTIONS)
+    before = npm.fill(texts, top_k=1)
     begin = time.perf_counter()
     corpus.replace(atlas("2026"))
     swapped = time.perf_counter() - begin
     _title(console, f"Swap the edition of 2016 for that of 2026 ({swapped:.1f} s, nothing trained)")
-    _show_changes(console, changes, before, npm.fill(texts, top_k=1, **OPTIONS))
+    _show_changes(console, changes, before, npm.fill(texts, top_k=1))
 
 
 def _show_all(console: "Console", title: str, predict: Any, blanks: Sequence[Blank]) -> None:
     """Answer `blanks` in one batch and print each answer with its evidence, then how many are right."""
     _title(console, title)
     begin = time.perf_counter()
-    answers = predict([blank.text for blank in blanks], top_k=1, **OPTIONS)
+    answers = predict([blank.text for blank in blanks], top_k=1)
     seconds = time.perf_counter() - begin
     right = 0
     for blank, predictions in zip(blanks, answers, strict=True):
@@ -185,16 +182,17 @@ def _show_all(console: "Console", title: str, predict: Any, blanks: Sequence[Bla
 def _show_changes(console: "Console", changes: Sequence[dict[str, Any]], before: "_Answers", after: "_Answers") -> None:
     """Print each fact's answer of both editions, then how many are right and how many changed."""
     right = {"2016": 0, "2026": 0}
-    moved = 0
+    moved = followed = 0
     for record, old, new in zip(changes, before, after, strict=True):
         rows = [("2016", record["2016"], old), ("2026", record["2026"], new)]
         _show(console, record["blank"], rows)
         for edition, answer, predictions in rows:
             right[edition] += _is_right(predictions, answer)
+        followed += all(_is_right(predictions, answer) for _, answer, predictions in rows)
         moved += [each.text for each in old[:1]] != [each.text for each in new[:1]]
     total = len(changes)
     counts = f"{right['2016']} of {total} right in 2016, {right['2026']} of {total} in 2026"
-    console.print(f"  {moved} of {total} answers changed; {counts}", style="bold")
+    console.print(f"  {moved} of {total} answers changed, {followed} from right to right; {counts}", style="bold")
 
 
 def _show(console: "Console", text: str, rows: "Sequence[tuple[str, str, Sequence[Prediction]]]") -> int:

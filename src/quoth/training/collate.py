@@ -55,7 +55,7 @@ def make_batch(
     flags_N = np.concatenate([data.flags[data.offsets[p] : data.offsets[p + 1]] for p in passages])
     sequence_N = np.repeat(np.arange(len(bodies)), [len(body) for body in bodies])
     masker = mask_spans if config.masking == "spans" else mask_tokens
-    options = MaskingOptions(budget=config.budget, max_repeats=config.max_repeats)
+    options = MaskingOptions(budget=config.budget, max_repeats=config.max_repeats, group=config.masked_together)
     spans = masker(np.concatenate(bodies).astype(np.int64), sequence_N, flags_N, rng, options)
 
     clean, masked = [], []

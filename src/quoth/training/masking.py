@@ -8,6 +8,7 @@ Shape suffixes: N tokens of the batch laid end to end, S sequences, M spans.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +28,8 @@ class MaskingOptions:
     geometric_p: float = 0.5
     max_spans_per_sequence: int = 128
     max_repeats: int = 10
+    group: int = 0
+    """So many sequences that follow each other are looked through for spans that recur; 0: all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +85,20 @@ def ngrams(ids_N: Ints, sequence_N: Ints, flags_N: NDArray[np.uint8], max_span: 
     return result
 
 
-def recurring(grams: NGrams) -> NDArray[np.bool_]:
-    """Whether each n-gram also stands in another sequence."""
+def recurring(grams: NGrams, together: int = 0) -> NDArray[np.bool_]:
+    """Whether each n-gram also occurs in another sequence: of the same `together` that follow each other, or (0) of
+    all."""
     if not len(grams.start):
         return np.zeros(0, np.bool_)
-    size = int(grams.group.max()) + 1
+    name = grams.group
+    if together:
+        name = np.unique(grams.sequence // together * (int(name.max()) + 1) + name, return_inverse=True)[1]
+    size = int(name.max()) + 1
     lowest = np.full(size, np.iinfo(np.int64).max)
     highest = np.full(size, -1)
-    np.minimum.at(lowest, grams.group, grams.sequence)
-    np.maximum.at(highest, grams.group, grams.sequence)
-    return np.asarray(lowest[grams.group] != highest[grams.group])
+    np.minimum.at(lowest, name, grams.sequence)
+    np.maximum.at(highest, name, grams.sequence)
+    return np.asarray(lowest[name] != highest[name])
 
 
 def mask_spans(
@@ -101,13 +108,14 @@ def mask_spans(
     rng: np.random.Generator,
     options: MaskingOptions = MaskingOptions(),
 ) -> MaskedSpans:
-    """Span masking (NPM §3.2.1, A.2): hide phrases that also stand in another sequence of the batch.
+    """Span masking (NPM §3.2.1, A.2): hide phrases that also occur in another sequence of the same group.
 
     Spans are tried in random order with lengths drawn from a geometric distribution, until a sequence's budget
-    is spent; they do not overlap.
+    is spent; they do not overlap. Where no span of a length is left, one of the next shorter length is taken. Positives
+    are the same phrases in all other sequences of the batch, of other groups too.
     """
     tables = ngrams(ids_N, sequence_N, flags_N, options.max_span)
-    kept = [(table, np.flatnonzero(recurring(table))) for table in tables]
+    kept = [(table, np.flatnonzero(recurring(table, options.group))) for table in tables]
     chosen = _choose(kept, sequence_N, rng, options)
     return _with_positives(tables, chosen)
 
@@ -125,27 +133,43 @@ def _choose(
     repeats: dict[tuple[int, int], int] = {}
     chosen: list[tuple[int, int]] = []
     sizes = np.bincount(sequence_N, minlength=num_sequences)
+
+    def fits(length: int, index: int) -> bool:
+        table = tables[length - 1][0]
+        start, gram = int(table.start[index]), (length, int(table.group[index]))
+        return bool(free[start : start + length].all()) and repeats.get(gram, 0) < options.max_repeats
+
     for s in rng.permutation(num_sequences):
         budget, spans = options.budget * sizes[s], 0
         pools = by_sequence[s]
-        while budget >= 1 and spans < options.max_spans_per_sequence and any(pools):
-            length = min(int(rng.geometric(options.geometric_p)), options.max_span, len(pools))
-            length = min(length, int(budget))
-            if not pools[length - 1]:
-                length = next((n for n in range(1, len(pools) + 1) if pools[n - 1]), 0)
-                if length > budget:
-                    break
-            index = pools[length - 1].pop()
+        while budget >= 1 and spans < options.max_spans_per_sequence:
+            drawn = min(int(rng.geometric(options.geometric_p)), options.max_span, len(pools), int(budget))
+            found = _take(pools, drawn, min(int(budget), len(pools)), fits)
+            if found is None:
+                break
+            length, index = found
             table = tables[length - 1][0]
             start, gram = int(table.start[index]), (length, int(table.group[index]))
-            if not free[start : start + length].all() or repeats.get(gram, 0) >= options.max_repeats:
-                continue
             free[start : start + length] = False
             repeats[gram] = repeats.get(gram, 0) + 1
-            chosen.append((length, index))
+            chosen.append(found)
             budget -= length
             spans += 1
     return chosen
+
+
+def _take(
+    pools: Sequence[list[int]], drawn: int, longest: int, fits: Callable[[int, int], bool]
+) -> tuple[int, int] | None:
+    """The next span of the drawn length that fits, else of the next shorter one; where there is none either, of the
+    next longer one. What does not fit is dropped for good."""
+    for length in (*range(drawn, 0, -1), *range(drawn + 1, longest + 1)):
+        pool = pools[length - 1]
+        while pool:
+            index = pool.pop()
+            if fits(length, index):
+                return length, index
+    return None
 
 
 def _with_positives(tables: list[NGrams], chosen: list[tuple[int, int]]) -> MaskedSpans:
@@ -178,7 +202,8 @@ def mask_tokens(
     rng: np.random.Generator,
     options: MaskingOptions = MaskingOptions(),
 ) -> MaskedSpans:
-    """Uniform masking for NPM-single (A.3): each token that also stands in another sequence may be hidden alone.
+    """Uniform masking for NPM-single (A.3): each token that also occurs in another sequence of the same group may be
+    hidden alone.
 
     They are drawn uniformly until a sequence's budget is spent; boundaries and repeats play no part.
     """
@@ -188,7 +213,7 @@ def mask_tokens(
     table = ngrams(ids_N, sequence_N, anywhere, 1)[0]
     budget_S = (options.budget * np.bincount(sequence_N)).astype(np.int64)
     chosen: list[tuple[int, int]] = []
-    for index in rng.permutation(np.flatnonzero(recurring(table))):
+    for index in rng.permutation(np.flatnonzero(recurring(table, options.group))):
         sequence = table.sequence[index]
         if budget_S[sequence]:
             budget_S[sequence] -= 1

@@ -48,7 +48,7 @@ class NPMTask:
             attend_in_fp32(model)
         self.model = with_adapter(model, config.lora_rank, config.seed, config.warm_start).to(self.device)
         self.contrast = Contrast(self.model, int(tokenizer.hf.pad_token_id or 0), npm, config, ranks)
-        self.sampler = BatchSampler(data, config.batch_size // config.groups, config.seed, config.grouping)
+        self.sampler = BatchSampler(data, config.masked_together, config.seed, config.grouping)
         self.parameters: Mapping[str, torch.nn.Parameter] = {
             n: p for n, p in self.model.named_parameters() if p.requires_grad
         }
@@ -65,8 +65,13 @@ class NPMTask:
     def batches(self, step: int) -> list[Batch]:
         """The groups of a step, always the same."""
         config, rng = self.config, np.random.default_rng((self.config.seed, 1, step))
-        numbers = range(step * config.groups, (step + 1) * config.groups)
-        return [make_batch(self.data, self.sampler[number], self.tokenizer, config, rng) for number in numbers]
+        each = min(config.batch_size // config.groups // config.masked_together, len(self.sampler))
+        first = step * config.groups * each
+        groups = [range(first + g * each, first + (g + 1) * each) for g in range(config.groups)]
+        return [
+            make_batch(self.data, [p for number in numbers for p in self.sampler[number]], self.tokenizer, config, rng)
+            for numbers in groups
+        ]
 
     def save_model(self, folder: Path) -> None:
         """Write the adapter in fp16 (or the whole model in fp32) with the settings that `from_pretrained` reads."""

@@ -78,7 +78,7 @@ def realm_qa() -> REALMRecipe:
     config = FineTuneConfig(
         steps=500, batch_size=8, beam=20, learning_rate=3e-4, warmup_steps=20, bf16=True, help_reader=True
     )
-    return REALMRecipe("quoth-realm", config)
+    return REALMRecipe("quoth-realm-base", config)
 
 
 REALM_RECIPES: dict[str, Callable[[], REALMRecipe]] = {

@@ -20,6 +20,7 @@ _LEAST = {
     "steps": 1,
     "batch_size": 1,
     "groups": 1,
+    "masking_group": 2,
     "warmup_steps": 0,
     "lora_rank": 0,
     "max_body_tokens": 1,
@@ -88,15 +89,17 @@ class TrainConfig(LoopConfig):
     those that the masked passages still show ("masked"), which encodes each passage once instead of twice.
     Negatives are the tokens of other passages of the batch; with `mask_out="phrase"` also those of its own, but for the
     hidden phrase at its place. A batch of several `groups` is contrasted within each of them, as with the released
-    code's negatives from half (2) or a quarter (4) of the processes. A batch is passages of one document, and shorter
-    documents share one: `grouping` "shuffled" in random order, "neighbours" with those that BM25 finds alike; "random"
-    mixes all passages.
+    code's negatives from half (2) or a quarter (4) of the processes. It is made of groups of `masking_group` passages
+    of one document, in which phrases to hide are looked for whatever the size of the batch that is contrasted; shorter
+    documents share a group: `grouping` "shuffled" in random order, "neighbours" with those that BM25 finds alike;
+    "random" mixes all passages.
     `budget` is the share of a passage's tokens to hide, `max_repeats` how often in a batch one n-gram may be hidden.
     `sub_batch` bounds memory: that many encoder inputs are held with their activations at a time (0: all), by
     gradient caching; `chunk` that many queries' similarities (0: as many as fit into 128 MiB).
     """
 
     groups: int = 1
+    masking_group: int = 32
     grouping: Grouping = "shuffled"
     masking: Literal["spans", "tokens"] = "spans"
     budget: float = 0.15
@@ -124,7 +127,17 @@ class TrainConfig(LoopConfig):
             raise InputError(
                 f"groups is {self.groups}; allowed is what cuts {self.batch_size} into equal parts above 1"
             )
+        if self.batch_size // self.groups % self.masked_together:
+            raise InputError(
+                f"masking_group is {self.masking_group}; allowed is what cuts the {self.batch_size // self.groups} "
+                "passages that are contrasted into equal parts, or all of them"
+            )
         _check_one_of(self, _ONE_OF)
+
+    @property
+    def masked_together(self) -> int:
+        """How many passages are looked through together for phrases to hide."""
+        return min(self.masking_group, self.batch_size // self.groups)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
