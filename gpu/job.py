@@ -21,17 +21,19 @@ import numpy as np
 import torch
 from realm_job import REALM_JOBS, train_realm
 
-from quoth.config import NPMConfig
+from quoth.config import NPMConfig, ReaderConfig
 from quoth.corpus.documents import read_documents
 from quoth.encoders.fast_tokenizer import FastTokenizer
+from quoth.encoders.pretrained import MINILM, ReaderSource
 from quoth.encoders.tokenization import TextTokenizer
 from quoth.training.batches import tokenize_documents
 from quoth.training.collate import make_batch
 from quoth.training.contrast import Contrast
 from quoth.training.ranks import ALONE
+from quoth.training.reader_recipe import run_reader_recipe
 from quoth.training.recipes import npm_large, run_recipe
 
-RETURNED = ("adapter_model.safetensors", "adapter_config.json", "quoth.json", "log.jsonl")
+RETURNED = ("adapter_model.safetensors", "adapter_config.json", "reader.safetensors", "quoth.json", "log.jsonl")
 TINY = {"steps": "3", "batch_size": "4", "sub_batch": "2", "log_every": "1", "bf16": "false", "max_body_tokens": "99"}
 
 
@@ -52,6 +54,11 @@ JOBS = {
     "full": Job("npm-mini-gpu", {"steps": "800", "lora_rank": "0", "learning_rate": "0.0003"}),
     "clean-keys": Job("npm-mini-gpu", {"steps": "800", "keys": "clean"}),
 }
+READER_JOBS = {
+    "reader": {"epochs": "4", "batch_size": "64", "bf16": "true", "padded_tokens": "65536", "num_negatives": "3"},
+    "reader-mlp": {"epochs": "4", "batch_size": "64", "bf16": "true", "padded_tokens": "65536", "head": "mlp"},
+}
+TINY_READER = {"epochs": "1", "batch_size": "2", "bf16": "false", "log_every": "1", "padded_tokens": "512"}
 MEMORY = "memory-large"
 
 
@@ -70,6 +77,19 @@ def train(job: Job, options: argparse.Namespace, work: Path) -> dict[str, Any]:
     )
     speeds = [json.loads(line)["tokens_per_second"] for line in (work / "log.jsonl").read_text().splitlines()]
     return {"done": done, "body_tokens_per_second": float(np.median(speeds))}
+
+
+def train_reader(settings: dict[str, str], options: argparse.Namespace, work: Path) -> dict[str, Any]:
+    """One slice of training a reader on the packed questions and blanks (`reading-…`), from the packed base."""
+    done = run_reader_recipe(
+        [str(file) for file in sorted(options.input.glob("reading-*"))],
+        work,
+        settings | (TINY_READER if options.tiny else {}),
+        model=ReaderSource("base", ReaderConfig(base=MINILM), None, str(options.input / "base")),
+        seconds=options.seconds,
+        progress=lambda now: print(now, flush=True),
+    )
+    return {"done": done}
 
 
 def memory(options: argparse.Namespace) -> dict[str, Any]:
@@ -107,7 +127,7 @@ def memory(options: argparse.Namespace) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("job", choices=[*JOBS, *REALM_JOBS, MEMORY])
+    parser.add_argument("job", choices=[*JOBS, *READER_JOBS, *REALM_JOBS, MEMORY])
     parser.add_argument("--input", type=Path, required=True, help="folder made by gpu/pack.py")
     parser.add_argument("--work", type=Path, default=Path("runs/gpu-work"), help="checkpoints, kept between slices")
     parser.add_argument("--out", type=Path, required=True, help="what is brought back")
@@ -118,6 +138,8 @@ def main() -> None:
     out.mkdir(parents=True, exist_ok=True)
     if options.job == MEMORY:
         facts = memory(options)
+    elif options.job in READER_JOBS:
+        facts = train_reader(READER_JOBS[options.job], options, work)
     elif options.job in REALM_JOBS:
         facts = train_realm(REALM_JOBS[options.job], options.input, work, out, options.seconds, options.tiny)
     else:

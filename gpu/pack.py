@@ -45,14 +45,15 @@ def pack_text(file: Path, texts: list[str], exclude: str) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("output", type=Path)
-    parser.add_argument("texts", nargs="+", help="documents to train on")
+    parser.add_argument("texts", nargs="*", help="documents to train on")
     parser.add_argument("--exclude", default="", help="JSONL of ids and titles that are never trained on")
     parser.add_argument("--questions", nargs="*", default=[], help="questions with answers, for the jobs of REALM")
     parser.add_argument("--cloze", nargs="*", default=[], help="questions made by scripts/cloze_questions.py, likewise")
+    parser.add_argument("--reading", nargs="*", default=[], help="questions and blanks with passages, for the reader")
     options = parser.parse_args()
     pack_base(options.output / "base")
-    count = pack_text(options.output / "text.jsonl.xz", options.texts, options.exclude)
-    for kind in ("questions", "cloze"):
+    count = pack_text(options.output / "text.jsonl.xz", options.texts, options.exclude) if options.texts else 0
+    for kind in ("questions", "cloze", "reading"):
         for file in map(Path, getattr(options, kind)):
             shutil.copy(file, options.output / f"{kind}-{file.name}")
     size = sum(file.stat().st_size for file in options.output.rglob("*") if file.is_file()) / 1e6

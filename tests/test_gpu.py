@@ -75,6 +75,22 @@ def test_a_job_runs_and_brings_back_its_files(packed: Path, tmp_path: Path, name
         assert quoth.NPM.from_pretrained(tmp_path / "out" / name).single == (name == "npm-single-mini")
 
 
+@pytest.mark.parametrize("name", ["reader", "reader-mlp"])
+def test_a_reader_is_trained_in_slices(packed: Path, tmp_path: Path, name: str) -> None:
+    asked = [
+        {"question": f"What is {word}?", "context": f"It is {word}.", "answers": [{"text": word, "start": 6}]}
+        for word in ("Athens", "Berlin", "Cairo", "Delhi")
+    ]
+    (packed / "reading-a.jsonl").write_text("".join(json.dumps(each) + "\n" for each in asked), encoding="utf-8")
+    arguments = [name, "--input", packed, "--work", tmp_path / "work", "--out", tmp_path / "out", "--tiny"]
+    assert not json.loads(script("job.py", *arguments, "--seconds", 0).splitlines()[-1])["done"]
+    assert json.loads(script("job.py", *arguments).splitlines()[-1])["done"]
+    out = tmp_path / "out" / name
+    assert {file.name for file in out.iterdir()} == {"facts.json", "log.jsonl", "quoth.json", "reader.safetensors"}
+    settings = read_json(out / "quoth.json")
+    assert (settings["base"], settings["head"]) == (MINILM, "mlp" if name == "reader-mlp" else "ends")
+
+
 def test_pack_leaves_out_the_excluded_and_halves_the_weights(tmp_path: Path) -> None:
     listing = tmp_path / "held.jsonl"
     listing.write_text('{"id": "none", "title": "The Tale of Genji"}\n', encoding="utf-8")

@@ -219,6 +219,7 @@ def test_negatives_are_bm25s_best_passages_without_the_answer(questions: Path, s
         ([""], {"epochs": "0"}, "epochs is 0.0; allowed is a number above 0"),
         ([""], {"unanswerable": "2"}, "unanswerable is 2.0; allowed is a share from 0 to 1"),
         ([""], {"head": "biaffine"}, "head 'biaffine'"),
+        ([""], {"lora_rank": "8"}, "a reader is trained whole: allowed is 0"),
     ],
 )
 def test_mistakes(

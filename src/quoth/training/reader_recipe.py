@@ -41,7 +41,7 @@ def run_reader_recipe(
     output: Path,
     overrides: dict[str, str],
     *,
-    model: str = "quoth-reader",
+    model: str | ReaderSource = "quoth-reader",
     base: str | None = None,
     seconds: float = math.inf,
     progress: Callable[[Progress], None] | None = None,
@@ -57,7 +57,7 @@ def run_reader_recipe(
     if "steps" in overrides:
         raise InputError(f"steps={overrides['steps']}: a reader's follow from its examples; set epochs instead")
     config = with_overrides(ReaderTrainConfig(), overrides)
-    source = locate_reader(model, base)
+    source = model if isinstance(model, ReaderSource) else locate_reader(model, base)
     if source.folder is None:
         source = replace(source, config=replace(source.config, head=config.head, span_width=config.span_width))
     output.mkdir(parents=True, exist_ok=True)

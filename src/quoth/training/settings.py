@@ -240,6 +240,8 @@ class ReaderTrainConfig(LoopConfig):
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(f"{name} is {getattr(self, name)}; allowed is a share from 0 to 1")
         _check_one_of(self, {"head": ("ends", "mlp")})
+        if self.lora_rank:
+            raise InputError(f"lora_rank is {self.lora_rank}; a reader is trained whole: allowed is 0")
         if not 0 < self.epochs < math.inf:
             raise InputError(f"epochs is {self.epochs}; allowed is a number above 0")
 
