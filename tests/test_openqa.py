@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,11 @@ import pytest
 from quoth import NPM
 from quoth.cli import openqa as cli
 from quoth.cli.main import main
+from quoth.corpus.answers import has_answer
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.questions import Question
 from quoth.errors import EmptyCorpusError, InputError
-from quoth.evaluation.openqa import Answerer, draw, run_openqa, table
+from quoth.evaluation.openqa import Answerer, abstention_table, draw, run_openqa, table
 from quoth.evaluation.squad import draw_passages, squad_corpus
 from quoth.records import Document, Hit, Prediction
 from test_questions import SQUAD
@@ -88,6 +90,7 @@ def test_scores_by_hand(corpus: Corpus) -> None:
                 "gold_recall": {"1": 0.5, "3": 0.75},
                 "reader_oracle": 0.75,
                 "exact_match": None,
+                "interval": None,
                 "hit_at_5": None,
             },
             {
@@ -96,6 +99,7 @@ def test_scores_by_hand(corpus: Corpus) -> None:
                 "gold_recall": {"1": 0.25, "3": 0.25},
                 "reader_oracle": 0.25,
                 "exact_match": 0.5,
+                "interval": {"mean": 0.5, "low": 0.0, "high": 1.0},
                 "hit_at_5": 0.75,
             },
         ],
@@ -105,7 +109,7 @@ def test_scores_by_hand(corpus: Corpus) -> None:
         "| exact match (hit@5) |\n"
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n"
         "| bm25 | 75.0 | 75.0 | 50.0 | 75.0 | 75.0 | – |\n"
-        "| knows | 25.0 | 50.0 | 25.0 | 25.0 | 25.0 | 50.0 (75.0) |\n"
+        "| knows | 25.0 | 50.0 | 25.0 | 25.0 | 25.0 | 50.0 [0.0, 100.0] (75.0) |\n"
     )
 
 
@@ -216,7 +220,7 @@ def test_the_command_for_questions(
 ) -> None:
     system = Knows(corpus, [["Bizet"], [], [], []])
     setups: list[object] = []
-    monkeypatch.setattr(cli, "load_any", lambda name, corpora, setup: setups.append(setup) or system)
+    monkeypatch.setattr(cli, "load_predictor", lambda name, corpora, setup: setups.append(setup) or system)
     path = tmp_path / "q.tsv"
     path.write_text("who composed carmen\t['Bizet']\nwhat\t[]\n", encoding="utf-8")
     command = ["eval", "openqa", str(corpus.path), str(path), "--json", "--model", "m", "--ban-query"]
@@ -230,3 +234,30 @@ def test_the_command_for_questions(
     assert (found["num_answerable"], found["read"]) == (1, 3)
     assert [each["exact_match"] for each in found["systems"]] == [None, 1.0]
     assert system.asked_with == [{"passages": 3, "ban_query": True}]
+
+
+class Doubtful(Knows):
+    """As sure as can be with its evidence, less so without."""
+
+    def ask(self, question: str, *, top_k: int, exclude: Any = (), **options: Any) -> list[Prediction]:
+        found = super().ask(question, top_k=top_k, exclude=exclude, **options)
+        return [replace(each, probability=0.2 if exclude else 0.9) for each in found]
+
+
+def test_questions_are_asked_again_without_their_evidence(corpus: Corpus) -> None:
+    system = Doubtful(corpus, [["Bizet"], ["Seville"], ["no"], []])
+    report = run_openqa(QUESTIONS, corpus, {"doubts": system}, deleted=True, coverage=False)
+    doubts = report.systems[1]
+    assert doubts.probabilities == (0.9, 0.9, 0.9, 0.0)
+    hidden = [options["exclude"] for options in system.asked_with if options["exclude"]]
+    for question, rows in zip(QUESTIONS, hidden, strict=False):
+        told = {each.row for each in corpus.passages() if has_answer(each.text, question)}
+        gold = {each.row for each in corpus.passages() if each.document_id == question.gold}
+        assert rows <= told | gold
+        assert told & rows
+    assert set(doubts.without_evidence) <= {0.0, 0.2, 0.9}
+    shown = abstention_table(report, {"doubts": 0.5})
+    assert "questions get no answer" in shown
+    assert "| doubts | AURC | AUGRC |" in shown
+    with pytest.raises(InputError, match="2 corpora; evidence can be taken out of one alone"):
+        run_openqa(QUESTIONS, [corpus, corpus], {"doubts": system}, deleted=True)
