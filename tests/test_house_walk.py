@@ -190,7 +190,8 @@ def test_4_score(npm: NPM, combine: Any) -> None:
 
 
 def fill(npm: NPM, **options: Any) -> list[Prediction]:
-    return npm.fill(QUERY, passages=None, k=4, max_phrase_tokens=2, **options)
+    options = {"combine": "sum", "max_phrase_tokens": 2, "distinct": False} | options
+    return npm.fill(QUERY, passages=None, k=4, **options)
 
 
 def test_5_explain(npm: NPM) -> None:
@@ -235,7 +236,7 @@ def test_7_a_deleted_sentence_is_gone(npm: NPM) -> None:
 
 
 def test_8_restricted_to_the_sentences_that_share_words(npm: NPM) -> None:
-    found = npm.fill("Ann moved to [MASK]", passages=1, k=2, max_phrase_tokens=2)
+    found = npm.fill("Ann moved to [MASK]", passages=1, k=2, max_phrase_tokens=2, combine="sum", distinct=False)
     # Only the first sentence. Starts: New (4) and, of the many equal to 1, the first, Ann; ends: York (4) and Ann.
     # New York 8, New 5 (4 + 1), York 5 (1 + 4), Ann 2, Ann moved 2, together 22.
     assert [each.text for each in found] == ["New York", "New", "York", "Ann", "Ann moved"]

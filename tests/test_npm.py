@@ -172,7 +172,7 @@ def test_fill_equals_the_brute_force(npm: NPM, folder: Path, corpora: list[Corpu
     passages = brute_passages(folder, tuple(corpora))
     k = clear_k(passages, wanted)
     expected = brute_fill(passages, k, combine)
-    found = npm.fill(QUERY, passages=None, k=k, combine=combine, top_k=len(expected) + 1)
+    found = npm.fill(QUERY, passages=None, k=k, combine=combine, top_k=len(expected) + 1, distinct=False)
     assert len(expected) > 5
     assert_equal(found, expected, corpora)
 
@@ -183,10 +183,36 @@ def test_options_equal_the_brute_force(npm: NPM, folder: Path, corpora: list[Cor
     k = clear_k(passages, 8)
     banned = set(brute.hf(" the", add_special_tokens=False)["input_ids"])
     expected = brute_fill(passages, k, "sum", longest=3, alpha=0.5, banned=banned)
-    options: dict[str, Any] = {"passages": None, "k": k, "top_k": 1000, "max_phrase_tokens": 3, "combine": "sum"}
+    options: dict[str, Any] = {
+        "passages": None,
+        "k": k,
+        "top_k": 1000,
+        "distinct": False,
+        "max_phrase_tokens": 3,
+        "combine": "sum",
+    }
     found = npm.fill(QUERY, length_exponent=0.5, banned_tokens=["the"], **options)
     assert_equal(found, expected, corpora)
     assert not any(re.search(r"(?<=.)\bthe\b", each.text) for each in found)
+
+
+def test_of_phrases_that_overlap_the_best_is_listed(npm: NPM) -> None:
+    every = npm.fill(QUERY, passages=5, top_k=20, distinct=False)
+    found = npm.fill(QUERY, passages=5, top_k=5)
+    kept: list[Any] = []
+    for each in every:
+        place = each.evidence[0]
+        if not any(
+            (place.corpus, place.document_id) == (other.corpus, other.document_id)
+            and place.start < other.end
+            and other.start < place.end
+            for other in kept
+        ):
+            kept.append(place)
+            if len(kept) <= 5 and each.text not in {other.text for other in found}:
+                pytest.fail(f"{each.text!r} overlaps nothing better")
+    assert [each.evidence[0] for each in found] == kept[:5]
+    assert len(every) > len(kept)
 
 
 def best_passages(folder: Path, corpora: list[Corpus], count: int) -> list[list[Any]]:
@@ -203,14 +229,14 @@ def best_passages(folder: Path, corpora: list[Corpus], count: int) -> list[list[
 def test_restricted_search_is_the_brute_force_of_those_passages(npm: NPM, folder: Path, corpora: list[Corpus]) -> None:
     passages = best_passages(folder, corpora, 5)
     expected = brute_fill(passages, 10000, "joint")
-    assert_equal(npm.fill(QUERY, passages=5, combine="joint", top_k=10000), expected, corpora)
+    assert_equal(npm.fill(QUERY, passages=5, combine="joint", top_k=10000, distinct=False), expected, corpora)
 
 
 @pytest.mark.parametrize("combine", ["sum", "joint"])
 def test_hybrid_search_mixes_all_tokens_with_the_best_passages(
     npm: NPM, folder: Path, corpora: list[Corpus], combine: str
 ) -> None:
-    found = npm.fill(QUERY, passages=4, hybrid=0.3, combine=combine, k=10000, top_k=10000)
+    found = npm.fill(QUERY, passages=4, hybrid=0.3, combine=combine, k=10000, top_k=10000, distinct=False)
     mixed: dict[Any, float] = {}
     for share, passages in (
         (0.7, brute_passages(folder, tuple(corpora))),
@@ -225,8 +251,8 @@ def test_hybrid_search_mixes_all_tokens_with_the_best_passages(
         assert math.exp(each.score) == pytest.approx(each.probability, rel=1e-6)
     assert [each.probability for each in found] == sorted((each.probability for each in found), reverse=True)
 
-    nearest = npm.fill(QUERY, passages=4, hybrid=0.3, combine=combine, k=1, top_k=10000)
-    inside = npm.fill(QUERY, passages=4, combine=combine, top_k=10000)
+    nearest = npm.fill(QUERY, passages=4, hybrid=0.3, combine=combine, k=1, top_k=10000, distinct=False)
+    inside = npm.fill(QUERY, passages=4, combine=combine, top_k=10000, distinct=False)
     assert {e.passage for each in inside for e in each.evidence} <= {e.passage for p in nearest for e in p.evidence}
     assert {each.text for each in inside} <= {each.text for each in nearest}
 
@@ -275,22 +301,22 @@ def test_many_texts_are_answered_as_one_by_one(npm: NPM) -> None:
 
 def test_ban_query_bans_the_texts_own_tokens(npm: NPM) -> None:
     for passages in (3, None):
-        free = npm.fill(QUERY, passages=passages, top_k=1000)
+        free = npm.fill(QUERY, passages=passages, top_k=1000, distinct=False)
         words = QUERY.replace("[MASK]", "").split()
-        expected = npm.fill(QUERY, passages=passages, top_k=1000, banned_tokens=words)
-        found = npm.fill([QUERY, "[MASK]"], passages=passages, top_k=1000, ban_query=True)
+        expected = npm.fill(QUERY, passages=passages, top_k=1000, distinct=False, banned_tokens=words)
+        found = npm.fill([QUERY, "[MASK]"], passages=passages, top_k=1000, distinct=False, ban_query=True)
         assert [each.text for each in found[0]] == [each.text for each in expected]
         assert 0 < len(expected) < len(free)
         assert not {word for each in found[0] for word in each.text.lower().split()} & set(words)
-        assert len(found[1]) == len(npm.fill("[MASK]", passages=passages, top_k=1000))
+        assert len(found[1]) == len(npm.fill("[MASK]", passages=passages, top_k=1000, distinct=False))
 
 
 def test_excluded_rows_are_never_searched(npm: NPM) -> None:
     for passages in (3, None):
-        free = npm.fill(QUERY, passages=passages, top_k=1000)
+        free = npm.fill(QUERY, passages=passages, top_k=1000, distinct=False)
         hidden = {each.passage for prediction in free[:3] for each in prediction.evidence}
         for exclude in (hidden, [hidden]):
-            rest = npm.fill([QUERY], passages=passages, top_k=1000, exclude=exclude)[0]
+            rest = npm.fill([QUERY], passages=passages, top_k=1000, distinct=False, exclude=exclude)[0]
             assert hidden.isdisjoint(each.passage for prediction in rest for each in prediction.evidence)
     with pytest.raises(InputError, match="exclude has 2 collections for 1 texts"):
         npm.fill([QUERY], exclude=[{1}, {2}])
@@ -309,7 +335,7 @@ def test_single_sums_over_a_tokens_hits(single: NPM, folder: Path, corpora: list
     wanted = [(math.log(sum(p.values())), {at: s / total for at, s in p.items()}) for p in ranked]
     single.embed("fp32")
     assert single.single
-    assert_equal(single.fill(QUERY, passages=None, k=k, top_k=100), wanted, corpora)
+    assert_equal(single.fill(QUERY, passages=None, k=k, top_k=100, distinct=False), wanted, corpora)
 
 
 @pytest.mark.parametrize("masks", [1, 2])
@@ -346,7 +372,7 @@ def test_ask_fills_the_template(npm: NPM) -> None:
     asked = npm.ask("What is the capital?", passages=5)
     filled = npm.fill("Q: What is the capital?\nA: [MASK].", passages=5)
     assert [replace(each, sequence="") for each in filled] == asked
-    assert set(asked[0].to_dict()) == {"answer", "score", "start", "end", "evidence"}
+    assert set(asked[0].to_dict()) == {"answer", "score", "start", "end", "abstained", "evidence"}
     assert [each[0].text for each in npm.ask(["What is the capital?"], passages=5)] == [asked[0].text]
     assert npm.ask("tower", template="the {question} of [MASK]")[0].text
 

@@ -94,11 +94,11 @@ def test_stored_and_fresh_keys_are_the_same(corpus: Corpus, encoder: TokenEncode
 
 def test_stored_and_on_the_fly_predictions_agree(corpus: Corpus, encoder: TokenEncoder) -> None:
     npm = NPM(encoder, [corpus])
-    fresh = npm.fill("the [MASK] in of is", passages=100, top_k=1000)
+    fresh = npm.fill("the [MASK] in of is", passages=100, top_k=1000, distinct=False)
     npm.embed("fp32")
     rows = {each.passage for prediction in fresh for each in prediction.evidence}
     others = {row for row in corpus.live_rows().tolist() if row not in rows}
-    held = npm.fill("the [MASK] in of is", passages=None, top_k=1000, exclude=others)
+    held = npm.fill("the [MASK] in of is", passages=None, top_k=1000, distinct=False, exclude=others)
     assert len(held) == len(fresh) > 20
     shares = {each.text.casefold(): each.probability for each in fresh}
     assert {each.text.casefold(): each.probability for each in held} == pytest.approx(shares, rel=1e-4)
@@ -109,12 +109,12 @@ def test_stored_and_on_the_fly_predictions_agree(corpus: Corpus, encoder: TokenE
 @pytest.mark.parametrize("precision", ["fp32", "fp16", "sq8", "sq4"])
 def test_every_precision_answers_alike(corpus: Corpus, encoder: TokenEncoder, precision: str) -> None:
     npm = NPM(encoder, [corpus])
-    found = npm.fill("the [MASK] in of is", passages=100, top_k=1000)
+    found = npm.fill("the [MASK] in of is", passages=100, top_k=1000, distinct=False)
     exact = {each.text.casefold(): each.score for each in found}
     rows = {each.passage for prediction in found for each in prediction.evidence}
     npm.embed(precision)
     hidden = set(corpus.live_rows().tolist()) - rows
-    held = npm.fill("the [MASK] in of is", passages=None, top_k=1000, exclude=hidden)
+    held = npm.fill("the [MASK] in of is", passages=None, top_k=1000, distinct=False, exclude=hidden)
     tolerance = {"fp32": 1e-4, "fp16": 5e-3, "sq8": 0.1, "sq4": 2.0}[precision]
     assert {each.text.casefold(): each.score for each in held} == pytest.approx(exact, abs=tolerance)
 
@@ -208,14 +208,14 @@ def test_new_segments_alone_are_built(corpus: Corpus, encoder: TokenEncoder, mon
 def test_deleted_passages_are_seen_as_such_without_a_new_build(corpus: Corpus, encoder: TokenEncoder) -> None:
     npm = NPM(encoder, [corpus])
     npm.embed("fp32")
-    before = npm.fill(QUERY, passages=None, top_k=1000)
+    before = npm.fill(QUERY, passages=None, top_k=1000, distinct=False)
     corpus.delete(["d0"])
-    after = npm.fill(QUERY, passages=None, top_k=1000)
+    after = npm.fill(QUERY, passages=None, top_k=1000, distinct=False)
     assert "d0" in {each.document_id for prediction in before for each in prediction.evidence}
     assert "d0" not in {each.document_id for prediction in after for each in prediction.evidence}
     corpus.compact()
     npm.embed("fp32")
-    compacted = npm.fill(QUERY, passages=None, top_k=1000)
+    compacted = npm.fill(QUERY, passages=None, top_k=1000, distinct=False)
     assert {each.text: each.score for each in compacted} == pytest.approx(
         {each.text: each.score for each in after}, abs=1e-4
     )
@@ -332,12 +332,12 @@ def test_vectors_follow_their_passages_into_a_merged_segment(
     corpus.delete(["d1"])
     corpus.add([Document("late", "Late", "The raven never flitted.")])
     npm.embed(precision)
-    before = npm.fill(QUERY, passages=None, top_k=1000)
+    before = npm.fill(QUERY, passages=None, top_k=1000, distinct=False)
     corpus.compact()
     assert len(corpus.segments) == 1
     monkeypatch.setattr(encoder, "passages", lambda *_: pytest.fail("encoded a passage again"))
     npm.embed(precision)
-    after = npm.fill(QUERY, passages=None, top_k=1000)
+    after = npm.fill(QUERY, passages=None, top_k=1000, distinct=False)
     tolerance = {"fp32": 1e-5, "sq8": 0.02, "sq4": 1.0}[precision]
     found = {each.text.casefold(): each.score for each in after}
     assert found == pytest.approx({each.text.casefold(): each.score for each in before}, abs=tolerance)
@@ -358,7 +358,7 @@ def test_a_merge_with_passages_that_have_no_vectors_carries_the_others(
     tables, npm = build(corpus, encoder, precision), NPM(encoder, [corpus])
     corpus.add([Document("late", "Late", "The raven never flitted."), Document("gone", "", "Gone.")])
     corpus.delete(["gone", "d1"])
-    before = {each.text.casefold(): each.score for each in npm.fill(QUERY, passages=None, top_k=1000)}
+    before = {each.text.casefold(): each.score for each in npm.fill(QUERY, passages=None, top_k=1000, distinct=False)}
     encode, encoded = encoder.passages, []
     monkeypatch.setattr(encoder, "passages", lambda *given: encoded.extend(given[0]) or encode(*given))
     for turn in range(2):
@@ -367,9 +367,11 @@ def test_a_merge_with_passages_that_have_no_vectors_carries_the_others(
         assert [corpus.passage(row).document_id for row in tables.open()[1]] == ["late", "d0"][: 1 + turn]
         corpus.verify()
         again = NPM(encoder, [Corpus.open(corpus.path)])
-        after = {each.text.casefold(): each.score for each in again.fill(QUERY, passages=None, top_k=1000)}
+        after = {
+            each.text.casefold(): each.score for each in again.fill(QUERY, passages=None, top_k=1000, distinct=False)
+        }
         assert after == pytest.approx(before, abs={"fp32": 1e-4, "sq8": 0.05, "sq4": 1.5}[precision])
-        assert again.fill(QUERY, passages=9, top_k=1000)
+        assert again.fill(QUERY, passages=9, top_k=1000, distinct=False)
         corpus.replace([corpus.document("d0")])
     del again
     corpus.compact()
@@ -378,7 +380,7 @@ def test_a_merge_with_passages_that_have_no_vectors_carries_the_others(
     assert sorted(encoded) == sorted([TEXTS[0], "The raven never flitted."])
     assert not tables.missing()
     assert not list(corpus.path.glob("keys/*/*.partial"))
-    after = {each.text.casefold(): each.score for each in npm.fill(QUERY, passages=None, top_k=1000)}
+    after = {each.text.casefold(): each.score for each in npm.fill(QUERY, passages=None, top_k=1000, distinct=False)}
     assert after == pytest.approx(before, abs={"fp32": 1e-4, "sq8": 0.05, "sq4": 1.5}[precision])
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -24,7 +25,7 @@ from quoth.errors import InputError
 from quoth.models.base import Corpora, CorpusModel, Exclude, Texts, check_questions, for_each, listed, of_each
 from quoth.predictors.answers import predict_spans
 from quoth.predictors.calibration import calibrated
-from quoth.predictors.combined import PROPOSED, combine, passages_of
+from quoth.predictors.combined import PROPOSED, apart, combine, passages_of
 from quoth.predictors.evidence import check_at_least_one
 from quoth.predictors.label import LabelOptions, predict_labels
 from quoth.predictors.phrase import PhraseOptions, predict_phrases
@@ -40,6 +41,8 @@ from quoth.timing import step
 ASK_TEMPLATE = "Q: {question}\nA: [MASK]."
 CLASSIFY_TEMPLATE = "{text} It was [MASK]."
 TEXTS_AT_A_TIME = 32
+SPARE = 4
+"""So many times the answers asked for are proposed, since those that overlap better ones are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +64,11 @@ class NPM(CorpusModel):
         self, encoder: TokenEncoder, corpora: Sequence[Corpus] = (), load_reader: Callable[[], SpanReader] | None = None
     ) -> None:
         super().__init__(Retriever(corpora, encoder))
-        self.encoder, self._load_reader = encoder, load_reader
+        self.encoder = encoder
         self.config = encoder.config
         self.fingerprint = encoder.fingerprint
+        named = self.config.reader
+        self._load_reader = load_reader or (partial(open_reader, named) if named else None)
 
     @classmethod
     def from_pretrained(
@@ -106,7 +111,7 @@ class NPM(CorpusModel):
 
         Options, as in `fill_many`: top_k=5, k=4096, passages=3, combine="joint", temperature=1.0,
         length_exponent=0.0, banned_tokens=(), ban_query=False, max_phrase_tokens=10, hybrid=0.0, read=None,
-        min_probability=None, exclude=().
+        min_probability=None, distinct=True, exclude=().
         Raises InputError, EmptyCorpusError, EncoderMismatchError.
         """
         return of_each(text, lambda texts: self.fill_many(texts, **options))
@@ -127,6 +132,7 @@ class NPM(CorpusModel):
         hybrid: float = 0.0,
         read: int | None = None,
         min_probability: float | None = None,
+        distinct: bool = True,
         exclude: Exclude = (),
     ) -> list[list[Prediction]]:
         """The phrases that fill the blank of each text best.
@@ -138,7 +144,8 @@ class NPM(CorpusModel):
         hold; with `ban_query` that goes for the tokens of the text itself, so that no answer repeats what it says.
         The reader then sees the text together with `read` passages that hold the best phrases, and both decide
         (`combined`); None stands for the model's default, 0 for NPM alone, as in the paper. Answers that were read and
-        have a smaller chance to be right than `min_probability` are marked `abstained`.
+        have a smaller chance to be right than `min_probability` are marked `abstained`. Of phrases that overlap in
+        their best place only the best is listed, if they are to be `distinct`; what was read always is.
         `exclude` are passage rows never searched, in any corpus: one collection, or one for each text.
         Raises InputError, EmptyCorpusError, EncoderMismatchError.
         """
@@ -148,7 +155,7 @@ class NPM(CorpusModel):
             raise InputError(f"read is {read}; allowed is 0 (NPM alone) or more passages")
         check_at_least_one("top_k", top_k)
         options = PhraseOptions(
-            top_k=max(top_k, PROPOSED) if read else top_k,
+            top_k=max(top_k, PROPOSED) if read else SPARE * top_k if distinct else top_k,
             combine=combine,
             temperature=temperature,
             length_exponent=length_exponent,
@@ -161,7 +168,10 @@ class NPM(CorpusModel):
         for first in range(0, len(texts), TEXTS_AT_A_TIME):
             part = slice(first, first + TEXTS_AT_A_TIME)
             found = self._fill(texts[part], hidden[part], k, passages, options, ban_query)
-            results.extend(self._read(texts[part], found, read, top_k, least) if read else found)
+            if read:
+                results.extend(self._read(texts[part], found, read, top_k, least))
+            else:
+                results.extend(list(islice(apart(each), top_k)) if distinct else each for each in found)
         return results
 
     def _read(

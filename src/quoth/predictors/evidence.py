@@ -119,10 +119,10 @@ def predict(occurrences: Occurrences, key_C: NDArray[np.uint64], top_k: int) -> 
 
 
 def quoted(best: Best, evidence: tuple[Evidence, ...]) -> Prediction:
-    """The phrase as it stands in its first place."""
+    """The phrase as it occurs in its first place, white space aside."""
     first = evidence[0]
     text = first.context[first.start - first.context_start : first.end - first.context_start]
-    return Prediction(text, best.score, best.probability, evidence)
+    return Prediction(" ".join(text.split()), best.score, best.probability, evidence)
 
 
 def rank(score_G: Floats, first_G: NDArray[np.int64], top_k: int | None = None) -> tuple[NDArray[np.int64], Floats]:
