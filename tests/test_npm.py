@@ -370,7 +370,7 @@ def test_classify_sums_over_the_labels_words(
 
 def test_ask_fills_the_template(npm: NPM) -> None:
     asked = npm.ask("What is the capital?", passages=5)
-    filled = npm.fill("Q: What is the capital?\nA: [MASK].", passages=5)
+    filled = npm.fill(["Q: What is the capital?\nA: [MASK]."], passages=5, searched=["What is the capital?"])[0]
     assert [replace(each, sequence="") for each in filled] == asked
     assert set(asked[0].to_dict()) == {"answer", "score", "start", "end", "abstained", "evidence"}
     assert [each[0].text for each in npm.ask(["What is the capital?"], passages=5)] == [asked[0].text]
@@ -460,3 +460,14 @@ def test_nothing_to_search(folder: Path, tmp_path: Path) -> None:
     assert npm.fill("zebra [MASK]") == []
     with pytest.raises(InputError, match=r"1 of 1 segments have no vectors of .*; `quoth embed .*passages=3"):
         npm.fill("zebra [MASK]", passages=None)
+
+
+def test_a_question_is_searched_by_its_own_words(folder: Path, tmp_path: Path) -> None:
+    corpus = Corpus.create(tmp_path / "q.quoth")
+    corpus.add([Document("q", "", "Q is a letter, a letter, Q, A."), Document("p", "", "Paris is the capital.")])
+    npm = NPM.from_pretrained(str(folder), corpus)
+    for template in ("Q: {question}\nA: [MASK].", "A Q, a letter Q: {question} letter A [MASK]"):
+        found = npm.ask("What is the capital?", template=template, passages=1)
+        assert {place.document_id for each in found for place in each.evidence} == {"p"}
+    with pytest.raises(InputError, match="searched has 2 entries for 1 texts"):
+        npm.fill("the [MASK]", searched=["a", "b"])

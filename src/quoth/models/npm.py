@@ -133,6 +133,7 @@ class NPM(CorpusModel):
         read: int | None = None,
         min_probability: float | None = None,
         distinct: bool = True,
+        searched: Sequence[str] = (),
         exclude: Exclude = (),
     ) -> list[list[Prediction]]:
         """The phrases that fill the blank of each text best.
@@ -146,9 +147,12 @@ class NPM(CorpusModel):
         (`combined`); None stands for the model's default, 0 for NPM alone, as in the paper. Answers that were read and
         have a smaller chance to be right than `min_probability` are marked `abstained`. Of phrases that overlap in
         their best place only the best is listed, if they are to be `distinct`; what was read always is.
+        BM25 is asked for the words of each text, or for those `searched`, one string for each text.
         `exclude` are passage rows never searched, in any corpus: one collection, or one for each text.
         Raises InputError, EmptyCorpusError, EncoderMismatchError.
         """
+        if searched and len(searched) != len(texts):
+            raise InputError(f"searched has {len(searched)} entries for {len(texts)} texts; give one for each")
         read = self.config.read if read is None else read
         least = self.config.min_probability if min_probability is None else min_probability
         if read < 0:
@@ -167,7 +171,7 @@ class NPM(CorpusModel):
         results: list[list[Prediction]] = []
         for first in range(0, len(texts), TEXTS_AT_A_TIME):
             part = slice(first, first + TEXTS_AT_A_TIME)
-            found = self._fill(texts[part], hidden[part], k, passages, options, ban_query)
+            found = self._fill(texts[part], searched[part], hidden[part], k, passages, options, ban_query)
             if read:
                 results.extend(self._read(texts[part], found, read, top_k, least))
             else:
@@ -195,6 +199,7 @@ class NPM(CorpusModel):
     def _fill(
         self,
         texts: Sequence[str],
+        searched: Sequence[str],
         hidden: Sequence[Collection[int]],
         k: int,
         passages: int | None,
@@ -211,7 +216,8 @@ class NPM(CorpusModel):
             queries = self.encoder.blanks(texts)
         said = [self._token_ids([self._words(text)]) if ban_query else frozenset() for text in texts]
         each = [replace(options, banned_tokens=options.banned_tokens | banned) for banned in said]
-        answers = self._answers(texts, queries, hidden, k, passages, each)
+        words = searched or [self._words(text) for text in texts]
+        answers = self._answers(words, queries, hidden, k, passages, each)
         return [
             [replace(answer, sequence=self._filled(text, answer.text)) for answer in found]
             for text, found in zip(texts, answers, strict=True)
@@ -219,15 +225,15 @@ class NPM(CorpusModel):
 
     def _answers(
         self,
-        texts: Sequence[str],
+        searched: Sequence[str],
         queries: Sequence[tuple[Vector, Vector]],
         hidden: Sequence[Collection[int]],
         k: int,
         passages: int | None,
         options: Sequence[PhraseOptions],
     ) -> Iterator[list[Prediction]]:
-        """What fills each text's blank."""
-        every_hit = self._hits(texts, queries, hidden, k, passages, options[0].hybrid)
+        """What fills each text's blank; BM25 is asked for the words `searched`."""
+        every_hit = self._hits(searched, queries, hidden, k, passages, options[0].hybrid)
         for query, each in zip(queries, options, strict=True):
             with step("search"):
                 hits = next(every_hit)
@@ -235,7 +241,7 @@ class NPM(CorpusModel):
 
     def _hits(
         self,
-        texts: Sequence[str],
+        searched: Sequence[str],
         queries: Sequence[tuple[Vector, Vector]],
         hidden: Sequence[Collection[int]],
         k: int,
@@ -245,13 +251,13 @@ class NPM(CorpusModel):
         """The tokens nearest to each blank, in BM25's passages or everywhere."""
         if passages is None or hybrid:
             found = search_together(self._retriever.every_token(), hidden, np.stack(queries, axis=1), k)
-            for text, hits, rows in zip(texts, found, hidden, strict=True):
+            for words, hits, rows in zip(searched, found, hidden, strict=True):
                 if passages is None:
                     yield hits
                 else:
-                    yield self._retriever.favour(hits, self._words(text), passages, rows)
+                    yield self._retriever.favour(hits, words, passages, rows)
             return
-        tables = self._retriever.restricted([self._words(text) for text in texts], passages, hidden)
+        tables = self._retriever.restricted(searched, passages, hidden)
         for keys, (q_start_D, q_end_D) in zip(tables, queries, strict=True):
             yield search_all(keys, q_start_D, q_end_D, k)
 
@@ -269,13 +275,17 @@ class NPM(CorpusModel):
     def ask(
         self, question: Texts, *, template: str = ASK_TEMPLATE, **options: Any
     ) -> list[Prediction] | list[list[Prediction]]:
-        """Answer a question by filling the blank of a template (GPT-3's form by default); options as in `fill`."""
+        """Answer a question by filling the blank of a template (GPT-3's form by default); options as in `fill`.
+
+        BM25 is asked for the question alone. NPM answers by itself (`read=0`): `Reader.ask` reads.
+        """
         if "{question}" not in template:
             raise InputError(f"template {template!r} has no {{question}}; for example {ASK_TEMPLATE!r}")
         questions = [question] if isinstance(question, str) else list(question)
         check_questions(questions)
         texts = [template.replace("{question}", each.strip()) for each in questions]
-        found = [[replace(each, sequence="") for each in answers] for answers in self.fill_many(texts, **options)]
+        answers = self.fill_many(texts, **{"read": 0, "searched": questions, **options})
+        found = [[replace(each, sequence="") for each in group] for group in answers]
         return found[0] if isinstance(question, str) else found
 
     def classify(

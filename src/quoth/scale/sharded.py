@@ -71,16 +71,16 @@ class ShardedNPM(NPM):
 
     def _answers(
         self,
-        texts: Sequence[str],
+        searched: Sequence[str],
         queries: Sequence[tuple[Vector, Vector]],
         hidden: Sequence[Collection[int]],
         k: int,
         passages: int | None,
         options: Sequence[PhraseOptions],
     ) -> Iterator[list[Prediction]]:
-        for text, query, rows, each in zip(texts, queries, hidden, options, strict=True):
+        for words, query, rows, each in zip(searched, queries, hidden, options, strict=True):
             with step("search"):
-                best = () if passages is None else self._best_rows(text, passages, rows)
+                best = () if passages is None else self._best_rows(words, passages, rows)
             question = Question(
                 *query,
                 options=TokenOptions.of(each) if self.single else each,
@@ -99,8 +99,8 @@ class ShardedNPM(NPM):
                 question = replace(question, id=uuid4().hex)
         return _answer(self._shards, question)
 
-    def _best_rows(self, text: str, passages: int, hidden: Collection[int]) -> tuple[int, ...]:
-        places = self._retriever.best_places(self._words(text), passages, hidden)
+    def _best_rows(self, words: str, passages: int, hidden: Collection[int]) -> tuple[int, ...]:
+        places = self._retriever.best_places(words, passages, hidden)
         return tuple(row for _, (_, row) in places)
 
 
