@@ -57,7 +57,7 @@ def test_a_recipe_runs_and_names_its_base(recipe: str, base: Path, docs: Path, t
 
 
 def test_the_command_names_every_recipe() -> None:
-    assert train.RECIPES.split(", ") == [*RECIPES, train.TAGGER, *REALM_RECIPES]
+    assert train.RECIPES.split(", ") == [*RECIPES, train.READER, train.TAGGER, *REALM_RECIPES]
     for make in RECIPES.values():
         recipe = make()
         assert recipe.train == TrainConfig.from_dict(recipe.train.to_dict())

@@ -40,6 +40,7 @@ _NUMBER = re.compile(
     r"|\d+(?:[.,:/]\d+)+"  # a decimal, a time, a version, another date
     r")(?!\d)"
 )
+_LINE_END = re.compile("\r\n|[\n\r\v\f\x85\u2028\u2029]")
 _SHARES = "%‰"
 """Punctuation by its category, but part of the number before it."""
 _WRAPPED = 40
@@ -100,13 +101,13 @@ def breaks_phrase(text: str, start: int, end: int) -> bool:
     A paragraph's lines go on in small letters, after a line of `_WRAPPED` characters or more.
     """
     between = text[start:end]
-    if "\t" in between or between.count("\n") > 1:
+    ends = [found.start() for found in _LINE_END.finditer(between)]
+    if "\t" in between or len(ends) > 1:
         return True
-    at = between.find("\n")
-    if at < 0:
+    if not ends:
         return False
-    line = text.rfind("\n", 0, start + at) + 1
-    return not (start + at - line >= _WRAPPED and text[end : end + 1].islower())
+    line = max((found.end() for found in _LINE_END.finditer(text, 0, start + ends[0])), default=0)
+    return not (start + ends[0] - line >= _WRAPPED and text[end : end + 1].islower())
 
 
 def words(text: str) -> list[tuple[int, int]]:
