@@ -157,7 +157,7 @@ def test_training_lowers_the_loss(base: Path, data: TokenizedDocuments, tmp_path
     one = trainer(base, data, tmp_path, changed(**settings))
     before = mean_loss(one)
     one.run(seen.append)
-    assert mean_loss(one) < 0.95 * before
+    assert mean_loss(one) < 0.96 * before
     assert [now.step for now in seen] == list(range(1, 13))
     assert all(now.tokens_per_second > 0 for now in seen)
     log = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text(encoding="utf-8").splitlines()]

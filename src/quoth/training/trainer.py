@@ -245,7 +245,9 @@ class Trainer:
         return [int(step) for path in self.output.glob("checkpoint-*") if (step := path.name[11:]).isdecimal()]
 
     def _settings(self) -> dict[str, Any]:
-        return {"config": self.config.to_dict(), **self.task.settings()}
+        """What must be the same for a run to resume, as JSON has it."""
+        settings: dict[str, Any] = json.loads(json.dumps({"config": self.config.to_dict(), **self.task.settings()}))
+        return settings
 
     def _check_settings(self, state: dict[str, Any]) -> None:
         settings = [(state.get(group, {}), mine) for group, mine in self._settings().items()]
