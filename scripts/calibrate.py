@@ -29,20 +29,21 @@ from quoth.corpus.documents import read_documents
 from quoth.corpus.passages import WHOLE
 from quoth.corpus.questions import Question
 from quoth.encoders.pretrained import SETTINGS_FILE
+from quoth.encoders.tokenization import MASK
 from quoth.evaluation.cloze import KINDS, draw_blanks
-from quoth.models.npm import NPM
+from quoth.models.npm import NPM, Asked
 from quoth.models.reader import Reader
 from quoth.predictors.answers import predict_spans
 from quoth.predictors.calibration import calibrated, features, fit, threshold
-from quoth.predictors.combined import PROPOSED, combine, passages_of
+from quoth.predictors.combined import PROPOSED, combine
 from quoth.records import Document, Prediction
 from quoth.storage import atomic_write_json, read_json
 
 PRECISION = 0.8
 UNANSWERABLE = 0.2
 AT_A_TIME = 16
-WEIGHTS = tuple(product((0.0, 0.25, 0.5, 0.75, 1.0), (0.25, 0.5, 0.75, 1.0)))
-PRIORS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
+WEIGHTS = tuple(product((0.0, 0.1, 0.2, 0.35, 0.5, 1.0), (0.5,), (0.0, 0.5, 1.0, 2.0)))
+PRIORS = (0.0, 1.0, 2.0, 3.0, 5.0, 8.0, 12.0)
 Setting = TypeVar("Setting")
 Judged = tuple[Prediction, bool]
 """A first answer, and whether it is right."""
@@ -79,7 +80,9 @@ def ask_questions(
     return _best(judged)
 
 
-def fill_blanks(folder: Path, pages: Sequence[str], count: int, seed: int) -> tuple[tuple[float, float], list[Judged]]:
+def fill_blanks(
+    folder: Path, pages: Sequence[str], count: int, seed: int
+) -> tuple[tuple[float, float, float], list[Judged]]:
     """The weights by which most blanks are right, and the first answers by these."""
     with tempfile.TemporaryDirectory() as place:
         corpus = Corpus.create(Path(place) / "dev.quoth")
@@ -87,20 +90,18 @@ def fill_blanks(folder: Path, pages: Sequence[str], count: int, seed: int) -> tu
         npm = NPM.from_pretrained(folder, corpus=corpus)
         passages = list(corpus.passages())
         blanks = [blank for kind in KINDS for blank in draw_blanks(passages, kind, count, seed)]
-        both: list[tuple[list[Prediction], list[Prediction]]] = []
+        both: list[tuple[list[Prediction], list[Prediction], frozenset[str]]] = []
         for at in range(0, len(blanks), AT_A_TIME):
             part = blanks[at : at + AT_A_TIME]
             texts, hidden = [each.text for each in part], [{each.row} for each in part]
-            proposed = npm.fill(texts, read=0, top_k=PROPOSED, exclude=hidden)
-            sources = [passages_of(each, npm.config.read) for each in proposed]
-            spans = npm.reader.read(texts, [[each.passage for each in group] for group in sources])
-            marked = [predict_spans(*each, PROPOSED, distinct=False) for each in zip(sources, spans, strict=True)]
-            both += zip(proposed, marked, strict=True)
+            proposed = npm.fill(texts, read=0, top_k=PROPOSED, distinct=False, exclude=hidden)
+            searched = [each.replace(MASK, " ") for each in texts]
+            both += npm.read(Asked(texts, searched, hidden), proposed, npm.config.read)
     judged = {
         weights: [
             (best, normalise(best.text) == normalise(blank.answer))
-            for blank, pair in zip(blanks, both, strict=True)
-            for best in combine(*pair, weights, 1)
+            for blank, (proposed, marked, said) in zip(blanks, both, strict=True)
+            for best in combine(proposed, marked, weights, 1, said)
         ]
         for weights in WEIGHTS
     }

@@ -12,7 +12,7 @@ import pytest
 import quoth
 from quoth.errors import EmptyCorpusError, InputError
 from quoth.models.realm import REALM
-from quoth.predictors.combined import LEAST, combine, passages_of
+from quoth.predictors.combined import LEAST, combine, passages_of, words_beside
 from quoth.records import Evidence, Prediction
 from test_span_reader import make_reader
 from tiny import TEXT, tiny_npm, tiny_realm
@@ -115,13 +115,13 @@ def prediction(text: str, probability: float, *places: tuple[int, int]) -> Predi
 def test_npm_and_reader_decide_together_by_hand() -> None:
     proposed = [prediction("Paris", 0.5, (1, 0)), prediction("Rome", 0.25, (2, 10), (3, 30))]
     marked = [prediction("rome", 0.8, (2, 10)), prediction("the Rome", 0.1, (2, 6)), prediction("Bonn", 0.01, (4, 50))]
-    found = combine(proposed, marked, (1.0, 1.0), 5)
+    found = combine(proposed, marked, (1.0, 1.0, 0.0), 5)
     sums = {"rome": 0.25 * 0.8, "Paris": 0.5 * LEAST, "the Rome": LEAST * 0.1, "Bonn": LEAST * 0.01}
     assert [each.text for each in found] == ["rome", "Paris", "Bonn"]  # "the Rome" overlaps what is better
     for each in found:
         assert each.probability == pytest.approx(sums[each.text] / sum(sums.values()))
         assert sum(place.score for place in each.evidence) == pytest.approx(each.probability)
-    assert combine(proposed, marked, (1.0, 0.0), 1)[0].text == "Paris"
+    assert combine(proposed, marked, (1.0, 0.0, 0.0), 1)[0].text == "Paris"
 
 
 def test_the_passages_of_the_best_phrases_are_read() -> None:
@@ -176,3 +176,11 @@ def test_eq_1_of_a_realm(corpus: quoth.Corpus, tmp_path: Path) -> None:
         assert share == pytest.approx(weights[row] / sum(weights.values()), rel=1e-3)
     with pytest.raises(InputError, match="combine is 'max'"):
         realm.ask(QUESTION, combine="max")
+
+
+def test_what_repeats_the_sentence_of_the_blank_weighs_less() -> None:
+    said = words_beside("Rome is old. The capital of Italy is [MASK], in Europe.", "[MASK]")
+    assert said == {"capital", "italy", "europe"}
+    proposed = [prediction("Italy", 0.5, (1, 0)), prediction("Rome", 0.3, (2, 0)), prediction("the", 0.1, (3, 0))]
+    assert [each.text for each in combine(proposed, [], (1.0, 0.0, 0.0), 3, said)] == ["Italy", "Rome", "the"]
+    assert [each.text for each in combine(proposed, [], (1.0, 0.0, 9.0), 3, said)] == ["Rome", "the", "Italy"]

@@ -42,9 +42,9 @@ class NPMConfig(Config):
     vectors have length 1, so that sim is s times the cosine. `num_masks` mask tokens stand for one blank: two for
     phrases, one for single tokens. `max_tokens` bounds an encoder input.
 
-    A model that knows a `reader` by name or folder lets it read `read` passages of what it proposes, by default, and
-    weighs log probabilities by `read_weights`: its own, the reader's. `calibration` and `min_probability` are of what
-    both decide, as a reader's.
+    A model that knows a `reader` by name or folder lets it read `read` passages, by default, and weighs by
+    `read_weights`: its own log probability, the reader's, and what repeats the sentence of the blank. `calibration` and
+    `min_probability` are of what both decide, as a reader's.
     """
 
     kind: Literal["npm"] = "npm"
@@ -56,15 +56,15 @@ class NPMConfig(Config):
     max_tokens: int = 256
     reader: str = ""
     read: int = 0
-    read_weights: tuple[float, float] = (1.0, 1.0)
+    read_weights: tuple[float, float, float] = (1.0, 1.0, 0.0)
     calibration: tuple[float, float, float] | None = None
     min_probability: float = 0.0
 
     def __post_init__(self) -> None:
         _check_calibration(self)
         object.__setattr__(self, "read_weights", tuple(self.read_weights))
-        if len(self.read_weights) != 2 or not all(map(_is_number, self.read_weights)):
-            raise InputError(f"read_weights {self.read_weights!r}; allowed are two numbers")
+        if len(self.read_weights) != 3 or not all(map(_is_number, self.read_weights)):
+            raise InputError(f"read_weights {self.read_weights!r}; allowed are three numbers")
         if not isinstance(self.read, int) or self.read < 0 or (self.read and not self.reader):
             raise InputError(f"read {self.read!r} with reader {self.reader!r}; allowed is 0, and more with a reader")
         if self.num_masks not in (1, 2):

@@ -7,6 +7,7 @@ encode (token_encoder) → search (retriever, index) → expand (candidates) →
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -23,9 +24,9 @@ from quoth.encoders.token_encoder import TokenEncoder, Vector
 from quoth.encoders.tokenization import MASK
 from quoth.errors import InputError
 from quoth.models.base import Corpora, CorpusModel, Exclude, Texts, check_questions, for_each, listed, of_each
-from quoth.predictors.answers import predict_spans
+from quoth.predictors.answers import Source, predict_spans
 from quoth.predictors.calibration import calibrated
-from quoth.predictors.combined import PROPOSED, apart, combine, passages_of
+from quoth.predictors.combined import PROPOSED, apart, combine, passages_of, words_beside
 from quoth.predictors.evidence import check_at_least_one
 from quoth.predictors.label import LabelOptions, predict_labels
 from quoth.predictors.phrase import PhraseOptions, predict_phrases
@@ -41,6 +42,7 @@ from quoth.timing import step
 ASK_TEMPLATE = "Q: {question}\nA: [MASK]."
 CLASSIFY_TEMPLATE = "{text} It was [MASK]."
 TEXTS_AT_A_TIME = 32
+READ_AT_A_TIME = 8
 SPARE = 4
 """So many times the answers asked for are proposed, since those that overlap better ones are left out."""
 
@@ -53,6 +55,15 @@ class PassageVectors:
     ids_T: NDArray[np.int32]
     offsets_T2: NDArray[np.int64]
     vectors_TD: NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Texts with a blank each, the words that BM25 is asked for, and the rows that are never read."""
+
+    texts: Sequence[str]
+    searched: Sequence[str]
+    hidden: Sequence[Collection[int]]
 
 
 class NPM(CorpusModel):
@@ -173,28 +184,55 @@ class NPM(CorpusModel):
             part = slice(first, first + TEXTS_AT_A_TIME)
             found = self._fill(texts[part], searched[part], hidden[part], k, passages, options, ban_query)
             if read:
-                results.extend(self._read(texts[part], found, read, top_k, least))
+                asked = Asked(texts[part], searched[part] or [*map(self._words, texts[part])], hidden[part])
+                results.extend(self._decide(asked, found, read, top_k, least))
             else:
                 results.extend(list(islice(apart(each), top_k)) if distinct else each for each in found)
         return results
 
-    def _read(
-        self,
-        texts: Sequence[str],
-        proposed: Sequence[list[Prediction]],
-        read: int,
-        top_k: int,
-        min_probability: float,
+    def read(
+        self, asked: Asked, proposed: Sequence[list[Prediction]], read: int
+    ) -> Iterator[tuple[list[Prediction], list[Prediction], frozenset[str]]]:
+        """For each text what NPM proposes, what the reader marks in BM25's best `read` passages and some of those where
+        the best proposals occur, and the words of the blank's sentence."""
+        prior = self.reader.config.prior
+        for at in range(0, len(asked.texts), READ_AT_A_TIME):
+            part = slice(at, at + READ_AT_A_TIME)
+            with step("read"):
+                sources = [
+                    self._sources(words, found, read, rows)
+                    for words, found, rows in zip(asked.searched[part], proposed[part], asked.hidden[part], strict=True)
+                ]
+                spans = self.reader.read(asked.texts[part], [[each.passage for each in group] for group in sources])
+            for text, found, group, said in zip(asked.texts[part], proposed[part], sources, spans, strict=True):
+                marked = predict_spans(group, said, PROPOSED, distinct=False, prior=prior)
+                mask = MASK if MASK in text else self.encoder.tokenizer.mask_token
+                yield found, marked, words_beside(text, mask)
+
+    def _sources(
+        self, searched: str, proposed: Sequence[Prediction], read: int, hidden: Collection[int]
+    ) -> list[Source]:
+        corpora = self._retriever.corpora
+        ranked = self._retriever.best_places(searched, read, hidden)
+        found = {
+            (corpora[place[0]].name, place[1]): Source(
+                self._retriever.passage(place), corpora[place[0]].name, math.log(score / ranked[0][0])
+            )
+            for score, place in ranked
+        }
+        last = min((each.relevance for each in found.values()), default=0.0)
+        for each in passages_of(proposed, max(read // 4, 1)):
+            found.setdefault((each.corpus, each.passage.row), replace(each, relevance=last))
+        return list(found.values())
+
+    def _decide(
+        self, asked: Asked, proposed: Sequence[list[Prediction]], read: int, top_k: int, min_probability: float
     ) -> Iterator[list[Prediction]]:
         """What NPM and the reader decide together."""
-        sources = [passages_of(found, read) for found in proposed]
-        with step("read"):
-            spans = self.reader.read(texts, [[each.passage for each in group] for group in sources])
-            for text, found, group, said in zip(texts, proposed, sources, spans, strict=True):
-                marked = predict_spans(group, said, PROPOSED, distinct=False)
-                best = combine(found, marked, self.config.read_weights, top_k)
-                sure = calibrated(best, self.config.calibration, min_probability)
-                yield [replace(each, sequence=self._filled(text, each.text)) for each in sure]
+        for text, (found, marked, said) in zip(asked.texts, self.read(asked, proposed, read), strict=True):
+            best = combine(found, marked, self.config.read_weights, top_k, said)
+            sure = calibrated(best, self.config.calibration, min_probability)
+            yield [replace(each, sequence=self._filled(text, each.text)) for each in sure]
 
     def _fill(
         self,

@@ -12,7 +12,8 @@ from itertools import islice
 
 import numpy as np
 
-from quoth.encoders.boundaries import surface_group
+from quoth.corpus.passages import sentences
+from quoth.encoders.boundaries import STOP_WORDS, surface_group, words
 from quoth.predictors.answers import Source
 from quoth.records import Evidence, Passage, Prediction
 from quoth.scoring import log_sum_exp
@@ -39,9 +40,16 @@ def _passage(place: Evidence) -> Passage:
 
 
 def combine(
-    proposed: Sequence[Prediction], marked: Sequence[Prediction], weights: tuple[float, float], top_k: int
+    proposed: Sequence[Prediction],
+    marked: Sequence[Prediction],
+    weights: tuple[float, float, float],
+    top_k: int,
+    said: frozenset[str] = frozenset(),
 ) -> list[Prediction]:
-    """The `top_k` phrases with the highest w · log p_NPM + v · log p_reader, for weights (w, v).
+    """The `top_k` phrases with the highest w · log p_NPM + v · log p_reader − e · echo, for weights (w, v, e).
+
+    A phrase is an echo (1, else 0) if it has words that name something and all of them are in `said`, the words of the
+    sentence with the blank.
 
     A phrase that one of the two does not name has the probability `LEAST` there. `score` is that sum, the probability
     its share of exp of all these sums. Evidence is the reader's, or else NPM's. Of phrases that overlap in their best
@@ -51,12 +59,13 @@ def combine(
     for at, group in enumerate((proposed, marked)):
         for each in group:
             by_phrase.setdefault(_name(each.text), [None, None])[at] = each
-    w, v = weights
+    w, v, e = weights
     weighed = []
     for npm, reader in by_phrase.values():
         best = reader or npm
         assert best is not None
-        weighed.append(replace(best, score=w * _log(npm) + v * _log(reader)))
+        echo = e * _is_echo(best.text, said)
+        weighed.append(replace(best, score=w * _log(npm) + v * _log(reader) - echo))
     weighed.sort(key=lambda each: -each.score)
     total = log_sum_exp(np.array([each.score for each in weighed]))
     return [_shared(each, math.exp(each.score - total)) for each in islice(apart(weighed), top_k)]
@@ -82,6 +91,23 @@ def apart(predictions: Sequence[Prediction]) -> Iterator[Prediction]:
 def _overlap(one: Evidence, other: Evidence) -> bool:
     same = (one.corpus, one.document_id) == (other.corpus, other.document_id)
     return same and one.start < other.end and other.start < one.end
+
+
+def words_beside(text: str, mask: str) -> frozenset[str]:
+    """The words of the sentence that holds the blank, case aside, but for those that name nothing."""
+    at = text.index(mask)
+    start, end = next(each for each in sentences(text) if each[0] <= at < each[1])
+    return _naming(text[start:end].replace(mask, " "))
+
+
+def _naming(text: str) -> frozenset[str]:
+    every = (text[start:end].casefold() for start, end in words(text))
+    return frozenset(word for word in every if word[0].isalnum() and word not in STOP_WORDS)
+
+
+def _is_echo(text: str, said: frozenset[str]) -> bool:
+    naming = _naming(text)
+    return bool(naming) and naming <= said
 
 
 def _name(text: str) -> int:
