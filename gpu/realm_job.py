@@ -20,6 +20,7 @@ from quoth.encoders.pretrained import (
     MINILM,
     REALM_READER,
     SETTINGS_FILE,
+    SHIPPED_REALM,
     REALMSource,
     locate_realm,
     shipped_adapter,
@@ -31,6 +32,7 @@ from quoth.training.realm_recipes import run_realm_recipe
 from quoth.training.trainer import Progress
 
 Settings = dict[str, str]
+UNTRAINED: Any = SHIPPED_REALM["quoth-realm-base"]
 REALM_JOBS: dict[str, Settings] = {
     "realm-mini": {},
     "realm-mini-tokens": {"masking": "tokens"},
@@ -85,7 +87,7 @@ def _say(now: Progress) -> None:
 def _start(base: str, folder: Path, tiny: bool) -> None:
     """The untrained REALM, over the packed base."""
     if not (folder / SETTINGS_FILE).is_file():
-        config = replace(locate_realm("quoth-realm-base", base).config, base=base)
+        config = replace(UNTRAINED, base=base)
         reader = None if tiny else shipped_adapter(REALM_READER)
         TrainedREALM(REALMSource("start", config, None, base, reader), trained=(), lora_rank=0).save(folder)
 

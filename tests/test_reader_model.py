@@ -181,6 +181,6 @@ def test_eq_1_of_a_realm(corpus: quoth.Corpus, tmp_path: Path) -> None:
 def test_what_repeats_the_sentence_of_the_blank_weighs_less() -> None:
     said = words_beside("Rome is old. The capital of Italy is [MASK], in Europe.", "[MASK]")
     assert said == {"capital", "italy", "europe"}
-    proposed = [prediction("Italy", 0.5, (1, 0)), prediction("Rome", 0.3, (2, 0)), prediction("the", 0.1, (3, 0))]
+    proposed = [prediction("Italy", 0.5, (1, 0)), prediction("Rome", 0.3, (2, 9)), prediction("the", 0.1, (3, 20))]
     assert [each.text for each in combine(proposed, [], (1.0, 0.0, 0.0), 3, said)] == ["Italy", "Rome", "the"]
     assert [each.text for each in combine(proposed, [], (1.0, 0.0, 9.0), 3, said)] == ["Rome", "the", "Italy"]

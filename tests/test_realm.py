@@ -493,6 +493,8 @@ def test_arguments_are_spread_over_texts() -> None:
     check_questions(["Who?"])
     with pytest.raises(InputError, match="the question is empty"):
         check_questions(["Who?", "\n"])
+    with pytest.raises(InputError, match=r"question '\?!' has no words"):
+        check_questions(["Who?", "?!"])
 
 
 def test_the_shipped_model_answers_questions(tmp_path: Path) -> None:

@@ -162,6 +162,9 @@ def for_each(exclude: Exclude, count: int) -> list[Collection[int]]:
 
 
 def check_questions(questions: Sequence[str]) -> None:
-    """Raises InputError where one is empty."""
+    """Raises InputError where one is empty or has no words."""
     if not all(question.strip() for question in questions):
         raise InputError("the question is empty; ask one, such as 'Who composed Carmen?'")
+    for question in questions:
+        if not any(map(str.isalnum, question)):
+            raise InputError(f"question {question!r} has no words; ask one, such as 'Who composed Carmen?'")
