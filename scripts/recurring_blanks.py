@@ -16,7 +16,6 @@ import random
 import re
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +85,7 @@ def examples(corpus: Corpus, documents: Sequence[Document], rng: random.Random) 
                 if blank.answer.isascii() and len(blank.answer) == 1:
                     continue
                 try:
-                    yield example(replace(blank), f"{document.id}-{kind}-{number}", page, corpus, rng)
+                    yield example(blank, f"{document.id}-{kind}-{number}", page, corpus, rng)
                 except StopIteration:
                     continue
 

@@ -209,10 +209,13 @@ def _measure(
                 raise InputError(
                     f"{name} is {settings[name]!r}, which is NPM's; {model} is a {kind(model)}: leave it out"
                 )
+    systems: dict[str, Searcher] = {}
     if embed and model is not None:
+        systems[model] = loaded = load_searcher(model, corpora, setup)
         with counting("embedding", "passages") as embedded:
-            load_searcher(model, corpora, setup).embed(progress=embedded)
-    systems: dict[str, Searcher] = {} if model is None else {model: _asked(model, corpora, setup)}
+            loaded.embed(progress=embedded)
+    elif model is not None:
+        systems[model] = _asked(model, corpora, setup)
     with counting("measuring", "done") as measured:
         report = run_openqa(
             questions, corpora, systems, progress=lambda name, done, total: measured(done, total), **settings

@@ -91,7 +91,9 @@ TopK = Annotated[int, typer.Option("--top-k", help="How many answers.")]
 Neighbours = Annotated[int, typer.Option("--k", help="How many nearest tokens to search for.")]
 PassageCount = Annotated[
     int | None,
-    typer.Option("--passages", help="Search inside this many BM25 passages (default: NPM 3, a reader 20, a REALM 5)."),
+    typer.Option(
+        "--passages", help="Search inside this many BM25 passages (default: NPM 3, quoth-reader and quoth-realm 20)."
+    ),
 ]
 Dense = Annotated[bool, typer.Option("--dense", help="Search every token; wants quoth embed first.")]
 Explain = Annotated[bool, typer.Option("--explain", help="Say how long each of the five steps took.")]
@@ -104,7 +106,8 @@ Read = Annotated[
     int | None,
     typer.Option(
         "--read",
-        help="Let the reader see so many passages of what NPM proposes; 0: NPM alone. Default: the model's own.",
+        help="Let the reader see so many of BM25's best passages and decide with NPM; 0: NPM alone. "
+        "Default: the model's own.",
     ),
 ]
 MinProbability = Annotated[

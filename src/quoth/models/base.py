@@ -13,10 +13,11 @@ from typing import ClassVar, Literal, TypeVar, get_args
 
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
+from quoth.predictors.answers import Source
 from quoth.records import Hit, Match
 from quoth.retrieval.fusion import FUSIONS
 from quoth.retrieval.retriever import Retriever
-from quoth.retrieval.sparse import Place, Ranking, check_count
+from quoth.retrieval.sparse import Place, Ranking, best_places, check_count
 from quoth.retrieval.tables import Cost, Shortfall
 
 Texts = str | Sequence[str]
@@ -139,6 +140,15 @@ def _check_weights(weights: Mapping[str, float], kinds: Sequence[str]) -> None:
             raise InputError(f"weight {weight} of {name}; {allowed}")
     if not any(weights.get(kind, 1.0) for kind in kinds):
         raise InputError(f"weights {dict(weights)}; {allowed}")
+
+
+def best_sources(corpora: Sequence[Corpus], query: str, passages: int, exclude: Collection[int]) -> list[Source]:
+    """BM25's best passages to read, each with the log of its score as a share of the best one's."""
+    ranked = best_places(corpora, query, passages, exclude)
+    return [
+        Source(corpora[number].passage(row), corpora[number].name, math.log(score / ranked[0][0]))
+        for score, (number, row) in ranked
+    ]
 
 
 def listed(corpora: Corpora) -> list[Corpus]:

@@ -7,7 +7,6 @@ encode (token_encoder) → search (retriever, index) → expand (candidates) →
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -23,7 +22,17 @@ from quoth.encoders.pretrained import locate
 from quoth.encoders.token_encoder import TokenEncoder, Vector
 from quoth.encoders.tokenization import MASK
 from quoth.errors import InputError
-from quoth.models.base import Corpora, CorpusModel, Exclude, Texts, check_questions, for_each, listed, of_each
+from quoth.models.base import (
+    Corpora,
+    CorpusModel,
+    Exclude,
+    Texts,
+    best_sources,
+    check_questions,
+    for_each,
+    listed,
+    of_each,
+)
 from quoth.predictors.answers import Source, predict_spans
 from quoth.predictors.calibration import calibrated
 from quoth.predictors.combined import PROPOSED, apart, combine, passages_of, words_beside
@@ -154,10 +163,10 @@ class NPM(CorpusModel):
         that share of the probability going to phrases in BM25's best `passages` beforehand. `k` neighbours of each
         query propose phrases; see PhraseOptions for the rest. `banned_tokens` are texts whose tokens no answer may
         hold; with `ban_query` that goes for the tokens of the text itself, so that no answer repeats what it says.
-        The reader then sees the text together with `read` passages that hold the best phrases, and both decide
-        (`combined`); None stands for the model's default, 0 for NPM alone, as in the paper. Answers that were read and
-        have a smaller chance to be right than `min_probability` are marked `abstained`. Of phrases that overlap in
-        their best place only the best is listed, if they are to be `distinct`; what was read always is.
+        The reader then sees the text together with BM25's best `read` passages, and some that hold the best phrases,
+        and both decide (`combined`); None stands for the model's default, 0 for NPM alone, as in the paper. Answers
+        that were read and have a smaller chance to be right than `min_probability` are marked `abstained`. Of phrases
+        that overlap in their best place only the best is listed, if they are to be `distinct`; what was read always is.
         BM25 is asked for the words of each text, or for those `searched`, one string for each text.
         `exclude` are passage rows never searched, in any corpus: one collection, or one for each text.
         Raises InputError, EmptyCorpusError, EncoderMismatchError.
@@ -212,14 +221,8 @@ class NPM(CorpusModel):
     def _sources(
         self, searched: str, proposed: Sequence[Prediction], read: int, hidden: Collection[int]
     ) -> list[Source]:
-        corpora = self._retriever.corpora
-        ranked = self._retriever.best_places(searched, read, hidden)
-        found = {
-            (corpora[place[0]].name, place[1]): Source(
-                self._retriever.passage(place), corpora[place[0]].name, math.log(score / ranked[0][0])
-            )
-            for score, place in ranked
-        }
+        best = best_sources(self.corpora, searched, read, hidden)
+        found = {(each.corpus, each.passage.row): each for each in best}
         last = min((each.relevance for each in found.values()), default=0.0)
         for each in passages_of(proposed, max(read // 4, 1)):
             found.setdefault((each.corpus, each.passage.row), replace(each, relevance=last))

@@ -7,8 +7,7 @@ encode and expand (span_reader) ← search (BM25) → score and group (answers) 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import overload
@@ -17,14 +16,14 @@ from quoth.corpus.corpus import Corpus
 from quoth.encoders.pairs import fill_in
 from quoth.encoders.tokenization import MASK
 from quoth.errors import InputError
-from quoth.models.base import Corpora, Exclude, check_questions, for_each, listed
+from quoth.models.base import Corpora, Exclude, best_sources, check_questions, for_each, listed
 from quoth.predictors.answers import Source, predict_spans
 from quoth.predictors.calibration import calibrated
 from quoth.predictors.evidence import check_at_least_one
 from quoth.predictors.reader_weights import open_reader
 from quoth.predictors.span_reader import SpanReader, Spans
 from quoth.records import Hit, Prediction
-from quoth.retrieval.sparse import best_places, bm25, check_not_empty
+from quoth.retrieval.sparse import bm25, check_not_empty
 from quoth.timing import step
 
 TEXTS_AT_A_TIME = 8
@@ -145,7 +144,8 @@ class Reader:
             part = slice(at, at + TEXTS_AT_A_TIME)
             with step("search"):
                 sources = [
-                    self._best(query, count, rows) for query, rows in zip(searched[part], hidden[part], strict=True)
+                    best_sources(self.corpora, query, count, rows)
+                    for query, rows in zip(searched[part], hidden[part], strict=True)
                 ]
             with step("expand"):
                 spans = self.reader.read(texts[part], [[each.passage for each in group] for group in sources])
@@ -157,10 +157,3 @@ class Reader:
         check_at_least_one("top_k", top_k)
         prior = self.config.prior
         return [predict_spans(*found, top_k, prior=prior) for found in self.read(texts, searched, passages, exclude)]
-
-    def _best(self, query: str, passages: int, exclude: Collection[int]) -> list[Source]:
-        places = best_places(self.corpora, query, passages, exclude)
-        return [
-            Source(self.corpora[number].passage(row), self.corpora[number].name, math.log(score / places[0][0]))
-            for score, (number, row) in places
-        ]
