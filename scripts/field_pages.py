@@ -1,0 +1,191 @@
+"""Made pages of fields and values, with questions and blanks: the kind of page that names its subject in the title alone.
+
+    python scripts/field_pages.py questions.jsonl.gz -o fields.jsonl.gz --count 12000
+
+A reader trained on prose marks the right field of the wrong page. Here every question has pages of the same fields under
+other titles as negatives. Names and terms are drawn from the answers of the questions given; nothing else is true.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import random
+import string
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from quoth.corpus.comprehension import read_examples
+from quoth.encoders.tokenization import MASK
+
+MONTHS = "January February March April May June July August September October November December".split()
+NOTES = (" (2021 est.)", " (as of 2018)", " [3]", "; see also below", " (approx.)", " (official)", ", ranked 14th")
+LEADS = ("name: ", "total: ", "main: ", "value: ")
+
+SUBJECTS = {
+    "company": """chief executive=person|headquarters=place|founder=person|founding date=date|number of employees=number|
+        annual revenue=money|stock symbol=symbol|main product=term|parent company=name|motto=term|net profit=money""",
+    "river": """length=length|source=place|mouth=place|average discharge=number|longest tributary=name|basin area=area|
+        mean depth=length|largest dam=name|lowest bridge=name|fish species=number""",
+    "town": """mayor=person|population=number|land area=area|elevation=length|time zone=symbol|postal code=symbol|
+        twin town=place|oldest church=name|density=number|charter date=date|main industry=term|nearest airport=name""",
+    "book": """author=person|publisher=name|publication date=date|number of pages=number|translator=person|genre=term|
+        original title=term|cover artist=person|price=money|dedication=person|language=word""",
+    "film": """director=person|running time=time|budget=money|composer=person|release date=date|leading actor=person|
+        distributor=name|filming location=place|box office=money|editor=person""",
+    "program": """author=person|default port=number|configuration file=file|current version=version|licence=name|
+        maintainer=person|default output=file|timeout=time|language=word|log level=word|buffer size=size|
+        exit status=number|compression method=term|home page=file""",
+    "ship": """captain=person|displacement=mass|builder=name|launch date=date|top speed=speed|crew=number|length=length|
+        home port=place|owner=name|engine power=number|call sign=symbol""",
+    "athlete": """coach=person|height=length|weight=mass|date of birth=date|birthplace=place|club=name|personal best=time|
+        nickname=term|number of medals=number|shirt number=number|salary=money""",
+    "school": """principal=person|number of students=number|motto=term|opening date=date|campus area=area|mascot=word|
+        library=name|annual fee=money|school colour=word|founder=person|address=place""",
+    "chemical": """melting point=number|boiling point=number|density=number|formula=symbol|discoverer=person|
+        discovery date=date|colour=word|molar mass=mass|main use=term|price=money""",
+    "park": """area=area|highest peak=name|warden=person|visitors=number|opening date=date|national flower=word|
+        nearest town=place|highest elevation=length|entrance fee=money|rare species=term|governing body=name""",
+}
+ASKED = {
+    "person": ("Who is the {label} of {name}?", "Who was {name}'s {label}?"),
+    "date": ("When was the {label} of {name}?", "What is the {label} of {name}?"),
+    "place": ("Where is the {label} of {name}?",),
+    "number": ("How many is the {label} of {name}?", "How high is the {label} of {name}?"),
+    "length": ("How long is the {label} of {name}?", "How large is the {label} of {name}?"),
+    "money": ("How much is the {label} of {name}?",),
+}
+ALWAYS_ASKED = (
+    "What is the {label} of {name}?",
+    "What is {name}'s {label}?",
+    "{name} {label}",
+    "Which {label} does {name} have?",
+)
+BLANKS = ("The {label} of {name} is [MASK].", "{name}'s {label} is [MASK].", "{name} has a {label} of [MASK].",
+          "The {label} of {name} is called [MASK].", "In {name}, the {label} is [MASK].", "{name}: {label} [MASK]")  # fmt: skip
+STYLES: tuple[Callable[[str, str], str], ...] = (
+    lambda label, value: f"{label.capitalize()}: {value}",
+    lambda label, value: f"{label}: {value}",
+    lambda label, value: f"{label} = {value}",
+    lambda label, value: f"| {label.capitalize()} | {value} |",
+    lambda label, value: f"{label.upper()}\n       {value}",
+    lambda label, value: f"{label.capitalize()}\n{value}\n",
+    lambda label, value: f"The {label} is {value}.",
+    lambda label, value: f"Its {label} is {value}.",
+    lambda label, value: f"- {label.capitalize()} - {value}",
+)
+
+
+@dataclass(frozen=True)
+class Words:
+    """Names and terms to draw from."""
+
+    names: Sequence[str]
+    persons: Sequence[str]
+    terms: Sequence[str]
+    words: Sequence[str]
+
+
+def words_of(answers: Sequence[str]) -> Words:
+    """Answers sorted by their look: names of one to three words, of two, terms, single words."""
+    seen = [each for each in dict.fromkeys(answers) if each.replace(" ", "").isalpha() and len(each) > 3]
+    names = [each for each in seen if all(word[0].isupper() for word in each.split()) and len(each.split()) < 4]
+    terms = [each for each in seen if each.islower() and len(each.split()) < 5]
+    return Words(
+        names,
+        [each for each in names if len(each.split()) == 2],
+        terms,
+        [each for each in terms if " " not in each],
+    )
+
+
+def value(kind: str, words: Words, rng: random.Random) -> str:
+    """A value of one kind."""
+    number = rng.choice((str(rng.randint(2, 999)), f"{rng.randint(1000, 9_999_999):,}", f"{rng.uniform(0, 99):.1f}"))
+    year, month, day = rng.randint(1700, 2025), rng.choice(MONTHS), rng.randint(1, 28)
+    letters = "".join(rng.choices(string.ascii_lowercase, k=rng.randint(2, 4)))
+    units = {"length": "km m ft cm", "area": "km2 hectares acres", "mass": "kg t g lb", "time": "minutes s hours years",
+             "speed": "knots km/h mph", "size": "KB MiB bytes lines blocks"}  # fmt: skip
+    if kind in units:
+        return f"{number} {rng.choice((*units[kind].split(), 'sq km') if kind == 'area' else units[kind].split())}"
+    if kind == "person":
+        first, last = rng.choice(words.persons).split()[0], rng.choice(words.persons).split()[-1]
+        return f"{first} {last.upper() if rng.random() < 0.2 else last}"
+    drawn = {
+        "number": number,
+        "money": f"{rng.choice('$€£')}{number}" + rng.choice(("", " million", " billion")),
+        "date": rng.choice((f"{day} {month} {year}", f"{month} {day}, {year}", str(year))),
+        "symbol": rng.choice((f".{letters}", letters.upper(), f"{letters.upper()}-{rng.randint(1, 99)}")),
+        "file": rng.choice((f"{letters}.conf", f"/etc/{letters}/{letters}.cfg", f"~/.{letters}rc", f"{letters}.out")),
+        "version": f"{rng.randint(0, 12)}.{rng.randint(0, 30)}.{rng.randint(0, 9)}",
+        "name": rng.choice(words.names),
+        "place": rng.choice(words.names),
+        "term": rng.choice(words.terms),
+        "word": rng.choice(words.words),
+    }
+    return drawn[kind]
+
+
+def page(
+    name: str, fields: Sequence[tuple[str, str]], style: int, words: Words, rng: random.Random, subject: str
+) -> Any:
+    """A page's text, and of every field where its value stands."""
+    text, places = (f"{name} is a {subject}.\n" if rng.random() < 0.15 else ""), {}
+    for label, kind in fields:
+        said = value(kind, words, rng)
+        filled = STYLES[style](label, "\0")
+        text += filled[: filled.index("\0")] + (rng.choice(LEADS) if rng.random() < 0.1 else "")
+        places[label] = {"text": said, "start": len(text)}
+        text += said + (rng.choice(NOTES) if rng.random() < 0.3 else "") + filled[filled.index("\0") + 1 :]
+        text += " " if STYLES[style](label, "").endswith(".") and rng.random() < 0.7 else "\n"
+    return text.rstrip(), places
+
+
+def examples(words: Words, rng: random.Random) -> Any:
+    """Questions and blanks about one group of pages after the other."""
+    group = 0
+    while True:
+        group += 1
+        subject = rng.choice(sorted(SUBJECTS))
+        fields = [tuple(field.strip().split("=")) for field in SUBJECTS[subject].split("|")]
+        shown, style = rng.sample(fields, rng.randint(4, len(fields))), rng.randrange(len(STYLES))
+        names = rng.sample(words.words if subject == "program" else words.names, 4)
+        section = rng.choice(("", "", f" - {rng.choice(words.words).capitalize()}", f" ({subject})"))
+        pages = [(name + section, *page(name, shown, style, words, rng, subject)) for name in names]
+        for label, kind in rng.sample(shown, 3):
+            blank = rng.random() < 0.5
+            form = rng.choice(BLANKS if blank else (*ASKED.get(kind, ()), *ALWAYS_ASKED))
+            title, text, places = pages[0]
+            yield {
+                "id": f"{subject}-{group}-{label}",
+                "title": title,
+                "context": text,
+                "question": form.format(label=label, name=names[0]),
+                "answers": [places[label]],
+                "negatives": [{"title": title, "context": text} for title, text, _ in pages[1:]],
+            }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("questions", nargs="+", help="files that `quoth train reader` takes")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="JSONL, compressed with gzip")
+    parser.add_argument("--count", type=int, default=12000, help="questions and blanks")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    rng = random.Random(options.seed)
+    answers = [
+        each.passage.text[a:b] for file in options.questions for each in read_examples(file) for a, b in each.answers
+    ]
+    made = examples(words_of(answers), rng)
+    with gzip.open(options.output, "wt", encoding="utf-8") as stream:
+        for _ in range(options.count):
+            stream.write(json.dumps(next(made), ensure_ascii=False) + "\n")
+    print(f"{options.output}: {options.count:,} questions and blanks")
+
+
+if __name__ == "__main__":
+    main()
