@@ -1,12 +1,13 @@
 """Fit what makes an answer's probability the chance that it is right, on questions or blanks with known answers.
 
     python scripts/calibrate.py questions FOLDER dev.jsonl … --beside more.jsonl --count 600
-    python scripts/calibrate.py blanks FOLDER pages.jsonl --count 300
+    python scripts/calibrate.py blanks FOLDER pages.jsonl --short short_blanks.jsonl --count 300
 
 FOLDER holds a model: a reader (questions) or an NPM that has a reader (blanks). Its quoth.json gets `calibration` and
 `min_probability`, the least probability from which 80 % of the answers given are right; a reader's also `prior`, an
 NPM's `read_weights`, by which most are right. A fifth of the questions are asked without the passages that answer
-them. Use no data that anything is reported on.
+them. `--short`: single sentences with a blank and the passages that fill them (question_blanks.py), as many as there
+are blanks drawn from the pages. Use no data that anything is reported on.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import argparse
 import json
 import random
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import TypeVar
@@ -64,8 +65,7 @@ def ask_questions(
         reader = Reader.from_pretrained(folder, corpus=corpus)
         questions, hidden = list[Question](), list[set[int]]()
         for each in asked:
-            answers = tuple(each.passage.text[start:end] for start, end in each.answers)
-            questions.append(Question(each.id, each.question, answers))
+            questions.append(Question(each.id, each.question, tuple(each.texts)))
             rows = corpus.bm25(each.question, 100)[0].tolist() if rng.random() < UNANSWERABLE else []
             hidden.append({row for row in rows if has_answer(corpus.passage(row).text, questions[-1])})
         read = list(reader.read([each.text for each in questions], [each.text for each in questions], exclude=hidden))
@@ -81,31 +81,54 @@ def ask_questions(
 
 
 def fill_blanks(
-    folder: Path, pages: Sequence[str], count: int, seed: int
+    folder: Path, pages: Sequence[str], short: Sequence[str], beside: Sequence[str], count: int, seed: int
 ) -> tuple[tuple[float, float, float], list[Judged]]:
     """The weights by which most blanks are right, and the first answers by these."""
+    rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as place:
-        corpus = Corpus.create(Path(place) / "dev.quoth")
-        corpus.add(read_documents(*pages))
-        npm = NPM.from_pretrained(folder, corpus=corpus)
-        passages = list(corpus.passages())
+        drawn = Corpus.create(Path(place) / "pages.quoth")
+        drawn.add(read_documents(*pages))
+        passages = list(drawn.passages())
         blanks = [blank for kind in KINDS for blank in draw_blanks(passages, kind, count, seed)]
-        both: list[tuple[list[Prediction], list[Prediction], frozenset[str]]] = []
-        for at in range(0, len(blanks), AT_A_TIME):
-            part = blanks[at : at + AT_A_TIME]
-            texts, hidden = [each.text for each in part], [{each.row} for each in part]
-            proposed = npm.fill(texts, read=0, top_k=PROPOSED, distinct=False, exclude=hidden)
-            searched = [each.replace(MASK, " ") for each in texts]
-            both += npm.read(Asked(texts, searched, hidden), proposed, npm.config.read)
-    judged = {
-        weights: [
-            (best, normalise(best.text) == normalise(blank.answer))
-            for blank, (proposed, marked, said) in zip(blanks, both, strict=True)
-            for best in combine(proposed, marked, weights, 1, said)
-        ]
-        for weights in WEIGHTS
-    }
-    return _best(judged)
+        asked = [(each.text, {each.row}, [each.answer]) for each in blanks]
+        both = list(_filled(folder, drawn, asked))
+        if short:
+            examples = [each for file in short for each in read_examples(file) if each.answers]
+            others = [each for file in beside for each in read_examples(file)]
+            beneath = Corpus.create(Path(place) / "short.quoth", splitter=WHOLE)
+            texts = dict.fromkeys(each.passage for each in (*examples, *others))
+            beneath.add(Document(str(i), each.title, each.text) for i, each in enumerate(texts))
+            chosen = rng.sample(examples, min(len(asked), len(examples)))
+            asked = [(each.question, set(), each.texts) for each in chosen]
+            both += _filled(folder, beneath, asked)
+    for kind, part in (("drawn", both[: len(blanks)]), ("short", both[len(blanks) :])):
+        print(kind)
+        _best({weights: _judged(part, weights) for weights in WEIGHTS})
+    return _best({weights: _judged(both, weights) for weights in WEIGHTS})
+
+
+Blank = tuple[str, set[int], list[str]]
+"""A text, the rows that are hidden from it, and its answers."""
+Filled = tuple[list[str], list[Prediction], list[Prediction], frozenset[str]]
+"""Right answers, what NPM proposes, what the reader marks, and the words beside the blank."""
+
+
+def _filled(folder: Path, corpus: Corpus, blanks: Sequence[Blank]) -> Iterator[Filled]:
+    npm = NPM.from_pretrained(folder, corpus=corpus)
+    for at in range(0, len(blanks), AT_A_TIME):
+        texts, hidden, answers = (list(each) for each in zip(*blanks[at : at + AT_A_TIME], strict=True))
+        proposed = npm.fill(texts, read=0, top_k=PROPOSED, distinct=False, exclude=hidden)
+        searched = [each.replace(MASK, " ") for each in texts]
+        read = npm.read(Asked(texts, searched, hidden), proposed, npm.config.read)
+        yield from ((right, *found) for right, found in zip(answers, read, strict=True))
+
+
+def _judged(filled: Sequence[Filled], weights: tuple[float, float, float]) -> list[Judged]:
+    return [
+        (best, normalise(best.text) in {normalise(each) for each in answers})
+        for answers, proposed, marked, said in filled
+        for best in combine(proposed, marked, weights, 1, said)
+    ]
 
 
 def _best(judged: Mapping[Setting, list[Judged]]) -> tuple[Setting, list[Judged]]:
@@ -122,6 +145,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="the model's folder")
     parser.add_argument("files", nargs="+", help="questions with their passages (JSONL), or documents")
     parser.add_argument("--beside", nargs="*", default=(), help="files whose passages are searched as well")
+    parser.add_argument("--short", nargs="*", default=(), help="single sentences with a blank, with their passages")
     parser.add_argument("--count", type=int, default=600, help="questions, or blanks of each kind")
     parser.add_argument("--seed", type=int, default=7)
     options = parser.parse_args()
@@ -130,7 +154,9 @@ def main() -> None:
         prior, judged = ask_questions(options.folder, options.files, options.beside, options.count, options.seed)
         settings["prior"] = prior
     else:
-        weights, judged = fill_blanks(options.folder, options.files, options.count, options.seed)
+        weights, judged = fill_blanks(
+            options.folder, options.files, options.short, options.beside, options.count, options.seed
+        )
         settings["read_weights"] = list(weights)
     right = [each for _, each in judged]
     found = fit(np.array([features(best) for best, _ in judged]), np.array(right))

@@ -1,33 +1,35 @@
-"""Made pages of fields and values, with questions and blanks: the kind of page that names its subject in the title alone.
+"""Made pages of fields and values, with questions and blanks: pages that name their subject in the title alone.
 
     python scripts/field_pages.py questions.jsonl.gz -o fields.jsonl.gz --count 12000
 
-A reader trained on prose marks the right field of the wrong page. Here every question has pages of the same fields under
-other titles as negatives. Names and terms are drawn from the answers of the questions given; nothing else is true.
+A reader trained on prose marks the right field of the wrong page. Here every question has pages of the same fields
+under other titles as negatives. Names and terms are drawn from the answers of the questions given; nothing is true.
 """
 
 from __future__ import annotations
 
 import argparse
+import calendar
 import gzip
 import json
 import random
+import re
 import string
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
 from quoth.corpus.comprehension import read_examples
-from quoth.encoders.tokenization import MASK
 
-MONTHS = "January February March April May June July August September October November December".split()
+MONTHS = calendar.month_name[1:]
 NOTES = (" (2021 est.)", " (as of 2018)", " [3]", "; see also below", " (approx.)", " (official)", ", ranked 14th")
 LEADS = ("name: ", "total: ", "main: ", "value: ")
 
 SUBJECTS = {
-    "company": """chief executive=person|headquarters=place|founder=person|founding date=date|number of employees=number|
-        annual revenue=money|stock symbol=symbol|main product=term|parent company=name|motto=term|net profit=money""",
+    "company": """chief executive=person|headquarters=place|founder=person|founding date=date|motto=term|
+        number of employees=number|annual revenue=money|stock symbol=symbol|main product=term|parent company=name""",
     "river": """length=length|source=place|mouth=place|average discharge=number|longest tributary=name|basin area=area|
         mean depth=length|largest dam=name|lowest bridge=name|fish species=number""",
     "town": """mayor=person|population=number|land area=area|elevation=length|time zone=symbol|postal code=symbol|
@@ -41,8 +43,8 @@ SUBJECTS = {
         exit status=number|compression method=term|home page=file""",
     "ship": """captain=person|displacement=mass|builder=name|launch date=date|top speed=speed|crew=number|length=length|
         home port=place|owner=name|engine power=number|call sign=symbol""",
-    "athlete": """coach=person|height=length|weight=mass|date of birth=date|birthplace=place|club=name|personal best=time|
-        nickname=term|number of medals=number|shirt number=number|salary=money""",
+    "athlete": """coach=person|height=length|weight=mass|date of birth=date|birthplace=place|club=name|
+        personal best=time|nickname=term|number of medals=number|shirt number=number|salary=money""",
     "school": """principal=person|number of students=number|motto=term|opening date=date|campus area=area|mascot=word|
         library=name|annual fee=money|school colour=word|founder=person|address=place""",
     "chemical": """melting point=number|boiling point=number|density=number|formula=symbol|discoverer=person|
@@ -64,18 +66,32 @@ ALWAYS_ASKED = (
     "{name} {label}",
     "Which {label} does {name} have?",
 )
-BLANKS = ("The {label} of {name} is [MASK].", "{name}'s {label} is [MASK].", "{name} has a {label} of [MASK].",
-          "The {label} of {name} is called [MASK].", "In {name}, the {label} is [MASK].", "{name}: {label} [MASK]")  # fmt: skip
-STYLES: tuple[Callable[[str, str], str], ...] = (
-    lambda label, value: f"{label.capitalize()}: {value}",
-    lambda label, value: f"{label}: {value}",
-    lambda label, value: f"{label} = {value}",
-    lambda label, value: f"| {label.capitalize()} | {value} |",
-    lambda label, value: f"{label.upper()}\n       {value}",
-    lambda label, value: f"{label.capitalize()}\n{value}\n",
-    lambda label, value: f"The {label} is {value}.",
-    lambda label, value: f"Its {label} is {value}.",
-    lambda label, value: f"- {label.capitalize()} - {value}",
+BLANKS = (
+    "The {label} of {name} is [MASK].",
+    "{name}'s {label} is [MASK].",
+    "{name} has a {label} of [MASK].",
+    "The {label} of {name} is called [MASK].",
+    "In {name}, the {label} is [MASK].",
+    "{name}: {label} [MASK]",
+)
+UNITS = {
+    "length": ("km", "m", "ft", "cm"),
+    "area": ("km2", "hectares", "acres", "sq km"),
+    "mass": ("kg", "t", "g", "lb"),
+    "time": ("minutes", "s", "hours", "years"),
+    "speed": ("knots", "km/h", "mph"),
+    "size": ("KB", "MiB", "bytes", "lines", "blocks"),
+}
+STYLES = (
+    "{Label}: {value}\n",
+    "{label}: {value}\n",
+    "{label} = {value}\n",
+    "| {Label} | {value} |\n",
+    "{LABEL}\n       {value}\n",
+    "{Label}\n{value}\n\n",
+    "The {label} is {value}. ",
+    "Its {label} is {value}.\n",
+    "- {Label} - {value}\n",
 )
 
 
@@ -107,10 +123,8 @@ def value(kind: str, words: Words, rng: random.Random) -> str:
     number = rng.choice((str(rng.randint(2, 999)), f"{rng.randint(1000, 9_999_999):,}", f"{rng.uniform(0, 99):.1f}"))
     year, month, day = rng.randint(1700, 2025), rng.choice(MONTHS), rng.randint(1, 28)
     letters = "".join(rng.choices(string.ascii_lowercase, k=rng.randint(2, 4)))
-    units = {"length": "km m ft cm", "area": "km2 hectares acres", "mass": "kg t g lb", "time": "minutes s hours years",
-             "speed": "knots km/h mph", "size": "KB MiB bytes lines blocks"}  # fmt: skip
-    if kind in units:
-        return f"{number} {rng.choice((*units[kind].split(), 'sq km') if kind == 'area' else units[kind].split())}"
+    if kind in UNITS:
+        return f"{number} {rng.choice(UNITS[kind])}"
     if kind == "person":
         first, last = rng.choice(words.persons).split()[0], rng.choice(words.persons).split()[-1]
         return f"{first} {last.upper() if rng.random() < 0.2 else last}"
@@ -130,40 +144,37 @@ def value(kind: str, words: Words, rng: random.Random) -> str:
 
 
 def page(
-    name: str, fields: Sequence[tuple[str, str]], style: int, words: Words, rng: random.Random, subject: str
-) -> Any:
-    """A page's text, and of every field where its value stands."""
+    subject: str, name: str, fields: Sequence[tuple[str, str]], style: str, words: Words, rng: random.Random
+) -> tuple[str, dict[str, dict[str, Any]]]:
+    """A page's text, and of every field its value and where that stands."""
     text, places = (f"{name} is a {subject}.\n" if rng.random() < 0.15 else ""), {}
     for label, kind in fields:
         said = value(kind, words, rng)
-        filled = STYLES[style](label, "\0")
-        text += filled[: filled.index("\0")] + (rng.choice(LEADS) if rng.random() < 0.1 else "")
+        before, after = style.split("{value}")
+        text += before.format(label=label, Label=label.capitalize(), LABEL=label.upper())
+        text += rng.choice(LEADS) if rng.random() < 0.1 else ""
         places[label] = {"text": said, "start": len(text)}
-        text += said + (rng.choice(NOTES) if rng.random() < 0.3 else "") + filled[filled.index("\0") + 1 :]
-        text += " " if STYLES[style](label, "").endswith(".") and rng.random() < 0.7 else "\n"
+        text += said + (rng.choice(NOTES) if rng.random() < 0.3 else "") + after
     return text.rstrip(), places
 
 
-def examples(words: Words, rng: random.Random) -> Any:
+def examples(words: Words, rng: random.Random) -> Iterator[dict[str, Any]]:
     """Questions and blanks about one group of pages after the other."""
-    group = 0
-    while True:
-        group += 1
+    for group in count():
         subject = rng.choice(sorted(SUBJECTS))
-        fields = [tuple(field.strip().split("=")) for field in SUBJECTS[subject].split("|")]
-        shown, style = rng.sample(fields, rng.randint(4, len(fields))), rng.randrange(len(STYLES))
+        every = re.findall(r"([^|=]+)=([a-z]+)", " ".join(SUBJECTS[subject].split()))
+        fields, style = rng.sample(every, rng.randint(4, len(every))), rng.choice(STYLES)
         names = rng.sample(words.words if subject == "program" else words.names, 4)
         section = rng.choice(("", "", f" - {rng.choice(words.words).capitalize()}", f" ({subject})"))
-        pages = [(name + section, *page(name, shown, style, words, rng, subject)) for name in names]
-        for label, kind in rng.sample(shown, 3):
-            blank = rng.random() < 0.5
-            form = rng.choice(BLANKS if blank else (*ASKED.get(kind, ()), *ALWAYS_ASKED))
-            title, text, places = pages[0]
+        pages = [(f"{name}{section}", *page(subject, name, fields, style, words, rng)) for name in names]
+        title, text, places = pages[0]
+        for label, kind in rng.sample(fields, 3):
+            forms = BLANKS if rng.random() < 0.5 else (*ASKED.get(kind, ()), *ALWAYS_ASKED)
             yield {
                 "id": f"{subject}-{group}-{label}",
                 "title": title,
                 "context": text,
-                "question": form.format(label=label, name=names[0]),
+                "question": rng.choice(forms).format(label=label, name=names[0]),
                 "answers": [places[label]],
                 "negatives": [{"title": title, "context": text} for title, text, _ in pages[1:]],
             }
@@ -177,13 +188,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     rng = random.Random(options.seed)
-    answers = [
-        each.passage.text[a:b] for file in options.questions for each in read_examples(file) for a, b in each.answers
-    ]
+    answers = [text for file in options.questions for each in read_examples(file) for text in each.texts]
     made = examples(words_of(answers), rng)
     with gzip.open(options.output, "wt", encoding="utf-8") as stream:
-        for _ in range(options.count):
-            stream.write(json.dumps(next(made), ensure_ascii=False) + "\n")
+        for each in islice(made, options.count):
+            stream.write(json.dumps(each, ensure_ascii=False) + "\n")
     print(f"{options.output}: {options.count:,} questions and blanks")
 
 

@@ -42,6 +42,11 @@ class ReadingExample:
     answers: tuple[tuple[int, int], ...]
     negatives: tuple[TitledText, ...] = ()
 
+    @property
+    def texts(self) -> list[str]:
+        """The answers as they stand in the passage."""
+        return [self.passage.text[start:end] for start, end in self.answers]
+
 
 def read_examples(path: str | Path, skip_bad: bool = False, on_bad: OnBad | None = None) -> list[ReadingExample]:
     """The examples of a file, compressed or not.

@@ -139,7 +139,7 @@ def _with_negatives(
 
 def _negatives(example: ReadingExample, corpus: Corpus, most: int = 3) -> list[int]:
     rows, _ = corpus.bm25(example.question, _SEARCHED)
-    said = tuple(example.passage.text[start:end] for start, end in example.answers)
+    said = tuple(example.texts)
     wanted = Question(example.id, example.question, said)
     found = []
     for row in rows.tolist():

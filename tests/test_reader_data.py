@@ -1,0 +1,77 @@
+"""What the reader is trained on beside real questions: short blanks made of questions, and made pages of fields."""
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quoth.corpus.comprehension import read_examples
+
+ROOT = Path(__file__).parents[1]
+CONTEXT = "The engine was begun in 1834 by Charles Babbage. It still needed 25 thousand parts."
+TOLD = {
+    "Who began the engine?": "[MASK] began the engine",
+    "What is the name of the engine?": "The name of the engine is [MASK]",
+    "When was the engine begun?": "The engine was begun in [MASK]",
+    "In what year did Charles Babbage begin the engine?": "Charles Babbage began the engine in [MASK]",
+    "How many parts did it need?": "It needed [MASK] parts",
+    "What does the engine need?": "The engine needs [MASK]",
+    "Which man began the engine?": "[MASK] began the engine",
+    "Why?": None,
+}
+
+
+def run(script: str, source: Path, out: Path, *options: str) -> list[dict[str, Any]]:
+    subprocess.run([sys.executable, ROOT / "scripts" / script, source, "-o", out, *options], check=True, timeout=300)
+    read_examples(out)
+    return [json.loads(line) for line in gzip.open(out, "rt", encoding="utf-8")]
+
+
+@pytest.fixture
+def questions(tmp_path: Path) -> Path:
+    texts = "They need parts and needed more; he needed, she needed, all needed."
+    answer = {"text": "1834", "start": CONTEXT.index("1834")}
+    rows = [
+        {"id": str(i), "title": "", "context": f"{CONTEXT} {texts}", "question": question, "answers": [answer]}
+        for i, question in enumerate(TOLD)
+    ]
+    return written(tmp_path / "questions.jsonl", rows)
+
+
+def written(file: Path, rows: list[dict[str, Any]]) -> Path:
+    file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return file
+
+
+def test_questions_are_told_as_blanks(questions: Path, tmp_path: Path) -> None:
+    made = run("question_blanks.py", questions, tmp_path / "blanks.jsonl.gz")
+    assert [each["question"].rstrip(".") for each in made] == [told for told in TOLD.values() if told]
+
+
+def test_a_page_of_fields_holds_its_answer_and_its_negatives_hold_the_field_under_other_titles(tmp_path: Path) -> None:
+    terms = ["wheel", "brass", "steam", "paper", "cards", "notes", "prints", "tables", "gears", "looms"]
+    names = ["Ada Lovelace", "Luigi Menabrea", "Charles Babbage", "Mary Somerville", "London", "Turin", "Paris"]
+    text = ", ".join((*terms, *names))
+    rows = [
+        {
+            "id": each,
+            "title": "",
+            "context": text,
+            "question": "Which one?",
+            "answers": [{"text": each, "start": text.index(each)}],
+        }
+        for each in (*terms, *names)
+    ]
+    made = run("field_pages.py", written(tmp_path / "q.jsonl", rows), tmp_path / "f.jsonl.gz", "--count", "60")
+    assert len(made) == 60
+    for each in made:
+        (answer,), label = each["answers"], each["id"].split("-")[2]
+        assert each["context"][answer["start"] :].startswith(answer["text"])
+        assert len(each["negatives"]) == 3
+        for page in (each, *each["negatives"]):
+            assert label in page["context"].lower()
+            assert page["title"] != each["title"] or page is each
