@@ -187,7 +187,7 @@ def http_api(limits: Limits, answering: Callable[[], Answering], patience: float
         TimeoutError: lambda error: (503, f"a shard gave no answer in {patience:.0f} seconds; ask again later"),
     }
     for kind, reason in reasons.items():
-        api.add_exception_handler(kind, lambda _, error, reason=reason: _told(*reason(error)))  # type: ignore[misc]
+        api.add_exception_handler(kind, lambda _, error, reason=reason: _told(*reason(error)))
 
     @api.post("/fill")
     def fill(request: FillRequest) -> dict[str, Any]:
