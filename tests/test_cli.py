@@ -150,8 +150,12 @@ def test_embed_says_what_it_costs_and_keeps_to_the_budget(corpus: Path, document
     code, out, err = run("embed", corpus, "--model", tiny, "--budget", 0.000001)
     assert code == 2
     assert "2 passages to encode, under a minute; about" in err
-    assert re.search(r"about \d+ vectors make \d\.\d kB on disk \(38 bytes each\), at most \d\.\d kB on the way", err)
+    assert re.search(r"about \d+ vectors make \d\.\d kB on disk \(38 bytes each\), at most \d+\.\d kB on the way", err)
     assert "--budget 1e-06 GB is less than" in err
+    assert re.search(r"on the way, and at most \d\.\d GB of memory", err)
+    for memory, said in (("1kB", "1kB of memory are too little"), ("2", "write it like 500MB or 2GB")):
+        code, _, err = run("embed", corpus, "--model", tiny, "--memory", memory)
+        assert (code, said in err) == (2, True)
     assert not list(corpus.glob("keys/*/*"))
     code, out, err = run("embed", corpus, "--model", tiny, "--budget", 1)
     assert (code, "2 passages embedded (sq8)" in out) == (0, True)

@@ -12,6 +12,7 @@ LAYERS = {
     "errors": 0,
     "records": 0,
     "config": 0,
+    "memory": 0,
     "storage": 0,
     "timing": 0,
     "corpus": 1,

@@ -324,15 +324,18 @@ def test_several_texts_questions_and_searches(served: NPM) -> None:
         ({"text": "no blank"}, 400, "[MASK]"),
         ({"text": QUERY, "k": 0}, 400, "k is 0"),
         ({"text": QUERY, "combine": "best"}, 400, "combine is 'best'"),
-        ({"text": QUERY, "topk": 3}, 422, "extra"),
+        ({"text": QUERY, "topk": 3}, 422, "topk: Extra"),
         ({}, 422, "text"),
+        ({"text": "word " * 5000 + "[MASK]"}, 422, "25,006 characters; allowed are 20,000"),
+        ({"text": "word " * 10_000_000 + "[MASK]"}, 413, "allowed are 1,000,000 bytes"),
     ],
-    ids=str,
+    ids=lambda value: str(value)[:60],
 )
 def test_a_wrong_request_is_told_what_is_wrong(served: NPM, body: dict[str, Any], status: int, said: str) -> None:
     got, answer = post("fill", **body)
     assert got == status
     assert said in json.dumps(answer)
+    assert post("search", query="raven", k=1)[0] == 200
 
 
 def test_requests_survive_the_death_of_a_shard(served: NPM) -> None:

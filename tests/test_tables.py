@@ -313,7 +313,8 @@ def test_the_cost_is_known_before(corpus: Corpus, encoder: TokenEncoder, precisi
     files = [path for name in ("vectors", "kind", "place") for path in corpus.path.glob(f"keys/*/*/{name}.npy")]
     assert cost.bytes == pytest.approx(sum(file.stat().st_size - 128 for file in files))
     assert tables.cost(precision) == Cost(0, 0, 0, 0, 0.0)
-    assert cost.bytes < cost.peak_bytes <= 2 * cost.bytes
+    floats = 0 if precision.startswith("fp") else 4 * 32 * tokens  # of the first part, which says how they are rounded
+    assert cost.bytes < cost.peak_bytes <= cost.bytes + max(cost.bytes, floats)
     assert cost.plus(cost) == Cost(10, 2 * tokens, 2 * cost.bytes, 2 * cost.peak_bytes, 2 * cost.seconds)
 
 

@@ -9,6 +9,7 @@ from quoth.retrieval import vectors as module
 from quoth.retrieval.vectors import (
     BITS,
     Quantizer,
+    Spread,
     TokenVectors,
     bytes_of,
     check_precision,
@@ -122,7 +123,9 @@ def test_four_bits_of_any_dimension_are_what_floats_says(
 def test_four_bits_keep_to_one_range() -> None:
     rng = np.random.default_rng(0)
     first, second = (Quantizer.fit(scale * rng.normal(size=(50, 4)).astype(np.float32), 4) for scale in (1, 3))
-    assert first.widened(np.full((1, 4), 100, np.float32)) is first
+    beyond = Spread(4)
+    beyond.add(np.full((1, 4), 100, np.float32))
+    assert first.widened(beyond) is first
     assert Quantizer.covering([first, second]) is first
     constant = Quantizer.fit(np.full((9, 1), 5, np.float32), 4)
     assert constant.low_D + constant.step_D * constant.encode(np.array([[5]], np.float32)) == pytest.approx(5)

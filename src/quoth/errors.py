@@ -11,6 +11,7 @@
     │   ├── UnknownDocumentError    no document of that id
     │   └── DuplicateDocumentError  a document of that id is there already
     ├── TrainingError               a run that cannot go on: exit code 1
+    ├── ClusterError                Ray does not start: exit code 1
     └── CorruptionError             a file on disk is damaged: exit code 1
 
 This module knows names and exit codes only, not who raises what.
@@ -71,3 +72,7 @@ class TrainingError(QuothError):
 
 class TextCutWarning(UserWarning):
     """A text is longer than the encoder takes; what is left of it is around its blank."""
+
+
+class ClusterError(QuothError):
+    """Ray cannot be started, or what is to run on it."""

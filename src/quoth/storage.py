@@ -13,9 +13,9 @@ import mmap
 import os
 import shutil
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from quoth.errors import CorruptionError, LockedError
 
 CHECKSUMS = "checksums.json"
-_ROWS_AT_A_TIME = 1 << 16
+_BYTES_AT_A_TIME = 1 << 21
 _SMALL = 1 << 16
 """Files up to this size are read whole rather than mapped, since every mapping holds a file descriptor."""
 
@@ -141,18 +141,49 @@ def save_array(path: Path, array: NDArray[Any]) -> None:
     save_pieces(path, len(array), [array])
 
 
-def save_pieces(path: Path, total: int, pieces: Iterable[NDArray[Any]]) -> None:
-    """Writes a `.npy` file of arrays end to end, `total` rows in all, at least one array; one in memory at a time."""
+def save_pieces(path: Path, total: int | None, pieces: Iterable[NDArray[Any]]) -> None:
+    """Writes a `.npy` file of arrays end to end, at least one array; one in memory at a time.
+
+    `total` is the number of rows in all; with None they are counted.
+    """
     at = 0
+    like: NDArray[Any] | None = None
     with path.open("wb") as stream:
         for piece in pieces:
-            if not stream.tell():
-                header = np.lib.format.header_data_from_array_1_0(piece[:0])
-                np.lib.format.write_array_header_1_0(stream, {**header, "shape": (total, *piece.shape[1:])})
-            for first in range(0, len(piece), _ROWS_AT_A_TIME):
-                stream.write(piece[first : first + _ROWS_AT_A_TIME].tobytes())
+            if like is None:
+                like = piece[:0].copy()
+                _write_header(stream, like, total or 0)
+            for block in in_blocks(piece):
+                stream.write(block.tobytes())
             at += len(piece)
-    assert at == total
+        assert like is not None
+        assert total in (None, at)
+        if total is None:
+            stream.seek(0)
+            _write_header(stream, like, at)
+
+
+def _write_header(stream: BinaryIO, like: NDArray[Any], rows: int) -> None:
+    """NumPy leaves room in it for any number of rows, so that it is as long for each."""
+    header = np.lib.format.header_data_from_array_1_0(like)
+    np.lib.format.write_array_header_1_0(stream, {**header, "shape": (rows, *like.shape[1:])})
+
+
+def in_blocks(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """An array's rows, two megabytes at a time, at least one block. No more of a mapped array is in memory."""
+    rows = max(1, _BYTES_AT_A_TIME // max(array[:1].nbytes, 1))
+    for first in range(0, max(len(array), 1), rows):
+        yield array[first : first + rows]
+        forget(array)
+
+
+def forget(array: NDArray[Any]) -> None:
+    """What was read of a mapped array no longer counts as this process's memory; it is read again where it is used."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        base.madvise(mmap.MADV_DONTNEED)
 
 
 def open_array(path: Path) -> NDArray[Any]:

@@ -15,6 +15,7 @@ from quoth.cli.models import Setup, load_entities, load_searcher, ray_model
 from quoth.cli.options import Base, CorpusPlace, Device, Dtype, Keys, Precision, Ray
 from quoth.cli.output import counting, duration, note, plural, results, rounded_down, size
 from quoth.errors import InputError
+from quoth.memory import bytes_named, left_of, limit
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
@@ -40,6 +41,14 @@ def embed(
     budget: Annotated[
         float | None, typer.Option("--budget", metavar="GB", help="Refuse to begin where it takes more disk.")
     ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            "--memory",
+            metavar="SIZE",
+            help="Hold no more, the model included, however large the corpus (2GB; with --ray: each task).",
+        ),
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask, whatever it costs.")] = False,
     ray: Ray = False,
     cpus: Annotated[float, typer.Option("--cpus", help="With --ray: CPUs of each task, a segment.")] = 1,
@@ -57,7 +66,8 @@ def embed(
     """Store a vector for every token, so that --dense searches all of them; or for every passage, or every named entity
     and title, by --keys or as --model does. Goes on where it was stopped.
 
-    Says first what that costs, measured on a few passages, and asks where it is much.
+    Says first what that costs, measured on a few passages, and asks where it is much. However large the corpus is, no
+    more than --memory is held, unless one passage alone takes more.
 
     \b
     Example:
@@ -69,6 +79,8 @@ def embed(
     from quoth.corpus.corpus import Corpus
     from quoth.scale.place import MARKERS, TEXT, Place
 
+    if memory is not None:
+        bytes_named(memory)
     place = Place(directory)
     if place.is_remote and not ray:
         raise InputError(f"{directory} is a URL: add --ray, or copy it into a folder")
@@ -83,15 +95,16 @@ def embed(
     deleted = sum(each.num_passages for each in corpus.segments) - corpus.num_passages
     if cost.passages and 10 * deleted > corpus.num_passages:
         note(f"{plural(deleted, 'deleted passage')} would be embedded too: `quoth compact {directory}` first")
-    _check_cost(corpus.path, cost, budget, yes)
+    most = limit(memory)
+    _check_cost(corpus.path, cost, budget, yes, most)
     with counting("embedding", "passages") as progress:
         if ray:
             from quoth.scale.ray_build import embed as embed_on_ray
 
             named = replace(ray_model(model, setup), fingerprint=loaded.fingerprint)
-            shortfalls = embed_on_ray(corpus, named, precision.value, recall, progress, cpus, gpus, place)
+            shortfalls = embed_on_ray(corpus, named, precision.value, recall, progress, cpus, gpus, place, most)
         else:
-            shortfalls = loaded.embed(precision=precision.value, recall=recall, progress=progress)
+            shortfalls = loaded.embed(precision=precision.value, recall=recall, progress=progress, memory=left_of(most))
     for short in shortfalls:
         note(
             f"segment {short.segment}: its codes find {rounded_down(short.recall)} of the nearest {loaded.keys}, "
@@ -111,14 +124,15 @@ def _load(keys: Keys | None, model: str, corpus: "Corpus", setup: Setup) -> "Cor
     return loaded
 
 
-def _check_cost(directory: Path, cost: "Cost", budget: float | None, yes: bool) -> None:
+def _check_cost(directory: Path, cost: "Cost", budget: float | None, yes: bool, memory: int) -> None:
     """Say what embedding costs; raise, or ask, where that is too much."""
     if not cost.passages:
         return
     each = cost.bytes // max(cost.tokens, 1)
     note(
         f"{plural(cost.passages, 'passage')} to encode, {duration(cost.seconds)}; about {cost.tokens:,} vectors make "
-        f"{size(cost.bytes)} on disk ({each} bytes each), at most {size(cost.peak_bytes)} on the way"
+        f"{size(cost.bytes)} on disk ({each} bytes each), at most {size(cost.peak_bytes)} on the way, and at most "
+        f"{size(memory)} of memory"
     )
     needed = size(cost.peak_bytes)
     if budget is not None and cost.peak_bytes > budget * 1e9:

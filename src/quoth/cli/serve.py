@@ -12,6 +12,7 @@ from quoth.cli.models import Setup, ray_model
 from quoth.cli.options import Base, CorpusPlace, Device, Dtype, Model, Ray
 from quoth.cli.output import note, plural, results
 from quoth.errors import InputError
+from quoth.memory import bytes_named
 
 app = typer.Typer()
 
@@ -28,6 +29,11 @@ def serve(
     cpus: Annotated[float, typer.Option("--cpus", help="CPUs of each replica.")] = 1,
     host: Annotated[str, typer.Option("--host", help="0.0.0.0 lets other machines ask.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port")] = 8000,
+    max_body: Annotated[
+        str, typer.Option("--max-body", metavar="SIZE", help="Refuse requests whose body is larger (413).")
+    ] = "1MB",
+    max_text: Annotated[int, typer.Option("--max-text", help="Refuse texts of more characters (422).")] = 20_000,
+    max_texts: Annotated[int, typer.Option("--max-texts", help="Refuse more texts in one request (422).")] = 64,
     model: Model = "quoth-mini",
     base: Base = None,
     device: Device = None,
@@ -48,10 +54,13 @@ def serve(
     from quoth.scale.cluster import connect, machines
     from quoth.scale.place import TEXT, Place
 
+    body = bytes_named(max_body)
     given = connect()
     from quoth.corpus.corpus import Corpus
+    from quoth.scale.http import Limits
     from quoth.scale.ray_serve import application, start, stop
 
+    limits = Limits(body, max_text, max_texts)
     place = Place(directory)
     place.fetch(*TEXT)
     segments = len(Corpus.open(place.path).segments)
@@ -61,11 +70,11 @@ def serve(
             f"{shards} shards of {replicas} replicas of {cpus:g} CPUs are more than the cluster's {given} CPUs; "
             "take fewer, or --cpus 0.5"
         )
-    served = application(place, ray_model(model, Setup(base, device, dtype)), shards, replicas, cpus)
+    served = application(place, ray_model(model, Setup(base, device, dtype)), shards, replicas, cpus, limits)
     note(f"starting {plural(shards, 'shard')}")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    start(served, host, port)
     try:
-        start(served, host, port)
         results().print(f"http://{host}:{port}: /fill, /ask, /search, /health", soft_wrap=True)
         signal.pause()
     finally:

@@ -13,6 +13,7 @@ from typing import ClassVar, Literal, TypeVar, get_args
 
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
+from quoth.memory import WORKING_MEMORY
 from quoth.predictors.answers import Source
 from quoth.records import Hit, Match
 from quoth.retrieval.fusion import FUSIONS
@@ -79,16 +80,19 @@ class CorpusModel:
         precision: str = "sq8",
         recall: float | None = None,
         progress: Callable[[int, int], None] | None = None,
+        memory: int = WORKING_MEMORY,
     ) -> list[Shortfall]:
         """Store a vector for every key (token, or passage) of every corpus, for dense search; goes on where a broken
         run stopped.
 
         Large segments are searched by compressed codes that find the share `recall` of a query's nearest keys (by
         default 0.97); 1 compares every vector. `precision` is sq8, sq4 (half the bytes, less exact), fp16 or fp32.
+        About `memory` bytes are taken at most beside the loaded model, however large the corpora are.
         Returns the segments whose codes find fewer than asked for. Raises InputError where vectors of another
         precision are stored, LockedError while another process embeds.
         """
-        return [short for tables in self._retriever.tables for short in tables.build(precision, recall, progress)]
+        every = self._retriever.tables
+        return [short for tables in every for short in tables.build(precision, recall, progress, memory)]
 
     def embed_cost(self, precision: str = "sq8") -> Cost:
         """About what `embed` will take, in passages, keys, bytes, seconds; some passages are encoded to know."""

@@ -1,6 +1,7 @@
 """How a segment's key table is built: part by part, each complete or absent, then the whole.
 
-Knows: what is encoded, what a partial table holds already, how a broken build goes on. Does not know: search.
+Knows: what is encoded, what a partial table holds already, how a broken build goes on, what fits in memory.
+Does not know: search.
 
 Shape suffixes: N tokens, P passages, D dimensions, Q queries.
 """
@@ -18,15 +19,24 @@ from quoth.corpus.corpus import Corpus
 from quoth.corpus.segment import Segment
 from quoth.encoders.boundaries import MAY_START
 from quoth.encoders.key_encoder import EncodedPassage, KeyEncoder, Place
+from quoth.memory import WORKING_MEMORY
 from quoth.records import Passage
 from quoth.retrieval.carry import absent_passages
 from quoth.retrieval.columns import TokenColumns, open_columns, passage_of, save_columns
 from quoth.retrieval.keys import TokenKeys
-from quoth.retrieval.vectors import BITS, Quantizer, TokenVectors, save_quantizer, stored
-from quoth.storage import atomic_write_json, open_array, publish_directory, remove, save_array, save_pieces, seal_folder
+from quoth.retrieval.vectors import BITS, Quantizer, Spread, TokenVectors, save_quantizer, stored
+from quoth.storage import atomic_write_json, in_blocks, open_array, publish_directory, remove, save_pieces, seal_folder
 
 FORMAT = 2
 PASSAGES_PER_PART = 1024
+COPIES = 6
+"""How often a passage's vectors are in memory at most, as numbers of four bytes, while they are made and written."""
+MOST_TOKENS_AT_A_TIME = 1 << 17
+"""More at a time is no faster."""
+ROWS_AT_A_TIME = 1 << 16
+
+Batch = list[tuple[int, Passage | None]]
+"""Numbers of passages, and those that are to be encoded."""
 
 
 def columns_of(passages: Sequence[Passage], encoded: Sequence[EncodedPassage]) -> TokenColumns:
@@ -54,8 +64,20 @@ def sample_queries(encoder: KeyEncoder, keys: TokenKeys, count: int) -> NDArray[
 
     A place that the encoder makes no query of is left out; where it makes none of many, Q is 0.
     """
-    rows = np.random.default_rng(0).permutation(np.flatnonzero(keys.flags_N[:] & MAY_START))[: 50 * count]
-    return encoder.queries_at((_place(keys, row) for row in rows.tolist()), count)
+    return encoder.queries_at((_place(keys, row) for row in _some_starts(keys, 50 * count).tolist()), count)
+
+
+def _some_starts(keys: TokenKeys, count: int) -> NDArray[np.int64]:
+    """Rows where a phrase may start: every one gets a random number, the `count` least are taken, in their order."""
+    rng = np.random.default_rng(0)
+    rows, numbers = np.zeros(0, np.int64), np.zeros(0)
+    for first in range(0, keys.num_tokens, ROWS_AT_A_TIME):
+        flags = keys.flags_N[first : min(first + ROWS_AT_A_TIME, keys.num_tokens)]
+        starts = first + np.flatnonzero(flags & MAY_START)
+        rows, numbers = np.concatenate([rows, starts]), np.concatenate([numbers, rng.random(len(starts))])
+        least = np.argsort(numbers)[:count]
+        rows, numbers = rows[least], numbers[least]
+    return rows
 
 
 def _place(keys: TokenKeys, row: int) -> Place:
@@ -64,10 +86,23 @@ def _place(keys: TokenKeys, row: int) -> Place:
 
 
 class Builder:
-    """Builds one segment's table: parts first, each complete or absent, then the whole."""
+    """Builds one segment's table: parts first, each complete or absent, then the whole.
 
-    def __init__(self, corpus: Corpus, segment: Segment, encoder: KeyEncoder, precision: str, folder: Path) -> None:
+    Beside the model, at most about `memory` bytes are held, however many passages there are: so many passages are
+    encoded at a time as fit, their vectors go to the disk, and from there into the whole. A passage is encoded as one.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        segment: Segment,
+        encoder: KeyEncoder,
+        precision: str,
+        folder: Path,
+        memory: int = WORKING_MEMORY,
+    ) -> None:
         self._corpus, self._segment, self._encoder, self._precision = corpus, segment, encoder, precision
+        self._tokens_at_a_time = min(memory // (COPIES * 4 * encoder.dimensions), MOST_TOKENS_AT_A_TIME)
         self._final = folder / segment.name
         self._partial = folder / f"{segment.name}.partial"
         self._work = folder / f"{segment.name}.{precision}.part"
@@ -91,57 +126,77 @@ class Builder:
 
     def _encode(self, first: int, last: int, part: Path) -> None:
         """Encode a part's passages, but for those that a partial table holds."""
-        numbers = np.arange(first, last)
-        known, absent = None, numbers
-        if self._partial.is_dir():
-            known, absent = self._partial, absent_passages(self._partial, self._segment.num_passages)
-        fresh_P = np.isin(numbers, absent)
-        passages = [self._corpus.passage(self._segment.first_row + n) for n in numbers[fresh_P].tolist()]
-        encoded = self._encoder.encode(passages)
-        fresh_ND = vectors_of(encoded, self._encoder.dimensions)
-        pieces, vectors = [columns_of(passages, encoded)], [fresh_ND]
-        if known is not None:
-            pieces, vectors = self._mixed(known, numbers, fresh_P, pieces[0], fresh_ND)
-        vectors_ND = np.concatenate(vectors)
         fresh = part.with_suffix(".tmp")
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir()
-        save_columns(fresh, lambda: pieces)
-        save_array(fresh / "vectors.npy", stored(vectors_ND, self._precision, self._quantizer(fresh_ND)))
+        columns: list[TokenColumns] = []
+        spread = Spread(self._encoder.dimensions)
+        vectors = self._vectors(first, last, columns, spread)
+        if BITS[self._precision] <= 8 and not (self._work / "quantizer.npy").is_file():
+            floats = fresh / "floats.npy"
+            save_pieces(floats, None, vectors)
+            self._fit(spread)
+            vectors = in_blocks(open_array(floats))
+            floats.unlink()
+        quantizer = self._quantizer()
+        blocks = (block_ND for vectors_ND in vectors for block_ND in in_blocks(vectors_ND))
+        save_pieces(fresh / "vectors.npy", None, (stored(each, self._precision, quantizer) for each in blocks))
+        save_columns(fresh, lambda: columns)
         publish_directory(fresh, part)
 
-    def _mixed(
-        self,
-        known: Path,
-        numbers: NDArray[np.int64],
-        fresh_P: NDArray[np.bool_],
-        columns: TokenColumns,
-        vectors_ND: NDArray[np.float32],
-    ) -> tuple[list[TokenColumns], list[NDArray[np.float32]]]:
-        """The passages in order, each from the partial table or from what was encoded now."""
-        stored_columns, stored_vectors = open_columns(known), TokenVectors.open(known, 1.0)
-        pieces, vectors = [], []
-        for number, fresh, at in zip(
-            numbers.tolist(), fresh_P.tolist(), (np.cumsum(fresh_P) - 1).tolist(), strict=True
-        ):
-            source, place = (columns, at) if fresh else (stored_columns, number)
-            rows = slice(int(source.offsets_P1[place]), int(source.offsets_P1[place + 1]))
-            pieces.append(source.take(np.array([place])))
-            vectors.append(vectors_ND[rows] if fresh else stored_vectors.floats(rows))
-        return pieces, vectors
+    def _vectors(
+        self, first: int, last: int, columns: list[TokenColumns], spread: Spread
+    ) -> Iterator[NDArray[np.float32]]:
+        """The vectors of passages in order, some passages at a time; tells where those lie that were encoded now."""
+        known = _Known(self._partial, self._segment.num_passages) if self._partial.is_dir() else None
+        for batch in self._batches(first, last, known):
+            pieces, vectors_ND = self._made(batch, known, spread)
+            columns += pieces
+            yield vectors_ND
 
-    def _quantizer(self, sample_ND: NDArray[np.float32]) -> Quantizer | None:
-        """The segment's quantizer: fitted to its first part, or the partial table's, widened where that part exceeds
-        it, so that what is stored is not rounded again. Four bits are not widened: the larger of the two decides."""
+    def _batches(self, first: int, last: int, known: _Known | None) -> Iterator[Batch]:
+        """Numbers of passages, as many as fit into memory, at least one; and each that is not known. No tokenizer makes
+        more tokens of a text than it has bytes."""
+        batch: Batch = []
+        tokens = 0
+        for number in range(first, last):
+            if known is None or number in known.absent:
+                passage = self._corpus.passage(self._segment.first_row + number)
+                size = _bytes(passage)
+            else:
+                passage, size = None, known.tokens(number)
+            if batch and tokens + size > self._tokens_at_a_time:
+                yield batch
+                batch, tokens = [], 0
+            batch.append((number, passage))
+            tokens += size
+        yield batch
+
+    def _made(
+        self, batch: Batch, known: _Known | None, spread: Spread
+    ) -> tuple[list[TokenColumns], NDArray[np.float32]]:
+        """Some passages' columns and vectors, each from the partial table or encoded now."""
+        passages = [passage for _, passage in batch if passage]
+        encoded = self._encoder.encode(passages) if passages else []
+        columns, vectors_ND = columns_of(passages, encoded), vectors_of(encoded, self._encoder.dimensions)
+        spread.add(vectors_ND)
+        return ([columns], vectors_ND) if known is None else known.mixed(batch, columns, vectors_ND)
+
+    def _fit(self, spread: Spread) -> None:
+        """Store the segment's quantizer: fitted to its first part, or the partial table's, widened where that part
+        exceeds it, so that what is stored is not rounded again. Four bits are not widened: the larger of the two
+        decides."""
+        bits = BITS[self._precision]
+        known = TokenVectors.open(self._partial, 1.0) if self._partial.is_dir() else None
+        if known is None or known.quantizer is None or (bits == 4 and len(known) < spread.count):
+            fitted = Quantizer.fitting(spread, bits)
+        else:
+            fitted = known.quantizer.widened(spread)
+        save_quantizer(self._work, fitted)
+
+    def _quantizer(self) -> Quantizer | None:
         if (bits := BITS[self._precision]) > 8:
             return None
-        if not (self._work / "quantizer.npy").is_file():
-            known = TokenVectors.open(self._partial, 1.0) if self._partial.is_dir() else None
-            if known is None or known.quantizer is None or (bits == 4 and len(known) < len(sample_ND)):
-                fitted = Quantizer.fit(sample_ND, bits)
-            else:
-                fitted = known.quantizer.widened(sample_ND)
-            save_quantizer(self._work, fitted)
         low_D, step_D = open_array(self._work / "quantizer.npy")
         return Quantizer(low_D, step_D, bits)
 
@@ -150,16 +205,49 @@ class Builder:
         shutil.rmtree(whole, ignore_errors=True)
         whole.mkdir()
         save_columns(whole, lambda: map(open_columns, parts))
-        vectors = [open_array(part / "vectors.npy") for part in parts]
-        total = sum(map(len, vectors))
-        save_pieces(whole / "vectors.npy", total, vectors)
+        save_pieces(whole / "vectors.npy", None, (open_array(part / "vectors.npy") for part in parts))
         if BITS[self._precision] <= 8:
             shutil.copy(self._work / "quantizer.npy", whole)
         facts = {"format": FORMAT, "model": self._encoder.name, "fingerprint": self._encoder.fingerprint}
-        facts |= {"precision": self._precision, "tokens": total}
+        facts |= {"precision": self._precision, "tokens": len(open_array(whole / "vectors.npy"))}
         atomic_write_json(whole / "table.json", facts)
         seal_folder(whole)
         publish_directory(whole, self._final)
         shutil.rmtree(self._work)
         if self._partial.is_dir():
             remove(self._partial)
+
+
+class _Known:
+    """A partial table: what of it need not be made again."""
+
+    def __init__(self, folder: Path, num_passages: int) -> None:
+        self.absent = frozenset(absent_passages(folder, num_passages).tolist())
+        self._columns, self._vectors = open_columns(folder), TokenVectors.open(folder, 1.0)
+
+    def _rows(self, number: int) -> slice:
+        return slice(int(self._columns.offsets_P1[number]), int(self._columns.offsets_P1[number + 1]))
+
+    def tokens(self, number: int) -> int:
+        """How many vectors are stored of a passage."""
+        rows = self._rows(number)
+        return int(rows.stop - rows.start)
+
+    def mixed(
+        self, batch: Batch, columns: TokenColumns, vectors_ND: NDArray[np.float32]
+    ) -> tuple[list[TokenColumns], NDArray[np.float32]]:
+        """The passages in order, each as it is stored, or from those that were encoded now."""
+        pieces, vectors, at = [], [vectors_ND[:0]], 0
+        for number, passage in batch:
+            if passage is None:
+                pieces.append(self._columns.take(np.array([number])))
+                vectors.append(self._vectors.floats(self._rows(number)))
+                continue
+            pieces.append(columns.take(np.array([at])))
+            vectors.append(vectors_ND[columns.offsets_P1[at] : columns.offsets_P1[at + 1]])
+            at += 1
+        return pieces, np.concatenate(vectors)
+
+
+def _bytes(passage: Passage) -> int:
+    return len(passage.text.encode()) + len(passage.title.encode())

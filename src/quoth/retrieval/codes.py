@@ -3,7 +3,7 @@
 Knows: FAISS, its files, how many rows must be proposed for a stated recall. Does not know: texts and models.
 
     codes.json       what was chosen and measured
-    rows-000.faiss   the codes of ROWS_PER_FILE rows, further files for further rows
+    rows-000.faiss   the codes of ROWS_PER_FILE rows, or of fewer where memory is short; further files for further rows
 
 Shape suffixes: N vectors, D dimensions, Q queries, K neighbours, P passages, C proposed rows.
 """
@@ -11,7 +11,7 @@ Shape suffixes: N vectors, D dimensions, Q queries, K neighbours, P passages, C 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import ceil
 from pathlib import Path
@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.errors import CorruptionError, InputError
+from quoth.memory import WORKING_MEMORY
 from quoth.retrieval.keys import Neighbours
 from quoth.retrieval.vectors import TokenVectors
 from quoth.storage import atomic_write_json, check_folder, read_json
@@ -34,6 +35,10 @@ DEPTH = 4096
 FACTORS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 MORE_FACTORS = (*FACTORS, 12.0, 16.0, 24.0, 32.0, 64.0)
 LEAST_DEPTH = 64
+LEAST_SAMPLE = 1 << 12
+VECTORS_PER_CELL = 64
+COPIES = 4
+"""How often FAISS holds what it is fitted to at most, and a file's codes, while they grow and are written."""
 FORMAT = 1
 
 Floats = NDArray[np.float32]
@@ -159,35 +164,41 @@ class _Index:
         return near_QC + (q_QD @ self.mean_D)[:, None], row_QC
 
 
-def _propose(indexes: Sequence[_Index], q_QD: Floats, count: int) -> list[Neighbours]:
-    near, rows = [], []
+def _propose(indexes: Iterable[_Index], q_QD: Floats, count: int) -> list[Neighbours]:
+    near_QC, row_QC = np.zeros((len(q_QD), 0), np.float32), np.zeros((len(q_QD), 0), np.int64)
     first = 0
     for index in indexes:
-        near_QC, row_QC = index.nearest(q_QD, count)
-        near.append(np.where(row_QC < 0, -np.inf, near_QC))
-        rows.append(row_QC + first)
+        near_QN, row_QN = index.nearest(q_QD, count)
+        near_QC = np.concatenate([near_QC, np.where(row_QN < 0, -np.inf, near_QN)], axis=1)
+        row_QC = np.concatenate([row_QC, row_QN + first], axis=1)
+        if first:
+            order_QC = np.argsort(-near_QC, axis=1, kind="stable")[:, :count]
+            near_QC, row_QC = np.take_along_axis(near_QC, order_QC, 1), np.take_along_axis(row_QC, order_QC, 1)
         first += index.codes.ntotal
-    near_QC, row_QC = np.concatenate(near, axis=1), np.concatenate(rows, axis=1)
-    if len(indexes) > 1:
-        order_QC = np.argsort(-near_QC, axis=1, kind="stable")[:, :count]
-        near_QC, row_QC = np.take_along_axis(near_QC, order_QC, 1), np.take_along_axis(row_QC, order_QC, 1)
     return [
         Neighbours(row_C[there_C], near_C[there_C])
         for row_C, near_C, there_C in zip(row_QC, near_QC, near_QC > -np.inf, strict=True)
     ]
 
 
-def build_codes(folder: Path, vectors: TokenVectors, q_QD: Floats, exact_QK: Sequence[Rows], recall: float) -> None:
+def build_codes(
+    folder: Path,
+    vectors: TokenVectors,
+    q_QD: Floats,
+    exact_QK: Sequence[Rows],
+    recall: float,
+    memory: int = WORKING_MEMORY,
+) -> None:
     """Write the codes of all vectors into a folder, tuned until the queries' exact neighbours, nearest first, are
     found; finer ones where that takes more.
 
-    At most ROWS_PER_FILE vectors' codes (D / 8 bytes each, or twice that) and a sample of the vectors are in memory.
-    The recall that was reached stands in the facts.
+    A sample of the vectors, and one file's codes (D / 8 bytes each, or twice that), are in memory, about `memory` bytes
+    at most. The recall that was reached stands in the facts.
     """
     half = max(vectors.dimensions // 4 * 2, 2)
     for kept in (half, 2 * half):
-        trained, spec = _trained(vectors, kept)
-        files = list(_write(folder, trained, vectors))
+        trained, spec = _trained(vectors, kept, memory)
+        files = list(_write(folder, trained, vectors, memory // (COPIES * (kept // 4 + 8))))
         facts = CodeFacts(spec, FACTORS[-1], 0, len(exact_QK[0]), 0.0, recall, len(q_QD), len(vectors))
         facts = _tuned(facts, files, q_QD, exact_QK)
         if facts.recall >= recall:
@@ -195,27 +206,42 @@ def build_codes(folder: Path, vectors: TokenVectors, q_QD: Floats, exact_QK: Seq
     atomic_write_json(folder / "codes.json", asdict(facts))
 
 
-def _trained(vectors: TokenVectors, kept: int) -> tuple[Any, str]:
-    """An empty index fitted to a sample: a rotation to `kept` dimensions, four bits for each two of them."""
+def _trained(vectors: TokenVectors, kept: int, memory: int) -> tuple[Any, str]:
+    """An empty index fitted to a sample that fits into memory: a rotation to `kept` dimensions, four bits for each two
+    of them."""
     import faiss
 
-    cells = 1 << int(np.log2(4 * np.sqrt(len(vectors)))) if len(vectors) >= IVF_FROM else 0
+    most = max(memory // (COPIES * 4 * vectors.dimensions), LEAST_SAMPLE)
+    cells = 0
+    if len(vectors) >= IVF_FROM:
+        cells = 1 << int(np.log2(min(4 * np.sqrt(len(vectors)), most / VECTORS_PER_CELL)))
     spec = f"PCAR{kept},{f'IVF{cells},' if cells else ''}PQ{kept // 2}x4fs"
-    rng = np.random.default_rng(0)
-    sample = np.sort(rng.choice(len(vectors), min(len(vectors), max(1 << 16, 64 * cells)), replace=False))
+    wanted = min(len(vectors), max(1 << 16, VECTORS_PER_CELL * cells), most)
     index = faiss.index_factory(vectors.dimensions, spec, faiss.METRIC_INNER_PRODUCT)
-    index.train(vectors.floats(sample))
+    index.train(_sample(vectors, wanted))
     return index, spec
 
 
-def _write(folder: Path, trained: Any, vectors: TokenVectors) -> Iterator[Path]:
+def _sample(vectors: TokenVectors, count: int) -> Floats:
+    """So many of the vectors, in order, always the same ones."""
+    rows = np.sort(np.random.default_rng(0).choice(len(vectors), count, replace=False))
+    sample_ND = np.empty((count, vectors.dimensions), np.float32)
+    for first, block in vectors.blocks(0, len(vectors), ROWS_AT_A_TIME):
+        begin, end = np.searchsorted(rows, [first, first + len(block)])
+        sample_ND[begin:end] = block.floats(rows[begin:end] - first)
+    return sample_ND
+
+
+def _write(folder: Path, trained: Any, vectors: TokenVectors, most: int) -> Iterator[Path]:
     import faiss
 
-    for number, first in enumerate(range(0, len(vectors), ROWS_PER_FILE)):
+    rows = max(1, min(ROWS_PER_FILE, most))
+    for left in folder.glob("rows-*.faiss"):
+        left.unlink()
+    for number, first in enumerate(range(0, len(vectors), rows)):
         index = faiss.clone_index(trained)
-        last = min(first + ROWS_PER_FILE, len(vectors))
-        for at in range(first, last, ROWS_AT_A_TIME):
-            index.add(vectors.floats(slice(at, min(at + ROWS_AT_A_TIME, last))))
+        for _, block in vectors.blocks(first, min(first + rows, len(vectors)), ROWS_AT_A_TIME):
+            index.add(block.floats(slice(None)))
         file = folder / f"rows-{number:03d}.faiss"
         try:
             faiss.write_index(index, str(file))
@@ -229,7 +255,7 @@ def _tuned(facts: CodeFacts, files: Sequence[Path], q_QD: Floats, exact_QK: Sequ
     cells = [1 << power for power in range(3, 15)] if "IVF" in facts.spec else [0]
     best = facts
     for probes in cells:
-        indexes = [_Index.read(file, probes) for file in files]
+        indexes = (_Index.read(file, probes) for file in files)
         place_QK = _places(_propose(indexes, q_QD, int(FACTORS[-1] * facts.depth)), exact_QK)
         for factor in FACTORS:
             recall = float((place_QK < int(factor * facts.depth)).mean())

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from quoth.retrieval.codes import CodesGoneError
 from quoth.retrieval.columns import passage_of
 from quoth.retrieval.keys import Codes, Neighbours, TokenHits, TokenKeys
+from quoth.retrieval.vectors import TokenVectors
 
 SIMILARITIES_AT_A_TIME = 1 << 25
 HIDDEN_MARGIN = 1.02
@@ -113,6 +114,16 @@ def live_share(keys: TokenKeys) -> float:
         return 1.0
     alive = int(np.diff(keys.offsets_P1)[keys.live_P].sum())
     return max(alive / max(keys.num_tokens, 1), 0.01)
+
+
+def nearest_rows(vectors: TokenVectors, q_QD: Floats, k: int, rows: int = 1 << 16) -> list[Rows]:
+    """The rows of the k vectors nearest to each query, nearest first; so many at a time are in memory."""
+    found = [Neighbours(np.zeros(0, np.int64), np.zeros(0, np.float32))] * len(q_QD)
+    for first, block in vectors.blocks(0, len(vectors), rows):
+        near = [top(sim_R, k) for sim_R in block.similarities(q_QD)]
+        shifted = [Neighbours(each.rows_K + first, each.sims_K) for each in near]
+        found = [joined(known, fresh, k) for known, fresh in zip(found, shifted, strict=True)]
+    return [each.rows_K for each in found]
 
 
 def joined(left: Neighbours, right: Neighbours, k: int) -> Neighbours:

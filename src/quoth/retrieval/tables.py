@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, replace
@@ -23,21 +24,21 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
-from numpy.typing import NDArray
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.segment import Segment
 from quoth.encoders.key_encoder import EncodedPassage, KeyEncoder
 from quoth.errors import CorruptionError, EncoderMismatchError, InputError
+from quoth.memory import WORKING_MEMORY
 from quoth.records import Passage
 from quoth.retrieval import codes
 from quoth.retrieval.build import FORMAT, PASSAGES_PER_PART, Builder, columns_of, sample_queries
 from quoth.retrieval.carry import absent_passages, stored_table
 from quoth.retrieval.codes import check_recall, open_codes
 from quoth.retrieval.columns import open_columns
-from quoth.retrieval.index import ExactIndex
+from quoth.retrieval.index import nearest_rows
 from quoth.retrieval.keys import TokenKeys
-from quoth.retrieval.vectors import TokenVectors, bytes_of, check_precision
+from quoth.retrieval.vectors import BITS, TokenVectors, bytes_of, check_precision
 from quoth.storage import (
     WriterLock,
     atomic_write_json,
@@ -223,30 +224,42 @@ class KeyTables:
         return TokenKeys.of(self._corpus, rows_P, columns, vectors, open_codes(self._codes(segment), len(vectors)))
 
     def build(
-        self, precision: str, recall: float | None = None, progress: Callable[[int, int], None] | None = None
+        self,
+        precision: str,
+        recall: float | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        memory: int = WORKING_MEMORY,
     ) -> list[Shortfall]:
         """Encode every segment that has no table; goes on where a broken run stopped.
 
         Large segments get codes that find the share `recall` of a blank's neighbours (by default as those here do, or
-        0.97); 1 takes the codes away. `progress` is told passages done and passages in all. Returns the segments whose
-        codes cannot find that many. Raises InputError on an unknown precision, or another one than what is stored
-        already, LockedError while another process embeds with this model.
+        0.97); 1 takes the codes away. `progress` is told passages done and passages in all. About `memory` bytes are
+        taken at most beside the loaded model. Returns the segments whose codes cannot find that many. Raises InputError
+        on an unknown precision, or another one than what is stored already, LockedError while another process embeds
+        with this model.
         """
         with self.building(precision, recall) as target:
-            self.build_segments(precision, target, progress)
+            self.build_segments(precision, target, progress, memory)
             return self.shortfalls()
 
-    def build_segments(self, precision: str, target: float, progress: Callable[[int, int], None] | None = None) -> None:
+    def build_segments(
+        self,
+        precision: str,
+        target: float,
+        progress: Callable[[int, int], None] | None = None,
+        memory: int = WORKING_MEMORY,
+    ) -> None:
         """The tables that are missing, then the codes that are; within `building`, here or in another process."""
         missing = self.missing()
         total, done = sum(each.num_passages for each in missing), 0
         for segment in missing:
-            for finished in Builder(self._corpus, segment, self._encoder, precision, self._folder).run():
+            builder = Builder(self._corpus, segment, self._encoder, precision, self._folder, memory)
+            for finished in builder.run():
                 done += finished
                 if progress:
                     progress(done, total)
         for segment in self._segments:
-            self._code(segment, target)
+            self._code(segment, target, memory)
         self._forget()
 
     def unfinished(self, target: float) -> list[str]:
@@ -255,7 +268,7 @@ class KeyTables:
 
     def left(self, precision: str) -> int:
         """How many passages are still to be encoded."""
-        return sum(len(self._unfinished(each, precision)) for each in self.missing())
+        return sum(self._unfinished(each, precision) for each in self.missing())
 
     @contextmanager
     def building(self, precision: str, recall: float | None) -> Iterator[float]:
@@ -307,7 +320,7 @@ class KeyTables:
             return facts.target != target or facts.deeper is None
         return target < 1 and read_json(self._folder / segment.name / "table.json")["tokens"] >= codes.FLAT_FROM
 
-    def _code(self, segment: Segment, target: float) -> None:
+    def _code(self, segment: Segment, target: float, memory: int) -> None:
         """Give a segment's table codes that reach this recall, unless it has them; 1 takes them away."""
         if not self._lacks_codes(segment, target):
             return
@@ -317,12 +330,12 @@ class KeyTables:
         q_QD = sample_queries(self._encoder, keys, SAMPLED_QUERIES)
         if not len(q_QD):
             return
-        exact = [each.rows_K for each in ExactIndex(keys).search(q_QD, min(codes.DEPTH, keys.num_tokens))]
+        assert isinstance(keys.vectors, TokenVectors)
+        exact = nearest_rows(keys.vectors, q_QD, min(codes.DEPTH, keys.num_tokens))
         part = self._codes(segment).with_suffix(".part")
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir()
-        assert isinstance(keys.vectors, TokenVectors)
-        codes.build_codes(part, keys.vectors, q_QD, exact, target)
+        codes.build_codes(part, keys.vectors, q_QD, exact, target, memory)
         seal_folder(part)
         publish_directory(part, self._codes(segment))
 
@@ -339,25 +352,30 @@ class KeyTables:
         check_precision(precision)
         missing = self.missing()
         sizes = [each.num_passages for each in missing]
-        if not sum(sizes):
+        if not (whole := sum(sizes)):
             return Cost(0, 0, 0, 0, 0.0)
         wanted = self.left(precision)
-        whole = np.concatenate([np.arange(each.first_row, each.last_row) for each in missing])
-        sample = np.random.default_rng(0).choice(whole, min(len(whole), SAMPLED_PASSAGES), replace=False)
-        passages = [self._corpus.passage(row) for row in np.sort(sample).tolist()]
+        numbers = np.sort(np.random.default_rng(0).choice(whole, min(whole, SAMPLED_PASSAGES), replace=False))
+        begins = np.cumsum([0, *sizes])
+        which = np.searchsorted(begins, numbers, side="right") - 1
+        places = zip(numbers.tolist(), which.tolist(), strict=True)
+        passages = [self._corpus.passage(missing[at].first_row + number - int(begins[at])) for number, at in places]
         self._encoder.encode(passages[:1])
         began = perf_counter()
         encoded = self._encoder.encode(passages)
         seconds = (perf_counter() - began) * wanted / len(passages)
-        tokens = sum(len(each.tokens.ids_T) for each in encoded) * len(whole) // len(passages)
+        tokens = sum(len(each.tokens.ids_T) for each in encoded) * whole // len(passages)
         code = self._encoder.dimensions // 8 if tokens >= codes.FLAT_FROM else 0
         stored = tokens * (bytes_of(precision, self._encoder.dimensions) + code + COLUMN_BYTES)
-        return Cost(wanted, tokens, stored, stored + stored * max(sizes) // sum(sizes), seconds)
+        part = min(max(sizes), PASSAGES_PER_PART)
+        floats = 4 * self._encoder.dimensions * tokens * part // whole if BITS[precision] <= 8 else 0
+        return Cost(wanted, tokens, stored, stored + max(stored * max(sizes) // whole, floats), seconds)
 
-    def _unfinished(self, segment: Segment, precision: str) -> NDArray[np.int64]:
-        """The numbers of a segment's passages that are still to be encoded."""
-        absent = absent_passages(stored_table(self._folder, segment.name), segment.num_passages)
+    def _unfinished(self, segment: Segment, precision: str) -> int:
+        """How many of a segment's passages are still to be encoded."""
+        place, count = stored_table(self._folder, segment.name), segment.num_passages
+        absent = range(count) if place is None else absent_passages(place, count)
         parts = (self._folder / f"{segment.name}.{precision}.part").glob("[0-9]*")
         firsts = [int(part.name) for part in parts if part.name.isdecimal()]
-        done = [np.arange(first, first + PASSAGES_PER_PART) for first in firsts]
-        return np.setdiff1d(absent, np.concatenate([np.zeros(0, np.int64), *done]))
+        done = (bisect_left(absent, first + PASSAGES_PER_PART) - bisect_left(absent, first) for first in firsts)
+        return len(absent) - sum(done)

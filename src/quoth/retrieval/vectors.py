@@ -7,7 +7,7 @@ Shape suffixes: N vectors, D dimensions, Q queries, R rows, W packed bytes, (D +
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.errors import InputError
-from quoth.storage import open_array, save_array
+from quoth.storage import forget, open_array, save_array
 
 Precision = Literal["sq8", "sq4", "fp16", "fp32"]
 BITS = {"sq8": 8, "sq4": 4, "fp16": 16, "fp32": 32}
@@ -40,6 +40,37 @@ def bytes_of(precision: str, dimensions: int) -> int:
     return (dimensions * BITS[precision] + 7) // 8
 
 
+class Spread:
+    """Where the numbers of many vectors lie, dimension by dimension; they are seen block by block, none is kept."""
+
+    def __init__(self, dimensions: int) -> None:
+        self.count = 0
+        self.low_D = np.full(dimensions, np.inf, np.float32)
+        self.high_D = np.full(dimensions, -np.inf, np.float32)
+        self._sum_D, self._squares_D = np.zeros(dimensions), np.zeros(dimensions)
+
+    def add(self, vectors_ND: Floats) -> None:
+        """Take in a block."""
+        self.count += len(vectors_ND)
+        self.low_D = np.minimum(self.low_D, vectors_ND.min(axis=0, initial=np.inf))
+        self.high_D = np.maximum(self.high_D, vectors_ND.max(axis=0, initial=-np.inf))
+        for first in range(0, len(vectors_ND), ROWS_PER_BLOCK):
+            block_ND = vectors_ND[first : first + ROWS_PER_BLOCK].astype(np.float64)
+            self._sum_D += block_ND.sum(axis=0)
+            self._squares_D += (block_ND**2).sum(axis=0)
+
+    @property
+    def mean_D(self) -> Floats:
+        mean_D: Floats = (self._sum_D / self.count).astype(np.float32)
+        return mean_D
+
+    @property
+    def deviation_D(self) -> Floats:
+        variance_D = self._squares_D / self.count - (self._sum_D / self.count) ** 2
+        deviation_D: Floats = np.sqrt(np.maximum(variance_D, 0.0)).astype(np.float32)
+        return deviation_D
+
+
 @dataclass(frozen=True, slots=True)
 class Quantizer:
     """Eight or four bits a number: value = low + step * code, one low and one step a dimension."""
@@ -50,15 +81,23 @@ class Quantizer:
 
     @classmethod
     def fit(cls, sample_ND: Floats, bits: int = 8) -> Quantizer:
-        """Spread the codes over the sample's range; no vector at all counts as zeros.
+        """`fitting` to where a sample's numbers lie."""
+        spread = Spread(sample_ND.shape[1])
+        spread.add(sample_ND)
+        return cls.fitting(spread, bits)
+
+    @classmethod
+    def fitting(cls, spread: Spread, bits: int = 8) -> Quantizer:
+        """Spread the codes over the range of the numbers; no vector at all counts as zeros.
 
         Eight bits reach a tenth beyond the range. Four end within it where it is long, at `_DEVIATIONS` standard
         deviations from the mean: shorter steps for most numbers are worth more than the few that are cut off.
         """
-        sample_ND = sample_ND if len(sample_ND) else np.zeros((1, sample_ND.shape[1]), np.float32)
-        low_D, high_D = sample_ND.min(axis=0), sample_ND.max(axis=0)
+        if not spread.count:
+            spread.add(np.zeros((1, len(spread.low_D)), np.float32))
+        low_D, high_D = spread.low_D, spread.high_D
         if bits == 4:
-            mean_D, reach_D = sample_ND.mean(axis=0), _DEVIATIONS * sample_ND.std(axis=0)
+            mean_D, reach_D = spread.mean_D, np.float32(_DEVIATIONS) * spread.deviation_D
             low_D, high_D = np.maximum(low_D, mean_D - reach_D), np.minimum(high_D, mean_D + reach_D)
         margin_D = (_MARGIN if bits == 8 else 0) * (high_D - low_D) + np.float32(1e-6)
         return cls._spanning(low_D - margin_D, high_D + margin_D, bits)
@@ -71,13 +110,13 @@ class Quantizer:
     def _high_D(self) -> Floats:
         return self.low_D + self._steps * self.step_D
 
-    def widened(self, sample_ND: Floats) -> Quantizer:
-        """One that covers the sample too; the same where it does already, and for four bits, which cut numbers off."""
+    def widened(self, spread: Spread) -> Quantizer:
+        """One that covers these numbers too; the same where it does already, and for four bits, which cut numbers
+        off."""
         high_D = self._high_D
-        if self.bits == 4 or not len(sample_ND) or ((sample_ND >= self.low_D) & (sample_ND <= high_D)).all():
+        if self.bits == 4 or ((spread.low_D >= self.low_D) & (spread.high_D <= high_D)).all():
             return self
-        low_D = np.minimum(self.low_D, sample_ND.min(axis=0))
-        return self._spanning(low_D, np.maximum(high_D, sample_ND.max(axis=0)), self.bits)
+        return self._spanning(np.minimum(self.low_D, spread.low_D), np.maximum(high_D, spread.high_D), self.bits)
 
     @classmethod
     def covering(cls, others: Sequence[Quantizer]) -> Quantizer | None:
@@ -163,6 +202,13 @@ class TokenVectors:
         if self.quantizer is not None:
             floats_RD = floats_RD * self.quantizer.step_D + self.quantizer.low_D
         return floats_RD
+
+    def blocks(self, first: int, last: int, rows: int) -> Iterator[tuple[int, TokenVectors]]:
+        """The vectors from the first to the last, so many at a time, each block with the row that it begins at. Of
+        mapped vectors no more than a block is in memory."""
+        for at in range(first, last, rows):
+            yield at, replace(self, stored_ND=self.stored_ND[at : min(at + rows, last)])
+            forget(self.stored_ND)
 
     def take(self, rows_R: NDArray[np.int64]) -> TokenVectors:
         """These rows alone, in memory."""

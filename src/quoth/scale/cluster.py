@@ -7,17 +7,23 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import socket
-from collections.abc import Callable
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from quoth.encoders.pretrained import locate
 from quoth.encoders.token_encoder import TokenEncoder
-from quoth.errors import EncoderMismatchError, InputError, QuothError
+from quoth.errors import ClusterError, EncoderMismatchError, InputError, QuothError
 
 CONNECT_SECONDS = 10
+START_SECONDS = 120
+"""How long a cluster of this machine is tried to be started; Ray alone gives up after 30, too soon on a busy one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,22 +55,66 @@ def _load(name: str, base: str | None, device: str | None, dtype: str | None) ->
 def connect() -> int:
     """Joins the cluster that RAY_ADDRESS names, or starts one on this machine; returns its number of CPUs.
 
-    Raises InputError where Ray is not installed or the cluster is not there.
+    Raises InputError where Ray is not installed or the cluster is not there, ClusterError where none can be started.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    address = os.environ.get("RAY_ADDRESS")
+    if not address and "ray" not in sys.modules:
+        for name, value in local_settings().items():
+            os.environ.setdefault(name, value)
     try:
         import ray
     except ModuleNotFoundError:
         raise InputError("--ray needs Ray; install it with: pip install 'quoth[ray]'") from None
     if not ray.is_initialized():
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-        if address := os.environ.get("RAY_ADDRESS"):
+        if address:
             _check_reachable(address)
-            ray.init(**quiet)
         else:
-            ray.init("local", include_dashboard=False, **quiet)
+            quiet |= {"address": "local", "include_dashboard": False}
+        with starting(f"with the cluster at {address}" if address else "a cluster on this machine"):
+            _patiently(lambda: ray.init(**quiet), ray.shutdown, 0 if address else START_SECONDS)
     resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
     return int(resources.get("CPU", 1))
+
+
+def local_settings() -> dict[str, str]:
+    """What Ray reads of a cluster of this machine alone, before it is imported: its processes listen on the loopback
+    interface only, and take orders only with a token, which no file holds."""
+    return {
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # on any system it is this that keeps Ray to 127.0.0.1
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN": secrets.token_hex(32),
+    }
+
+
+def _patiently(begin: Callable[[], Any], undo: Callable[[], Any], seconds: float) -> None:
+    """Tries again, for so long, where Ray does not start in the time that it gives itself."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            begin()
+            return
+        except Exception:
+            with suppress(Exception):
+                undo()
+            if time.monotonic() >= deadline:
+                raise
+
+
+@contextmanager
+def starting(what: str) -> Iterator[None]:
+    """Ray's own errors, which are of many kinds and lines, as one line. Raises ClusterError."""
+    try:
+        yield
+    except QuothError:
+        raise
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise ClusterError(
+            f"Ray did not start {what}: {reason.rstrip('.')}; try again when the machine is less busy, or look into "
+            "/tmp/ray/session_latest/logs"
+        ) from error
 
 
 def _check_reachable(address: str) -> None:

@@ -17,6 +17,7 @@ from uuid import uuid4
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.writing import split_documents, write_segment
 from quoth.errors import CorruptionError
+from quoth.memory import DEFAULT_LIMIT, left_of
 from quoth.records import Document
 from quoth.retrieval.tables import KeyTables, Shortfall
 from quoth.scale.cluster import ModelName, connect, unwrapped
@@ -131,8 +132,10 @@ def embed(
     cpus: float = 1,
     gpus: float = 0,
     place: Place | None = None,
+    memory: int = DEFAULT_LIMIT,
 ) -> list[Shortfall]:
-    """`KeyTables.build` by the cluster: each segment's table and codes are one task of so many CPUs and GPUs.
+    """`KeyTables.build` by the cluster: each segment's table and codes are one task of so many CPUs and GPUs, whose
+    process holds at most about `memory` bytes, its model included.
 
     Goes on where a broken run stopped. Raises what `build` does.
     """
@@ -147,7 +150,7 @@ def embed(
         place.send("keys/*/settings/*")
         total = tables.left(precision)
         for name in tables.unfinished(target):
-            running.append(task.remote(place, model, name, precision, target))
+            running.append(task.remote(place, model, name, precision, target, memory))
         while running:
             done, running = ray.wait(running, timeout=SECONDS_BETWEEN_LOOKS)
             for each in done:
@@ -160,9 +163,9 @@ def embed(
         return tables.shortfalls()
 
 
-def _embed(place: Place, model: ModelName, segment: str, precision: str, target: float) -> None:
+def _embed(place: Place, model: ModelName, segment: str, precision: str, target: float, memory: int) -> None:
     place.fetch(*TEXT, f"keys/*/{segment}*/*")
     tables = KeyTables(Corpus.open(place.path), model.load(), only=[segment])
-    tables.build_segments(precision, target)
+    tables.build_segments(precision, target, memory=left_of(memory))
     place.remove(f"keys/*/{segment}.codes")
     place.send(f"keys/*/{segment}/*", f"keys/*/{segment}.codes/*")

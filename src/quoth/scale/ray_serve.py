@@ -1,33 +1,27 @@
 """A corpus served from a Ray cluster: one deployment for each shard, and one that answers requests.
 
-Knows how shards are reached, and again after one died. Does not know how an answer comes about.
-
-    POST /fill    {"text": "… [MASK] …", "top_k": 5, "passages": null, …}   -> {"predictions": [...]}
-    POST /ask     {"question": "…", …}
-    POST /search  {"query": "…", "k": 10}                                   -> {"passages": [...]}
-    GET  /health                                                            -> {"shards": 2, …}
+Knows how shards are reached, and again after one died. Does not know how an answer comes about, or what a request may
+hold (`http`).
 """
 
-# No postponed annotations, and what the served class calls stands above it: `serve.ingress` takes it as it is then.
+from __future__ import annotations
 
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from fastapi import FastAPI, Request
-from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict
 from ray import serve
 from ray.exceptions import RayActorError
 
 from quoth.corpus.corpus import Corpus
-from quoth.errors import InputError, UserError
-from quoth.models.npm import ASK_TEMPLATE
-from quoth.records import Prediction
-from quoth.scale.cluster import ModelName, unwrapped
+from quoth.errors import InputError
+from quoth.records import Hit
+from quoth.scale.cluster import ModelName, starting, unwrapped
+from quoth.scale.http import Limits, http_api
 from quoth.scale.place import TEXT, Place
 from quoth.scale.shard import Shard
 from quoth.scale.sharded import ShardedNPM, assigned
@@ -36,41 +30,8 @@ NAME = "quoth"
 RETRY_SECONDS = 120.0
 SECONDS_BETWEEN_TRIES = 0.2
 CALLS_AT_A_TIME = 16
-
-
-class Options(BaseModel):
-    """What a request may say beside its text; as in `NPM.fill`."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    top_k: int = 5
-    k: int = 4096
-    passages: int | None = 3
-    combine: str = "joint"
-    temperature: float = 1.0
-    length_exponent: float = 0.0
-    banned_tokens: list[str] = []
-    ban_query: bool = False
-    max_phrase_tokens: int = 10
-    hybrid: float = 0.0
-    read: int | None = None
-    exclude: list[int] = []
-
-
-class FillRequest(Options):
-    text: str | list[str]
-
-
-class AskRequest(Options):
-    question: str | list[str]
-    template: str = ASK_TEMPLATE
-
-
-class SearchRequest(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    query: str
-    k: int = 10
+CALLS_WAITING = 256
+"""More requests at once are answered with 503: those that wait are in memory."""
 
 
 class ShardReplica:
@@ -111,29 +72,6 @@ def _outcome(response: Any, again: Callable[[], Any]) -> Any:
             response = again()
 
 
-api = FastAPI(title="Quoth")
-
-
-@api.exception_handler(UserError)
-def _mistaken(request: Request, error: UserError) -> JSONResponse:
-    return JSONResponse({"error": str(error)}, status_code=400)
-
-
-def _predictions(found: Sequence[Prediction] | Sequence[Sequence[Prediction]]) -> dict[str, Any]:
-    return {
-        "predictions": [
-            each.to_dict() if isinstance(each, Prediction) else [one.to_dict() for one in each] for each in found
-        ]
-    }
-
-
-@api.exception_handler(TimeoutError)
-def _unanswered(request: Request, error: TimeoutError) -> JSONResponse:
-    message = f"a shard gave no answer in {RETRY_SECONDS:.0f} seconds; ask again later"
-    return JSONResponse({"error": message}, status_code=503)
-
-
-@serve.ingress(api)
 class Front:
     """Answers requests, asking every shard."""
 
@@ -142,21 +80,15 @@ class Front:
         self._corpus, self._shards = Corpus.open(place.path, snapshot), RemoteShards(shards)
         self._npm = ShardedNPM(model.load(), self._corpus, self._shards)
 
-    @api.post("/fill")
-    def fill(self, request: FillRequest) -> dict[str, Any]:
-        options = request.model_dump(exclude={"text"})
-        return _predictions(self._npm.fill(request.text, **options))
+    def fill(self, text: str | list[str], **options: Any) -> Any:
+        return self._npm.fill(text, **options)
 
-    @api.post("/ask")
-    def ask(self, request: AskRequest) -> dict[str, Any]:
-        options = request.model_dump(exclude={"question"})
-        return _predictions(self._npm.ask(request.question, **options))
+    def ask(self, question: str | list[str], **options: Any) -> Any:
+        return self._npm.ask(question, **options)
 
-    @api.post("/search")
-    def search(self, request: SearchRequest) -> dict[str, Any]:
-        return {"passages": [asdict(each) for each in self._npm.search(request.query, request.k)]}
+    def search(self, query: str, k: int) -> list[Hit]:
+        return self._npm.search(query, k)
 
-    @api.get("/health")
     def health(self) -> dict[str, Any]:
         corpus = self._corpus
         return {
@@ -167,7 +99,14 @@ class Front:
         }
 
 
-def application(place: Place, model: ModelName, shards: int, replicas: int = 1, cpus: float = 1) -> serve.Application:
+def _this_front() -> Any:
+    """The Front of the replica that this runs in."""
+    return serve.get_replica_context().servable_object
+
+
+def application(
+    place: Place, model: ModelName, shards: int, replicas: int = 1, cpus: float = 1, limits: Limits | None = None
+) -> serve.Application:
     """A corpus as it was fetched last, in that many shards, each in so many replicas of so many CPUs.
 
     Raises InputError where there are fewer segments than shards.
@@ -178,7 +117,7 @@ def application(place: Place, model: ModelName, shards: int, replicas: int = 1, 
     model = replace(model, fingerprint=model.load().fingerprint)
     parts = assigned([each.name for each in corpus.segments], shards)
     shard: Any = serve.deployment(ShardReplica)
-    front: Any = serve.deployment(Front)
+    front: Any = serve.deployment(serve.ingress(http_api(limits or Limits(), _this_front, RETRY_SECONDS))(Front))
     bound = [
         shard.options(
             name=f"shard-{number}",
@@ -188,16 +127,24 @@ def application(place: Place, model: ModelName, shards: int, replicas: int = 1, 
         ).bind(place, corpus.snapshot, model, part)
         for number, part in enumerate(parts)
     ]
-    front = front.options(max_ongoing_requests=CALLS_AT_A_TIME, ray_actor_options={"num_cpus": 0})
+    front = front.options(
+        max_ongoing_requests=CALLS_AT_A_TIME, max_queued_requests=CALLS_WAITING, ray_actor_options={"num_cpus": 0}
+    )
     bound_front: serve.Application = front.bind(place, corpus.snapshot, model, bound)
     return bound_front
 
 
 def start(application: serve.Application, host: str, port: int) -> None:
-    """Serve it at http://host:port; returns when it answers."""
+    """Serve it at http://host:port; returns when it answers. Raises ClusterError."""
     logging.getLogger("ray.serve").setLevel(logging.WARNING)
-    serve.start(http_options={"host": host, "port": port})
-    serve.run(application, name=NAME)
+    with starting(f"the service at http://{host}:{port}"):
+        serve.start(http_options={"host": host, "port": port})
+        try:
+            serve.run(application, name=NAME)
+        except BaseException:
+            with suppress(Exception):
+                stop()
+            raise
 
 
 def stop() -> None:
