@@ -1,6 +1,18 @@
-"""`python -m quoth` is the command `quoth`."""
+"""The command `quoth`, also as `python -m quoth`: what happens when it is interrupted while the rest is still imported."""
 
-from quoth.cli.main import main
+import sys
+
+
+def main() -> int:
+    """Run the command line of this process and return its exit code."""
+    try:
+        from quoth.cli.main import main as run
+
+        return run()
+    except KeyboardInterrupt:
+        print("quoth: interrupted; everything committed before is kept", file=sys.stderr, flush=True)
+        return 130
+
 
 if __name__ == "__main__":
     raise SystemExit(main())

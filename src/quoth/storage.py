@@ -36,7 +36,8 @@ def fsync_path(path: Path) -> None:
     """Flushes a file, or a folder's list of names, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        with naming(path):
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
@@ -226,6 +227,8 @@ def open_array(path: Path) -> NDArray[Any]:
     except FileNotFoundError:
         raise CorruptionError(f"{path}: the file is missing") from None
     except (ValueError, EOFError, OSError) as error:
+        if isinstance(error, OSError) and error.errno:
+            raise  # no permission, for example
         raise CorruptionError(f"{path}: damaged, no longer an array ({error})") from None
     array.setflags(write=False)
     return array

@@ -76,7 +76,8 @@ class BM25Index:
             for count, (row, text) in enumerate(add):
                 if count % _ENTRIES_AT_A_TIME == 0:
                     self._share()
-                writer.add_document(_entry(row, text))
+                with _readable(self.path):
+                    writer.add_document(_entry(row, text))
 
     def search(self, query: str, k: int, live: Live) -> tuple[Rows, Scores]:
         """The `k` best live rows for any of the query's terms: rows int64 [n], scores float32 [n], n <= k.
@@ -112,14 +113,16 @@ class BM25Index:
         except ValueError as error:
             if "LockBusy" in str(error):
                 raise LockedError(f"{self.path} is being written; wait for the other writer") from error
-            raise CorruptionError(f"{self.path} cannot be written: {error}") from error
+            with _readable(self.path):
+                raise
         try:
             yield writer
             with _readable(self.path):
                 writer.commit()
             self._share()
         except BaseException:
-            writer.rollback()
+            with suppress(ValueError):  # on a full disk; the last commit stands all the same
+                writer.rollback()
             raise
         finally:
             writer.wait_merging_threads()
