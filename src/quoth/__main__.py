@@ -1,4 +1,4 @@
-"""The command `quoth`, also as `python -m quoth`: what happens when it is interrupted while the rest is still imported."""
+"""The command `quoth`, also as `python -m quoth`. Knows what to do when it is interrupted while the rest is imported."""
 
 import sys
 
