@@ -1,4 +1,4 @@
-"""The command `quoth`, also as `python -m quoth`. Knows what to do when it is interrupted while the rest is imported."""
+"""The command `quoth`, also as `python -m quoth`; told in one line where it is interrupted during its imports."""
 
 import sys
 
