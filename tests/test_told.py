@@ -294,8 +294,15 @@ def test_an_array_that_may_not_be_read_is_not_called_damaged(tmp_path: Path, mon
         open_array(tmp_path / "a.npy")
 
 
-def test_a_word_index_that_may_not_be_read_is_not_called_damaged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("said", "number"),
+    [
+        ('IoError { io_error: Os { code: 13, kind: PermissionDenied }, filepath: ".managed.json" }', errno.EACCES),
+        ("An IO error occurred: 'No space left on device (os error 28)'", errno.ENOSPC),
+    ],
+)
+def test_what_the_system_refuses_the_word_index_is_not_called_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, number: int
 ) -> None:
     from quoth.corpus import bm25
 
@@ -303,11 +310,12 @@ def test_a_word_index_that_may_not_be_read_is_not_called_damaged(
     index.update([(0, "paris")])
 
     def refuse(path: Path) -> None:
-        raise ValueError('IoError { io_error: Os { code: 13, kind: PermissionDenied }, filepath: ".managed.json" }')
+        raise ValueError(said)
 
     monkeypatch.setattr(bm25, "_open_index", refuse)
-    with pytest.raises(PermissionError, match=r"Permission denied: .*bm25"):
+    with pytest.raises(OSError, match=f"{os.strerror(number)}: .*bm25") as caught:
         index.search("paris", 1, lambda rows: rows >= 0)
+    assert caught.value.errno == number
 
 
 # The terminal

@@ -261,7 +261,7 @@ def _read_or_empty(path: Path) -> bytes:
             time.sleep(0.02)
 
 
-_CAUSE = re.compile(r"\bcode: (\d+)")
+_CAUSE = re.compile(r"(?:\bcode: |\(os error )(\d+)")
 _DAMAGE = (errno.ENOENT, errno.EINVAL)
 
 
