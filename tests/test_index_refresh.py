@@ -22,7 +22,7 @@ from quoth.encoders.pretrained import locate_realm
 from quoth.errors import TrainingError
 from quoth.retrieval.tables import KeyTables
 from quoth.training import index_refresh
-from quoth.training.index_refresh import BUILDER_LOG, INDEX, TOWERS, IndexRefresher, index_step
+from quoth.training.index_refresh import BUILDER_LOG, INDEX, KEYS, TOWERS, IndexRefresher, index_step
 from quoth.training.pretrain import PretrainTask
 from quoth.training.salient import MaskedTexts
 from quoth.training.settings import PretrainConfig
@@ -313,3 +313,18 @@ def test_the_builder_ends_with_a_killed_trainer_and_the_run_goes_on(folder: Path
     assert (seen, resumed.step) == ([3, 4, 5, 6], 6)
     Corpus.open(tmp_path / "c").verify()
     assert (tmp_path / INDEX).is_file()
+
+
+@pytest.mark.parametrize("name", ["../../precious", "..", "", ".", "{folder}"])
+def test_a_run_removes_no_vectors_outside_its_corpus(corpus: Corpus, tmp_path: Path, name: str) -> None:
+    precious = tmp_path / "precious"
+    for file in (precious / "file", corpus.path / "keys" / "another" / "file"):
+        file.parent.mkdir(parents=True)
+        file.write_text("mine")
+    towers = tmp_path / "run" / TOWERS / f"{7:09d}"
+    towers.mkdir(parents=True)
+    (towers / KEYS).write_text(name.format(folder=precious))
+    IndexRefresher(tmp_path / "run", corpus, every=1, asynchronous=False)._forget([7])
+    assert not towers.exists()
+    assert (precious / "file").read_text() == (corpus.path / "keys" / "another" / "file").read_text() == "mine"
+    corpus.verify()

@@ -130,3 +130,15 @@ def test_one_writes_at_a_time(place: Place, far: Path) -> None:
 def test_a_url_that_cannot_be_reached_is_named() -> None:
     with pytest.raises(InputError, match="nosuch://x: cannot be reached"):
         Place("nosuch://x").fetch("*")
+
+
+def test_a_name_that_leads_out_of_the_copy_is_refused(
+    place: Place, far: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(far / "precious", "theirs")
+    write(tmp_path / "one" / "precious", "mine")
+    name = "segments/../../../precious"
+    monkeypatch.setattr(Place, "_sizes", lambda _: {name: 6})
+    with pytest.raises(InputError, match=r"segments/\.\./\.\./\.\./precious leads out of the corpus"):
+        place.fetch(*TEXT)
+    assert (tmp_path / "one" / "precious").read_text() == "mine"

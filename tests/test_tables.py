@@ -293,6 +293,19 @@ def test_one_builder_at_a_time(corpus: Corpus, encoder: TokenEncoder) -> None:
         tables.build("fp32")
 
 
+@pytest.mark.parametrize("name", ["keys", "keys/{model}", "keys/{model}/writer.lock"])
+def test_vectors_are_not_written_through_a_link(
+    corpus: Corpus, encoder: TokenEncoder, tmp_path: Path, name: str
+) -> None:
+    link = corpus.path / name.format(model=KeyTables(corpus, encoder).folder.name)
+    link.parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "precious").mkdir()
+    link.symlink_to(tmp_path / "precious")
+    with pytest.raises(InputError, match=f"{link} is a symbolic link"):
+        build(corpus, encoder)
+    assert not list((tmp_path / "precious").iterdir())
+
+
 def test_precision_is_checked_before_anything_is_written(corpus: Corpus, encoder: TokenEncoder) -> None:
     tables = KeyTables(corpus, encoder)
     for call in (tables.build, tables.cost):

@@ -1,6 +1,18 @@
-"""`python -m quoth` is the command `quoth`."""
+"""The command `quoth`, also as `python -m quoth`; told in one line where it is interrupted during its imports."""
 
-from quoth.cli.main import main
+import sys
+
+
+def main() -> int:
+    """Run the command line of this process and return its exit code."""
+    try:
+        from quoth.cli.main import main as run
+
+        return run()
+    except KeyboardInterrupt:
+        print("quoth: interrupted; everything committed before is kept", file=sys.stderr, flush=True)
+        return 130
+
 
 if __name__ == "__main__":
     raise SystemExit(main())

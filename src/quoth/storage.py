@@ -4,6 +4,8 @@ Knows bytes, folders and flushing to disk; does not know what the files mean.
 
 A folder is *sealed* by a `checksums.json` that lists size and SHA-256 of every other file in it. Sizes are
 checked on open, which is cheap; contents by `verify`.
+
+A folder may come from a stranger: nothing is written, locked or removed through a symbolic link in it.
 """
 
 import fcntl
@@ -12,15 +14,17 @@ import json
 import mmap
 import os
 import shutil
+import stat
 import weakref
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.errors import CorruptionError, LockedError
+from quoth.errors import CorruptionError, InputError, LockedError
 
 CHECKSUMS = "checksums.json"
 _BYTES_AT_A_TIME = 1 << 21
@@ -32,15 +36,75 @@ def fsync_path(path: Path) -> None:
     """Flushes a file, or a folder's list of names, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        with naming(path):
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def create(path: Path) -> Iterator[BinaryIO]:
+    """A new file to write; what stood there before is removed. An OSError within that names no file names this one."""
+    path.unlink(missing_ok=True)
+    with naming(path), path.open("xb") as stream:
+        yield stream
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """An OSError that names no file, as that of a full disk, names this one."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno and error.filename is None:
+            error.filename = str(path)
+        raise
+
+
+def usual_mode(folder: Path) -> int:
+    """The permissions that a new file in a folder gets."""
+    probe = folder / f"mode.{os.getpid()}.tmp"
+    with create(probe) as stream:
+        mode = stat.S_IMODE(os.fstat(stream.fileno()).st_mode)
+    probe.unlink()
+    return mode
+
+
+def open_plain(path: Path, flags: int) -> int:
+    """`os.open` of a plain file. Raises InputError for a symbolic link, a pipe and the like."""
+    try:
+        descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    except OSError:
+        refuse_unless_plain(path)
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        refuse_unless_plain(path)
+    return descriptor
+
+
+def refuse_unless_plain(path: Path) -> None:
+    """Raises InputError where a symbolic link, a pipe or the like stands: what is written there would go elsewhere."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        kind = "a symbolic link" if stat.S_ISLNK(mode) else "no plain file"
+        raise InputError(f"{path} is {kind}; Quoth writes to plain files only: delete it, or put a copy in its place")
+
+
+def refuse_links_below(folder: Path) -> None:
+    """`refuse_unless_plain` of everything in a folder, which may itself be a link."""
+    for at, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            refuse_unless_plain(Path(at, name))
 
 
 def atomic_write_bytes(path: Path, content: bytes) -> None:
     """Readers see the old file or the new one, never a part; it is on disk when this returns."""
     part = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    with part.open("wb") as stream:
+    with create(part) as stream:
         stream.write(content)
         stream.flush()
         os.fsync(stream.fileno())
@@ -120,15 +184,14 @@ def publish_directory(part: Path, final: Path) -> None:
     for file in part.rglob("*"):
         fsync_path(file)
     fsync_path(part)
-    if final.exists():
-        remove(final)
+    remove(final)
     part.replace(final)
     fsync_path(final.parent)
 
 
 def remove(path: Path) -> None:
-    """Removes a file or a folder. A folder loses its name first, so that no half of it is ever seen."""
-    if not path.is_dir():
+    """Removes a file, a link or a folder. A folder loses its name first, so that no half of it is ever seen."""
+    if path.is_symlink() or not path.is_dir():
         path.unlink(missing_ok=True)
         return
     doomed = path.with_name(f"{path.name}.{os.getpid()}.tmp")
@@ -148,7 +211,7 @@ def save_pieces(path: Path, total: int | None, pieces: Iterable[NDArray[Any]]) -
     """
     at = 0
     like: NDArray[Any] | None = None
-    with path.open("wb") as stream:
+    with create(path) as stream:
         for piece in pieces:
             if like is None:
                 like = piece[:0].copy()
@@ -195,6 +258,8 @@ def open_array(path: Path) -> NDArray[Any]:
     except FileNotFoundError:
         raise CorruptionError(f"{path}: the file is missing") from None
     except (ValueError, EOFError, OSError) as error:
+        if isinstance(error, OSError) and error.errno:
+            raise  # no permission, for example
         raise CorruptionError(f"{path}: damaged, no longer an array ({error})") from None
     array.setflags(write=False)
     return array
@@ -230,7 +295,7 @@ class Lease:
 
 def remove_unless_leased(path: Path) -> bool:
     """Remove a file unless somebody, in any process, holds it; returns whether it is gone."""
-    with path.open("r+b") as stream:
+    with open(open_plain(path, os.O_RDWR), "r+b") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -240,18 +305,20 @@ def remove_unless_leased(path: Path) -> bool:
 
 
 class WriterLock:
-    """One writer at a time: a lock the system frees with its process, in a file that names the holder.
+    """One writer at a time, who stays in the folder: a lock the system frees with its process, in a file that names
+    the holder.
 
     >>> with WriterLock(folder / "writer.lock"): ...
 
-    Raises LockedError, naming the holder's pid, where another holds it.
+    Raises LockedError, naming the holder's pid, where another holds it, and InputError where a symbolic link stands in
+    the folder or below.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def __enter__(self) -> None:
-        self._stream = self.path.open("a+")
+        self._stream = open(open_plain(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND), "a+")
         try:
             fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -260,6 +327,11 @@ class WriterLock:
             self._stream.close()
             message = f"{self.path.parent}: process {holder} is writing; wait for it to end"
             raise LockedError(message) from None
+        try:
+            refuse_links_below(self.path.parent)
+        except BaseException:
+            self._stream.close()
+            raise
         self._stream.truncate(0)
         self._stream.write(str(os.getpid()))
         self._stream.flush()

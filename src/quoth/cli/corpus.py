@@ -20,8 +20,8 @@ from quoth.cli.options import (
     Ray,
     SkipBad,
 )
-from quoth.cli.output import LeftOut, counting, note, plural, print_json, results, rounded_down, size
-from quoth.errors import InputError
+from quoth.cli.output import LeftOut, counting, note, plural, print_json, results, rounded_down, size, visible
+from quoth.errors import InputError, LockedError
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
@@ -71,6 +71,8 @@ def index(
     try:
         with counting("indexing", "documents") as progress:
             write(corpus, iter(source), progress)
+    except LockedError:
+        raise  # the corpus is another's
     except BaseException:
         if not Corpus.open(folder).num_documents:
             shutil.rmtree(folder)
@@ -220,7 +222,7 @@ def verify(directory: CorpusDir) -> None:
 
     corpus = Corpus.open(directory)
     corpus.verify()
-    results().print(f"{directory}: sound")
+    results().print(f"{visible(str(directory))}: sound", soft_wrap=True)
     _state(corpus)
 
 
@@ -285,19 +287,24 @@ class _Source:
     def __init__(self, docs: list[str], format: Format | None, skip_bad: bool) -> None:
         from quoth.corpus.documents import read_documents
 
-        self.left_out = LeftOut()
+        self.left_out, self._docs = LeftOut(), docs
         self.documents: Iterator[Document] = read_documents(
             *docs, format=format.value if format else None, skip_bad=skip_bad, on_bad=self.left_out
         )
 
     def __iter__(self) -> "Iterator[Document]":
-        return self.documents
+        """Raises InputError where there is none."""
+        first = next(self.documents, None)
+        if first is None:
+            raise InputError(f"{', '.join(self._docs)}: no document in it; give one with documents")
+        yield first
+        yield from self.documents
 
 
 def _state(corpus: "Corpus") -> None:
     """One line on standard output: what the corpus holds now."""
     documents, passages = plural(corpus.num_documents, "document"), plural(corpus.num_passages, "passage")
-    results().print(f"{corpus.path}: {documents}, {passages}, snapshot {corpus.snapshot}", soft_wrap=True)
+    results().print(f"{visible(str(corpus.path))}: {documents}, {passages}, snapshot {corpus.snapshot}", soft_wrap=True)
 
 
 def _bytes(folder: Path) -> int:

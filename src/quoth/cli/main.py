@@ -5,6 +5,7 @@ Knows exit codes: 0 done, 1 failure, 2 the user's mistake, 130 interrupted. Impo
 
 import warnings
 from collections.abc import Sequence
+from errno import EACCES, ENOSPC
 from typing import Annotated
 
 import typer
@@ -59,13 +60,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         get_command(app).main(args=arguments, prog_name="quoth")
     except SystemExit as stop:
         code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-        if code == INTERRUPTED:
-            note("interrupted; everything committed before is kept")
-        return code
+        return _interrupted() if code == INTERRUPTED else code
     except QuothError as error:
         note(str(error))
         return 2 if isinstance(error, UserError) else 1
     except OSError as error:
-        note(f"{type(error).__name__}: {error}")
-        return 1
+        note(_told(error))
+        return 2 if isinstance(error, PermissionError) else 1
+    except KeyboardInterrupt:
+        return _interrupted()
     return 0
+
+
+def _interrupted() -> int:
+    note("interrupted; everything committed before is kept")
+    return INTERRUPTED
+
+
+def _told(error: OSError) -> str:
+    """The file, what the system says of it, and the remedy where there is but one."""
+    if error.strerror is None:
+        return f"{type(error).__name__}: {error}"
+    remedy = {EACCES: "; give yourself the right to", ENOSPC: "; make room and run it again"}.get(error.errno or 0, "")
+    return f"{error.filename}: {error.strerror}{remedy}" if error.filename else f"{error.strerror}{remedy}"

@@ -4,16 +4,19 @@ Knows terminals and encodings. Does not know what the results mean.
 """
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from math import floor
+from math import floor, isfinite
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from quoth.training.trainer import Progress
+
+_OBEYED = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def results() -> "Console":
@@ -27,14 +30,32 @@ def results() -> "Console":
 def note(message: str) -> None:
     """One line on standard error."""
     _tolerate(sys.stderr, "backslashreplace")
-    print(f"quoth: {' '.join(message.split())}", file=sys.stderr, flush=True)
+    print(f"quoth: {visible(' '.join(message.split()))}", file=sys.stderr, flush=True)
+
+
+def visible(text: str) -> str:
+    """`text` with what a terminal would obey (control characters, bidirectional overrides) as Python escapes it."""
+    return _OBEYED.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def print_json(record: Mapping[str, Any]) -> None:
     """One JSON object on one line of standard output; ASCII where the output is not UTF-8."""
     unicode_output = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     _tolerate(sys.stdout, "backslashreplace")
-    print(json.dumps(record, ensure_ascii=not unicode_output), flush=True)
+    try:
+        line = json.dumps(record, ensure_ascii=not unicode_output, allow_nan=False)
+    except ValueError:
+        line = json.dumps(_finite(record), ensure_ascii=not unicode_output)
+    print(_OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", line), flush=True)
+
+
+def _finite(value: Any) -> Any:
+    """The value with null in place of numbers that JSON cannot hold."""
+    if isinstance(value, Mapping):
+        return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 @contextmanager

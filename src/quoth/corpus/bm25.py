@@ -5,10 +5,15 @@ are live is asked of the caller, so the index may run ahead of the corpus and ho
 or not yet, there.
 """
 
+import errno
+import os
+import re
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +21,7 @@ from numpy.typing import NDArray
 
 from quoth.corpus.analysis import ANALYSIS_VERSION, analyse, analyse_with_characters, is_unspaced_character
 from quoth.errors import CorruptionError, LockedError
+from quoth.storage import usual_mode
 
 if TYPE_CHECKING:
     import tantivy
@@ -29,6 +35,10 @@ Live = Callable[[Rows], NDArray[np.bool_]]
 WRITER_HEAP_BYTES = 64_000_000
 MAX_TIED_HITS = 65_536
 _TOKENIZER = f"quoth_terms_{ANALYSIS_VERSION}"
+_META, _MANAGED = "meta.json", ".managed.json"
+_ENTRIES_AT_A_TIME = 1024
+_SECONDS_PRIVATE = 1.0
+"""For a moment after each of its changes `meta.json` is its owner's alone."""
 
 
 class BM25Index:
@@ -41,7 +51,8 @@ class BM25Index:
     (Robertson and Zaragoza 2009, eq. 3.15, with Lucene's idf). Lengths over 40 terms are rounded down to
     one of Lucene's 256 steps; removed entries count in N, n_t and the average until their file is merged.
 
-    Any number of threads and processes may search while one updates; a search sees the last full update.
+    Any number of threads and processes may search while one updates; a search sees the last full update. Who may
+    read the folder may search.
     """
 
     def __init__(self, path: Path) -> None:
@@ -62,8 +73,11 @@ class BM25Index:
         with self._writer(index) as writer:
             for query in _removals(index.schema, discard_from, delete):
                 writer.delete_documents_by_query(query)
-            for row, text in add:
-                writer.add_document(_entry(row, text))
+            for count, (row, text) in enumerate(add):
+                if count % _ENTRIES_AT_A_TIME == 0:
+                    self._share()
+                with _readable(self.path):
+                    writer.add_document(_entry(row, text))
 
     def search(self, query: str, k: int, live: Live) -> tuple[Rows, Scores]:
         """The `k` best live rows for any of the query's terms: rows int64 [n], scores float32 [n], n <= k.
@@ -99,33 +113,64 @@ class BM25Index:
         except ValueError as error:
             if "LockBusy" in str(error):
                 raise LockedError(f"{self.path} is being written; wait for the other writer") from error
-            raise CorruptionError(f"{self.path} cannot be written: {error}") from error
+            with _readable(self.path):
+                raise
         try:
             yield writer
-            writer.commit()
+            with _readable(self.path):
+                writer.commit()
+            self._share()
         except BaseException:
-            writer.rollback()
+            with suppress(ValueError):  # on a full disk; the last commit stands all the same
+                writer.rollback()
             raise
         finally:
             writer.wait_merging_threads()
+            self._share()
+
+    def _share(self) -> None:
+        """Give the files that tantivy makes for their owner alone the permissions of other files."""
+        mode = usual_mode(self.path)
+        for name in (_META, _MANAGED):
+            with suppress(FileNotFoundError, PermissionError):  # not there yet; another user's
+                (self.path / name).chmod(mode)
 
     def _view(self) -> "tuple[tantivy.Searcher, tantivy.Schema] | None":
         """A view of the last commit, None without entries; opened anew only when its meta file changed."""
-        import tantivy
-
         with self._lock, _readable(self.path):
-            meta = _read_or_empty(self.path / "meta.json")
+            while (meta := _read_or_empty(self.path / _META)) and meta != self._seen_meta:
+                try:
+                    self._index = self._opened(meta)
+                    self._seen_meta = meta
+                except ValueError:
+                    if meta == _read_or_empty(self.path / _META):
+                        raise  # no writer has overtaken
             if not meta:
                 self._index, self._seen_meta = None, b""
-                return None
             if self._index is None:
-                self._index = _with_tokenizer(tantivy.Index.open(str(self.path)))
-                self._index.config_reader("manual")
-            if meta != self._seen_meta:
-                self._index.reload()
-                self._seen_meta = meta
+                return None
             searcher = self._index.searcher()
             return (searcher, self._index.schema) if searcher.num_docs else None
+
+    def _opened(self, meta: bytes) -> "tantivy.Index":
+        """The index at this commit, its files open; the one that was open before where that can be brought up to it.
+
+        tantivy locks a folder by writing to it. Where that is not allowed, it is shown a folder of links instead.
+        """
+        lock = self.path / ".tantivy-meta.lock"
+        effective = os.access in os.supports_effective_ids
+        if os.access(lock if lock.exists() else self.path, os.W_OK, effective_ids=effective):
+            index = self._index or _open_index(self.path)
+            index.reload()
+            return index
+        with TemporaryDirectory(prefix="quoth-") as links:
+            for file in self.path.iterdir():
+                if file.name not in (_META, _MANAGED) and file.suffix != ".lock":
+                    Path(links, file.name).symlink_to(file.absolute())
+            Path(links, _META).write_bytes(meta)
+            index = _open_index(Path(links))
+            index.reload()
+            return index
 
 
 def _live_hits(fetch: Callable[[int], tuple[Rows, Scores]], total: int, k: int, live: Live) -> tuple[Rows, Scores]:
@@ -188,6 +233,14 @@ def _schema() -> "tantivy.Schema":
     return builder.build()
 
 
+def _open_index(path: Path) -> "tantivy.Index":
+    import tantivy
+
+    index = _with_tokenizer(tantivy.Index.open(str(path)))
+    index.config_reader("manual")
+    return index
+
+
 def _with_tokenizer(index: "tantivy.Index") -> "tantivy.Index":
     from tantivy import TextAnalyzerBuilder, Tokenizer
 
@@ -196,19 +249,35 @@ def _with_tokenizer(index: "tantivy.Index") -> "tantivy.Index":
 
 
 def _read_or_empty(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return b""
+    until = time.monotonic() + _SECONDS_PRIVATE
+    while True:
+        try:
+            return path.read_bytes()
+        except FileNotFoundError:
+            return b""
+        except PermissionError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.02)
+
+
+_CAUSE = re.compile(r"(?:\bcode: |\(os error )(\d+)")
+_DAMAGE = (errno.ENOENT, errno.EINVAL)
 
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
+    """Names the index in its errors: what the system refuses (a permission, room on the disk) is an OSError of that
+    number, all else a CorruptionError."""
     try:
         yield
     except BaseException as error:
         # A panic in tantivy (a truncated file) arrives as an exception class that cannot be imported.
         if isinstance(error, ValueError | OSError) or type(error).__name__ == "PanicException":
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            told = _CAUSE.search(str(error))
+            number = error.errno if isinstance(error, OSError) else told and int(told[1])
+            if number and number not in _DAMAGE:
+                raise OSError(number, os.strerror(number), str(path)) from error
             raise CorruptionError(f"the word index {path} cannot be read: {reason}") from error
         raise

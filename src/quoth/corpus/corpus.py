@@ -63,13 +63,19 @@ class Corpus:
 
     @classmethod
     def create(cls, path: str | Path, splitter: str = DEFAULT_SPLITTER) -> "Corpus":
-        """A new, empty corpus. Raises InputError where the folder is not empty or the splitter unknown."""
+        """A new, empty corpus; one that was begun there and never held a document is begun again.
+
+        Raises InputError where the folder holds anything else or the splitter is unknown, LockedError where somebody
+        is writing the first documents.
+        """
         path = Path(path)
         get_splitter(splitter)
-        if path.exists() and (not path.is_dir() or any(each.suffix != ".tmp" for each in path.iterdir())):
+        if path.exists() and not _is_vacant(path):
             raise InputError(f"{path} is there already; `quoth add {path} DOCS` adds to it, or name another")
-        (path / "segments").mkdir(parents=True)
-        write_manifest(path, Manifest(snapshot=0, splitter=splitter))
+        path.mkdir(parents=True, exist_ok=True)
+        with WriterLock(path / "writer.lock"):
+            (path / "segments").mkdir(exist_ok=True)
+            write_manifest(path, Manifest(snapshot=0, splitter=splitter))
         fsync_path(path.absolute().parent)
         return cls.open(path)
 
@@ -378,6 +384,16 @@ def _open_snapshot(path: Path, number: int | None, known: Iterable[Segment] = ()
             overtaken = number is None and read_manifest(path).snapshot != manifest.snapshot
             if not overtaken and words.changing == changing:
                 raise
+
+
+_BEGUN = {"segments", "bm25", "bm25.changing", "writer.lock", "manifest-0.json"}
+
+
+def _is_vacant(path: Path) -> bool:
+    """Whether a folder is empty, or holds only what was left where a corpus's first documents were not committed."""
+    if not path.is_dir() or {each.name for each in path.iterdir() if each.suffix != ".tmp"} - _BEGUN:
+        return False
+    return manifest_path(path, 0).is_file() or not any(path.glob("*/*"))
 
 
 def _entry(segment: Segment) -> SegmentEntry:

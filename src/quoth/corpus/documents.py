@@ -14,7 +14,8 @@ import io
 import json
 import lzma
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -25,7 +26,7 @@ from quoth.records import Document
 Source = tuple[str, str | Path, str]
 """A file's format, the file (a URL is a string), and its name below what was given."""
 
-Records = Iterator[tuple[int, Any]]
+Records = Generator[tuple[int, Any], None, None]
 """Line numbers (or row numbers) and what stands there; a ValueError in its place tells what is wrong."""
 
 ID_FIELDS = ("id", "_id", "wikipedia_id")
@@ -98,8 +99,10 @@ def read_records(path: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
                 if not isinstance(record, Mapping):
                     raise InputError(f"{path}:{line}: no JSON object; mend the line or remove it")
                 yield line, record
-    except _DAMAGE:
-        raise InputError(f"{path}: cannot be read; name a JSONL file") from None
+    except _DAMAGE as error:
+        raise InputError(
+            f"{path}: cannot be read, {_reason(error)}; name a JSONL file that is there and whole"
+        ) from None
 
 
 def read_text(path: str | Path) -> str:
@@ -108,7 +111,7 @@ def read_text(path: str | Path) -> str:
         with open_file(Path(path)) as stream:
             content = stream.read()
     except _DAMAGE as error:
-        raise InputError(f"{path}: cannot be read ({error}); name a file that is there and whole") from None
+        raise InputError(f"{path}: cannot be read, {_reason(error)}; name a file that is there and whole") from None
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -121,6 +124,8 @@ def check_document(document: Document) -> None:
     if not isinstance(document.id, str) or not document.id:
         raise ValueError(f"id {document.id!r} is not a non-empty string")
     metadata = json.dumps(document.metadata, ensure_ascii=False, default=_refuse_type)
+    if not _is_finite(metadata):
+        raise ValueError("metadata holds NaN or an infinite number, which JSON cannot")
     fields = {"id": document.id, "title": document.title, "text": document.text, "metadata": metadata}
     for name, value in fields.items():
         if not isinstance(value, str):
@@ -131,12 +136,25 @@ def check_document(document: Document) -> None:
             raise ValueError(f"{name} is not valid Unicode at character {error.start}") from None
 
 
+def _is_finite(metadata: str) -> bool:
+    """Whether JSON as Python writes it is JSON."""
+    strange: list[str] = []
+    json.loads(metadata, parse_constant=strange.append)
+    return not strange
+
+
 def _refuse_type(value: object) -> object:
     raise ValueError(f"metadata holds {_kind(value)}, which JSON cannot")
 
 
 def _kind(value: object) -> str:
     return "null" if value is None else type(value).__name__
+
+
+def _reason(error: Exception) -> str:
+    """What the system says (no permission, for example), or that what stands in the file is wrong."""
+    told = error.strerror if isinstance(error, OSError) else None
+    return told or f"the file is damaged or truncated ({error})"
 
 
 def _sources(path: str | Path, format: str | None) -> list[Source]:
@@ -196,10 +214,10 @@ def _format(file: Path) -> str | None:
 def _read(format: str, file: str | Path, name: str, bad: Callable[[InputError], None]) -> Iterator[Document]:
     stem = Path(name).stem if str(file) == "-" else _bare(Path(name)).stem
     try:
-        with open_file(file) as stream:
-            yield from _documents(_READERS[format](stream, name), str(file), stem, bad)
+        with open_file(file) as stream, closing(_READERS[format](stream, name)) as records:
+            yield from _documents(records, str(file), stem, bad)
     except _DAMAGE as error:
-        raise InputError(f"{file}: cannot be read ({error}); the file is damaged or truncated") from error
+        raise InputError(f"{file}: cannot be read, {_reason(error)}") from error
 
 
 def open_file(file: str | Path) -> IO[bytes]:

@@ -124,7 +124,8 @@ def _numbers(corpus: Path, pattern: str) -> list[int]:
 
 def sweep(corpus: Path, current: Manifest) -> None:
     """Removes what a killed writer left: nothing that a manifest names."""
-    doomed = [*corpus.glob("*.tmp"), *corpus.glob("segments/*.tmp")]
+    doomed = [*corpus.glob("*.tmp"), *corpus.glob("segments/*.tmp"), *corpus.glob("bm25/*.tmp")]
+    doomed += corpus.glob("bm25/.tmp*")  # tantivy's
     doomed += [path for path in corpus.glob("segments/*") if path.name >= segment_name(current.next_document)]
     later = (number for number in _numbers(corpus, "deleted-*.npy") if number > current.snapshot)
     doomed += [deletions_path(corpus, number) for number in later]

@@ -14,6 +14,7 @@ Shape suffixes: D documents, P passages, O documents of another segment.
 import json
 from array import array
 from collections.abc import Iterator
+from contextlib import nullcontext, suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 
 from quoth.errors import CorruptionError, DuplicateDocumentError
 from quoth.records import Document, Passage
-from quoth.storage import check_folder, open_array, open_blob, save_array, seal_folder
+from quoth.storage import check_folder, naming, open_array, open_blob, save_array, seal_folder
 
 
 def hash_id(document_id: str) -> int:
@@ -153,18 +154,21 @@ class SegmentWriter:
         record = json.dumps(fields, ensure_ascii=False).encode()
         begin = self._stream.tell()
         self._documents.extend((begin, begin + len(record), self.num_passages))
-        self._stream.write(record)
+        with naming(self.path / "documents.bin"):
+            self._stream.write(record)
         for (start, end), (first, last) in zip(ranges, _byte_ranges(document.text, ranges), strict=True):
             shift = begin + len(record)
             self._passages.extend((self.num_documents, start, end, shift + first, shift + last))
-        self._stream.write(document.text.encode())
+        with naming(self.path / "documents.bin"):
+            self._stream.write(document.text.encode())
         self._ids[document.id] = self.num_documents
         self.num_passages += len(ranges)
 
     def seal(self) -> str:
         """Writes the tables, flushes everything to disk and returns the SHA-256 of the list of checksums."""
         size = self._stream.tell()
-        self._stream.close()
+        with naming(self.path / "documents.bin"):
+            self._stream.close()
         self._documents.extend((size, size, self.num_passages))
         save_array(self.path / "documents.npy", np.array(self._documents, np.int64).reshape(-1, 3))
         save_array(self.path / "passages.npy", np.array(self._passages, np.int64).reshape(-1, 5))
@@ -177,7 +181,8 @@ class SegmentWriter:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._stream.close()
+        with suppress(OSError) if exception[0] else nullcontext():  # a full disk is told once
+            self._stream.close()
 
 
 def _byte_ranges(text: str, ranges: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:

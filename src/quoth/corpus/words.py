@@ -44,7 +44,9 @@ class WordIndex:
         """`BM25Index.update`, to be followed by the commit of the listing returned, and then by `settle`."""
         atomic_write_bytes(self._marker, b"")
         self._bm25.update(add, discard_from=discard_from, delete=delete)
-        files = sorted(each for each in self._folder.iterdir() if each.suffix != ".lock")
+        files = sorted(
+            each for each in self._folder.iterdir() if each.suffix != ".lock" and not _is_temporary(each.name)
+        )
         kept = {name: entry for name, entry in known.items() if name not in _CHANGING}
         return {each.name: kept.get(each.name) or describe_file(each) for each in files}
 
@@ -58,5 +60,12 @@ class WordIndex:
         """Raises CorruptionError for a file that is missing, of another size or (`contents`) altered."""
         ahead = self.changing
         for name, entry in listing.items():
+            if _is_temporary(name):
+                continue  # a listing of old
             if not ahead or (name not in _CHANGING and (self._folder / name).exists()):
                 check_file(self._folder / name, entry, contents)
+
+
+def _is_temporary(name: str) -> bool:
+    """Whether it is a file that a killed writer may have left."""
+    return name.startswith(".tmp") or name.endswith(".tmp")

@@ -22,6 +22,8 @@ from quoth.retrieval.keys import TokenHits, TokenKeys
 from quoth.scoring import Floats, Groups, Sums, contenders, group_equal, group_score, log_sum_exp
 from quoth.timing import step
 
+MOST = 2**31 - 1
+LEAST_TEMPERATURE = 1e-6
 TIE = 1e-6
 """Log scores closer than this are ties: similarities are float32, which cannot tell them apart."""
 
@@ -219,9 +221,11 @@ def score_sums(log_score_C: Floats, favoured_C: NDArray[np.bool_]) -> tuple[floa
 
 
 def check_at_least_one(name: str, value: int) -> None:
-    """Raises InputError unless `value` is 1 or more."""
+    """Raises InputError unless `value` is 1 or more, and no more than 32 bits hold."""
     if value < 1:
         raise InputError(f"{name} is {value}; it must be 1 or more; try {name}=5")
+    if value > MOST:
+        raise InputError(f"{name} is {value}; it must be at most {MOST}; try {name}=5")
 
 
 def check_share(name: str, value: float) -> None:
@@ -231,6 +235,8 @@ def check_share(name: str, value: float) -> None:
 
 
 def check_temperature(value: float) -> None:
-    """Raises InputError unless the temperature is a positive finite number."""
-    if not 0 < value < float("inf"):
-        raise InputError(f"temperature is {value}; it must be above 0 and finite; try temperature=1.0")
+    """Raises InputError unless the temperature is finite and so far above 0 that scores are finite too."""
+    if not LEAST_TEMPERATURE <= value < float("inf"):
+        raise InputError(
+            f"temperature is {value}; it must be above 0 ({LEAST_TEMPERATURE} or more) and finite; try temperature=1.0"
+        )

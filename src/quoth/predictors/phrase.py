@@ -42,6 +42,7 @@ from quoth.scoring import (
 from quoth.timing import step
 
 Combine = Literal["sum", "joint", "softmax_sum"]
+MOST_LENGTH_EXPONENT = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +68,11 @@ class PhraseOptions:
         check_temperature(self.temperature)
         check_share("hybrid", self.hybrid)
         check_combine(self.combine, get_args(Combine))
-        if not np.isfinite(self.length_exponent):
-            raise InputError(f"length_exponent is {self.length_exponent}; it must be finite; 0.0 is off")
+        if not abs(self.length_exponent) <= MOST_LENGTH_EXPONENT:
+            most = MOST_LENGTH_EXPONENT
+            raise InputError(
+                f"length_exponent is {self.length_exponent}; it must be from -{most} to {most}; 0.0 is off"
+            )
 
     @property
     def rounds(self) -> int:

@@ -45,6 +45,7 @@ from quoth.storage import (
     check_folder,
     publish_directory,
     read_json,
+    refuse_links_below,
     remove,
     seal_folder,
 )
@@ -279,6 +280,7 @@ class KeyTables:
         check_precision(precision)
         if recall is not None:
             check_recall(recall)
+        refuse_links_below(self._corpus.path)
         self._folder.mkdir(parents=True, exist_ok=True)
         with WriterLock(self._folder / "writer.lock"):
             self._corpus.catch_up()

@@ -57,6 +57,10 @@ class Place:
         system, root = self._remote()
         there = self._sizes()
         for name, size in there.items():
+            if ".." in name.split("/"):
+                raise InputError(
+                    f"{self.address}/{name} leads out of the corpus; delete it there, or use another corpus"
+                )
             here = self.path / name
             if _matches(name, patterns) and _is_complete(name, there) and not _is_same(here, size):
                 here.parent.mkdir(parents=True, exist_ok=True)

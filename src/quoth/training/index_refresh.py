@@ -156,8 +156,9 @@ class IndexRefresher:
 
     def _keys(self, step: int) -> Path | None:
         """The folder of the vectors that this run makes with a step's towers, None where they are not its own."""
-        file = _towers(self._output, step) / KEYS
-        return self._corpus.path / "keys" / file.read_text() if file.is_file() else None
+        file, keys = _towers(self._output, step) / KEYS, self._corpus.path / "keys"
+        found = keys / file.read_text() if file.is_file() else keys
+        return found if found.parent == keys and found.name != ".." else None  # a stranger's run removes nothing else
 
 
 def index_step(output: Path) -> int:

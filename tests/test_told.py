@@ -1,0 +1,336 @@
+"""What goes wrong is told: one line that names the file and the reason, the right exit code, nothing left behind."""
+
+import builtins
+import errno
+import io
+import json
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quoth.cli.main import main
+from quoth.cli.output import note, print_json, visible
+from quoth.corpus.bm25 import BM25Index
+from quoth.corpus.corpus import Corpus
+from quoth.corpus.documents import read_documents, read_records
+from quoth.errors import InputError, LockedError
+from quoth.predictors.label import LabelOptions
+from quoth.predictors.phrase import PhraseOptions
+from quoth.predictors.token import TokenOptions
+from quoth.records import Document
+from quoth.storage import WriterLock, open_array, save_array
+
+ROOT = Path(__file__).resolve().parent.parent
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*arguments: object) -> tuple[int, str, str]:
+        code = main([str(argument) for argument in arguments])
+        shown = capsys.readouterr()
+        return code, shown.out, shown.err
+
+    return call
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> Path:
+    path = tmp_path / "ok.jsonl"
+    path.write_text('{"id": "a", "text": "Paris is the capital of France."}\n')
+    return path
+
+
+def in_a_process(code: str, *arguments: object) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+
+# Inputs
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "line"),
+    [("r.csv", b"id,text\n1,a\n2\n", 3), ("r.tsv", b"id\ttext\n1\ta\n2\n", 3), ("r.csv", b"id,text\n1,\xff\n2,b\n", 2)],
+)
+def test_a_bad_row_of_a_table_is_told_in_one_line(tmp_path: Path, name: str, content: bytes, line: int) -> None:
+    (tmp_path / name).write_bytes(content)
+    code = "import sys; from quoth.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    done = in_a_process(code, "index", tmp_path / name, "-o", tmp_path / "c.quoth")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith(f"quoth: {tmp_path / name}:{line}: ")
+    assert os.listdir(tmp_path) == [name]
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "1e999", '{"a": [1, NaN]}'])
+def test_metadata_that_json_cannot_hold_is_refused(tmp_path: Path, run: Run, value: str) -> None:
+    file = tmp_path / "n.jsonl"
+    file.write_text(f'{{"id": "a", "text": "x", "v": 1.5}}\n{{"id": "b", "text": "x", "v": {value}}}\n')
+    code, out, err = run("index", file, "-o", tmp_path / "c.quoth")
+    assert (code, out) == (2, "")
+    assert err.startswith(f"quoth: {file}:2: metadata holds NaN or an infinite number")
+    assert not (tmp_path / "c.quoth").exists()
+    corpus = Corpus.create(tmp_path / "c.quoth")
+    with pytest.raises(InputError, match="'b': metadata holds NaN"):
+        corpus.add([Document("b", "", "x", {"v": json.loads(value)})])
+
+
+def test_a_word_for_a_number_is_no_number(tmp_path: Path) -> None:
+    corpus = Corpus.create(tmp_path / "c.quoth")
+    corpus.add([Document("b", "", "x", {"NaN": "Infinity"})])
+    assert corpus.document("b").metadata == {"NaN": "Infinity"}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_printed_json_is_json_that_no_terminal_obeys(monkeypatch: pytest.MonkeyPatch, encoding: str) -> None:
+    record = {"v": math.nan, "w": [-math.inf, {"x": math.inf}], "t": "a\x9b31m\u202eb\x7f\x1b é", "n": 1.5, "b": True}
+    stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    monkeypatch.setattr(sys, "stdout", stream)
+    print_json(record)
+    stream.seek(0)
+    line = stream.read()
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    found = json.loads(line, parse_constant=refuse)
+    assert found == {**record, "v": None, "w": [None, {"x": None}]}
+    assert not {"\x9b", "\u202e", "\x7f", "\x1b"} & set(line)
+
+
+@pytest.mark.parametrize("name", ["e.jsonl", "e.csv", "header.csv", "blank.jsonl", "bad.jsonl"])
+def test_input_without_a_document_is_refused(tmp_path: Path, run: Run, name: str) -> None:
+    contents = {"header.csv": "id,text\n", "blank.jsonl": "\n\n", "bad.jsonl": "{\n"}
+    (tmp_path / name).write_text(contents.get(name, ""))
+    code, out, err = run("index", tmp_path / name, "-o", tmp_path / "c.quoth", "--skip-bad")
+    assert (code, out) == (2, "")
+    assert err.splitlines()[-1] == f"quoth: {tmp_path / name}: no document in it; give one with documents"
+    assert os.listdir(tmp_path) == [name]
+
+
+def test_adding_nothing_changes_nothing(tmp_path: Path, run: Run, documents: Path) -> None:
+    (tmp_path / "e.jsonl").touch()
+    assert run("index", documents, "-o", tmp_path / "c.quoth")[0] == 0
+    for verb in ("add", "replace"):
+        assert run(verb, tmp_path / "c.quoth", tmp_path / "e.jsonl")[0] == 2
+    assert Corpus.open(tmp_path / "c.quoth").snapshot == 1
+
+
+# Options
+
+
+@pytest.mark.parametrize(
+    ("options", "given", "message"),
+    [
+        (PhraseOptions, {"length_exponent": 1e308}, r"length_exponent is 1e\+308; it must be from -1000 to 1000"),
+        (PhraseOptions, {"length_exponent": math.nan}, "length_exponent is nan"),
+        (PhraseOptions, {"temperature": 1e-320}, r"temperature is 1e-320; it must be above 0 \(1e-06 or more\)"),
+        (TokenOptions, {"temperature": 1e-320}, "temperature is 1e-320"),
+        (LabelOptions, {"temperature": 1e-320}, "temperature is 1e-320"),
+        (
+            PhraseOptions,
+            {"max_phrase_tokens": 2**70},
+            "max_phrase_tokens is 1180591620717411303424; .* at most 2147483647",
+        ),
+        (PhraseOptions, {"top_k": 2**70}, "top_k is 1180591620717411303424; .* at most"),
+    ],
+)
+def test_numbers_that_overflow_are_refused(options: Any, given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        options(**given)
+
+
+def test_large_and_small_numbers_are_numbers() -> None:
+    PhraseOptions(length_exponent=-1000, temperature=1e-6, max_phrase_tokens=2**31 - 1, top_k=2**31 - 1)
+    PhraseOptions(temperature=1e300)
+
+
+# Interruptions
+
+
+def test_ctrl_c_while_it_is_imported_is_one_line() -> None:
+    code = """
+import builtins, os, runpy, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+original = builtins.__import__
+def interrupted(name, *arguments, **options):
+    if name == "quoth.cli.main":
+        os.kill(os.getpid(), signal.SIGINT)
+    return original(name, *arguments, **options)
+builtins.__import__ = interrupted
+runpy.run_module("quoth", run_name="__main__")
+"""
+    done = in_a_process(code)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "quoth: interrupted; everything committed before is kept\n"
+
+
+def test_ctrl_c_in_a_command_is_one_line(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = builtins.__import__
+
+    def interrupted(name: str, *arguments: Any, **options: Any) -> Any:
+        if name == "quoth.corpus.corpus":
+            raise KeyboardInterrupt
+        return original(name, *arguments, **options)
+
+    monkeypatch.setattr(builtins, "__import__", interrupted)
+    assert run("info", tmp_path) == (130, "", "quoth: interrupted; everything committed before is kept\n")
+
+
+KILLED = """
+import os, signal, sys
+from quoth.corpus import corpus
+from quoth.cli.main import main
+where = sys.argv[1]
+def die(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+def late(function):
+    return lambda *arguments, **options: (function(*arguments, **options), die())
+if where == "manifest-0":
+    corpus.write_manifest = die
+elif where == "segment":
+    corpus.Corpus._commit = die
+elif where == "words":
+    corpus.WordIndex.update = late(corpus.WordIndex.update)
+main(["index", sys.argv[2], "-o", sys.argv[3]])
+"""
+
+
+@pytest.mark.parametrize("where", ["manifest-0", "segment", "words"])
+def test_a_first_index_that_was_killed_is_run_again(tmp_path: Path, run: Run, documents: Path, where: str) -> None:
+    path = tmp_path / "c.quoth"
+    assert in_a_process(KILLED, where, documents, path).returncode == -9
+    assert path.exists()
+    code, out, _ = run("index", documents, "-o", path)
+    assert (code, out) == (0, f"{path}: 1 document, 1 passage, snapshot 1\n")
+    corpus = Corpus.open(path)
+    corpus.verify()
+    assert corpus.bm25("capital", 5)[0].tolist() == [0]
+    code, _, err = run("index", documents, "-o", path)
+    assert (code, "is there already" in err) == (2, True)
+
+
+def test_only_what_was_begun_is_begun_again(tmp_path: Path, run: Run, documents: Path) -> None:
+    (tmp_path / "mine" / "segments").mkdir(parents=True)
+    (tmp_path / "mine" / "segments" / "file").write_text("mine")
+    assert run("index", documents, "-o", tmp_path / "mine")[0] == 2
+    assert (tmp_path / "mine" / "segments" / "file").read_text() == "mine"
+    Corpus.create(tmp_path / "other", splitter="fixed:3")
+    with WriterLock(tmp_path / "other" / "writer.lock"):
+        with pytest.raises(LockedError):
+            Corpus.create(tmp_path / "other")
+        assert run("index", documents, "-o", tmp_path / "other")[0] == 2
+    assert Corpus.open(tmp_path / "other").splitter == "fixed:3"
+
+
+def test_what_a_killed_writer_left_in_the_word_index_is_swept(tmp_path: Path) -> None:
+    corpus = Corpus.create(tmp_path / "c.quoth")
+    corpus.add([Document("a", "", "Paris")])
+    for name in (".tmpAbC123", "mode.17.tmp"):
+        (corpus.path / "bm25" / name).write_text("left")
+    corpus.add([Document("b", "", "Rome")])
+    assert not [each for each in os.listdir(corpus.path / "bm25") if "tmp" in each]
+    corpus.verify()
+    assert corpus.bm25("rome", 5)[0].tolist() == [1]
+
+
+# What the system refuses
+
+
+def refusing(number: int) -> Callable[..., Any]:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    return refuse
+
+
+def test_a_full_disk_is_named(tmp_path: Path, run: Run, documents: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run("index", documents, "-o", tmp_path / "c.quoth")[0] == 0
+    documents.write_text('{"id": "b", "text": "Rome"}\n')
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", refusing(errno.ENOSPC))
+        code, out, err = run("add", tmp_path / "c.quoth", documents)
+    assert (code, out) == (1, "")
+    file = tmp_path / "c.quoth" / "segments" / "000000000001" / "documents.bin"
+    assert err == f"quoth: {file}: No space left on device; make room and run it again\n"
+    assert run("add", tmp_path / "c.quoth", documents)[0] == 0
+
+
+def test_a_missing_permission_is_named(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path, *_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    path = tmp_path / "c.quoth"
+    code, out, err = run("index", "-", "-o", path)
+    assert (code, out) == (2, "")
+    assert err == f"quoth: {path}/manifest-0.json: Permission denied; give yourself the right to\n"
+
+
+def test_an_input_file_that_may_not_be_read_is_not_called_damaged(
+    tmp_path: Path, documents: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Path, "open", refusing(errno.EACCES))
+    for read in (read_documents, read_records):
+        with pytest.raises(InputError, match="Permission denied") as caught:
+            list(read(documents))
+        assert "damaged" not in str(caught.value)
+
+
+def test_an_array_that_may_not_be_read_is_not_called_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import numpy as np
+
+    save_array(tmp_path / "a.npy", np.arange(3))
+    monkeypatch.setattr(np, "load", refusing(errno.EACCES))
+    with pytest.raises(PermissionError):
+        open_array(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize(
+    ("said", "number"),
+    [
+        ('IoError { io_error: Os { code: 13, kind: PermissionDenied }, filepath: ".managed.json" }', errno.EACCES),
+        ("An IO error occurred: 'No space left on device (os error 28)'", errno.ENOSPC),
+    ],
+)
+def test_what_the_system_refuses_the_word_index_is_not_called_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, number: int
+) -> None:
+    from quoth.corpus import bm25
+
+    index = BM25Index(tmp_path / "bm25")
+    index.update([(0, "paris")])
+
+    def refuse(path: Path) -> None:
+        raise ValueError(said)
+
+    monkeypatch.setattr(bm25, "_open_index", refuse)
+    with pytest.raises(OSError, match=f"{os.strerror(number)}: .*bm25") as caught:
+        index.search("paris", 1, lambda rows: rows >= 0)
+    assert caught.value.errno == number
+
+
+# The terminal
+
+
+def test_names_of_files_do_not_command_the_terminal(tmp_path: Path, run: Run, documents: Path) -> None:
+    path = tmp_path / "o\x1b]0;t\x07\u202e.q"
+    shown = f"{tmp_path}/o\\x1b]0;t\\x07\\u202e.q"
+    assert run("index", documents, "-o", path)[1] == f"{shown}: 1 document, 1 passage, snapshot 1\n"
+    assert run("verify", path)[1].startswith(f"{shown}: sound\n")
+    assert f"quoth: {shown} is there already" in run("index", documents, "-o", path)[2]
+    assert "\x1b" not in run("info", path)[1]
+
+
+def test_notes_keep_what_can_be_read(capsys: pytest.CaptureFixture[str]) -> None:
+    note("München 北京\u200c می‌خواهم\n  'x'\\n \x1b[31m")
+    assert capsys.readouterr().err == "quoth: München 北京\u200c می‌خواهم 'x'\\n \\x1b[31m\n"
+    assert visible("a\x9bb\u2066c") == "a\\x9bb\\u2066c"
