@@ -437,17 +437,20 @@ def test_a_realm_embeds_searches_and_answers(corpus: Path, realm: Path, run: Run
         ("--ban", "x"),
         ("--ban-query",),
         ("--max-phrase-tokens", "3"),
+        ("--read", "0"),
+        ("--min-probability", "0.5"),
     ],
 )
 def test_options_that_are_npms_alone(corpus: Path, realm: Path, run: Run, given: Sequence[str]) -> None:
-    expected = (2, "", f"quoth: {given[0]} is NPM's (--model quoth-mini); {realm} takes --top-k and --passages\n")
+    said = f"{given[0]} is nothing that {realm}, a realm, takes; leave it out, or ask an NPM: --model quoth-mini"
+    expected = (2, "", f"quoth: {said}\n")
     assert run("ask", corpus, "Who?", "--model", realm, *given) == expected
     assert run("fill", corpus, "[MASK]", "--model", realm, *given) == expected
 
 
 def test_what_a_realm_cannot_do_is_said_in_one_line(corpus: Path, realm: Path, tmp_path: Path, run: Run) -> None:
     mistakes = {
-        ("ask", corpus, "Who?", "--template", "{question} [MASK]"): "--template is NPM's",
+        ("ask", corpus, "Who?", "--template", "{question} [MASK]"): "--template is nothing that",
         ("classify", corpus, "A joy", "--labels", "good=great"): "is of kind 'realm'; allowed here is 'npm'",
         ("embed", corpus, "--ray"): "are passages: leave it out",
         ("ask", tmp_path / "none.quoth", "Who?"): "none.quoth",
