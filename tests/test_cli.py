@@ -1,5 +1,6 @@
 """The command line: what goes where, exit codes, errors in one line, and the demo's material."""
 
+import inspect
 import io
 import json
 import os
@@ -15,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
 
 from quoth import NPM, Corpus, Document, Evidence, Prediction
 from quoth.cli import demo, query
 from quoth.cli import embed as cli_embed
-from quoth.cli.main import main
+from quoth.cli.main import app, main
 from quoth.cli.options import label_words, num_passages, pairs
 from quoth.cli.output import plural, print_json, size
 from quoth.errors import InputError
@@ -318,6 +320,26 @@ def test_a_bad_line_is_told_and_the_others_are_answered(
     assert [json.loads(line)["query"] for line in out.splitlines()] == ["good [MASK]", "[MASK] good"]
     assert [line.split(": ")[1] for line in err.splitlines()] == ["standard input:2", "standard input:3"]
     assert run("fill", corpus, "nothing", "--json")[0] == 2
+
+
+def test_every_command_that_fills_has_all_options_of_fill_with_the_defaults_of_python() -> None:
+    wanted = {
+        name: each.default
+        for name, each in inspect.signature(NPM.fill_many).parameters.items()
+        if name not in ("self", "texts", "searched", "exclude", "distinct", "top_k")
+    }
+    assert wanted["combine"] == "joint"
+    spelled = {"k": "neighbours", "banned_tokens": "ban"}
+    none = {"passages": None, "banned_tokens": None}  # the model's own number, said in the help; no option given
+    root: Any = get_command(app)
+    measured = root.commands["eval"].commands
+    commands = [root.commands["fill"], root.commands["ask"], *(measured[name] for name in ("openqa", "squad"))]
+    for command in [*commands, *(measured[name] for name in ("lama", "cloze"))]:
+        found = {each.name: each for each in command.params}
+        for name, default in (wanted | none).items():
+            option = found[spelled.get(name, name)]
+            assert getattr(option.default, "value", option.default) == default, (command.name, name)
+        assert found["dense"].default is False
 
 
 def test_options_reach_the_model(corpus: Path, run: Run, oracle: Oracle) -> None:
