@@ -91,10 +91,10 @@ def openqa(
     """
     from quoth.corpus.questions import read_questions
 
+    options = _options(context, model, filling, template)
     left_out = LeftOut()
     found = read_questions(*questions, patterns=patterns, skip_bad=skip_bad, on_bad=left_out)
     left_out.report()
-    options = _options(context, model, filling, template)
     settings = {"ks": k, "oracle": filling.passages, "limit": limit, "seed": seed, "coverage": not no_coverage}
     settings |= {"deleted": abstain or None}
     setup = Setup(base, device, dtype)
@@ -144,8 +144,8 @@ def squad(
     from quoth.corpus.questions import read_squad
     from quoth.evaluation.squad import squad_corpus
 
-    read = read_squad(questions)
     options = _options(context, model, filling, template)
+    read = read_squad(questions)
     settings = given(ks=k, oracle=filling.passages, limit=limit, seed=seed, coverage=False, deleted=abstain or None)
     setup = Setup(base, device, dtype)
     with tempfile.TemporaryDirectory(prefix="quoth-squad-") as folder:
