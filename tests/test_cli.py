@@ -1,5 +1,6 @@
 """The command line: what goes where, exit codes, errors in one line, and the demo's material."""
 
+import inspect
 import io
 import json
 import os
@@ -15,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
 
 from quoth import NPM, Corpus, Document, Evidence, Prediction
 from quoth.cli import demo, query
 from quoth.cli import embed as cli_embed
-from quoth.cli.main import main
+from quoth.cli.main import app, main
 from quoth.cli.options import label_words, num_passages, pairs
 from quoth.cli.output import plural, print_json, size
 from quoth.errors import InputError
@@ -324,6 +326,26 @@ def test_a_bad_line_is_told_and_the_others_are_answered(
     assert run("fill", corpus, "nothing", "--json")[0] == 2
 
 
+def test_every_command_that_fills_has_all_options_of_fill_with_the_defaults_of_python() -> None:
+    wanted = {
+        name: each.default
+        for name, each in inspect.signature(NPM.fill_many).parameters.items()
+        if name not in ("self", "texts", "searched", "exclude", "distinct", "top_k")
+    }
+    assert wanted["combine"] == "joint"
+    spelled = {"k": "neighbours", "banned_tokens": "ban"}
+    none = {"passages": None, "banned_tokens": None}  # the model's own number, said in the help; no option given
+    root: Any = get_command(app)
+    measured = root.commands["eval"].commands
+    commands = [root.commands["fill"], root.commands["ask"], *(measured[name] for name in ("openqa", "squad"))]
+    for command in [*commands, *(measured[name] for name in ("lama", "cloze"))]:
+        found = {each.name: each for each in command.params}
+        for name, default in (wanted | none).items():
+            option = found[spelled.get(name, name)]
+            assert getattr(option.default, "value", option.default) == default, (command.name, name)
+        assert found["dense"].default is False
+
+
 def test_options_reach_the_model(corpus: Path, run: Run, oracle: Oracle) -> None:
     run(
         "fill",
@@ -441,17 +463,20 @@ def test_a_realm_embeds_searches_and_answers(corpus: Path, realm: Path, run: Run
         ("--ban", "x"),
         ("--ban-query",),
         ("--max-phrase-tokens", "3"),
+        ("--read", "0"),
+        ("--min-probability", "0.5"),
     ],
 )
 def test_options_that_are_npms_alone(corpus: Path, realm: Path, run: Run, given: Sequence[str]) -> None:
-    expected = (2, "", f"quoth: {given[0]} is NPM's (--model quoth-mini); {realm} takes --top-k and --passages\n")
+    said = f"{given[0]} is nothing that {realm}, a realm, takes; leave it out, or ask an NPM: --model quoth-mini"
+    expected = (2, "", f"quoth: {said}\n")
     assert run("ask", corpus, "Who?", "--model", realm, *given) == expected
     assert run("fill", corpus, "[MASK]", "--model", realm, *given) == expected
 
 
 def test_what_a_realm_cannot_do_is_said_in_one_line(corpus: Path, realm: Path, tmp_path: Path, run: Run) -> None:
     mistakes = {
-        ("ask", corpus, "Who?", "--template", "{question} [MASK]"): "--template is NPM's",
+        ("ask", corpus, "Who?", "--template", "{question} [MASK]"): "--template is nothing that",
         ("classify", corpus, "A joy", "--labels", "good=great"): "is of kind 'realm'; allowed here is 'npm'",
         ("embed", corpus, "--ray"): "are passages: leave it out",
         ("ask", tmp_path / "none.quoth", "Who?"): "none.quoth",

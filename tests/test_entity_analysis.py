@@ -13,11 +13,11 @@ from quoth.evaluation.coverage import Coverage, EntityQuestion
 from quoth.evaluation.entity_analysis import (
     TermCounts,
     count_terms,
+    entity_idf,
     idf,
     idf_buckets,
     idf_records,
     idf_table,
-    mean_idf,
 )
 from quoth.evaluation.entity_questions import EntityReport, EntityResult
 
@@ -35,9 +35,13 @@ def test_terms_are_counted_once_a_passage_as_the_word_index_cuts_them() -> None:
     assert counts == TermCounts(4, {"rome": 2, "oslo": 1, "run": 1, "京": 1})
     rome, oslo = math.log(2.5 / 2.5), math.log(3.5 / 1.5)
     assert counts.idfs("Rome, Oslo!") == pytest.approx([rome, oslo])
-    assert mean_idf(counts.idfs("Rome, Oslo!")) == pytest.approx((rome + oslo) / 2)
     assert counts.idfs("Lima") == pytest.approx([math.log(4.5 / 0.5)])
     assert counts.idfs("?") == []
+
+
+def test_a_name_is_as_rare_as_its_rarest_word() -> None:
+    assert entity_idf([5.8, 6.0]) == 6.0
+    assert entity_idf([-1.0, -2.5]) == -1.0
 
 
 def report_of(names: Sequence[str], ranks: Sequence[int | None]) -> EntityReport:
@@ -62,6 +66,8 @@ def test_questions_fall_into_buckets_of_their_entitys_idf() -> None:
     ]
     lines = idf_table(report, [low, high]).splitlines()
     assert lines[2] == f"| {low.low:.2f} to {low.high:.2f} | 3 | 1 | 1 | 66.7 | 100.0 |"
+    common, rare = idf_buckets(report_of(["t90 t1", "t20", "t20 t30", "t2"], [0] * 4), counts, num_buckets=2)
+    assert (common.numbers, rare.numbers) == ((1, 2), (0, 3))  # "t90 t1" is as rare as t1
     same = idf_buckets(report_of(["t1"] * 9, [0] * 9), counts)
     assert [each.numbers for each in same] == [tuple(range(9))]
     with pytest.raises(InputError, match="no question whose entity is known"):

@@ -85,6 +85,14 @@ def test_all_keys_against_a_single_one_by_hand() -> None:
     assert found == single_key_recall(queries_QD, keys, [{0}, {2}, {1}], counts, (1, 2))
 
 
+def test_the_rarest_key_is_the_one_with_the_rarest_word() -> None:
+    texts = ("Rome of Rome", "Rome of Rome", "Rome of Rome", "Oslo Rome of", "Lima Rome", "Lima Rome")
+    names = ("Rome of Oslo", "Lima", "Rome")  # IDF by number of holders: Rome 6, of 4, Oslo 1, Lima 2
+    counts = count_terms(texts, names)
+    assert dict(counts.num_holding) == {"rome": 6, "of": 4, "oslo": 1, "lima": 2}
+    assert single_key(np.array([0, 3]), rarest(names, counts)).tolist() == [0]
+
+
 def test_equal_scores_rank_by_passage() -> None:
     keys = Keys(("a", "b"), np.ones((2, 2)), np.array([0, 1, 2]))
     assert ranks_of(np.ones((2, 2)), keys, [{1}, {0, 1}]) == (1, 0)

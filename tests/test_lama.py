@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tokenizers import Tokenizer
 
+from quoth import NPM
+from quoth.cli import evaluate as cli
+from quoth.cli.main import main
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
-from quoth.evaluation.lama import Fact, blanks, read_facts, read_templates, run_lama
-from quoth.records import Prediction
+from quoth.evaluation.lama import Fact, blanks, read_facts, read_templates, run_lama, table
+from quoth.records import Document, Prediction
+from tiny import tiny_npm
 
 TREX = {
     "uuid": "t1",
@@ -43,18 +49,18 @@ def files(tmp_path: Path) -> list[Path]:
 
 
 def test_facts_of_both_sets(files: list[Path]) -> None:
-    facts = read_facts(files, limit=1)
-    assert facts == [
+    facts = read_facts(files)
+    assert facts[::2] == [
         Fact("t1", "P36", "France", "Paris", ("Paris is the capital of France.", "France's capital, PARIS.")),
         Fact("g1", "date_of_birth", "Ann Lee", "1 May 1941", ("Ann Lee (born 1 May 1941) sings.",)),
     ]
-    assert len(read_facts(files)) == 3
+    assert facts[1].id == "t2"
 
 
 def test_blanks_by_template(files: list[Path], tmp_path: Path) -> None:
     listed = tmp_path / "relations.jsonl"
     listed.write_text('{"relation": "P36", "template": "The capital of [X] is [Y] ."}\n', encoding="utf-8")
-    asked = blanks(read_facts(files, 1), read_templates(listed))
+    asked = blanks(read_facts(files)[::2], read_templates(listed))
     assert [(each.kind, each.text, each.answer, each.num_words) for each in asked] == [
         ("P36", "The capital of France is [MASK] .", "Paris", 1),
         ("date_of_birth", "Ann Lee (born [MASK]).", "1 May 1941", 3),
@@ -63,32 +69,46 @@ def test_blanks_by_template(files: list[Path], tmp_path: Path) -> None:
         blanks(read_facts(files), read_templates(None))
 
 
-class KnowsOne:
-    """Answers "Paris" to everything."""
+class Knows:
+    """Answers every text from a table, and counts a phrase's words as its tokens."""
 
-    def __init__(self, corpus: Corpus) -> None:
-        self.texts = {(each.title, each.text) for each in corpus.passages()}
+    def __init__(self, corpora: Sequence[Corpus], answers: Mapping[str, Sequence[str]]) -> None:
+        self.texts = {(each.title, each.text) for corpus in corpora for each in corpus.passages()}
+        self.answers = answers
+        self.asked: list[str] = []
+        self.options: list[dict[str, Any]] = []
+        self.embedded = 0
 
     def fill(self, text: Sequence[str], *, exclude: Sequence[Collection[int]], **options: Any) -> Any:
-        assert options == {"passages": 3, "combine": "joint", "top_k": 5}
-        return [[Prediction("paris", 0.0, 1.0, ())] for _ in text]
+        self.asked += text
+        self.options.append(options)
+        return [[Prediction(each, 0.0, 1.0, ()) for each in self.answers.get(one, ("paris",))] for one in text]
 
     def embed(self, precision: str, recall: float) -> None:
-        raise AssertionError
+        self.embedded += 1
+
+    def num_tokens(self, phrase: str) -> int:
+        return len(phrase.split())
 
 
-def test_scores_by_relation(files: list[Path], tmp_path: Path) -> None:
+def knowing(opened: list[Knows], answers: Mapping[str, Sequence[str]] | None = None) -> Any:
+    """What loads such a model; each that was loaded is put in `opened`."""
+
+    def load(name: str, corpora: Sequence[Corpus]) -> Knows:
+        opened.append(Knows(corpora, answers or {}))
+        return opened[-1]
+
+    return load
+
+
+def test_scores_by_relation_over_the_evidence(files: list[Path], tmp_path: Path) -> None:
     more = tmp_path / "more.jsonl"
     more.write_text('{"id": "x", "title": "Oslo", "text": "Oslo is in Norway."}\n', encoding="utf-8")
-    opened: list[KnowsOne] = []
-
-    def load(name: str, corpus: Corpus) -> Any:
-        opened.append(KnowsOne(corpus))
-        return opened[0]
-
+    opened: list[Knows] = []
     templates = read_templates(None) | {"P36": "[X]: [Y]"}
-    found = run_lama(read_facts(files), templates, "m", load, distractors=[str(more)], passages=3, combine="joint")
-    scores = {each.kind: (each.num_blanks, each.exact_match) for each in found.scores if each.length == "all"}
+    facts = read_facts(files)
+    found = run_lama(facts, templates, "m", knowing(opened), distractors=[str(more)], combine="joint")
+    scores = {each.kind: (each.num_blanks, each.exact_match) for each in (found.whole, *found.by_relation)}
     assert scores == {"all": (3, pytest.approx(2 / 3)), "P36": (2, 1.0), "date_of_birth": (1, 0.0)}
     assert opened[0].texts == {
         ("France", "Paris is the capital of France."),
@@ -96,6 +116,113 @@ def test_scores_by_relation(files: list[Path], tmp_path: Path) -> None:
         ("Ann Lee", "Ann Lee (born 1 May 1941) sings."),
         ("Oslo", "Oslo is in Norway."),
     }
+    assert (opened[0].options, opened[0].embedded) == ([{"combine": "joint", "top_k": 5}], 0)
+    run_lama(facts, templates, "m", knowing(opened), passages=None)
+    assert opened[1].embedded == 1
+
+
+FACTS = [Fact(f"{name}{i}", name, f"{name}{i}", answer, ()) for name, answer, n in (
+    ("a", "The Rome", 4), ("a", "Oslo", 2), ("b", "New York City of old", 2), ("b", "St. Louis", 1)
+) for i in range(n)]  # fmt: skip
+ASKED = {"a": "[X] a [Y].", "b": "[X] b [Y]."}
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Corpus:
+    made = Corpus.create(tmp_path / "own.quoth")
+    made.add([Document("x", "Rome", "Rome is old.")])
+    return made
+
+
+def test_groups_by_tokens_and_means_by_hand(corpus: Corpus) -> None:
+    """Answers of one word: 2, of two: 4 and 1, of five: 2."""
+    answers = {
+        "a0 a [MASK].": ["rome!", "x"],  # articles, case and punctuation aside
+        "a1 a [MASK].": ["The Rome"],
+        "b0 b [MASK].": ["no", "new york city of old"],
+        "b1 b [MASK].": ["New York"],
+    }
+    facts = [replace(fact, id=str(i), subject=f"{fact.relation}{i % 6}") for i, fact in enumerate(FACTS)]
+    opened: list[Knows] = []
+    found = run_lama(facts, ASKED, "m", knowing(opened, answers), corpora=[corpus])
+    assert opened[0].texts == {("Rome", "Rome is old.")}
+    assert [fact.subject for fact in facts] == ["a0", "a1", "a2", "a3", "a4", "a5", "b0", "b1", "b2"]
+    assert [(each.length, each.num_blanks, each.exact_match, each.hit_at_5) for each in found.by_tokens] == [
+        ("1", 2, 0.0, 0.0),
+        ("2", 5, 0.4, 0.4),
+        ("4+", 2, 0.0, 0.5),
+    ]
+    assert [(each.kind, each.num_blanks, each.exact_match) for each in found.by_relation] == [
+        ("a", 6, pytest.approx(1 / 3)),
+        ("b", 3, 0.0),
+    ]
+    assert table(found) == (
+        "| passages: 1 | facts | exact match % | hit@5 % |\n"
+        "| --- | ---: | ---: | ---: |\n"
+        "| all | 9 | 22.2 | 33.3 |\n"
+        "| 1 token | 2 | 0.0 | 0.0 |\n"
+        "| 2 tokens | 5 | 40.0 | 40.0 |\n"
+        "| 4+ tokens | 2 | 0.0 | 50.0 |\n"
+        "| mean of these |  | 13.3 | 30.0 |\n"
+        "| a | 6 | 33.3 | 33.3 |\n"
+        "| b | 3 | 0.0 | 33.3 |\n"
+        "| mean of the relations |  | 16.7 | 33.3 |\n"
+    )
+    assert found.to_dict()["macro"] == {
+        "tokens": {"exact_match": pytest.approx(0.4 / 3), "hit_at_5": pytest.approx(0.9 / 3)},
+        "relations": {"exact_match": pytest.approx(1 / 6), "hit_at_5": pytest.approx(1 / 3)},
+    }
+
+
+def test_facts_are_drawn_by_seed_so_many_of_each_relation_and_number_of_tokens(corpus: Corpus) -> None:
+    many = [Fact(f"{name}{i}", name, f"{name}{i}", "x y" if i % 2 else "x", ()) for name in "ab" for i in range(40)]
+
+    def asked(facts: list[Fact], **options: Any) -> list[str]:
+        opened: list[Knows] = []
+        run_lama(facts, ASKED, "m", knowing(opened), corpora=[corpus], **options)
+        return [text.split()[0] for text in opened[0].asked]
+
+    drawn = asked(many, per_relation=10)
+    assert [sum(each[0] == name for each in drawn) for name in "ab"] == [10, 10]
+    assert drawn == asked(many, per_relation=10) != asked(many, per_relation=10, seed=1)
+    assert drawn != [*(f"a{i}" for i in range(10)), *(f"b{i}" for i in range(10))]
+    assert asked(many[:40], per_relation=10) == drawn[:10]
+    few = asked(many, per_relation=30, per_group=3)
+    assert [sum(int(each[1:]) % 2 == odd for each in few) for odd in (0, 1)] == [3, 3]
+    with pytest.raises(InputError, match="limit is 0"):
+        asked(many, per_group=0)
+
+
+def test_distractors_do_not_go_with_a_corpus_of_ones_own(corpus: Corpus) -> None:
+    with pytest.raises(InputError, match="distractors stand beside the facts' evidence"):
+        run_lama(FACTS, ASKED, "m", knowing([]), corpora=[corpus], distractors=["d.jsonl"])
+
+
+def test_the_command(
+    files: list[Path], corpus: Corpus, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Knows] = []
+    monkeypatch.setattr(cli, "load_predictor", lambda name, corpora, setup: knowing(opened)(name, corpora))
+    command = ["eval", "lama", str(files[1]), "--corpus", str(corpus.path), "--json", "--limit", "1", "--seed", "3"]
+    given = ["--combine", "sum", "--ban", "born", "--dense", "--k", "7", "--length-exponent", "0.5", "--read", "0"]
+    assert main([*command, *given, "--per-group", "1"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["num_facts"], shown["num_passages"], shown["seed"]) == (1, 1, 3)
+    (asked,) = opened[0].options
+    assert (asked["combine"], asked["banned_tokens"], asked["passages"], asked["k"]) == ("sum", ("born",), None, 7)
+    assert (asked["length_exponent"], asked["read"], opened[0].embedded) == (0.5, 0, 0)
+    assert main([*command, "--model", "quoth-reader", "--passages", "2"]) == 0
+    assert opened[1].options == [{"passages": 2, "top_k": 5}]
+    capsys.readouterr()
+    assert main([*command, "--model", "quoth-realm"]) == 2
+    assert "'quoth-realm' is a realm; name an NPM (quoth-mini) or a reader" in capsys.readouterr().err
+
+
+def test_a_models_tokens_are_counted_as_inside_a_text(tmp_path: Path) -> None:
+    npm = NPM.from_pretrained(tiny_npm(tmp_path / "npm"))
+    raw = Tokenizer.from_file(str(tmp_path / "npm" / "tokenizer.json"))
+    for phrase in ("Paris", "the river", "Hagios Demetrios, 1535"):
+        assert npm.num_tokens(f" {phrase} ") == len(raw.encode(phrase, add_special_tokens=False).ids)
 
 
 def test_broken_files_are_named(tmp_path: Path) -> None:
@@ -104,4 +231,4 @@ def test_broken_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"bad\.jsonl:1: not a fact of T-REx or Google-RE"):
         read_facts([bad])
     with pytest.raises(InputError, match="no fact to ask"):
-        run_lama([], {}, "m", lambda name, corpus: None)  # type: ignore[arg-type, return-value]
+        run_lama([], {}, "m", lambda name, corpora: None)  # type: ignore[arg-type, return-value]

@@ -64,7 +64,7 @@ def test_scores_by_hand(corpus: Corpus) -> None:
     system = Knows(corpus, [["BIZET!", "x"], ["Seville", "Spain"], ["rat trap"], []])
     seen: list[tuple[str, int, int]] = []
     report = run_openqa(
-        QUESTIONS, corpus, {"knows": system}, ks=(1, 3), read=2, progress=lambda *each: seen.append(each), passages=2
+        QUESTIONS, corpus, {"knows": system}, ks=(1, 3), oracle=2, progress=lambda *each: seen.append(each), passages=2
     )
     baseline, knows = report.systems
     assert (baseline.name, baseline.answers, baseline.exact_match, baseline.hit_at_5) == ("bm25", (), None, None)
@@ -142,9 +142,9 @@ def test_fewer_questions_are_drawn_by_seed(corpus: Corpus) -> None:
 def test_mistakes_are_named(corpus: Corpus, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no question to ask"):
         run_openqa([], corpus)
-    for ks, read in ((), 5), ((0,), 5), ((1,), 0):
+    for ks, oracle in ((), 5), ((0,), 5), ((1,), 0):
         with pytest.raises(InputError, match="allowed is 1 or more passages"):
-            run_openqa(QUESTIONS, corpus, ks=ks, read=read)
+            run_openqa(QUESTIONS, corpus, ks=ks, oracle=oracle)
     with pytest.raises(InputError, match="limit is 0"):
         run_openqa(QUESTIONS, corpus, limit=0)
     with pytest.raises(EmptyCorpusError):
@@ -233,7 +233,42 @@ def test_the_command_for_questions(
     found = json.loads(shown.out)
     assert (found["num_answerable"], found["read"]) == (1, 3)
     assert [each["exact_match"] for each in found["systems"]] == [None, 1.0]
-    assert system.asked_with == [{"passages": 3, "ban_query": True}]
+    (asked,) = system.asked_with
+    assert (asked["passages"], asked["ban_query"], asked["combine"], asked["k"]) == (3, True, "joint", 4096)
+    given = {
+        "--neighbours": 9,
+        "--hybrid": 0.25,
+        "--combine": "sum",
+        "--temperature": 2.0,
+        "--length-exponent": 0.5,
+        "--ban": "the",
+        "--max-phrase-tokens": 4,
+        "--read": 6,
+        "--min-probability": 0.75,
+        "--template": "{question} [MASK]",
+    }
+    assert main([*command, "--skip-bad", "--k", "2", *(str(each) for pair in given.items() for each in pair)]) == 0
+    assert set(json.loads(capsys.readouterr().out)["systems"][0]["recall"]) == {"2"}
+    assert system.asked_with[-1] == {
+        "k": 9,
+        "passages": 3,
+        "hybrid": 0.25,
+        "combine": "sum",
+        "temperature": 2.0,
+        "length_exponent": 0.5,
+        "banned_tokens": ("the",),
+        "ban_query": True,
+        "max_phrase_tokens": 4,
+        "read": 6,
+        "min_probability": 0.75,
+        "template": "{question} [MASK]",
+    }
+    assert main([*command, "--skip-bad", "--dense"]) == 0
+    assert system.asked_with[-1]["passages"] is None
+    assert main([*command[:-3], "--model", "quoth-reader", "--combine", "sum"]) == 2
+    assert "--combine is nothing that quoth-reader, a reader, takes" in capsys.readouterr().err
+    assert main([*command[:-3], "--skip-bad", "--model", "quoth-reader", "--min-probability", "0.5", "--k", "3"]) == 0
+    assert system.asked_with[-1] == {"min_probability": 0.5}
 
 
 class Doubtful(Knows):

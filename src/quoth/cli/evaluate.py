@@ -5,27 +5,23 @@ Knows the options. Does not know how anything is measured.
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from quoth.cli.models import Setup, load, quiet_libraries
-from quoth.cli.options import (
-    Base,
-    Combine,
-    CombineOption,
-    Device,
-    Dtype,
-    Hybrid,
-    Json,
-    Model,
-    PassageCount,
-    Read,
-    num_passages,
-)
+from quoth.cli.filling import FillOptions, fill_arguments, takes_fill_options
+from quoth.cli.models import Setup, kind, load, load_predictor, open_corpora, quiet_libraries
+from quoth.cli.openqa import Seed
+from quoth.cli.options import Base, Device, Dtype, Json, Model
 from quoth.cli.output import counting, print_json, results
+from quoth.errors import InputError
 
 app = typer.Typer(no_args_is_help=True, help="Measure a model on a task.")
+
+EmbedAndSearch = Annotated[bool, typer.Option("--dense", help="Embed the documents and search every token.")]
+DenseFacts = Annotated[
+    bool, typer.Option("--dense", help="Search every token; a --corpus wants quoth embed first, the evidence does not.")
+]
 
 
 class System(StrEnum):
@@ -38,6 +34,7 @@ class System(StrEnum):
 
 
 @app.command()
+@takes_fill_options(dense=EmbedAndSearch)
 def cloze(
     pages: Annotated[
         list[str], typer.Argument(metavar="PAGES...", help="Files or folders that hold the held-out documents.")
@@ -49,11 +46,8 @@ def cloze(
     count: Annotated[int, typer.Option("--count", help="Blanks of each kind.")] = 1000,
     limit: Annotated[int | None, typer.Option("--limit", help="Ask only the first blanks of each kind.")] = None,
     seed: Annotated[int, typer.Option("--seed", help="Another seed draws other blanks.")] = 0,
-    passages: PassageCount = None,
-    dense: Annotated[bool, typer.Option("--dense", help="Embed the documents and search every token.")] = False,
-    hybrid: Hybrid = 0.0,
-    combine: CombineOption = Combine.joint,
-    read: Read = None,
+    *,
+    filling: FillOptions,
     system: Annotated[
         list[System] | None, typer.Option("--system", help="Ask only this one. May be repeated. Default: all.")
     ] = None,
@@ -82,13 +76,10 @@ def cloze(
             count=count,
             seed=seed,
             limit=limit,
-            passages=num_passages(passages, dense, hybrid),
-            hybrid=hybrid,
-            combine=combine.value,
-            read=read,
             systems=[each.value for each in system] if system else SYSTEMS,
             progress=lambda name, done, total: answered(done, total),
             load=lambda name, corpus: load(name, [corpus], Setup(base, device, dtype)),
+            **filling.arguments(),
         )
     if json:
         print_json(report.to_dict())
@@ -97,59 +88,75 @@ def cloze(
 
 
 @app.command()
+@takes_fill_options(dense=DenseFacts)
 def lama(
+    context: typer.Context,
     facts: Annotated[list[str], typer.Argument(metavar="FACTS...", help="LAMA's files of T-REx or Google-RE (JSONL).")],
     templates: Annotated[
         Path | None, typer.Option("--templates", metavar="FILE", help="LAMA's relations.jsonl; wanted for T-REx.")
+    ] = None,
+    corpus: Annotated[
+        list[Path] | None,
+        typer.Option("--corpus", metavar="DIR", help="Search this corpus, not the facts' evidence. May be repeated."),
     ] = None,
     distractors: Annotated[
         list[str] | None,
         typer.Option("--distractors", metavar="DOCS", help="Documents to search beside the evidence. May be repeated."),
     ] = None,
-    limit: Annotated[int | None, typer.Option("--limit", help="Ask only the first facts of each file.")] = None,
-    passages: PassageCount = None,
-    dense: Annotated[bool, typer.Option("--dense", help="Embed the texts and search every token.")] = False,
-    hybrid: Hybrid = 0.0,
-    combine: CombineOption = Combine.joint,
-    read: Read = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", help="Ask only so many facts of each relation, drawn at random.")
+    ] = None,
+    per_group: Annotated[
+        int | None,
+        typer.Option("--per-group", help="Of these, only so many of each number of tokens: 1, 2, 3, 4 and more."),
+    ] = None,
+    seed: Seed = 0,
+    *,
+    filling: FillOptions,
     model: Model = "quoth-mini",
     base: Base = None,
     device: Device = None,
     dtype: Dtype = None,
     json: Json = False,
 ) -> None:
-    """Ask facts by templates over their own evidence, and count the exact matches by relation.
+    """Ask facts by templates, and count the exact matches by the answers' number of tokens and by relation.
 
-    Every answer stands in the texts searched; --distractors shows how much that helps.
+    Tokens are the model's. An answer is right with other case, articles and punctuation as well. Without --corpus the
+    facts' own evidence is searched, where every answer stands; --distractors shows how much that helps.
 
     \b
     Example:
       quoth eval lama Google_RE/place_of_birth_test.jsonl --limit 200
+      quoth eval lama TREx/*.jsonl --templates relations.jsonl --corpus wiki.quoth --per-group 1000 --read 0
     """
-    from dataclasses import asdict
+    from quoth.evaluation.lama import read_facts, read_templates, run_lama, table
 
-    from quoth.evaluation.lama import read_facts, read_templates, run_lama
-    from quoth.evaluation.metrics import markdown, percent
+    if (of := kind(model)) not in ("npm", "reader"):
+        raise InputError(f"model {model!r} is a {of}; name an NPM (quoth-mini) or a reader (quoth-reader)")
+    options = fill_arguments(context, model, filling)
+    corpora = open_corpora(corpus[0], corpus[1:]) if corpus else []
+
+    def opened(name: str, searched: Any) -> Any:
+        return load_predictor(name, searched, Setup(base, device, dtype))
 
     with counting("answering", "facts") as answered:
-        found = run_lama(
-            read_facts(facts, limit),
+        report = run_lama(
+            read_facts(facts),
             read_templates(templates),
             model,
-            lambda name, corpus: load(name, [corpus], Setup(base, device, dtype)),
+            opened,
+            corpora=corpora,
             distractors=distractors or (),
+            per_relation=limit,
+            per_group=per_group,
+            seed=seed,
             progress=lambda name, done, total: answered(done, total),
-            passages=num_passages(passages, dense, hybrid),
-            hybrid=hybrid,
-            combine=combine.value,
-            read=read,
+            **options,
         )
-    whole = [each for each in found.scores if each.length == "all"]
     if json:
-        print_json({"model": model, "scores": [asdict(each) for each in whole]})
-        return
-    rows = [[each.kind, f"{each.num_blanks:,}", percent(each.exact_match), percent(each.hit_at_5)] for each in whole]
-    results().print(markdown(["relation", "facts", "exact match %", "hit@5 %"], rows), soft_wrap=True, end="")
+        print_json(report.to_dict())
+    else:
+        results().print(table(report), soft_wrap=True, end="")
 
 
 @app.command()

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from quoth.cli.filling import FillOptions, fill_arguments, takes_fill_options
 from quoth.cli.models import Setup, kind, load_predictor, load_searcher, open_corpora
-from quoth.cli.options import BanQuery, Base, CorpusDir, Device, Dtype, Json, Model, MoreCorpora, SkipBad, given
+from quoth.cli.options import Base, CorpusDir, Device, Dtype, Json, Model, MoreCorpora, SkipBad, given
 from quoth.cli.output import LeftOut, counting, print_json, results
-from quoth.errors import InputError
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
@@ -35,6 +35,7 @@ Passages = Annotated[
     int | None,
     typer.Option("--passages", help="How many passages the model reads. Default: its own, and 5 for the oracle."),
 ]
+Neighbours = Annotated[int, typer.Option("--neighbours", help="How many nearest tokens NPM searches for.")]
 Abstain = Annotated[
     bool,
     typer.Option(
@@ -47,7 +48,9 @@ Template = Annotated[
 
 
 @app.command()
+@takes_fill_options(neighbours=Neighbours, passages=Passages)
 def openqa(
+    context: typer.Context,
     directory: CorpusDir,
     questions: Annotated[
         list[str],
@@ -68,10 +71,10 @@ def openqa(
         bool, typer.Option("--no-coverage", help="Do not read every passage to count what can be answered at all.")
     ] = False,
     model: AskedModel = None,
-    passages: Passages = None,
     abstain: Abstain = False,
     template: Template = None,
-    ban_query: BanQuery = False,
+    *,
+    filling: FillOptions,
     base: Base = None,
     device: Device = None,
     dtype: Dtype = None,
@@ -88,18 +91,20 @@ def openqa(
     """
     from quoth.corpus.questions import read_questions
 
+    options = _options(context, model, filling, template)
     left_out = LeftOut()
     found = read_questions(*questions, patterns=patterns, skip_bad=skip_bad, on_bad=left_out)
     left_out.report()
-    options = given(passages=passages, template=template, ban_query=ban_query or None)
-    settings = {"ks": k, "read": passages, "limit": limit, "seed": seed, "coverage": not no_coverage}
+    settings = {"ks": k, "oracle": filling.passages, "limit": limit, "seed": seed, "coverage": not no_coverage}
     settings |= {"deleted": abstain or None}
     setup = Setup(base, device, dtype)
     _measure(found, open_corpora(directory, corpus), model, setup, json, given(**settings) | options)
 
 
 @app.command()
+@takes_fill_options(neighbours=Neighbours, passages=Passages)
 def squad(
+    context: typer.Context,
     questions: Annotated[Path, typer.Argument(metavar="SQUAD", help="A file of SQuAD 1.1 (JSON).")],
     distractors: Annotated[
         list[str] | None,
@@ -118,10 +123,10 @@ def squad(
     seed: Seed = 0,
     k: Ks = None,
     model: AskedModel = None,
-    passages: Passages = None,
     abstain: Abstain = False,
     template: Template = None,
-    ban_query: BanQuery = False,
+    *,
+    filling: FillOptions,
     base: Base = None,
     device: Device = None,
     dtype: Dtype = None,
@@ -139,9 +144,9 @@ def squad(
     from quoth.corpus.questions import read_squad
     from quoth.evaluation.squad import squad_corpus
 
+    options = _options(context, model, filling, template)
     read = read_squad(questions)
-    options = given(passages=passages, template=template, ban_query=ban_query or None)
-    settings = given(ks=k, read=passages, limit=limit, seed=seed, coverage=False, deleted=abstain or None)
+    settings = given(ks=k, oracle=filling.passages, limit=limit, seed=seed, coverage=False, deleted=abstain or None)
     setup = Setup(base, device, dtype)
     with tempfile.TemporaryDirectory(prefix="quoth-squad-") as folder:
         path = output or Path(folder) / "squad.quoth"
@@ -188,6 +193,13 @@ def swap(
     results().print(table(report, show), soft_wrap=True, end="")
 
 
+def _options(context: typer.Context, model: str | None, filling: FillOptions, template: str | None) -> dict[str, Any]:
+    """What the model is asked with; nothing where BM25 is measured alone."""
+    if model is None:
+        return {}
+    return fill_arguments(context, model, filling, asks=True) | given(template=template)
+
+
 def _asked(model: str, corpora: "list[Corpus]", setup: Setup) -> "Searcher":
     return (load_searcher if kind(model) == "zero-ner" else load_predictor)(model, corpora, setup)
 
@@ -203,12 +215,6 @@ def _measure(
 ) -> None:
     from quoth.evaluation.openqa import abstention_table, run_openqa, table
 
-    if model is not None and kind(model) != "npm":
-        for name in ("template", "ban_query"):
-            if name in settings:
-                raise InputError(
-                    f"{name} is {settings[name]!r}, which is NPM's; {model} is a {kind(model)}: leave it out"
-                )
     systems: dict[str, Searcher] = {}
     if embed and model is not None:
         systems[model] = loaded = load_searcher(model, corpora, setup)

@@ -88,7 +88,7 @@ MoreCorpora = Annotated[
     typer.Option("--corpus", metavar="DIR", help="Search this corpus as well. May be repeated."),
 ]
 TopK = Annotated[int, typer.Option("--top-k", help="How many answers.")]
-Neighbours = Annotated[int, typer.Option("--k", help="How many nearest tokens to search for.")]
+Neighbours = Annotated[int, typer.Option("--k", "--neighbours", help="How many nearest tokens to search for.")]
 PassageCount = Annotated[
     int | None,
     typer.Option(
@@ -125,19 +125,6 @@ LengthExponent = Annotated[
 Ban = Annotated[list[str] | None, typer.Option("--ban", metavar="TOKEN", help="Not in an answer. May be repeated.")]
 BanQuery = Annotated[bool, typer.Option("--ban-query", help="No answer holds a token that the text itself holds.")]
 MaxPhraseTokens = Annotated[int, typer.Option("--max-phrase-tokens", help="The longest answer, in tokens.")]
-
-_NPM_ONLY = (
-    "template",
-    "k",
-    "hybrid",
-    "combine",
-    "temperature",
-    "length_exponent",
-    "ban",
-    "ban_query",
-    "max_phrase_tokens",
-    "read",
-)
 
 
 def for_each_query(text: str, handle: Callable[[int, str], None]) -> None:
@@ -178,18 +165,6 @@ def num_passages(passages: int | None, dense: bool, hybrid: float = 0.0) -> int 
     return None if dense else 3 if passages is None else passages
 
 
-def reading_options(context: typer.Context, model: str, top_k: int, passages: int | None) -> dict[str, Any]:
-    """The keyword arguments of `fill` and `ask` of a REALM or a reader.
-
-    Raises InputError where an option that is NPM's alone is given.
-    """
-    for name in _NPM_ONLY:
-        if getattr(context.get_parameter_source(name), "name", None) == "COMMANDLINE":
-            option = f"--{name.replace('_', '-')}"
-            raise InputError(f"{option} is NPM's (--model quoth-mini); {model} takes --top-k and --passages")
-    return {"top_k": top_k} | ({} if passages is None else {"passages": passages})
-
-
 def given(**options: Any) -> dict[str, Any]:
     """The options that were given: the others are a model's own."""
     return {name: value for name, value in options.items() if value is not None}
@@ -216,32 +191,3 @@ def label_words(items: list[str]) -> dict[str, list[str]]:
         if "" in found:
             raise InputError(f"--labels {label}={labels[label]} lacks a word; write --labels {label}=great,good")
     return words
-
-
-def prediction_options(
-    top_k: int,
-    k: int,
-    passages: int | None,
-    combine: Combine,
-    temperature: float,
-    length_exponent: float,
-    ban: list[str] | None,
-    ban_query: bool,
-    max_phrase_tokens: int,
-    hybrid: float,
-    read: int | None,
-    min_probability: float | None,
-) -> dict[str, Any]:
-    """The keyword arguments of `NPM.fill` and `NPM.ask`."""
-    return given(read=read, min_probability=min_probability) | {
-        "top_k": top_k,
-        "k": k,
-        "passages": passages,
-        "combine": combine.value,
-        "temperature": temperature,
-        "length_exponent": length_exponent,
-        "banned_tokens": tuple(ban or ()),
-        "ban_query": ban_query,
-        "max_phrase_tokens": max_phrase_tokens,
-        "hybrid": hybrid,
-    }

@@ -8,37 +8,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quoth.cli.models import Setup, kind, load, load_predictor, open_corpora
+from quoth.cli.filling import FillOptions, fill_arguments, takes_fill_options
+from quoth.cli.models import Setup, load, load_predictor, open_corpora
 from quoth.cli.options import (
     STANDARD_INPUT,
-    Ban,
-    BanQuery,
     Base,
-    Combine,
-    CombineOption,
     CorpusDir,
     Dense,
     Device,
     Dtype,
     Explain,
-    Hybrid,
     Json,
-    LengthExponent,
-    MaxPhraseTokens,
-    MinProbability,
     Model,
     MoreCorpora,
-    Neighbours,
     PassageCount,
-    Read,
     Temperature,
     TopK,
     for_each_query,
     given,
     label_words,
     num_passages,
-    prediction_options,
-    reading_options,
 )
 from quoth.cli.output import note, print_json, results
 from quoth.timing import timed
@@ -51,24 +40,15 @@ PANEL = "Ask a corpus"
 
 
 @app.command(rich_help_panel=PANEL)
+@takes_fill_options()
 def fill(
     context: typer.Context,
     directory: CorpusDir,
     text: Annotated[str, typer.Argument(metavar="TEXT", help=f"A text with one [MASK]; {STANDARD_INPUT}")],
     corpus: MoreCorpora = None,
     top_k: TopK = 5,
-    k: Neighbours = 4096,
-    passages: PassageCount = None,
-    dense: Dense = False,
-    hybrid: Hybrid = 0.0,
-    combine: CombineOption = Combine.joint,
-    temperature: Temperature = 1.0,
-    length_exponent: LengthExponent = 0.0,
-    ban: Ban = None,
-    ban_query: BanQuery = False,
-    max_phrase_tokens: MaxPhraseTokens = 10,
-    read: Read = None,
-    min_probability: MinProbability = None,
+    *,
+    filling: FillOptions,
     model: Model = "quoth-mini",
     base: Base = None,
     device: Device = None,
@@ -83,30 +63,13 @@ def fill(
       quoth fill wiki.quoth "Hagios Demetrios is in [MASK]."
       quoth fill wiki.quoth --corpus news.quoth --json - < queries.txt
     """
-    if kind(model) != "npm":
-        options = reading_options(context, model, top_k, passages) | given(min_probability=min_probability)
-        loaded = load_predictor(model, open_corpora(directory, corpus), Setup(base, device, dtype))
-        _answer(text, lambda query: loaded.fill(query, **options), json, explain)
-        return
-    options = prediction_options(
-        top_k,
-        k,
-        num_passages(passages, dense, hybrid),
-        combine,
-        temperature,
-        length_exponent,
-        ban,
-        ban_query,
-        max_phrase_tokens,
-        hybrid,
-        read,
-        min_probability,
-    )
-    npm = load(model, open_corpora(directory, corpus), Setup(base, device, dtype))
-    _answer(text, lambda query: npm.fill(query, **options), json, explain)
+    options = {"top_k": top_k} | fill_arguments(context, model, filling)
+    loaded = load_predictor(model, open_corpora(directory, corpus), Setup(base, device, dtype))
+    _answer(text, lambda query: loaded.fill(query, **options), json, explain)
 
 
 @app.command(rich_help_panel=PANEL)
+@takes_fill_options()
 def ask(
     context: typer.Context,
     directory: CorpusDir,
@@ -116,18 +79,8 @@ def ask(
         str | None, typer.Option("--template", help="The text made of {question}, with one [MASK].")
     ] = None,
     top_k: TopK = 5,
-    k: Neighbours = 4096,
-    passages: PassageCount = None,
-    dense: Dense = False,
-    hybrid: Hybrid = 0.0,
-    combine: CombineOption = Combine.joint,
-    temperature: Temperature = 1.0,
-    length_exponent: LengthExponent = 0.0,
-    ban: Ban = None,
-    ban_query: BanQuery = False,
-    max_phrase_tokens: MaxPhraseTokens = 10,
-    read: Read = None,
-    min_probability: MinProbability = None,
+    *,
+    filling: FillOptions,
     model: Model = "quoth-reader",
     base: Base = None,
     device: Device = None,
@@ -143,29 +96,9 @@ def ask(
       quoth ask wiki.quoth --model quoth-mini --template "[MASK]. {question}" "Who composed Carmen?"
       quoth embed wiki.quoth --model quoth-realm && quoth ask wiki.quoth --model quoth-realm "Who composed Carmen?"
     """
-    if kind(model) != "npm":
-        options = reading_options(context, model, top_k, passages) | given(min_probability=min_probability)
-        loaded = load_predictor(model, open_corpora(directory, corpus), Setup(base, device, dtype))
-        _answer(question, lambda query: loaded.ask(query, **options), json, explain)
-        return
-    options = prediction_options(
-        top_k,
-        k,
-        num_passages(passages, dense, hybrid),
-        combine,
-        temperature,
-        length_exponent,
-        ban,
-        ban_query,
-        max_phrase_tokens,
-        hybrid,
-        read,
-        min_probability,
-    )
-    if template is not None:
-        options["template"] = template
-    npm = load(model, open_corpora(directory, corpus), Setup(base, device, dtype))
-    _answer(question, lambda query: npm.ask(query, **options), json, explain)
+    options = {"top_k": top_k} | fill_arguments(context, model, filling, asks=True) | given(template=template)
+    loaded = load_predictor(model, open_corpora(directory, corpus), Setup(base, device, dtype))
+    _answer(question, lambda query: loaded.ask(query, **options), json, explain)
 
 
 @app.command(rich_help_panel=PANEL)

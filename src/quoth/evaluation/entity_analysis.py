@@ -9,7 +9,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -54,9 +53,9 @@ def count_terms(texts: Iterable[str], wanted: Iterable[str]) -> TermCounts:
     return TermCounts(num_passages, counts)
 
 
-def mean_idf(idfs: Sequence[float]) -> float:
-    """How rare a name is: the mean over its terms."""
-    return fmean(idfs)
+def entity_idf(idfs: Sequence[float]) -> float:
+    """How rare a name is: the IDF of its rarest term. Zero-NeR, "Analysis": IDF_ent = max(5.8, 6.0) = 6.0."""
+    return max(idfs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ def idf_buckets(
     A question without an entity that has terms is in none; a value is in the upper one of two buckets that meet at it.
     """
     idfs = {number: counts.idfs(each.name) for number, each in enumerate(report.questions)}
-    values = {number: mean_idf(found) for number, found in idfs.items() if found}
+    values = {number: entity_idf(found) for number, found in idfs.items() if found}
     if not values:
         raise InputError("no question whose entity is known; give the templates (--templates)")
     edges = np.quantile(list(values.values()), np.linspace(0, 1, num_buckets + 1))

@@ -19,7 +19,7 @@ from quoth.corpus.writing import indexed_text
 from quoth.encoders.key_encoder import Vectors, unit
 from quoth.errors import InputError
 from quoth.evaluation.coverage import EntityQuestion
-from quoth.evaluation.entity_analysis import TermCounts, count_terms, mean_idf
+from quoth.evaluation.entity_analysis import TermCounts, count_terms, entity_idf
 from quoth.evaluation.entity_questions import EntityReport
 from quoth.evaluation.openqa import Ranks
 from quoth.records import Passage
@@ -88,9 +88,10 @@ def at_random(seed: int = 0) -> Callable[[int, int], int]:
 
 
 def rarest(texts: Sequence[str], counts: TermCounts) -> Callable[[int, int], int]:
-    """Chooses the key whose text has the highest mean IDF, the first of equals; a text without terms comes last."""
+    """Chooses the key whose text's rarest term has the highest IDF, the first of equals; a text without terms comes
+    last."""
     idfs = [counts.idfs(text) for text in texts]
-    values_N = np.array([mean_idf(each) if each else -np.inf for each in idfs])
+    values_N = np.array([entity_idf(each) if each else -np.inf for each in idfs])
     return lambda start, end: start + int(values_N[start:end].argmax())
 
 

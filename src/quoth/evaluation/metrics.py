@@ -15,12 +15,12 @@ from quoth.corpus.answers import normalise
 HITS = 5
 ALL = "all"
 LENGTHS: Mapping[str, Callable[[int], bool]] = {
-    ALL: lambda num_words: True,
-    "1": lambda num_words: num_words == 1,
-    "2": lambda num_words: num_words == 2,
-    "3": lambda num_words: num_words == 3,
-    "4+": lambda num_words: num_words >= 4,
-    "2+": lambda num_words: num_words >= 2,
+    ALL: lambda length: True,
+    "1": lambda length: length == 1,
+    "2": lambda length: length == 2,
+    "3": lambda length: length == 3,
+    "4+": lambda length: length >= 4,
+    "2+": lambda length: length >= 2,
 }
 
 
@@ -28,7 +28,7 @@ LENGTHS: Mapping[str, Callable[[int], bool]] = {
 class GroupScore:
     """One group's shares of blanks answered: by the first prediction, and by one of the first five.
 
-    `kind` is the half, or "all"; `length` is "all", "1", "2", "3", "4+" or "2+" words.
+    `kind` is the half, or "all"; `length` is "all", "1", "2", "3", "4+" or "2+" words, or tokens.
     """
 
     kind: str
@@ -44,16 +44,16 @@ def rank(answer: str, predictions: Sequence[str]) -> int | None:
     return next((i for i, text in enumerate(predictions) if normalise(text) == wanted), None)
 
 
-def group_scores(kinds: Sequence[str], num_words: Sequence[int], ranks: Sequence[int | None]) -> tuple[GroupScore, ...]:
+def group_scores(kinds: Sequence[str], lengths: Sequence[int], ranks: Sequence[int | None]) -> tuple[GroupScore, ...]:
     """The scores of all blanks together, then of each kind, each overall and by length; empty groups left out.
 
-    The three sequences run over the blanks.
+    The three sequences run over the blanks; `lengths` are their answers', in words or tokens.
     """
-    blanks = list(zip(kinds, num_words, ranks, strict=True))
+    blanks = list(zip(kinds, lengths, ranks, strict=True))
     scores = []
     for kind in dict.fromkeys([ALL, *kinds]):
         for length, fits in LENGTHS.items():
-            group = [where for own, words, where in blanks if kind in (ALL, own) and fits(words)]
+            group = [where for own, size, where in blanks if kind in (ALL, own) and fits(size)]
             if group:
                 scores.append(_score(kind, length, group))
     return tuple(scores)

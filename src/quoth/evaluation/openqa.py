@@ -105,7 +105,7 @@ class OpenQAReport:
     num_answerable: int | None
     seed: int
     ks: tuple[int, ...]
-    read: int
+    oracle: int
     options: Mapping[str, Any]
     systems: tuple[SystemResult, ...]
 
@@ -116,7 +116,7 @@ class OpenQAReport:
             "num_passages": self.num_passages,
             "num_answerable": self.num_answerable,
             "seed": self.seed,
-            "read": self.read,
+            "read": self.oracle,
             "options": dict(self.options),
             "systems": [self._scores(each) for each in self.systems],
         }
@@ -127,7 +127,7 @@ class OpenQAReport:
             "name": result.name,
             "recall": {str(k): recall(result.answer_ranks, k) for k in self.ks},
             "gold_recall": gold,
-            "reader_oracle": recall(result.answer_ranks, self.read),
+            "reader_oracle": recall(result.answer_ranks, self.oracle),
             "exact_match": result.exact_match,
             "interval": asdict(interval(result.right)) if result.answers else None,
             "hit_at_5": result.hit_at_5,
@@ -140,7 +140,7 @@ def run_openqa(
     systems: Mapping[str, Searcher] | None = None,
     *,
     ks: Sequence[int] = KS,
-    read: int = READ,
+    oracle: int = READ,
     limit: int | None = None,
     seed: int = 0,
     coverage: bool = True,
@@ -150,24 +150,24 @@ def run_openqa(
 ) -> OpenQAReport:
     """Ask BM25 and then each of `systems`, which search the same corpus, every question, or `limit` drawn by `seed`.
 
-    `ks` are the depths of recall; `read` is how many passages a reader reads: its oracle is right where one of them
+    `ks` are the depths of recall; `oracle` is how many passages a reader reads: its oracle is right where one of them
     holds an answer. With `coverage` every passage is read once, to count what can be answered at all. With `deleted`
     every question is asked again without the passages that hold an answer among BM25's best `DELETED`, and without
     those of its gold document. `options` go to each system's `ask`. Raises InputError, EmptyCorpusError.
     """
-    _check(questions, ks, read, limit)
+    _check(questions, ks, oracle, limit)
     corpora = (corpus,) if isinstance(corpus, Corpus) else tuple(corpus)
     asked = questions if limit is None else draw(questions, limit, seed)
     named: dict[str, Searcher] = {"bm25": BM25(corpora), **(systems or {})}
     hidden = [_evidence_rows(each, corpora) for each in asked] if deleted else []
-    results = [_ask_all(name, each, asked, max(*ks, read), progress, options, hidden) for name, each in named.items()]
+    results = [_ask_all(name, each, asked, max(*ks, oracle), progress, options, hidden) for name, each in named.items()]
     return OpenQAReport(
         tuple(asked),
         sum(each.num_passages for each in corpora),
         _count_answerable(asked, corpora, progress) if coverage else None,
         seed,
         tuple(ks),
-        read,
+        oracle,
         options,
         tuple(results),
     )
@@ -258,12 +258,12 @@ def table(report: OpenQAReport) -> str:
     """The scores as a Markdown table, a system a line; percentages, "–" for what was not measured."""
     gold = any(each.gold_ranks for each in report.systems)
     heads = [f"answer@{k}" for k in report.ks] + [f"paragraph@{k}" for k in report.ks if gold]
-    heads += [f"oracle@{report.read}", "exact match (hit@5)"]
+    heads += [f"oracle@{report.oracle}", "exact match (hit@5)"]
     rows = []
     for each in report.systems:
         found = [recall(each.answer_ranks, k) for k in report.ks]
         found += [recall(each.gold_ranks, k) for k in report.ks if gold]
-        cells = [percent(share) for share in [*found, recall(each.answer_ranks, report.read)]]
+        cells = [percent(share) for share in [*found, recall(each.answer_ranks, report.oracle)]]
         rows.append([each.name, *cells, _exact(each)])
     return markdown([_counted(report), *heads], rows)
 
@@ -279,10 +279,10 @@ def _exact(result: SystemResult) -> str:
     return f"{interval(result.right)} ({percent(result.hit_at_5)})"
 
 
-def _check(questions: Sequence[Question], ks: Sequence[int], read: int, limit: int | None) -> None:
+def _check(questions: Sequence[Question], ks: Sequence[int], oracle: int, limit: int | None) -> None:
     if not questions:
         raise InputError("no question to ask; name a file that holds some")
-    if not ks or min(ks) < 1 or read < 1:
-        raise InputError(f"ks {list(ks)}, read {read}; allowed is 1 or more passages")
+    if not ks or min(ks) < 1 or oracle < 1:
+        raise InputError(f"ks {list(ks)}, oracle {oracle}; allowed is 1 or more passages")
     if limit is not None and limit < 1:
         raise InputError(f"limit is {limit}; allowed is 1 or more questions")

@@ -102,17 +102,19 @@ def run_cloze(
     systems: Sequence[str] = SYSTEMS,
     progress: Progress | None = None,
     load: Load | None = None,
+    **options: Any,
 ) -> ClozeReport:
     """Hide `count` phrases of each kind in the documents of `pages`, and count the exact matches.
 
     Only the documents that `heldout` names (JSONL of ids and titles) are used, when it is given; they are the
     corpus that is searched, each blank's own passage left out. `limit` asks only the first blanks of each kind.
     `passages` to `read` are the model's, as in `NPM.fill`; None passages and `hybrid` search every token,
-    embedded before in full precision. `load` makes a model of a name and a corpus.
+    embedded before in full precision. `load` makes a model of a name and a corpus; `options` are further ones of
+    `NPM.fill`.
     Raises InputError, ModelNotFoundError.
     """
     _check(systems, count, seed, limit)
-    options = {
+    options |= {
         "passages": passages,
         "hybrid": hybrid,
         "combine": combine,
@@ -156,7 +158,15 @@ def read_pages(pages: Sequence[str | Path], heldout: Path | None) -> list[Docume
 def score_system(
     system: str, name: str, answer: System, blanks: Sequence[Blank], progress: Progress | None = None
 ) -> SystemScores:
-    """Ask a system all blanks, neighbours in the corpus together, and score its answers."""
+    """Ask a system all blanks, and score its answers."""
+    answers = ask_system(name, answer, blanks, progress)
+    ranks = [rank(blank.answer, found) for blank, found in zip(blanks, answers, strict=True)]
+    scores = group_scores([blank.kind for blank in blanks], [blank.num_words for blank in blanks], ranks)
+    return SystemScores(system, name, scores, tuple(answers))
+
+
+def ask_system(name: str, answer: System, blanks: Sequence[Blank], progress: Progress | None = None) -> list[Answers]:
+    """A system's answers to all blanks, in their order; neighbours in the corpus are asked together."""
     order = sorted(range(len(blanks)), key=lambda i: blanks[i].row)
     answers: list[Answers] = [()] * len(blanks)
     for first in range(0, len(order), BLANKS_AT_A_TIME):
@@ -165,9 +175,7 @@ def score_system(
             answers[i] = found
         if progress is not None:
             progress(name, first + len(part), len(blanks))
-    ranks = [rank(blank.answer, found) for blank, found in zip(blanks, answers, strict=True)]
-    scores = group_scores([blank.kind for blank in blanks], [blank.num_words for blank in blanks], ranks)
-    return SystemScores(system, name, scores, tuple(answers))
+    return answers
 
 
 def model_answers(model: Filler, options: Mapping[str, Any]) -> System:
@@ -183,7 +191,7 @@ def model_answers(model: Filler, options: Mapping[str, Any]) -> System:
 
 def embed_if_wanted(model: Filler, options: Mapping[str, Any]) -> None:
     """Store the vectors in full precision, to be compared one by one, where the options search every token."""
-    if options.get("passages") is None or options.get("hybrid"):
+    if options.get("passages", 3) is None or options.get("hybrid"):
         model.embed("fp32", recall=1.0)
 
 

@@ -117,6 +117,10 @@ class NPM(CorpusModel):
             raise InputError('this model knows no reader; set "reader" in its quoth.json, or ask with read=0')
         return self._load_reader()
 
+    def num_tokens(self, phrase: str) -> int:
+        """How many of the model's tokens a phrase has inside a text."""
+        return len(self.encoder.tokenizer.phrase(phrase).ids_T)
+
     @property
     def single(self) -> bool:
         """Whether this is NPM-single, which answers with one token."""

@@ -127,6 +127,10 @@ class Reader:
         ]
         return found[0] if isinstance(text, str) else found
 
+    def num_tokens(self, phrase: str) -> int:
+        """How many of the model's tokens a phrase has inside a text."""
+        return len(self.reader.tokenizer.pieces([f" {phrase.strip()}"])[0][0])
+
     def search(self, query: str, k: int = 10) -> list[Hit]:
         """The k best passages by BM25. Raises InputError, EmptyCorpusError."""
         return bm25(self.corpora, query, k)
