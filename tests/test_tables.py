@@ -555,8 +555,12 @@ def test_a_damaged_table_is_made_again(corpus: Corpus, encoder: TokenEncoder, na
 def test_a_damaged_part_of_a_broken_build_is_made_again(
     corpus: Corpus, encoder: TokenEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(build_module.Builder, "_join", lambda *_: None)
-    build(Corpus.open(corpus.path), encoder)
+    def broken(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(build_module.Builder, "_join", broken)
+    with pytest.raises(KeyboardInterrupt):
+        build(Corpus.open(corpus.path), encoder)
     monkeypatch.undo()
     (file,) = corpus.path.glob("keys/*/000000000000.fp32.part/000000000/vectors.npy")
     file.write_bytes(file.read_bytes()[:-3])
