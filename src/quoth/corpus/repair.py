@@ -7,9 +7,10 @@ is the recorded one. Does not know models: key tables are removed where damaged,
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise, product
 from pathlib import Path
 
@@ -113,7 +114,8 @@ def _mend_segments(path: Path, manifest: Manifest, done: Repairs) -> None:
 def _write_again(path: Path, entry: SegmentEntry, splitter: str) -> bool:
     """Makes a segment anew from its documents and where they lie; whether it has become what it was."""
     folder, part = segment_path(path, entry.name), segment_path(path, f"{entry.name}.repair.tmp")
-    for source, with_checks in product((_stored, lambda folder: _split(folder, splitter)), (True, False)):
+    sources: tuple[Callable[[Path], Iterator[Split]], ...] = (_stored, partial(_split, splitter=splitter))
+    for source, with_checks in product(sources, (True, False)):
         shutil.rmtree(part, ignore_errors=True)
         try:
             with SegmentWriter(part) as writer:
