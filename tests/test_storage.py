@@ -53,16 +53,21 @@ def test_broken_json_is_named(tmp_path: Path) -> None:
             read_json(tmp_path / name)
 
 
-def test_a_seal_sees_sizes_always_and_contents_when_asked(tmp_path: Path) -> None:
+def test_a_seal_sees_sizes_and_small_files_always_and_all_contents_when_asked(tmp_path: Path) -> None:
     folder = tmp_path / "sealed"
     (folder / "sub").mkdir(parents=True)
     (folder / "sub" / "a.bin").write_bytes(b"hello")
+    (folder / "large.bin").write_bytes(bytes(100_000))
     seal = seal_folder(folder)
     check_folder(folder, seal, contents=True)
-    (folder / "sub" / "a.bin").write_bytes(b"hellO")
+    (folder / "large.bin").write_bytes(bytes(99_999) + b"1")
     check_folder(folder, seal)
-    with pytest.raises(CorruptionError, match=r"a\.bin.*altered"):
+    with pytest.raises(CorruptionError, match=r"large\.bin.*altered"):
         check_folder(folder, seal, contents=True)
+    (folder / "large.bin").write_bytes(bytes(100_000))
+    (folder / "sub" / "a.bin").write_bytes(b"hellO")
+    with pytest.raises(CorruptionError, match=r"a\.bin.*altered"):
+        check_folder(folder, seal)
     (folder / "sub" / "a.bin").write_bytes(b"hell")
     with pytest.raises(CorruptionError, match=r"a\.bin: 4 bytes, 5 were written"):
         check_folder(folder, seal)

@@ -547,3 +547,73 @@ def test_what_a_killed_process_left_is_removed(corpus: Corpus, encoder: TokenEnc
         shutil.copytree(place, place.parent / name)
     tables.build("fp32")
     assert sorted(path.name for path in place.parent.iterdir() if path.is_dir()) == [f.name for f in folders(corpus)]
+
+
+@pytest.mark.parametrize("name", ["vectors.npy", "kind.npy", "table.json", "checksums.json", ""])
+def test_a_damaged_table_is_made_again(corpus: Corpus, encoder: TokenEncoder, name: str) -> None:
+    tables = build(corpus, encoder)
+    before = {file.name: file.read_bytes() for file in folders(corpus)[0].iterdir()}
+    place = folders(corpus)[0]
+    if name:
+        (place / name).write_bytes(before[name][:-3])
+    else:
+        shutil.rmtree(place)
+        place.mkdir()
+    assert [each.name for each in tables.missing()] == [place.name]
+    assert tables.left("fp32") == tables.cost("fp32").passages == 3
+    KeyTables(corpus, encoder).build("fp32")
+    assert {file.name: file.read_bytes() for file in place.iterdir()} == before
+    corpus.verify()
+
+
+def test_a_damaged_part_of_a_broken_build_is_made_again(
+    corpus: Corpus, encoder: TokenEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(build_module.Builder, "_join", broken)
+    with pytest.raises(KeyboardInterrupt):
+        build(Corpus.open(corpus.path), encoder)
+    monkeypatch.undo()
+    (file,) = corpus.path.glob("keys/*/000000000000.fp32.part/000000000/vectors.npy")
+    file.write_bytes(file.read_bytes()[:-3])
+    build(corpus, encoder)
+    corpus.verify()
+    assert not list(corpus.path.glob("keys/*/*.part"))
+
+
+def test_tables_of_which_only_the_markers_are_here_are_not_made_again(corpus: Corpus, encoder: TokenEncoder) -> None:
+    tables = build(corpus, encoder)
+    for file in folders(corpus)[0].iterdir():
+        if file.name not in ("table.json", "checksums.json"):
+            file.unlink()
+    assert not tables.missing()
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("kind.npy", [1 << 30]),
+        ("offsets.npy", [0, -1]),
+        ("offsets.npy", [5]),
+        ("offsets.npy", [0, 1 << 40]),
+        ("table.json", None),
+    ],
+)
+def test_a_table_of_values_out_of_range_is_named(
+    corpus: Corpus, encoder: TokenEncoder, name: str, values: list[int] | None
+) -> None:
+    npm = NPM(encoder, [corpus])
+    npm.embed("fp32")
+    place = folders(corpus)[0]
+    if values is None:
+        (place / name).write_text(json.dumps({"format": 2, "model": "m", "tokens": "many"}))
+    else:
+        array = np.load(place / name)
+        array[: len(values)] = values
+        np.save(place / name, array)
+    seal_folder(place)
+    with pytest.raises(CorruptionError, match=rf"{name}: damaged.*`quoth") as error:
+        NPM(encoder, [Corpus.open(corpus.path)]).fill(QUERY, passages=None)
+    assert "\n" not in str(error.value)

@@ -17,6 +17,9 @@
 This module knows names and exit codes only, not who raises what.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class QuothError(Exception):
     """Anything Quoth raises on purpose."""
@@ -64,6 +67,17 @@ class DuplicateDocumentError(UserError):
 
 class CorruptionError(QuothError):
     """A file on disk is missing, truncated or altered; the message names it."""
+
+
+@contextmanager
+def advising(remedy: str) -> Iterator[None]:
+    """An error of damage that is raised within, and names no command as a remedy, names this one."""
+    try:
+        yield
+    except CorruptionError as error:
+        if "`quoth " in str(error):
+            raise
+        raise CorruptionError(f"{error}; {remedy}") from error
 
 
 class TrainingError(QuothError):

@@ -2,8 +2,8 @@
 
 Knows bytes, folders and flushing to disk; does not know what the files mean.
 
-A folder is *sealed* by a `checksums.json` that lists size and SHA-256 of every other file in it. Sizes are
-checked on open, which is cheap; contents by `verify`.
+A folder is *sealed* by a `checksums.json` that lists size and SHA-256 of every other file in it. Sizes, and the
+contents of small files, are checked on open, which is cheap; all contents by `verify`.
 
 A folder may come from a stranger: nothing is written, locked or removed through a symbolic link in it.
 """
@@ -16,7 +16,7 @@ import os
 import shutil
 import stat
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -30,6 +30,11 @@ CHECKSUMS = "checksums.json"
 _BYTES_AT_A_TIME = 1 << 21
 _SMALL = 1 << 16
 """Files up to this size are read whole rather than mapped, since every mapping holds a file descriptor."""
+
+Fields = Mapping[str, tuple[type, ...]]
+"""The fields of a JSON object, and the types that each may have."""
+
+FILE_FIELDS: Fields = {"size": (int,), "sha256": (str,)}
 
 
 def fsync_path(path: Path) -> None:
@@ -128,8 +133,33 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_bytes())
     except FileNotFoundError:
         raise CorruptionError(f"{path}: the file is missing") from None
-    except ValueError as error:
+    except IsADirectoryError:
+        raise CorruptionError(f"{path}: a folder, not a file") from None
+    except (ValueError, RecursionError) as error:
         raise CorruptionError(f"{path}: damaged, no longer JSON ({error})") from None
+
+
+def check_fields(path: Path, content: Any, fields: Fields) -> dict[str, Any]:
+    """The content of a JSON file, or of a part of it, as an object of exactly these fields.
+
+    Raises CorruptionError, naming the file and the field, where it is another; no number may be negative.
+    """
+    if not isinstance(content, dict):
+        raise CorruptionError(f"{path}: damaged, holds {_brief(content)} where an object of {', '.join(fields)} was")
+    if missing := fields.keys() - content.keys():
+        raise CorruptionError(f"{path}: damaged, its field {min(missing)!r} is missing")
+    if unknown := content.keys() - fields.keys():
+        raise CorruptionError(f"{path}: damaged, its field {min(unknown)!r} is unknown")
+    for name, types in fields.items():
+        value = content[name]
+        if type(value) not in types or (isinstance(value, int | float) and not value >= 0):
+            raise CorruptionError(f"{path}: damaged, its field {name!r} is {_brief(value)}")
+    return content
+
+
+def _brief(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 60 else f"{shown[:57]}..."
 
 
 def sha256_bytes(content: bytes) -> str:
@@ -147,14 +177,14 @@ def describe_file(path: Path) -> dict[str, Any]:
 
 
 def check_file(path: Path, expected: dict[str, Any], contents: bool = False) -> None:
-    """Raises CorruptionError where the file is missing, has another size or (`contents`) other bytes."""
+    """Raises CorruptionError where the file is missing, has another size or (small, or `contents`) other bytes."""
     try:
         size = path.stat().st_size
     except FileNotFoundError:
         raise CorruptionError(f"{path}: the file is missing") from None
     if size != expected["size"]:
         raise CorruptionError(f"{path}: {size} bytes, {expected['size']} were written; truncated or altered")
-    if contents and sha256_file(path) != expected["sha256"]:
+    if (contents or size <= _SMALL) and sha256_file(path) != expected["sha256"]:
         raise CorruptionError(f"{path}: its SHA-256 is not the recorded one; the file was altered")
 
 
@@ -170,13 +200,16 @@ def seal_folder(folder: Path) -> str:
 
 
 def check_folder(folder: Path, sha256: str | None = None, contents: bool = False) -> None:
-    """Checks a sealed folder: its list against `sha256`, every size and, with `contents`, every byte."""
+    """Checks a sealed folder: its list against `sha256`, every size, the bytes of small files and, with `contents`,
+    of all. Raises CorruptionError naming the file."""
     listing = folder / CHECKSUMS
     files = read_json(listing)
     if sha256 is not None and sha256_file(listing) != sha256:
         raise CorruptionError(f"{listing}: its SHA-256 is not the recorded one; the file was altered")
+    if not isinstance(files, dict):
+        raise CorruptionError(f"{listing}: damaged, no longer a list of files")
     for name, expected in files.items():
-        check_file(folder / name, expected, contents)
+        check_file(folder / name, check_fields(listing, expected, FILE_FIELDS), contents)
 
 
 def publish_directory(part: Path, final: Path) -> None:
@@ -249,20 +282,42 @@ def forget(array: NDArray[Any]) -> None:
         base.madvise(mmap.MADV_DONTNEED)
 
 
-def open_array(path: Path) -> NDArray[Any]:
-    """A read-only `.npy` file, memory-mapped unless small. Raises CorruptionError where it is damaged."""
+def open_array(path: Path, dtype: Any = None, shape: tuple[int, ...] | None = None) -> NDArray[Any]:
+    """A read-only `.npy` file, memory-mapped unless small.
+
+    Raises CorruptionError where it is damaged, or is not of the type and shape given; -1 stands for any length.
+    """
     try:
-        if path.stat().st_size > _SMALL:
-            return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
-        array: NDArray[Any] = np.load(path, allow_pickle=False)
+        array, size = _mapped(path) if path.stat().st_size > _SMALL else _read(path)
     except FileNotFoundError:
         raise CorruptionError(f"{path}: the file is missing") from None
-    except (ValueError, EOFError, OSError) as error:
+    except Exception as error:  # of a damaged header numpy makes nearly any error
         if isinstance(error, OSError) and error.errno:
             raise  # no permission, for example
-        raise CorruptionError(f"{path}: damaged, no longer an array ({error})") from None
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise CorruptionError(f"{path}: damaged, no longer an array ({reason})") from None
+    if size != path.stat().st_size:
+        raise CorruptionError(f"{path}: damaged, its header speaks of {size} bytes")
+    if (dtype is not None and array.dtype != dtype) or (shape is not None and not _fits(array.shape, shape)):
+        raise CorruptionError(f"{path}: damaged, its header speaks of {_brief(array.dtype)} of shape {array.shape}")
     array.setflags(write=False)
     return array
+
+
+def _mapped(path: Path) -> tuple[NDArray[Any], int]:
+    """A mapped array, and the bytes that the file must have."""
+    mapped = np.lib.format.open_memmap(path, mode="r")
+    return np.asarray(mapped), mapped.offset + mapped.nbytes
+
+
+def _read(path: Path) -> tuple[NDArray[Any], int]:
+    with path.open("rb") as stream:
+        array: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
+        return array, stream.tell()
+
+
+def _fits(found: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    return len(found) == len(shape) and all(want in (-1, have) for have, want in zip(found, shape, strict=True))
 
 
 def open_blob(path: Path) -> mmap.mmap | bytes:

@@ -1,4 +1,4 @@
-"""The commands that make and change a corpus: index, add, replace, delete, compact, info, verify.
+"""The commands that make and change a corpus: index, add, replace, delete, compact, info, verify, repair.
 
 Knows how to ask the corpus for it and what to say afterwards. Does not know how a corpus is stored.
 """
@@ -21,7 +21,7 @@ from quoth.cli.options import (
     SkipBad,
 )
 from quoth.cli.output import LeftOut, counting, note, plural, print_json, results, rounded_down, size, visible
-from quoth.errors import InputError, LockedError
+from quoth.errors import InputError, LockedError, advising
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
@@ -177,10 +177,11 @@ def info(directory: CorpusDir, json: Json = False) -> None:
       quoth info wiki.quoth
     """
     from quoth.corpus.corpus import Corpus
+    from quoth.corpus.manifest import remedy_of
 
     corpus = Corpus.open(directory)
-    keys = directory / "keys"
-    tables = _tables(keys, [each.name for each in corpus.segments])
+    with advising(remedy_of(directory)):
+        tables = _tables(directory / "keys", [each.name for each in corpus.segments])
     segments = [_segment(corpus, directory, each) for each in corpus.segments]
     total, freed = _bytes(directory), _freed_by_compact(segments, directory)
     facts = {
@@ -226,6 +227,30 @@ def verify(directory: CorpusDir) -> None:
     _state(corpus)
 
 
+@app.command(rich_help_panel=PANEL)
+def repair(directory: CorpusDir) -> None:
+    """Make again what is damaged in a corpus and follows from the rest, such as the word index; say what is lost.
+
+    Damaged vectors are removed: embed makes them again. Documents that are damaged themselves are lost.
+
+    \b
+    Example:
+      quoth repair wiki.quoth
+    """
+    from quoth.corpus.corpus import Corpus
+
+    found = Corpus.repair(directory)
+    for line in found.mended:
+        results().print(f"mended: {line}", soft_wrap=True)
+    if found.lost:
+        for line in found.lost:
+            note(f"lost: {line}")
+        raise typer.Exit(1)
+    if not found.mended:
+        results().print(f"{directory}: sound, nothing to mend", soft_wrap=True)
+    _state(Corpus.open(directory))
+
+
 def _segment(corpus: "Corpus", directory: Path, segment: "Segment") -> dict[str, Any]:
     """A segment's passages, how many of them are deleted, and its bytes, keys included."""
     import numpy as np
@@ -265,14 +290,13 @@ def _freed_by_compact(segments: list[dict[str, Any]], directory: Path) -> int:
 
 def _tables(keys: Path, segments: list[str]) -> list[dict[str, Any]]:
     """The models' key tables of these segments: model, precision, how many segments and bytes, their codes' recall."""
-    from quoth.retrieval.carry import stored_table
+    from quoth.retrieval.carry import stored_table, table_facts
     from quoth.retrieval.codes import facts_of
-    from quoth.storage import read_json
 
     found = []
     for folder in sorted(keys.glob("*")):
         places = [stored_table(folder, segment) for segment in segments]
-        facts = [read_json(place / "table.json") for place in places if place]
+        facts = [table_facts(place) for place in places if place]
         if facts:
             same = {name: facts[0][name] for name in ("model", "precision", "fingerprint")}
             coded = {segment: facts_of(folder / f"{segment}.codes") for segment in segments}

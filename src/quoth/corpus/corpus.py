@@ -22,6 +22,7 @@ from quoth.corpus.manifest import (
     manifest_path,
     read_manifest,
     release,
+    remedy_of,
     segment_name,
     segment_path,
     snapshots,
@@ -29,13 +30,15 @@ from quoth.corpus.manifest import (
     write_manifest,
 )
 from quoth.corpus.passages import DEFAULT_SPLITTER, get_splitter
+from quoth.corpus.repair import Repairs, repair
 from quoth.corpus.segment import Segment, SegmentWriter
-from quoth.corpus.snapshot import Snapshot, deletion
+from quoth.corpus.snapshot import Snapshot, check_words, deletion, open_snapshot
+from quoth.corpus.verify import verify
 from quoth.corpus.words import Listing, WordIndex
 from quoth.corpus.writing import Split, forget_words, split_documents, take_in, texts
-from quoth.errors import CorpusNotFoundError, CorruptionError, DuplicateDocumentError, InputError
+from quoth.errors import CorpusNotFoundError, DuplicateDocumentError, InputError, advising
 from quoth.records import Document, Passage
-from quoth.storage import CHECKSUMS, WriterLock, check_folder, fsync_path, sha256_file
+from quoth.storage import CHECKSUMS, WriterLock, fsync_path, sha256_file
 
 SEGMENT_PASSAGES = 100_000
 """A segment is closed when it holds this many passages."""
@@ -59,6 +62,7 @@ class Corpus:
         self._snapshot = snapshot
         self._pinned = pinned
         self._words = WordIndex(path)
+        self._words_checked = pinned
         self._all_released = True
 
     @classmethod
@@ -83,17 +87,30 @@ class Corpus:
     def open(cls, path: str | Path, snapshot: int | None = None) -> "Corpus":
         """A corpus as it is now, or, for reading only, as it was at a snapshot that is still kept.
 
-        Reads no text and hashes none. Raises CorpusNotFoundError, and CorruptionError where the size of a
-        file is wrong.
+        Compares sizes, and the bytes of small files. Raises CorpusNotFoundError, and CorruptionError naming the file
+        that is damaged; the word index, without which texts are there still, is looked at by the first search.
         """
         path = Path(path)
-        return cls(path, _open_snapshot(path, snapshot), pinned=snapshot is not None)
+        with advising(remedy_of(path)):
+            return cls(path, open_snapshot(path, snapshot), pinned=snapshot is not None)
+
+    @staticmethod
+    def repair(path: str | Path) -> Repairs:
+        """Makes again what is damaged and can be made from the rest; says what was mended, and what is lost.
+
+        Mended are the word index, the tables of segments, the lists of checksums, the last manifest, from its copy;
+        damaged key tables and codes are removed, so that `embed` makes them again. Reads every file. Raises
+        CorpusNotFoundError, and LockedError while another process writes, or embeds.
+        """
+        return repair(Path(path))
 
     def refresh(self) -> None:
         """Moves to the latest snapshot, seeing what others have written since."""
         self._pinned = False
-        if read_manifest(self.path).snapshot != self.snapshot:
-            self._snapshot = _open_snapshot(self.path, None, self.segments)
+        with advising(remedy_of(self.path)):
+            if read_manifest(self.path).snapshot != self.snapshot:
+                self._snapshot = open_snapshot(self.path, None, self.segments)
+                self._words_checked = False
 
     def catch_up(self) -> None:
         """`refresh`, unless this object was opened to read one snapshot."""
@@ -167,9 +184,12 @@ class Corpus:
     def bm25(self, query: str, k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """The k passages of this snapshot that match the query's words best: rows and scores, best first.
 
-        Raises CorpusNotFoundError where another process's `compact` has released the snapshot.
+        Raises CorpusNotFoundError where another process's `compact` has released the snapshot, CorruptionError where
+        the word index is damaged.
         """
-        found = self._words.search(query, k, self._snapshot.live)
+        with advising(remedy_of(self.path)):
+            self._check_words()
+            found = self._words.search(query, k, self._snapshot.live)
         if not manifest_path(self.path, self.snapshot).exists():
             raise CorpusNotFoundError(
                 f"{self.path}: snapshot {self.snapshot} was released by compact; call refresh() or open it again"
@@ -228,23 +248,19 @@ class Corpus:
 
         Raises CorruptionError naming the file that is missing, truncated or altered.
         """
-        segments: dict[str, Segment] = {}
-        for number in self.snapshots():
-            snapshot = Snapshot(self.path, read_manifest(self.path, number), segments.values())
-            snapshot.verify_deletions()
-            segments.update((segment.name, segment) for segment in snapshot.segments)
-        for segment in segments.values():
-            segment.verify()
-        _open_snapshot(self.path, None, segments.values(), contents=True)
-        for table in sorted(self.path.glob("keys/*/*")):
-            if table.name.isdecimal() or table.suffix in (".codes", ".partial") or table.name == "settings":
-                check_folder(table, contents=True)
+        verify(self.path)
+
+    def _check_words(self) -> None:
+        """Once for each snapshot. Raises CorruptionError."""
+        if not self._words_checked:
+            check_words(self.path)
+            self._words_checked = True
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
         if self._pinned:
             raise InputError(f"snapshot {self.snapshot} is for reading; open {self.path} without a snapshot")
-        with WriterLock(self.path / "writer.lock"):
+        with WriterLock(self.path / "writer.lock"), advising(remedy_of(self.path)):
             self.refresh()
             sweep(self.path, self._snapshot.manifest)
             self._all_released = release(self.path, self._snapshot.manifest.kept_from)
@@ -358,6 +374,7 @@ class Corpus:
         stale = old.stale_rows if dropping else ()
         if not (new or stale or self._words.changing):
             return old.words
+        self._check_words()
         entries = (entry for segment in new for entry in texts(segment))
         return self._words.update(entries, old.next_row, _rows(stale), old.words)
 
@@ -365,25 +382,6 @@ class Corpus:
         if len(deletions) == len(self._snapshot.deletions):
             return self._snapshot.manifest.deletions
         return deletions.save(deletions_path(self.path, self.snapshot + 1)) if len(deletions) else None
-
-
-def _open_snapshot(path: Path, number: int | None, known: Iterable[Segment] = (), contents: bool = False) -> Snapshot:
-    """Opens a snapshot, and checks the word index (of the current one: `number` None) against it.
-
-    A writer may change the files meanwhile; then a newer snapshot is there, or the word index is changing.
-    """
-    words = WordIndex(path)
-    while True:
-        manifest, changing = read_manifest(path, number), words.changing
-        try:
-            snapshot = Snapshot(path, manifest, known)
-            if number is None:
-                words.check(manifest.words, contents)
-            return snapshot
-        except CorruptionError:
-            overtaken = number is None and read_manifest(path).snapshot != manifest.snapshot
-            if not overtaken and words.changing == changing:
-                raise
 
 
 _BEGUN = {"segments", "bm25", "bm25.changing", "writer.lock", "manifest-0.json"}

@@ -27,7 +27,7 @@ class Deletions:
 
     @classmethod
     def open(cls, path: Path) -> "Deletions":
-        return cls(open_array(path))
+        return cls(open_array(path, np.int64, (-1, 3)))
 
     def save(self, path: Path) -> dict[str, Any]:
         """Writes the set to disk and returns the file's name, size and SHA-256."""

@@ -3,6 +3,7 @@
 Knows the JSON file and the names of everything in a corpus's folder; does not know what segments hold.
 
     manifest-<n>.json   snapshot n; the highest n is the current state, and its rename is the commit
+    committed.json      a copy of the last manifest, written after the commit: it tells of one that is lost
     segments/<name>/    immutable, called by its first document's number
     deleted-<n>.npy     the documents deleted up to snapshot n
     bm25/               the word index; bm25.changing stands there while it may be ahead of the manifest
@@ -11,14 +12,48 @@ Knows the JSON file and the names of everything in a corpus's folder; does not k
 """
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from quoth.errors import CorpusNotFoundError, CorruptionError
-from quoth.storage import atomic_write_json, encode_json, read_json, remove, remove_unless_leased, sha256_bytes
+from quoth.storage import (
+    FILE_FIELDS,
+    Fields,
+    atomic_write_bytes,
+    check_fields,
+    encode_json,
+    read_json,
+    remove,
+    remove_unless_leased,
+    sha256_bytes,
+)
 
 FORMAT = 1
+COMMITTED = "committed.json"
+
+_SEGMENT_FIELDS: Fields = {
+    "name": (str,),
+    "first_row": (int,),
+    "first_document": (int,),
+    "num_documents": (int,),
+    "num_passages": (int,),
+    "sha256": (str,),
+}
+_FIELDS: Fields = {
+    "snapshot": (int,),
+    "splitter": (str,),
+    "segments": (list,),
+    "next_row": (int,),
+    "next_document": (int,),
+    "num_documents": (int,),
+    "num_passages": (int,),
+    "deletions": (dict, type(None)),
+    "words": (dict,),
+    "stale_rows": (list,),
+    "kept_from": (int,),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +94,11 @@ class Manifest:
         return replace(self, snapshot=self.snapshot + 1, **changes)
 
 
+def remedy_of(corpus: Path) -> str:
+    """What to do about damage in a corpus."""
+    return f"`quoth repair {corpus}` mends what can be mended"
+
+
 def manifest_path(corpus: Path, snapshot: int) -> Path:
     return corpus / f"manifest-{snapshot}.json"
 
@@ -83,34 +123,103 @@ def snapshots(corpus: Path) -> list[int]:
 def write_manifest(corpus: Path, manifest: Manifest) -> None:
     """The commit: everything the manifest names must be on disk before."""
     content = {"format": FORMAT, **asdict(manifest)}
-    atomic_write_json(manifest_path(corpus, manifest.snapshot), {**content, "sha256": _checksum(content)})
+    encoded = encode_json({**content, "sha256": _checksum(content)})
+    atomic_write_bytes(manifest_path(corpus, manifest.snapshot), encoded)
+    with suppress(OSError):  # all is committed; a full disk leaves an older copy
+        atomic_write_bytes(corpus / COMMITTED, encoded)
 
 
 def read_manifest(corpus: Path, snapshot: int | None = None) -> Manifest:
     """A snapshot's manifest, the current one's when None.
 
-    Raises CorpusNotFoundError where there is none, CorruptionError where the file is damaged.
+    Raises CorpusNotFoundError where there is none, CorruptionError where the file is damaged, or lost.
     """
+    copy = _content(corpus / COMMITTED)  # before the list, which then has its snapshot or a later one
     known = snapshots(corpus)
+    if snapshot is None and copy and copy != _content(manifest_path(corpus, known[-1] if known else 0)):
+        _check_not_lost(corpus, known)
     if not known:
         raise CorpusNotFoundError(f"{corpus}: corpus not found; `quoth index DOCS -o {corpus}` makes one")
     if snapshot is not None and snapshot not in known:
         raise CorpusNotFoundError(f"{corpus}: no snapshot {snapshot}, compact releases old ones; there are {known}")
-    path = manifest_path(corpus, known[-1] if snapshot is None else snapshot)
+    number = known[-1] if snapshot is None else snapshot
+    manifest = parse_manifest(path := manifest_path(corpus, number))
+    if manifest.snapshot != number:
+        raise CorruptionError(f"{path}: holds the manifest of snapshot {manifest.snapshot}")
+    return manifest
+
+
+def _content(path: Path) -> bytes:
+    with suppress(FileNotFoundError, IsADirectoryError):
+        return path.read_bytes()
+    return b""
+
+
+def _check_not_lost(corpus: Path, known: list[int]) -> None:
+    copied = committed(corpus)
+    if copied is None or (known and copied.snapshot <= known[-1]) or copied.snapshot in snapshots(corpus):
+        return
+    left: list[Path] = []
+    with suppress(CorruptionError):
+        left = unnamed(corpus, read_manifest(corpus, known[-1])) if known else []
+    names = f"; what it named is there: {', '.join(each.name for each in left)}" if left else ""
+    raise CorruptionError(
+        f"{manifest_path(corpus, copied.snapshot)}: the file is missing, the manifest of the last commit{names}"
+    )
+
+
+def committed(corpus: Path) -> Manifest | None:
+    """The copy of the last manifest, None where there is none to read."""
+    with suppress(CorruptionError):
+        return parse_manifest(corpus / COMMITTED)
+    return None
+
+
+def check_copy(corpus: Path) -> None:
+    """Raises CorruptionError where the copy of the last manifest is damaged; corpora of before may have none."""
+    copy, latest = corpus / COMMITTED, manifest_path(corpus, snapshots(corpus)[-1])
+    if not copy.exists() or parse_manifest(copy).snapshot < parse_manifest(latest).snapshot:
+        return  # the copy is written after the commit, and a kill may come between
+    if copy.read_bytes() != latest.read_bytes():
+        raise CorruptionError(f"{copy}: no longer a copy of {latest.name}")
+
+
+def parse_manifest(path: Path) -> Manifest:
+    """The manifest in a file. Raises CorruptionError where it is not as it was written."""
     content = read_json(path)
     if not isinstance(content, dict) or path.read_bytes() != encode_json(content):
         raise CorruptionError(f"{path}: not as it was written; the file was altered")
-    return _parse(content, path)
-
-
-def _parse(content: dict[str, Any], path: Path) -> Manifest:
     if content.pop("sha256", None) != _checksum(content):
         raise CorruptionError(f"{path}: its SHA-256 is not the one in it; the file was altered")
-    if (version := content.pop("format")) != FORMAT:
-        raise CorruptionError(f"{path}: format {version}, this version of Quoth reads {FORMAT}; index again")
-    content["segments"] = tuple(SegmentEntry(**each) for each in content["segments"])
-    content["stale_rows"] = tuple((first, last) for first, last in content["stale_rows"])
-    return Manifest(**content)
+    if (version := content.pop("format", None)) != FORMAT:
+        remedy = "take a newer Quoth" if isinstance(version, int) and version > FORMAT else "index again"
+        raise CorruptionError(f"{path}: format {version}, this version of Quoth reads {FORMAT}; {remedy}")
+    check_fields(path, content, _FIELDS)
+    if content["deletions"] is not None:
+        check_fields(path, content["deletions"], {"name": (str,), **FILE_FIELDS})
+    for each in content["words"].values():
+        check_fields(path, each, FILE_FIELDS)
+    content["segments"] = tuple(
+        SegmentEntry(**check_fields(path, each, _SEGMENT_FIELDS)) for each in content["segments"]
+    )
+    content["stale_rows"] = tuple(_range(path, each) for each in content["stale_rows"])
+    manifest = Manifest(**content)
+    _check_names(path, manifest)
+    return manifest
+
+
+def _range(path: Path, content: Any) -> tuple[int, int]:
+    if not (isinstance(content, list) and len(content) == 2 and all(type(each) is int for each in content)):
+        raise CorruptionError(f"{path}: damaged, its stale rows are no ranges of numbers")
+    return content[0], content[1]
+
+
+def _check_names(path: Path, manifest: Manifest) -> None:
+    """Files lie where they were written, and nowhere outside the corpus."""
+    names = [manifest.deletions["name"]] if manifest.deletions else []
+    named = all(each.name == segment_name(each.first_document) for each in manifest.segments)
+    if not named or any(Path(name).name != name for name in (*names, *manifest.words)):
+        raise CorruptionError(f"{path}: damaged, it names files that no corpus has")
 
 
 def _checksum(content: dict[str, Any]) -> str:
@@ -124,13 +233,18 @@ def _numbers(corpus: Path, pattern: str) -> list[int]:
 
 def sweep(corpus: Path, current: Manifest) -> None:
     """Removes what a killed writer left: nothing that a manifest names."""
-    doomed = [*corpus.glob("*.tmp"), *corpus.glob("segments/*.tmp"), *corpus.glob("bm25/*.tmp")]
-    doomed += corpus.glob("bm25/.tmp*")  # tantivy's
-    doomed += [path for path in corpus.glob("segments/*") if path.name >= segment_name(current.next_document)]
-    later = (number for number in _numbers(corpus, "deleted-*.npy") if number > current.snapshot)
-    doomed += [deletions_path(corpus, number) for number in later]
-    _remove_all(doomed)
+    temporary = (
+        path for pattern in ("*.tmp", "segments/*.tmp", "bm25/*.tmp", "bm25/.tmp*") for path in corpus.glob(pattern)
+    )
+    _remove_all([*temporary, *unnamed(corpus, current)])
     _remove_all(_orphaned_keys(corpus))
+
+
+def unnamed(corpus: Path, current: Manifest) -> list[Path]:
+    """What was written for a later snapshot than the current one."""
+    segments = [path for path in corpus.glob("segments/*") if path.name >= segment_name(current.next_document)]
+    later = (number for number in _numbers(corpus, "deleted-*.npy") if number > current.snapshot)
+    return [*segments, *(deletions_path(corpus, number) for number in later)]
 
 
 def release(corpus: Path, before: int, thorough: bool = False) -> bool:

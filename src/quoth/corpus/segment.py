@@ -7,6 +7,8 @@ document numbers in its files count from 0; the corpus says where they begin in 
     documents.npy   int64 [D + 1, 3]: where the record begins, where the text begins, the first passage
     passages.npy    int64 [P, 5]: document, start and end (characters), start and end (bytes in documents.bin)
     ids.npy         uint64 [2, D]: the hashes of the documents' ids in order, and whose they are
+    checks.npy      uint32 [D + P]: CRC-32 of each document's bytes, then of each passage: its row of the table, its
+                    document's record and its own bytes; what is read is compared (segments of before have none)
 
 Shape suffixes: D documents, P passages, O documents of another segment.
 """
@@ -18,10 +20,12 @@ from contextlib import nullcontext, suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.corpus.manifest import remedy_of
 from quoth.errors import CorruptionError, DuplicateDocumentError
 from quoth.records import Document, Passage
 from quoth.storage import check_folder, naming, open_array, open_blob, save_array, seal_folder
@@ -46,11 +50,17 @@ class Segment:
         self.first_document = first_document
         self.sha256 = sha256
         self._blob = open_blob(path / "documents.bin")
-        self._documents_D13: NDArray[np.int64] = open_array(path / "documents.npy")
-        self._passages_P5: NDArray[np.int64] = open_array(path / "passages.npy")
-        self._hashes_D, self._hashed_D = open_array(path / "ids.npy")
+        self._documents_D13: NDArray[np.int64] = open_array(path / "documents.npy", np.int64, (-1, 3))
+        self._passages_P5: NDArray[np.int64] = open_array(path / "passages.npy", np.int64, (-1, 5))
+        self._hashes_D, self._hashed_D = open_array(path / "ids.npy", np.uint64, (2, -1))
         self.num_documents = len(self._documents_D13) - 1
         self.num_passages = len(self._passages_P5)
+        self._checks_DP: NDArray[np.uint32] | None = None
+        if (checks := path / "checks.npy").exists():
+            self._checks_DP = open_array(checks, np.uint32, (self.num_documents + self.num_passages,))
+        ends = [len(self._blob), len(self._blob), self.num_passages]
+        if len(self._hashes_D) != self.num_documents or self._documents_D13[-1:].tolist() != [ends]:
+            raise CorruptionError(f"{path / 'documents.npy'}: damaged, it does not fit the files beside it")
         self.last_row = first_row + self.num_passages
         self.last_document = first_document + self.num_documents
 
@@ -60,7 +70,14 @@ class Segment:
 
     def passage(self, index: int) -> Passage:
         """The `index`-th passage, in microseconds, reading nothing else."""
-        document, start, end, first_byte, last_byte = self._passages_P5[index].tolist()
+        row = self._passages_P5[index]
+        document, start, end, first_byte, last_byte = row.tolist()
+        if not 0 <= document < self.num_documents:
+            raise self._damaged(f"passage {index} is of no document", "passages.npy")
+        if self._checks_DP is not None:
+            first, last = self._documents_D13[document, :2].tolist()
+            found = passage_check(row.tobytes(), self._blob[first:last], self._blob[first_byte:last_byte])
+            self._compare(self.num_documents + index, found, f"passage {index}")
         document_id, title, metadata = self._record(document)
         text = self._text(first_byte, last_byte)
         return Passage(self.first_row + index, document_id, title, text, start, end, metadata)
@@ -71,8 +88,12 @@ class Segment:
 
     def document(self, index: int) -> Document:
         """The `index`-th document, exactly as it was added."""
+        begin, middle = self._documents_D13[index, :2].tolist()
+        end = int(self._documents_D13[index + 1, 0])
+        if self._checks_DP is not None:
+            self._compare(index, crc32(self._blob[begin:end]), f"document {index}")
         document_id, title, metadata = self._record(index)
-        text = self._text(int(self._documents_D13[index, 1]), int(self._documents_D13[index + 1, 0]))
+        text = self._text(middle, end)
         return Document(document_id, title, text, metadata)
 
     def passage_range(self, document: int) -> tuple[int, int]:
@@ -109,7 +130,7 @@ class Segment:
         first, last = self._documents_D13[document, :2].tolist()
         try:
             document_id, title, metadata = json.loads(self._blob[first:last])
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             raise self._damaged(error) from None
         return document_id, title, metadata
 
@@ -119,12 +140,22 @@ class Segment:
         except UnicodeDecodeError as error:
             raise self._damaged(error) from None
 
-    def _damaged(self, error: ValueError) -> CorruptionError:
-        return CorruptionError(f"{self.path / 'documents.bin'}: damaged ({error}); `quoth verify` checks all")
+    def _compare(self, place: int, found: int, what: str) -> None:
+        assert self._checks_DP is not None
+        if int(self._checks_DP[place]) != found:
+            raise self._damaged(f"{what} is not what was written", "documents.bin")
+
+    def _damaged(self, reason: object, name: str = "documents.bin") -> CorruptionError:
+        return CorruptionError(f"{self.path / name}: damaged ({reason}); {remedy_of(self.path.parents[1])}")
+
+
+def passage_check(row: bytes, record: bytes, text: bytes) -> int:
+    """The CRC-32 of all that a passage is read from."""
+    return crc32(text, crc32(record, crc32(row)))
 
 
 class SegmentWriter:
-    """Writes one segment, texts straight to disk: what it holds in memory is 40 bytes a passage and the ids.
+    """Writes one segment, texts straight to disk: what it holds in memory is 44 bytes a passage and the ids.
 
     >>> with SegmentWriter(folder) as writer:
     ...     writer.add(document, ranges)
@@ -140,6 +171,8 @@ class SegmentWriter:
         self._ids: dict[str, int] = {}
         self._documents = array("q")
         self._passages = array("q")
+        self._document_checks = array("I")
+        self._passage_checks = array("I")
         self._stream = (path / "documents.bin").open("wb")
 
     @property
@@ -152,19 +185,22 @@ class SegmentWriter:
             raise DuplicateDocumentError(f"document {document.id!r} comes twice; leave one out")
         fields = [document.id, document.title, dict(document.metadata)]
         record = json.dumps(fields, ensure_ascii=False).encode()
+        text = document.text.encode()
         begin = self._stream.tell()
         self._documents.extend((begin, begin + len(record), self.num_passages))
-        with naming(self.path / "documents.bin"):
-            self._stream.write(record)
+        self._document_checks.append(crc32(text, crc32(record)))
         for (start, end), (first, last) in zip(ranges, _byte_ranges(document.text, ranges), strict=True):
             shift = begin + len(record)
-            self._passages.extend((self.num_documents, start, end, shift + first, shift + last))
+            row = array("q", (self.num_documents, start, end, shift + first, shift + last))
+            self._passages.extend(row)
+            self._passage_checks.append(passage_check(row.tobytes(), record, text[first:last]))
         with naming(self.path / "documents.bin"):
-            self._stream.write(document.text.encode())
+            self._stream.write(record)
+            self._stream.write(text)
         self._ids[document.id] = self.num_documents
         self.num_passages += len(ranges)
 
-    def seal(self) -> str:
+    def seal(self, with_checks: bool = True) -> str:
         """Writes the tables, flushes everything to disk and returns the SHA-256 of the list of checksums."""
         size = self._stream.tell()
         with naming(self.path / "documents.bin"):
@@ -172,6 +208,8 @@ class SegmentWriter:
         self._documents.extend((size, size, self.num_passages))
         save_array(self.path / "documents.npy", np.array(self._documents, np.int64).reshape(-1, 3))
         save_array(self.path / "passages.npy", np.array(self._passages, np.int64).reshape(-1, 5))
+        if with_checks:
+            save_array(self.path / "checks.npy", np.array(self._document_checks + self._passage_checks, np.uint32))
         hashes_D = np.array([hash_id(each) for each in self._ids], np.uint64)
         order_D = np.argsort(hashes_D, kind="stable")
         save_array(self.path / "ids.npy", np.stack([hashes_D[order_D], order_D.astype(np.uint64)]))

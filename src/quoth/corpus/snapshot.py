@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.deletions import Deletion, Deletions
-from quoth.corpus.manifest import Manifest, SegmentEntry, manifest_path, segment_path
+from quoth.corpus.manifest import Manifest, SegmentEntry, manifest_path, read_manifest, segment_path
 from quoth.corpus.segment import Segment
+from quoth.corpus.words import WordIndex
 from quoth.errors import CorruptionError, InputError, UnknownDocumentError
 from quoth.records import Document, Passage
 from quoth.storage import Lease, check_file
@@ -118,6 +119,32 @@ def deletion(segment: Segment, document: int) -> Deletion:
     """The entry of a document in the set of deletions."""
     first, last = segment.passage_range(document)
     return segment.first_document + document, segment.first_row + first, segment.first_row + last
+
+
+def open_snapshot(path: Path, number: int | None, known: Iterable[Segment] = ()) -> Snapshot:
+    """Opens a snapshot, the current one where `number` is None: a newer one if a writer removes files meanwhile."""
+    while True:
+        manifest = read_manifest(path, number)
+        try:
+            return Snapshot(path, manifest, known)
+        except CorruptionError:
+            if number is not None or read_manifest(path).snapshot == manifest.snapshot:
+                raise
+
+
+def check_words(path: Path, contents: bool = False) -> None:
+    """Checks the word index against the current manifest. Raises CorruptionError.
+
+    A writer may change the files meanwhile; then a newer snapshot is there, or the word index is changing.
+    """
+    words = WordIndex(path)
+    while True:
+        manifest, changing = read_manifest(path), words.changing
+        try:
+            return words.check(manifest.words, contents)
+        except CorruptionError:
+            if read_manifest(path).snapshot == manifest.snapshot and words.changing == changing:
+                raise
 
 
 def _open(path: Path, entry: SegmentEntry) -> Segment:

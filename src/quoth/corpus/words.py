@@ -5,6 +5,7 @@ how words are ranked (`bm25`). While it changes, and after a kill until the next
 says so: then it may be ahead of the manifest, and only files that both know can be checked.
 """
 
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.bm25 import Analysed, BM25Index, Live
-from quoth.storage import atomic_write_bytes, check_file, describe_file, fsync_path
+from quoth.errors import CorruptionError
+from quoth.storage import atomic_write_bytes, check_file, describe_file, fsync_path, publish_directory
 
 Listing = dict[str, dict[str, Any]]
 """Size and SHA-256 of each file, as the manifest keeps them."""
@@ -44,11 +46,7 @@ class WordIndex:
         """`BM25Index.update`, to be followed by the commit of the listing returned, and then by `settle`."""
         atomic_write_bytes(self._marker, b"")
         self._bm25.update(add, discard_from=discard_from, delete=delete)
-        files = sorted(
-            each for each in self._folder.iterdir() if each.suffix != ".lock" and not _is_temporary(each.name)
-        )
-        kept = {name: entry for name, entry in known.items() if name not in _CHANGING}
-        return {each.name: kept.get(each.name) or describe_file(each) for each in files}
+        return self._listed({name: entry for name, entry in known.items() if name not in _CHANGING})
 
     def settle(self) -> None:
         """The manifest has caught up."""
@@ -57,13 +55,38 @@ class WordIndex:
             fsync_path(self._marker.parent)
 
     def check(self, listing: Listing, contents: bool = False) -> None:
-        """Raises CorruptionError for a file that is missing, of another size or (`contents`) altered."""
+        """Raises CorruptionError for a file that is missing, of another size or (small, or `contents`) altered."""
         ahead = self.changing
         for name, entry in listing.items():
             if _is_temporary(name):
                 continue  # a listing of old
-            if not ahead or (name not in _CHANGING and (self._folder / name).exists()):
-                check_file(self._folder / name, entry, contents)
+            file = self._folder / name
+            if not ahead or (name not in _CHANGING and file.exists()):
+                check_file(file, entry, contents)
+            elif name in _CHANGING and not file.exists():
+                raise CorruptionError(f"{file}: the file is missing")
+        if contents:
+            self._bm25.search("a", 1, lambda rows: np.ones(len(rows), np.bool_))
+
+    def make_again(self, entries: Iterable[tuple[int, str | Analysed]]) -> Listing:
+        """A new index of these entries in place of the old one, to be followed by the commit of its listing.
+
+        Until that commit it is not the manifest's, as the old one was not: whoever is stopped begins anew.
+        """
+        fresh = self._folder.with_name(f"{self._folder.name}.tmp")
+        shutil.rmtree(fresh, ignore_errors=True)
+        BM25Index(fresh).update(entries)
+        self.settle()
+        publish_directory(fresh, self._folder)
+        self._bm25 = BM25Index(self._folder)
+        return self._listed({})
+
+    def _listed(self, kept: Listing) -> Listing:
+        """Every file of the index; those of `kept` are not read again."""
+        files = sorted(
+            each for each in self._folder.iterdir() if each.suffix != ".lock" and not _is_temporary(each.name)
+        )
+        return {each.name: kept.get(each.name) or describe_file(each) for each in files}
 
 
 def _is_temporary(name: str) -> bool:

@@ -19,15 +19,15 @@ from quoth.corpus.corpus import Corpus
 from quoth.corpus.segment import Segment
 from quoth.encoders.boundaries import MAY_START
 from quoth.encoders.key_encoder import EncodedPassage, KeyEncoder, Place
+from quoth.errors import CorruptionError
 from quoth.memory import WORKING_MEMORY
 from quoth.records import Passage
-from quoth.retrieval.carry import absent_passages
+from quoth.retrieval.carry import FORMAT, absent_passages
 from quoth.retrieval.columns import TokenColumns, open_columns, passage_of, save_columns
 from quoth.retrieval.keys import TokenKeys
 from quoth.retrieval.vectors import BITS, Quantizer, Spread, TokenVectors, save_quantizer, stored
 from quoth.storage import atomic_write_json, in_blocks, open_array, publish_directory, remove, save_pieces, seal_folder
 
-FORMAT = 2
 PASSAGES_PER_PART = 1024
 COPIES = 6
 """How often a passage's vectors are in memory at most, as numbers of four bytes, while they are made and written."""
@@ -85,6 +85,14 @@ def _place(keys: TokenKeys, row: int) -> Place:
     return passage.text, int(keys.start_N[row]) - passage.start, int(keys.end_N[row]) - passage.start
 
 
+def _is_readable(part: Path) -> bool:
+    """Whether a part is there, its arrays as long as they say."""
+    try:
+        return part.is_dir() and len(open_columns(part).ids_N) == len(open_array(part / "vectors.npy", None, (-1, -1)))
+    except CorruptionError:
+        return False
+
+
 class Builder:
     """Builds one segment's table: parts first, each complete or absent, then the whole.
 
@@ -118,7 +126,7 @@ class Builder:
         for first in range(0, max(count, 1), PASSAGES_PER_PART):
             last = min(first + PASSAGES_PER_PART, count)
             part = self._work / f"{first:09d}"
-            if not part.is_dir():
+            if not _is_readable(part):
                 self._encode(first, last, part)
             parts.append(part)
             yield last - first

@@ -10,16 +10,21 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.corpus import FOLLOWERS
 from quoth.corpus.manifest import segment_name
+from quoth.errors import CorruptionError
 from quoth.retrieval.columns import TokenColumns, open_columns, ranges, save_columns
 from quoth.retrieval.vectors import Quantizer, TokenVectors, save_quantizer, stored
 from quoth.storage import (
+    CHECKSUMS,
+    Fields,
     atomic_write_json,
+    check_fields,
     check_folder,
     open_array,
     publish_directory,
@@ -29,7 +34,9 @@ from quoth.storage import (
     seal_folder,
 )
 
+FORMAT = 2
 PASSAGES_AT_A_TIME = 1024
+FACTS: Fields = {"format": (int,), "model": (str,), "fingerprint": (str,), "precision": (str,), "tokens": (int,)}
 
 
 def stored_table(model: Path, segment: str) -> Path | None:
@@ -38,11 +45,34 @@ def stored_table(model: Path, segment: str) -> Path | None:
     return whole if whole.is_dir() else partial if partial.is_dir() else None
 
 
+def table_facts(table: Path) -> dict[str, Any]:
+    """What a table's `table.json` says. Raises CorruptionError unless it has FACTS, or is of another format."""
+    content = read_json(table / "table.json")
+    other = isinstance(content, dict) and content.get("format") != FORMAT and content.keys() >= FACTS.keys()
+    return content if other else check_fields(table / "table.json", content, FACTS)
+
+
+def is_sound(folder: Path, facts: str = "table.json") -> bool:
+    """Whether a table, codes or settings are there as far as one sees without reading everything.
+
+    A copy of what lies at a URL may have no more than the file that says what they are, and the list of checksums.
+    """
+    if not folder.is_dir():
+        return False
+    if {each.name for each in folder.iterdir()} == {facts, CHECKSUMS}:
+        return True
+    try:
+        check_folder(folder)
+    except CorruptionError:
+        return False
+    return True
+
+
 def absent_passages(table: Path | None, num_passages: int) -> NDArray[np.int64]:
     """The numbers of a segment's passages whose keys are not stored in its table, ascending."""
     if table is None:
         return np.arange(num_passages)
-    return open_array(table / "absent.npy") if table.suffix == ".partial" else np.zeros(0, np.int64)
+    return open_array(table / "absent.npy", np.int64, (-1,)) if table.suffix == ".partial" else np.zeros(0, np.int64)
 
 
 def carry_keys(corpus: Path, segment: str, origin_P2: NDArray[np.int64]) -> None:
@@ -87,7 +117,7 @@ def _copy_vectors(
     if quantizer:
         save_quantizer(part, quantizer)
     total = int(open_array(part / "offsets.npy")[-1])
-    facts = read_json(next(iter(tables.values())) / "table.json") | {"tokens": total}
+    facts = table_facts(next(iter(tables.values()))) | {"tokens": total}
     moved = (
         stored(vectors[first].floats(ranges(columns[first].offsets_P1, numbers)), facts["precision"], quantizer)
         for first, numbers in _runs(origin_P2)

@@ -24,7 +24,7 @@ from quoth.errors import CorruptionError, InputError
 from quoth.memory import WORKING_MEMORY
 from quoth.retrieval.keys import Neighbours
 from quoth.retrieval.vectors import TokenVectors
-from quoth.storage import atomic_write_json, check_folder, read_json
+from quoth.storage import Fields, atomic_write_json, check_fields, check_folder, read_json
 
 FLAT_FROM = 100_000
 """Fewer vectors are compared one by one, which is as fast."""
@@ -40,6 +40,20 @@ VECTORS_PER_CELL = 64
 COPIES = 4
 """How often FAISS holds what it is fitted to at most, and a file's codes, while they grow and are written."""
 FORMAT = 1
+REMEDY = "`quoth repair` removes damaged codes, `quoth embed` makes them again"
+_NUMBER = (int, float)
+FACTS: Fields = {
+    "spec": (str,),
+    "factor": _NUMBER,
+    "probes": (int,),
+    "depth": (int,),
+    "recall": _NUMBER,
+    "target": _NUMBER,
+    "num_queries": (int,),
+    "rows": (int,),
+    "deeper": (list, type(None)),
+    "format": (int,),
+}
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
@@ -83,7 +97,18 @@ def open_codes(folder: Path, num_rows: int) -> Codes | None:
 
 def facts_of(folder: Path) -> CodeFacts | None:
     """What stands in a folder of codes; None where there is none. Raises CorruptionError."""
-    return CodeFacts(**read_json(folder / "codes.json")) if folder.is_dir() else None
+    return _read_facts(folder / "codes.json") if folder.is_dir() else None
+
+
+def _read_facts(file: Path) -> CodeFacts:
+    content = read_json(file)
+    if isinstance(content, dict):
+        content = {"deeper": None, "format": FORMAT, **content}  # older codes lack them
+    content = check_fields(file, content, FACTS)
+    for each in content["deeper"] or ():
+        if not (isinstance(each, list) and len(each) == 2 and all(type(number) in (int, float) for number in each)):
+            raise CorruptionError(f"{file}: damaged, its field 'deeper' holds {each!r}")
+    return CodeFacts(**content)
 
 
 def check_recall(value: float) -> None:
@@ -98,9 +123,9 @@ class Codes:
     def __init__(self, folder: Path, num_rows: int) -> None:
         self._folder = folder
         check_folder(folder)
-        self.facts = CodeFacts(**read_json(folder / "codes.json"))
+        self.facts = _read_facts(folder / "codes.json")
         if self.facts.rows != num_rows or self.facts.format != FORMAT:
-            raise CorruptionError(f"{folder}: its codes do not fit the vectors; delete it and embed again")
+            raise CorruptionError(f"{folder}: they do not fit the vectors; delete it, `quoth embed` makes them again")
         self._files = sorted(folder.glob("rows-*.faiss"))
         self._lock = threading.Lock()
         self._loaded: list[_Index] = []
@@ -121,13 +146,15 @@ class Codes:
             if not self._loaded:
                 try:
                     loaded = [_Index.read(file, self.facts.probes) for file in self._files]
-                    changed = CodeFacts(**read_json(self._folder / "codes.json")) != self.facts
+                    changed = _read_facts(self._folder / "codes.json") != self.facts
                 except CorruptionError as error:
                     if self._folder.is_dir():
                         raise
                     raise CodesGoneError from error
                 if changed:
                     raise CodesGoneError
+                if sum(each.codes.ntotal for each in loaded) != self.facts.rows:
+                    raise CorruptionError(f"{self._folder}: its files hold another number of rows; {REMEDY}")
                 self._loaded = loaded
             return self._loaded
 
@@ -140,6 +167,7 @@ class _Index:
     rotation_RD: Floats
     mean_D: Floats
     codes: Any
+    file: Path
 
     @classmethod
     def read(cls, file: Path, probes: int) -> _Index:
@@ -148,12 +176,12 @@ class _Index:
         try:
             index: Any = faiss.read_index(str(file))
         except RuntimeError as error:
-            raise CorruptionError(f"{file}: damaged, no longer an index; delete its folder and embed again") from error
+            raise CorruptionError(f"{file}: damaged, no longer an index; {REMEDY}") from error
         if probes:
             faiss.extract_index_ivf(index).nprobe = probes
         rotation: Any = faiss.downcast_VectorTransform(index.chain.at(0))
         rotation_RD = faiss.vector_to_array(rotation.A).reshape(rotation.d_out, rotation.d_in)
-        return cls(rotation_RD, faiss.vector_to_array(rotation.mean), index)
+        return cls(rotation_RD, faiss.vector_to_array(rotation.mean), index, file)
 
     def nearest(self, q_QD: Floats, count: int) -> tuple[Floats, Rows]:
         """Estimates of q·c and rows, nearest first: [Q, C]; −1 where there are no more rows."""
@@ -161,6 +189,8 @@ class _Index:
 
         q_QR = np.ascontiguousarray(q_QD @ self.rotation_RD.T, np.float32)
         near_QC, row_QC = faiss.downcast_index(self.codes.index).search(q_QR, min(count, self.codes.ntotal))
+        if row_QC.max(initial=-1) >= self.codes.ntotal:
+            raise CorruptionError(f"{self.file}: damaged, it proposes rows that are none; {REMEDY}")
         return near_QC + (q_QD @ self.mean_D)[:, None], row_QC
 
 

@@ -22,10 +22,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.errors import CorruptionError
 from quoth.storage import open_array, save_array, save_pieces
 
 KIND = np.dtype([("id", "<i4"), ("group", "<u8"), ("length", "<i4"), ("flags", "u1")])
 FILES = ("kinds", "kind", "place", "origin", "offsets")
+REMEDY = "`quoth repair` removes a damaged table, `quoth embed` makes it again"
 
 
 class Column(Protocol):
@@ -86,9 +88,17 @@ class _OfKind:
 
     kind_N: NDArray[np.uint32]
     value_G: NDArray[Any]
+    file: Path
 
     def __getitem__(self, rows: Any) -> Any:
-        return self.value_G[self.kind_N[rows]]
+        return self.of(self.kind_N[rows])
+
+    def of(self, kind_R: Any) -> Any:
+        """The values of these kinds. Raises CorruptionError where there is no such kind."""
+        try:
+            return self.value_G[kind_R]
+        except IndexError:
+            raise CorruptionError(f"{self.file}: damaged, a token's kind is out of range; {REMEDY}") from None
 
     def __len__(self) -> int:
         return len(self.kind_N)
@@ -117,14 +127,23 @@ def looked_up(rows: NDArray[np.int64], *columns: Column) -> list[Any]:
     first, *others = columns
     if isinstance(first, _OfKind) and all(isinstance(each, _OfKind) and each.kind_N is first.kind_N for each in others):
         kind = first.kind_N[rows]
-        return [each.value_G[kind] for each in columns if isinstance(each, _OfKind)]
+        return [each.of(kind) for each in columns if isinstance(each, _OfKind)]
     return [each[rows] for each in columns]
 
 
 def open_columns(folder: Path) -> TokenColumns:
     """Map what `save_columns` wrote. Raises CorruptionError naming a damaged file."""
-    kinds_G, kind_N, place_N, origin_P, offsets_P1 = (open_array(folder / f"{name}.npy") for name in FILES)
-    of_kind = {name: _OfKind(kind_N, np.ascontiguousarray(kinds_G[name])) for name in KIND.names or ()}
+    kinds_G = open_array(folder / "kinds.npy", KIND, (-1,))
+    offsets_P1 = open_array(folder / "offsets.npy", np.int64, (-1,))
+    if not len(offsets_P1) or offsets_P1[0] or (np.diff(offsets_P1) < 0).any():
+        raise CorruptionError(f"{folder / 'offsets.npy'}: damaged, its numbers do not ascend from 0; {REMEDY}")
+    kind_N = open_array(folder / "kind.npy", np.uint32, (int(offsets_P1[-1]),))
+    place_N = open_array(folder / "place.npy", None, (len(kind_N),))
+    origin_P = open_array(folder / "origin.npy", np.int64, (len(offsets_P1) - 1,))
+    if place_N.dtype.kind != "u":
+        raise CorruptionError(f"{folder / 'place.npy'}: damaged, its header speaks of {place_N.dtype}; {REMEDY}")
+    values = {name: np.ascontiguousarray(kinds_G[name]) for name in KIND.names or ()}
+    of_kind = {name: _OfKind(kind_N, value_G, folder / "kind.npy") for name, value_G in values.items()}
     return TokenColumns(
         of_kind["id"],
         of_kind["group"],

@@ -26,22 +26,25 @@ from time import perf_counter
 import numpy as np
 
 from quoth.corpus.corpus import Corpus
+from quoth.corpus.manifest import remedy_of
 from quoth.corpus.segment import Segment
 from quoth.encoders.key_encoder import EncodedPassage, KeyEncoder
-from quoth.errors import CorruptionError, EncoderMismatchError, InputError
+from quoth.errors import CorruptionError, EncoderMismatchError, InputError, advising
 from quoth.memory import WORKING_MEMORY
 from quoth.records import Passage
 from quoth.retrieval import codes
-from quoth.retrieval.build import FORMAT, PASSAGES_PER_PART, Builder, columns_of, sample_queries
-from quoth.retrieval.carry import absent_passages, stored_table
+from quoth.retrieval.build import PASSAGES_PER_PART, Builder, columns_of, sample_queries
+from quoth.retrieval.carry import FORMAT, absent_passages, is_sound, stored_table, table_facts
 from quoth.retrieval.codes import check_recall, open_codes
 from quoth.retrieval.columns import open_columns
 from quoth.retrieval.index import nearest_rows
 from quoth.retrieval.keys import TokenKeys
 from quoth.retrieval.vectors import BITS, TokenVectors, bytes_of, check_precision
 from quoth.storage import (
+    Fields,
     WriterLock,
     atomic_write_json,
+    check_fields,
     check_folder,
     publish_directory,
     read_json,
@@ -54,6 +57,7 @@ COLUMN_BYTES = 6
 SAMPLED_PASSAGES = 32
 LATE_PASSAGES = 256
 SETTINGS = "settings"
+_SETTINGS: Fields = {"recall": (int, float)}
 RECALL = 0.97
 SAMPLED_QUERIES = 32
 
@@ -113,7 +117,7 @@ class KeyTables:
         return [each for each in self._corpus.segments if self._only is None or each.name in self._only]
 
     def missing(self) -> list[Segment]:
-        """The segments without a table of this model."""
+        """The segments without a sound table of this model."""
         return [each for each in self._segments if not self._is_built(each)]
 
     def open(self) -> tuple[list[TokenKeys], list[int]]:
@@ -124,7 +128,8 @@ class KeyTables:
         while True:
             places = self._places()
             try:
-                return self._open_at(places)
+                with advising(remedy_of(self._corpus.path)):
+                    return self._open_at(places)
             except CorruptionError:
                 if places == self._places():
                     raise  # else a table was completed meanwhile
@@ -145,7 +150,7 @@ class KeyTables:
     def _explain(self, missing: int) -> None:
         path, name, kind = self._corpus.path, self._encoder.name, self._encoder.keys
         command = f"`quoth embed {path} --keys {kind} --model {name}`"
-        others = [read_json(each) for each in sorted((path / "keys").glob("*/*/table.json"))]
+        others = [table_facts(each.parent) for each in sorted((path / "keys").glob("*/*/table.json"))]
         present = sorted({f"{each['model']} ({each['fingerprint'][:8]})" for each in others})
         if present and not self._folder.is_dir():
             raise EncoderMismatchError(
@@ -200,18 +205,19 @@ class KeyTables:
             if place is None:
                 return [], None
             try:
-                absent = set((segment.first_row + absent_passages(place, segment.num_passages)).tolist())
-                return [row for row in rows if row not in absent], self._at(segment, place)
+                with advising(remedy_of(self._corpus.path)):
+                    absent = set((segment.first_row + absent_passages(place, segment.num_passages)).tolist())
+                    return [row for row in rows if row not in absent], self._at(segment, place)
             except CorruptionError:
                 if place == stored_table(self._folder, segment.name):
                     raise
 
     def _is_built(self, segment: Segment) -> bool:
-        return (self._folder / segment.name).is_dir()
+        return is_sound(self._folder / segment.name)
 
     def _map(self, segment: Segment, folder: Path) -> TokenKeys:
         check_folder(folder)
-        if (made := read_json(folder / "table.json").get("format")) != FORMAT:
+        if (made := table_facts(folder)["format"]) != FORMAT:
             raise InputError(
                 f"{folder}: embedded by another version of Quoth (format {made}, not {FORMAT}); delete {self._folder} "
                 "and embed again"
@@ -221,7 +227,9 @@ class KeyTables:
         vectors = TokenVectors.open(folder, self._encoder.scale)
         whole = (len(rows_P) + 1, *[int(columns.offsets_P1[-1])] * 2)
         if (len(columns.offsets_P1), len(columns.ids_N), len(vectors)) != whole:
-            raise CorruptionError(f"{folder}: its arrays do not fit the segment; delete it and embed again")
+            raise CorruptionError(
+                f"{folder}: its arrays do not fit the segment; delete it, `quoth embed` makes it again"
+            )
         return TokenKeys.of(self._corpus, rows_P, columns, vectors, open_codes(self._codes(segment), len(vectors)))
 
     def build(
@@ -231,7 +239,7 @@ class KeyTables:
         progress: Callable[[int, int], None] | None = None,
         memory: int = WORKING_MEMORY,
     ) -> list[Shortfall]:
-        """Encode every segment that has no table; goes on where a broken run stopped.
+        """Encode every segment that has no table, or a damaged one; goes on where a broken run stopped.
 
         Large segments get codes that find the share `recall` of a blank's neighbours (by default as those here do, or
         0.97); 1 takes the codes away. `progress` is told passages done and passages in all. About `memory` bytes are
@@ -298,7 +306,11 @@ class KeyTables:
         ]
 
     def _sweep(self) -> None:
-        """Remove what a killed process has left: of tables that are whole, and of merges."""
+        """Remove what a killed process has left, of tables that are whole and of merges, and what is damaged."""
+        for folder in [each for each in self._folder.glob("*") if each.is_dir() and each.suffix != ".part"]:
+            facts = {".codes": "codes.json"}.get(folder.suffix, "table.json")
+            if not is_sound(folder, "settings.json" if folder.name == SETTINGS else facts):
+                remove(folder)
         for left in [*self._folder.glob("*.part"), *self._folder.glob("*.partial")]:
             if left.name.endswith(".carried.part") or (self._folder / left.name.partition(".")[0]).is_dir():
                 remove(left)
@@ -307,7 +319,8 @@ class KeyTables:
         """The recall asked for, now or the last time."""
         settings = self._folder / SETTINGS
         if recall is None:
-            return float(read_json(settings / "settings.json")["recall"]) if settings.is_dir() else RECALL
+            file = settings / "settings.json"
+            return float(check_fields(file, read_json(file), _SETTINGS)["recall"]) if settings.is_dir() else RECALL
         part = self._folder / f"{SETTINGS}.part"
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir()
@@ -317,10 +330,12 @@ class KeyTables:
         return recall
 
     def _lacks_codes(self, segment: Segment, target: float) -> bool:
-        facts = codes.facts_of(self._codes(segment))
-        if facts:
+        folder = self._codes(segment)
+        if folder.is_dir() and not is_sound(folder, "codes.json"):
+            return True
+        if facts := codes.facts_of(folder):
             return facts.target != target or facts.deeper is None
-        return target < 1 and read_json(self._folder / segment.name / "table.json")["tokens"] >= codes.FLAT_FROM
+        return target < 1 and bool(table_facts(self._folder / segment.name)["tokens"] >= codes.FLAT_FROM)
 
     def _code(self, segment: Segment, target: float, memory: int) -> None:
         """Give a segment's table codes that reach this recall, unless it has them; 1 takes them away."""
@@ -343,7 +358,7 @@ class KeyTables:
 
     def _check_same(self, precision: str) -> None:
         for facts in sorted(self._folder.glob("*/table.json")):
-            if (other := read_json(facts)["precision"]) != precision:
+            if (other := table_facts(facts.parent)["precision"]) != precision:
                 raise InputError(
                     f"{self._corpus.path}: holds {other} vectors of {self._encoder.name}, not {precision}; "
                     f"embed with precision {other}, or delete {self._folder} first"
@@ -375,8 +390,8 @@ class KeyTables:
 
     def _unfinished(self, segment: Segment, precision: str) -> int:
         """How many of a segment's passages are still to be encoded."""
-        place, count = stored_table(self._folder, segment.name), segment.num_passages
-        absent = range(count) if place is None else absent_passages(place, count)
+        partial, count = self._folder / f"{segment.name}.partial", segment.num_passages
+        absent = absent_passages(partial, count) if is_sound(partial) else range(count)
         parts = (self._folder / f"{segment.name}.{precision}.part").glob("[0-9]*")
         firsts = [int(part.name) for part in parts if part.name.isdecimal()]
         done = (bisect_left(absent, first + PASSAGES_PER_PART) - bisect_left(absent, first) for first in firsts)

@@ -15,7 +15,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.errors import InputError
+from quoth.errors import CorruptionError, InputError
 from quoth.storage import forget, open_array, save_array
 
 Precision = Literal["sq8", "sq4", "fp16", "fp32"]
@@ -224,10 +224,12 @@ class TokenVectors:
     @classmethod
     def open(cls, folder: Path, scale: float) -> TokenVectors:
         """Map the vectors that `stored` and `save_quantizer` wrote; nothing is read. Raises CorruptionError."""
-        stored_ND, codes = open_array(folder / "vectors.npy"), folder / "quantizer.npy"
+        stored_ND, codes = open_array(folder / "vectors.npy", None, (-1, -1)), folder / "quantizer.npy"
         if not codes.is_file():
             return cls(stored_ND, scale)
-        low_D, step_D = open_array(codes)
+        low_D, step_D = open_array(codes, np.float32, (2, -1))
+        if stored_ND.shape[1] not in (len(low_D), (len(low_D) + 1) // 2):
+            raise CorruptionError(f"{codes}: damaged, of {len(low_D)} dimensions, which the vectors are not of")
         return cls(stored_ND, scale, Quantizer(low_D, step_D, 8 if stored_ND.shape[1] == len(low_D) else 4))
 
 
