@@ -384,7 +384,7 @@ class Corpus:
         return deletions.save(deletions_path(self.path, self.snapshot + 1)) if len(deletions) else None
 
 
-_BEGUN = {"segments", "bm25", "bm25.changing", "writer.lock", "manifest-0.json"}
+_BEGUN = {"segments", "bm25", "bm25.changing", "writer.lock", "manifest-0.json", "committed.json"}
 
 
 def _is_vacant(path: Path) -> bool:
