@@ -41,6 +41,7 @@ from quoth.cli.options import (
     reading_options,
 )
 from quoth.cli.output import note, print_json, results
+from quoth.errors import InputError
 from quoth.timing import timed
 
 if TYPE_CHECKING:
@@ -115,6 +116,14 @@ def ask(
     template: Annotated[
         str | None, typer.Option("--template", help="The text made of {question}, with one [MASK].")
     ] = None,
+    marginal: Annotated[
+        bool,
+        typer.Option(
+            "--marginal",
+            help="REALM: weigh each passage's own answers by p(z|x), the paper's eq. 1, in place of one softmax over "
+            "the answers of all passages.",
+        ),
+    ] = False,
     top_k: TopK = 5,
     k: Neighbours = 4096,
     passages: PassageCount = None,
@@ -143,8 +152,9 @@ def ask(
       quoth ask wiki.quoth --model quoth-mini --template "[MASK]. {question}" "Who composed Carmen?"
       quoth embed wiki.quoth --model quoth-realm && quoth ask wiki.quoth --model quoth-realm "Who composed Carmen?"
     """
+    by_eq_1 = _by_eq_1(model, marginal)
     if kind(model) != "npm":
-        options = reading_options(context, model, top_k, passages) | given(min_probability=min_probability)
+        options = reading_options(context, model, top_k, passages) | given(min_probability=min_probability) | by_eq_1
         loaded = load_predictor(model, open_corpora(directory, corpus), Setup(base, device, dtype))
         _answer(question, lambda query: loaded.ask(query, **options), json, explain)
         return
@@ -200,6 +210,13 @@ def classify(
     options["passages"] = num_passages(passages, dense)
     npm = load(model, open_corpora(directory, corpus), Setup(base, device, dtype))
     _answer(text, lambda query: npm.classify(query, words, **options), json)
+
+
+def _by_eq_1(model: str, marginal: bool) -> dict[str, str]:
+    """The keyword argument of `REALM.ask` that --marginal is. Raises InputError for a model of another kind."""
+    if marginal and kind(model) != "realm":
+        raise InputError(f"--marginal is REALM's (--model quoth-realm), and {model} is of kind {kind(model)!r}")
+    return {"combine": "marginal"} if marginal else {}
 
 
 def _answer(text: str, predict: "Callable[[str], Sequence[Prediction]]", json: bool, explain: bool = False) -> None:
