@@ -161,11 +161,11 @@ def test_texts_of_one_corpus_learn_from_another(folder: Path, corpus: Corpus, tm
         assert example.passage.document_id.startswith("news")
         q_D = query_vector(exact, example.ids)
         by_hand = [corpus.passage(row) for row in range(16)]
-        by_hand.sort(key=lambda p: -float(q_D @ passage_vector(exact, p.text, p.title)))
+        by_hand.sort(key=lambda p: -(q_D @ passage_vector(exact, p.text, p.title)).item())
         assert [p.row for p in found] == [p.row for p in by_hand[:3]]
         losses.append(-slow_log_likelihood(exact, example, by_hand[:3], per_token=False))
     torch.stack(losses).mean().backward()
-    assert step.loss == pytest.approx(float(torch.stack(losses).mean()), abs=1e-5)
+    assert step.loss == pytest.approx(torch.stack(losses).mean().item(), abs=1e-5)
     assert_same_gradients(model, exact)
     assert task.settings()["data"] == {"passages": 16, "searched": "c, 16 passages"}
     assert make_task(model, corpus).settings()["data"] == {"passages": 16, "searched": ""}
@@ -234,7 +234,7 @@ def test_the_corpus_searched_has_passages_enough(folder: Path, tmp_path: Path) -
     assert 3 <= book.num_passages < 8
 
     def start(documents: list[Document]) -> None:
-        corpus = make_corpus(tmp_path / documents[0].id, documents)
+        corpus = make_corpus(tmp_path / f"x {documents[0].id}", documents)
         texts = MaskedTexts(corpus, model.tokenizer, 22, "salient", Names())
         PretrainTask(model, texts, Snapshot(model, book), PretrainConfig(**SETTINGS), book)
 

@@ -354,9 +354,11 @@ def test_the_likelihood_equals_the_slow_model(
 def test_the_likelihood_of_one_piece_is_the_probability_that_fill_gives(realm: REALM) -> None:
     for filled in realm.fill(BLANKS[0], top_k=5):
         found = realm.likelihood(BLANKS[0], filled.text)
-        if len(found.pieces) == 1:
+        if len(found.pieces) == 1 and not found.pieces[0].startswith("Ġ"):
             assert found.probability == pytest.approx(filled.probability, rel=1e-4)
-            assert len(found.passages) == 8
+        elif len(found.pieces) == 1:  # "the" and "Ġthe" are two tokens, and one word to `fill`
+            assert 0 < found.probability <= filled.probability * (1 + 1e-4)
+        assert len(found.passages) == 8
 
 
 def test_the_likelihood_without_passages_is_the_null_documents(realm: REALM, slow: Slow, corpora: list[Corpus]) -> None:

@@ -240,11 +240,11 @@ def test_texts_may_be_others_than_those_searched(
 ) -> None:
     searched, output = make_corpus(tmp_path / "wiki"), tmp_path / "run"
     news = tmp_path / "news.jsonl"
-    news.write_text("\n".join(json.dumps({"id": f"n{i}", "text": each.text}) for i, each in enumerate(DOCUMENTS[:5])))
+    news.write_text("\n".join(json.dumps({"id": f"n{i}", "text": each.text}) for i, each in enumerate(DOCUMENTS[:10])))
     settings = [each for item in PRETRAIN.items() for each in ("--set", "=".join(item))]
     command = ["train", "realm-pretrain", str(news), "-o", str(output), "--model", str(folder), *settings]
     assert main([*command, "--corpus", str(searched.path)]) == 0
-    assert Corpus.open(output / "corpus.quoth").num_passages == 5
+    assert Corpus.open(output / "corpus.quoth").num_passages == 10
     assert not (output / "corpus.quoth" / "keys").exists()
     (keys,) = (searched.path / "keys").iterdir()
     assert list(keys.iterdir())

@@ -195,7 +195,8 @@ class REALM(CorpusModel):
         others: log p(y|x) = log Σ_z p(z|x) Π_m p(y_m|z,x) (REALM eq. 1, §3.2). z are the `passages` nearest to the text
         with its masks (None: one less than the model was trained with) and the null document, whose
         `log_likelihood` is that of the reader without any passage. Answers of other lengths have other masks: their
-        probabilities are no shares of one sum. For an answer of one piece it is the probability that `fill` gives.
+        probabilities are no shares of one sum. For an answer of one piece it is the probability that `fill` gives,
+        unless the word has other tokens too (cased or byte-level vocabularies), which `fill` adds up.
 
         Returns log p(y|x), and log p(z|x), log p(y|z,x) and p(z|y,x) for each of the passages + 1 z. `exclude` as in
         `ask`. Raises InputError where the answer is empty, has more pieces than are read or cannot be spelled, where
