@@ -241,7 +241,8 @@ def test_texts_may_be_others_than_those_searched(
     searched, output = make_corpus(tmp_path / "wiki"), tmp_path / "run"
     news = tmp_path / "news.jsonl"
     news.write_text("\n".join(json.dumps({"id": f"n{i}", "text": each.text}) for i, each in enumerate(DOCUMENTS[:10])))
-    settings = [each for item in PRETRAIN.items() for each in ("--set", "=".join(item))]
+    kept = {**PRETRAIN, "checkpoint_every": "1"}
+    settings = [each for item in kept.items() for each in ("--set", "=".join(item))]
     command = ["train", "realm-pretrain", str(news), "-o", str(output), "--model", str(folder), *settings]
     assert main([*command, "--corpus", str(searched.path)]) == 0
     assert Corpus.open(output / "corpus.quoth").num_passages == 10
@@ -258,7 +259,7 @@ def test_texts_may_be_others_than_those_searched(
         "realm-pretrain",
         [str(searched.path)],
         tmp_path / "own",
-        PRETRAIN,
+        kept,
         model=str(folder),
         corpus=tmp_path / "." / "wiki",
     )
