@@ -3,6 +3,7 @@
 import inspect
 import io
 import json
+import math
 import os
 import re
 import signal
@@ -450,6 +451,30 @@ def test_a_realm_embeds_searches_and_answers(corpus: Path, realm: Path, run: Run
     assert code == 0
     assert "encode" in err
     assert "search" in err
+
+
+def test_a_realm_answers_by_eq_1(corpus: Path, realm: Path, run: Run) -> None:
+    assert run("embed", corpus, "--model", realm)[0] == 0
+    command = ("ask", corpus, "Where is it?", "--model", realm, "--json", "--top-k", "1000", "--passages", "2")
+    by_passage: dict[str, float] = {"demetrios": 0.0, "carmen": 0.0}
+    for line in run(*command, "--marginal")[1].splitlines():
+        for place in json.loads(line)["evidence"]:
+            by_passage[place["document_id"]] += place["score"]
+    search = ("search", corpus, "Where is it?", "--model", realm, "--mode", "dense", "--json")
+    hits = [json.loads(line) for line in run(*search)[1].splitlines()]
+    weights = {hit["document_id"]: math.exp(hit["score"] - hits[0]["score"]) for hit in hits}
+    assert by_passage == pytest.approx({name: each / sum(weights.values()) for name, each in weights.items()}, rel=1e-3)
+    assert run(*command, "--marginal")[1] != run(*command)[1]
+    for model, of in (("quoth-mini", "npm"), ("quoth-reader", "reader")):
+        code, _, err = run("ask", corpus, "Who?", "--model", model, "--marginal")
+        assert code == 2
+        assert f"--marginal is REALM's (--model quoth-realm), and {model} is of kind '{of}'" in err
+
+
+def test_the_price_of_banning_the_texts_words_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    for command in (("fill",), ("ask",), ("eval", "openqa"), ("eval", "squad")):
+        assert "10.4 % of NQ-open's, 18.6 % of WebQuestions', 5.4 % of" in " ".join(run(*command, "--help")[1].split())
 
 
 @pytest.mark.parametrize(

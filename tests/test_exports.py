@@ -7,7 +7,7 @@ import pytest
 
 import quoth
 
-RECORDS = ["Document", "Evidence", "Hit", "Match", "Passage", "Prediction"]
+RECORDS = ["Document", "Evidence", "Hit", "Likelihood", "Match", "Passage", "PassageShare", "Prediction"]
 NAMES = [
     *RECORDS,
     "Corpus",

@@ -13,9 +13,9 @@ from quoth.corpus.corpus import Corpus
 from quoth.encoders.passage_encoder import PassageEncoder
 from quoth.encoders.pretrained import locate_realm
 from quoth.errors import InputError
-from quoth.records import Document
+from quoth.records import Document, Passage
 from quoth.training.index_refresh import IndexRefresher
-from quoth.training.pretrain import PretrainTask
+from quoth.training.pretrain import PretrainTask, rows_holding
 from quoth.training.realm_model import TrainedREALM
 from quoth.training.salient import Masked, MaskedTexts
 from quoth.training.settings import PretrainConfig
@@ -141,6 +141,108 @@ def test_too_few_passages_are_refused(folder: Path, tmp_path: Path) -> None:
     uneven.add(one[3:])
     assert uneven.num_passages == 4
     make_task(model, uneven)
+
+
+NEWS = [Document(f"news {i}", "", f"Today {d.title} was seen in {d.text}") for i, d in enumerate(DOCUMENTS)]
+
+
+@pytest.mark.parametrize("trivial", ["document", "passage"])
+def test_texts_of_one_corpus_learn_from_another(folder: Path, corpus: Corpus, tmp_path: Path, trivial: str) -> None:
+    """p(y|x) of texts that are not searched, with the passages nearest of all that are."""
+    model, config = scattered(trained(folder), seed=1), PretrainConfig(**SETTINGS, trivial=trivial)
+    texts = MaskedTexts(make_corpus(tmp_path / "news", NEWS), model.tokenizer, 22, "salient", Names())
+    index = Snapshot(model, corpus)
+    task = PretrainTask(model, texts, index, config, corpus)
+    exact, examples = doubled(model), drawn(task, 3)
+    step = task.backward(3)
+    assert [list(each) for each in index.hidden] == [[]] * 4
+    losses = []
+    for example, found in zip(examples, index.found, strict=True):
+        assert example.passage.document_id.startswith("news")
+        q_D = query_vector(exact, example.ids)
+        by_hand = [corpus.passage(row) for row in range(16)]
+        by_hand.sort(key=lambda p: -(q_D @ passage_vector(exact, p.text, p.title)).item())
+        assert [p.row for p in found] == [p.row for p in by_hand[:3]]
+        losses.append(-slow_log_likelihood(exact, example, by_hand[:3], per_token=False))
+    torch.stack(losses).mean().backward()
+    assert step.loss == pytest.approx(torch.stack(losses).mean().item(), abs=1e-5)
+    assert_same_gradients(model, exact)
+    assert task.settings()["data"] == {"passages": 16, "searched": "c, 16 passages"}
+    assert make_task(model, corpus).settings()["data"] == {"passages": 16, "searched": ""}
+
+
+def test_what_of_a_text_stands_in_the_corpus_searched(tmp_path: Path) -> None:
+    searched = Corpus.create(tmp_path / "searched", splitter="fixed:3")
+    searched.add([Document("a", "", "One two three four five six seven eight nine."), Document("b", "", "Ten eleven.")])
+    searched.add([Document("c", "", "x y z x y z"), Document("gone", "", "One two three")])
+    searched.delete(["gone"])
+    assert [(p.row, p.text) for p in searched.passages()] == [
+        (0, "One two three"),
+        (1, "four five six"),
+        (2, "seven eight nine."),
+        (3, "Ten eleven."),
+        (4, "x y z"),
+        (5, "x y z"),
+    ]
+
+    def hidden(id_: str, text: str) -> tuple[list[int], list[int]]:
+        example = Passage(99, id_, "", text, 7, 7 + len(text))
+        return rows_holding(searched, example, False), rows_holding(searched, example, True)
+
+    assert hidden("a", "four five six") == ([1], [0, 1, 2])
+    assert hidden("a", "three four five six") == ([0, 1], [0, 1, 2])
+    assert hidden("a", "One two three four five six seven eight nine.") == ([0, 1, 2], [0, 1, 2])
+    assert hidden("c", "x y") == ([4, 5], [4, 5])
+    for id_, text in (
+        ("b", "four five six"),
+        ("a", "Four five six"),
+        ("d", "One two three"),
+        ("gone", "One two three"),
+    ):
+        assert hidden(id_, text) == ([], [])
+
+
+@pytest.mark.parametrize("trivial", ["document", "passage"])
+def test_texts_that_are_searched_too_have_trivial_passages(folder: Path, tmp_path: Path, trivial: str) -> None:
+    pages = [Document(str(i), "", " ".join(d.text for d in DOCUMENTS[i : i + 2])) for i in range(0, 16, 2)]
+    searched, drawn_from = (Corpus.create(tmp_path / name, splitter="words:12") for name in ("z", "x"))
+    searched.add(pages)
+    drawn_from.add([*pages[:4], *NEWS[8:12]])
+    model = trained(folder)
+    texts = MaskedTexts(drawn_from, model.tokenizer, 22, "salient", Names())
+    index = Snapshot(model, searched)
+    task = PretrainTask(
+        model, texts, index, PretrainConfig(**{**SETTINGS, "batch_size": 12}, trivial=trivial), searched
+    )
+    shared = 0
+    examples = drawn(task, 0)
+    task.backward(0)
+    for example, hidden, found in zip(examples, index.hidden, index.found, strict=True):
+        own = [p for p in searched.passages() if p.document_id == example.passage.document_id]
+        if trivial == "passage":
+            own = [p for p in own if p.text == example.passage.text]
+        assert sorted(hidden) == [p.row for p in own]
+        assert not {p.row for p in found} & {p.row for p in own}
+        shared += bool(own)
+    assert 0 < shared < len(examples)
+
+
+def test_the_corpus_searched_has_passages_enough(folder: Path, tmp_path: Path) -> None:
+    model = trained(folder)
+    book = Corpus.create(tmp_path / "book", splitter="words:12")
+    book.add([Document("book", "", " ".join(d.text for d in DOCUMENTS)[:200])])
+    assert 3 <= book.num_passages < 8
+
+    def start(documents: list[Document]) -> None:
+        corpus = make_corpus(tmp_path / f"x {documents[0].id}", documents)
+        texts = MaskedTexts(corpus, model.tokenizer, 22, "salient", Names())
+        PretrainTask(model, texts, Snapshot(model, book), PretrainConfig(**SETTINGS), book)
+
+    start(NEWS[:1])
+    with pytest.raises(
+        InputError, match="3 passages are to be retrieved for an example, but only 0 are not of its own"
+    ):
+        start([Document("book", "", "Paris.")])
 
 
 def test_relevance_is_fresh_while_the_index_is_stale(folder: Path, corpus: Corpus) -> None:

@@ -178,6 +178,35 @@ def test_eq_1_of_a_realm(corpus: quoth.Corpus, tmp_path: Path) -> None:
         realm.ask(QUESTION, combine="max")
 
 
+def test_eq_1_of_a_realm_with_another_reader(span_reader: Any, corpus: quoth.Corpus, tmp_path: Path) -> None:
+    own = REALM.from_pretrained(tiny_realm(tmp_path / "r"), corpus=corpus)
+    own.embed("fp32")
+    realm = REALM(own.encoder, span_reader, [corpus])
+    found = realm.ask(QUESTION, passages=3, top_k=20, combine="marginal")
+    check(found, corpus)
+    hits = realm.search(QUESTION, 3)
+    weights = [math.exp(hit.score - hits[0].score) for hit in hits]
+    expected: dict[str, float] = {}
+    [spans] = span_reader.read([QUESTION], [[hit.passage for hit in hits]])
+    for hit, weight, of_it in zip(hits, weights, spans, strict=True):
+        for start, end, odds in zip(of_it.start_C, of_it.end_C, of_it.odds_C, strict=True):
+            text = " ".join(hit.passage.text[start:end].split()).casefold()
+            part = weight / sum(weights) * math.exp(odds) / (1 + math.exp(of_it.total))
+            expected[text] = expected.get(text, 0.0) + part
+    for each in found:
+        assert each.probability == pytest.approx(expected[each.text.casefold()], rel=1e-3)
+        assert not each.abstained
+    assert [each.probability for each in found] != [p.probability for p in realm.ask(QUESTION, passages=3, top_k=20)]
+
+
+def test_what_fills_no_masks_has_no_likelihood(span_reader: Any, corpus: quoth.Corpus, tmp_path: Path) -> None:
+    realm = REALM(REALM.from_pretrained(tiny_realm(tmp_path / "r"), corpus=corpus).encoder, span_reader, [corpus])
+    with pytest.raises(
+        InputError, match=r"marks spans and fills no masks; use a model that `quoth train realm-pretrain`"
+    ):
+        realm.likelihood("Paris is the [MASK] of France.", "capital")
+
+
 def test_what_repeats_the_sentence_of_the_blank_weighs_less() -> None:
     said = words_beside("Rome is old. The capital of Italy is [MASK], in Europe.", "[MASK]")
     assert said == {"capital", "italy", "europe"}

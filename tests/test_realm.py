@@ -176,15 +176,29 @@ class Slow:
                     shaped = self.norm("reader.span.norm", both, self.config["reader_layer_norm_eps"])
                     yield start, end, float(self.linear("reader.span.score", shaped)[0])
 
-    def log_p(self, question: list[int], title: str, text: str) -> Any:
-        """log p(y|z,x) of every token of the vocabulary."""
+    def log_p(self, question: list[int], title: str, text: str, mask: int = 0) -> Any:
+        """log p(y|z,x) of every token of the vocabulary, at that mask of the input."""
         states, ids, _ = self.read(question, title, text)
-        x = self.linear("reader.mlm.transform", states[ids.index(self.hf.mask_token_id)])
+        x = self.linear("reader.mlm.transform", states[ids.index(self.hf.mask_token_id) + mask])
         x = x * np.array([(1 + math.erf(each / math.sqrt(2))) / 2 for each in x])
         x = self.norm("reader.mlm.norm", x, self.models["reader"].config.layer_norm_eps)
         words = self.models["reader"].get_input_embeddings().weight.detach().numpy()
         logits = x @ words.T + self.heads["reader.mlm.bias"]
         return logits - np.log(np.exp(logits).sum())
+
+    def marginal(self, text: str, corpora: list[Corpus], passages: int) -> dict[str, Any]:
+        """As `ask`, by p(y|x) = Σ_z p(z|x) p(y|z,x), where p(y|z,x) is a softmax over the spans of z."""
+        ids = self.ids(text.strip())
+        found = self.nearest(ids, corpora, passages)[1]
+        every = sum(math.exp(relevance) for relevance, _, _ in found)
+        shares: dict[str, dict[Any, float]] = defaultdict(dict)
+        for relevance, name, passage in found:
+            spans = list(self.spans(ids, passage.title, passage.text))
+            within = sum(math.exp(score) for _, _, score in spans)
+            for start, end, score in spans:
+                place = (name, passage.document_id, passage.start + start, passage.start + end)
+                shares[passage.text[start:end].lower()][place] = math.exp(relevance + score) / every / within
+        return shares
 
     def ask(self, text: str, corpora: list[Corpus], passages: int, hidden: Collection[int] = ()) -> dict[str, Any]:
         """Each answer's probability, and its places with their shares."""
@@ -224,6 +238,18 @@ class Slow:
             for place, part in each.items():
                 answers[written[place]][place] = marginal[word] * part / sum(each.values())
         return dict(answers)
+
+    def likelihood(self, text: str, answer: str, corpora: list[Corpus], passages: int, hidden: Any = ()) -> Any:
+        """p(y|x), and p(z|x) and p(y|z,x) of each passage and, last, of none."""
+        before, after = text.split("[MASK]")
+        y = self.ids(" " * (before != before.rstrip()) + answer)
+        ids = [*self.ids(before.rstrip()), *([self.hf.mask_token_id] * len(y)), *self.ids(after)]
+        q, found = self.nearest(ids, corpora, passages, hidden)
+        read = [*((f, passage.title, passage.text) for f, _, passage in found), (self.relevance(q, "", ""), "", "")]
+        weights = [math.exp(f) for f, _, _ in read]
+        p_z = [each / sum(weights) for each in weights]
+        p_y = [math.prod(math.exp(self.log_p(ids, *z, m)[w]) for m, w in enumerate(y)) for _, *z in read]
+        return sum(z * p for z, p in zip(p_z, p_y, strict=True)), p_z, p_y, [each for *_, each in found]
 
 
 def assert_same(found: list[Prediction], expected: dict[str, Any]) -> None:
@@ -268,6 +294,14 @@ def test_ask_equals_the_slow_model(realm: REALM, slow: Slow, corpora: list[Corpu
 
 
 @pytest.mark.parametrize("passages", [1, 4])
+def test_eq_1_of_ask_equals_the_slow_model(realm: REALM, slow: Slow, corpora: list[Corpus], passages: int) -> None:
+    for question in QUESTIONS[:passages]:
+        found = realm.ask(question, passages=passages, top_k=10000, combine="marginal")
+        assert_same(found, slow.marginal(question, corpora, passages))
+        assert sum(each.probability for each in found) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("passages", [1, 4])
 def test_fill_equals_the_slow_model(realm: REALM, slow: Slow, corpora: list[Corpus], passages: int) -> None:
     for text in BLANKS[:passages]:
         assert_same(realm.fill(text, passages=passages, top_k=10000), slow.fill(text, corpora, passages))
@@ -289,6 +323,93 @@ def test_excluded_passages_are_not_read(realm: REALM, slow: Slow, corpora: list[
 
 def nearest_rows(realm: REALM, question: str, count: int) -> Any:
     return realm._retriever.nearest_passages(realm.encoder.queries([question]), count, [()])[0]
+
+
+# The likelihood of a given answer
+
+
+@pytest.mark.parametrize("passages", [1, 4])
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [(BLANKS[0], "Paris"), (BLANKS[1], "raven tower"), (BLANKS[2], " Berliner river of it ")],
+)
+def test_the_likelihood_equals_the_slow_model(
+    realm: REALM, slow: Slow, corpora: list[Corpus], text: str, answer: str, passages: int
+) -> None:
+    p, p_z, p_y, read = slow.likelihood(text, answer.strip(), corpora, passages)
+    found = realm.likelihood(text, answer, passages=passages)
+    assert found.answer == answer.strip()
+    assert len(found.pieces) > 1 or answer == "Paris"
+    assert found.probability == pytest.approx(p, rel=2e-3)
+    assert found.log_probability == pytest.approx(math.log(p), abs=2e-3)
+    assert [each.passage for each in found.passages] == [*read, None]
+    assert found.passages[-1].corpus == ""
+    for z, prior, likelihood in zip(found.passages, p_z, p_y, strict=True):
+        assert math.exp(z.log_retrieval) == pytest.approx(prior, rel=2e-3)
+        assert math.exp(z.log_likelihood) == pytest.approx(likelihood, rel=2e-3)
+        assert z.share == pytest.approx(prior * likelihood / p, rel=2e-3)
+    assert sum(each.share for each in found.passages) == pytest.approx(1)
+
+
+def test_the_likelihood_of_one_piece_is_the_probability_that_fill_gives(realm: REALM) -> None:
+    for filled in realm.fill(BLANKS[0], top_k=5):
+        found = realm.likelihood(BLANKS[0], filled.text)
+        if len(found.pieces) == 1 and not found.pieces[0].startswith("Ġ"):
+            assert found.probability == pytest.approx(filled.probability, rel=1e-4)
+        elif len(found.pieces) == 1:  # "the" and "Ġthe" are two tokens, and one word to `fill`
+            assert 0 < found.probability <= filled.probability * (1 + 1e-4)
+        assert len(found.passages) == 8
+
+
+def test_the_likelihood_without_passages_is_the_null_documents(realm: REALM, slow: Slow, corpora: list[Corpus]) -> None:
+    text, answer = "the [MASK] is above the river", "Paris tower"
+    (nearest,) = [row for _, (_, row) in nearest_rows(realm, "the", 1)]
+    some = realm.likelihood(text, answer, passages=2, exclude=[nearest])
+    assert some.probability == pytest.approx(slow.likelihood(text, answer, corpora, 2, [nearest])[0], rel=2e-3)
+    alone = realm.likelihood(text, answer, exclude=set(range(100)))
+    (null,) = alone.passages
+    assert (null.passage, null.log_retrieval, null.share) == (None, 0.0, 1.0)
+    assert alone.log_probability == null.log_likelihood
+    assert null.log_likelihood == pytest.approx(some.passages[-1].log_likelihood, rel=1e-4)
+    written = json.loads(json.dumps(some.to_dict()))
+    assert written["probability"] == some.probability
+    assert [each["passage"] and each["passage"]["text"] for each in written["passages"]] == [
+        *(each.passage.text for each in some.passages[:-1] if each.passage),
+        None,
+    ]
+
+
+def test_a_mask_in_a_passage_is_none_of_the_answers(tmp_path: Path, slow: Slow, folder: Path) -> None:
+    corpus = Corpus.create(tmp_path / "masks.quoth")
+    corpus.add([Document("a", "", "Paris is [MASK] the tower.")])
+    realm = REALM.from_pretrained(folder, corpus)
+    realm.embed("fp32")
+    found = realm.likelihood("[MASK] of France", "Paris tower")
+    assert found.probability == pytest.approx(
+        slow.likelihood("[MASK] of France", "Paris tower", [corpus], 7)[0], rel=2e-3
+    )
+
+
+def test_what_has_no_likelihood_is_said(realm: REALM) -> None:
+    for answer in ("", "  "):
+        with pytest.raises(InputError, match=r"answer '\s*' is empty; give the words of the blank"):
+            realm.likelihood(BLANKS[0], answer)
+    mask = realm.encoder.tokenizer.mask_token
+    with pytest.raises(InputError, match=f"answer 'Paris {re.escape(mask)}' holds a mask: it has no probability"):
+        realm.likelihood(BLANKS[0], f"Paris {mask}")
+    with pytest.raises(InputError, match=r"answer .* has \d+ word pieces; allowed are up to 30; give a shorter one"):
+        realm.likelihood(BLANKS[0], "river " * 31)
+    count = 30 // len(realm.likelihood("the the [MASK] the the", "river").pieces)
+    longest = realm.likelihood("the the [MASK] the the", "river " * count)
+    assert 25 <= len(longest.pieces) <= 30
+    assert math.isfinite(longest.log_probability)
+    with pytest.raises(InputError, match=r"no \[MASK\] in 'Paris'"):
+        realm.likelihood("Paris", "Paris")
+    with pytest.raises(InputError, match="passages is 0; allowed is 1 or more"):
+        realm.likelihood(BLANKS[0], "Paris", passages=0)
+    if realm.encoder.tokenizer.hf.unk_token == "[UNK]":
+        with pytest.raises(InputError, match=r"answer '\U00013080' cannot be spelled"):
+            realm.likelihood(BLANKS[0], "\U00013080")
 
 
 def test_every_answer_is_a_quotation(realm: REALM, corpora: list[Corpus]) -> None:

@@ -15,7 +15,7 @@ from quoth.cli.main import main
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.passage_encoder import PassageEncoder
 from quoth.encoders.pretrained import REALMSource, locate_realm
-from quoth.errors import InputError, LockedError
+from quoth.errors import CorpusNotFoundError, InputError, LockedError
 from quoth.predictors.reader import readings
 from quoth.storage import WriterLock
 from quoth.training.realm_model import PARTS, TrainedREALM
@@ -233,6 +233,57 @@ def test_a_corpus_may_be_given(folder: Path, tmp_path: Path) -> None:
         run_realm_recipe(
             "realm-ict", [str(corpus.path)], tmp_path / "ict", {**SMALL, "exclude": "some.jsonl"}, model=str(folder)
         )
+
+
+def test_texts_may_be_others_than_those_searched(
+    folder: Path, docs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    searched, output = make_corpus(tmp_path / "wiki"), tmp_path / "run"
+    news = tmp_path / "news.jsonl"
+    news.write_text("\n".join(json.dumps({"id": f"n{i}", "text": each.text}) for i, each in enumerate(DOCUMENTS[:10])))
+    kept = {**PRETRAIN, "checkpoint_every": "1"}
+    settings = [each for item in kept.items() for each in ("--set", "=".join(item))]
+    command = ["train", "realm-pretrain", str(news), "-o", str(output), "--model", str(folder), *settings]
+    assert main([*command, "--corpus", str(searched.path)]) == 0
+    assert Corpus.open(output / "corpus.quoth").num_passages == 10
+    assert not (output / "corpus.quoth" / "keys").exists()
+    (keys,) = (searched.path / "keys").iterdir()
+    assert list(keys.iterdir())
+    searched.verify()
+    log = [json.loads(line) for line in (output / "log.jsonl").read_text().splitlines()]
+    assert [each["step"] for each in log] == [1, 2]
+    capsys.readouterr()
+    assert main(command) == 2
+    assert "searched is '', but" in capsys.readouterr().err
+    own = run_realm_recipe(
+        "realm-pretrain",
+        [str(searched.path)],
+        tmp_path / "own",
+        kept,
+        model=str(folder),
+        corpus=tmp_path / "." / "wiki",
+    )
+    assert own
+    state = json.loads((tmp_path / "own" / "checkpoint-2" / "state.json").read_text())
+    assert state["data"] == {"passages": 16, "searched": ""}
+
+
+def test_a_corpus_to_search_is_for_pre_training(
+    folder: Path, docs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for recipe in ("realm-ict", "realm-qa"):
+        with pytest.raises(
+            InputError, match=f"corpus is what realm-pretrain retrieves from, not {recipe}; realm-qa has"
+        ):
+            run_realm_recipe(recipe, [str(docs)], tmp_path / "o", SMALL, model=str(folder), corpus=tmp_path)
+    for recipe in ("adapt", "realm-ict", "reader"):
+        assert main(["train", recipe, str(docs), "-o", str(tmp_path / "o"), "--corpus", str(tmp_path)]) == 2
+        assert "--corpus is for the recipe realm-pretrain; leave it out" in capsys.readouterr().err
+    with pytest.raises(CorpusNotFoundError):
+        run_realm_recipe(
+            "realm-pretrain", [str(docs)], tmp_path / "o", PRETRAIN, model=str(folder), corpus=tmp_path / "no"
+        )
+    assert not (tmp_path / "o" / "corpus.quoth").exists()
 
 
 def test_mistakes(folder: Path, docs: Path, questions: Path, tmp_path: Path) -> None:

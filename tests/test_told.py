@@ -259,7 +259,7 @@ def test_a_full_disk_is_named(tmp_path: Path, run: Run, documents: Path, monkeyp
         patch.setattr(os, "fsync", refusing(errno.ENOSPC))
         code, out, err = run("add", tmp_path / "c.quoth", documents)
     assert (code, out) == (1, "")
-    file = tmp_path / "c.quoth" / "segments" / "000000000001" / "documents.bin"
+    file = tmp_path / "c.quoth" / "segments" / "000000000001" / "checks.npy"
     assert err == f"quoth: {file}: No space left on device; make room and run it again\n"
     assert run("add", tmp_path / "c.quoth", documents)[0] == 0
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from quoth.models.npm import NPM
     from quoth.models.realm import REALM
     from quoth.models.zero_ner import ZeroNER
-    from quoth.records import Document, Evidence, Hit, Match, Passage, Prediction
+    from quoth.records import Document, Evidence, Hit, Likelihood, Match, Passage, PassageShare, Prediction
 
 __version__ = "0.1.0"
 
@@ -27,8 +27,10 @@ __all__ = [
     "Evidence",
     "FusedSearch",
     "Hit",
+    "Likelihood",
     "Match",
     "Passage",
+    "PassageShare",
     "Prediction",
     "Reader",
     "ZeroNER",
@@ -43,9 +45,11 @@ _HOMES = {
     "Evidence": "quoth.records",
     "FusedSearch": "quoth.models.base",
     "Hit": "quoth.records",
+    "Likelihood": "quoth.records",
     "Match": "quoth.records",
     "NPM": "quoth.models.npm",
     "Passage": "quoth.records",
+    "PassageShare": "quoth.records",
     "Prediction": "quoth.records",
     "REALM": "quoth.models.realm",
     "Reader": "quoth.models.reader",

@@ -4,6 +4,7 @@ They know how a phrase is addressed (characters of the original document) and ho
 written as a dictionary; they do not know where they come from or how they were found.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -53,6 +54,40 @@ class Hit:
     passage: Passage
     score: float
     matches: tuple[Match, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PassageShare:
+    """What one passage z adds to the likelihood of an answer y to a text x: log p(z|x), log p(y|z,x), and its share of
+    p(y|x), which is p(z|y,x) = p(y|z,x) p(z|x) / p(y|x). `passage` is None, and `corpus` "", for the null document.
+    """
+
+    passage: Passage | None
+    corpus: str
+    log_retrieval: float
+    log_likelihood: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Likelihood:
+    """log p(y|x) of an answer y, which is cut into word `pieces`, in the blank of a text x, and what each passage adds
+    to it: the nearest first, the null document last. Their shares sum to 1.
+    """
+
+    answer: str
+    pieces: tuple[str, ...]
+    log_probability: float
+    passages: tuple[PassageShare, ...]
+
+    @property
+    def probability(self) -> float:
+        """p(y|x)."""
+        return math.exp(self.log_probability)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The record as JSON has it, with `probability`."""
+        return {"probability": self.probability, **asdict(self)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,7 +123,15 @@ LengthExponent = Annotated[
     float, typer.Option("--length-exponent", help="Multiply a score by the phrase's length to this power.")
 ]
 Ban = Annotated[list[str] | None, typer.Option("--ban", metavar="TOKEN", help="Not in an answer. May be repeated.")]
-BanQuery = Annotated[bool, typer.Option("--ban-query", help="No answer holds a token that the text itself holds.")]
+BanQuery = Annotated[
+    bool,
+    typer.Option(
+        "--ban-query",
+        help="No answer holds a token that the text itself holds. This forbids every right answer of some questions: "
+        "of 10.4 % of NQ-open's, 18.6 % of WebQuestions', 5.4 % of TriviaQA's. It goes by tokens: a cased model may "
+        "still answer with another casing of the text's words.",
+    ),
+]
 MaxPhraseTokens = Annotated[int, typer.Option("--max-phrase-tokens", help="The longest answer, in tokens.")]
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quoth.cli.filling import FillOptions, fill_arguments, takes_fill_options
-from quoth.cli.models import Setup, load, load_predictor, open_corpora
+from quoth.cli.models import Setup, kind, load, load_predictor, open_corpora
 from quoth.cli.options import (
     STANDARD_INPUT,
     Base,
@@ -30,6 +30,7 @@ from quoth.cli.options import (
     num_passages,
 )
 from quoth.cli.output import note, print_json, results
+from quoth.errors import InputError
 from quoth.timing import timed
 
 if TYPE_CHECKING:
@@ -78,6 +79,14 @@ def ask(
     template: Annotated[
         str | None, typer.Option("--template", help="The text made of {question}, with one [MASK].")
     ] = None,
+    marginal: Annotated[
+        bool,
+        typer.Option(
+            "--marginal",
+            help="REALM: weigh each passage's own answers by p(z|x), the paper's eq. 1, in place of one softmax over "
+            "the answers of all passages.",
+        ),
+    ] = False,
     top_k: TopK = 5,
     *,
     filling: FillOptions,
@@ -97,6 +106,7 @@ def ask(
       quoth embed wiki.quoth --model quoth-realm && quoth ask wiki.quoth --model quoth-realm "Who composed Carmen?"
     """
     options = {"top_k": top_k} | fill_arguments(context, model, filling, asks=True) | given(template=template)
+    options |= _by_eq_1(model, marginal)
     loaded = load_predictor(model, open_corpora(directory, corpus), Setup(base, device, dtype))
     _answer(question, lambda query: loaded.ask(query, **options), json, explain)
 
@@ -133,6 +143,13 @@ def classify(
     options["passages"] = num_passages(passages, dense)
     npm = load(model, open_corpora(directory, corpus), Setup(base, device, dtype))
     _answer(text, lambda query: npm.classify(query, words, **options), json)
+
+
+def _by_eq_1(model: str, marginal: bool) -> dict[str, str]:
+    """The keyword argument of `REALM.ask` that --marginal is. Raises InputError for a model of another kind."""
+    if marginal and kind(model) != "realm":
+        raise InputError(f"--marginal is REALM's (--model quoth-realm), and {model} is of kind {kind(model)!r}")
+    return {"combine": "marginal"} if marginal else {}
 
 
 def _answer(text: str, predict: "Callable[[str], Sequence[Prediction]]", json: bool, explain: bool = False) -> None:

@@ -21,7 +21,7 @@ RECIPES = (
     "npm-mini-cpu, npm-single-mini-cpu, npm-mini-gpu, npm-single-mini-gpu, npm-large, adapt, reader, tagger, "
     "realm-ict, realm-pretrain, realm-qa"
 )
-READER, TAGGER = "reader", "tagger"
+READER, TAGGER, PRETRAIN = "reader", "tagger", "realm-pretrain"
 
 
 @app.command(rich_help_panel="Train and measure")
@@ -44,6 +44,15 @@ def train(
         str | None,
         typer.Option("--model", help="Start from this model in place of the recipe's: name, folder or hub id."),
     ] = None,
+    corpus: Annotated[
+        Path | None,
+        typer.Option(
+            "--corpus",
+            metavar="DIR",
+            help="realm-pretrain: learn from the texts of DOCS with passages of this corpus, made by quoth index. "
+            "Default: with those of DOCS.",
+        ),
+    ] = None,
     skip_bad: SkipBad = False,
     base: Base = None,
 ) -> None:
@@ -56,11 +65,14 @@ def train(
       quoth train reader my_questions.jsonl -o my-reader && quoth ask notes.quoth --model my-reader "Who is ill?"
       quoth train tagger wikigold.conll.txt:train wnut17train.conll -o my-tagger
       quoth train realm-pretrain wiki.jsonl -o pretrained && quoth embed wiki.quoth --model pretrained
+      quoth train realm-pretrain news.jsonl --corpus wiki.quoth -o pretrained
       quoth train realm-qa nq.tsv -o mine --model pretrained --set corpus=wiki.quoth
     """
     overrides = pairs(settings or [], "--set", "steps=200")
     if recipe not in RECIPES.split(", "):
         raise InputError(f"recipe {recipe!r}; allowed are {RECIPES}")
+    if corpus is not None and recipe != PRETRAIN:
+        raise InputError(f"--corpus is for the recipe {PRETRAIN}; leave it out (realm-qa takes --set corpus=DIR)")
     if skip_bad and recipe != READER:
         raise InputError(f"--skip-bad is for the recipe {READER}; leave it out")
     if recipe == READER:
@@ -70,7 +82,7 @@ def train(
         _train_tagger(docs, output, overrides, model, base)
         return
     if recipe.startswith("realm"):
-        _train_realm(recipe, docs, output, overrides, model, base)
+        _train_realm(recipe, docs, output, overrides, model, base, corpus)
         return
     from quoth.training.recipes import run_recipe
 
@@ -126,7 +138,13 @@ def _train_tagger(
 
 
 def _train_realm(
-    recipe: str, docs: list[str], output: Path, overrides: dict[str, str], model: str | None, base: Path | None
+    recipe: str,
+    docs: list[str],
+    output: Path,
+    overrides: dict[str, str],
+    model: str | None,
+    base: Path | None,
+    corpus: Path | None,
 ) -> None:
     from quoth.training.realm_recipes import run_realm_recipe
 
@@ -140,6 +158,7 @@ def _train_realm(
             base=str(base) if base else None,
             progress=progress,
             reading=reading,
+            corpus=corpus,
         )
     if os.environ.get("RANK", "0") == "0":
         note(f"the model is in {output}")

@@ -101,15 +101,31 @@ def pair_tokenizer(tokenizer: Any, encoder: Any, config: REALMConfig) -> PairTok
     return PairTokenizer(tokenizer, types, longest_input(encoder.config))
 
 
-def masked_ids(tokenizer: PairTokenizer, text: str, limit: int) -> list[int]:
-    """The ids of a text with one blank; of a longer text `limit` around it.
+def masked_ids(tokenizer: PairTokenizer, text: str, limit: int, masks: int = 1) -> list[int]:
+    """The ids of a text with one blank, which becomes so many masks; of a longer text `limit` around it.
 
     Raises InputError unless the text has exactly one mask.
     """
     before, after = around_mask(text, tokenizer.mask_token)
     (left, _), (right, _) = tokenizer.pieces([before.rstrip(), after])
-    first = max(len(left) - max(limit // 2, limit - 1 - len(right)), 0)
-    return [*left[first:], tokenizer.mask_id, *right][:limit]
+    first = max(len(left) - max(min(limit // 2, limit - masks), limit - masks - len(right)), 0)
+    return [*left[first:], *[tokenizer.mask_id] * masks, *right][:limit]
+
+
+def answer_ids(tokenizer: PairTokenizer, text: str, answer: str) -> list[int]:
+    """The ids of what is to stand in a text's blank, as they would be there: after white space where that has some.
+
+    Raises InputError unless the text has exactly one mask, and where the answer has no tokens, holds a mask or a
+    character that the tokenizer cannot spell.
+    """
+    before, _ = around_mask(text, tokenizer.mask_token)
+    [(ids, _)] = tokenizer.pieces([before[len(before.rstrip()) :] + answer.strip()])
+    if not answer.strip() or not ids:
+        raise InputError(f"answer {answer!r} is empty; give the words of the blank, such as 'Leo Tolstoy'")
+    for id_, trouble in ((tokenizer.mask_id, "holds a mask"), (tokenizer.hf.unk_token_id, "cannot be spelled")):
+        if id_ in ids:
+            raise InputError(f"answer {answer!r} {trouble}: it has no probability; give words of the tokenizer's")
+    return ids
 
 
 def fill_in(tokenizer: PairTokenizer, text: str, phrase: str) -> str:

@@ -167,6 +167,9 @@ class NPM(CorpusModel):
         that share of the probability going to phrases in BM25's best `passages` beforehand. `k` neighbours of each
         query propose phrases; see PhraseOptions for the rest. `banned_tokens` are texts whose tokens no answer may
         hold; with `ban_query` that goes for the tokens of the text itself, so that no answer repeats what it says.
+        That has a price: it forbids every right answer of questions that name it or a part of it (10.4 % of NQ-open's,
+        18.6 % of WebQuestions', 5.4 % of TriviaQA's), and as tokens are compared by their ids, a model with a cased
+        vocabulary may still repeat the text's words in another casing.
         The reader then sees the text together with BM25's best `read` passages, and some that hold the best phrases,
         and both decide (`combined`); None stands for the model's default, 0 for NPM alone, as in the paper. Answers
         that were read and have a smaller chance to be right than `min_probability` are marked `abstained`. Of phrases

@@ -18,18 +18,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.pairs import fill_in, masked_ids
+from quoth.encoders.pairs import answer_ids, fill_in, masked_ids
 from quoth.encoders.passage_encoder import PassageEncoder, load_heads
 from quoth.encoders.pretrained import locate_realm
 from quoth.encoders.transformer import Transformer
 from quoth.errors import InputError
 from quoth.models.base import Corpora, CorpusModel, Exclude, Mode, Texts, check_questions, for_each, listed, of_each
-from quoth.predictors.answers import Read, Source, predict_answers, predict_spans, predict_words
+from quoth.predictors.answers import (
+    Read,
+    Source,
+    explain_likelihood,
+    predict_answers,
+    predict_spans,
+    predict_words,
+)
 from quoth.predictors.calibration import calibrated
 from quoth.predictors.reader import Reader, ReaderModel, Reading, readings
 from quoth.predictors.reader_weights import open_reader
 from quoth.predictors.span_reader import SpanReader
-from quoth.records import Hit, Prediction
+from quoth.records import Hit, Likelihood, Prediction
 from quoth.retrieval.retriever import Retriever
 from quoth.retrieval.sparse import Place
 from quoth.timing import step
@@ -106,8 +113,11 @@ class REALM(CorpusModel):
 
         An answer's score sums exp over its spans. With `combine` "softmax" that is of the span's score, with the
         passage's relevance where the model adds it (the released code: one softmax over all spans); with "marginal"
-        p(y|z,x) p(z|x), each normalised by itself (eq. 1). A model with a `reader` of its own kind takes that one's
-        scores instead. `exclude` are passage rows never searched: one collection, or one for each question.
+        p(y|z,x) p(z|x), each normalised by itself (eq. 1): over the spans of one passage, and over the passages read.
+        A model whose `reader` is one of `Reader`'s, such as quoth-realm, takes that one's odds: with "softmax" without
+        relevance and calibrated; with "marginal" the rest of each passage's p(y|z,x) is that it holds no answer, and
+        probabilities are those of the equation. `exclude` are passage rows never searched: one collection, or one for
+        each question.
         """
         check_questions(questions)
         if combine not in ("softmax", "marginal"):
@@ -118,8 +128,10 @@ class REALM(CorpusModel):
         for text, question in zip(texts, self._questions(asked, self._count(passages), exclude), strict=True):
             if isinstance(self.reader, SpanReader):
                 config = self.reader.config
-                predictions = self._read_spans(text, question, top_k)
-                found.append(calibrated(predictions, config.calibration, config.min_probability))
+                predictions = self._read_spans(text, question, top_k, combine == "marginal")
+                if combine == "softmax":
+                    predictions = calibrated(predictions, config.calibration, config.min_probability)
+                found.append(predictions)
                 continue
             with step("expand"):
                 read = self._read(question)
@@ -127,14 +139,14 @@ class REALM(CorpusModel):
             found.append(predict_answers(read, spans, self.config.add_relevance, top_k, combine == "marginal"))
         return found
 
-    def _read_spans(self, text: str, question: Question, top_k: int) -> list[Prediction]:
+    def _read_spans(self, text: str, question: Question, top_k: int, marginal: bool = False) -> list[Prediction]:
         """What a span reader finds in the passages nearest to a question, or to a text with a blank."""
         assert isinstance(self.reader, SpanReader)
         corpora = self._retriever.corpora
-        sources = [Source(self._retriever.passage(place), corpora[place[0]].name) for _, place in question.places]
+        sources = [Source(self._retriever.passage(at), corpora[at[0]].name, score) for score, at in question.places]
         with step("expand"):
             [spans] = self.reader.read([text], [[each.passage for each in sources]])
-        return predict_spans(sources, spans, top_k)
+        return predict_spans(sources, spans, top_k, marginal=marginal)
 
     def _count(self, passages: int | None) -> int:
         """How many passages are read: `num_candidates` less the null document, if nothing else is asked for."""
@@ -161,7 +173,7 @@ class REALM(CorpusModel):
         stand in these passages.
         """
         masked = [masked_ids(self.encoder.tokenizer, text, self._room) for text in texts]
-        null_D = self.encoder.passages([""], [""])[0].vectors_TD[0]
+        null_D = self._null
         found = []
         for question, text in zip(self._questions(masked, self._count(passages), exclude), texts, strict=True):
             if isinstance(self.reader, SpanReader):
@@ -176,9 +188,53 @@ class REALM(CorpusModel):
             found.append([replace(each, sequence=fill_in(self.encoder.tokenizer, text, each.text)) for each in answers])
         return found
 
+    def likelihood(self, text: str, answer: str, *, passages: int | None = None, exclude: Exclude = ()) -> Likelihood:
+        """How likely a given answer is in the `[MASK]` of a text, and which passages make it so (REALM Table 3).
+
+        The answer's M word pieces take the place of the blank as M masks, each of which is filled without sight of the
+        others: log p(y|x) = log Σ_z p(z|x) Π_m p(y_m|z,x) (REALM eq. 1, §3.2). z are the `passages` nearest to the text
+        with its masks (None: one less than the model was trained with) and the null document, whose
+        `log_likelihood` is that of the reader without any passage. Answers of other lengths have other masks: their
+        probabilities are no shares of one sum. For an answer of one piece it is the probability that `fill` gives,
+        unless the word has other tokens too (cased or byte-level vocabularies), which `fill` adds up.
+
+        Returns log p(y|x), and log p(z|x), log p(y|z,x) and p(z|y,x) for each of the passages + 1 z. `exclude` as in
+        `ask`. Raises InputError where the answer is empty, has more pieces than are read or cannot be spelled, where
+        the text has not one blank, and for a model whose reader marks spans and fills no masks, such as quoth-realm;
+        otherwise as `ask` does.
+
+            >>> found = realm.likelihood("War and Peace was written by [MASK].", "Leo Tolstoy")
+            >>> found.probability, found.passages[0].passage.title, found.passages[0].share
+        """
+        if isinstance(self.reader, SpanReader):
+            raise InputError(
+                f"the reader of {self.encoder.name} marks spans and fills no masks; use a model that "
+                "`quoth train realm-pretrain` or `quoth convert` made"
+            )
+        tokenizer = self.encoder.tokenizer
+        hidden = answer_ids(tokenizer, text, answer)
+        if len(hidden) > self._room:
+            raise InputError(
+                f"answer {answer!r} has {len(hidden)} word pieces; allowed are up to {self._room}; give a shorter one"
+            )
+        masked = masked_ids(tokenizer, text, self._room, len(hidden))
+        [question] = self._questions([masked], self._count(passages), exclude)
+        with step("expand"):
+            read, nothing = self._read(question), self._readings(question, [""], [""])
+            log_p_NM = self.reader.likelihood([*(each.reading for each in read), *nothing], hidden)
+        null = self.encoder.scale * float(self._null @ question.vector_D)
+        pieces = [tokenizer.hf.backend_tokenizer.id_to_token(each) for each in hidden]
+        return explain_likelihood(read, null, answer.strip(), pieces, log_p_NM)
+
     def search(self, query: str, k: int = 10, mode: Mode = "dense") -> list[Hit]:
         """As `CorpusModel.search`, by vectors where nothing else is asked for."""
         return super().search(query, k, mode)
+
+    @property
+    def _null(self) -> NDArray[np.float32]:
+        """The vector of the null document: [D]."""
+        vector_D: NDArray[np.float32] = self.encoder.passages([""], [""])[0].vectors_TD[0]
+        return vector_D
 
     @property
     def _room(self) -> int:

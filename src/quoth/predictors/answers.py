@@ -9,7 +9,7 @@ Shape suffixes: N passages read, T tokens, V vocabulary, C places of answers.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -20,12 +20,9 @@ from quoth.encoders.boundaries import MAY_END, MAY_START, surface_group
 from quoth.predictors import reader, span_reader
 from quoth.predictors.evidence import check_at_least_one
 from quoth.predictors.reader import Reading
-from quoth.records import Evidence, Passage, Prediction
-from quoth.scoring import Floats, log_sum_exp
+from quoth.records import Evidence, Likelihood, Passage, PassageShare, Prediction
+from quoth.scoring import Floats, group_equal, group_score, log_sum_exp
 from quoth.timing import step
-
-CONTENDERS = 1000
-"""So many spans of highest score are brought together; the others count in the sum of all scores alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +53,21 @@ def predict_answers(
     top_k: int,
     marginal: bool = False,
 ) -> list[Prediction]:
-    """The `top_k` answers of highest score: log Σ exp over the spans of equal text, case aside.
+    """The `top_k` answers of highest score: log Σ exp over the spans of equal text, case and white space aside.
 
     A span's score is the reader's, plus its passage's relevance if that is added (ORQA §3), and probability the share
     among all spans of all passages: the released code. If `marginal`, the score is log p(y|z,x) + log p(z|x), each
-    normalised by itself (REALM eq. 1). No legal span, no answer.
+    normalised by itself (REALM eq. 1): p(y|z,x) is the share among the spans of one passage, p(z|x) the softmax of the
+    relevance of the passages read, without the null document, which holds no span. No legal span, no answer.
     """
     with step("score"):
         scores, places = [np.zeros(0)], []
-        log_prior_N = np.array([each.relevance for each in read])
-        log_prior_N = log_prior_N - log_sum_exp(log_prior_N) if marginal else log_prior_N * add_relevance
+        log_prior_N = _log_retrieval(read) if marginal else np.array([each.relevance * add_relevance for each in read])
         for n, found in enumerate(spans):
             scores.append(found.score_C + log_prior_N[n] - (log_sum_exp(found.score_C) if marginal else 0.0))
             places += [(n, start, end) for start, end in zip(found.start_C.tolist(), found.end_C.tolist(), strict=True)]
         score_C = np.concatenate(scores)
-        best = np.sort(np.argsort(-score_C, kind="stable")[:CONTENDERS])
-    return _predictions(read, [places[c] for c in best.tolist()], score_C[best], log_sum_exp(score_C), top_k)
+    return _predictions(read, places, score_C, log_sum_exp(score_C), top_k)
 
 
 def predict_spans(
@@ -80,12 +76,15 @@ def predict_spans(
     top_k: int,
     distinct: bool = True,
     prior: float = 0.0,
+    marginal: bool = False,
 ) -> list[Prediction]:
     """The `top_k` answers of a span reader: the odds of spans with equal text, case and white space aside, add up.
 
     `prior` times a passage's relevance is added to the log odds of its spans. Probability is the share among all spans
-    of all passages and "no answer here", whose odds are 1: one normalisation over everything that was read. Of answers
-    that overlap in their best place only the best is listed, if they are to be `distinct`.
+    of all passages and "no answer here", whose odds are 1: one normalisation over everything that was read. If
+    `marginal`, each passage is normalised by itself, with its own "no answer here", and weighs p(z|x), the softmax of
+    relevance (REALM eq. 1); `prior` is not used. Of answers that overlap in their best place only the best is listed,
+    if they are to be `distinct`.
     """
     with step("score"):
         places = [
@@ -93,11 +92,23 @@ def predict_spans(
             for n, found in enumerate(spans)
             for start, end in zip(found.start_C.tolist(), found.end_C.tolist(), strict=True)
         ]
-        raised_N = [prior * each.relevance for each in read]
-        parts = list(zip(spans, raised_N, strict=True))
-        odds_C = np.concatenate([np.zeros(0), *(found.odds_C + raised for found, raised in parts)])
-        total = log_sum_exp(np.array([0.0, *(found.total + raised for found, raised in parts)]))
+        if marginal:
+            raised_N = _log_retrieval(read) - np.array([np.logaddexp(0.0, found.total) for found in spans])
+            total = 0.0
+        else:
+            raised_N = np.array([prior * each.relevance for each in read])
+            totals = [found.total + raised for found, raised in zip(spans, raised_N, strict=True)]
+            total = log_sum_exp(np.array([0.0, *totals]))
+        parts = [found.odds_C + raised for found, raised in zip(spans, raised_N, strict=True)]
+        odds_C = np.concatenate([np.zeros(0), *parts])
     return _predictions(read, places, odds_C, total, top_k, distinct)
+
+
+def _log_retrieval(read: Sequence[Source]) -> Floats:
+    """log p(z|x): the softmax of relevance over the passages read: [N]. REALM §3.2."""
+    relevance_N = np.array([each.relevance for each in read], np.float64)
+    log_p_N: Floats = relevance_N - log_sum_exp(relevance_N)
+    return log_p_N
 
 
 def predict_words(read: Sequence[Read], null: float, log_p_NV: NDArray[np.float32], top_k: int) -> list[Prediction]:
@@ -121,6 +132,25 @@ def predict_words(read: Sequence[Read], null: float, log_p_NV: NDArray[np.float3
     return _predictions(read, [place for at in standing.values() for place in at], np.concatenate(scores), 0.0, top_k)
 
 
+def explain_likelihood(
+    read: Sequence[Read], null: float, answer: str, pieces: Sequence[str], log_p_NM: NDArray[np.float32]
+) -> Likelihood:
+    """log p(y|x) = log Σ_z p(z|x) Π_m p(y_m|z,x) (REALM eq. 1, §3.2), and each passage's share of the sum.
+
+    `log_p_NM` are log p(y_m|z,x) of the answer's pieces for each passage and, last, for the null document, whose
+    relevance is `null`.
+    """
+    with step("score"):
+        relevance_N = np.array([*(each.relevance for each in read), null], np.float64)
+        log_prior_N = relevance_N - log_sum_exp(relevance_N)
+        log_p_N = log_p_NM.astype(np.float64).sum(axis=1)
+        total = log_sum_exp(log_prior_N + log_p_N)
+        share_N = np.exp(log_prior_N + log_p_N - total)
+    sources = [*((each.passage, each.corpus) for each in read), (None, "")]
+    rows = zip(sources, log_prior_N.tolist(), log_p_N.tolist(), share_N.tolist(), strict=True)
+    return Likelihood(answer, tuple(pieces), total, tuple(PassageShare(*source, *numbers) for source, *numbers in rows))
+
+
 def _predictions(
     read: Sequence[Source],
     places: Sequence[Place],
@@ -135,23 +165,21 @@ def _predictions(
     """
     check_at_least_one("top_k", top_k)
     with step("score"):
-        groups: dict[int, list[int]] = {}
-        for c, (n, start, end) in enumerate(places):
-            text = " ".join(read[n].passage.text[start:end].split())
-            groups.setdefault(surface_group(text), []).append(c)
-        found = [(log_sum_exp(score_C[members]), members) for members in groups.values()]
-        found.sort(key=lambda pair: -pair[0])
-        if distinct:
-            found = list(islice(_apart(found, places, score_C), top_k))
+        texts = (" ".join(read[n].passage.text[start:end].split()) for n, start, end in places)
+        groups = group_equal(np.array([surface_group(text) for text in texts], np.uint64))
+        score_G = group_score(score_C, groups)
+        order_G = np.lexsort((groups.first_G, -score_G)).tolist()
+        every = ((float(score_G[g]), groups.members(g).tolist()) for g in order_G)
+        found = list(islice(_apart(every, places, score_C) if distinct else every, top_k))
     with step("explain"):
         return [
             _prediction(read, [places[c] for c in members], score_C[members], score, float(np.exp(score - total)))
-            for score, members in found[:top_k]
+            for score, members in found
         ]
 
 
 def _apart(
-    found: Sequence[tuple[float, list[int]]], places: Sequence[Place], score_C: Floats
+    found: Iterable[tuple[float, list[int]]], places: Sequence[Place], score_C: Floats
 ) -> Iterator[tuple[float, list[int]]]:
     """The groups, best first, but for those whose best place overlaps the best place of one before."""
     taken: list[Place] = []

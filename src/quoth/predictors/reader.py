@@ -170,11 +170,25 @@ class Reader:
     def masked(self, read: Sequence[Reading]) -> NDArray[np.float32]:
         """log p(y|z, x) of every token of the vocabulary at the first mask of each input: [B, V]."""
         found = np.empty((len(read), len(self.model.mlm.bias)), np.float32)
-        for members, states_BTH in self._encoded(read):
-            at = [int(np.flatnonzero(read[member].pair.ids_T == self.tokenizer.mask_id)[0]) for member in members]
-            logits_BV = self.model.mlm(states_BTH[torch.arange(len(at)), at])
-            found[members] = logits_BV.float().log_softmax(dim=-1).cpu().numpy()
+        for members, log_p_BMV in self._at_masks(read, 1):
+            found[members] = log_p_BMV[:, 0].cpu().numpy()
         return found
+
+    @torch.inference_mode()
+    def likelihood(self, read: Sequence[Reading], hidden_M: Sequence[int]) -> NDArray[np.float32]:
+        """log p(y_m|z, x) of these tokens, one at each of the first M masks of each input: [B, M]."""
+        found = np.empty((len(read), len(hidden_M)), np.float32)
+        for members, log_p_BMV in self._at_masks(read, len(hidden_M)):
+            found[members] = log_p_BMV[:, torch.arange(len(hidden_M)), list(hidden_M)].cpu().numpy()
+        return found
+
+    def _at_masks(self, read: Sequence[Reading], masks: int) -> Iterator[tuple[list[int], Tensor]]:
+        """log p of the vocabulary at the first so many masks of inputs, those of the question: [B, M, V]."""
+        for members, states_BTH in self._encoded(read):
+            ids = (read[member].pair.ids_T for member in members)
+            at_BM = torch.from_numpy(np.stack([np.flatnonzero(each == self.tokenizer.mask_id)[:masks] for each in ids]))
+            logits_BMV = self.model.mlm(states_BTH[torch.arange(len(members))[:, None], at_BM])
+            yield members, logits_BMV.float().log_softmax(dim=-1)
 
     def _encoded(self, read: Sequence[Reading]) -> Iterator[tuple[list[int], Tensor]]:
         for members in batches_by_length([len(each.pair.ids_T) for each in read]):

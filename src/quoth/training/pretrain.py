@@ -8,6 +8,7 @@ passages, D dimensions, V vocabulary.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -19,7 +20,7 @@ from torch import Tensor
 
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.passage_encoder import passage_inputs, query_inputs
-from quoth.errors import InputError
+from quoth.errors import InputError, UnknownDocumentError
 from quoth.predictors.marginal import (
     log_retrieval,
     marginal_of_product,
@@ -72,17 +73,25 @@ class Marginal:
 
 
 class PretrainTask(REALMTask):
-    """Learns to retrieve by what helps to fill masks. Raises InputError where the corpus has too few passages."""
+    """Learns to retrieve by what helps to fill masks.
+
+    `searched` is the corpus of `neighbourhood`, where that is not the one that texts are drawn from. Raises InputError
+    where it has too few passages.
+    """
 
     def __init__(
-        self, model: TrainedREALM, texts: MaskedTexts, neighbourhood: Neighbourhood, config: PretrainConfig
+        self,
+        model: TrainedREALM,
+        texts: MaskedTexts,
+        neighbourhood: Neighbourhood,
+        config: PretrainConfig,
+        searched: Corpus | None = None,
     ) -> None:
         super().__init__(model)
-        self.texts, self.config = texts, config
+        self.texts, self.config, self._searched = texts, config, searched
         self._neighbourhood = neighbourhood
         self._retrieved = model.config.num_candidates - 1
-        trivial = 1 if config.trivial == "passage" else _most_passages(texts.corpus)
-        if (others := texts.corpus.num_passages - trivial) < self._retrieved:
+        if (others := self._always_left()) < self._retrieved:
             raise InputError(
                 f"{self._retrieved} passages are to be retrieved for an example, but only {others} are not of its own "
                 f"{config.trivial}; give more documents, or fewer num_candidates"
@@ -145,7 +154,17 @@ class PretrainTask(REALMTask):
         tokens = _tokens(read) + sum(len(pair.ids_T) for pair in inputs)
         return Marginal(log_p_BNM, relevance_BN, masked_BM, found), tokens
 
+    def _always_left(self) -> int:
+        """How many passages there are at least that are not trivial for an example."""
+        if self._searched is not None:
+            return self._searched.num_passages - _most_passages(self._searched, self.texts.corpus)
+        trivial = 1 if self.config.trivial == "passage" else _most_passages(self.texts.corpus)
+        return self.texts.corpus.num_passages - trivial
+
     def _trivial(self, passage: Passage) -> list[int]:
+        """The rows never retrieved for an example of this passage; none where its text does not stand there."""
+        if self._searched is not None:
+            return rows_holding(self._searched, passage, self.config.trivial == "document")
         if self.config.trivial == "passage":
             return [passage.row]
         return self.texts.corpus.rows_of(passage.document_id)
@@ -173,19 +192,41 @@ class PretrainTask(REALMTask):
         return torch.zeros(whole_BNM.shape, device=self.device).masked_scatter(whole_BNM, log_p_M), masked_BM
 
     def settings(self) -> dict[str, Any]:
-        corpus = self.texts.corpus
-        return {"model": self.model.config.to_dict(), "data": {"passages": corpus.num_passages}}
+        searched = "" if self._searched is None else f"{self._searched.name}, {self._searched.num_passages} passages"
+        data = {"passages": self.texts.corpus.num_passages, "searched": searched}
+        return {"model": self.model.config.to_dict(), "data": data}
 
 
 def _tokens(read: Sequence[Sequence[Reading]]) -> int:
     return sum(len(each.pair.ids_T) for group in read for each in group)
 
 
-def _most_passages(corpus: Corpus) -> int:
-    """How many passages the document with most of them has."""
+def rows_holding(corpus: Corpus, passage: Passage, all_of_it: bool) -> list[int]:
+    """The rows of a corpus that show the text of another corpus's passage: those of the document of the same id, if
+    that holds the text, that overlap it, or `all_of_it`."""
+    try:
+        text, rows = corpus.document(passage.document_id).text, corpus.rows_of(passage.document_id)
+    except UnknownDocumentError:
+        return []
+    places = [found.span() for found in re.finditer(re.escape(passage.text), text)]
+    if all_of_it:
+        return rows if places else []
+    ranges = [(each.start, each.end) for each in map(corpus.passage, rows)]
+    return [
+        row
+        for row, (first, last) in zip(rows, ranges, strict=True)
+        if any(first < end and start < last for start, end in places)
+    ]
+
+
+def _most_passages(corpus: Corpus, shared_with: Corpus | None = None) -> int:
+    """How many passages the document with most of them has, of all or of those whose id another corpus has too."""
     most = 0
     for segment in corpus.segments:
         ranges_D2 = np.array([segment.passage_range(document) for document in range(segment.num_documents)])
         live_D = corpus.live(segment.first_row + ranges_D2[:, 0])
+        if shared_with is not None:
+            shared = [document for other in shared_with.segments for document in segment.find_all(other)]
+            live_D &= np.isin(np.arange(len(live_D)), shared)
         most = max(most, int(np.diff(ranges_D2)[live_D].max(initial=0)))
     return most

@@ -36,6 +36,7 @@ from quoth.training.settings import FineTuneConfig, ICTConfig, LoopConfig, Pretr
 from quoth.training.trainer import Evaluation, Progress, Task, Trainer
 
 CORPUS = "corpus.quoth"
+PRETRAIN = "realm-pretrain"
 Report = Callable[[Progress], None]
 Count = Callable[[int], None]
 
@@ -83,7 +84,7 @@ def realm_qa() -> REALMRecipe:
 
 REALM_RECIPES: dict[str, Callable[[], REALMRecipe]] = {
     "realm-ict": realm_ict,
-    "realm-pretrain": realm_pretrain,
+    PRETRAIN: realm_pretrain,
     "realm-qa": realm_qa,
 }
 
@@ -99,8 +100,13 @@ def run_realm_recipe(
     seconds: float = math.inf,
     progress: Report | None = None,
     reading: Count | None = None,
+    corpus: str | Path | None = None,
 ) -> bool:
     """Train by a recipe on documents (files, or one corpus), or on questions; goes on where it was broken off.
+
+    `corpus` names another corpus, from which realm-pretrain retrieves passages for the documents' texts (the paper's
+    X = CC-News and Z = Wikipedia); without it they are retrieved from the documents themselves. What of a text stands
+    in that corpus too, in a document of the same id, is never retrieved for it.
 
     `model` takes the place of the recipe's. After `seconds` the run stops; returns whether it is done. `reading` is
     told documents or passages done. Raises InputError on an unknown recipe or setting, LockedError while another
@@ -108,12 +114,14 @@ def run_realm_recipe(
     """
     if name not in REALM_RECIPES:
         raise InputError(f"recipe {name!r}; allowed are {', '.join(REALM_RECIPES)}")
+    if corpus is not None and name != PRETRAIN:
+        raise InputError(f"corpus is what {PRETRAIN} retrieves from, not {name}; realm-qa has a setting corpus=DIR")
     recipe = REALM_RECIPES[name]()
     config = with_overrides(recipe.train, overrides)
     source = locate_realm(model or recipe.model, base)
     output.mkdir(parents=True, exist_ok=True)
     ranks = Ranks.join() if isinstance(config, ICTConfig) else Ranks()
-    run = Run(inputs, output, source, base, ranks, seconds, progress, reading)
+    run = Run(inputs, output, source, base, ranks, seconds, progress, reading, corpus)
     with WriterLock(output / "writer.lock") if ranks.first else nullcontext():
         match config:
             case ICTConfig():
@@ -138,6 +146,7 @@ class Run:
     seconds: float
     progress: Report | None
     reading: Count | None
+    searched: str | Path | None = None
 
     def warm_start(self, config: ICTConfig) -> bool:
         """The inverse cloze task."""
@@ -149,7 +158,10 @@ class Run:
 
     def pretrain(self, config: PretrainConfig) -> bool:
         """Masked words, with passages found for them."""
+        other = None if self.searched is None else Corpus.open(self.searched)
         corpus = self._corpus(config)
+        if other is not None and other.path.resolve() == corpus.path.resolve():
+            other = None
         candidates = replace(self.source.config, num_candidates=config.num_candidates)
         run = replace(self, source=replace(self.source, config=candidates))
         model = run._model(config, ("passages", "queries", "reader"))
@@ -167,9 +179,9 @@ class Run:
                 )
             dtype = "bf16" if config.bf16 else "fp32"
             every, asynchronous = config.refresh_every, config.asynchronous
-            refresher = IndexRefresher(self.output, corpus, every, asynchronous, self.base, dtype)
+            refresher = IndexRefresher(self.output, other or corpus, every, asynchronous, self.base, dtype)
             stack.callback(refresher.close)
-            return self._train(PretrainTask(model, texts, refresher, config), config, evaluation)
+            return self._train(PretrainTask(model, texts, refresher, config, other), config, evaluation)
 
     def fine_tune(self, config: FineTuneConfig) -> bool:
         """Questions, over passage vectors that stay as they are."""
