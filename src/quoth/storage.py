@@ -9,11 +9,13 @@ checked on open, which is cheap; contents by `verify`.
 import fcntl
 import hashlib
 import json
+import math
 import mmap
 import os
 import shutil
 import weakref
 from collections.abc import Iterable
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from quoth.errors import CorruptionError, LockedError
 
 CHECKSUMS = "checksums.json"
 _ROWS_AT_A_TIME = 1 << 16
+_ALIGNED = 64
 _SMALL = 1 << 16
 """Files up to this size are read whole rather than mapped, since every mapping holds a file descriptor."""
 
@@ -167,6 +170,34 @@ def open_array(path: Path) -> NDArray[Any]:
         raise CorruptionError(f"{path}: damaged, no longer an array ({error})") from None
     array.setflags(write=False)
     return array
+
+
+def save_arrays(path: Path, arrays: Iterable[NDArray[Any]]) -> None:
+    """Writes several arrays into one file, each as in a `.npy` file and begun at a multiple of 64 bytes."""
+    with path.open("wb") as stream:
+        for array in arrays:
+            stream.write(bytes(-stream.tell() % _ALIGNED))
+            np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(array))
+            stream.write(array.tobytes())
+
+
+def open_arrays(path: Path, count: int) -> list[NDArray[Any]]:
+    """The `count` arrays of `save_arrays`, read-only; memory-mapped together unless small. Raises CorruptionError."""
+    blob = open_blob(path)
+    stream = BytesIO(blob) if isinstance(blob, bytes) else blob
+    arrays: list[NDArray[Any]] = []
+    try:
+        for _ in range(count):
+            stream.seek(-stream.tell() % _ALIGNED, os.SEEK_CUR)
+            np.lib.format.read_magic(stream)
+            shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+            size = math.prod(shape)
+            flat = np.frombuffer(blob, dtype, size, stream.tell()) if size else np.empty(0, dtype)
+            arrays.append(flat.reshape(shape))
+            stream.seek(flat.nbytes, os.SEEK_CUR)
+    except (ValueError, EOFError, OSError) as error:
+        raise CorruptionError(f"{path}: damaged, no longer arrays ({error})") from None
+    return arrays
 
 
 def open_blob(path: Path) -> mmap.mmap | bytes:

@@ -5,20 +5,21 @@ Knows the JSON file and the names of everything in a corpus's folder; does not k
     manifest-<n>.json   snapshot n; the highest n is the current state, and its rename is the commit
     segments/<name>/    immutable, called by its first document's number
     deleted-<n>.npy     the documents deleted up to snapshot n
-    bm25/               the word index; bm25.changing stands there while it may be ahead of the manifest
     keys/<model>/<segment name>/   key tables, which belong to models
     writer.lock         the pid of the writer, if there is one
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from quoth.errors import CorpusNotFoundError, CorruptionError
 from quoth.storage import atomic_write_json, encode_json, read_json, remove, remove_unless_leased, sha256_bytes
 
-FORMAT = 1
+FORMAT = 2
+READABLE = (1, 2)
+"""Segments of the first format have no words; one index beside them had those of every snapshot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +38,7 @@ class SegmentEntry:
 class Manifest:
     """All there is to know of a snapshot without opening another file.
 
-    `stale_rows` are the passage rows [first, last) that a compact took out of the corpus and that the word
-    index may still hold; a commit takes them out once no snapshot below `kept_from` is read any more, for those
-    are released. `words` lists the files of the word index.
+    A write removes the snapshots below `kept_from` once nobody reads them.
     """
 
     snapshot: int
@@ -50,8 +49,6 @@ class Manifest:
     num_documents: int = 0
     num_passages: int = 0
     deletions: dict[str, Any] | None = None
-    words: dict[str, dict[str, Any]] = field(default_factory=dict)
-    stale_rows: tuple[tuple[int, int], ...] = ()
     kept_from: int = 0
 
     def successor(self, **changes: Any) -> "Manifest":
@@ -106,11 +103,11 @@ def read_manifest(corpus: Path, snapshot: int | None = None) -> Manifest:
 def _parse(content: dict[str, Any], path: Path) -> Manifest:
     if content.pop("sha256", None) != _checksum(content):
         raise CorruptionError(f"{path}: its SHA-256 is not the one in it; the file was altered")
-    if (version := content.pop("format")) != FORMAT:
+    if (version := content.pop("format")) not in READABLE:
         raise CorruptionError(f"{path}: format {version}, this version of Quoth reads {FORMAT}; index again")
     content["segments"] = tuple(SegmentEntry(**each) for each in content["segments"])
-    content["stale_rows"] = tuple((first, last) for first, last in content["stale_rows"])
-    return Manifest(**content)
+    known = {each.name for each in fields(Manifest)}
+    return Manifest(**{name: value for name, value in content.items() if name in known})
 
 
 def _checksum(content: dict[str, Any]) -> str:
@@ -145,6 +142,7 @@ def release(corpus: Path, before: int, thorough: bool = False) -> bool:
         _remove_all(path for path in corpus.glob("segments/*") if path.name not in segments)
         deletions = {each.deletions["name"] for each in kept if each.deletions is not None}
         _remove_all(path for path in corpus.glob("deleted-*.npy") if path.name not in deletions)
+        _remove_all(corpus.glob("bm25*"))  # the first format's
         _remove_all(_orphaned_keys(corpus))
     return len(gone) == len(old)
 

@@ -7,6 +7,7 @@ document numbers in its files count from 0; the corpus says where they begin in 
     documents.npy   int64 [D + 1, 3]: where the record begins, where the text begins, the first passage
     passages.npy    int64 [P, 5]: document, start and end (characters), start and end (bytes in documents.bin)
     ids.npy         uint64 [2, D]: the hashes of the documents' ids in order, and whose they are
+    words.bin       the passages' words (`words`); a segment of the first format has none
 
 Shape suffixes: D documents, P passages, O documents of another segment.
 """
@@ -14,6 +15,7 @@ Shape suffixes: D documents, P passages, O documents of another segment.
 import json
 from array import array
 from collections.abc import Iterator
+from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.corpus.words import WordGatherer, Words, indexed_text
 from quoth.errors import CorruptionError, DuplicateDocumentError
 from quoth.records import Document, Passage
 from quoth.storage import check_folder, open_array, open_blob, save_array, seal_folder
@@ -50,6 +53,7 @@ class Segment:
         self._hashes_D, self._hashed_D = open_array(path / "ids.npy")
         self.num_documents = len(self._documents_D13) - 1
         self.num_passages = len(self._passages_P5)
+        self._words = Words.open(file) if (file := path / "words.bin").exists() else None
         self.last_row = first_row + self.num_passages
         self.last_document = first_document + self.num_documents
 
@@ -67,6 +71,16 @@ class Segment:
     def passages(self) -> Iterator[Passage]:
         """Every passage, in order."""
         return map(self.passage, range(self.num_passages))
+
+    @property
+    def has_words(self) -> bool:
+        """Whether the passages' words are on disk, as they are but in a segment of the first format."""
+        return self._words is not None
+
+    @cached_property
+    def words(self) -> Words:
+        """The passages' words; where they are not on disk, every text is read and they are kept in memory."""
+        return self._words or Words.of(indexed_text(each.title, each.text) for each in self.passages())
 
     def document(self, index: int) -> Document:
         """The `index`-th document, exactly as it was added."""
@@ -123,7 +137,7 @@ class Segment:
 
 
 class SegmentWriter:
-    """Writes one segment, texts straight to disk: what it holds in memory is 40 bytes a passage and the ids.
+    """Writes one segment, texts straight to disk: what it holds in memory is 40 bytes a passage, the ids and the words.
 
     >>> with SegmentWriter(folder) as writer:
     ...     writer.add(document, ranges)
@@ -139,6 +153,7 @@ class SegmentWriter:
         self._ids: dict[str, int] = {}
         self._documents = array("q")
         self._passages = array("q")
+        self._words = WordGatherer()
         self._stream = (path / "documents.bin").open("wb")
 
     @property
@@ -157,6 +172,7 @@ class SegmentWriter:
         for (start, end), (first, last) in zip(ranges, _byte_ranges(document.text, ranges), strict=True):
             shift = begin + len(record)
             self._passages.extend((self.num_documents, start, end, shift + first, shift + last))
+            self._words.add(indexed_text(document.title, document.text[start:end]))
         self._stream.write(document.text.encode())
         self._ids[document.id] = self.num_documents
         self.num_passages += len(ranges)
@@ -171,6 +187,7 @@ class SegmentWriter:
         hashes_D = np.array([hash_id(each) for each in self._ids], np.uint64)
         order_D = np.argsort(hashes_D, kind="stable")
         save_array(self.path / "ids.npy", np.stack([hashes_D[order_D], order_D.astype(np.uint64)]))
+        self._words.words().save(self.path / "words.bin")
         return seal_folder(self.path)
 
     def __enter__(self) -> "SegmentWriter":

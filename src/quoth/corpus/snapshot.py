@@ -7,11 +7,13 @@ Shape suffixes: R rows.
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.corpus.bm25 import LiveWords
 from quoth.corpus.deletions import Deletion, Deletions
 from quoth.corpus.manifest import Manifest, SegmentEntry, manifest_path, segment_path
 from quoth.corpus.segment import Segment
@@ -72,6 +74,17 @@ class Snapshot:
         parts = [np.arange(each.first_row, each.last_row) for each in self.segments]
         rows_R = np.concatenate([np.empty(0, np.int64), *parts])
         return rows_R[~self.deletions.hide(rows_R)]
+
+    @cached_property
+    def live_words(self) -> list[LiveWords]:
+        """The words of each segment's passages, less the deleted ones."""
+        return [LiveWords(each.words, each.first_row, self._deleted_in(each)) for each in self.segments]
+
+    def _deleted_in(self, segment: Segment) -> NDArray[np.int64]:
+        """The deleted passages of a segment, counted in it."""
+        if not self.num_deleted(segment):
+            return np.empty(0, np.int64)
+        return np.flatnonzero(self.deletions.hide(np.arange(segment.first_row, segment.last_row)))
 
     def live_documents(self, segment: Segment) -> Iterator[int]:
         """The documents of a segment that are not deleted, counted in the segment."""
