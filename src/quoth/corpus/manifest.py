@@ -10,7 +10,7 @@ Knows the JSON file and the names of everything in a corpus's folder; does not k
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -106,8 +106,9 @@ def _parse(content: dict[str, Any], path: Path) -> Manifest:
     if (version := content.pop("format")) not in READABLE:
         raise CorruptionError(f"{path}: format {version}, this version of Quoth reads {FORMAT}; index again")
     content["segments"] = tuple(SegmentEntry(**each) for each in content["segments"])
-    known = {each.name for each in fields(Manifest)}
-    return Manifest(**{name: value for name, value in content.items() if name in known})
+    for name in ("words", "stale_rows"):  # the first format's
+        content.pop(name, None)
+    return Manifest(**content)
 
 
 def _checksum(content: dict[str, Any]) -> str:
