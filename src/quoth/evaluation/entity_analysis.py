@@ -40,9 +40,7 @@ class TermCounts:
 
 
 def count_terms(texts: Iterable[str], wanted: Iterable[str]) -> TermCounts:
-    """Counts the terms of the texts `wanted` in `texts` (`indexed_text` of each passage), reading them once.
-
-    """
+    """Counts the terms of the texts `wanted` in `texts` (`indexed_text` of each passage), reading them once."""
     terms = {term for text in wanted for term in analyse(text)}
     counts: Counter[str] = Counter()
     num_passages = 0
