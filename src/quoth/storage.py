@@ -184,7 +184,7 @@ def save_arrays(path: Path, arrays: Iterable[NDArray[Any]]) -> None:
 def open_arrays(path: Path, count: int) -> list[NDArray[Any]]:
     """The `count` arrays of `save_arrays`, read-only; memory-mapped together unless small. Raises CorruptionError."""
     blob = open_blob(path)
-    stream = BytesIO(blob) if isinstance(blob, bytes) else blob
+    stream: BytesIO | mmap.mmap = BytesIO(blob) if isinstance(blob, bytes) else blob
     arrays: list[NDArray[Any]] = []
     try:
         for _ in range(count):

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,7 +79,7 @@ class _Term:
         """No passage gets as much for this term."""
         return self.weight * (K1 + 1)
 
-    def scores(self, counts_O: NDArray[np.integer], lengths_O: NDArray[np.int32]) -> Scores:
+    def scores(self, counts_O: NDArray[np.integer[Any]], lengths_O: NDArray[np.int32]) -> Scores:
         """What the term gives passages of these lengths that hold it so often: [O]."""
         frequency_O = counts_O.astype(np.float64)
         norm_O = lengths_O * (K1 * B / self.average) + K1 * (1 - B)
@@ -107,7 +108,7 @@ class _Question:
 class LiveWords:
     """The words of a segment's passages but the deleted ones; the passages' rows begin at `first_row`."""
 
-    def __init__(self, words: Words, first_row: int = 0, deleted_X: Iterable[int] = ()) -> None:
+    def __init__(self, words: Words, first_row: int = 0, deleted_X: NDArray[np.int64] | Sequence[int] = ()) -> None:
         self.words = words
         self.first_row = first_row
         self._deleted_X = np.asarray(deleted_X, np.int64)

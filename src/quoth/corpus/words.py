@@ -23,6 +23,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,7 @@ from numpy.typing import NDArray
 from quoth.corpus.analysis import analyse_with_characters, is_unspaced_character
 from quoth.storage import open_arrays, save_arrays
 
-Numbers = NDArray[np.integer]
+Numbers = NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True, slots=True)
