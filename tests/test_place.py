@@ -65,19 +65,19 @@ def test_only_what_is_asked_for_and_new_is_copied(
     place: Place, far: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "ALWAYS_ANEW", 2)
-    write(far / "bm25/large", "0123")
-    write(far / "bm25/small", "0")
+    write(far / "segments/1/large", "0123")
+    write(far / "segments/1/small", "0")
     write(far / "keys/m/1/vectors.npy", "0123")
     place.fetch(*TEXT)
     assert not (place.path / "keys").exists()
-    write(far / "bm25/large", "4567")
-    write(far / "bm25/small", "1")
+    write(far / "segments/1/large", "4567")
+    write(far / "segments/1/small", "1")
     place.fetch(*TEXT)
-    assert (place.path / "bm25/large").read_text() == "0123"
-    assert (place.path / "bm25/small").read_text() == "1"
-    write(far / "bm25/large", "45678")
+    assert (place.path / "segments/1/large").read_text() == "0123"
+    assert (place.path / "segments/1/small").read_text() == "1"
+    write(far / "segments/1/large", "45678")
     place.fetch(*TEXT)
-    assert (place.path / "bm25/large").read_text() == "45678"
+    assert (place.path / "segments/1/large").read_text() == "45678"
 
 
 def test_keys_that_were_not_sent_to_the_end_are_not_there(place: Place, far: Path) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from killed import document
 from quoth.cli.main import main
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.repair import Repairs
@@ -79,8 +78,7 @@ def refused(path: Path) -> str:
 MENDED = [
     "manifest-3.json",
     "committed.json",
-    "bm25/meta.json",
-    "bm25/.managed.json",
+    "segments/000000000000/words.bin",
     "segments/000000000000/passages.npy",
     "segments/000000000000/ids.npy",
     "segments/000000000000/checks.npy",
@@ -104,16 +102,15 @@ def test_what_follows_from_the_rest_is_mended(path: Path, name: str, how: str) -
 
 
 def test_all_at_once_and_only_from_the_texts(path: Path) -> None:
-    shutil.rmtree(path / "bm25")
-    for name in ("passages.npy", "ids.npy", "checks.npy", "checksums.json"):
+    for name in ("passages.npy", "ids.npy", "checks.npy", "words.bin", "checksums.json"):
         (path / "segments" / "000000000000" / name).unlink()
     (path / "manifest-3.json").unlink()
     (path / "manifest-1.json").write_text("{}")
     found = Corpus.repair(path)
-    assert len(found.mended) == 4
+    assert len(found.mended) == 3
     assert not found.lost
     assert_sound(path)
-    assert Corpus.open(path).snapshots() == [0, 2, 3, 4]
+    assert Corpus.open(path).snapshots() == [0, 2, 3]
 
 
 @pytest.mark.parametrize("name", ["documents.bin", "documents.npy"])
@@ -129,16 +126,15 @@ def test_lost_deletions_are_said_to_be_lost(path: Path) -> None:
     assert "nothing else says which documents are deleted" in Corpus.repair(path).lost[0]
 
 
-def test_without_word_index_texts_are_there_and_deletions_can_be_made(path: Path) -> None:
-    shutil.rmtree(path / "bm25")
+def test_without_words_texts_are_there_and_all_but_search_goes_on(path: Path) -> None:
+    (path / "segments" / "000000000000" / "words.bin").unlink()
     shutil.rmtree(path / "keys")
     corpus = Corpus.open(path)
     assert [each.id for each in corpus.documents()] == ["a", "c"]
     assert corpus.passage(1).text == "the Seine"
     assert main(["info", str(path)]) == 0
-    for write in (lambda: corpus.add([document("d")]), lambda: corpus.bm25("Seine", 1)):
-        with pytest.raises(CorruptionError, match=r"bm25/.*missing; `quoth repair .*x\.quoth` mends"):
-            write()
+    with pytest.raises(CorruptionError, match=r"words\.bin.*missing; `quoth repair .*x\.quoth` mends"):
+        corpus.bm25("Seine", 1)
     corpus.delete(["c"])
     Corpus.repair(path)
     corpus.refresh()
@@ -148,27 +144,17 @@ def test_without_word_index_texts_are_there_and_deletions_can_be_made(path: Path
     corpus.verify()
 
 
-def test_a_missing_word_index_is_noticed_while_it_is_changing(path: Path) -> None:
-    (path / "bm25.changing").touch()
-    (path / "bm25" / "meta.json").unlink()
-    with pytest.raises(CorruptionError, match=r"meta\.json: the file is missing"):
-        Corpus.open(path).bm25("Seine", 1)
-    Corpus.repair(path)
-    assert_sound(path)
-
-
 def test_older_snapshots_keep_their_words(path: Path) -> None:
     Corpus.open(path).replace([Document("c", "C", "Khartoum lies there")])
-    damage(path / "bm25" / "meta.json", "cut")
+    damage(path / "segments" / "000000000000" / "words.bin", "cut")
     Corpus.repair(path)
     assert Corpus.open(path, snapshot=2).bm25("Spree", 5)[0].tolist() == [3]
     assert Corpus.open(path, snapshot=3).bm25("Nile", 5)[0].tolist() == [5]
     assert Corpus.open(path).bm25("Nile", 5)[0].tolist() == []
 
 
-@pytest.mark.parametrize("marked", [False, True])
 @pytest.mark.parametrize("change", ["add", "delete", "compact"])
-def test_a_lost_commit_is_noticed_and_never_swept_away(path: Path, change: str, marked: bool) -> None:
+def test_a_lost_commit_is_noticed_and_never_swept_away(path: Path, change: str) -> None:
     shutil.rmtree(path / "keys")
     corpus = Corpus.open(path)
     writes: dict[str, Callable[[Corpus], Any]] = {
@@ -181,8 +167,6 @@ def test_a_lost_commit_is_noticed_and_never_swept_away(path: Path, change: str, 
     expected = {each.id: each for each in corpus.documents()}
     del corpus
     (path / f"manifest-{last}.json").unlink()
-    if marked:
-        (path / "bm25.changing").touch()
     before = {each for each in path.rglob("*") if each.suffix != ".lock"}
     message = refused(path)
     assert message.startswith(f"{path / f'manifest-{last}.json'}: the file is missing")
@@ -231,11 +215,11 @@ def test_damaged_keys_are_removed(path: Path, name: str) -> None:
 def test_the_command_says_what_was_mended_and_what_is_lost(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["repair", str(path)]) == 0
     assert capsys.readouterr().out.startswith(f"{path}: sound, nothing to mend\n")
-    damage(path / "bm25" / "meta.json", "cut")
+    damage(path / "segments" / "000000000000" / "words.bin", "cut")
     assert main(["repair", str(path)]) == 0
     out = capsys.readouterr().out
     assert out.startswith("mended: ")
-    assert out.endswith("2 documents, 4 passages, snapshot 4\n")
+    assert out.endswith("2 documents, 4 passages, snapshot 3\n")
     damage(path / "segments" / "000000000000" / "documents.bin", "cut")
     assert main(["repair", str(path)]) == 1
     assert "lost: " in capsys.readouterr().err
@@ -298,11 +282,6 @@ SHAPES: list[dict[str, Any]] = [
     {"deletions": {"name": "deleted-3.npy"}},
     {"deletions": {"name": "../deleted-3.npy", "size": 1, "sha256": ""}},
     {"deletions": 3},
-    {"words": []},
-    {"words": {"meta.json": 3}},
-    {"stale_rows": [[1]]},
-    {"stale_rows": [["a", "b"]]},
-    {"stale_rows": None},
 ]
 
 

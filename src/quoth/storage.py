@@ -11,6 +11,7 @@ A folder may come from a stranger: nothing is written, locked or removed through
 import fcntl
 import hashlib
 import json
+import math
 import mmap
 import os
 import shutil
@@ -18,6 +19,7 @@ import stat
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -28,6 +30,7 @@ from quoth.errors import CorruptionError, InputError, LockedError
 
 CHECKSUMS = "checksums.json"
 _BYTES_AT_A_TIME = 1 << 21
+_ALIGNED = 64
 _SMALL = 1 << 16
 """Files up to this size are read whole rather than mapped, since every mapping holds a file descriptor."""
 
@@ -199,9 +202,9 @@ def seal_folder(folder: Path) -> str:
     return sha256_file(folder / CHECKSUMS)
 
 
-def check_folder(folder: Path, sha256: str | None = None, contents: bool = False) -> None:
+def check_folder(folder: Path, sha256: str | None = None, contents: bool = False, but: str = "") -> None:
     """Checks a sealed folder: its list against `sha256`, every size, the bytes of small files and, with `contents`,
-    of all. Raises CorruptionError naming the file."""
+    of all; of every file `but` one. Raises CorruptionError naming the file."""
     listing = folder / CHECKSUMS
     files = read_json(listing)
     if sha256 is not None and sha256_file(listing) != sha256:
@@ -209,7 +212,15 @@ def check_folder(folder: Path, sha256: str | None = None, contents: bool = False
     if not isinstance(files, dict):
         raise CorruptionError(f"{listing}: damaged, no longer a list of files")
     for name, expected in files.items():
-        check_file(folder / name, check_fields(listing, expected, FILE_FIELDS), contents)
+        if name != but:
+            check_file(folder / name, check_fields(listing, expected, FILE_FIELDS), contents)
+
+
+def check_sealed(file: Path) -> None:
+    """Checks one file of a sealed folder, as `check_folder` does on open. Raises CorruptionError."""
+    check_file(
+        file, check_fields(file.with_name(CHECKSUMS), read_json(file.with_name(CHECKSUMS))[file.name], FILE_FIELDS)
+    )
 
 
 def publish_directory(part: Path, final: Path) -> None:
@@ -294,14 +305,17 @@ def open_array(path: Path, dtype: Any = None, shape: tuple[int, ...] | None = No
     except Exception as error:  # of a damaged header numpy makes nearly any error
         if isinstance(error, OSError) and error.errno:
             raise  # no permission, for example
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise CorruptionError(f"{path}: damaged, no longer an array ({reason})") from None
+        raise CorruptionError(f"{path}: damaged, no longer an array ({_reason(error)})") from None
     if size != path.stat().st_size:
         raise CorruptionError(f"{path}: damaged, its header speaks of {size} bytes")
     if (dtype is not None and array.dtype != dtype) or (shape is not None and not _fits(array.shape, shape)):
         raise CorruptionError(f"{path}: damaged, its header speaks of {_brief(array.dtype)} of shape {array.shape}")
     array.setflags(write=False)
     return array
+
+
+def _reason(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]
 
 
 def _mapped(path: Path) -> tuple[NDArray[Any], int]:
@@ -318,6 +332,34 @@ def _read(path: Path) -> tuple[NDArray[Any], int]:
 
 def _fits(found: tuple[int, ...], shape: tuple[int, ...]) -> bool:
     return len(found) == len(shape) and all(want in (-1, have) for have, want in zip(found, shape, strict=True))
+
+
+def save_arrays(path: Path, arrays: Iterable[NDArray[Any]]) -> None:
+    """Writes several arrays into one file, each as in a `.npy` file and begun at a multiple of 64 bytes."""
+    with create(path) as stream:
+        for array in arrays:
+            stream.write(bytes(-stream.tell() % _ALIGNED))
+            np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(array))
+            stream.write(array.tobytes())
+
+
+def open_arrays(path: Path, count: int) -> list[NDArray[Any]]:
+    """The `count` arrays of `save_arrays`, read-only; memory-mapped together unless small. Raises CorruptionError."""
+    blob = open_blob(path)
+    stream: BytesIO | mmap.mmap = BytesIO(blob) if isinstance(blob, bytes) else blob
+    arrays: list[NDArray[Any]] = []
+    try:
+        for _ in range(count):
+            stream.seek(-stream.tell() % _ALIGNED, os.SEEK_CUR)
+            np.lib.format.read_magic(stream)
+            shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+            size = math.prod(shape)
+            flat = np.frombuffer(blob, dtype, size, stream.tell()) if size else np.empty(0, dtype)
+            arrays.append(flat.reshape(shape))
+            stream.seek(flat.nbytes, os.SEEK_CUR)
+    except Exception as error:  # of a damaged header numpy makes nearly any error
+        raise CorruptionError(f"{path}: damaged, no longer arrays ({_reason(error)})") from None
+    return arrays
 
 
 def open_blob(path: Path) -> mmap.mmap | bytes:

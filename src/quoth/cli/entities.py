@@ -106,7 +106,7 @@ def entities(
       quoth eval entities wiki.quoth test/*.json --templates relation_query_templates.json --model quoth-zero-ner
     """
     from quoth.corpus.question_templates import QuestionTemplates
-    from quoth.corpus.writing import indexed_text
+    from quoth.corpus.words import indexed_text
     from quoth.evaluation.entity_analysis import count_terms, idf_buckets, idf_records, idf_table
     from quoth.evaluation.entity_keys import covered_questions, single_keys
     from quoth.evaluation.entity_picture import check_installed, picture_of
@@ -150,7 +150,7 @@ def entities(
             progress=lambda name, done, total: measured(done, total),
         )
     names = [each.name for each in report.questions] if idf else []
-    texts = (indexed_text(passage) for each in corpora for passage in each.passages())
+    texts = (indexed_text(passage.title, passage.text) for each in corpora for passage in each.passages())
     buckets = idf_buckets(report, count_terms(texts, names)) if idf else []
     found = covered_questions(report, loaded) if loaded and (single_key or picture) else None
     kept = single_keys(found, report.ks, seed) if found and single_key else {}

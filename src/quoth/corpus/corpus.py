@@ -1,7 +1,7 @@
 """A corpus on disk: add, replace, delete, compact, verify; readers and one writer.
 
 Knows in which order things reach the disk, so that a kill at any instant loses nothing committed: segments,
-then the word index, then the manifest, whose rename is the commit. Does not know models or vectors.
+then the manifest, whose rename is the commit. Does not know models or vectors.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import quoth
+from quoth.corpus.bm25 import Statistics, count, search
 from quoth.corpus.deletions import Deletion, Deletions
 from quoth.corpus.manifest import (
     Manifest,
@@ -32,11 +33,10 @@ from quoth.corpus.manifest import (
 from quoth.corpus.passages import DEFAULT_SPLITTER, get_splitter
 from quoth.corpus.repair import Repairs, repair
 from quoth.corpus.segment import Segment, SegmentWriter
-from quoth.corpus.snapshot import Snapshot, check_words, deletion, open_snapshot
+from quoth.corpus.snapshot import Snapshot, deletion, open_snapshot
 from quoth.corpus.verify import verify
-from quoth.corpus.words import Listing, WordIndex
-from quoth.corpus.writing import Split, forget_words, split_documents, take_in, texts
-from quoth.errors import CorpusNotFoundError, DuplicateDocumentError, InputError, advising
+from quoth.corpus.writing import Split, split_documents, take_in
+from quoth.errors import DuplicateDocumentError, InputError, advising
 from quoth.records import Document, Passage
 from quoth.storage import CHECKSUMS, WriterLock, fsync_path, sha256_file
 
@@ -61,8 +61,6 @@ class Corpus:
         self.path = path
         self._snapshot = snapshot
         self._pinned = pinned
-        self._words = WordIndex(path)
-        self._words_checked = pinned
         self._all_released = True
 
     @classmethod
@@ -88,7 +86,7 @@ class Corpus:
         """A corpus as it is now, or, for reading only, as it was at a snapshot that is still kept.
 
         Compares sizes, and the bytes of small files. Raises CorpusNotFoundError, and CorruptionError naming the file
-        that is damaged; the word index, without which texts are there still, is looked at by the first search.
+        that is damaged; the words of passages, without which texts are there still, are looked at by the first search.
         """
         path = Path(path)
         with advising(remedy_of(path)):
@@ -98,7 +96,7 @@ class Corpus:
     def repair(path: str | Path) -> Repairs:
         """Makes again what is damaged and can be made from the rest; says what was mended, and what is lost.
 
-        Mended are the word index, the tables of segments, the lists of checksums, the last manifest, from its copy;
+        Mended are the tables and words of segments, the lists of checksums, the last manifest, from its copy;
         damaged key tables and codes are removed, so that `embed` makes them again. Reads every file. Raises
         CorpusNotFoundError, and LockedError while another process writes, or embeds.
         """
@@ -181,20 +179,22 @@ class Corpus:
         """Every live row, ascending: int64 [num_passages]."""
         return self._snapshot.live_rows()
 
-    def bm25(self, query: str, k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    def bm25(
+        self, query: str, k: int, statistics: Statistics | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The k passages of this snapshot that match the query's words best: rows and scores, best first.
 
-        Raises CorpusNotFoundError where another process's `compact` has released the snapshot, CorruptionError where
-        the word index is damaged.
+        Scores depend on nothing but the snapshot's own passages; or else on `statistics`, where more corpora than this
+        one are searched as one. Raises CorruptionError where a segment's words are damaged.
         """
         with advising(remedy_of(self.path)):
-            self._check_words()
-            found = self._words.search(query, k, self._snapshot.live)
-        if not manifest_path(self.path, self.snapshot).exists():
-            raise CorpusNotFoundError(
-                f"{self.path}: snapshot {self.snapshot} was released by compact; call refresh() or open it again"
-            )
-        return found
+            parts = self._snapshot.live_words
+            return search(parts, query, k, count(parts, query) if statistics is None else statistics)
+
+    def word_statistics(self, query: str) -> Statistics:
+        """What BM25's scores of a query depend on; those of several corpora add up. Raises CorruptionError."""
+        with advising(remedy_of(self.path)):
+            return count(self._snapshot.live_words, query)
 
     def add(self, documents: Iterable[Document], progress: Callable[[int], None] | None = None) -> int:
         """Adds documents in one commit, streaming; returns how many. `progress` receives the count so far.
@@ -238,8 +238,7 @@ class Corpus:
             if merged := _worth_merging(self._snapshot):
                 self._merge(merged)
             self._all_released = release(self.path, self.snapshot, thorough=True)
-            settled = self._all_released and bool(self._snapshot.manifest.stale_rows)
-            if settled or not (self._all_released or merged):
+            if not (self._all_released or merged):
                 self._commit([], self._snapshot.deletions, kept_from=self.snapshot + 1)
                 release(self.path, self.snapshot)
 
@@ -249,12 +248,6 @@ class Corpus:
         Raises CorruptionError naming the file that is missing, truncated or altered.
         """
         verify(self.path)
-
-    def _check_words(self) -> None:
-        """Once for each snapshot. Raises CorruptionError."""
-        if not self._words_checked:
-            check_words(self.path)
-            self._words_checked = True
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -347,8 +340,6 @@ class Corpus:
         self, new: list[Segment], deletions: Deletions, merged: Sequence[Segment] = (), kept_from: int | None = None
     ) -> None:
         old = self._snapshot.manifest
-        stale = () if self._all_released else old.stale_rows
-        words = self._index_words(new, dropping=not stale)
         gone = {segment.name for segment in merged}
         segments = (*(each for each in old.segments if each.name not in gone), *map(_entry, new))
         manifest = old.successor(
@@ -358,25 +349,10 @@ class Corpus:
             num_documents=sum(entry.num_documents for entry in segments) - len(deletions),
             num_passages=sum(entry.num_passages for entry in segments) - deletions.num_rows,
             deletions=self._save(deletions),
-            words=words,
-            stale_rows=(*stale, *((each.first_row, each.last_row) for each in merged)),
             kept_from=kept_from or (old.snapshot + 1 if merged else old.kept_from),
         )
         write_manifest(self.path, manifest)
-        self._words.settle()
-        for segment in new:
-            forget_words(segment)
         self._snapshot = Snapshot(self.path, manifest, [*self.segments, *new])
-
-    def _index_words(self, new: list[Segment], dropping: bool) -> Listing:
-        """Bring the word index up to date, `dropping` the rows that merged segments had."""
-        old = self._snapshot.manifest
-        stale = old.stale_rows if dropping else ()
-        if not (new or stale or self._words.changing):
-            return old.words
-        self._check_words()
-        entries = (entry for segment in new for entry in texts(segment))
-        return self._words.update(entries, old.next_row, _rows(stale), old.words)
 
     def _save(self, deletions: Deletions) -> dict[str, Any] | None:
         if len(deletions) == len(self._snapshot.deletions):
@@ -384,7 +360,7 @@ class Corpus:
         return deletions.save(deletions_path(self.path, self.snapshot + 1)) if len(deletions) else None
 
 
-_BEGUN = {"segments", "bm25", "bm25.changing", "writer.lock", "manifest-0.json", "committed.json"}
+_BEGUN = {"segments", "writer.lock", "manifest-0.json", "committed.json"}
 
 
 def _is_vacant(path: Path) -> bool:
@@ -406,11 +382,8 @@ def _entry(segment: Segment) -> SegmentEntry:
 
 
 def _worth_merging(snapshot: Snapshot) -> list[Segment]:
-    """The segments with deletions, and the small ones unless there is but one."""
+    """The segments with deletions or without words, and the small ones unless there is but one."""
     small = {each.name for each in snapshot.segments if each.num_passages < SEGMENT_PASSAGES // 2}
-    merged = [each for each in snapshot.segments if each.name in small or snapshot.num_deleted(each)]
-    return merged if len(merged) > 1 or any(map(snapshot.num_deleted, merged)) else []
-
-
-def _rows(ranges: Iterable[tuple[int, int]]) -> list[int]:
-    return [row for first, last in ranges for row in range(first, last)]
+    wanting = {each.name for each in snapshot.segments if snapshot.num_deleted(each) or not each.has_words}
+    merged = [each for each in snapshot.segments if each.name in small | wanting]
+    return merged if len(merged) > 1 or wanting else []

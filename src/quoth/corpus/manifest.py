@@ -6,14 +6,13 @@ Knows the JSON file and the names of everything in a corpus's folder; does not k
     committed.json      a copy of the last manifest, written after the commit: it tells of one that is lost
     segments/<name>/    immutable, called by its first document's number
     deleted-<n>.npy     the documents deleted up to snapshot n
-    bm25/               the word index; bm25.changing stands there while it may be ahead of the manifest
     keys/<model>/<segment name>/   key tables, which belong to models
     writer.lock         the pid of the writer, if there is one
 """
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,9 @@ from quoth.storage import (
     sha256_bytes,
 )
 
-FORMAT = 1
+FORMAT = 2
+READABLE = (1, 2)
+"""Segments of the first format have no words; one index beside them had those of every snapshot."""
 COMMITTED = "committed.json"
 
 _SEGMENT_FIELDS: Fields = {
@@ -50,8 +51,6 @@ _FIELDS: Fields = {
     "num_documents": (int,),
     "num_passages": (int,),
     "deletions": (dict, type(None)),
-    "words": (dict,),
-    "stale_rows": (list,),
     "kept_from": (int,),
 }
 
@@ -72,9 +71,7 @@ class SegmentEntry:
 class Manifest:
     """All there is to know of a snapshot without opening another file.
 
-    `stale_rows` are the passage rows [first, last) that a compact took out of the corpus and that the word
-    index may still hold; a commit takes them out once no snapshot below `kept_from` is read any more, for those
-    are released. `words` lists the files of the word index.
+    A write removes the snapshots below `kept_from` once nobody reads them.
     """
 
     snapshot: int
@@ -85,8 +82,6 @@ class Manifest:
     num_documents: int = 0
     num_passages: int = 0
     deletions: dict[str, Any] | None = None
-    words: dict[str, dict[str, Any]] = field(default_factory=dict)
-    stale_rows: tuple[tuple[int, int], ...] = ()
     kept_from: int = 0
 
     def successor(self, **changes: Any) -> "Manifest":
@@ -191,34 +186,27 @@ def parse_manifest(path: Path) -> Manifest:
         raise CorruptionError(f"{path}: not as it was written; the file was altered")
     if content.pop("sha256", None) != _checksum(content):
         raise CorruptionError(f"{path}: its SHA-256 is not the one in it; the file was altered")
-    if (version := content.pop("format", None)) != FORMAT:
+    if (version := content.pop("format", None)) not in READABLE:
         remedy = "take a newer Quoth" if isinstance(version, int) and version > FORMAT else "index again"
         raise CorruptionError(f"{path}: format {version}, this version of Quoth reads {FORMAT}; {remedy}")
+    for name in ("words", "stale_rows"):  # the first format's
+        content.pop(name, None)
     check_fields(path, content, _FIELDS)
     if content["deletions"] is not None:
         check_fields(path, content["deletions"], {"name": (str,), **FILE_FIELDS})
-    for each in content["words"].values():
-        check_fields(path, each, FILE_FIELDS)
     content["segments"] = tuple(
         SegmentEntry(**check_fields(path, each, _SEGMENT_FIELDS)) for each in content["segments"]
     )
-    content["stale_rows"] = tuple(_range(path, each) for each in content["stale_rows"])
     manifest = Manifest(**content)
     _check_names(path, manifest)
     return manifest
 
 
-def _range(path: Path, content: Any) -> tuple[int, int]:
-    if not (isinstance(content, list) and len(content) == 2 and all(type(each) is int for each in content)):
-        raise CorruptionError(f"{path}: damaged, its stale rows are no ranges of numbers")
-    return content[0], content[1]
-
-
 def _check_names(path: Path, manifest: Manifest) -> None:
     """Files lie where they were written, and nowhere outside the corpus."""
-    names = [manifest.deletions["name"]] if manifest.deletions else []
+    deletions = manifest.deletions["name"] if manifest.deletions else ""
     named = all(each.name == segment_name(each.first_document) for each in manifest.segments)
-    if not named or any(Path(name).name != name for name in (*names, *manifest.words)):
+    if not named or Path(deletions).name != deletions:
         raise CorruptionError(f"{path}: damaged, it names files that no corpus has")
 
 
@@ -233,9 +221,7 @@ def _numbers(corpus: Path, pattern: str) -> list[int]:
 
 def sweep(corpus: Path, current: Manifest) -> None:
     """Removes what a killed writer left: nothing that a manifest names."""
-    temporary = (
-        path for pattern in ("*.tmp", "segments/*.tmp", "bm25/*.tmp", "bm25/.tmp*") for path in corpus.glob(pattern)
-    )
+    temporary = (path for pattern in ("*.tmp", "segments/*.tmp") for path in corpus.glob(pattern))
     _remove_all([*temporary, *unnamed(corpus, current)])
     _remove_all(_orphaned_keys(corpus))
 
@@ -260,6 +246,7 @@ def release(corpus: Path, before: int, thorough: bool = False) -> bool:
         _remove_all(path for path in corpus.glob("segments/*") if path.name not in segments)
         deletions = {each.deletions["name"] for each in kept if each.deletions is not None}
         _remove_all(path for path in corpus.glob("deleted-*.npy") if path.name not in deletions)
+        _remove_all(corpus.glob("bm25*"))  # the first format's
         _remove_all(_orphaned_keys(corpus))
     return len(gone) == len(old)
 

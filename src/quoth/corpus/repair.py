@@ -1,7 +1,7 @@
 """Mending a damaged corpus: what can be made again from the rest, and what is lost.
 
-Knows which files say the same as others: a segment's tables and its list of checksums what its documents say, the word
-index what all passages say, the copy of the last manifest what that says. What is made again counts only if its SHA-256
+Knows which files say the same as others: a segment's tables, its words and its list of checksums what its documents
+say, the copy of the last manifest what that says. What is made again counts only if its SHA-256
 is the recorded one. Does not know models: key tables are removed where damaged, and `embed` makes them again.
 """
 
@@ -25,14 +25,11 @@ from quoth.corpus.manifest import (
     read_manifest,
     segment_path,
     snapshots,
-    write_manifest,
 )
 from quoth.corpus.passages import Ranges, get_splitter
-from quoth.corpus.segment import Segment, SegmentWriter
-from quoth.corpus.snapshot import Snapshot, check_words
+from quoth.corpus.segment import SegmentWriter
 from quoth.corpus.verify import sealed_keys
-from quoth.corpus.words import WordIndex
-from quoth.corpus.writing import Split, texts
+from quoth.corpus.writing import Split
 from quoth.errors import CorruptionError, QuothError
 from quoth.records import Document
 from quoth.storage import (
@@ -68,7 +65,6 @@ def repair(path: Path) -> Repairs:
             _mend_segments(path, manifest, done)
             _mend_deletions(path, manifest, done)
             _release_damaged(path, manifest, done)
-            _mend_words(path, done)
         _remove_damaged_keys(path, done)
     return done
 
@@ -115,13 +111,13 @@ def _write_again(path: Path, entry: SegmentEntry, splitter: str) -> bool:
     """Makes a segment anew from its documents and where they lie; whether it has become what it was."""
     folder, part = segment_path(path, entry.name), segment_path(path, f"{entry.name}.repair.tmp")
     sources: tuple[Callable[[Path], Iterator[Split]], ...] = (_stored, partial(_split, splitter=splitter))
-    for source, with_checks in product(sources, (True, False)):
+    for source, with_checks, with_words in product(sources, (True, False), (True, False)):
         shutil.rmtree(part, ignore_errors=True)
         try:
             with SegmentWriter(part) as writer:
                 for each in source(folder):
                     writer.add(*each)
-                sha256 = writer.seal(with_checks)
+                sha256 = writer.seal(with_checks, with_words)
         except (QuothError, ValueError, TypeError, IndexError):
             continue  # what it would be made of is damaged
         if sha256 == entry.sha256:
@@ -179,25 +175,6 @@ def _release_damaged(path: Path, latest: Manifest, done: Repairs) -> None:
         except CorruptionError as error:
             remove(manifest_path(path, number))
             done.mended.append(f"{error}; snapshot {number}, an older one, is released")
-
-
-def _mend_words(path: Path, done: Repairs) -> None:
-    """Makes the word index again, of every passage that any snapshot has, and commits it."""
-    try:
-        return check_words(path, contents=True)
-    except CorruptionError as error:
-        reason = str(error)
-    try:
-        kept = [Snapshot(path, read_manifest(path, number)) for number in snapshots(path)]
-        segments: dict[str, Segment] = {segment.name: segment for each in kept for segment in each.segments}
-        entries = (entry for _, segment in sorted(segments.items()) for entry in texts(segment))
-        words = WordIndex(path)
-        listing = words.make_again(entries)
-    except CorruptionError as error:
-        done.lost.append(f"{reason}; the word index cannot be made again: {error}")
-        return
-    write_manifest(path, read_manifest(path).successor(words=listing))
-    done.mended.append(f"{reason}; the word index was made again from the documents")
 
 
 def _remove_damaged_keys(path: Path, done: Repairs) -> None:

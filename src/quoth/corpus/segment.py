@@ -9,6 +9,7 @@ document numbers in its files count from 0; the corpus says where they begin in 
     ids.npy         uint64 [2, D]: the hashes of the documents' ids in order, and whose they are
     checks.npy      uint32 [D + P]: CRC-32 of each document's bytes, then of each passage: its row of the table, its
                     document's record and its own bytes; what is read is compared (segments of before have none)
+    words.bin       the passages' words (`words`); a segment of the first format has none
 
 Shape suffixes: D documents, P passages, O documents of another segment.
 """
@@ -17,6 +18,7 @@ import json
 from array import array
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
+from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -26,9 +28,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.manifest import remedy_of
+from quoth.corpus.words import WordGatherer, Words, indexed_text
 from quoth.errors import CorruptionError, DuplicateDocumentError
 from quoth.records import Document, Passage
-from quoth.storage import check_folder, naming, open_array, open_blob, save_array, seal_folder
+from quoth.storage import (
+    CHECKSUMS,
+    check_folder,
+    check_sealed,
+    naming,
+    open_array,
+    open_blob,
+    read_json,
+    save_array,
+    seal_folder,
+)
+
+WORDS = "words.bin"
 
 
 def hash_id(document_id: str) -> int:
@@ -43,12 +58,13 @@ class Segment:
     """
 
     def __init__(self, path: Path, first_row: int, first_document: int, sha256: str) -> None:
-        check_folder(path, sha256)
+        check_folder(path, sha256, but=WORDS)
         self.path = path
         self.name = path.name
         self.first_row = first_row
         self.first_document = first_document
         self.sha256 = sha256
+        self.has_words = WORDS in read_json(path / CHECKSUMS)
         self._blob = open_blob(path / "documents.bin")
         self._documents_D13: NDArray[np.int64] = open_array(path / "documents.npy", np.int64, (-1, 3))
         self._passages_P5: NDArray[np.int64] = open_array(path / "passages.npy", np.int64, (-1, 5))
@@ -85,6 +101,17 @@ class Segment:
     def passages(self) -> Iterator[Passage]:
         """Every passage, in order."""
         return map(self.passage, range(self.num_passages))
+
+    @cached_property
+    def words(self) -> Words:
+        """The passages' words; a segment that has none is read whole, and they are kept in memory.
+
+        Raises CorruptionError where they are damaged, which is not looked at before.
+        """
+        if not self.has_words:
+            return Words.of(indexed_text(each.title, each.text) for each in self.passages())
+        check_sealed(self.path / WORDS)
+        return Words.open(self.path / WORDS)
 
     def document(self, index: int) -> Document:
         """The `index`-th document, exactly as it was added."""
@@ -155,7 +182,7 @@ def passage_check(row: bytes, record: bytes, text: bytes) -> int:
 
 
 class SegmentWriter:
-    """Writes one segment, texts straight to disk: what it holds in memory is 44 bytes a passage and the ids.
+    """Writes one segment, texts straight to disk: what it holds in memory is 44 bytes a passage, the ids and the words.
 
     >>> with SegmentWriter(folder) as writer:
     ...     writer.add(document, ranges)
@@ -173,6 +200,7 @@ class SegmentWriter:
         self._passages = array("q")
         self._document_checks = array("I")
         self._passage_checks = array("I")
+        self._words = WordGatherer()
         self._stream = (path / "documents.bin").open("wb")
 
     @property
@@ -193,6 +221,7 @@ class SegmentWriter:
             shift = begin + len(record)
             row = array("q", (self.num_documents, start, end, shift + first, shift + last))
             self._passages.extend(row)
+            self._words.add(indexed_text(document.title, document.text[start:end]))
             self._passage_checks.append(passage_check(row.tobytes(), record, text[first:last]))
         with naming(self.path / "documents.bin"):
             self._stream.write(record)
@@ -200,7 +229,7 @@ class SegmentWriter:
         self._ids[document.id] = self.num_documents
         self.num_passages += len(ranges)
 
-    def seal(self, with_checks: bool = True) -> str:
+    def seal(self, with_checks: bool = True, with_words: bool = True) -> str:
         """Writes the tables, flushes everything to disk and returns the SHA-256 of the list of checksums."""
         size = self._stream.tell()
         with naming(self.path / "documents.bin"):
@@ -213,6 +242,8 @@ class SegmentWriter:
         hashes_D = np.array([hash_id(each) for each in self._ids], np.uint64)
         order_D = np.argsort(hashes_D, kind="stable")
         save_array(self.path / "ids.npy", np.stack([hashes_D[order_D], order_D.astype(np.uint64)]))
+        if with_words:
+            self._words.words().save(self.path / WORDS)
         return seal_folder(self.path)
 
     def __enter__(self) -> "SegmentWriter":

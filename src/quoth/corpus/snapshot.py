@@ -7,15 +7,16 @@ Shape suffixes: R rows.
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.corpus.bm25 import LiveWords
 from quoth.corpus.deletions import Deletion, Deletions
 from quoth.corpus.manifest import Manifest, SegmentEntry, manifest_path, read_manifest, segment_path
 from quoth.corpus.segment import Segment
-from quoth.corpus.words import WordIndex
 from quoth.errors import CorruptionError, InputError, UnknownDocumentError
 from quoth.records import Document, Passage
 from quoth.storage import Lease, check_file
@@ -74,6 +75,17 @@ class Snapshot:
         rows_R = np.concatenate([np.empty(0, np.int64), *parts])
         return rows_R[~self.deletions.hide(rows_R)]
 
+    @cached_property
+    def live_words(self) -> list[LiveWords]:
+        """The words of each segment's passages, less the deleted ones."""
+        return [LiveWords(each.words, each.first_row, self._deleted_in(each)) for each in self.segments]
+
+    def _deleted_in(self, segment: Segment) -> NDArray[np.int64]:
+        """The deleted passages of a segment, counted in it."""
+        if not self.num_deleted(segment):
+            return np.empty(0, np.int64)
+        return np.flatnonzero(self.deletions.hide(np.arange(segment.first_row, segment.last_row)))
+
     def live_documents(self, segment: Segment) -> Iterator[int]:
         """The documents of a segment that are not deleted, counted in the segment."""
         deleted = self.num_deleted(segment)
@@ -129,21 +141,6 @@ def open_snapshot(path: Path, number: int | None, known: Iterable[Segment] = ())
             return Snapshot(path, manifest, known)
         except CorruptionError:
             if number is not None or read_manifest(path).snapshot == manifest.snapshot:
-                raise
-
-
-def check_words(path: Path, contents: bool = False) -> None:
-    """Checks the word index against the current manifest. Raises CorruptionError.
-
-    A writer may change the files meanwhile; then a newer snapshot is there, or the word index is changing.
-    """
-    words = WordIndex(path)
-    while True:
-        manifest, changing = read_manifest(path), words.changing
-        try:
-            return words.check(manifest.words, contents)
-        except CorruptionError:
-            if read_manifest(path).snapshot == manifest.snapshot and words.changing == changing:
                 raise
 
 

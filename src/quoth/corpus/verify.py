@@ -1,6 +1,6 @@
 """Whether everything in a corpus's folder is as it was written.
 
-Knows what there is to read: manifests, deletions, segments, the word index, sealed key tables. Does not know how to
+Knows what there is to read: manifests, deletions, segments, sealed key tables. Does not know how to
 mend them (`repair`).
 """
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from quoth.corpus.manifest import check_copy, read_manifest, remedy_of, snapshots
 from quoth.corpus.segment import Segment
-from quoth.corpus.snapshot import Snapshot, check_words
+from quoth.corpus.snapshot import Snapshot
 from quoth.errors import advising
 from quoth.storage import check_folder
 
@@ -25,7 +25,6 @@ def verify(path: Path) -> None:
             segments.update((segment.name, segment) for segment in snapshot.segments)
         for segment in segments.values():
             segment.verify()
-        check_words(path, contents=True)
         for folder in sealed_keys(path):
             check_folder(folder, contents=True)
 

@@ -1,94 +1,125 @@
-"""The word index's place in the corpus: its files, and whether they are those of the manifest.
+"""The words of a segment: in which passages each stands, how often, and how many words the passages have.
 
-Knows that every file of it but two is immutable once written, so that each is hashed once; does not know
-how words are ranked (`bm25`). While it changes, and after a kill until the next commit, a marker beside it
-says so: then it may be ahead of the manifest, and only files that both know can be checked.
+Knows texts, analysed by `analysis`, passages counted from 0, and the one file `words.bin`. Does not know rows,
+deletions or scores.
+
+A passage has two fields: its terms, and the single characters of its unspaced runs, asked for where a query's term is
+such a character. In the file they are one after the other:
+
+    uint64 [W]      the hashes of the words, ascending
+    int64 [W + 1]   where each word's occurrences begin
+    int32 [O]       the passages in which a word stands, ascending for each word
+    uint [O]        how often it stands there, in as many bytes as the largest needs
+    int32 [2, P]    the passages' numbers of terms and of characters
+
+Two words are taken for one where their hashes are equal: among a million, with a chance of 1 in 30 million.
+
+Shape suffixes: W words, O occurrences (a word in a passage), P passages, Q the words of a query.
 """
 
-import shutil
+from array import array
+from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.corpus.bm25 import Analysed, BM25Index, Live
-from quoth.errors import CorruptionError
-from quoth.storage import atomic_write_bytes, check_file, describe_file, fsync_path, publish_directory
+from quoth.corpus.analysis import analyse_with_characters, is_unspaced_character
+from quoth.storage import open_arrays, save_arrays
 
-Listing = dict[str, dict[str, Any]]
-"""Size and SHA-256 of each file, as the manifest keeps them."""
-
-_CHANGING = ("meta.json", ".managed.json")
+Numbers = NDArray[np.integer[Any]]
 
 
-class WordIndex:
-    """The word index of the corpus at `path`."""
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words of some passages. Immutable; a file is mapped, and only what is asked for is read."""
 
-    def __init__(self, path: Path) -> None:
-        self._folder = path / "bm25"
-        self._marker = path / "bm25.changing"
-        self._bm25 = BM25Index(self._folder)
+    hashes_W: NDArray[np.uint64]
+    first_W1: NDArray[np.int64]
+    passages_O: NDArray[np.int32]
+    counts_O: Numbers
+    lengths_2P: NDArray[np.int32]
+
+    @classmethod
+    def open(cls, path: Path) -> "Words":
+        """Raises CorruptionError where the file cannot be read."""
+        return cls(*open_arrays(path, 5))
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> "Words":
+        """The words of passages with these texts."""
+        gathered = WordGatherer()
+        for text in texts:
+            gathered.add(text)
+        return gathered.words()
+
+    def save(self, path: Path) -> None:
+        save_arrays(path, [self.hashes_W, self.first_W1, self.passages_O, self.counts_O, self.lengths_2P])
 
     @property
-    def changing(self) -> bool:
-        """Whether the index may be ahead of the manifest."""
-        return self._marker.exists()
+    def num_passages(self) -> int:
+        return int(self.lengths_2P.shape[1])
 
-    def search(self, query: str, k: int, live: Live) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """`BM25Index.search`."""
-        return self._bm25.search(query, k, live)
+    def find(self, hashes_Q: NDArray[np.uint64]) -> list[slice]:
+        """Where the occurrences of each word are; an empty slice for a word that is not there."""
+        if not len(self.hashes_W):
+            return [slice(0, 0)] * len(hashes_Q)
+        place_Q = np.minimum(np.searchsorted(self.hashes_W, hashes_Q), len(self.hashes_W) - 1)
+        there_Q = (self.hashes_W[place_Q] == hashes_Q).tolist()
+        first_Q, last_Q = self.first_W1[place_Q].tolist(), self.first_W1[place_Q + 1].tolist()
+        return [slice(*each[:2]) if each[2] else slice(0, 0) for each in zip(first_Q, last_Q, there_Q, strict=True)]
 
-    def update(
-        self, add: Iterable[tuple[int, str | Analysed]], discard_from: int, delete: Iterable[int], known: Listing
-    ) -> Listing:
-        """`BM25Index.update`, to be followed by the commit of the listing returned, and then by `settle`."""
-        atomic_write_bytes(self._marker, b"")
-        self._bm25.update(add, discard_from=discard_from, delete=delete)
-        return self._listed({name: entry for name, entry in known.items() if name not in _CHANGING})
 
-    def settle(self) -> None:
-        """The manifest has caught up."""
-        if self.changing:
-            self._marker.unlink()
-            fsync_path(self._marker.parent)
+class WordGatherer:
+    """Gathers the words of passages, in order: 8 bytes in memory for each occurrence, some 40 at the end."""
 
-    def check(self, listing: Listing, contents: bool = False) -> None:
-        """Raises CorruptionError for a file that is missing, of another size or (small, or `contents`) altered."""
-        ahead = self.changing
-        for name, entry in listing.items():
-            if _is_temporary(name):
-                continue  # a listing of old
-            file = self._folder / name
-            if not ahead or (name not in _CHANGING and file.exists()):
-                check_file(file, entry, contents)
-            elif name in _CHANGING and not file.exists():
-                raise CorruptionError(f"{file}: the file is missing")
-        if contents:
-            self._bm25.search("a", 1, lambda rows: np.ones(len(rows), np.bool_))
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._words = array("I")
+        self._counts = array("I")
+        self._distinct = array("I")
+        self._lengths = array("i")
 
-    def make_again(self, entries: Iterable[tuple[int, str | Analysed]]) -> Listing:
-        """A new index of these entries in place of the old one, to be followed by the commit of its listing.
+    def add(self, text: str) -> None:
+        """The next passage."""
+        terms, characters = analyse_with_characters(text)
+        counts = Counter(terms)
+        if characters:
+            counts = Counter(term for term in terms if not is_unspaced_character(term))
+            counts.update(characters)
+        numbers = self._numbers
+        self._words.extend([numbers.setdefault(word, len(numbers)) for word in counts])
+        self._counts.extend(counts.values())
+        self._distinct.append(len(counts))
+        self._lengths.extend((len(terms), len(characters)))
 
-        Until that commit it is not the manifest's, as the old one was not: whoever is stopped begins anew.
-        """
-        fresh = self._folder.with_name(f"{self._folder.name}.tmp")
-        shutil.rmtree(fresh, ignore_errors=True)
-        BM25Index(fresh).update(entries)
-        self.settle()
-        publish_directory(fresh, self._folder)
-        self._bm25 = BM25Index(self._folder)
-        return self._listed({})
-
-    def _listed(self, kept: Listing) -> Listing:
-        """Every file of the index; those of `kept` are not read again."""
-        files = sorted(
-            each for each in self._folder.iterdir() if each.suffix != ".lock" and not _is_temporary(each.name)
+    def words(self) -> Words:
+        """All that was gathered."""
+        hashes_W, place_W = np.unique(hashes(self._numbers), return_inverse=True)
+        word_O = place_W.astype(np.uint32)[np.asarray(self._words)]
+        order_O = np.argsort(word_O, kind="stable")
+        counts_O = np.asarray(self._counts)
+        passages_O = np.repeat(np.arange(len(self._distinct), dtype=np.int32), np.asarray(self._distinct))
+        per_word_W = np.bincount(word_O, minlength=len(hashes_W))
+        return Words(
+            hashes_W,
+            np.concatenate([np.zeros(1, np.int64), np.cumsum(per_word_W, dtype=np.int64)]),
+            passages_O[order_O],
+            counts_O[order_O].astype(np.min_scalar_type(int(counts_O.max(initial=0)))),
+            np.ascontiguousarray(np.asarray(self._lengths, np.int32).reshape(-1, 2).T),
         )
-        return {each.name: kept.get(each.name) or describe_file(each) for each in files}
 
 
-def _is_temporary(name: str) -> bool:
-    """Whether it is a file that a killed writer may have left."""
-    return name.startswith(".tmp") or name.endswith(".tmp")
+def hashes(words: Iterable[str]) -> NDArray[np.uint64]:
+    """64 bits of each word, by which it is looked up."""
+    digests = (blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest() for word in words)
+    return np.array([int.from_bytes(each) for each in digests], np.uint64)
+
+
+def indexed_text(title: str, text: str) -> str:
+    """What a passage is found by."""
+    return f"{title} {text}"

@@ -39,10 +39,7 @@ class TermCounts:
 
 
 def count_terms(texts: Iterable[str], wanted: Iterable[str]) -> TermCounts:
-    """Counts the terms of the texts `wanted` in `texts` (`indexed_text` of each passage), reading them once.
-
-    The word index itself could tell, but it counts removed passages until it merges its files.
-    """
+    """Counts the terms of the texts `wanted` in `texts` (`indexed_text` of each passage), reading them once."""
     terms = {term for text in wanted for term in analyse(text)}
     counts: Counter[str] = Counter()
     num_passages = 0

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.answers import holders, recall
-from quoth.corpus.writing import indexed_text
+from quoth.corpus.words import indexed_text
 from quoth.encoders.key_encoder import Vectors, unit
 from quoth.errors import InputError
 from quoth.evaluation.coverage import EntityQuestion
@@ -155,5 +155,5 @@ def covered_questions(report: EntityReport, model: ZeroNER) -> Covered:
 
 def single_keys(covered: Covered, ks: Sequence[int], seed: int = 0) -> dict[str, dict[int, float]]:
     """`single_key_recall` of covered questions, told their entity."""
-    counts = count_terms(map(indexed_text, covered.passages), covered.keys.texts)
+    counts = count_terms((indexed_text(each.title, each.text) for each in covered.passages), covered.keys.texts)
     return single_key_recall(covered.queries_QD, covered.keys, covered.right, counts, ks, seed)

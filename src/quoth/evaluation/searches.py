@@ -12,7 +12,7 @@ import numpy as np
 
 from quoth.corpus.analysis import analyse
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.writing import indexed_text
+from quoth.corpus.words import indexed_text
 from quoth.errors import InputError
 from quoth.evaluation.openqa import Searcher
 from quoth.records import Hit
@@ -53,9 +53,9 @@ def by_vectors(model: CorpusModel, mode: Mode = "dense") -> Search:
 
 
 class AnseriniBM25:
-    """BM25 with Anserini's k1 and b, over what a corpus's own word index holds of its passages; kept in memory (bm25s).
+    """BM25 with Anserini's k1 and b, over the terms by which a corpus's own search finds passages; in memory (bm25s).
 
-    The same scores as `BM25Index` states, without its rounded lengths and the constant factor k1 + 1.
+    The same scores as `corpus.bm25` states, without the constant factor k1 + 1.
     """
 
     def __init__(self, corpora: Sequence[Corpus], k1: float = 0.9, b: float = 0.4) -> None:
@@ -67,8 +67,8 @@ class AnseriniBM25:
         self._places = [(corpus, row) for corpus in corpora for row in corpus.live_rows().tolist()]
         vocabulary: dict[str, int] = {}
         ids = [
-            [vocabulary.setdefault(term, len(vocabulary)) for term in analyse(indexed_text(corpus.passage(row)))]
-            for corpus, row in self._places
+            [vocabulary.setdefault(term, len(vocabulary)) for term in analyse(indexed_text(each.title, each.text))]
+            for each in (corpus.passage(row) for corpus, row in self._places)
         ]
         self._index = Index(k1=k1, b=b, method="lucene")
         self._index.index((ids, vocabulary), show_progress=False)

@@ -31,10 +31,15 @@ def check_count(k: int) -> None:
 
 
 def best_places(corpora: Sequence[Corpus], query: str, k: int, exclude: Collection[int] = ()) -> Ranking:
-    """BM25's k best live passages over all corpora but the rows `exclude`, ties by corpus, then row."""
+    """BM25's k best live passages over all corpora but the rows `exclude`, ties by corpus, then row.
+
+    Several corpora are searched as one: scores depend on all their passages, and are those of one corpus of them all.
+    """
+    first, *others = (corpus.word_statistics(query) for corpus in corpora)
+    statistics = sum(others, first)
     scored: Ranking = []
     for number, corpus in enumerate(corpora):
-        rows, scores = corpus.bm25(query, k + len(exclude))
+        rows, scores = corpus.bm25(query, k + len(exclude), statistics)
         kept = [(s, (number, r)) for r, s in zip(rows.tolist(), scores.tolist(), strict=True) if r not in exclude]
         scored.extend(kept)
     return sorted(scored, key=lambda pair: (-pair[0], pair[1]))[:k]

@@ -20,7 +20,7 @@ from uuid import uuid4
 from quoth.errors import InputError, LockedError
 from quoth.storage import CHECKSUMS
 
-TEXT = ("manifest-*", "deleted-*", "segments/*", "bm25/*")
+TEXT = ("manifest-*", "deleted-*", "segments/*")
 MARKERS = ("keys/*/table.json", "keys/*/codes.json", "keys/*/settings.json", f"keys/*/{CHECKSUMS}")
 ALWAYS_ANEW = 1 << 16
 """Files up to this size are copied even where one of the same size is there."""

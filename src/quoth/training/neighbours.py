@@ -7,28 +7,27 @@ Short documents share batches; phrases recur in a batch where its documents are 
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.corpus.bm25 import BM25Index
+from quoth.corpus.bm25 import LiveWords, count, search
+from quoth.corpus.words import Words
 from quoth.training.batches import TokenizedDocuments
 
 QUERY_TOKENS = 24
 NEIGHBOURS = 32
+PART = 100_000
+"""So many documents are counted at a time, which bounds what that takes in memory."""
 
 
-def chain_of_neighbours(
-    data: TokenizedDocuments, folder: Path | None = None, progress: Callable[[int], None] | None = None
-) -> NDArray[np.int32]:
+def chain_of_neighbours(data: TokenizedDocuments, progress: Callable[[int], None] | None = None) -> NDArray[np.int32]:
     """The documents that have passages, each followed by its best neighbour by BM25 that is not in the chain yet.
 
     Tokens are the words; a document is asked for by its rarest tokens that another document has as well. A document
-    without a neighbour left is followed by the first one that is not in the chain. The word index stands in `folder`
-    for the time being. `progress` is told for how many documents neighbours are known.
+    without a neighbour left is followed by the first one that is not in the chain. `progress` is told for how many
+    documents neighbours are known.
     """
     firsts = np.flatnonzero(np.diff(data.document, prepend=-1))
     bounds = data.offsets[np.append(firsts, data.num_passages)]
@@ -37,15 +36,16 @@ def chain_of_neighbours(
     for body in bodies:
         frequency[np.unique(data.ids[body])] += 1
     neighbours = np.full((len(bodies), NEIGHBOURS), -1, np.int32)
-    with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        index = BM25Index(Path(scratch))
-        index.update((row, _words(data.ids[body])) for row, body in enumerate(bodies))
-        for row, body in enumerate(bodies):
-            query = _words(_telling(np.unique(data.ids[body]), frequency))
-            found, _ = index.search(query, NEIGHBOURS, lambda rows: np.ones(len(rows), np.bool_))
-            neighbours[row, : len(found)] = found
-            if progress:
-                progress(row + 1)
+    words = [
+        LiveWords(Words.of(_words(data.ids[body]) for body in bodies[first : first + PART]), first)
+        for first in range(0, len(bodies), PART)
+    ]
+    for row, body in enumerate(bodies):
+        query = _words(_telling(np.unique(data.ids[body]), frequency))
+        found, _ = search(words, query, NEIGHBOURS, count(words, query))
+        neighbours[row, : len(found)] = found
+        if progress:
+            progress(row + 1)
     return data.document[firsts[_walk(neighbours)]]
 
 

@@ -207,7 +207,7 @@ def _data(
         texts, tokenizer, max_body_tokens=config.max_body_tokens, folder=folder.parent, progress=progress
     )
     if config.grouping == "neighbours":
-        data = replace(data, chain=chain_of_neighbours(data, folder.parent, progress))
+        data = replace(data, chain=chain_of_neighbours(data, progress))
     data.save(folder, label)
     return data
 
