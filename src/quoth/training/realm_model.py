@@ -24,7 +24,7 @@ from quoth.encoders.transformer import attend_in_fp32, load_base
 from quoth.errors import InputError
 from quoth.predictors.reader import ReaderModel
 from quoth.storage import atomic_write_bytes, atomic_write_json
-from quoth.training.adapter import save_adapter, with_adapter
+from quoth.training.adapter import save_adapter, set_dropout, with_adapter
 
 PARTS = ("passages", "queries", "reader")
 _ONE_TOWER = {"passages": "passages", "queries": "passages", "reader": "reader"}
@@ -58,6 +58,7 @@ class TrainedREALM:
         own_queries: bool = False,
         device: str = "cpu",
         bf16: bool = False,
+        dropout: float = 0.0,
     ) -> None:
         separate = source.config.separate_towers or own_queries
         self.config: REALMConfig = replace(source.config, separate_towers=separate)
@@ -75,7 +76,7 @@ class TrainedREALM:
         load_heads(source.heads, "reader", self.reader)
         self.reader.to(self.device)
         for name, part in self._parts():
-            part.eval()  # no dropout anywhere, as in `with_adapter`
+            set_dropout(part, dropout if name in self._trained else 0.0)
             if name not in self._trained:
                 part.requires_grad_(False)
         self.parameters: Mapping[str, nn.Parameter] = {

@@ -195,6 +195,7 @@ class Run:
             own_queries=own_queries,
             device=device_of(self.ranks),
             bf16=config.bf16,
+            dropout=config.dropout,
         )
 
     def _train(self, task: Task, config: LoopConfig, evaluation: Evaluation | None = None) -> bool:
