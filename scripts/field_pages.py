@@ -19,21 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from quoth.corpus.comprehension import read_examples
+from quoth.encoders.tokenization import MASK
 
-MONTHS = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-]
+MONTHS = "January February March April May June July August September October November December".split()
 NOTES = (" (2021 est.)", " (as of 2018)", " [3]", "; see also below", " (approx.)", " (official)", ", ranked 14th")
 LEADS = ("name: ", "total: ", "main: ", "value: ")
 

@@ -23,50 +23,9 @@ from quoth.encoders.tokenization import MASK
 BE = {"is", "was", "are", "were"}
 DO = {"did", "do", "does"}
 AUXILIARIES = BE | DO | {"has", "have", "had", "can", "could", "will", "would", "may", "might", "must", "should"}
-PREPOSITIONS = set(
-    [
-        "in",
-        "on",
-        "at",
-        "by",
-        "from",
-        "to",
-        "for",
-        "during",
-        "with",
-        "of",
-        "near",
-        "since",
-        "until",
-        "under",
-        "after",
-        "before",
-        "about",
-        "as",
-        "into",
-    ]
-)
+PREPOSITIONS = set("in on at by from to for during with of near since until under after before about as into".split())
 DETERMINERS = PREPOSITIONS | set(
-    [
-        "the",
-        "a",
-        "an",
-        "his",
-        "her",
-        "its",
-        "their",
-        "this",
-        "that",
-        "these",
-        "those",
-        "any",
-        "each",
-        "first",
-        "new",
-        "and",
-        "or",
-        "not",
-    ]
+    "the a an his her its their this that these those any each first new and or not".split()
 )
 IRREGULAR = """be was been|become became become|begin began begun|break broke broken|bring brought brought|build built
 built|buy bought bought|catch caught caught|choose chose chosen|come came come|cost cost cost|cut cut cut|deal dealt

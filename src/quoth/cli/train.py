@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 RECIPES = (
     "npm-mini-cpu, npm-single-mini-cpu, npm-mini-gpu, npm-single-mini-gpu, npm-large, adapt, reader, tagger, "
-    "realm-ict, realm-pretrain, realm-qa"
+    "realm-ict, realm-pretrain, realm-qa, realm-pretrain-paper, realm-qa-paper"
 )
 READER, TAGGER = "reader", "tagger"
 

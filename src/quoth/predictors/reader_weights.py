@@ -29,7 +29,8 @@ _LARGEST = 127
 def load_reader(source: ReaderSource, *, with_dropouts: bool = False) -> tuple[SpanReaderModel, PairTokenizer]:
     """The network (fp32, CPU) and what makes its inputs; with random heads where the source has no folder.
 
-    `with_dropouts` takes the encoder of transformers, which has dropouts for training. Raises ModelNotFoundError where a file is missing or damaged.
+    `with_dropouts` takes the encoder of transformers, which has dropouts for training. Raises ModelNotFoundError where
+    a file is missing or damaged.
     """
     encoder, hf = (load_base if with_dropouts else load_encoder)(source.encoder)
     model = SpanReaderModel(encoder, source.config).eval()

@@ -1,8 +1,8 @@
 """A batch's loss and its gradient, whatever fits into memory: in parts, over one process or many.
 
 Knows: gradient caching (Gao et al. 2021): all vectors are computed without activations, the loss gives each
-vector's gradient, and each part of the batch is encoded again, with the same dropout, to send it on to the weights. Processes share out
-the encoding and the queries; every query meets every key. Does not know: optimisers and files.
+vector's gradient, and each part of the batch is encoded again, with the same dropout, to send it on to the weights.
+Processes share out the encoding and the queries; every query meets every key. Does not know: optimisers and files.
 
 Shape suffixes: B encoder inputs, T tokens, K keys, M hidden spans, D dimensions, 2 start and end.
 """

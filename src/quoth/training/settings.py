@@ -97,8 +97,8 @@ class TrainConfig(LoopConfig):
     of one document, in which phrases to hide are looked for whatever the size of the batch that is contrasted; shorter
     documents share a group: `grouping` "shuffled" in random order, "neighbours" with those that BM25 finds alike;
     "random" mixes all passages.
-    `splitter` cuts documents into passages, of which the first `max_body_tokens` tokens are read; with "filled" they are
-    cut where an encoder input is full, so that all text is read.
+    `splitter` cuts documents into passages, of which the first `max_body_tokens` tokens are read; with "filled" they
+    are cut where an encoder input is full, so that all text is read.
     `budget` is the share of a passage's tokens to hide, `max_repeats` how often in a batch one n-gram may be hidden.
     `sub_batch` bounds memory: that many encoder inputs are held with their activations at a time (0: all), by
     gradient caching; `chunk` that many queries' similarities (0: as many as fit into 128 MiB).
@@ -173,10 +173,12 @@ class PretrainConfig(LoopConfig):
     "passage" or any of its "document". Every `refresh_every` steps all passages are embedded again, by a process of
     their own (`asynchronous`) or while training waits. In the first `alone` steps the reader learns to fill random
     masks without passages, for a base that brings no masked LM along as the paper's BERT does. Every `evaluate_every`
-    steps (0: never) `evaluate_blanks` blanks in the documents of the file `evaluate_on` measure it.
+    steps (0: never) `evaluate_blanks` blanks in the documents of the file `evaluate_on` measure it. `sub_batch` bounds
+    memory: that many examples are read with their passages at a time (0: all).
     """
 
     batch_size: int = 8
+    sub_batch: int = 0
     num_candidates: int = 8
     masking: Salience = "salient"
     tagger: str = "quoth-tagger"
@@ -205,9 +207,11 @@ class FineTuneConfig(LoopConfig):
     The retriever learns from the `beam` nearest passages, the reader from the `read` nearest; a passage or span is
     right where an answer stands. With `help_reader` the last of the passages read is one with an answer where the
     others have none, so that a young retriever leaves the reader something to learn from (not in the papers).
+    `sub_batch` bounds memory: that many questions are read at a time (0: all).
     """
 
     batch_size: int = 1
+    sub_batch: int = 0
     beam: int = 5000
     read: int = 5
     help_reader: bool = False
