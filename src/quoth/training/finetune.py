@@ -94,7 +94,7 @@ class FineTuneTask(REALMTask):
             scores_QRTW = scores_BTW.reshape(len(asked), self.config.read, *scores_BTW.shape[1:])
             retriever = torch.stack([marginal_choice_loss(each.relevance_K, each.right_K) for each in asked]).sum()
             reader = torch.stack(list(map(self._reader_loss, asked, scores_QRTW))).sum()
-            ((retriever + reader) / len(drawn)).backward()
+            ((retriever + reader) / len(drawn)).backward()  # type: ignore[no-untyped-call]
             found = sum(float(each.right_K[: self.config.read].any()) for each in asked)
             tokens = sum(len(pair.ids_T) for pair in pairs)
             totals += [retriever.item() / len(drawn), reader.item() / len(drawn), found / len(drawn), tokens]
