@@ -111,7 +111,7 @@ def memory(options: argparse.Namespace) -> dict[str, Any]:
     data = tokenize_documents(
         (document for document, _ in zip(texts, range(2000), strict=False)),
         tokenizer,
-        splitter="words:200",
+        splitter=config.splitter,
         max_body_tokens=config.max_body_tokens,
     )
     optimizer = torch.optim.AdamW(model.parameters(), lr=config.learning_rate)

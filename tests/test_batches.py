@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from transformers import AutoTokenizer
 
+from quoth.corpus.passages import get_splitter
 from quoth.encoders.tokenization import TextTokenizer
 from quoth.errors import CorruptionError, InputError
 from quoth.records import Document
@@ -149,11 +150,57 @@ def test_tokens_are_those_that_search_encodes(tokenizer: TextTokenizer) -> None:
     assert set(data.document.tolist()) == {0, 2}
     assert data.offsets[-1] == len(data.ids) == len(data.flags)
     assert np.diff(data.offsets).max() <= 50
-    first = tokenizer.passages([DOCUMENTS[0].text[:60]], [""])[0]
-    assert data.ids[:8].tolist() == first.ids_T[:8].tolist()
-    assert data.flags[:8].tolist() == first.flags_T[:8].tolist()
-    titles = [data.titles[a:b].tolist() for a, b in pairwise(data.title_offsets)]
-    assert titles == tokenizer.titles(["The Raven", "Empty", ""])
+    texts = [(document, start, end) for document in DOCUMENTS for start, end in get_splitter("words:40")(document.text)]
+    assert len(texts) == data.num_passages
+    found = tokenizer.passages([d.text[a:b] for d, a, b in texts], [d.title for d, *_ in texts])
+    for p, passage in enumerate(found):
+        body = slice(data.offsets[p], data.offsets[p + 1])
+        title = data.titles[data.title_offsets[p] : data.title_offsets[p + 1]]
+        assert data.ids[body].tolist() == passage.ids_T[:50].tolist()
+        assert data.flags[body].tolist() == passage.flags_T[:50].tolist()
+        head = [*tokenizer.before, *title.tolist(), *data.ids[body].tolist()]
+        assert passage.windows[0].input_ids[: len(head)].tolist() == head
+
+
+def test_byte_pairs_are_those_of_the_title_and_the_text_joined(tmp_path: Path) -> None:
+    document = Document("greece", "Greece", "Athens is the capital of Greece. The Seine flows through Paris.")
+    hf = AutoTokenizer.from_pretrained(tiny_roberta(tmp_path, [f"Greece. {document.text}"] * 3))
+    tokenizer = TextTokenizer(hf, num_masks=2, max_tokens=128)
+    data = tokenize_documents([document], tokenizer, splitter="words:6")
+    read = [
+        hf.convert_ids_to_tokens([*data.titles[a:b].tolist(), *data.ids[c:d].tolist()])
+        for (a, b), (c, d) in zip(pairwise(data.title_offsets), pairwise(data.offsets), strict=True)
+    ]
+    joined = [hf.tokenize(f"Greece. {text}") for text in (document.text[:32], document.text[33:])]
+    assert read == joined
+    assert hf.convert_ids_to_tokens(data.titles.tolist())[-1] == "."
+    first = hf.convert_ids_to_tokens(data.ids[data.offsets[:-1]].tolist())
+    assert first == ["\u0120Athens", "\u0120The"]
+
+
+@pytest.mark.parametrize("longest", [20, 254])
+def test_filled_inputs_hold_every_token_of_a_document(tokenizer: TextTokenizer, longest: int) -> None:
+    data = tokenize_documents(DOCUMENTS, tokenizer, splitter="filled", max_body_tokens=longest)
+    for d, document in enumerate(DOCUMENTS):
+        if not document.text:
+            assert d not in data.document
+            continue
+        joined = f"{document.title}. {document.text}" if document.title else document.text
+        every = tokenizer.hf(joined, add_special_tokens=False)["input_ids"]
+        rows = np.flatnonzero(data.document == d)
+        bodies = [data.ids[data.offsets[p] : data.offsets[p + 1]].tolist() for p in rows]
+        titles = [data.titles[data.title_offsets[p] : data.title_offsets[p + 1]].tolist() for p in rows]
+        assert titles[0] + [token for body in bodies for token in body] == every
+        assert all(title == titles[0] for title in titles)
+        full = min(longest, 128 - len(tokenizer.before) - len(tokenizer.after) - len(titles[0]))
+        assert [len(body) for body in bodies[:-1]] == [full] * (len(bodies) - 1)
+        assert 0 < len(bodies[-1]) <= full
+        assert len(bodies) > 1 or len(every) <= full
+
+
+def test_an_unknown_splitter_is_refused(tokenizer: TextTokenizer) -> None:
+    with pytest.raises(InputError, match=r"splitter 'full' is not one of words:N.*; nor filled"):
+        tokenize_documents(DOCUMENTS, tokenizer, splitter="full")
 
 
 def test_text_without_a_token_is_left_out(tokenizer: TextTokenizer) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from quoth.errors import InputError
 from quoth.predictors.reader import legal_spans, readings
 from quoth.retrieval.tables import KeyTables
 from quoth.training.finetune import FineTuneTask, right_spans
+from quoth.training.ranks import Ranks
 from quoth.training.realm_model import TrainedREALM
 from quoth.training.settings import FineTuneConfig
 from quoth.training.trainer import Progress, Trainer
@@ -136,6 +138,46 @@ def test_a_batch_is_the_mean_of_its_questions(folder: Path, corpus: Corpus) -> N
         if parameter.grad is not None:
             mean = (gradients[0][name] + gradients[1][name]) / 2
             torch.testing.assert_close(parameter.grad, mean, atol=1e-5, rtol=1e-4)
+
+
+def test_parts_add_up_to_the_batch(folder: Path, corpus: Corpus) -> None:
+    whole = make_task(folder, corpus, batch_size=8, help_reader=True)
+    parts = make_task(folder, corpus, batch_size=8, help_reader=True, sub_batch=3)
+    one, many = whole.backward(0), parts.backward(0)
+    assert many.loss == pytest.approx(one.loss, abs=1e-5)
+    assert many.tokens == one.tokens
+    assert many.measures == pytest.approx(one.measures, abs=1e-5)
+    for name, parameter in whole.model.parameters.items():
+        if parameter.grad is not None:
+            torch.testing.assert_close(parts.model.parameters[name].grad, parameter.grad, atol=1e-5, rtol=1e-3)
+
+
+class HalfOf(Ranks):
+    """One of two processes, which hears nothing of the other."""
+
+    def sum(self, tensors: Any) -> None: ...
+
+    def sum_gradients(self, parameters: Any) -> None: ...
+
+
+def test_the_shares_of_two_processes_add_up(folder: Path, corpus: Corpus) -> None:
+    encoder, config = (
+        PassageEncoder.load(locate_realm(str(folder))),
+        FineTuneConfig(lora_rank=0, beam=6, read=3, batch_size=4),
+    )
+    whole, loss, sums = make_task(folder, corpus, batch_size=4), 0.0, dict[str, torch.Tensor]()
+    for rank in range(2):
+        model = scattered(trained(folder, LEARNT, own_queries=True))
+        loss += FineTuneTask(model, encoder, corpus, QUESTIONS, config, ranks=HalfOf(rank, 2)).backward(0).loss
+        for name, each in model.parameters.items():
+            if each.grad is not None:
+                sums[name] = sums.get(name, 0) + each.grad
+    assert loss == pytest.approx(whole.backward(0).loss, abs=1e-5)
+    for name, parameter in whole.model.parameters.items():
+        if parameter.grad is not None:
+            torch.testing.assert_close(sums[name], parameter.grad, atol=1e-5, rtol=1e-3)
+    with pytest.raises(InputError, match="batch_size is 3 over 2 processes; allowed is a multiple"):
+        FineTuneTask(model, encoder, corpus, QUESTIONS, replace(config, batch_size=3), ranks=Ranks(0, 2))
 
 
 def test_each_question_comes_once_an_epoch(folder: Path, corpus: Corpus) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +24,12 @@ from realm_runs import (
     SENTENCES,
     assert_same_gradients,
     doubled,
-    environment,
     make_corpus,
     make_model,
     passage_vector,
     query_vector,
     scattered,
+    together,
     trained,
 )
 
@@ -123,17 +120,7 @@ ranks.leave()
 
 
 def test_two_processes_give_the_gradients_of_one(folder: Path, corpus: Corpus, tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    world = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    command = [sys.executable, "-c", RANK, str(folder), str(corpus.path), str(tmp_path / "gradients")]
-    started = [
-        subprocess.Popen(command, env=environment(**world, RANK=str(rank)), stdout=subprocess.PIPE, text=True)
-        for rank in range(2)
-    ]
-    said = [process.communicate(timeout=120)[0] for process in started]
-    assert [process.returncode for process in started] == [0, 0]
+    said = together(RANK, folder, corpus.path, tmp_path / "gradients")
     model = scattered(trained(folder, TOWERS, own_queries=True))
     step = make_task(model, corpus).backward(5)
     assert [float(each) for each in said] == pytest.approx([step.loss] * 2, abs=1e-5)

@@ -282,8 +282,8 @@ from pathlib import Path
 from quoth.training.index_refresh import IndexRefresher
 from test_index_refresh import run
 swap = IndexRefresher._swap
-def told(self):
-    swap(self)
+def told(self, step):
+    swap(self, step)
     print("builder", self._builder.pid, flush=True)
 IndexRefresher._swap = told
 def progress(now):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.passage_encoder import PassageEncoder
@@ -16,6 +17,7 @@ from quoth.errors import InputError
 from quoth.records import Document, Passage
 from quoth.training.index_refresh import IndexRefresher
 from quoth.training.pretrain import PretrainTask, rows_holding
+from quoth.training.ranks import ALONE, Ranks
 from quoth.training.realm_model import TrainedREALM
 from quoth.training.salient import Masked, MaskedTexts
 from quoth.training.settings import PretrainConfig
@@ -33,6 +35,7 @@ from realm_runs import (
     query_vector,
     scattered,
     slow_log_likelihood,
+    together,
     trained,
 )
 
@@ -49,10 +52,12 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     return make_corpus(tmp_path_factory.mktemp("corpus") / "c")
 
 
-def make_task(model: TrainedREALM, corpus: Corpus, neighbourhood: Any = None, **settings: Any) -> PretrainTask:
+def make_task(
+    model: TrainedREALM, corpus: Corpus, neighbourhood: Any = None, ranks: Ranks = ALONE, **settings: Any
+) -> PretrainTask:
     config = PretrainConfig(**{**SETTINGS, **settings})
     texts = MaskedTexts(corpus, model.tokenizer, model.config.query_tokens - 2, config.masking, Names())
-    return PretrainTask(model, texts, neighbourhood or Snapshot(model, corpus), config)
+    return PretrainTask(model, texts, neighbourhood or Snapshot(model, corpus), config, ranks)
 
 
 def drawn(task: PretrainTask, step: int) -> list[Masked]:
@@ -78,6 +83,63 @@ def test_a_step_is_the_papers_equation(
     assert step.loss == pytest.approx(loss.item(), abs=1e-5)
     assert step.skipped == 0
     assert_same_gradients(model, exact)
+
+
+@pytest.mark.parametrize("marginal", ["product", "token"])
+@pytest.mark.parametrize("alone", [0, 9])
+def test_parts_add_up_to_the_batch(folder: Path, corpus: Corpus, marginal: str, alone: int) -> None:
+    steps, models = [], []
+    for size in (0, 3):
+        models.append(scattered(trained(folder), seed=1))
+        task = make_task(models[-1], corpus, masking="spans", marginal=marginal, sub_batch=size, alone=alone)
+        steps.append(task.backward(3))
+    whole, parts = steps
+    assert parts.loss == pytest.approx(whole.loss, abs=1e-5)
+    assert parts.skipped == whole.skipped
+    assert parts.tokens >= whole.tokens
+    assert parts.measures == pytest.approx(whole.measures, abs=1e-4)
+    for name, parameter in models[0].parameters.items():
+        if parameter.grad is not None:
+            torch.testing.assert_close(models[1].parameters[name].grad, parameter.grad, atol=1e-5, rtol=1e-3)
+
+
+RANK = """
+import sys
+from pathlib import Path
+from safetensors.torch import save_file
+from quoth.corpus.corpus import Corpus
+from quoth.training.index_refresh import IndexRefresher
+from quoth.training.ranks import Ranks
+from realm_runs import scattered, trained
+from test_pretrain import make_task
+ranks = Ranks.join()
+corpus, output = Corpus.open(sys.argv[2]), Path(sys.argv[3])
+model = scattered(trained(Path(sys.argv[1])), seed=1)
+index = IndexRefresher(output, corpus, 1, asynchronous=False, ranks=ranks)
+task = make_task(model, corpus, index, ranks, masking="spans")
+task.backward(2)
+scattered(model, seed=2)
+for parameter in model.parameters.values():
+    parameter.grad = None
+print(task.backward(3).loss)
+save_file({name: each.grad for name, each in model.parameters.items()}, f"{output}-{ranks.rank}")
+ranks.leave()
+"""
+
+
+def test_two_processes_give_the_gradients_of_one(folder: Path, tmp_path: Path) -> None:
+    """Also after the index was made again."""
+    corpus = make_corpus(tmp_path / "c")
+    said = together(RANK, folder, corpus.path, tmp_path / "two")
+    model = scattered(trained(folder), seed=1)
+    scattered(model, seed=2)
+    step = make_task(model, corpus, masking="spans").backward(3)
+    assert [float(each) for each in said] == pytest.approx([step.loss] * 2, abs=2e-3)
+    for rank in range(2):
+        theirs = load_file(tmp_path / f"two-{rank}")
+        for name, parameter in model.parameters.items():
+            mine = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+            torch.testing.assert_close(theirs[name], mine, atol=1e-4, rtol=1e-2)
 
 
 def test_the_null_document_comes_first(folder: Path, corpus: Corpus) -> None:

@@ -200,6 +200,17 @@ def test_it_learns_and_a_run_in_slices_ends_at_the_same_weights(questions: Path,
         assert torch.equal(weight, sliced[name]), name
 
 
+def test_a_run_with_dropout_can_be_repeated(questions: Path, start: Path, tmp_path: Path) -> None:
+    found = []
+    for name, dropout in (("one", 0.2), ("two", 0.2), ("none", 0.0)):
+        torch.manual_seed(len(found))
+        run(questions, start, tmp_path / name, epochs=1, dropout=dropout)
+        found.append(load_file(tmp_path / name / WEIGHTS_FILE))
+    assert found[0].keys() == found[2].keys()
+    assert all(torch.equal(weight, found[1][name]) for name, weight in found[0].items())
+    assert not all(torch.equal(weight, found[2][name]) for name, weight in found[0].items())
+
+
 def test_negatives_are_bm25s_best_passages_without_the_answer(questions: Path, start: Path, tmp_path: Path) -> None:
     run(questions, start, tmp_path / "m", epochs=1)
     found = json.loads((tmp_path / "m" / "negatives.json").read_text())["negatives"]

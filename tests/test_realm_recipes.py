@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
 import quoth
 from quoth.cli.main import main
@@ -143,6 +144,24 @@ def test_towers_that_are_one_learn_together(folder: Path) -> None:
     assert not any(
         module.training for part in (apart.passages, apart.queries, apart.reader) for module in part.modules()
     )
+
+
+def test_only_what_is_trained_drops(folder: Path) -> None:
+    model = TrainedREALM(locate_realm(str(folder)), trained=("queries",), lora_rank=0, own_queries=True, dropout=0.2)
+    assert all(module.training for module in model.queries.modules())
+    assert {module.p for module in model.queries.modules() if isinstance(module, torch.nn.Dropout)} == {0.2}
+    assert not any(module.training for part in (model.passages, model.reader) for module in part.modules())
+
+
+def test_a_run_with_dropout_in_slices_ends_where_an_unbroken_one_does(folder: Path, docs: Path, tmp_path: Path) -> None:
+    settings = {**SMALL, "dropout": "0.3", "batch_size": "4"}
+    while not run_realm_recipe("realm-ict", [str(docs)], tmp_path / "sliced", settings, model=str(folder), seconds=0):
+        torch.manual_seed(99)
+    assert run_realm_recipe("realm-ict", [str(docs)], tmp_path / "whole", settings, model=str(folder))
+    assert run_realm_recipe("realm-ict", [str(docs)], tmp_path / "0", settings | {"dropout": "0"}, model=str(folder))
+    sliced, whole, other = (load_file(tmp_path / name / "heads.safetensors") for name in ("sliced", "whole", "0"))
+    assert all(torch.equal(weight, sliced[name]) for name, weight in whole.items())
+    assert not all(torch.equal(weight, other[name]) for name, weight in whole.items())
 
 
 @pytest.mark.parametrize("kind", ["whole", "adapters"])

@@ -9,21 +9,24 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from transformers import AutoTokenizer
 
 import quoth
 from quoth.cli import train
 from quoth.corpus.documents import read_documents
+from quoth.encoders.pretrained import locate
+from quoth.encoders.tokenization import TextTokenizer
 from quoth.errors import InputError, LockedError
 from quoth.records import Document
 from quoth.storage import WriterLock
 from quoth.training import recipes
-from quoth.training.batches import TokenizedDocuments
+from quoth.training.batches import TokenizedDocuments, tokenize_documents
 from quoth.training.realm_recipes import REALM_RECIPES
 from quoth.training.recipes import RECIPES, Recipe, run_recipe, with_overrides, without
 from quoth.training.settings import TrainConfig
 from quoth.training.trainer import Trainer
 from test_trainer import CONFIG, DOCUMENTS
-from tiny import tiny_npm
+from tiny import tiny_npm, tiny_roberta
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +64,34 @@ def test_the_command_names_every_recipe() -> None:
     for make in RECIPES.values():
         recipe = make()
         assert recipe.train == TrainConfig.from_dict(recipe.train.to_dict())
+
+
+def test_dropout_and_clip_are_the_released_codes_in_the_papers_recipe_alone() -> None:
+    for name, make in RECIPES.items():
+        expected = (0.1, 2.0) if name == "npm-large" else (0.0, 1.0)
+        assert (make().train.dropout, make().train.max_grad_norm) == expected
+    for name, realm in REALM_RECIPES.items():
+        assert (realm().train.dropout, realm().train.max_grad_norm) == (0.1 if name.endswith("-paper") else 0.0, 1.0)
+
+
+def test_the_papers_recipe_fills_inputs_of_256_tokens(tmp_path: Path) -> None:
+    config = RECIPES["npm-large"]().train
+    hf = AutoTokenizer.from_pretrained(tiny_roberta(tmp_path))
+    tokenizer = TextTokenizer(hf, num_masks=2, max_tokens=locate("FacebookAI/roberta-large").config.max_tokens)
+    long = Document("long", "Greece", " ".join(DOCUMENTS[0].text for _ in range(20)))
+    data = tokenize_documents([long], tokenizer, splitter=config.splitter, max_body_tokens=config.max_body_tokens)
+    lengths = np.diff(data.offsets) + np.diff(data.title_offsets) + 2
+    assert config.batch_size * 256 == 131_072
+    assert set(lengths[:-1].tolist()) == {256}
+    assert lengths[-1] <= 256
+
+
+def test_the_splitter_is_a_setting(recipe: str, docs: Path, tmp_path: Path) -> None:
+    counts = []
+    for splitter in ("words:20", "filled"):
+        run_recipe(recipe, [str(docs)], tmp_path / splitter, {"steps": "1", "splitter": splitter})
+        counts.append(len(np.load(tmp_path / splitter / "tokens" / "document.npy")))
+    assert counts[0] > counts[1] >= len(DOCUMENTS)
 
 
 def test_adapt_goes_on_from_the_shipped_adapter(docs: Path, tmp_path: Path) -> None:

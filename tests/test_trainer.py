@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import socket
@@ -23,6 +24,7 @@ from quoth.encoders.tokenization import TextTokenizer
 from quoth.encoders.transformer import Transformer, apply_adapter, load_base
 from quoth.errors import CorruptionError, InputError, TrainingError
 from quoth.records import Document
+from quoth.training.adapter import set_dropout
 from quoth.training.batches import TokenizedDocuments, tokenize_documents
 from quoth.training.collate import make_batch
 from quoth.training.npm_task import NPMTask
@@ -367,6 +369,52 @@ def test_gradient_caching_gives_the_direct_gradients(
     assert max(float(p.grad.abs().max()) for p in direct.parameters.values() if p.grad is not None) > 1e-3
 
 
+def test_gradient_caching_drops_the_same_twice(base: Path, data: TokenizedDocuments, tmp_path: Path) -> None:
+    """Both passes give the same states, and the gradient is the slope of the loss that was reported."""
+    one = trainer(base, data, tmp_path, changed(dropout=0.3, sub_batch=3, lora_rank=0))
+    batch, seen = one.task.batches(0)[0], list[torch.Tensor]()
+    one.task.model.register_forward_hook(lambda *call: seen.append(call[2].last_hidden_state.detach()))
+
+    def loss() -> float:
+        torch.manual_seed(5)
+        return one.task.contrast.backward(batch)
+
+    loss()
+    first, second = seen[:3], seen[3:]
+    assert len(batch.inputs) == 8
+    for before, after in zip(first, second, strict=True):
+        assert torch.equal(before, after)
+    one.task.contrast.backward(batch)
+    assert not torch.allclose(seen[6], first[0], atol=0.1)
+    for parameter in one.parameters.values():
+        parameter.grad = None
+    loss()
+    slopes = {name: p.grad for name, p in one.parameters.items() if p.grad is not None}
+    length = math.sqrt(sum(float(slope.square().sum()) for slope in slopes.values()))
+    values = []
+    for way in (1.0, -2.0):
+        with torch.no_grad():
+            for name, slope in slopes.items():
+                one.parameters[name] += way * 2e-3 / length * slope
+        slopes = {name: slope.clone() for name, slope in slopes.items()}
+        values.append(loss())
+    assert (values[0] - values[1]) / 4e-3 == pytest.approx(length, rel=0.03)
+
+
+def test_dropout_is_that_of_the_settings(base: Path, data: TokenizedDocuments, tmp_path: Path) -> None:
+    for share in (0.0, 0.25):
+        model = trainer(base, data, tmp_path, changed(dropout=share)).task.model
+        dropouts = [module for module in model.modules() if isinstance(module, torch.nn.Dropout)]
+        assert len(dropouts) == 7
+        assert {module.p for module in dropouts} == {share}
+        assert all(module.training == (share > 0) for module in model.modules())
+    with pytest.raises(InputError, match=r"dropout is 0.1; Linear has none: allowed is 0"):
+        set_dropout(torch.nn.Linear(2, 2), 0.1)
+    for share in (-0.1, 1.0, float("nan")):
+        with pytest.raises(InputError, match=r"dropout is .*; allowed is a share from 0 to below 1"):
+            changed(dropout=share)
+
+
 def test_groups_are_contrasted_within_themselves(base: Path, data: TokenizedDocuments, tmp_path: Path) -> None:
     grouped = trainer(base, data, tmp_path / "grouped", changed(batch_size=8, groups=2, lora_rank=0))
     halves = grouped.task.batches(grouped.step)
@@ -434,12 +482,16 @@ def test_two_processes_train_as_one(base: Path, data: TokenizedDocuments, tmp_pa
     assert len(losses[0]) == CONFIG.steps
 
 
-def test_a_run_in_slices_ends_where_an_unbroken_one_does(base: Path, data: TokenizedDocuments, tmp_path: Path) -> None:
-    slices = 1
-    while not trainer(base, data, tmp_path / "sliced").run(seconds=0):
+@pytest.mark.parametrize("settings", [{}, {"dropout": 0.3, "sub_batch": 3, "steps": 4}])
+def test_a_run_in_slices_ends_where_an_unbroken_one_does(
+    base: Path, data: TokenizedDocuments, tmp_path: Path, settings: dict
+) -> None:
+    config, slices = changed(**settings), 1
+    while not trainer(base, data, tmp_path / "sliced", config).run(seconds=0):
         slices += 1
-    assert slices == CONFIG.steps
-    unbroken = trainer(base, data, tmp_path / "unbroken")
+    assert slices == config.steps
+    torch.manual_seed(99)
+    unbroken = trainer(base, data, tmp_path / "unbroken", config)
     assert unbroken.run()
     ours, theirs = (load_file(tmp_path / name / "adapter_model.safetensors") for name in ("sliced", "unbroken"))
     assert_same(ours, theirs)

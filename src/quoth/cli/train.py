@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 RECIPES = (
     "npm-mini-cpu, npm-single-mini-cpu, npm-mini-gpu, npm-single-mini-gpu, npm-large, adapt, reader, tagger, "
-    "realm-ict, realm-pretrain, realm-qa"
+    "realm-ict, realm-pretrain, realm-qa, realm-pretrain-paper, realm-qa-paper"
 )
 READER, TAGGER, PRETRAIN = "reader", "tagger", "realm-pretrain"
 
@@ -71,7 +71,7 @@ def train(
     overrides = pairs(settings or [], "--set", "steps=200")
     if recipe not in RECIPES.split(", "):
         raise InputError(f"recipe {recipe!r}; allowed are {RECIPES}")
-    if corpus is not None and recipe != PRETRAIN:
+    if corpus is not None and not recipe.startswith(PRETRAIN):
         raise InputError(f"--corpus is for the recipe {PRETRAIN}; leave it out (realm-qa takes --set corpus=DIR)")
     if skip_bad and recipe != READER:
         raise InputError(f"--skip-bad is for the recipe {READER}; leave it out")

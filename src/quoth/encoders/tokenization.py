@@ -139,11 +139,12 @@ class TextTokenizer:
         at = len(self.before) + len(before)
         return np.array(ids, np.int64), np.arange(at, at + self.num_masks)
 
-    def titles(self, titles: Sequence[str]) -> list[list[int]]:
-        """The ids that stand for each title before its passages' texts."""
-        texts = [f"{title}. " if title else "" for title in titles]
-        ids: list[list[int]] = self.hf(texts, add_special_tokens=False, verbose=False)["input_ids"]
-        return [title[:MAX_TITLE_TOKENS] for title in ids]
+    def title_of(self, passage: TokenizedPassage) -> NDArray[np.int64]:
+        """The ids that stand for its title before a passage's tokens; none for a passage without tokens."""
+        if not passage.windows:
+            return np.zeros(0, np.int64)
+        window = passage.windows[0]
+        return window.input_ids[len(self.before) : window.body.start]
 
     def framed(self, title: Iterable[int], body: Iterable[int]) -> NDArray[np.int64]:
         """An encoder input of a title's and a body's ids; the body starts after `len(self.before) + len(title)`."""

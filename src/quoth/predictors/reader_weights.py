@@ -17,7 +17,7 @@ from torch import Tensor
 
 from quoth.encoders.pairs import PairTokenizer
 from quoth.encoders.pretrained import SETTINGS_FILE, ReaderSource, locate_reader
-from quoth.encoders.transformer import device_named, dtype_named, load_encoder, longest_input
+from quoth.encoders.transformer import device_named, dtype_named, load_base, load_encoder, longest_input
 from quoth.errors import ModelNotFoundError
 from quoth.predictors.span_reader import SpanReader, SpanReaderModel
 from quoth.storage import atomic_write_bytes, atomic_write_json
@@ -26,12 +26,13 @@ WEIGHTS_FILE = "reader.safetensors"
 _LARGEST = 127
 
 
-def load_reader(source: ReaderSource) -> tuple[SpanReaderModel, PairTokenizer]:
+def load_reader(source: ReaderSource, *, with_dropouts: bool = False) -> tuple[SpanReaderModel, PairTokenizer]:
     """The network (fp32, CPU) and what makes its inputs; with random heads where the source has no folder.
 
-    Raises ModelNotFoundError where a file is missing or damaged.
+    `with_dropouts` takes the encoder of transformers, which has dropouts for training. Raises ModelNotFoundError where
+    a file is missing or damaged.
     """
-    encoder, hf = load_encoder(source.encoder)
+    encoder, hf = (load_base if with_dropouts else load_encoder)(source.encoder)
     model = SpanReaderModel(encoder, source.config).eval()
     if source.folder is not None:
         _apply(model, source.folder / WEIGHTS_FILE)

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from safetensors.torch import load_file, save
+from torch import nn
 
 from quoth.encoders.transformer import apply_adapter
 from quoth.errors import InputError
@@ -18,8 +19,8 @@ from quoth.storage import atomic_write_bytes, atomic_write_json
 
 
 def with_adapter(model: Any, rank: int, seed: int, warm_start: str = "") -> Any:
-    """The model in evaluation mode (no dropout) with LoRA on all linear layers; rank 0: itself, all of it trainable,
-    the adapter in folder `warm_start` added to its weights.
+    """The model in evaluation mode (`set_dropout` changes that) with LoRA on all linear layers; rank 0: itself, all of
+    it trainable, the adapter in folder `warm_start` added to its weights.
 
     Raises InputError when that adapter does not fit.
     """
@@ -37,6 +38,16 @@ def with_adapter(model: Any, rank: int, seed: int, warm_start: str = "") -> Any:
     if warm_start:
         _warm_start(adapted, Path(warm_start) / "adapter_model.safetensors")
     return adapted
+
+
+def set_dropout(model: nn.Module, share: float) -> None:
+    """Let the model drop this share at each of its dropouts; 0: evaluation mode. Raises InputError if it has none."""
+    dropouts = [module for module in model.modules() if isinstance(module, nn.Dropout)]
+    if share and not dropouts:
+        raise InputError(f"dropout is {share}; {type(model).__name__} has none: allowed is 0")
+    model.train(share > 0)
+    for module in dropouts:
+        module.p = share
 
 
 def saved_name(parameter: str) -> str:

@@ -18,14 +18,16 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.corpus.passages import get_splitter
-from quoth.encoders.tokenization import TextTokenizer
+from quoth.corpus.passages import WHOLE, Splitter, get_splitter
+from quoth.encoders.tokenization import TextTokenizer, TokenizedPassage
 from quoth.errors import InputError
 from quoth.records import Document
 from quoth.storage import open_array, publish_directory, remove, save_array
 from quoth.training.settings import Grouping
 
 DOCUMENTS_AT_A_TIME = 256
+FILLED = "filled"
+"""In a splitter's place: passages are what fills an encoder input, one after another, of a document."""
 LABEL = "settings.json"
 ARRAYS: dict[str, type[np.generic]] = {
     "ids": np.int32,
@@ -42,9 +44,9 @@ ARRAYS: dict[str, type[np.generic]] = {
 class TokenizedDocuments:
     """Passages as token ids, laid end to end.
 
-    Passage p is `ids[offsets[p]:offsets[p+1]]` with boundary `flags`; its title is
-    `titles[title_offsets[d]:title_offsets[d+1]]` with d = `document[p]`. `chain` holds the documents with passages in
-    an order in which neighbours are alike; it is empty where none was asked for.
+    Passage p is `ids[offsets[p]:offsets[p+1]]` with boundary `flags`, of the document numbered `document[p]`; what
+    its title is before it is `titles[title_offsets[p]:title_offsets[p+1]]`. `chain` holds the documents with passages
+    in an order in which neighbours are alike; it is empty where none was asked for.
     """
 
     ids: NDArray[np.int32]
@@ -88,13 +90,16 @@ def tokenize_documents(
     folder: Path | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> TokenizedDocuments:
-    """Split and tokenize documents for training; a passage is cut after `max_body_tokens` tokens.
+    """Split and tokenize documents for training, each passage with its title as search encodes it.
+
+    A passage is cut after `max_body_tokens` tokens, and what follows is left out; with the splitter `FILLED` it is the
+    next passage, and with its title fits the tokenizer's `max_tokens`.
 
     Documents are read one after another and their tokens kept on disk, in nameless files in `folder` (that of
-    temporary files without one). Raises InputError when there is no text at all. `progress` is told the number of
-    documents done.
+    temporary files without one). Raises InputError when there is no text at all, or on an unknown splitter. `progress`
+    is told the number of documents done.
     """
-    split = get_splitter(splitter)
+    split, filled = _splitter(splitter), splitter == FILLED
     with ExitStack() as stack:
         files = {name: stack.enter_context(tempfile.TemporaryFile(dir=folder)) for name in ARRAYS}
 
@@ -106,25 +111,43 @@ def tokenize_documents(
         extend("title_offsets", [0])
         stream = iter(documents)
         while batch := list(islice(stream, DOCUMENTS_AT_A_TIME)):
-            texts = [(d, document.text[a:b]) for d, document in enumerate(batch, done) for a, b in split(document.text)]
-            tokenized = tokenizer.passages([text for _, text in texts], [""] * len(texts))
-            for (d, _), passage in zip(texts, tokenized, strict=True):
-                if len(ids := passage.ids_T[:max_body_tokens]):
-                    num_tokens += len(ids)
-                    extend("ids", ids)
-                    extend("flags", passage.flags_T[:max_body_tokens])
+            ranges = [(d, a, b) for d, document in enumerate(batch) for a, b in split(document.text)]
+            texts, titles = [batch[d].text[a:b] for d, a, b in ranges], [batch[d].title for d, *_ in ranges]
+            tokenized = tokenizer.passages(texts, titles)
+            for (d, *_), passage in zip(ranges, tokenized, strict=True):
+                title = tokenizer.title_of(passage)
+                for part in _bodies(passage, max_body_tokens, filled):
+                    num_tokens += len(passage.ids_T[part])
+                    num_title_tokens += len(title)
+                    extend("ids", passage.ids_T[part])
+                    extend("flags", passage.flags_T[part])
                     extend("offsets", [num_tokens])
-                    extend("document", [d])
-            for title_ids in tokenizer.titles([document.title for document in batch]):
-                num_title_tokens += len(title_ids)
-                extend("titles", title_ids)
-                extend("title_offsets", [num_title_tokens])
+                    extend("titles", title)
+                    extend("title_offsets", [num_title_tokens])
+                    extend("document", [done + d])
             done += len(batch)
             if progress:
                 progress(done)
         if not num_tokens:
             raise InputError("no text to train on: the documents given are empty or all excluded")
         return TokenizedDocuments(**{name: _mapped(file, ARRAYS[name]) for name, file in files.items()})
+
+
+def _splitter(spec: str) -> Splitter:
+    try:
+        return get_splitter(WHOLE if spec == FILLED else spec)
+    except InputError as error:
+        raise InputError(f"{error}; nor {FILLED}, which fills encoder inputs") from None
+
+
+def _bodies(passage: TokenizedPassage, longest: int, filled: bool) -> list[slice]:
+    """Which of a passage's tokens are trained on: the first ones; if `filled` all, in parts that fit one input."""
+    count = len(passage.ids_T)
+    if not filled or not count:
+        return [slice(0, longest)][:count]
+    body = passage.windows[0].body
+    size = min(longest, body.stop - body.start)
+    return [slice(at, at + size) for at in range(0, count, size)]
 
 
 def _mapped(file: IO[bytes], kind: type[np.generic]) -> NDArray[Any]:

@@ -51,7 +51,7 @@ def make_batch(
 ) -> Batch:
     """Mask the given passages and lay out what the encoder reads."""
     bodies = [data.ids[data.offsets[p] : data.offsets[p + 1]] for p in passages]
-    titles = [data.titles[data.title_offsets[d] : data.title_offsets[d + 1]] for d in data.document[passages]]
+    titles = [data.titles[data.title_offsets[p] : data.title_offsets[p + 1]] for p in passages]
     flags_N = np.concatenate([data.flags[data.offsets[p] : data.offsets[p + 1]] for p in passages])
     sequence_N = np.repeat(np.arange(len(bodies)), [len(body) for body in bodies])
     masker = mask_spans if config.masking == "spans" else mask_tokens

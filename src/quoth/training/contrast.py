@@ -1,8 +1,8 @@
 """A batch's loss and its gradient, whatever fits into memory: in parts, over one process or many.
 
 Knows: gradient caching (Gao et al. 2021): all vectors are computed without activations, the loss gives each
-vector's gradient, and each part of the batch is encoded again to send it on to the weights. Processes share out
-the encoding and the queries; every query meets every key. Does not know: optimisers and files.
+vector's gradient, and each part of the batch is encoded again, with the same dropout, to send it on to the weights.
+Processes share out the encoding and the queries; every query meets every key. Does not know: optimisers and files.
 
 Shape suffixes: B encoder inputs, T tokens, K keys, M hidden spans, D dimensions, 2 start and end.
 """
@@ -48,13 +48,15 @@ class Contrast:
             return loss.item()
 
         parts = [slice(at, min(at + size, mine.stop)) for at in range(mine.start, mine.stop, size)]
-        leaves = self._cached(batch, parts)
+        seeds = torch.randint(1 << 62, (len(parts),)).tolist()
+        leaves = self._cached(batch, parts, seeds)
         loss = weight * self._loss(batch, *leaves, self._ranks.share(len(batch.masks_M2)))
         gradients = torch.autograd.grad(loss, leaves)
         total = loss.detach()
         self._ranks.sum([total, *gradients])
-        for part in parts:
+        for part, seed in zip(parts, seeds, strict=True):
             keys, masks = _rows(batch, part)
+            torch.manual_seed(seed)
             torch.autograd.backward(self._encode(batch, part), [gradients[0][keys], gradients[1][:, masks]])
         return total.item()
 
@@ -62,14 +64,16 @@ class Contrast:
         """Give every process the sum of all processes' gradients."""
         self._ranks.sum_gradients(p for p in self._model.parameters() if p.requires_grad)
 
-    def _cached(self, batch: Batch, parts: list[slice]) -> tuple[Tensor, Tensor]:
-        """The vectors of the whole batch, without a graph: keys [K, D] and queries [2, M, D]."""
+    def _cached(self, batch: Batch, parts: list[slice], seeds: list[int]) -> tuple[Tensor, Tensor]:
+        """The vectors of the whole batch, without a graph: keys [K, D] and queries [2, M, D]. What dropout hides in a
+        part follows from its seed."""
         dimensions = int(self._model.config.hidden_size)
         c_KD = torch.zeros(len(batch.keys_K2), dimensions, device=self._device)
         q_2MD = torch.zeros(2, len(batch.masks_M2), dimensions, device=self._device)
         with torch.no_grad():
-            for part in parts:
+            for part, seed in zip(parts, seeds, strict=True):
                 keys, masks = _rows(batch, part)
+                torch.manual_seed(seed)
                 c_KD[keys], q_2MD[:, masks] = self._encode(batch, part)
         self._ranks.sum([c_KD, q_2MD])
         return c_KD.requires_grad_(), q_2MD.requires_grad_()

@@ -29,6 +29,7 @@ from quoth.predictors.reader import Reading, legal_spans, readings
 from quoth.records import Passage
 from quoth.retrieval.retriever import Retriever
 from quoth.retrieval.vectors import TokenVectors
+from quoth.training.ranks import ALONE, Ranks
 from quoth.training.realm_model import REALMTask, TrainedREALM
 from quoth.training.settings import FineTuneConfig
 from quoth.training.trainer import Step
@@ -62,8 +63,9 @@ class FineTuneTask(REALMTask):
         questions: Sequence[Question],
         config: FineTuneConfig,
         progress: Callable[[int], None] | None = None,
+        ranks: Ranks = ALONE,
     ) -> None:
-        super().__init__(model)
+        super().__init__(model, config, ranks)
         self.config, self._corpus = config, corpus
         if config.beam > corpus.num_passages:
             raise InputError(f"beam is {config.beam}; allowed is up to {corpus.num_passages}, the corpus's passages")
@@ -84,17 +86,21 @@ class FineTuneTask(REALMTask):
 
     def backward(self, step: int) -> Step:
         """Add the gradient of the retriever's and the reader's loss, the mean over the batch's questions."""
-        asked = self._retrieve([self._questions[number] for number in self._drawn(step)])
-        pairs = [reading.pair for each in asked for reading in each.seen]
-        scores_BTW = self._span_scores(pairs)
-        scores_QRTW = scores_BTW.reshape(len(asked), self.config.read, *scores_BTW.shape[1:])
-        retriever = torch.stack([marginal_choice_loss(each.relevance_K, each.right_K) for each in asked]).mean()
-        reader = torch.stack(list(map(self._reader_loss, asked, scores_QRTW))).mean()
-        loss = retriever + reader
-        loss.backward()  # type: ignore[no-untyped-call]
-        found = np.mean([float(each.right_K[: self.config.read].any()) for each in asked])
-        measures = {"retriever": retriever.item(), "reader": reader.item(), "found": float(found)}
-        return Step(loss.item(), sum(len(pair.ids_T) for pair in pairs), measures=measures)
+        drawn, totals = list(self._drawn(step)), np.zeros(4)
+        for numbers in self.parts(drawn, self.config.sub_batch):
+            asked = self._retrieve([self._questions[number] for number in numbers])
+            pairs = [reading.pair for each in asked for reading in each.seen]
+            scores_BTW = self._span_scores(pairs)
+            scores_QRTW = scores_BTW.reshape(len(asked), self.config.read, *scores_BTW.shape[1:])
+            retriever = torch.stack([marginal_choice_loss(each.relevance_K, each.right_K) for each in asked]).sum()
+            reader = torch.stack(list(map(self._reader_loss, asked, scores_QRTW))).sum()
+            ((retriever + reader) / len(drawn)).backward()  # type: ignore[no-untyped-call]
+            found = sum(float(each.right_K[: self.config.read].any()) for each in asked)
+            tokens = sum(len(pair.ids_T) for pair in pairs)
+            totals += [retriever.item() / len(drawn), reader.item() / len(drawn), found / len(drawn), tokens]
+        *means, tokens_of_all = self.summed(totals.tolist())
+        measures = dict(zip(("retriever", "reader", "found"), means, strict=True))
+        return Step(means[0] + means[1], int(tokens_of_all), measures=measures)
 
     def _drawn(self, step: int) -> Iterator[int]:
         """The questions of a step: each once an epoch, in another order each time."""

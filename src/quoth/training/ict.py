@@ -34,29 +34,25 @@ class ICTTask(REALMTask):
     """
 
     def __init__(self, model: TrainedREALM, corpus: Corpus, config: ICTConfig, ranks: Ranks = ALONE) -> None:
-        super().__init__(model)
-        self.config, self._corpus, self._ranks = config, corpus, ranks
+        super().__init__(model, config, ranks)
+        self.config, self._corpus = config, corpus
         self._rows_P = corpus.live_rows()
         if config.batch_size < 2 or config.batch_size > len(self._rows_P):
             raise InputError(
                 f"batch_size is {config.batch_size}, passages are {len(self._rows_P)}; allowed is 2 to that many"
             )
-        if config.batch_size % ranks.size:
-            raise InputError(f"batch_size is {config.batch_size} over {ranks.size} processes; allowed is a multiple")
 
     def backward(self, step: int) -> Step:
         """Add the gradient of `inverse_cloze_loss`."""
         rng = np.random.default_rng((self.config.seed, 3, step))
         rows = rng.choice(self._rows_P, self.config.batch_size, replace=False).tolist()
         drawn = [self._example(row, rng) for row in rows]
-        mine = self._ranks.share(len(drawn))
+        mine = self.ranks.share(len(drawn))
         loss, tokens = self._loss(drawn[mine], mine.start)
-        loss = loss / self._ranks.size
+        loss = loss / self.ranks.size
         loss.backward()  # type: ignore[no-untyped-call]
-        self._ranks.sum_gradients(self.parameters.values())
-        total = loss.detach()
-        self._ranks.sum([total])
-        return Step(total.item(), tokens)
+        total, tokens_of_all = self.summed([loss.item(), tokens])
+        return Step(total, int(tokens_of_all))
 
     def _loss(self, drawn: Sequence[Example], first: int) -> tuple[torch.Tensor, int]:
         model, tokenizer = self.model, self.model.tokenizer
@@ -66,7 +62,7 @@ class ICTTask(REALMTask):
         with model.autocast():
             q_BD = model.queries(tokenizer.batch(asked, self.device)).float()
             z_BD = model.passages(tokenizer.batch(inputs, self.device)).float()
-        loss = inverse_cloze_loss(q_BD, self._ranks.gather(z_BD), model.config.similarity_scale, first)
+        loss = inverse_cloze_loss(q_BD, self.ranks.gather(z_BD), model.config.similarity_scale, first)
         return loss, sum(len(pair.ids_T) for pair in (*asked, *inputs))
 
     def _example(self, row: int, rng: np.random.Generator) -> Example:

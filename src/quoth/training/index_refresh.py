@@ -30,6 +30,7 @@ from quoth.records import Passage
 from quoth.retrieval.retriever import Retriever
 from quoth.retrieval.tables import KeyTables
 from quoth.storage import atomic_write_bytes, atomic_write_json, publish_directory, read_json, remove
+from quoth.training.ranks import ALONE, Ranks
 from quoth.training.realm_model import TrainedREALM
 
 TOWERS, KEYS, INDEX, BUILDER_LOG = "towers", "keys", "index.json", "builder.log"
@@ -59,14 +60,22 @@ class IndexRefresher:
     """The newest index of a training run in `output` over a corpus.
 
     Without `asynchronous` a new index is made within `refresh`, and training waits. `base` names a folder for the base
-    encoder, `dtype` its numbers when it embeds. Raises TrainingError where the builder dies again and again.
+    encoder, `dtype` its numbers when it embeds. Of several processes the first makes the indexes, and all search in the
+    same one. Raises TrainingError where the builder dies again and again.
     """
 
     def __init__(
-        self, output: Path, corpus: Corpus, every: int, asynchronous: bool, base: str | None = None, dtype: str = "fp32"
+        self,
+        output: Path,
+        corpus: Corpus,
+        every: int,
+        asynchronous: bool,
+        base: str | None = None,
+        dtype: str = "fp32",
+        ranks: Ranks = ALONE,
     ) -> None:
         self._output, self._corpus, self._every, self._asynchronous = output, corpus, every, asynchronous
-        self._base, self._dtype, self._deaths = base, dtype, 0
+        self._base, self._dtype, self._deaths, self._ranks = base, dtype, 0, ranks
         self._builder: subprocess.Popen[bytes] | None = None
         self._step = -1
         self._index: FixedIndex | None = None
@@ -76,6 +85,12 @@ class IndexRefresher:
 
         Returns how many steps old the current one is. The first is waited for, as is each without `asynchronous`.
         """
+        if self._ranks.first:
+            self._make(step, model)
+        self._swap(self._ranks.of_first(index_step(self._output), model.device))
+        return step - self._step
+
+    def _make(self, step: int, model: TrainedREALM) -> None:
         if self._index is None:
             self._check_index(step)
         newest = max(_snapshots(self._output), default=-1)
@@ -89,8 +104,6 @@ class IndexRefresher:
             while index_step(self._output) < 0:
                 time.sleep(POLL_SECONDS)
                 self._watch()
-        self._swap()
-        return step - self._step
 
     def nearest(self, q_BD: NDArray[np.float32], k: int, exclude: Sequence[Collection[int]]) -> list[list[Passage]]:
         """The k passages nearest to each query in the current index, but for these rows."""
@@ -136,14 +149,14 @@ class IndexRefresher:
         with log.open("ab") as stream:
             self._builder = subprocess.Popen(command, stdout=stream, stderr=stream)
 
-    def _swap(self) -> None:
-        """Search in the newest index from now on, and remove what only older ones need."""
-        step = index_step(self._output)
+    def _swap(self, step: int) -> None:
+        """Search in this step's index from now on, and remove what only older ones need."""
         if step == self._step:
             return
         self._index = FixedIndex(self._corpus, _encoder(self._output, step, self._base, self._dtype))
         self._step, self._deaths = step, 0
-        self._forget([older for older in _snapshots(self._output) if older < step])
+        if self._ranks.first:
+            self._forget([older for older in _snapshots(self._output) if older < step])
 
     def _forget(self, steps: Collection[int], *more: Path | None) -> None:
         """Remove these towers and the vectors made with them, and more vectors, but none that other towers made."""

@@ -19,7 +19,7 @@ from quoth.encoders.pretrained import SETTINGS_FILE
 from quoth.encoders.tokenization import TextTokenizer
 from quoth.encoders.transformer import attend_in_fp32
 from quoth.storage import atomic_write_bytes, atomic_write_json
-from quoth.training.adapter import save_adapter, with_adapter
+from quoth.training.adapter import save_adapter, set_dropout, with_adapter
 from quoth.training.batches import BatchSampler, TokenizedDocuments
 from quoth.training.collate import Batch, check_room, make_batch
 from quoth.training.contrast import Contrast
@@ -47,6 +47,7 @@ class NPMTask:
         if config.bf16 and self.device.type == "cpu":
             attend_in_fp32(model)
         self.model = with_adapter(model, config.lora_rank, config.seed, config.warm_start).to(self.device)
+        set_dropout(self.model, config.dropout)
         self.contrast = Contrast(self.model, int(tokenizer.hf.pad_token_id or 0), npm, config, ranks)
         self.sampler = BatchSampler(data, config.masked_together, config.seed, config.grouping)
         self.parameters: Mapping[str, torch.nn.Parameter] = {

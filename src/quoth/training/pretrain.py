@@ -30,6 +30,7 @@ from quoth.predictors.marginal import (
 )
 from quoth.predictors.reader import Reading, readings
 from quoth.records import Passage
+from quoth.training.ranks import ALONE, Ranks
 from quoth.training.realm_model import REALMTask, TrainedREALM
 from quoth.training.salient import Masked, MaskedTexts
 from quoth.training.settings import PretrainConfig
@@ -86,8 +87,9 @@ class PretrainTask(REALMTask):
         neighbourhood: Neighbourhood,
         config: PretrainConfig,
         searched: Corpus | None = None,
+        ranks: Ranks = ALONE,
     ) -> None:
-        super().__init__(model)
+        super().__init__(model, config, ranks)
         self.texts, self.config, self._searched = texts, config, searched
         self._neighbourhood = neighbourhood
         self._retrieved = model.config.num_candidates - 1
@@ -106,19 +108,23 @@ class PretrainTask(REALMTask):
         drawn = self.texts.draw(self.config.batch_size, rng)
         if not drawn:
             return Step(None, 0, self.config.batch_size)
-        found, tokens = self.marginal(drawn)
         per_token = self.config.marginal == "token"
-        count = found.masked_BM.sum() if per_token else len(drawn)
-        loss = -found.log_likelihood(per_token).sum() / count
-        loss.backward()  # type: ignore[no-untyped-call]
-        with torch.no_grad():
-            measures = {
-                "utility": float(found.utility().mean()),
-                "gain": float(found.gain().mean()),
-                "null": float(log_retrieval(found.relevance_BN)[:, 0].exp().mean()),
-                "staleness": float(staleness),
-            }
-        return Step(loss.item(), tokens, self.config.batch_size - len(drawn), measures)
+        count = sum(len(each.hidden_M) for each in drawn) if per_token else len(drawn)
+        totals = np.zeros(5)
+        for part in self.parts(drawn, self.config.sub_batch):
+            found, tokens = self.marginal(part)
+            loss = -found.log_likelihood(per_token).sum() / count
+            loss.backward()  # type: ignore[no-untyped-call]
+            with torch.no_grad():
+                means = [
+                    found.utility().mean(),
+                    found.gain().mean(),
+                    log_retrieval(found.relevance_BN)[:, 0].exp().mean(),
+                ]
+            totals += [loss.item(), tokens, *(len(part) / len(drawn) * float(mean) for mean in means)]
+        total, tokens_of_all, *means_of_all = self.summed(totals.tolist())
+        measures = dict(zip(("utility", "gain", "null"), means_of_all, strict=True)) | {"staleness": float(staleness)}
+        return Step(total, int(tokens_of_all), self.config.batch_size - len(drawn), measures)
 
     def _alone(self, step: int) -> Step:
         """Add the gradient of a masked LM that reads as many texts as there would be passages, and none of these."""
@@ -127,11 +133,14 @@ class PretrainTask(REALMTask):
         drawn = self.texts.draw(count, rng, "tokens")
         if not drawn:
             return Step(None, 0, count)
-        read = [self._readings(each, ()) for each in drawn]
-        log_p_BNM, masked_BM = self._likelihood(drawn, read)
-        loss = -log_p_BNM.sum() / masked_BM.sum()
-        loss.backward()  # type: ignore[no-untyped-call]
-        return Step(loss.item(), _tokens(read), count - len(drawn))
+        masks, totals = sum(len(each.hidden_M) for each in drawn), np.zeros(2)
+        for part in self.parts(drawn, self.config.sub_batch * self.model.config.num_candidates):
+            read = [self._readings(each, ()) for each in part]
+            loss = -self._likelihood(part, read)[0].sum() / masks
+            loss.backward()  # type: ignore[no-untyped-call]
+            totals += [loss.item(), _tokens(read)]
+        total, tokens = self.summed(totals.tolist())
+        return Step(total, int(tokens), count - len(drawn))
 
     def marginal(self, drawn: Sequence[Masked]) -> tuple[Marginal, int]:
         """Relevance and likelihood of each example under its candidates, with gradients; and tokens read."""

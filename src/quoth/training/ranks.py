@@ -8,9 +8,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import timedelta
 
 import torch
 from torch import Tensor
+
+PATIENCE = timedelta(days=1)
+"""So long processes wait for the one that tokenizes or embeds; torchrun ends all of them where one dies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,7 @@ class Ranks:
             return cls()
         backend = "nccl" if torch.cuda.is_available() else "gloo"
         if not torch.distributed.is_initialized():
-            torch.distributed.init_process_group(backend)
+            torch.distributed.init_process_group(backend, timeout=PATIENCE)
         return cls(torch.distributed.get_rank(), size)
 
     @property
@@ -62,6 +66,12 @@ class Ranks:
         from torch.distributed.nn.functional import all_gather
 
         return torch.cat(all_gather(rows))  # type: ignore[no-untyped-call]
+
+    def of_first(self, number: int, device: torch.device) -> int:
+        """The first process's number."""
+        told = torch.tensor([number if self.first else 0], device=device)
+        self.sum([told])
+        return int(told.item())
 
     def any(self, here: bool, device: torch.device) -> bool:
         """Whether it is so in some process."""

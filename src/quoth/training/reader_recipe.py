@@ -22,6 +22,7 @@ from quoth.corpus.corpus import Corpus
 from quoth.corpus.passages import WHOLE
 from quoth.corpus.questions import Question
 from quoth.encoders.pretrained import ReaderSource, locate_reader
+from quoth.encoders.transformer import attend_in_fp32
 from quoth.errors import InputError
 from quoth.predictors.reader_weights import load_reader
 from quoth.records import Document
@@ -78,8 +79,10 @@ def _task(
     reading: Callable[[int], None] | None,
 ) -> ReadingTask:
     torch.manual_seed(config.seed)
-    model, tokenizer = load_reader(source)
+    model, tokenizer = load_reader(source, with_dropouts=config.dropout > 0)
     base = model if source.folder is None else load_reader(replace(source, folder=None))[0]
+    if config.dropout and config.bf16 and device_of(Ranks()) == "cpu":
+        attend_in_fp32(model.encoder)
     inputs = Inputs(examples, tokenizer, source.config, reading)
     return ReadingTask(model, copy.deepcopy(base), inputs, shares, config, device_of(Ranks()))
 

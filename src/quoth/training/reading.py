@@ -27,6 +27,7 @@ from quoth.encoders.transformer import batches_by_length
 from quoth.predictors.reader import Reading, legal_spans
 from quoth.predictors.reader_weights import save_reader, trained
 from quoth.predictors.span_reader import NEVER, SpanReaderModel, legal_in, query_ids, windows
+from quoth.training.adapter import set_dropout
 from quoth.training.losses import grouped_logsumexp
 from quoth.training.settings import ReaderTrainConfig
 from quoth.training.trainer import Step
@@ -132,6 +133,7 @@ class ReadingTask:
     ) -> None:
         self.device = torch.device(device)
         self.model, self._base, self._inputs, self._config = model.to(self.device), base, inputs, config
+        set_dropout(model, config.dropout)
         self._shares = shares
         for parameter in model.parameters():
             parameter.requires_grad_(False)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from safetensors.torch import save
@@ -24,17 +24,36 @@ from quoth.encoders.transformer import attend_in_fp32, load_base
 from quoth.errors import InputError
 from quoth.predictors.reader import ReaderModel
 from quoth.storage import atomic_write_bytes, atomic_write_json
-from quoth.training.adapter import save_adapter, with_adapter
+from quoth.training.adapter import save_adapter, set_dropout, with_adapter
+from quoth.training.ranks import Ranks
+from quoth.training.settings import LoopConfig
 
 PARTS = ("passages", "queries", "reader")
+Example = TypeVar("Example")
 _ONE_TOWER = {"passages": "passages", "queries": "passages", "reader": "reader"}
 
 
 class REALMTask:
-    """What training a REALM is, whatever it learns from."""
+    """What training a REALM is, whatever it learns from. Raises InputError if a batch cannot be shared out evenly."""
 
-    def __init__(self, model: TrainedREALM) -> None:
+    def __init__(self, model: TrainedREALM, config: LoopConfig, ranks: Ranks) -> None:
         self.model, self.parameters, self.device = model, model.parameters, model.device
+        self.ranks = ranks
+        if config.batch_size % ranks.size:
+            raise InputError(f"batch_size is {config.batch_size} over {ranks.size} processes; allowed is a multiple")
+
+    def parts(self, examples: Sequence[Example], size: int) -> list[Sequence[Example]]:
+        """This process's share of a step's examples, `size` at a time (0: all)."""
+        mine = examples[self.ranks.share(len(examples))]
+        return [mine[at : at + (size or len(mine))] for at in range(0, len(mine), size or len(mine) or 1)]
+
+    def summed(self, totals: Sequence[float]) -> list[float]:
+        """Numbers of a step, and the parameters' gradients, each summed over the processes."""
+        self.ranks.sum_gradients(self.parameters.values())
+        sums = torch.tensor(totals, device=self.device)
+        self.ranks.sum([sums])
+        found: list[float] = sums.tolist()
+        return found
 
     def save_model(self, folder: Path) -> None:
         """Write the model as `REALM.from_pretrained` reads it."""
@@ -58,6 +77,7 @@ class TrainedREALM:
         own_queries: bool = False,
         device: str = "cpu",
         bf16: bool = False,
+        dropout: float = 0.0,
     ) -> None:
         separate = source.config.separate_towers or own_queries
         self.config: REALMConfig = replace(source.config, separate_towers=separate)
@@ -75,7 +95,7 @@ class TrainedREALM:
         load_heads(source.heads, "reader", self.reader)
         self.reader.to(self.device)
         for name, part in self._parts():
-            part.eval()  # no dropout anywhere, as in `with_adapter`
+            set_dropout(part, dropout if name in self._trained else 0.0)
             if name not in self._trained:
                 part.requires_grad_(False)
         self.parameters: Mapping[str, nn.Parameter] = {

@@ -82,10 +82,45 @@ def realm_qa() -> REALMRecipe:
     return REALMRecipe("quoth-realm-base", config)
 
 
+def realm_pretrain_paper() -> REALMRecipe:
+    """REALM's pre-training by the paper's numbers (Guu et al. 2020, §4.3), all of BERT's weights; for many GPUs. Start
+    from a model that `realm-ict` warmed up."""
+    config = PretrainConfig(
+        steps=200_000,
+        batch_size=512,
+        sub_batch=8,
+        learning_rate=3e-5,
+        warmup_steps=10_000,
+        lora_rank=0,
+        dropout=0.1,
+        bf16=True,
+        checkpoint_every=500,
+    )
+    return REALMRecipe("quoth-realm-base", config)
+
+
+def realm_qa_paper() -> REALMRecipe:
+    """Open question answering by ORQA's numbers (Lee et al. 2019, §6.2), which REALM takes over: two epochs over the
+    79,168 questions of Natural Questions, one question a step."""
+    config = FineTuneConfig(
+        steps=158_336,
+        batch_size=1,
+        beam=5000,
+        learning_rate=1e-5,
+        warmup_steps=10_000,
+        lora_rank=0,
+        dropout=0.1,
+        checkpoint_every=1_000,
+    )
+    return REALMRecipe("quoth-realm-base", config)
+
+
 REALM_RECIPES: dict[str, Callable[[], REALMRecipe]] = {
     "realm-ict": realm_ict,
     PRETRAIN: realm_pretrain,
     "realm-qa": realm_qa,
+    "realm-pretrain-paper": realm_pretrain_paper,
+    "realm-qa-paper": realm_qa_paper,
 }
 
 
@@ -114,13 +149,13 @@ def run_realm_recipe(
     """
     if name not in REALM_RECIPES:
         raise InputError(f"recipe {name!r}; allowed are {', '.join(REALM_RECIPES)}")
-    if corpus is not None and name != PRETRAIN:
+    if corpus is not None and not name.startswith(PRETRAIN):
         raise InputError(f"corpus is what {PRETRAIN} retrieves from, not {name}; realm-qa has a setting corpus=DIR")
     recipe = REALM_RECIPES[name]()
     config = with_overrides(recipe.train, overrides)
     source = locate_realm(model or recipe.model, base)
     output.mkdir(parents=True, exist_ok=True)
-    ranks = Ranks.join() if isinstance(config, ICTConfig) else Ranks()
+    ranks = Ranks.join()
     run = Run(inputs, output, source, base, ranks, seconds, progress, reading, corpus)
     with WriterLock(output / "writer.lock") if ranks.first else nullcontext():
         match config:
@@ -150,28 +185,26 @@ class Run:
 
     def warm_start(self, config: ICTConfig) -> bool:
         """The inverse cloze task."""
-        if self.ranks.first:
-            self._corpus(config)
-        self.ranks.wait()
+        corpus = self._shared_corpus(config)
         model = self._model(config, ("passages", "queries"))
-        return self._train(ICTTask(model, self._corpus(config), config, self.ranks), config)
+        return self._train(ICTTask(model, corpus, config, self.ranks), config)
 
     def pretrain(self, config: PretrainConfig) -> bool:
         """Masked words, with passages found for them."""
         other = None if self.searched is None else Corpus.open(self.searched)
-        corpus = self._corpus(config)
+        corpus = self._shared_corpus(config)
         if other is not None and other.path.resolve() == corpus.path.resolve():
             other = None
         candidates = replace(self.source.config, num_candidates=config.num_candidates)
         run = replace(self, source=replace(self.source, config=candidates))
         model = run._model(config, ("passages", "queries", "reader"))
-        tagger_of = cache(lambda name: Tagger.load(name, base=self.base))
+        tagger_of = cache(lambda name: Tagger.load(name, base=self.base, device=device_of(self.ranks)))
         tagger = tagger_of(config.tagger) if config.masking == "salient" else None
         room = model.config.query_tokens - 2
         texts = MaskedTexts(corpus, model.tokenizer, room, config.masking, tagger)
         with ExitStack() as stack:
             evaluation = None
-            if config.evaluate_on:
+            if config.evaluate_on and self.ranks.first:
                 documents, told = read_documents(config.evaluate_on), tagger_of(PretrainConfig().tagger)
                 probe = stack.enter_context(closing(Probe(documents, config, told, config.evaluate_blanks)))
                 evaluation = Evaluation(
@@ -179,9 +212,9 @@ class Run:
                 )
             dtype = "bf16" if config.bf16 else "fp32"
             every, asynchronous = config.refresh_every, config.asynchronous
-            refresher = IndexRefresher(self.output, other or corpus, every, asynchronous, self.base, dtype)
+            refresher = IndexRefresher(self.output, other or corpus, every, asynchronous, self.base, dtype, self.ranks)
             stack.callback(refresher.close)
-            return self._train(PretrainTask(model, texts, refresher, config, other), config, evaluation)
+            return self._train(PretrainTask(model, texts, refresher, config, other, self.ranks), config, evaluation)
 
     def fine_tune(self, config: FineTuneConfig) -> bool:
         """Questions, over passage vectors that stay as they are."""
@@ -196,7 +229,8 @@ class Run:
                 f"`quoth embed {corpus.path} --model {encoder.name}` makes them"
             )
         model = self._model(config, ("queries", "reader"), own_queries=True)
-        return self._train(FineTuneTask(model, encoder, corpus, questions, config, self.reading), config)
+        task = FineTuneTask(model, encoder, corpus, questions, config, self.reading, self.ranks)
+        return self._train(task, config)
 
     def _model(self, config: LoopConfig, trained: Sequence[str], own_queries: bool = False) -> TrainedREALM:
         return TrainedREALM(
@@ -207,10 +241,18 @@ class Run:
             own_queries=own_queries,
             device=device_of(self.ranks),
             bf16=config.bf16,
+            dropout=config.dropout,
         )
 
     def _train(self, task: Task, config: LoopConfig, evaluation: Evaluation | None = None) -> bool:
         return Trainer(task, config, self.output, self.ranks).run(self.progress, evaluation, self.seconds)
+
+    def _shared_corpus(self, config: ICTConfig | PretrainConfig) -> Corpus:
+        """The first process's, which makes it where it is not there."""
+        if self.ranks.first:
+            self._corpus(config)
+        self.ranks.wait()
+        return self._corpus(config)
 
     def _corpus(self, config: ICTConfig | PretrainConfig) -> Corpus:
         """The corpus that was given, or the run's own of the documents given, made once."""

@@ -26,7 +26,7 @@ from quoth.encoders.transformer import load_base
 from quoth.errors import InputError
 from quoth.records import Document
 from quoth.storage import WriterLock
-from quoth.training.batches import TokenizedDocuments, tokenize_documents
+from quoth.training.batches import FILLED, TokenizedDocuments, tokenize_documents
 from quoth.training.neighbours import chain_of_neighbours
 from quoth.training.npm_task import NPMTask
 from quoth.training.ranks import Ranks
@@ -45,7 +45,16 @@ class Recipe:
 
 
 _MINI = TrainConfig(
-    steps=3000, warmup_steps=50, batch_size=32, learning_rate=6e-4, budget=0.2, max_repeats=3, keys="masked", bf16=True
+    steps=3000,
+    warmup_steps=50,
+    batch_size=32,
+    learning_rate=6e-4,
+    max_grad_norm=1.0,
+    dropout=0.0,
+    budget=0.2,
+    max_repeats=3,
+    keys="masked",
+    bf16=True,
 )
 
 
@@ -71,15 +80,19 @@ def npm_single_mini_gpu() -> Recipe:
 
 
 def npm_large() -> Recipe:
-    """The paper's own NPM (Min et al. 2022, §4): RoBERTa-large whole, 131,072 tokens a batch, 100 k steps."""
+    """The paper's own NPM (Min et al. 2022, §4): RoBERTa-large whole, 512 inputs of up to 256 tokens a batch, 100 k
+    steps."""
     config = TrainConfig(
         steps=100_000,
         warmup_steps=4_000,
         batch_size=512,
         sub_batch=32,
-        max_body_tokens=216,
+        splitter=FILLED,
+        max_body_tokens=254,
         learning_rate=3e-5,
         weight_decay=0.01,
+        max_grad_norm=2.0,
+        dropout=0.1,
         lora_rank=0,
         bf16=True,
         checkpoint_every=1_000,
@@ -194,7 +207,9 @@ def _data(
         "exclude": [state(config.exclude), state(config.evaluate_on)],
         "tokenizer": hashlib.sha256(tokenizer.hf.backend_tokenizer.to_str().encode()).hexdigest(),
         "num_documents": config.num_documents,
+        "splitter": config.splitter,
         "max_body_tokens": config.max_body_tokens,
+        "titles": "one a passage",
         "neighbours": config.grouping == "neighbours",
     }
     label = json.dumps(settings)
@@ -204,7 +219,12 @@ def _data(
     if config.num_documents:
         texts = islice(texts, config.num_documents)
     data = tokenize_documents(
-        texts, tokenizer, max_body_tokens=config.max_body_tokens, folder=folder.parent, progress=progress
+        texts,
+        tokenizer,
+        splitter=config.splitter,
+        max_body_tokens=config.max_body_tokens,
+        folder=folder.parent,
+        progress=progress,
     )
     if config.grouping == "neighbours":
         data = replace(data, chain=chain_of_neighbours(data, progress))

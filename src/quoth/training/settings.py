@@ -55,7 +55,8 @@ _ONE_OF = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopConfig(Config):
     """What every run has: steps, AdamW with a linear warm-up and decay, checkpoints, logs. `lora_rank` 0 stands for
-    full fine-tuning."""
+    full fine-tuning. `dropout` is the share of hidden units and attention weights that what is trained drops; the
+    gradient is made no longer than `max_grad_norm`."""
 
     steps: int = 600
     batch_size: int = 16
@@ -65,6 +66,7 @@ class LoopConfig(Config):
     lora_rank: int = 64
     bf16: bool = False
     max_grad_norm: float = 1.0
+    dropout: float = 0.0
     seed: int = 0
     checkpoint_every: int = 100
     log_every: int = 10
@@ -76,6 +78,8 @@ class LoopConfig(Config):
         for name in ("learning_rate", "weight_decay", "max_grad_norm"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise InputError(f"{name} is {getattr(self, name)}; allowed is a finite number, 0 or more")
+        if not 0 <= self.dropout < 1:
+            raise InputError(f"dropout is {self.dropout}; allowed is a share from 0 to below 1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +97,8 @@ class TrainConfig(LoopConfig):
     of one document, in which phrases to hide are looked for whatever the size of the batch that is contrasted; shorter
     documents share a group: `grouping` "shuffled" in random order, "neighbours" with those that BM25 finds alike;
     "random" mixes all passages.
+    `splitter` cuts documents into passages, of which the first `max_body_tokens` tokens are read; with "filled" they
+    are cut where an encoder input is full, so that all text is read.
     `budget` is the share of a passage's tokens to hide, `max_repeats` how often in a batch one n-gram may be hidden.
     `sub_batch` bounds memory: that many encoder inputs are held with their activations at a time (0: all), by
     gradient caching; `chunk` that many queries' similarities (0: as many as fit into 128 MiB).
@@ -106,6 +112,7 @@ class TrainConfig(LoopConfig):
     max_repeats: int = 10
     keys: Literal["clean", "masked"] = "clean"
     mask_out: Literal["passage", "phrase"] = "passage"
+    splitter: str = "words:120"
     max_body_tokens: int = 192
     chunk: int = 0
     sub_batch: int = 0
@@ -166,10 +173,12 @@ class PretrainConfig(LoopConfig):
     "passage" or any of its "document". Every `refresh_every` steps all passages are embedded again, by a process of
     their own (`asynchronous`) or while training waits. In the first `alone` steps the reader learns to fill random
     masks without passages, for a base that brings no masked LM along as the paper's BERT does. Every `evaluate_every`
-    steps (0: never) `evaluate_blanks` blanks in the documents of the file `evaluate_on` measure it.
+    steps (0: never) `evaluate_blanks` blanks in the documents of the file `evaluate_on` measure it. `sub_batch` bounds
+    memory: that many examples are read with their passages at a time (0: all).
     """
 
     batch_size: int = 8
+    sub_batch: int = 0
     num_candidates: int = 8
     masking: Salience = "salient"
     tagger: str = "quoth-tagger"
@@ -198,9 +207,11 @@ class FineTuneConfig(LoopConfig):
     The retriever learns from the `beam` nearest passages, the reader from the `read` nearest; a passage or span is
     right where an answer stands. With `help_reader` the last of the passages read is one with an answer where the
     others have none, so that a young retriever leaves the reader something to learn from (not in the papers).
+    `sub_batch` bounds memory: that many questions are read at a time (0: all).
     """
 
     batch_size: int = 1
+    sub_batch: int = 0
     beam: int = 5000
     read: int = 5
     help_reader: bool = False

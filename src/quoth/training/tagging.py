@@ -28,7 +28,7 @@ from quoth.encoders.word_inputs import Ints, WordTokenizer
 from quoth.errors import InputError
 from quoth.records import TaggedText
 from quoth.storage import WriterLock, atomic_write_json
-from quoth.training.adapter import save_adapter, with_adapter
+from quoth.training.adapter import save_adapter, set_dropout, with_adapter
 from quoth.training.recipes import with_overrides
 from quoth.training.settings import LoopConfig
 from quoth.training.trainer import Progress, Step, Trainer
@@ -50,6 +50,7 @@ class TaggingConfig(LoopConfig):
     lora_rank: int = 32
     max_tokens: int = 256
     bf16: bool = True
+    dropout: float = 0.1
 
     def __post_init__(self) -> None:
         if self.lora_rank < 1:
@@ -121,7 +122,8 @@ class TaggingTask:
         config: TaggingConfig,
         settings: TaggerConfig,
     ) -> None:
-        self._network, self._plan, self._pad_id = network.train(), plan, pad_id
+        self._network, self._plan, self._pad_id = network, plan, pad_id
+        set_dropout(network, config.dropout)
         self._config, self._settings = config, settings
         self.parameters: Mapping[str, torch.nn.Parameter] = {
             name: each for name, each in network.named_parameters() if each.requires_grad
@@ -133,8 +135,7 @@ class TaggingTask:
         self._digest = digest.hexdigest()[:16]
 
     def backward(self, step: int) -> Step:
-        """Add the gradient of `tagging_loss`. What dropout hides follows from the step, so that runs can go on."""
-        torch.manual_seed(1_000_003 * self._config.seed + step)
+        """Add the gradient of `tagging_loss`."""
         loss = tagging_loss(self._network, self._plan[step], self._pad_id, self._config.bf16)
         loss.backward()  # type: ignore[no-untyped-call]
         return Step(loss.item(), sum(len(each.ids_T) for each in self._plan[step]))

@@ -134,6 +134,7 @@ class Trainer:
     def _train(self, rate: float) -> Step:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
+        torch.manual_seed(seed_of(self.config.seed, self.step, self.ranks.rank))
         done = self.task.backward(self.step)
         if done.loss is None:
             return done
@@ -270,6 +271,11 @@ class Trainer:
         kept = [json.dumps(record) + "\n" for record in self._logged() if record["step"] <= self.step]
         if (self.output / LOG).is_file():
             atomic_write_bytes(self.output / LOG, "".join(kept).encode())
+
+
+def seed_of(seed: int, step: int, rank: int = 0) -> int:
+    """What torch's random numbers of a step follow from, so that a run that resumes drops what an unbroken one does."""
+    return (rank << 40) + 1_000_003 * seed + step
 
 
 def give_back_memory() -> None:
