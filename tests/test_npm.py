@@ -120,7 +120,13 @@ def brute_passages(folder: Path, corpora: tuple[Corpus, ...], num_masks: int = 2
 
 
 def brute_fill(
-    passages: list[list[Any]], k: int, combine: str, longest: int = 10, alpha: float = 0, banned: Any = ()
+    passages: list[list[Any]],
+    k: int,
+    combine: str,
+    longest: int = 10,
+    alpha: float = 0,
+    banned: Any = (),
+    restricted: bool = False,
 ) -> Any:
     """[(log score, {place: share of the probability})], best first."""
     tokens = [token for passage in passages for token in passage]
@@ -133,8 +139,9 @@ def brute_fill(
         if (passage[i][0] >= kth_a or passage[j][1] >= kth_b) and passage[i][4] and passage[j][5]
         if not any(token[3] in banned for token in passage[i : j + 1])
     ]
-    all_a = sum({first[6]: math.exp(first[0]) for first, _, _ in spans}.values())
-    all_b = sum({last[6]: math.exp(last[1]) for _, last, _ in spans}.values())
+    firsts, lasts = {id(first) for first, _, _ in spans}, {id(last) for _, last, _ in spans}
+    all_a = sum(math.exp(t[0]) for t in tokens if restricted or (t[0] >= kth_a and t[4]) or id(t) in firsts)
+    all_b = sum(math.exp(t[1]) for t in tokens if restricted or (t[1] >= kth_b and t[5]) or id(t) in lasts)
     phrases: dict[Any, dict[Any, float]] = {}
     for first, last, span in spans:
         a, b = math.exp(first[0]), math.exp(last[1])
@@ -226,10 +233,14 @@ def best_passages(folder: Path, corpora: list[Corpus], count: int) -> list[list[
     return passages
 
 
-def test_restricted_search_is_the_brute_force_of_those_passages(npm: NPM, folder: Path, corpora: list[Corpus]) -> None:
+@pytest.mark.parametrize(("combine", "wanted"), [("joint", 10000), ("softmax_sum", 10000), ("softmax_sum", 6)])
+def test_restricted_search_is_the_brute_force_of_those_passages(
+    npm: NPM, folder: Path, corpora: list[Corpus], combine: str, wanted: int
+) -> None:
     passages = best_passages(folder, corpora, 5)
-    expected = brute_fill(passages, 10000, "joint")
-    assert_equal(npm.fill(QUERY, passages=5, combine="joint", top_k=10000, distinct=False), expected, corpora)
+    k = clear_k(passages, wanted) if wanted < 10000 else wanted
+    expected = brute_fill(passages, k, combine, restricted=True)
+    assert_equal(npm.fill(QUERY, passages=5, combine=combine, k=k, top_k=10000, distinct=False), expected, corpora)
 
 
 @pytest.mark.parametrize("combine", ["sum", "joint"])

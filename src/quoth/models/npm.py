@@ -300,7 +300,7 @@ class NPM(CorpusModel):
             return
         tables = self._retriever.restricted(searched, passages, hidden)
         for keys, (q_start_D, q_end_D) in zip(tables, queries, strict=True):
-            yield search_all(keys, q_start_D, q_end_D, k)
+            yield [replace(each, restricted=True) for each in search_all(keys, q_start_D, q_end_D, k)]
 
     def _predict(
         self, hits: Sequence[TokenHits], q_start_D: Vector, q_end_D: Vector, options: PhraseOptions
