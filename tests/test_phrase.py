@@ -13,6 +13,7 @@ from quoth.predictors.evidence import TIE, rank
 from quoth.predictors.phrase import PhraseOptions, predict_phrases
 from quoth.records import Prediction
 from quoth.retrieval.keys import TokenHits, TokenKeys
+from test_candidates import counted
 from token_tables import word_table
 
 ONE = np.ones(1, np.float32)
@@ -34,7 +35,9 @@ def brute_force(parts: list[TokenHits], q: Any, r: Any, options: PhraseOptions) 
         for p in range(len(keys.offsets_P1) - 1):
             first, stop = keys.offsets_P1[p], keys.offsets_P1[p + 1]
             for i in range(first, stop):
-                for j in range(i, min(stop, i + options.max_phrase_tokens)):
+                for j in range(i, min(stop, i + options.max_phrase_tokens + 20)):
+                    if counted(keys, i, j) > options.max_phrase_tokens:
+                        break
                     inside = set(keys.ids_N[i : j + 1].tolist())
                     near = i in hit.start_rows or j in hit.end_rows
                     bounded = keys.flags_N[i] & MAY_START and keys.flags_N[j] & MAY_END
@@ -57,10 +60,10 @@ def brute_force(parts: list[TokenHits], q: Any, r: Any, options: PhraseOptions) 
     ranked = []
     for places in phrases.values():
         score = sum(score for score, _, _ in places)
-        places = sorted(places, key=lambda place: -round(math.log(place[0]), 9))
+        places = sorted(places, key=lambda place: -round(math.log(place[0]), 6))
         shares = [(*place, share / total) for share, place, _ in places]
         ranked.append((places[0][2], math.log(score), score / total, shares))
-    return sorted(ranked, key=lambda phrase: -round(phrase[1], 9))[: options.top_k]
+    return sorted(ranked, key=lambda phrase: -round(phrase[1], 6))[: options.top_k]
 
 
 def searched_sums(

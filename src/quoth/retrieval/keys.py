@@ -61,7 +61,7 @@ class TokenKeys:
     """All-token keys of some passages, in order: a segment's, or passages encoded on the fly.
 
     A key's local row is implicit: passage p owns rows `offsets_P1[p]` to `offsets_P1[p + 1]`.
-    Two tokens are the same word for grouping if and only if their `group_N` is equal.
+    `group_N` names each token's text (`boundaries.spelling` or `surface_group`): equal texts have equal groups.
     """
 
     corpus: Corpus
