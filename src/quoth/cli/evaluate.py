@@ -11,6 +11,7 @@ import typer
 
 from quoth.cli.models import Setup, load, quiet_libraries
 from quoth.cli.options import (
+    BanStopWords,
     Base,
     Combine,
     CombineOption,
@@ -53,6 +54,7 @@ def cloze(
     dense: Annotated[bool, typer.Option("--dense", help="Embed the documents and search every token.")] = False,
     hybrid: Hybrid = 0.0,
     combine: CombineOption = Combine.joint,
+    ban_stop_words: BanStopWords = False,
     read: Read = None,
     system: Annotated[
         list[System] | None, typer.Option("--system", help="Ask only this one. May be repeated. Default: all.")
@@ -85,6 +87,7 @@ def cloze(
             passages=num_passages(passages, dense, hybrid),
             hybrid=hybrid,
             combine=combine.value,
+            ban_stop_words=ban_stop_words,
             read=read,
             systems=[each.value for each in system] if system else SYSTEMS,
             progress=lambda name, done, total: answered(done, total),
@@ -111,6 +114,7 @@ def lama(
     dense: Annotated[bool, typer.Option("--dense", help="Embed the texts and search every token.")] = False,
     hybrid: Hybrid = 0.0,
     combine: CombineOption = Combine.joint,
+    ban_stop_words: BanStopWords = False,
     read: Read = None,
     model: Model = "quoth-mini",
     base: Base = None,
@@ -142,6 +146,7 @@ def lama(
             passages=num_passages(passages, dense, hybrid),
             hybrid=hybrid,
             combine=combine.value,
+            ban_stop_words=ban_stop_words,
             read=read,
         )
     whole = [each for each in found.scores if each.length == "all"]

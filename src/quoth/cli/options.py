@@ -124,7 +124,18 @@ LengthExponent = Annotated[
 ]
 Ban = Annotated[list[str] | None, typer.Option("--ban", metavar="TOKEN", help="Not in an answer. May be repeated.")]
 BanQuery = Annotated[bool, typer.Option("--ban-query", help="No answer holds a token that the text itself holds.")]
-MaxPhraseTokens = Annotated[int, typer.Option("--max-phrase-tokens", help="The longest answer, in tokens.")]
+BanStopWords = Annotated[
+    bool, typer.Option("--ban-stop-words", help="No answer is nothing but English stop words (the, of it).")
+]
+MaxPhraseTokens = Annotated[
+    int,
+    typer.Option(
+        "--max-phrase-tokens", help="The longest answer, in tokens; of a word's tokens only the first counts."
+    ),
+]
+AnyToken = Annotated[
+    bool, typer.Option("--any-token", help="A model that answers with one token may answer with a part of a word.")
+]
 
 _NPM_ONLY = (
     "template",
@@ -135,7 +146,9 @@ _NPM_ONLY = (
     "length_exponent",
     "ban",
     "ban_query",
+    "ban_stop_words",
     "max_phrase_tokens",
+    "any_token",
     "read",
 )
 
@@ -227,7 +240,9 @@ def prediction_options(
     length_exponent: float,
     ban: list[str] | None,
     ban_query: bool,
+    ban_stop_words: bool,
     max_phrase_tokens: int,
+    any_token: bool,
     hybrid: float,
     read: int | None,
     min_probability: float | None,
@@ -242,6 +257,8 @@ def prediction_options(
         "length_exponent": length_exponent,
         "banned_tokens": tuple(ban or ()),
         "ban_query": ban_query,
+        "ban_stop_words": ban_stop_words,
         "max_phrase_tokens": max_phrase_tokens,
+        "whole_words": not any_token,
         "hybrid": hybrid,
     }

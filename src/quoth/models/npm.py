@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.corpus import Corpus
+from quoth.encoders.boundaries import STOP_WORDS
 from quoth.encoders.pretrained import locate
 from quoth.encoders.token_encoder import TokenEncoder, Vector
 from quoth.encoders.tokenization import MASK
@@ -35,7 +36,7 @@ from quoth.models.base import (
 )
 from quoth.predictors.answers import Source, predict_spans
 from quoth.predictors.calibration import calibrated
-from quoth.predictors.combined import PROPOSED, apart, combine, passages_of, words_beside
+from quoth.predictors.combined import PROPOSED, apart, combine, naming, passages_of, words_beside
 from quoth.predictors.evidence import check_at_least_one
 from quoth.predictors.label import LabelOptions, predict_labels
 from quoth.predictors.phrase import PhraseOptions, predict_phrases
@@ -117,6 +118,10 @@ class NPM(CorpusModel):
             raise InputError('this model knows no reader; set "reader" in its quoth.json, or ask with read=0')
         return self._load_reader()
 
+    @cached_property
+    def _stop_words(self) -> frozenset[int]:
+        return self.encoder.tokenizer.groups_of(STOP_WORDS)
+
     @property
     def single(self) -> bool:
         """Whether this is NPM-single, which answers with one token."""
@@ -130,8 +135,8 @@ class NPM(CorpusModel):
         """The phrases that fill the `[MASK]` of a text best, each with where it stands.
 
         Options, as in `fill_many`: top_k=5, k=4096, passages=3, combine="joint", temperature=1.0,
-        length_exponent=0.0, banned_tokens=(), ban_query=False, max_phrase_tokens=10, hybrid=0.0, read=None,
-        min_probability=None, distinct=True, exclude=().
+        length_exponent=0.0, banned_tokens=(), ban_query=False, ban_stop_words=False, max_phrase_tokens=10,
+        whole_words=True, hybrid=0.0, read=None, min_probability=None, distinct=True, exclude=().
         Raises InputError, EmptyCorpusError, EncoderMismatchError.
         """
         return of_each(text, lambda texts: self.fill_many(texts, **options))
@@ -148,7 +153,9 @@ class NPM(CorpusModel):
         length_exponent: float = 0.0,
         banned_tokens: Collection[str] = (),
         ban_query: bool = False,
+        ban_stop_words: bool = False,
         max_phrase_tokens: int = 10,
+        whole_words: bool = True,
         hybrid: float = 0.0,
         read: int | None = None,
         min_probability: float | None = None,
@@ -162,7 +169,10 @@ class NPM(CorpusModel):
         encoded when asked for); with `hybrid` every token,
         that share of the probability going to phrases in BM25's best `passages` beforehand. `k` neighbours of each
         query propose phrases; see PhraseOptions for the rest. `banned_tokens` are texts whose tokens no answer may
-        hold; with `ban_query` that goes for the tokens of the text itself, so that no answer repeats what it says.
+        hold; with `ban_query` that goes for the tokens of the text itself, so that no answer repeats what it says,
+        unknown tokens aside, which are of any word. With `ban_stop_words` no answer is nothing but English stop words
+        (the released code bans every answer that holds one). Of a word's tokens `max_phrase_tokens` counts the first
+        alone. An NPM-single answers with whole words; with any token, as in the paper, if `whole_words` is False.
         The reader then sees the text together with BM25's best `read` passages, and some that hold the best phrases,
         and both decide (`combined`); None stands for the model's default, 0 for NPM alone, as in the paper. Answers
         that were read and have a smaller chance to be right than `min_probability` are marked `abstained`. Of phrases
@@ -178,14 +188,18 @@ class NPM(CorpusModel):
         if read < 0:
             raise InputError(f"read is {read}; allowed is 0 (NPM alone) or more passages")
         check_at_least_one("top_k", top_k)
+        if not (whole_words or self.single):
+            raise InputError("whole_words is False; only a model that answers with one token (NPM-single) allows that")
         options = PhraseOptions(
             top_k=max(top_k, PROPOSED) if read else SPARE * top_k if distinct else top_k,
             combine=combine,
             temperature=temperature,
             length_exponent=length_exponent,
             banned_tokens=self._token_ids(banned_tokens),
+            stop_words=self._stop_words if ban_stop_words else frozenset(),
             max_phrase_tokens=max_phrase_tokens,
             hybrid=hybrid,
+            whole_words=whole_words,
         )
         hidden = for_each(exclude, len(texts))
         results: list[list[Prediction]] = []
@@ -194,7 +208,7 @@ class NPM(CorpusModel):
             found = self._fill(texts[part], searched[part], hidden[part], k, passages, options, ban_query)
             if read:
                 asked = Asked(texts[part], searched[part] or [*map(self._words, texts[part])], hidden[part])
-                results.extend(self._decide(asked, found, read, top_k, least))
+                results.extend(self._decide(asked, found, read, top_k, least, ban_stop_words))
             else:
                 results.extend(list(islice(apart(each), top_k)) if distinct else each for each in found)
         return results
@@ -229,10 +243,18 @@ class NPM(CorpusModel):
         return list(found.values())
 
     def _decide(
-        self, asked: Asked, proposed: Sequence[list[Prediction]], read: int, top_k: int, min_probability: float
+        self,
+        asked: Asked,
+        proposed: Sequence[list[Prediction]],
+        read: int,
+        top_k: int,
+        min_probability: float,
+        ban_stop_words: bool,
     ) -> Iterator[list[Prediction]]:
         """What NPM and the reader decide together."""
         for text, (found, marked, said) in zip(asked.texts, self.read(asked, proposed, read), strict=True):
+            if ban_stop_words:
+                marked = [each for each in marked if naming(each.text)]
             best = combine(found, marked, self.config.read_weights, top_k, said)
             sure = calibrated(best, self.config.calibration, min_probability)
             yield [replace(each, sequence=self._filled(text, each.text)) for each in sure]
@@ -255,7 +277,8 @@ class NPM(CorpusModel):
             )
         with step("encode"):
             queries = self.encoder.blanks(texts)
-        said = [self._token_ids([self._words(text)]) if ban_query else frozenset() for text in texts]
+        unknown = {self.encoder.tokenizer.hf.unk_token_id}
+        said = [self._token_ids([self._words(text)]) - unknown if ban_query else frozenset() for text in texts]
         each = [replace(options, banned_tokens=options.banned_tokens | banned) for banned in said]
         words = searched or [self._words(text) for text in texts]
         answers = self._answers(words, queries, hidden, k, passages, each)

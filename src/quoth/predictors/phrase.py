@@ -50,8 +50,10 @@ class PhraseOptions:
     """How phrases are proposed, scored and ranked.
 
     `combine` names the equation: `sum` (NPM §3.1), `joint` (A.1, A.4), `softmax_sum` (released code). Phrases
-    that hold a token id of `banned_tokens` are dropped before anything is normalised. `hybrid` is the share of the
-    probability that goes to favoured passages beforehand. Raises InputError.
+    that hold a token id of `banned_tokens`, and those of nothing but `stop_words` (groups), are dropped before anything
+    is normalised by candidates. `max_phrase_tokens` counts of a word's tokens only the first (`find_candidates`).
+    `hybrid` is the share of the probability that goes to favoured passages beforehand. `whole_words` is for models that
+    answer with a token (TokenOptions). Raises InputError.
     """
 
     top_k: int = 5
@@ -59,8 +61,10 @@ class PhraseOptions:
     temperature: float = 1.0
     length_exponent: float = 0.0
     banned_tokens: frozenset[int] = field(default_factory=frozenset)
+    stop_words: frozenset[int] = field(default_factory=frozenset)
     max_phrase_tokens: int = 10
     hybrid: float = 0.0
+    whole_words: bool = True
 
     def __post_init__(self) -> None:
         check_at_least_one("top_k", self.top_k)
@@ -159,7 +163,7 @@ def _part(
     hits: TokenHits, q_start_D: NDArray[np.float32], q_end_D: NDArray[np.float32], options: PhraseOptions
 ) -> _Part:
     with step("expand"):
-        found = find_candidates(hits, options.max_phrase_tokens, options.banned_tokens)
+        found = find_candidates(hits, options.max_phrase_tokens, options.banned_tokens, options.stop_words)
     with step("score"):
         return _Part(
             found,

@@ -51,7 +51,9 @@ class Options(BaseModel):
     length_exponent: float = 0.0
     banned_tokens: list[str] = []
     ban_query: bool = False
+    ban_stop_words: bool = False
     max_phrase_tokens: int = 10
+    whole_words: bool = True
     hybrid: float = 0.0
     read: int | None = None
     exclude: list[int] = []

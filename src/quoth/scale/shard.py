@@ -176,9 +176,7 @@ class _Work:
     def _hits(self, taken: Taken) -> list[TokenHits]:
         starts, ends = (self._by_table(rows) for rows in (taken.start_rows, taken.end_rows))
         restricted, favoured = self._question.inside is not None, self._question.favoured
-        hits = [
-            TokenHits(*each, restricted=restricted) for each in zip(self.tables, starts, ends, strict=True)
-        ]
+        hits = [TokenHits(*each, restricted=restricted) for each in zip(self.tables, starts, ends, strict=True)]
         return [each.favouring(favoured) for each in hits] if favoured else hits
 
     def _by_table(self, rows: Rows) -> list[Rows]:
