@@ -1,4 +1,4 @@
-"""LAMA: facts that a template asks for, over a corpus that states them (Petroni et al. 2019; NPM §5.2).
+"""LAMA: facts that a template asks for, over a corpus that states them (Petroni et al. 2019; NPM §6.1, appendix B).
 
 Knows: the files of T-REx and Google-RE, and how a fact becomes a blank. Does not know: how a model answers.
 
