@@ -277,8 +277,7 @@ class NPM(CorpusModel):
             )
         with step("encode"):
             queries = self.encoder.blanks(texts)
-        unknown = {self.encoder.tokenizer.hf.unk_token_id}
-        said = [self._token_ids([self._words(text)]) - unknown if ban_query else frozenset() for text in texts]
+        said = [self._said(text) if ban_query else frozenset() for text in texts]
         each = [replace(options, banned_tokens=options.banned_tokens | banned) for banned in said]
         words = searched or [self._words(text) for text in texts]
         answers = self._answers(words, queries, hidden, k, passages, each)
@@ -407,6 +406,10 @@ class NPM(CorpusModel):
     def _token_ids(self, texts: Collection[str]) -> frozenset[int]:
         ids = [self.encoder.tokenizer.phrase(text).ids_T.tolist() for text in texts]
         return frozenset(i for each in ids for i in each)
+
+    def _said(self, text: str) -> frozenset[int]:
+        """The token ids of a text, but for the unknown token's, which is any word's."""
+        return self._token_ids([self._words(text)]) - {self.encoder.tokenizer.hf.unk_token_id}
 
     def _groups(self, word: str) -> NDArray[np.uint64]:
         return self.encoder.tokenizer.phrase(word).group_T
