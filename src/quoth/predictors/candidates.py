@@ -170,12 +170,12 @@ def _spans(keys: TokenKeys, hit_rows: Rows, forward: bool, limits: _Limits, not_
     spelt = _Spelt.of(group_U, flags_U)
     key_C = spelt.names(of_first, of_last)
     hit = np.flatnonzero(count_H)
-    found = _Spans(row_H[hit], row_U[place_F], np.repeat(np.arange(len(hit)), count_H[hit]), far_C, key_C)
+    spans = _Spans(row_H[hit], row_U[place_F], np.repeat(np.arange(len(hit)), count_H[hit]), far_C, key_C)
     if not len(limits.stop_words):
-        return found
+        return spans
     naming_U = spelt.naming(flags_U, limits.stop_words)
     until_U = np.cumsum(naming_U)
-    return found.only(of_last(until_U) > of_first(until_U - naming_U))
+    return spans.only(of_last(until_U) > of_first(until_U - naming_U))
 
 
 def _windows(keys: TokenKeys, hit_rows: Rows, forward: bool, limits: _Limits) -> tuple[Rows, Rows, Rows]:
@@ -188,7 +188,8 @@ def _windows(keys: TokenKeys, hit_rows: Rows, forward: bool, limits: _Limits) ->
         first_H, stop_H = np.maximum(row_H - longest + 1, keys.offsets_P1[passage_H]), row_H + 1
     row_U, until_H = _union(first_H, stop_H)
     flags_U = keys.flags_N[row_U]
-    reach_H = _reach(flags_U, until_H - (stop_H - row_H), forward, limits.max_tokens)
+    at_H: Rows = until_H - (stop_H - row_H)
+    reach_H = _reach(flags_U, at_H, forward, limits.max_tokens)
     if forward:
         stop_H = np.minimum(stop_H, row_H + reach_H)
     else:
@@ -290,7 +291,7 @@ class _Spelt:
     def naming(self, flags_U: NDArray[np.uint8], stop_words: Names) -> NDArray[np.bool_]:
         """Which tokens begin a word whose name is none of these: [U]."""
         last = np.flatnonzero((flags_U & MAY_END) != 0)
-        naming_U = (flags_U & MAY_START) != 0
+        naming_U: NDArray[np.bool_] = (flags_U & MAY_START) != 0
         if len(last):
             last_U = last[np.minimum(np.searchsorted(last, np.arange(len(flags_U))), len(last) - 1)]
             word_U = self.first_U + self.inverse_U * self.sum_U[last_U]

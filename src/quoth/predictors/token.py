@@ -127,4 +127,5 @@ def _rows(hits: TokenHits, options: TokenOptions) -> NDArray[np.int64]:
     stop_words = np.fromiter(options.stop_words, np.uint64, len(options.stop_words))
     group_C, flags_C = looked_up(row_C, hits.keys.group_N, hits.keys.flags_N)
     stop_C = ((flags_C & word) == word) & np.isin(group_C, stop_words)
-    return row_C[~np.isin(hits.keys.ids_N[row_C], banned) & ~stop_C & (group_C != NOTHING)]
+    kept_C: NDArray[np.bool_] = ~np.isin(hits.keys.ids_N[row_C], banned) & ~stop_C & (group_C != NOTHING)
+    return row_C[kept_C]
