@@ -182,6 +182,8 @@ def _windows(keys: TokenKeys, hit_rows: Rows, forward: bool, limits: _Limits) ->
     """Usable hits, and the rows from `first_H` to before `stop_H` that each may share a phrase with: all ascending."""
     row_H, passage_H = live_hits(keys, hit_rows, MAY_START if forward else MAY_END)
     longest = limits.max_tokens + SPARE_PIECES
+    first_H: Rows
+    stop_H: Rows
     if forward:
         first_H, stop_H = row_H, np.minimum(row_H + longest, keys.offsets_P1[passage_H + 1])
     else:
