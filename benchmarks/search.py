@@ -18,6 +18,7 @@ from benchmarks.measure import Result, best_seconds, seconds
 from quoth import NPM, Corpus, Document, read_documents
 from quoth.encoders.boundaries import MAY_END, MAY_START, SPACE_BEFORE
 from quoth.encoders.transformer import batches_by_length, pad
+from quoth.predictors.candidates import SPARE_PIECES
 from quoth.predictors.phrase import PhraseOptions, predict_phrases
 from quoth.retrieval.codes import DEPTH, Codes, build_codes
 from quoth.retrieval.columns import TokenColumns, save_columns
@@ -202,15 +203,13 @@ def plain_phrases(hits: TokenHits, q_start_D: Any, q_end_D: Any, longest: int = 
     for row in hits.start_rows.tolist():
         if keys.flags_N[row] & MAY_START:
             end = (row // PASSAGE + 1) * PASSAGE
-            spans.update((row, last) for last in range(row, min(row + longest, end)) if keys.flags_N[last] & MAY_END)
+            near = plain_reach(keys, range(row, min(row + longest + SPARE_PIECES, end)), longest)
+            spans.update((row, last) for last in near if keys.flags_N[last] & MAY_END)
     for row in hits.end_rows.tolist():
         if keys.flags_N[row] & MAY_END:
             begin = row // PASSAGE * PASSAGE
-            spans.update(
-                (first, row)
-                for first in range(max(row - longest + 1, begin), row + 1)
-                if keys.flags_N[first] & MAY_START
-            )
+            near = plain_reach(keys, range(row, max(row - longest - SPARE_PIECES, begin - 1), -1), longest)
+            spans.update((first, row) for first in near if keys.flags_N[first] & MAY_START)
     a: dict[int, float] = {}
     b: dict[int, float] = {}
     for first, last in spans:
@@ -223,3 +222,13 @@ def plain_phrases(hits: TokenHits, q_start_D: Any, q_end_D: Any, longest: int = 
         scores[tuple(keys.ids_N[first : last + 1].tolist())] += float(np.exp(a[first] + b[last]))
     best = max(scores, key=lambda phrase: scores[phrase])
     return " ".join(f"w{word}" for word in best), scores[best] / sum(scores.values())
+
+
+def plain_reach(keys: TokenKeys, rows: range, longest: int) -> Iterator[int]:
+    """These rows as far as `longest` words begin in them."""
+    words = 0
+    for row in rows:
+        words += int(keys.flags_N[row] != MAY_END | SPACE_BEFORE)
+        if words > longest:
+            return
+        yield row

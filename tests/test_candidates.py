@@ -1,12 +1,14 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quoth.encoders.boundaries import BREAK_BEFORE, MAY_END, MAY_START, SPACE_BEFORE
-from quoth.predictors.candidates import _BASE, _SPACE, find_candidates
+from quoth.encoders.boundaries import BREAK_BEFORE, MAY_END, MAY_START, SPACE_BEFORE, SPELLING_BASE, spelling
+from quoth.predictors.candidates import _SPACE, find_candidates
 from quoth.retrieval.keys import TokenHits, TokenKeys
-from token_tables import word_table
+from token_tables import word_group, word_table
 
 
 def spans(keys: TokenKeys, starts: list[int], ends: list[int], longest: int, banned: list[int] | None = None):
@@ -26,6 +28,18 @@ def random_hits(rng: np.random.Generator) -> TokenHits:
     return TokenHits(keys, starts, ends)
 
 
+def counted(keys: TokenKeys, i: int, j: int) -> int:
+    """The tokens from i to j but for those that go on with a word, read one by one."""
+    count, in_word = 0, False
+    for row in range(i, j + 1):
+        start, end = keys.flags_N[row] & MAY_START, keys.flags_N[row] & MAY_END
+        goes_on = (end and not start) or (in_word and not start and not end)
+        count += not goes_on
+        if start or end:
+            in_word = bool(start and not end)
+    return count
+
+
 def plain(keys: TokenKeys, starts: list[int], ends: list[int], longest: int, banned: list[int]):
     found = []
     for p in range(len(keys.passage_rows_P)):
@@ -33,7 +47,9 @@ def plain(keys: TokenKeys, starts: list[int], ends: list[int], longest: int, ban
             continue
         first, stop = int(keys.offsets_P1[p]), int(keys.offsets_P1[p + 1])
         for i in range(first, stop):
-            for j in range(i, min(stop, i + longest)):
+            for j in range(i, min(stop, i + longest + 20)):
+                if counted(keys, i, j) > longest:
+                    break
                 bounded = keys.flags_N[i] & MAY_START and keys.flags_N[j] & MAY_END
                 crosses = (keys.flags_N[i + 1 : j + 1] & BREAK_BEFORE).any()
                 if (
@@ -96,6 +112,69 @@ def test_equals_looking_at_every_span(data: st.DataObject) -> None:
     assert spans(keys, starts, ends, longest, banned) == plain(keys, starts, ends, longest, banned)
 
 
+def test_of_a_word_only_the_first_token_counts() -> None:
+    # One word of 11 tokens, a mark, a word of 25 tokens.
+    flags = [MAY_START, *[0] * 9, MAY_END, 0, MAY_START, *[0] * 23, MAY_END]
+    keys = word_table([" ".join("a" * 37)], np.zeros((37, 2)), flags=flags)
+    for starts, ends in (([0], []), ([], [10])):
+        assert spans(keys, starts, ends, 1) == [(0, 10)]  # at most 21 tokens
+    assert spans(keys, [12], [], 4) == spans(keys, [], [36], 4) == []  # 25 tokens, at most 24
+    assert spans(keys, [12], [], 5) == spans(keys, [], [36], 5) == [(12, 36)]
+    assert spans(keys, [0], [36], 16) == [(0, 10), (12, 36)]  # with the mark 37 tokens, at most 36
+    assert spans(keys, [0], [36], 17) == [(0, 10), (0, 36), (12, 36)]
+    assert spans(keys, [0], [], 3) == [(0, 10)]
+
+
+def test_a_text_has_one_name_however_it_is_cut() -> None:
+    cuts = [
+        ["Thess", "alon", "iki"],
+        ["Th", "essaloniki"],
+        ["Thessaloniki"],
+        ["Thess", "alonik", "i"],
+        ["thessaloniki"],
+    ]
+    pieces = [piece for cut in cuts for piece in cut]
+    keys = word_table([" ".join("a" * len(cut)) for cut in cuts], np.zeros((10, 2)))
+    flags = np.full(10, MAY_START | MAY_END, np.uint8)
+    keys = replace(keys, group_N=np.array([spelling(piece) for piece in pieces], np.uint64), flags_N=flags)
+    first, *same, other = names(keys, (0, 2), (3, 4), (5, 5), (6, 8), (9, 9))
+    assert [first] * 3 == same
+    assert first != other
+
+
+def test_phrases_of_nothing_but_stop_words_are_left_out() -> None:
+    # The first "the" is only the beginning of a word.
+    words, both = "the re of the , of Paris", MAY_START | MAY_END
+    flags = [MAY_START, MAY_END, both, both, 0, both, both]
+    keys = word_table([words], np.zeros((7, 2)), flags=flags)
+    stop = [word_group("the"), word_group("of"), word_group("re")]
+    every = plain(keys, list(range(7)), [], 10, [])
+    naming = {0, 1, 6}
+    kept = [(i, j) for i, j in every if naming & set(range(i, j + 1))]
+    assert {(2, 2), (2, 3), (2, 5), (3, 5)} <= set(every) - set(kept)
+    for starts, ends in ((range(7), []), ([], range(7)), ([0, 3, 6], [3, 5])):
+        hits = TokenHits(keys, np.array([*starts], np.int64), np.array([*ends], np.int64))
+        found = find_candidates(hits, 10, (), stop)
+        pairs = sorted(zip(found.start_C.tolist(), found.end_C.tolist(), strict=True))
+        assert pairs == [(i, j) for i, j in kept if i in starts or j in ends]
+        assert sorted(found.start_S.tolist()) == sorted({start for start, _ in pairs})
+        assert sorted(found.end_E.tolist()) == sorted({end for _, end in pairs})
+
+
+def test_stop_words_are_found_however_they_are_cut() -> None:
+    flags = [MAY_START, 0, MAY_END, MAY_START | MAY_END, MAY_START, MAY_END]
+    keys = word_table(["a a a a a a"], np.zeros((6, 2)), flags=flags)
+    pieces = ["ab", "o", "ve", "the", "ri", "ver"]
+    keys = replace(
+        keys, group_N=np.array([spelling(piece) for piece in pieces], np.uint64), flags_N=np.array(flags, np.uint8)
+    )
+    for starts, ends in (([0, 3], []), ([], [2, 3, 5])):
+        hits = TokenHits(keys, np.array(starts, np.int64), np.array(ends, np.int64))
+        found = find_candidates(hits, 10, (), [spelling("above"), spelling("the"), spelling("ri")])
+        pairs = sorted(zip(found.start_C.tolist(), found.end_C.tolist(), strict=True))
+        assert pairs == [(0, 5), (3, 5), (4, 5)][: 2 if starts else 3]
+
+
 def test_first_and_last_tokens_are_distinct_and_all_of_them_used() -> None:
     rng = np.random.default_rng(7)
     for _ in range(100):
@@ -116,9 +195,12 @@ def test_names_are_polynomials_of_the_tokens() -> None:
         found = find_candidates(hits, 10)
         group, spaced = hits.keys.group_N.tolist(), (hits.keys.flags_N & SPACE_BEFORE != 0).tolist()
         for start, end, name in zip(*(x.tolist() for x in (found.start_C, found.end_C, found.key_C)), strict=True):
-            later = [group[row] + spaced[row] * int(_SPACE) for row in range(start + 1, end + 1)]
-            terms = [value * int(_BASE) ** power for power, value in enumerate([group[start], *later])]
-            assert name == sum(terms) % 2**64
+            total = power = 0
+            for row in range(start, end + 1):
+                value = group[row] // 256 * 256 + (spaced[row] and row > start) * int(_SPACE)
+                total += value * SPELLING_BASE**power
+                power += group[row] % 256
+            assert name == total % 2**64
 
 
 def test_equal_phrases_have_equal_names_whatever_the_case_and_the_white_space() -> None:

@@ -364,6 +364,8 @@ def test_options_reach_the_model(corpus: Path, run: Run, oracle: Oracle) -> None
         "--ban",
         "a",
         "--ban-query",
+        "--ban-stop-words",
+        "--any-token",
     )
     asked = ("--passages", 7, "--hybrid", 0.3, "--template", "{question} [MASK]", "--read", 4)
     run("ask", corpus, "who?", "--model", "quoth-mini", *asked)
@@ -378,7 +380,9 @@ def test_options_reach_the_model(corpus: Path, run: Run, oracle: Oracle) -> None
         "length_exponent": 0.0,
         "banned_tokens": ("the", "a"),
         "ban_query": True,
+        "ban_stop_words": True,
         "max_phrase_tokens": 10,
+        "whole_words": False,
         "hybrid": 0.0,
     }
     assert (ask["passages"], ask["hybrid"], ask["template"]) == (7, 0.3, "{question} [MASK]")

@@ -150,9 +150,9 @@ def test_3_expand(npm: NPM) -> None:
 #   Paris is (3, 1), once              4                       3
 #   together                          62                      77
 #
-# softmax_sum first divides exp a by its sum over the distinct first words of all candidates, New twice, Paris twice,
-# York three times and Old: 4 + 4 + 3 + 3 + 1 + 1 + 1 + 1 = 18; and exp b by its sum over the distinct last words, York
-# three times, Paris twice, New twice and is: 12 + 6 + 2 + 1 = 21. Over 126 = lcm(18, 21):
+# softmax_sum first divides exp a by its sum over the best starts and the first words of all candidates, New twice,
+# Paris twice, York three times and Old: 4 + 4 + 3 + 3 + 1 + 1 + 1 + 1 = 18; and exp b by its sum over the best ends and
+# the last words, York three times, Paris twice, New twice and is: 12 + 6 + 2 + 1 = 21. Over 126 = lcm(18, 21):
 #
 #   New York 2 · (4/18 + 4/21) = 2 · (28 + 24)/126 = 104/126
 #   York     3 · (1/18 + 4/21) = 3 · ( 7 + 24)/126 =  93/126

@@ -54,8 +54,7 @@ def make_task(model: TrainedREALM, corpus: Corpus, ranks: Ranks | None = None, *
 
 def drawn(task: ICTTask, step: int) -> list[Example]:
     rng = np.random.default_rng((task.config.seed, 3, step))
-    rows = rng.choice(task._corpus.live_rows(), task.config.batch_size, replace=False)
-    return [task._example(row, rng) for row in rows.tolist()]
+    return task._examples(rng)
 
 
 @pytest.mark.parametrize("keep", [0.0, 0.25, 1.0])
@@ -63,7 +62,7 @@ def test_a_sentence_is_taken_out_of_its_passage(folder: Path, corpus: Corpus, ke
     task, kept, taken = make_task(trained(folder), corpus, keep_sentence=keep), 0, set()
     rng = np.random.default_rng(0)
     for row in rng.choice(corpus.live_rows(), 400).tolist():
-        sentence, passage, title = task._example(row, rng)
+        sentence, passage, title = task._example(row, rng) or pytest.fail("a passage of two sentences is an example")
         whole = corpus.passage(row)
         assert sentence in [whole.text[start:end] for start, end in sentences(whole.text)]
         assert title == whole.title
@@ -77,10 +76,16 @@ def test_a_sentence_is_taken_out_of_its_passage(folder: Path, corpus: Corpus, ke
     assert taken == {True, False}
 
 
-def test_a_passage_of_one_sentence_keeps_it(folder: Path, tmp_path: Path) -> None:
-    corpus = make_corpus(tmp_path / "c", [Document(str(i), "", f"One sentence {i}.") for i in range(4)])
-    for sentence, passage, _ in drawn(make_task(trained(folder), corpus, keep_sentence=0.0), 0):
-        assert sentence == passage
+def test_a_passage_of_one_sentence_is_no_example(folder: Path, tmp_path: Path) -> None:
+    short = [Document(f"short {i}", "", f"One sentence {i}.") for i in range(6)]
+    corpus = make_corpus(tmp_path / "c", [*short[:3], *PAIRS[:4], *short[3:]])
+    titles = {document.title for document in PAIRS[:4]}
+    for step in range(5):
+        examples = drawn(make_task(trained(folder), corpus, keep_sentence=0.0), step)
+        assert {title for _, _, title in examples} == titles
+        assert all(sentence not in passage for sentence, passage, _ in examples)
+    with pytest.raises(InputError, match="batch_size is 5, passages of two sentences or more are 4; allowed is 2 to"):
+        drawn(make_task(trained(folder), corpus, batch_size=5), 0)
 
 
 @pytest.mark.parametrize("own_queries", [False, True])

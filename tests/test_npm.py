@@ -105,7 +105,7 @@ class Brute:
             if end <= 0:
                 continue
             start += passage.text[start : start + 1] == " "
-            group = passage.text[start:end].lower() if uncased else token
+            group = passage.text[start:end].lower() if uncased else passage.text[start:end]
             scale = 1 / math.sqrt(len(c))
             place = (name, passage.document_id, passage.start + start, passage.start + end)
             yield (
@@ -119,8 +119,23 @@ def brute_passages(folder: Path, corpora: tuple[Corpus, ...], num_masks: int = 2
     return list(Brute(folder, QUERY, num_masks).passages(list(corpora)))
 
 
+def counted(span: list[Any]) -> int:
+    """The tokens of a phrase but for those that go on with a word."""
+    count, in_word = 0, False
+    for *_, starts, ends, _ in span:
+        count += starts or not (ends or in_word)
+        in_word = (starts or in_word) and not ends
+    return count
+
+
 def brute_fill(
-    passages: list[list[Any]], k: int, combine: str, longest: int = 10, alpha: float = 0, banned: Any = ()
+    passages: list[list[Any]],
+    k: int,
+    combine: str,
+    longest: int = 10,
+    alpha: float = 0,
+    banned: Any = (),
+    restricted: bool = False,
 ) -> Any:
     """[(log score, {place: share of the probability})], best first."""
     tokens = [token for passage in passages for token in passage]
@@ -129,18 +144,20 @@ def brute_fill(
         (passage[i], passage[j], passage[i : j + 1])
         for passage in passages
         for i in range(len(passage))
-        for j in range(i, min(len(passage), i + longest))
+        for j in range(i, min(len(passage), i + longest + 20))
+        if counted(passage[i : j + 1]) <= longest
         if (passage[i][0] >= kth_a or passage[j][1] >= kth_b) and passage[i][4] and passage[j][5]
         if not any(token[3] in banned for token in passage[i : j + 1])
     ]
-    all_a = sum({first[6]: math.exp(first[0]) for first, _, _ in spans}.values())
-    all_b = sum({last[6]: math.exp(last[1]) for _, last, _ in spans}.values())
+    firsts, lasts = {id(first) for first, _, _ in spans}, {id(last) for _, last, _ in spans}
+    all_a = sum(math.exp(t[0]) for t in tokens if restricted or (t[0] >= kth_a and t[4]) or id(t) in firsts)
+    all_b = sum(math.exp(t[1]) for t in tokens if restricted or (t[1] >= kth_b and t[5]) or id(t) in lasts)
     phrases: dict[Any, dict[Any, float]] = {}
     for first, last, span in spans:
         a, b = math.exp(first[0]), math.exp(last[1])
         score = {"sum": a + b, "joint": a * b, "softmax_sum": a / all_a + b / all_b}[combine] * len(span) ** alpha
-        gaps = tuple(later[6][2] > sooner[6][3] for sooner, later in pairwise(span))
-        name = (tuple(token[2] for token in span), gaps)
+        gaps = ["", *(" " * (later[6][2] > sooner[6][3]) for sooner, later in pairwise(span))]
+        name = "".join(gap + token[2] for gap, token in zip(gaps, span, strict=True))
         phrases.setdefault(name, {})[(*first[6][:3], last[6][3])] = score
     total = sum(sum(places.values()) for places in phrases.values())
     ranked = sorted(phrases.values(), key=lambda places: -sum(places.values()))
@@ -226,10 +243,14 @@ def best_passages(folder: Path, corpora: list[Corpus], count: int) -> list[list[
     return passages
 
 
-def test_restricted_search_is_the_brute_force_of_those_passages(npm: NPM, folder: Path, corpora: list[Corpus]) -> None:
+@pytest.mark.parametrize(("combine", "wanted"), [("joint", 10000), ("softmax_sum", 10000), ("softmax_sum", 6)])
+def test_restricted_search_is_the_brute_force_of_those_passages(
+    npm: NPM, folder: Path, corpora: list[Corpus], combine: str, wanted: int
+) -> None:
     passages = best_passages(folder, corpora, 5)
-    expected = brute_fill(passages, 10000, "joint")
-    assert_equal(npm.fill(QUERY, passages=5, combine="joint", top_k=10000, distinct=False), expected, corpora)
+    k = clear_k(passages, wanted) if wanted < 10000 else wanted
+    expected = brute_fill(passages, k, combine, restricted=True)
+    assert_equal(npm.fill(QUERY, passages=5, combine=combine, k=k, top_k=10000, distinct=False), expected, corpora)
 
 
 @pytest.mark.parametrize("combine", ["sum", "joint"])
@@ -311,6 +332,35 @@ def test_ban_query_bans_the_texts_own_tokens(npm: NPM) -> None:
         assert len(found[1]) == len(npm.fill("[MASK]", passages=passages, top_k=1000, distinct=False))
 
 
+def test_stop_words_alone_are_no_answer(npm: NPM, single: NPM) -> None:
+    stop = {"the", "of", "is", "above"}
+    for model, options in ((npm, {"passages": 3}), (npm, {"passages": None, "k": 20}), (single, {"passages": 3})):
+        free = model.fill(QUERY, top_k=10000, distinct=False, **options)
+        found = model.fill(QUERY, top_k=10000, distinct=False, ban_stop_words=True, **options)
+        kept = [each for each in free if not set(re.findall(r"\w+", each.text.lower())) <= stop]
+        assert 0 < len(kept) < len(free)
+        assert [each.text for each in found] == [each.text for each in kept]
+        total = sum(each.probability for each in kept)
+        assert [each.probability for each in found] == pytest.approx([each.probability / total for each in kept])
+
+
+def test_a_single_token_may_be_a_part_of_a_word(single: NPM, folder: Path, corpora: list[Corpus], npm: NPM) -> None:
+    text = "[MASK] and nevermore"
+    passages = list(Brute(folder, text, num_masks=1).passages(corpora))
+    expected: dict[str, float] = {}
+    for token in (token for passage in passages for token in passage if token[2]):
+        expected[token[2]] = expected.get(token[2], 0.0) + math.exp(token[0])
+    single.embed("fp32")
+    found = single.fill(text, passages=None, k=10000, top_k=10000, distinct=False, whole_words=False)
+    whole = single.fill(text, passages=None, k=10000, top_k=10000, distinct=False)
+    assert {each.text for each in whole} < {each.text for each in found}
+    scores = {each.text: each.score for each in found}
+    uncased = {text if text in expected else text.lower(): score for text, score in scores.items()}
+    assert uncased == pytest.approx({text: math.log(score) for text, score in expected.items()}, abs=1e-4)
+    with pytest.raises(InputError, match=r"whole_words is False; only a model that answers with one token"):
+        npm.fill(text, whole_words=False)
+
+
 def test_excluded_rows_are_never_searched(npm: NPM) -> None:
     for passages in (3, None):
         free = npm.fill(QUERY, passages=passages, top_k=1000, distinct=False)
@@ -351,10 +401,13 @@ def test_classify_sums_over_the_labels_words(
         body = {c.name: c for c in corpora}[passage[0][6][0]].document(passage[0][6][1]).text
         for label, word in ((label, word) for label, words in labels.items() for word in words):
             ids = brute.hf(f" {word}", add_special_tokens=False)["input_ids"]
-            first = next(i for i in ids if brute.hf.decode([i]).strip())
+            wanted = [piece for i in ids if (piece := brute.hf.decode([i]).strip().removeprefix("##").lower())]
             for match in re.finditer(rf"\b{word}\b", body):
                 a, b = where[0].get(match.start()), where[1].get(match.end())
-                if a and b and a[3] == first and (masks == 2 or a is b):
+                if not (a and b):
+                    continue
+                pieces = [body[t[6][2] : t[6][3]].lower() for t in passage[passage.index(a) : passage.index(b) + 1]]
+                if pieces == wanted and (masks == 2 or a is b):
                     score[label] += math.exp((a[0] + (b[1] if masks == 2 else 0)) / 5)
     model = npm if masks == 2 else single
     model.embed("fp32")

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from quoth.predictors.evidence import TIE, rank
 from quoth.predictors.phrase import PhraseOptions, predict_phrases
 from quoth.records import Prediction
 from quoth.retrieval.keys import TokenHits, TokenKeys
+from test_candidates import counted
 from token_tables import word_table
 
 ONE = np.ones(1, np.float32)
@@ -33,7 +35,9 @@ def brute_force(parts: list[TokenHits], q: Any, r: Any, options: PhraseOptions) 
         for p in range(len(keys.offsets_P1) - 1):
             first, stop = keys.offsets_P1[p], keys.offsets_P1[p + 1]
             for i in range(first, stop):
-                for j in range(i, min(stop, i + options.max_phrase_tokens)):
+                for j in range(i, min(stop, i + options.max_phrase_tokens + 20)):
+                    if counted(keys, i, j) > options.max_phrase_tokens:
+                        break
                     inside = set(keys.ids_N[i : j + 1].tolist())
                     near = i in hit.start_rows or j in hit.end_rows
                     bounded = keys.flags_N[i] & MAY_START and keys.flags_N[j] & MAY_END
@@ -42,8 +46,7 @@ def brute_force(parts: list[TokenHits], q: Any, r: Any, options: PhraseOptions) 
                         a = c[i] @ q.astype(np.float64) / options.temperature
                         b = c[j] @ r.astype(np.float64) / options.temperature
                         spans.append((part, i, j, math.exp(a), math.exp(b)))
-    all_a = sum({(part, i): a for part, i, _, a, _ in spans}.values())
-    all_b = sum({(part, j): b for part, _, j, _, b in spans}.values())
+    all_a, all_b = searched_sums(parts, q, r, options, [(part, i, j) for part, i, j, *_ in spans])
     phrases: dict[Any, list[Any]] = {}
     for part, i, j, a, b in spans:
         keys = parts[part].keys
@@ -57,10 +60,30 @@ def brute_force(parts: list[TokenHits], q: Any, r: Any, options: PhraseOptions) 
     ranked = []
     for places in phrases.values():
         score = sum(score for score, _, _ in places)
-        places = sorted(places, key=lambda place: -round(math.log(place[0]), 9))
+        places = sorted(places, key=lambda place: -round(math.log(place[0]), 6))
         shares = [(*place, share / total) for share, place, _ in places]
         ranked.append((places[0][2], math.log(score), score / total, shares))
-    return sorted(ranked, key=lambda phrase: -round(phrase[1], 9))[: options.top_k]
+    return sorted(ranked, key=lambda phrase: -round(phrase[1], 6))[: options.top_k]
+
+
+def searched_sums(
+    parts: list[TokenHits], q: Any, r: Any, options: PhraseOptions, spans: list[tuple[int, int, int]]
+) -> tuple[float, float]:
+    """What the released code's two softmaxes divide by, a row at a time."""
+    all_a = all_b = 0.0
+    for part, hit in enumerate(parts):
+        keys, c = hit.keys, hit.keys.vectors.c_ND.astype(np.float64)
+        firsts, lasts = {i for p, i, _ in spans if p == part}, {j for p, _, j in spans if p == part}
+        for p in range(len(keys.offsets_P1) - 1):
+            if keys.live_P is not None and not keys.live_P[p]:
+                continue
+            for row in range(keys.offsets_P1[p], keys.offsets_P1[p + 1]):
+                may_start, may_end = keys.flags_N[row] & MAY_START, keys.flags_N[row] & MAY_END
+                if hit.restricted or (row in hit.start_rows and may_start) or row in firsts:
+                    all_a += math.exp(c[row] @ q.astype(np.float64) / options.temperature)
+                if hit.restricted or (row in hit.end_rows and may_end) or row in lasts:
+                    all_b += math.exp(c[row] @ r.astype(np.float64) / options.temperature)
+    return all_a, all_b
 
 
 def assert_equal(found: list[Prediction], expected: list[tuple[Any, ...]]) -> None:
@@ -104,8 +127,10 @@ def random_case(rng: np.random.Generator, ties: bool) -> tuple[list[TokenHits], 
 @pytest.mark.parametrize("ties", [False, True])
 def test_equals_brute_force(combine: Any, ties: bool) -> None:
     rng = np.random.default_rng(len(combine))
-    for _ in range(120):
+    for case in range(120):
         parts, q, r = random_case(rng, ties)
+        if case % 2:
+            parts = [replace(part, restricted=True) for part in parts]
         ids = np.unique(np.concatenate([part.keys.ids_N for part in parts]))
         options = PhraseOptions(
             combine=combine,
@@ -146,6 +171,26 @@ def test_other_combinations_by_hand(combine: Any, x: float, x_y: float, y: float
     by_text = {prediction.text: prediction.probability for prediction in found}
     total = x + x_y + y
     assert by_text == pytest.approx({"x": x / total, "x y": x_y / total, "y": y / total})
+
+
+@pytest.mark.parametrize(
+    ("restricted", "all_a", "all_b"),
+    [(False, 2 + 4, 3 + 6), (True, 2 + 4 + 10 + 7, 1 + 3 + 6 + 8)],
+    ids=["every token", "some passages"],
+)
+def test_softmax_sum_normalises_over_the_rows_searched(restricted: bool, all_a: float, all_b: float) -> None:
+    # exp a of x, y, z, w: 2 4 10 7; exp b: 1 3 6 8. Phrases start at x and y and end at y and z; w is no border.
+    # Start hits are x, y and w, end hits z and w. x is banned: it counts as a start all the same. Phrases: y, y z.
+    starts, ends, edges = [2, 4, 10, 7], [1, 3, 6, 8], [MAY_START, MAY_START | MAY_END, MAY_END, 0]
+    keys = word_table(["x y z w"], np.log(np.stack([starts, ends], axis=1)), flags=edges)
+    q, r = np.array([1, 0], np.float32), np.array([0, 1], np.float32)
+    banned = frozenset([int(keys.ids_N[0])])
+    found = predict_phrases(
+        [replace(hits(keys, [0, 1, 3], [2, 3]), restricted=restricted)],
+        *(q, r, PhraseOptions(combine="softmax_sum", banned_tokens=banned)),
+    )
+    scores = {each.text: math.exp(each.score) for each in found}
+    assert scores == pytest.approx({"y": 4 / all_a + 3 / all_b, "y z": 4 / all_a + 6 / all_b})
 
 
 def test_ties_go_by_first_occurrence_and_share_one_score() -> None:

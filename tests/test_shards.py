@@ -73,7 +73,7 @@ def assert_same(left: list[Prediction], right: list[Prediction]) -> None:
         {"passages": None, "combine": "joint", "k": 7},
         {"passages": None, "combine": "softmax_sum", "k": 30, "length_exponent": 0.5},
         {"passages": 3},
-        {"passages": 5, "combine": "softmax_sum", "ban_query": True},
+        {"passages": 5, "combine": "softmax_sum", "ban_query": True, "ban_stop_words": True},
         {"passages": 3, "hybrid": 0.3, "k": 20},
         {"passages": 3, "hybrid": 0.3, "combine": "softmax_sum", "k": 9},
         {"passages": None, "banned_tokens": ("Paris",), "exclude": [0, 1, 7]},

@@ -1,3 +1,4 @@
+import re
 import unicodedata
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ from quoth.encoders.boundaries import MAY_END, MAY_START
 from quoth.encoders.tokenization import TextTokenizer, TokenizedPassage
 from quoth.errors import InputError
 from quoth.records import Document
-from tiny import tiny_bert, tiny_roberta, tiny_sentencepiece
+from tiny import TEXT, tiny_bert, tiny_roberta, tiny_sentencepiece
 
 KINDS = {"bert": tiny_bert, "roberta": tiny_roberta, "sentencepiece": tiny_sentencepiece}
 PIECES = [
@@ -138,17 +139,47 @@ def test_every_legal_phrase_starts_before_it_ends(tokenizer: TextTokenizer, text
             assert passage.offsets_T2[i, 0] < passage.offsets_T2[j, 1]
 
 
-def test_groups_by_text_where_the_tokenizer_loses_it(folder: Path) -> None:
+def test_groups_tell_texts_apart(folder: Path) -> None:
     tokenizer = make(folder)
-    passage = tokenizer.passages(["the café Paris the"], [""])[0]
-    assert tokenizer.groups_by_text == (folder.name[:4] != "robe")
-    if not tokenizer.groups_by_text:
-        assert (passage.group_T == passage.ids_T.astype(np.uint64)).all()
+    assert tokenizer.spells == (not folder.name.startswith("bert"))
     egypt = tokenizer.passages(["x \U00013080 x \U00013081"], [""])[0]
     pieces = {
         tuple(egypt.group_T[(egypt.offsets_T2[:, 0] <= at) & (at < egypt.offsets_T2[:, 1])].tolist()) for at in (2, 6)
     }
     assert len(pieces) == 2
+
+
+@pytest.mark.parametrize("build", KINDS.values(), ids=KINDS)
+def test_equal_texts_are_one_answer_whatever_their_tokens(build: Any, tmp_path: Path) -> None:
+    model = build(tmp_path / "m", [*TEXT, *["We saw Thessaloniki and Thessaloniki."] * 20])
+    corpus = Corpus.create(tmp_path / "c.quoth")
+    text = "Thessaloniki is great. We saw Thessaloniki (Thessaloniki) and 서울 (서울); 북 is not 서."
+    corpus.add([Document("d", "", text)])
+    npm = NPM.from_pretrained(str(model), corpus)
+    ids = {tuple(each) for each in npm.encoder.tokenizer.hf(["Thessaloniki", " Thessaloniki"])["input_ids"]}
+    assert len(ids) == 1 + ("roberta" in build.__name__)
+    found = npm.fill("We saw [MASK]", passages=1, top_k=10000, distinct=False)
+    texts = [each.text for each in found]
+    assert len(texts) == len({text.casefold() for text in texts}) or npm.encoder.tokenizer.spells
+    assert len(texts) == len(set(texts))
+    for word in ("Thessaloniki", "서울", "북"):
+        places = [(e.start, e.end) for e in next(each for each in found if each.text == word).evidence]
+        assert sorted(places) == [match.span() for match in re.finditer(word, text)]
+
+
+LETTERS = "Θ ε σ α λ ο ν ί κ η ς 반 포 대 교 a b c d e f g h i j k l m n o p q r s t u v w x y z"
+
+
+def test_names_of_many_pieces_are_quoted_by_default(tmp_path: Path) -> None:
+    corpus = Corpus.create(tmp_path / "c.quoth")
+    corpus.add([Document("d", "", "They met at 반포대교, then in Θεσσαλονίκη and กรุงเทพมหานคร all the same.")])
+    npm = NPM.from_pretrained(str(tiny_bert(tmp_path / "m", [LETTERS])), corpus)
+    pieces = {name: npm.encoder.tokenizer.phrase(name).ids_T for name in ("Θεσσαλονίκη", "반포대교", "กรุงเทพมหานคร")}
+    assert [len(ids) for ids in pieces.values()] == [11, 7, 1]
+    assert pieces["กรุงเทพมหานคร"].tolist() == [npm.encoder.tokenizer.hf.unk_token_id]
+    for query in ("they met in [MASK]", "𓂀 they met in [MASK]"):
+        found = {each.text for each in npm.fill(query, passages=1, top_k=10000, distinct=False, ban_query=True)}
+        assert {*pieces} <= found
 
 
 def test_long_passages_are_covered_by_windows_in_order(folder: Path) -> None:

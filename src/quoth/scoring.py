@@ -46,8 +46,9 @@ def joint_score(a_C: Floats, b_C: Floats) -> Floats:
 def softmax_sum_score(a_C: Floats, b_C: Floats, log_sum_a: float, log_sum_b: float) -> Floats:
     """log(softmax(a)_i + softmax(b)_j): [C]. NPM's released code.
 
-    `log_sum_a` is log Σ exp a over the distinct first tokens of all candidates, `log_sum_b` that of the last (the
-    released code sums over all hits, also over those that no candidate starts or ends with).
+    `log_sum_a` is log Σ exp a over the rows searched, `log_sum_b` log Σ exp b: over every token of the passages if
+    the search is restricted to some, else over the hits where a phrase may start (end) and the first (last) tokens of
+    all candidates.
     """
     return sum_score(a_C - log_sum_a, b_C - log_sum_b)
 
@@ -61,8 +62,8 @@ def length_weighted(log_score_C: Floats, length_C: NDArray[np.int64], exponent: 
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """What scores are normalised by, as logs of sums over all candidates, in whatever tables and machines they stand:
-    exp a of the distinct first tokens, exp b of the distinct last ones, the scores, the scores of favoured ones."""
+    """What scores are normalised by, as logs of sums over all tables and machines: exp a and exp b of the rows searched
+    (`softmax_sum_score`), the scores of all candidates, the scores of favoured ones."""
 
     starts: float = -np.inf
     ends: float = -np.inf

@@ -229,7 +229,7 @@ def verify(directory: CorpusDir) -> None:
 
 @app.command(rich_help_panel=PANEL)
 def repair(directory: CorpusDir) -> None:
-    """Make again what is damaged in a corpus and follows from the rest, such as the words that BM25 searches; say what is lost.
+    """Make again what is damaged in a corpus and follows from the rest, such as its words; say what is lost.
 
     Damaged vectors are removed: embed makes them again. Documents that are damaged themselves are lost.
 

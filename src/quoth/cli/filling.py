@@ -13,8 +13,10 @@ import typer
 
 from quoth.cli.models import kind
 from quoth.cli.options import (
+    AnyToken,
     Ban,
     BanQuery,
+    BanStopWords,
     Combine,
     CombineOption,
     Dense,
@@ -45,7 +47,9 @@ class FillOptions:
     length_exponent: LengthExponent = 0.0
     ban: Ban = None
     ban_query: BanQuery = False
+    ban_stop_words: BanStopWords = False
     max_phrase_tokens: MaxPhraseTokens = 10
+    any_token: AnyToken = False
     read: Read = None
     min_probability: MinProbability = None
 
@@ -59,7 +63,9 @@ class FillOptions:
             "length_exponent": self.length_exponent,
             "banned_tokens": tuple(self.ban or ()),
             "ban_query": self.ban_query,
+            "ban_stop_words": self.ban_stop_words,
             "max_phrase_tokens": self.max_phrase_tokens,
+            "whole_words": not self.any_token,
             "hybrid": self.hybrid,
         }
 

@@ -132,7 +132,18 @@ BanQuery = Annotated[
         "still answer with another casing of the text's words.",
     ),
 ]
-MaxPhraseTokens = Annotated[int, typer.Option("--max-phrase-tokens", help="The longest answer, in tokens.")]
+BanStopWords = Annotated[
+    bool, typer.Option("--ban-stop-words", help="No answer is nothing but English stop words (the, of it).")
+]
+MaxPhraseTokens = Annotated[
+    int,
+    typer.Option(
+        "--max-phrase-tokens", help="The longest answer, in tokens; of a word's tokens only the first counts."
+    ),
+]
+AnyToken = Annotated[
+    bool, typer.Option("--any-token", help="A model that answers with one token may answer with a part of a word.")
+]
 
 
 def for_each_query(text: str, handle: Callable[[int, str], None]) -> None:

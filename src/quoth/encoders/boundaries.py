@@ -19,6 +19,11 @@ MAY_START, MAY_END, SPACE_BEFORE, BREAK_BEFORE = 1, 2, 4, 8
 BOUNDARIES_VERSION = 2
 """Raised when the rules change, so that keys made by older rules are not taken for current ones."""
 
+LENGTH_MASK = 255
+SPELLING_BASE = 0x9B1F6A3C5D48E2F7
+SPELLING_VERSION = 1
+"""As BOUNDARIES_VERSION, of the keys that hold spellings."""
+
 _STOP_WORDS = (
     "a about above after again against all also am an and any are as at be became because been before "
     "being below between both but by can could d did do does doing down during each either few first for "
@@ -156,7 +161,25 @@ def boundary_flags(text: str, offsets_T2: NDArray[np.int64]) -> NDArray[np.uint8
 
 
 @lru_cache(maxsize=1 << 18)
+def spelling(piece: str) -> int:
+    """A 64-bit name for a piece of a text that tells the name of texts made of pieces, however they are cut.
+
+    The upper bits are Σ_i t(c_i) B^i over its characters, with a random number t for each character and B =
+    `SPELLING_BASE`; the lower (`LENGTH_MASK`) its length. So the sum for two pieces is that of the first and B^length
+    times that of the second.
+    """
+    value, power = 0, 1
+    for char in piece:
+        value += int.from_bytes(_digest(char), "little") * power
+        power = power * SPELLING_BASE % (1 << 64)
+    return (value * (LENGTH_MASK + 1) + len(piece) % (LENGTH_MASK + 1)) % (1 << 64)
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
+@lru_cache(maxsize=1 << 18)
 def surface_group(surface: str) -> int:
     """A 64-bit name for a piece of text regardless of case: equal for equal case-folded text."""
-    digest = hashlib.blake2b(surface.casefold().encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "little")
+    return int.from_bytes(_digest(surface.casefold()), "little")

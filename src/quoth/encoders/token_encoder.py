@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.config import NPMConfig
-from quoth.encoders.boundaries import BOUNDARIES_VERSION
+from quoth.encoders.boundaries import BOUNDARIES_VERSION, SPELLING_VERSION
 from quoth.encoders.key_encoder import EncodedPassage, Place, unit
 from quoth.encoders.pretrained import Source
 from quoth.encoders.tokenization import MASK, TextTokenizer
@@ -45,6 +45,8 @@ class TokenEncoder:
             transformer.tokenizer, num_masks=config.num_masks, max_tokens=transformer.max_tokens
         )
         settings = f"{transformer.fingerprint} {BOUNDARIES_VERSION} {config.normalize} {longest}"
+        if self.tokenizer.spells:
+            settings += f" {SPELLING_VERSION}"
         self.fingerprint = hashlib.sha256(settings.encode()).hexdigest()
 
     @classmethod

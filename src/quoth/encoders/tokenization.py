@@ -12,12 +12,13 @@ import re
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.encoders.boundaries import boundary_flags, surface_group, trim
+from quoth.encoders.boundaries import boundary_flags, spelling, surface_group, trim
 from quoth.errors import InputError, TextCutWarning
 
 MASK = "[MASK]"
@@ -67,12 +68,10 @@ class TextTokenizer:
         special = tokenizer(tokenizer.mask_token)["input_ids"]
         cut = special.index(self.mask_id)
         self.before, self.after = special[:cut], special[cut + 1 :]
-        self.groups_by_text = self._loses_text()
-
-    def _loses_text(self) -> bool:
-        """Whether different words can have the same ids: an uncased tokenizer, or one that emits unknown tokens."""
-        upper, lower, rare = self.hf(["Quoth", "quoth", "\U00013080"], add_special_tokens=False)["input_ids"]
-        return bool(upper == lower) or self.hf.unk_token_id in rare
+        upper, lower, apart = self.hf(["(Quoth", "(quoth", "( quoth"], add_special_tokens=False)["input_ids"]
+        self.uncased = bool(upper == lower)
+        self.spells = not self.uncased or lower != apart
+        """Whether a word's tokens depend on the white space before it or on case, so that groups are spellings."""
 
     def passages(self, texts: Sequence[str], titles: Sequence[str]) -> list[TokenizedPassage]:
         """Tokenize passages as "Title. text"; the title is context only and owns no token of the result."""
@@ -99,14 +98,27 @@ class TextTokenizer:
             body_ids,
             offsets_T2,
             boundary_flags(text, offsets_T2),
-            self._groups(text, body_ids, ranges),
+            np.array(self._groups(text, ranges), np.uint64),
             self._windows(ids[: min(first, MAX_TITLE_TOKENS)], ids[first:]),
         )
 
-    def _groups(self, text: str, ids_T: NDArray[np.int32], ranges: list[tuple[int, int]]) -> NDArray[np.uint64]:
-        if not self.groups_by_text:
-            return ids_T.astype(np.uint64)
-        return np.array([surface_group(text[start:end]) for start, end in ranges], np.uint64)
+    def _groups(self, text: str, ranges: list[tuple[int, int]]) -> list[int]:
+        """A name for each token's text; a character that several tokens share is the first one's alone."""
+        if not self.spells:
+            return [surface_group(text[start:end]) for start, end in ranges]
+        until = [0, *accumulate((end for _, end in ranges), max)]
+        return [
+            self._spelling(text[max(start, known) : end]) for (start, end), known in zip(ranges, until, strict=False)
+        ]
+
+    def _spelling(self, piece: str) -> int:
+        return spelling(piece.casefold() if self.uncased else piece)
+
+    def groups_of(self, words: Iterable[str]) -> frozenset[int]:
+        """The groups of these words as single tokens, also with a capital where that makes another."""
+        if not self.spells:
+            return frozenset(map(surface_group, words))
+        return frozenset(self._spelling(form) for word in words for form in (word, word.capitalize()))
 
     def _windows(self, title: list[int], body: list[int]) -> tuple[Window, ...]:
         head = [*self.before, *title]

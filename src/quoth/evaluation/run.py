@@ -98,6 +98,7 @@ def run_cloze(
     k: int = 4096,
     temperature: float = 1.0,
     length_exponent: float = 0.0,
+    ban_stop_words: bool = False,
     read: int | None = None,
     systems: Sequence[str] = SYSTEMS,
     progress: Progress | None = None,
@@ -121,6 +122,7 @@ def run_cloze(
         "k": k,
         "temperature": temperature,
         "length_exponent": length_exponent,
+        "ban_stop_words": ban_stop_words,
         "read": read,
     }
     documents = read_pages(pages, heldout)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.corpus import Corpus
+from quoth.encoders.boundaries import STOP_WORDS
 from quoth.encoders.pretrained import locate
 from quoth.encoders.token_encoder import TokenEncoder, Vector
 from quoth.encoders.tokenization import MASK
@@ -35,7 +36,7 @@ from quoth.models.base import (
 )
 from quoth.predictors.answers import Source, predict_spans
 from quoth.predictors.calibration import calibrated
-from quoth.predictors.combined import PROPOSED, apart, combine, passages_of, words_beside
+from quoth.predictors.combined import PROPOSED, apart, combine, naming, passages_of, words_beside
 from quoth.predictors.evidence import check_at_least_one
 from quoth.predictors.label import LabelOptions, predict_labels
 from quoth.predictors.phrase import PhraseOptions, predict_phrases
@@ -121,6 +122,10 @@ class NPM(CorpusModel):
         """How many of the model's tokens a phrase has inside a text."""
         return len(self.encoder.tokenizer.phrase(phrase).ids_T)
 
+    @cached_property
+    def _stop_words(self) -> frozenset[int]:
+        return self.encoder.tokenizer.groups_of(STOP_WORDS)
+
     @property
     def single(self) -> bool:
         """Whether this is NPM-single, which answers with one token."""
@@ -134,8 +139,8 @@ class NPM(CorpusModel):
         """The phrases that fill the `[MASK]` of a text best, each with where it stands.
 
         Options, as in `fill_many`: top_k=5, k=4096, passages=3, combine="joint", temperature=1.0,
-        length_exponent=0.0, banned_tokens=(), ban_query=False, max_phrase_tokens=10, hybrid=0.0, read=None,
-        min_probability=None, distinct=True, exclude=().
+        length_exponent=0.0, banned_tokens=(), ban_query=False, ban_stop_words=False, max_phrase_tokens=10,
+        whole_words=True, hybrid=0.0, read=None, min_probability=None, distinct=True, exclude=().
         Raises InputError, EmptyCorpusError, EncoderMismatchError.
         """
         return of_each(text, lambda texts: self.fill_many(texts, **options))
@@ -152,7 +157,9 @@ class NPM(CorpusModel):
         length_exponent: float = 0.0,
         banned_tokens: Collection[str] = (),
         ban_query: bool = False,
+        ban_stop_words: bool = False,
         max_phrase_tokens: int = 10,
+        whole_words: bool = True,
         hybrid: float = 0.0,
         read: int | None = None,
         min_probability: float | None = None,
@@ -166,10 +173,13 @@ class NPM(CorpusModel):
         encoded when asked for); with `hybrid` every token,
         that share of the probability going to phrases in BM25's best `passages` beforehand. `k` neighbours of each
         query propose phrases; see PhraseOptions for the rest. `banned_tokens` are texts whose tokens no answer may
-        hold; with `ban_query` that goes for the tokens of the text itself, so that no answer repeats what it says.
-        That has a price: it forbids every right answer of questions that name it or a part of it (10.4 % of NQ-open's,
-        18.6 % of WebQuestions', 5.4 % of TriviaQA's), and as tokens are compared by their ids, a model with a cased
-        vocabulary may still repeat the text's words in another casing.
+        hold; with `ban_query` that goes for the tokens of the text itself, so that no answer repeats what it says,
+        unknown tokens aside, which are of any word. That has a price: it forbids every right answer of questions that
+        name it or a part of it (10.4 % of NQ-open's, 18.6 % of WebQuestions', 5.4 % of TriviaQA's), and as tokens are
+        compared by their ids, a model with a cased vocabulary may still repeat the text's words in another casing. With
+        `ban_stop_words` no answer is nothing but English stop words (the released code bans every answer that holds
+        one). Of a word's tokens `max_phrase_tokens` counts the first alone. An NPM-single answers with whole words;
+        with any token, as in the paper, if `whole_words` is False.
         The reader then sees the text together with BM25's best `read` passages, and some that hold the best phrases,
         and both decide (`combined`); None stands for the model's default, 0 for NPM alone, as in the paper. Answers
         that were read and have a smaller chance to be right than `min_probability` are marked `abstained`. Of phrases
@@ -185,14 +195,18 @@ class NPM(CorpusModel):
         if read < 0:
             raise InputError(f"read is {read}; allowed is 0 (NPM alone) or more passages")
         check_at_least_one("top_k", top_k)
+        if not (whole_words or self.single):
+            raise InputError("whole_words is False; only a model that answers with one token (NPM-single) allows that")
         options = PhraseOptions(
             top_k=max(top_k, PROPOSED) if read else SPARE * top_k if distinct else top_k,
             combine=combine,
             temperature=temperature,
             length_exponent=length_exponent,
             banned_tokens=self._token_ids(banned_tokens),
+            stop_words=self._stop_words if ban_stop_words else frozenset(),
             max_phrase_tokens=max_phrase_tokens,
             hybrid=hybrid,
+            whole_words=whole_words,
         )
         hidden = for_each(exclude, len(texts))
         results: list[list[Prediction]] = []
@@ -201,7 +215,7 @@ class NPM(CorpusModel):
             found = self._fill(texts[part], searched[part], hidden[part], k, passages, options, ban_query)
             if read:
                 asked = Asked(texts[part], searched[part] or [*map(self._words, texts[part])], hidden[part])
-                results.extend(self._decide(asked, found, read, top_k, least))
+                results.extend(self._decide(asked, found, read, top_k, least, ban_stop_words))
             else:
                 results.extend(list(islice(apart(each), top_k)) if distinct else each for each in found)
         return results
@@ -236,10 +250,18 @@ class NPM(CorpusModel):
         return list(found.values())
 
     def _decide(
-        self, asked: Asked, proposed: Sequence[list[Prediction]], read: int, top_k: int, min_probability: float
+        self,
+        asked: Asked,
+        proposed: Sequence[list[Prediction]],
+        read: int,
+        top_k: int,
+        min_probability: float,
+        ban_stop_words: bool,
     ) -> Iterator[list[Prediction]]:
         """What NPM and the reader decide together."""
         for text, (found, marked, said) in zip(asked.texts, self.read(asked, proposed, read), strict=True):
+            if ban_stop_words:
+                marked = [each for each in marked if naming(each.text)]
             best = combine(found, marked, self.config.read_weights, top_k, said)
             sure = calibrated(best, self.config.calibration, min_probability)
             yield [replace(each, sequence=self._filled(text, each.text)) for each in sure]
@@ -262,7 +284,7 @@ class NPM(CorpusModel):
             )
         with step("encode"):
             queries = self.encoder.blanks(texts)
-        said = [self._token_ids([self._words(text)]) if ban_query else frozenset() for text in texts]
+        said = [self._said(text) if ban_query else frozenset() for text in texts]
         each = [replace(options, banned_tokens=options.banned_tokens | banned) for banned in said]
         words = searched or [self._words(text) for text in texts]
         answers = self._answers(words, queries, hidden, k, passages, each)
@@ -307,7 +329,7 @@ class NPM(CorpusModel):
             return
         tables = self._retriever.restricted(searched, passages, hidden)
         for keys, (q_start_D, q_end_D) in zip(tables, queries, strict=True):
-            yield search_all(keys, q_start_D, q_end_D, k)
+            yield [replace(each, restricted=True) for each in search_all(keys, q_start_D, q_end_D, k)]
 
     def _predict(
         self, hits: Sequence[TokenHits], q_start_D: Vector, q_end_D: Vector, options: PhraseOptions
@@ -391,6 +413,10 @@ class NPM(CorpusModel):
     def _token_ids(self, texts: Collection[str]) -> frozenset[int]:
         ids = [self.encoder.tokenizer.phrase(text).ids_T.tolist() for text in texts]
         return frozenset(i for each in ids for i in each)
+
+    def _said(self, text: str) -> frozenset[int]:
+        """The token ids of a text, but for the unknown token's, which is any word's."""
+        return self._token_ids([self._words(text)]) - {self.encoder.tokenizer.hf.unk_token_id}
 
     def _groups(self, word: str) -> NDArray[np.uint64]:
         return self.encoder.tokenizer.phrase(word).group_T

@@ -1,6 +1,6 @@
 """From the tokens a search hit to the phrases that may answer.
 
-Knows: passages, boundaries, and which tokens are the same word. Does not know: vectors and scores.
+Knows: passages, boundaries, and how tokens are spelt. Does not know: vectors and scores.
 
 Shape suffixes: H hits, U tokens in reach of any hit, F far ends in reach of any hit, C candidates, S distinct first
 tokens, E distinct last tokens, N tokens of a table, P passages.
@@ -10,22 +10,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.encoders.boundaries import BREAK_BEFORE, MAY_END, MAY_START, SPACE_BEFORE
+from quoth.encoders.boundaries import (
+    BREAK_BEFORE,
+    LENGTH_MASK,
+    MAY_END,
+    MAY_START,
+    SPACE_BEFORE,
+    SPELLING_BASE,
+)
 from quoth.retrieval.columns import looked_up, passage_of
 from quoth.retrieval.keys import TokenHits, TokenKeys
 
 Rows = NDArray[np.int64]
 Names = NDArray[np.uint64]
-Spread = Callable[[Names], Names]
+Spread = Callable[[NDArray[Any]], NDArray[Any]]
 """From a value of each token in reach to one of each phrase: that of its first token, or that of its last."""
 
-_BASE = np.random.default_rng(20221202).integers(0, 1 << 64, 1, np.uint64)[0] | np.uint64(1)
-_INVERSE = np.uint64(pow(int(_BASE), -1, 1 << 64))
-_SPACE = np.uint64(0x9E3779B97F4A7C15)
+SPARE_PIECES = 20
+"""A phrase has at most so many tokens more than the limit, which counts of a word's tokens only the first."""
+
+_INVERSE = pow(SPELLING_BASE, -1, 1 << 64)
+_POWERS = np.array([pow(SPELLING_BASE, n, 1 << 64) for n in range(LENGTH_MASK + 1)], np.uint64)
+_INVERSES = np.array([pow(_INVERSE, n, 1 << 64) for n in range(LENGTH_MASK + 1)], np.uint64)
+_LENGTH = np.uint64(LENGTH_MASK)
+_SPACE = np.uint64(0x9E3779B97F4A7C15) & ~_LENGTH
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +46,11 @@ class Candidates:
     """Spans of one table, none twice, in no order: the local rows of their distinct first tokens and of their distinct
     last tokens, which of these each span has, and a 64-bit name of each one's phrase.
 
-    Names are equal for the same words with white space at the same places, however much of it: polynomials of the
-    tokens' groups (Karp and Rabin 1987), every token's after the first raised where white space stands before it. So
-    two spellings that case folding makes equal but the tokenizer cuts differently (Straße, STRASSE) stay two phrases.
+    Names are equal for the same text, white space at the same places however much of it: polynomials of the tokens'
+    groups (Karp and Rabin 1987), each group at the place that the lengths of those before it add up to (`spelling`),
+    and raised if white space comes before it and it is not the phrase's first. So a text has one name however it is cut
+    into tokens. Where groups are of whole tokens (`surface_group`), spellings that are equal case aside but cut
+    differently (Straße, STRASSE) stay two phrases.
     """
 
     start_S: Rows
@@ -55,15 +70,35 @@ class Candidates:
         return self.end_E[self.end_index_C]
 
 
-def find_candidates(hits: TokenHits, max_phrase_tokens: int, banned_tokens: Collection[int] = ()) -> Candidates:
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """What a phrase may be: how many tokens count at most, ids it never holds, names of words that name nothing."""
+
+    max_tokens: int
+    banned: Rows
+    stop_words: Names
+
+
+def find_candidates(
+    hits: TokenHits,
+    max_phrase_tokens: int,
+    banned_tokens: Collection[int] = (),
+    stop_words: Collection[int] = (),
+) -> Candidates:
     """Every legal phrase that starts at a start hit or ends at an end hit (NPM A.1).
 
-    A phrase lies in one live passage, crosses no break, has at most `max_phrase_tokens` tokens, starts and ends where
-    a phrase may, and holds no banned token id. One that a start hit and an end hit share counts as the end hit's.
+    A phrase lies in one live passage, crosses no break, starts and ends where a phrase may, and holds no banned token
+    id. It has at most `max_phrase_tokens` tokens, of each word's tokens only the first counted, and at most
+    `SPARE_PIECES` more in all. One whose every word is spelt as one of the groups in `stop_words` is left out. One that
+    a start hit and an end hit share counts as the end hit's.
     """
-    banned = np.fromiter(banned_tokens, np.int64, len(banned_tokens))
-    back = _spans(hits.keys, hits.end_rows, False, max_phrase_tokens, banned)
-    ahead = _spans(hits.keys, hits.start_rows, True, max_phrase_tokens, banned, not_far=back.near_H)
+    limits = _Limits(
+        max_phrase_tokens,
+        np.fromiter(banned_tokens, np.int64, len(banned_tokens)),
+        np.sort(np.fromiter(stop_words, np.uint64, len(stop_words)) & ~_LENGTH),
+    )
+    back = _spans(hits.keys, hits.end_rows, False, limits)
+    ahead = _spans(hits.keys, hits.start_rows, True, limits, not_far=back.near_H)
     known_H, start_index_H = _places(back.far_F, ahead.near_H)
     start_index_H[~known_H] = len(back.far_F) + np.arange(np.count_nonzero(~known_H))
     return Candidates(
@@ -97,12 +132,23 @@ class _Spans:
     far_C: Rows
     key_C: Names
 
+    def only(self, kept_C: NDArray[np.bool_]) -> _Spans:
+        """Some of the phrases, and the rows that these have."""
+        (near_H, near_C), (far_F, far_C) = (
+            _used(rows, index_C[kept_C]) for rows, index_C in ((self.near_H, self.near_C), (self.far_F, self.far_C))
+        )
+        return _Spans(near_H, far_F, near_C, far_C, self.key_C[kept_C])
 
-def _spans(
-    keys: TokenKeys, hit_rows: Rows, forward: bool, max_tokens: int, banned: Rows, not_far: Rows | None = None
-) -> _Spans:
+
+def _used(rows: Rows, index_C: Rows) -> tuple[Rows, Rows]:
+    """The rows that are named by their numbers, and the numbers of these among them."""
+    used = np.bincount(index_C, minlength=len(rows)) > 0
+    return rows[used], (np.cumsum(used) - 1)[index_C]
+
+
+def _spans(keys: TokenKeys, hit_rows: Rows, forward: bool, limits: _Limits, not_far: Rows | None = None) -> _Spans:
     """The phrases from hits at their starts (`forward`) or at their ends, but none with its far end in `not_far`."""
-    row_H, first_H, stop_H = _windows(keys, hit_rows, forward, max_tokens, banned)
+    row_H, first_H, stop_H = _windows(keys, hit_rows, forward, limits)
     row_U, until_H = _union(first_H, stop_H)
     group_U, flags_U = looked_up(row_U, keys.group_N, keys.flags_N)
     far_U = (flags_U & (MAY_END if forward else MAY_START)) != 0
@@ -114,35 +160,70 @@ def _spans(
     count_H = before_U1[until_H] - from_H
     far_C, place_F, place_H = _ranges(from_H, count_H), np.flatnonzero(far_U), until_H - (stop_H - row_H)
 
-    def near(value_U: Names) -> Names:
+    def near(value_U: NDArray[Any]) -> NDArray[Any]:
         return np.repeat(value_U[place_H], count_H)
 
-    def far(value_U: Names) -> Names:
+    def far(value_U: NDArray[Any]) -> NDArray[Any]:
         return value_U[place_F][far_C]
 
-    key_C = _names(group_U, flags_U, *((near, far) if forward else (far, near)))
+    of_first, of_last = (near, far) if forward else (far, near)
+    spelt = _Spelt.of(group_U, flags_U)
+    key_C = spelt.names(of_first, of_last)
     hit = np.flatnonzero(count_H)
-    return _Spans(row_H[hit], row_U[place_F], np.repeat(np.arange(len(hit)), count_H[hit]), far_C, key_C)
+    spans = _Spans(row_H[hit], row_U[place_F], np.repeat(np.arange(len(hit)), count_H[hit]), far_C, key_C)
+    if not len(limits.stop_words):
+        return spans
+    naming_U = spelt.naming(flags_U, limits.stop_words)
+    until_U = np.cumsum(naming_U)
+    return spans.only(of_last(until_U) > of_first(until_U - naming_U))
 
 
-def _windows(keys: TokenKeys, hit_rows: Rows, forward: bool, max_tokens: int, banned: Rows) -> tuple[Rows, Rows, Rows]:
+def _windows(keys: TokenKeys, hit_rows: Rows, forward: bool, limits: _Limits) -> tuple[Rows, Rows, Rows]:
     """Usable hits, and the rows from `first_H` to before `stop_H` that each may share a phrase with: all ascending."""
     row_H, passage_H = live_hits(keys, hit_rows, MAY_START if forward else MAY_END)
+    longest = limits.max_tokens + SPARE_PIECES
+    first_H: Rows
+    stop_H: Rows
     if forward:
-        first_H, stop_H = row_H, np.minimum(row_H + max_tokens, keys.offsets_P1[passage_H + 1])
+        first_H, stop_H = row_H, np.minimum(row_H + longest, keys.offsets_P1[passage_H + 1])
     else:
-        first_H, stop_H = np.maximum(row_H - max_tokens + 1, keys.offsets_P1[passage_H]), row_H + 1
-    first_H, stop_H = _between_breaks(keys, row_H, first_H, stop_H)
-    if len(banned):
-        first_H, stop_H = _between_banned(keys, row_H, first_H, stop_H, banned)
+        first_H, stop_H = np.maximum(row_H - longest + 1, keys.offsets_P1[passage_H]), row_H + 1
+    row_U, until_H = _union(first_H, stop_H)
+    flags_U = keys.flags_N[row_U]
+    at_H: Rows = until_H - (stop_H - row_H)
+    reach_H = _reach(flags_U, at_H, forward, limits.max_tokens)
+    if forward:
+        stop_H = np.minimum(stop_H, row_H + reach_H)
+    else:
+        first_H = np.maximum(first_H, row_H + 1 - reach_H)
+    first_H, stop_H = _between_breaks(row_U, flags_U, row_H, first_H, stop_H)
+    if len(limits.banned):
+        first_H, stop_H = _between_banned(keys, row_H, first_H, stop_H, limits.banned)
     some_H = first_H < stop_H
     return row_H[some_H], first_H[some_H], stop_H[some_H]
 
 
-def _between_breaks(keys: TokenKeys, row_H: Rows, first_H: Rows, stop_H: Rows) -> tuple[Rows, Rows]:
+def _reach(flags_U: NDArray[np.uint8], at_H: Rows, forward: bool, max_tokens: int) -> Rows:
+    """How many tokens from each place on (or back) have `max_tokens` among them that count: all but those of a word
+    after its first.
+
+    Whether a token without edge goes on with a word, or is a mark by itself, depends on the last edge before it. A
+    phrase begins with an edge, so what comes before it changes no phrase's count.
+    """
+    edge_U = flags_U & (MAY_START | MAY_END)
+    last_U = np.maximum.accumulate(np.where(edge_U != 0, np.arange(len(edge_U)), 0))
+    within_U = (edge_U == MAY_END) | ((edge_U == 0) & (edge_U[last_U] == MAY_START))
+    before_U1 = np.concatenate(([0], np.cumsum(~within_U)))
+    if forward:
+        return np.searchsorted(before_U1, before_U1[at_H] + max_tokens, side="right") - 1 - at_H
+    return at_H + 1 - np.searchsorted(before_U1, before_U1[at_H + 1] - max_tokens)
+
+
+def _between_breaks(
+    row_U: Rows, flags_U: NDArray[np.uint8], row_H: Rows, first_H: Rows, stop_H: Rows
+) -> tuple[Rows, Rows]:
     """The windows from the last token after a break, the hit itself or one before it, to before the next such token."""
-    row_U, _ = _union(first_H, stop_H)
-    wall = row_U[(keys.flags_N[row_U] & BREAK_BEFORE) != 0]
+    wall = row_U[(flags_U & BREAK_BEFORE) != 0]
     from_H = np.append(first_H[:1], wall)[np.searchsorted(wall, row_H, side="right")]
     until_H = np.append(wall, stop_H[-1:])[np.searchsorted(wall, row_H, side="right")]
     return np.maximum(first_H, from_H), np.minimum(stop_H, until_H)
@@ -173,7 +254,7 @@ def _ranges(first_H: Rows, count_H: Rows) -> Rows:
     return np.repeat(first_H + count_H - until_H, count_H) + np.arange(until_H[-1] if len(until_H) else 0)
 
 
-def _places(sorted_R: Rows, wanted_H: Rows) -> tuple[NDArray[np.bool_], Rows]:
+def _places(sorted_R: NDArray[Any], wanted_H: NDArray[Any]) -> tuple[NDArray[np.bool_], Rows]:
     """Which of these stand among distinct sorted rows, and where."""
     place_H = np.searchsorted(sorted_R, wanted_H)
     if not len(sorted_R):
@@ -181,19 +262,47 @@ def _places(sorted_R: Rows, wanted_H: Rows) -> tuple[NDArray[np.bool_], Rows]:
     return sorted_R[np.minimum(place_H, len(sorted_R) - 1)] == wanted_H, place_H
 
 
-def _names(group_U: Names, flags_U: NDArray[np.uint8], of_first: Spread, of_last: Spread) -> Names:
-    """Σ_p t_p B^p over the tokens of each phrase: [C]; t_0 is the group, t_p what later tokens count.
+@dataclass(frozen=True, slots=True)
+class _Spelt:
+    """What names of phrases are made of: the name of (u, v) is `first_U[u] + inverse_U[u] * sum_U[v]`."""
 
-    That is a difference of two sums over all tokens so far, times B^-u for a phrase whose first token's place is u: B
-    is odd, so it has an inverse modulo 2^64.
-    """
-    later_U = group_U + ((flags_U & SPACE_BEFORE) != 0) * _SPACE
-    sum_U = np.cumsum(later_U * _powers(_BASE, len(group_U)), dtype=np.uint64)
-    inverse_U = _powers(_INVERSE, len(group_U))
-    first_U: Names = group_U - sum_U * inverse_U
-    return of_first(first_U) + of_first(inverse_U) * of_last(sum_U)
+    first_U: Names
+    inverse_U: Names
+    sum_U: Names
+
+    @classmethod
+    def of(cls, group_U: Names, flags_U: NDArray[np.uint8]) -> _Spelt:
+        """Σ_u t_u B^p over a phrase's tokens: t_u is the group without its length, raised if white space comes before
+        it and it is not the first, p the sum of the lengths from the first token to before it.
+
+        That is a difference of two sums over all tokens so far, times B^-p for a phrase whose first token's place is
+        p: B is odd, so it has an inverse modulo 2^64.
+        """
+        length_U = (group_U & _LENGTH).astype(np.intp)
+        value_U = group_U & ~_LENGTH
+        later_U = value_U + ((flags_U & SPACE_BEFORE) != 0) * _SPACE
+        sum_U = np.cumsum(later_U * _power_of_place(_POWERS, length_U), dtype=np.uint64)
+        inverse_U = _power_of_place(_INVERSES, length_U)
+        return cls(value_U - sum_U * inverse_U, inverse_U, sum_U)
+
+    def names(self, of_first: Spread, of_last: Spread) -> Names:
+        """The phrases' names: [C]."""
+        named_C: Names = of_first(self.first_U) + of_first(self.inverse_U) * of_last(self.sum_U)
+        return named_C
+
+    def naming(self, flags_U: NDArray[np.uint8], stop_words: Names) -> NDArray[np.bool_]:
+        """Which tokens begin a word whose name is none of these: [U]."""
+        last = np.flatnonzero((flags_U & MAY_END) != 0)
+        naming_U: NDArray[np.bool_] = (flags_U & MAY_START) != 0
+        if len(last):
+            last_U = last[np.minimum(np.searchsorted(last, np.arange(len(flags_U))), len(last) - 1)]
+            word_U = self.first_U + self.inverse_U * self.sum_U[last_U]
+            naming_U &= ~_places(stop_words, word_U)[0]
+        return naming_U
 
 
-def _powers(base: np.uint64, count: int) -> Names:
-    """base, base², …: `count` of them, modulo 2^64."""
-    return np.cumprod(np.full(count, base), dtype=np.uint64)
+def _power_of_place(powers: Names, length_U: Rows) -> Names:
+    """The power of each place, which is the sum of the lengths before it, modulo 2^64."""
+    power_U = np.ones(len(length_U), np.uint64)
+    np.cumprod(powers[length_U[:-1]], out=power_U[1:])
+    return power_U

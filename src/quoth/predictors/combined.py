@@ -97,17 +97,18 @@ def words_beside(text: str, mask: str) -> frozenset[str]:
     """The words of the sentence that holds the blank, case aside, but for those that name nothing."""
     at = text.index(mask)
     start, end = next(each for each in sentences(text) if each[0] <= at < each[1])
-    return _naming(text[start:end].replace(mask, " "))
+    return naming(text[start:end].replace(mask, " "))
 
 
-def _naming(text: str) -> frozenset[str]:
+def naming(text: str) -> frozenset[str]:
+    """The words of a text that name something, case aside: all but stop words."""
     every = (text[start:end].casefold() for start, end in words(text))
     return frozenset(word for word in every if word[0].isalnum() and word not in STOP_WORDS)
 
 
 def _is_echo(text: str, said: frozenset[str]) -> bool:
-    naming = _naming(text)
-    return bool(naming) and naming <= said
+    names = naming(text)
+    return bool(names) and names <= said
 
 
 def _name(text: str) -> int:

@@ -3,7 +3,7 @@
 Knows: the start and the end query of a blank, the hits of both, and the equation asked for. Does not know:
 encoders, tokenizers, or how the hits were found.
 
-Shape suffixes: D dimensions, C candidates, S distinct first tokens, E distinct last tokens.
+Shape suffixes: D dimensions, R rows, C candidates, S distinct first tokens, E distinct last tokens.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.encoders.boundaries import MAY_END, MAY_START
 from quoth.errors import InputError
-from quoth.predictors.candidates import Candidates, find_candidates
+from quoth.predictors.candidates import Candidates, find_candidates, live_hits
 from quoth.predictors.evidence import (
     Occurrences,
     check_at_least_one,
@@ -50,8 +51,10 @@ class PhraseOptions:
     """How phrases are proposed, scored and ranked.
 
     `combine` names the equation: `sum` (NPM §3.1), `joint` (A.1, A.4), `softmax_sum` (released code). Phrases
-    that hold a token id of `banned_tokens` are dropped before anything is normalised. `hybrid` is the share of the
-    probability that goes to favoured passages beforehand. Raises InputError.
+    that hold a token id of `banned_tokens`, and those of nothing but `stop_words` (groups), are dropped before anything
+    is normalised by candidates. `max_phrase_tokens` counts of a word's tokens only the first (`find_candidates`).
+    `hybrid` is the share of the probability that goes to favoured passages beforehand. `whole_words` is for models that
+    answer with a token (TokenOptions). Raises InputError.
     """
 
     top_k: int = 5
@@ -59,8 +62,10 @@ class PhraseOptions:
     temperature: float = 1.0
     length_exponent: float = 0.0
     banned_tokens: frozenset[int] = field(default_factory=frozenset)
+    stop_words: frozenset[int] = field(default_factory=frozenset)
     max_phrase_tokens: int = 10
     hybrid: float = 0.0
+    whole_words: bool = True
 
     def __post_init__(self) -> None:
         check_at_least_one("top_k", self.top_k)
@@ -121,16 +126,28 @@ class ScoredPhrases:
         q_end_D: NDArray[np.float32],
         options: PhraseOptions,
     ) -> None:
-        self._hits, self._options = hits, options
+        self._hits, self._options, self._queries = hits, options, (q_start_D, q_end_D)
         self._parts = [_part(part_hits, q_start_D, q_end_D, options) for part_hits in hits]
         self.key_C = np.concatenate([np.zeros(0, np.uint64), *(part.candidates.key_C for part in self._parts)])
 
     def sums(self, known: Sums) -> Sums:
-        starts = log_sum_exp(np.concatenate([np.zeros(0), *(part.a_S for part in self._parts)]))
-        ends = log_sum_exp(np.concatenate([np.zeros(0), *(part.b_E for part in self._parts)]))
-        if self._options.combine == "softmax_sum" and known.starts == -np.inf:
-            return Sums(starts, ends)
-        return Sums(starts, ends, *score_sums(self._scored(known).log_score_C, self._favoured_C))
+        normalised = self._options.combine == "softmax_sum"
+        ends = Sums(*self._searched) if normalised else Sums()
+        if not len(self.key_C) or (normalised and known.starts == -np.inf):
+            return ends
+        everywhere, favoured = score_sums(self._scored(known).log_score_C, self._favoured_C)
+        return replace(ends, everywhere=everywhere, favoured=favoured)
+
+    @cached_property
+    def _searched(self) -> tuple[float, float]:
+        """The logs of the sums of exp a and of exp b over the rows searched (`softmax_sum_score`)."""
+        q_start_D, q_end_D = self._queries
+        starts, ends, temperature = [np.zeros(0)], [np.zeros(0)], self._options.temperature
+        for hits, part in zip(self._hits, self._parts, strict=True):
+            start_R, end_R = _rows_searched(hits, part.candidates)
+            starts.append(scaled_similarities(hits.keys, q_start_D, start_R, temperature))
+            ends.append(scaled_similarities(hits.keys, q_end_D, end_R, temperature))
+        return log_sum_exp(np.concatenate(starts)), log_sum_exp(np.concatenate(ends))
 
     def occurrences(self, sums: Sums) -> Occurrences:
         found, weight = self._scored(sums), self._options.hybrid
@@ -150,13 +167,24 @@ def _part(
     hits: TokenHits, q_start_D: NDArray[np.float32], q_end_D: NDArray[np.float32], options: PhraseOptions
 ) -> _Part:
     with step("expand"):
-        found = find_candidates(hits, options.max_phrase_tokens, options.banned_tokens)
+        found = find_candidates(hits, options.max_phrase_tokens, options.banned_tokens, options.stop_words)
     with step("score"):
         return _Part(
             found,
             scaled_similarities(hits.keys, q_start_D, found.start_S, options.temperature),
             scaled_similarities(hits.keys, q_end_D, found.end_E, options.temperature),
         )
+
+
+def _rows_searched(hits: TokenHits, found: Candidates) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """A table's rows over which exp a is summed, and those of exp b."""
+    keys = hits.keys
+    if hits.restricted:
+        every, _ = live_hits(keys, np.arange(keys.num_tokens), 0)
+        return every, every
+    starts, _ = live_hits(keys, hits.start_rows, MAY_START)
+    ends, _ = live_hits(keys, hits.end_rows, MAY_END)
+    return np.union1d(starts, found.start_S), np.union1d(ends, found.end_E)
 
 
 def scaled_similarities(

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.encoders.boundaries import MAY_END, MAY_START
+from quoth.encoders.boundaries import MAY_END, MAY_START, spelling
 from quoth.predictors.candidates import live_hits
 from quoth.predictors.evidence import (
     Occurrences,
@@ -27,22 +27,28 @@ from quoth.predictors.evidence import (
 )
 from quoth.predictors.phrase import PhraseOptions, scaled_similarities
 from quoth.records import Prediction
+from quoth.retrieval.columns import looked_up
 from quoth.retrieval.keys import TokenHits
 from quoth.scoring import Sums, interpolated
 from quoth.timing import step
+
+NOTHING = spelling("")
+"""The group of a token without a character of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenOptions:
     """How tokens are scored and ranked.
 
-    `whole_words` leaves out tokens that are only a part of a word; `hybrid` as in PhraseOptions. Raises InputError.
+    `whole_words` leaves out tokens that are only a part of a word (the paper has any token); a later part of a
+    character is never an answer. `banned_tokens`, `stop_words` and `hybrid` as in PhraseOptions. Raises InputError.
     """
 
     top_k: int = 5
     temperature: float = 1.0
     whole_words: bool = True
     banned_tokens: frozenset[int] = field(default_factory=frozenset)
+    stop_words: frozenset[int] = field(default_factory=frozenset)
     hybrid: float = 0.0
 
     def __post_init__(self) -> None:
@@ -56,7 +62,9 @@ class TokenOptions:
         return cls(
             top_k=options.top_k,
             temperature=options.temperature,
+            whole_words=options.whole_words,
             banned_tokens=options.banned_tokens,
+            stop_words=options.stop_words,
             hybrid=options.hybrid,
         )
 
@@ -113,7 +121,11 @@ class ScoredTokens:
 
 
 def _rows(hits: TokenHits, options: TokenOptions) -> NDArray[np.int64]:
-    flags = MAY_START | MAY_END if options.whole_words else 0
-    row_C, _ = live_hits(hits.keys, hits.start_rows, flags)
+    word = MAY_START | MAY_END
+    row_C, _ = live_hits(hits.keys, hits.start_rows, word if options.whole_words else 0)
     banned = np.fromiter(options.banned_tokens, np.int64, len(options.banned_tokens))
-    return row_C[~np.isin(hits.keys.ids_N[row_C], banned)]
+    stop_words = np.fromiter(options.stop_words, np.uint64, len(options.stop_words))
+    group_C, flags_C = looked_up(row_C, hits.keys.group_N, hits.keys.flags_N)
+    stop_C = ((flags_C & word) == word) & np.isin(group_C, stop_words)
+    kept_C: NDArray[np.bool_] = ~np.isin(hits.keys.ids_N[row_C], banned) & ~stop_C & (group_C != NOTHING)
+    return row_C[kept_C]

@@ -61,7 +61,7 @@ class TokenKeys:
     """All-token keys of some passages, in order: a segment's, or passages encoded on the fly.
 
     A key's local row is implicit: passage p owns rows `offsets_P1[p]` to `offsets_P1[p + 1]`.
-    Two tokens are the same word for grouping if and only if their `group_N` is equal.
+    `group_N` names each token's text (`boundaries.spelling` or `surface_group`): equal texts have equal groups.
     """
 
     corpus: Corpus
@@ -133,12 +133,13 @@ class TokenKeys:
 @dataclass(frozen=True, slots=True)
 class TokenHits:
     """The local rows of one table among the k nearest to the start and to the end query of a blank, and which
-    passages are favoured, if any."""
+    passages are favoured, if any. If the search was `restricted` to some passages, the table holds these alone."""
 
     keys: TokenKeys
     start_rows: NDArray[np.int64]
     end_rows: NDArray[np.int64]
     favoured_P: NDArray[np.bool_] | None = None
+    restricted: bool = False
 
     def favouring(self, passage_rows: Collection[int]) -> TokenHits:
         """The same hits with every token of these passages, as far as they are in the table; they are favoured."""

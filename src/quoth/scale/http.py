@@ -93,6 +93,8 @@ class Options(BaseModel):
     length_exponent: Annotated[float, Field(ge=-LARGEST_EXPONENT, le=LARGEST_EXPONENT)] = 0.0
     banned_tokens: Annotated[list[str], Field(max_length=MOST_BANNED)] = []
     ban_query: bool = False
+    ban_stop_words: bool = False
+    whole_words: bool = True
     max_phrase_tokens: Annotated[int, Field(le=MOST_PHRASE_TOKENS)] = 10
     hybrid: float = 0.0
     read: Passages | None = None

@@ -109,8 +109,7 @@ class Shard:
 
     def sums(self, question: Question, taken: Taken) -> Sums:
         """This shard's share of the sums."""
-        scored = self._work(question).scored(taken)
-        return scored.sums(taken.sums) if len(scored.key_C) else Sums()
+        return self._work(question).scored(taken).sums(taken.sums)
 
     def groups(self, question: Question, taken: Taken) -> Partial:
         """This shard's phrases."""
@@ -176,8 +175,8 @@ class _Work:
 
     def _hits(self, taken: Taken) -> list[TokenHits]:
         starts, ends = (self._by_table(rows) for rows in (taken.start_rows, taken.end_rows))
-        hits = [TokenHits(*each) for each in zip(self.tables, starts, ends, strict=True)]
-        favoured = self._question.favoured
+        restricted, favoured = self._question.inside is not None, self._question.favoured
+        hits = [TokenHits(*each, restricted=restricted) for each in zip(self.tables, starts, ends, strict=True)]
         return [each.favouring(favoured) for each in hits] if favoured else hits
 
     def _by_table(self, rows: Rows) -> list[Rows]:

@@ -45,8 +45,7 @@ class ICTTask(REALMTask):
     def backward(self, step: int) -> Step:
         """Add the gradient of `inverse_cloze_loss`."""
         rng = np.random.default_rng((self.config.seed, 3, step))
-        rows = rng.choice(self._rows_P, self.config.batch_size, replace=False).tolist()
-        drawn = [self._example(row, rng) for row in rows]
+        drawn = self._examples(rng)
         mine = self.ranks.share(len(drawn))
         loss, tokens = self._loss(drawn[mine], mine.start)
         loss = loss / self.ranks.size
@@ -65,13 +64,34 @@ class ICTTask(REALMTask):
         loss = inverse_cloze_loss(q_BD, self.ranks.gather(z_BD), model.config.similarity_scale, first)
         return loss, sum(len(pair.ids_T) for pair in (*asked, *inputs))
 
-    def _example(self, row: int, rng: np.random.Generator) -> Example:
-        """A sentence and its passage, mostly without it; a passage of one sentence keeps it."""
+    def _examples(self, rng: np.random.Generator) -> list[Example]:
+        """A batch, of passages drawn at random, none twice. Raises InputError if too few have two sentences."""
+        found: list[Example] = []
+        seen: set[int] = set()
+        while len(found) < self.config.batch_size:
+            if len(seen) == len(self._rows_P):
+                raise InputError(
+                    f"batch_size is {self.config.batch_size}, passages of two sentences or more are {len(found)}; "
+                    "allowed is 2 to that many"
+                )
+            row = int(rng.choice(self._rows_P))
+            if row in seen:
+                continue
+            seen.add(row)
+            if example := self._example(row, rng):
+                found.append(example)
+        return found
+
+    def _example(self, row: int, rng: np.random.Generator) -> Example | None:
+        """A sentence and its passage, mostly without it. One of a single sentence is none: with it the passage would be
+        found by its words alone, without it nothing is left."""
         passage = self._corpus.passage(row)
         found = sentences(passage.text)
+        if len(found) < 2:
+            return None
         start, end = found[rng.integers(len(found))]
         sentence, rest = passage.text[start:end], f"{passage.text[:start]}{passage.text[end:]}".strip()
-        kept = rng.random() < self.config.keep_sentence or not rest
+        kept = rng.random() < self.config.keep_sentence
         return sentence, passage.text if kept else rest, passage.title
 
     def settings(self) -> dict[str, Any]:

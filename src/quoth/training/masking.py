@@ -112,7 +112,8 @@ def mask_spans(
 
     Spans are tried in random order with lengths drawn from a geometric distribution, until a sequence's budget
     is spent; they do not overlap. Where no span of a length is left, one of the next shorter length is taken. Positives
-    are the same phrases in all other sequences of the batch, of other groups too.
+    are the same phrases in all other sequences of the batch, of other groups too, at word boundaries: the same tokens
+    inside another word ("man" in "manly") are no positives but negatives. The paper's positives know no boundaries.
     """
     tables = ngrams(ids_N, sequence_N, flags_N, options.max_span)
     kept = [(table, np.flatnonzero(recurring(table, options.group))) for table in tables]

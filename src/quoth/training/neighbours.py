@@ -2,7 +2,8 @@
 
 Knows: token ids and BM25. Does not know: batches and training.
 
-Short documents share batches; phrases recur in a batch where its documents are alike (NPM §4 groups them by BM25).
+Short documents share batches; phrases recur in a batch where its documents are alike. NPM §4 groups documents without
+regard to that; Zhong et al. (2022), on whom it builds, group by BM25.
 """
 
 from __future__ import annotations

@@ -150,7 +150,8 @@ class TrainConfig(LoopConfig):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ICTConfig(LoopConfig):
     """The inverse cloze task (ORQA §4): towers learn which passage a sentence was taken from. With probability
-    `keep_sentence` the sentence stays in its passage. Documents named in the file `exclude` are left out."""
+    `keep_sentence` the sentence stays in its passage. Passages of one sentence are left out, and so are documents named
+    in the file `exclude`."""
 
     keep_sentence: float = 0.1
     splitter: str = "words:120"
