@@ -57,7 +57,7 @@ def make_task(
 ) -> PretrainTask:
     config = PretrainConfig(**{**SETTINGS, **settings})
     texts = MaskedTexts(corpus, model.tokenizer, model.config.query_tokens - 2, config.masking, Names())
-    return PretrainTask(model, texts, neighbourhood or Snapshot(model, corpus), config, ranks)
+    return PretrainTask(model, texts, neighbourhood or Snapshot(model, corpus), config, ranks=ranks)
 
 
 def drawn(task: PretrainTask, step: int) -> list[Masked]:
