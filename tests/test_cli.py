@@ -334,6 +334,7 @@ def test_every_command_that_fills_has_all_options_of_fill_with_the_defaults_of_p
         if name not in ("self", "texts", "searched", "exclude", "distinct", "top_k")
     }
     assert wanted["combine"] == "joint"
+    assert wanted.pop("whole_words") is True  # its contrary is the option, --any-token
     spelled = {"k": "neighbours", "banned_tokens": "ban"}
     none = {"passages": None, "banned_tokens": None}  # the model's own number, said in the help; no option given
     root: Any = get_command(app)
