@@ -51,8 +51,9 @@ def adapted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def docs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("docs") / "docs.jsonl"
-    records = [json.dumps({"id": each.id, "title": each.title, "text": each.text}) for each in DOCUMENTS]
-    file.write_text("\n".join(records), encoding="utf-8")
+    texts = [f"{each.text} It is well known." for each in DOCUMENTS]
+    records = [{"id": each.id, "title": each.title, "text": text} for each, text in zip(DOCUMENTS, texts, strict=True)]
+    file.write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
     return file
 
 
