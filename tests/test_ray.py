@@ -11,6 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -339,12 +340,10 @@ def test_a_wrong_request_is_told_what_is_wrong(served: NPM, body: dict[str, Any]
 
 def test_a_body_too_large_is_refused_and_the_service_lives(served: NPM) -> None:
     """The answer is sent before all was received; a client that is still sending may see the connection closed."""
-    try:
+    with suppress(ConnectionError, urllib.error.URLError):
         status, answer = post("fill", text="word " * 10_000_000 + "[MASK]")
         assert status == 413
         assert "allowed are 1,000,000 bytes" in json.dumps(answer)
-    except urllib.error.URLError as error:
-        assert isinstance(error.reason, ConnectionError)
     assert post("search", query="raven", k=1)[0] == 200
 
 
