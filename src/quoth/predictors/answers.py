@@ -104,9 +104,9 @@ def predict_spans(
     return _predictions(read, places, odds_C, total, top_k, distinct)
 
 
-def _log_retrieval(read: Sequence[Source]) -> Floats:
-    """log p(z|x): the softmax of relevance over the passages read: [N]. REALM §3.2."""
-    relevance_N = np.array([each.relevance for each in read], np.float64)
+def _log_retrieval(read: Sequence[Source], *null: float) -> Floats:
+    """log p(z|x): the softmax of relevance over the passages read and, last, a null document's: [N]. REALM §3.2."""
+    relevance_N = np.array([*(each.relevance for each in read), *null], np.float64)
     log_p_N: Floats = relevance_N - log_sum_exp(relevance_N)
     return log_p_N
 
@@ -119,8 +119,7 @@ def predict_words(read: Sequence[Read], null: float, log_p_NV: NDArray[np.float3
     evenly within each; words that are written differently, case aside, are told apart though their token is the same.
     """
     with step("score"):
-        relevance_N = np.array([*(each.relevance for each in read), null])
-        joint_NV = (relevance_N - log_sum_exp(relevance_N))[:, None] + log_p_NV
+        joint_NV = _log_retrieval(read, null)[:, None] + log_p_NV
         standing: dict[int, list[Place]] = {}
         for n, each in enumerate(read):
             for word, start, end in _words(each.reading):
@@ -141,8 +140,7 @@ def explain_likelihood(
     relevance is `null`.
     """
     with step("score"):
-        relevance_N = np.array([*(each.relevance for each in read), null], np.float64)
-        log_prior_N = relevance_N - log_sum_exp(relevance_N)
+        log_prior_N = _log_retrieval(read, null)
         log_p_N = log_p_NM.astype(np.float64).sum(axis=1)
         total = log_sum_exp(log_prior_N + log_p_N)
         share_N = np.exp(log_prior_N + log_p_N - total)
