@@ -202,9 +202,9 @@ def seal_folder(folder: Path) -> str:
     return sha256_file(folder / CHECKSUMS)
 
 
-def check_folder(folder: Path, sha256: str | None = None, contents: bool = False, but: str = "") -> None:
+def check_folder(folder: Path, sha256: str | None = None, contents: bool = False, but: str = "") -> dict[str, Any]:
     """Checks a sealed folder: its list against `sha256`, every size, the bytes of small files and, with `contents`,
-    of all; of every file `but` one. Raises CorruptionError naming the file."""
+    of all; of every file `but` one. Returns the list. Raises CorruptionError naming the file."""
     listing = folder / CHECKSUMS
     files = read_json(listing)
     if sha256 is not None and sha256_file(listing) != sha256:
@@ -212,15 +212,10 @@ def check_folder(folder: Path, sha256: str | None = None, contents: bool = False
     if not isinstance(files, dict):
         raise CorruptionError(f"{listing}: damaged, no longer a list of files")
     for name, expected in files.items():
+        check_fields(listing, expected, FILE_FIELDS)
         if name != but:
-            check_file(folder / name, check_fields(listing, expected, FILE_FIELDS), contents)
-
-
-def check_sealed(file: Path) -> None:
-    """Checks one file of a sealed folder, as `check_folder` does on open. Raises CorruptionError."""
-    check_file(
-        file, check_fields(file.with_name(CHECKSUMS), read_json(file.with_name(CHECKSUMS))[file.name], FILE_FIELDS)
-    )
+            check_file(folder / name, expected, contents)
+    return files
 
 
 def publish_directory(part: Path, final: Path) -> None:

@@ -32,13 +32,11 @@ from quoth.corpus.words import WordGatherer, Words, indexed_text
 from quoth.errors import CorruptionError, DuplicateDocumentError
 from quoth.records import Document, Passage
 from quoth.storage import (
-    CHECKSUMS,
+    check_file,
     check_folder,
-    check_sealed,
     naming,
     open_array,
     open_blob,
-    read_json,
     save_array,
     seal_folder,
 )
@@ -58,13 +56,12 @@ class Segment:
     """
 
     def __init__(self, path: Path, first_row: int, first_document: int, sha256: str) -> None:
-        check_folder(path, sha256, but=WORDS)
+        self._words_file: dict[str, Any] | None = check_folder(path, sha256, but=WORDS).get(WORDS)
         self.path = path
         self.name = path.name
         self.first_row = first_row
         self.first_document = first_document
         self.sha256 = sha256
-        self.has_words = WORDS in read_json(path / CHECKSUMS)
         self._blob = open_blob(path / "documents.bin")
         self._documents_D13: NDArray[np.int64] = open_array(path / "documents.npy", np.int64, (-1, 3))
         self._passages_P5: NDArray[np.int64] = open_array(path / "passages.npy", np.int64, (-1, 5))
@@ -102,15 +99,20 @@ class Segment:
         """Every passage, in order."""
         return map(self.passage, range(self.num_passages))
 
+    @property
+    def has_words(self) -> bool:
+        """Whether the passages' words are on disk, as they are but in a segment of the first format."""
+        return self._words_file is not None
+
     @cached_property
     def words(self) -> Words:
         """The passages' words; a segment that has none is read whole, and they are kept in memory.
 
         Raises CorruptionError where they are damaged, which is not looked at before.
         """
-        if not self.has_words:
+        if self._words_file is None:
             return Words.of(indexed_text(each.title, each.text) for each in self.passages())
-        check_sealed(self.path / WORDS)
+        check_file(self.path / WORDS, self._words_file)
         return Words.open(self.path / WORDS)
 
     def document(self, index: int) -> Document:
