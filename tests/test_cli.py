@@ -22,7 +22,7 @@ from typer.main import get_command
 from quoth import NPM, Corpus, Document, Evidence, Prediction
 from quoth.cli import demo, query
 from quoth.cli import embed as cli_embed
-from quoth.cli.main import app, main
+from quoth.cli.main import app
 from quoth.cli.options import label_words, num_passages, pairs
 from quoth.cli.output import plural, print_json, size
 from quoth.errors import InputError
@@ -34,18 +34,6 @@ TEXT = "The church of Hagios Demetrios stands in Thessaloniki."
 START = TEXT.index("Thessaloniki")
 
 Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command in this process: exit code, standard output, standard error."""
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        code = main([str(argument) for argument in arguments])
-        shown = capsys.readouterr()
-        return code, shown.out, shown.err
-
-    return call
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from quoth.cli.main import main
 from quoth.cli.output import note, print_json, visible
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents, read_records
@@ -28,16 +27,6 @@ from quoth.storage import WriterLock, open_array, save_array
 ROOT = Path(__file__).resolve().parent.parent
 
 Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*arguments: object) -> tuple[int, str, str]:
-        code = main([str(argument) for argument in arguments])
-        shown = capsys.readouterr()
-        return code, shown.out, shown.err
-
-    return call
 
 
 @pytest.fixture
