@@ -16,8 +16,6 @@ import torch
 from benchmarks.embedded import SAMPLES, K, add_seconds, folder_bytes
 from benchmarks.measure import Result, best_seconds, seconds
 from quoth import NPM, Corpus, Document, read_documents
-from quoth.encoders.boundaries import MAY_END, MAY_START, SPACE_BEFORE
-from quoth.encoders.transformer import batches_by_length, pad
 from quoth.predictors.candidates import SPARE_PIECES
 from quoth.predictors.phrase import PhraseOptions, predict_phrases
 from quoth.retrieval.codes import DEPTH, Codes, build_codes
@@ -27,6 +25,8 @@ from quoth.retrieval.keys import TokenHits, TokenKeys
 from quoth.retrieval.vectors import Quantizer, TokenVectors, stored
 from quoth.storage import save_array, seal_folder
 from quoth.timing import timed
+from quoth.tokenizers.batching import batches_by_length, pad
+from quoth.tokenizers.boundaries import MAY_END, MAY_START, SPACE_BEFORE
 
 TOKENS, DIMENSIONS, PASSAGE = 1_000_000, 384, 125
 QUESTION = "The river flows through [MASK] and into the sea."

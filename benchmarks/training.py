@@ -14,10 +14,11 @@ import torch
 from benchmarks.measure import Result, best_seconds, peak_bytes
 from quoth import read_documents
 from quoth.config import NPMConfig
-from quoth.encoders.boundaries import MAY_END, MAY_START
 from quoth.encoders.pretrained import locate
-from quoth.encoders.tokenization import TextTokenizer
-from quoth.encoders.transformer import load_base, pad
+from quoth.encoders.transformer import load_base
+from quoth.tokenizers.batching import pad
+from quoth.tokenizers.boundaries import MAY_END, MAY_START
+from quoth.tokenizers.text import TextTokenizer
 from quoth.training.batches import TokenizedDocuments, tokenize_documents
 from quoth.training.losses import phrase_contrastive_loss
 from quoth.training.masking import mask_spans

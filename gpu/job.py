@@ -23,9 +23,9 @@ from realm_job import REALM_JOBS, train_realm
 
 from quoth.config import NPMConfig, ReaderConfig
 from quoth.corpus.documents import read_documents
-from quoth.encoders.fast_tokenizer import FastTokenizer
 from quoth.encoders.pretrained import MINILM, ReaderSource
-from quoth.encoders.tokenization import TextTokenizer
+from quoth.tokenizers.fast import FastTokenizer
+from quoth.tokenizers.text import TextTokenizer
 from quoth.training.batches import tokenize_documents
 from quoth.training.collate import make_batch
 from quoth.training.contrast import Contrast

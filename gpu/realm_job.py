@@ -25,7 +25,7 @@ from quoth.encoders.pretrained import (
     locate_realm,
     shipped_adapter,
 )
-from quoth.encoders.tagger import SHIPPED_TAGGERS
+from quoth.ner.tagger import SHIPPED_TAGGERS
 from quoth.retrieval.tables import KeyTables
 from quoth.training.realm_model import PARTS, TrainedREALM
 from quoth.training.realm_recipes import run_realm_recipe

@@ -23,14 +23,13 @@ from typing import TypeVar
 
 import numpy as np
 
-from quoth.corpus.answers import exact_match, has_answer, normalise
-from quoth.corpus.comprehension import read_examples
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
 from quoth.corpus.passages import WHOLE
-from quoth.corpus.questions import Question
+from quoth.datasets.answers import exact_match, has_answer, normalise
+from quoth.datasets.comprehension import read_examples
+from quoth.datasets.questions import Question
 from quoth.encoders.pretrained import SETTINGS_FILE
-from quoth.encoders.tokenization import MASK
 from quoth.evaluation.cloze import KINDS, draw_blanks
 from quoth.models.npm import NPM, Asked
 from quoth.models.reader import Reader
@@ -39,6 +38,7 @@ from quoth.predictors.calibration import calibrated, features, fit, threshold
 from quoth.predictors.combined import PROPOSED, combine
 from quoth.records import Document, Prediction
 from quoth.storage import atomic_write_json, read_json
+from quoth.tokenizers.text import MASK
 
 PRECISION = 0.8
 UNANSWERABLE = 0.2

@@ -19,7 +19,7 @@ import numpy as np
 
 from quoth.corpus.documents import read_documents
 from quoth.corpus.passages import DEFAULT_SPLITTER, get_splitter, sentences
-from quoth.encoders.tagger import Tagger
+from quoth.ner.tagger import Tagger
 from quoth.records import TaggedSpan
 from quoth.training.recipes import without
 

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from quoth.corpus.documents import read_text
-from quoth.encoders.tokenization import MASK
+from quoth.tokenizers.text import MASK
 
 BE = {"is", "was", "are", "were"}
 DO = {"did", "do", "does"}

@@ -22,9 +22,9 @@ from typing import Any
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
 from quoth.corpus.passages import sentences
-from quoth.encoders.tokenization import MASK
 from quoth.evaluation.cloze import KINDS, Blank, draw_blanks
 from quoth.records import Document, Passage
+from quoth.tokenizers.text import MASK
 from quoth.training.recipes import without
 
 PER_PAGE = 14

@@ -7,7 +7,7 @@ import unicodedata
 
 import pytest
 
-from quoth.corpus.answers import (
+from quoth.datasets.answers import (
     answer_ranges,
     answer_rank,
     answerable,
@@ -19,7 +19,7 @@ from quoth.corpus.answers import (
     normalise_answer,
     recall,
 )
-from quoth.corpus.questions import Question
+from quoth.datasets.questions import Question
 
 
 def asked(*answers: str, pattern: bool = False) -> Question:

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from transformers import AutoTokenizer
 
 from quoth.corpus.passages import get_splitter
-from quoth.encoders.tokenization import TextTokenizer
 from quoth.errors import CorruptionError, InputError
 from quoth.records import Document
+from quoth.tokenizers.text import TextTokenizer
 from quoth.training.batches import ARRAYS, BatchSampler, TokenizedDocuments, tokenize_documents
 from tiny import TEXT, tiny_bert, tiny_roberta, tiny_sentencepiece
 

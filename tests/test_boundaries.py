@@ -3,7 +3,7 @@ import re
 import numpy as np
 import pytest
 
-from quoth.encoders.boundaries import (
+from quoth.tokenizers.boundaries import (
     BREAK_BEFORE,
     MAY_END,
     MAY_START,

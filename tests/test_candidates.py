@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quoth.encoders.boundaries import BREAK_BEFORE, MAY_END, MAY_START, SPACE_BEFORE, SPELLING_BASE, spelling
 from quoth.predictors.candidates import _SPACE, find_candidates
 from quoth.retrieval.keys import TokenHits, TokenKeys
+from quoth.tokenizers.boundaries import BREAK_BEFORE, MAY_END, MAY_START, SPACE_BEFORE, SPELLING_BASE, spelling
 from token_tables import word_group, word_table
 
 

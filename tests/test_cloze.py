@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from quoth.corpus.answers import normalise
-from quoth.encoders.tokenization import MASK
+from quoth.datasets.answers import normalise
 from quoth.errors import InputError
 from quoth.evaluation import run
 from quoth.evaluation.baselines import bm25_phrases, frequent_phrases, most_frequent
 from quoth.evaluation.cloze import MAX_QUERY_PIECES, Blank, draw_blanks, is_content, recurring_spans, words
 from quoth.evaluation.metrics import GroupScore, group_scores, rank
 from quoth.records import Passage, Prediction
+from quoth.tokenizers.text import MASK
 
 TEXTS = (
     "The river Axios flows to the Thermaic Gulf.",

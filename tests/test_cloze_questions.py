@@ -7,7 +7,7 @@ from pathlib import Path
 
 from quoth.corpus.documents import read_documents
 from quoth.corpus.passages import sentences
-from quoth.corpus.questions import read_questions
+from quoth.datasets.questions import read_questions
 
 ROOT = Path(__file__).parents[1]
 PAGES = str(ROOT / "samples" / "atlas-2016.jsonl")

@@ -12,7 +12,6 @@ import pytest
 
 from quoth import NPM
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.tokenization import MASK
 from quoth.errors import CorruptionError, InputError
 from quoth.records import Document
 from quoth.retrieval import codes as module
@@ -22,6 +21,7 @@ from quoth.retrieval.index import CodeIndex, ExactIndex, index_of, search_all, s
 from quoth.retrieval.keys import TokenKeys
 from quoth.retrieval.tables import sample_queries
 from quoth.retrieval.vectors import Quantizer, TokenVectors, stored
+from quoth.tokenizers.text import MASK
 from tiny import tiny_bert
 from token_tables import word_table
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from quoth.corpus.comprehension import TitledText, read_examples
+from quoth.datasets.comprehension import TitledText, read_examples
 from quoth.errors import InputError
 
 TEXT = "Carmen is an opera by Georges Bizet."

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from quoth.corpus.conll import joined, read_conll
+from quoth.datasets.conll import joined, read_conll
 from quoth.errors import InputError
 from quoth.records import TaggedSpan, TaggedText
 

@@ -16,14 +16,14 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from quoth import REALM, Corpus, Document
-from quoth.encoders.fast_tokenizer import FastTokenizer
-from quoth.encoders.pairs import Pair, PairBatch, PairTokenizer
 from quoth.encoders.passage_encoder import passage_inputs
 from quoth.encoders.pretrained import locate_realm
 from quoth.encoders.transformer import load_base
 from quoth.models.conversion import READER_NAMES, TOWER_NAMES, Names, convert
 from quoth.predictors.marginal import log_retrieval, marginal_choice_loss, marginal_per_token, relevance
 from quoth.predictors.reader import readings
+from quoth.tokenizers.fast import FastTokenizer
+from quoth.tokenizers.pairs import Pair, PairBatch, PairTokenizer
 from quoth.training.realm_model import PARTS, TrainedREALM
 
 GOLDEN = Path(__file__).parent / "golden" / "realm"

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from quoth.encoders.dates import DATE, find_dates, longest
+from quoth.ner.dates import DATE, find_dates, longest
 from quoth.records import TaggedSpan
 
 MARKED = [

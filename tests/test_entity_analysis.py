@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from quoth.corpus.questions import Question
+from quoth.datasets.questions import Question
 from quoth.errors import InputError
 from quoth.evaluation.coverage import Coverage, EntityQuestion
 from quoth.evaluation.entity_analysis import (

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from quoth import Corpus, Document, Passage
 from quoth.config import ZeroNERConfig, model_config
 from quoth.encoders.entity_encoder import EntityEncoder, Range, TokenSpans
-from quoth.encoders.name_list import NameList
 from quoth.encoders.pretrained import is_luke, kind_of, locate, locate_zero_ner
-from quoth.encoders.recognition import ByText, Links, load_recognizer
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import InputError
+from quoth.ner.name_list import NameList
+from quoth.ner.recognition import ByText, Links, load_recognizer
 from quoth.records import TaggedSpan
 from tiny import TEXT, tiny_npm, tiny_roberta
 

@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from quoth import Corpus, Document, ZeroNER
-from quoth.corpus.questions import Question
+from quoth.datasets.questions import Question
 from quoth.encoders.key_encoder import unit
-from quoth.encoders.recognition import ByText
 from quoth.errors import InputError
 from quoth.evaluation import entity_picture
 from quoth.evaluation.coverage import Coverage, EntityQuestion
@@ -37,6 +36,7 @@ from quoth.evaluation.entity_keys import (
 )
 from quoth.evaluation.entity_picture import picture
 from quoth.evaluation.entity_questions import EntityReport
+from quoth.ner.recognition import ByText
 from test_entity_encoder import Capitals
 from tiny import TEXT, tiny_npm
 

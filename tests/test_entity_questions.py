@@ -15,8 +15,8 @@ from typer.testing import CliRunner, Result
 from quoth.cli import entities as cli
 from quoth.corpus.analysis import analyse
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.question_templates import QuestionTemplates
-from quoth.corpus.questions import Question
+from quoth.datasets.question_templates import QuestionTemplates
+from quoth.datasets.questions import Question
 from quoth.errors import InputError
 from quoth.evaluation.coverage import Coverage, EntityQuestion, find_coverage
 from quoth.evaluation.entity_questions import has_string, read_entity_questions, run_entity_questions, table

@@ -11,9 +11,9 @@ import pytest
 import torch
 
 import quoth
-from quoth.corpus.answers import answer_ranges, has_answer
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.questions import Question
+from quoth.datasets.answers import answer_ranges, has_answer
+from quoth.datasets.questions import Question
 from quoth.encoders.passage_encoder import PassageEncoder
 from quoth.encoders.pretrained import locate_realm
 from quoth.errors import InputError

@@ -19,15 +19,15 @@ import pytest
 from quoth import NPM
 from quoth.config import NPMConfig
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.boundaries import boundary_flags, surface_group
 from quoth.encoders.key_encoder import EncodedPassage
-from quoth.encoders.tokenization import TokenizedPassage
 from quoth.predictors.candidates import find_candidates
 from quoth.predictors.phrase import PhraseOptions, predict_phrases
 from quoth.records import Document, Passage, Prediction
 from quoth.retrieval.index import search_all
 from quoth.retrieval.keys import TokenKeys
 from quoth.retrieval.retriever import Retriever
+from quoth.tokenizers.boundaries import boundary_flags, surface_group
+from quoth.tokenizers.text import TokenizedPassage
 
 SENTENCES = (
     "Ann moved to New York in May.",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from quoth.encoders.boundaries import BREAK_BEFORE, MAY_END, MAY_START
+from quoth.tokenizers.boundaries import BREAK_BEFORE, MAY_END, MAY_START
 from quoth.training.masking import MaskedSpans, MaskingOptions, mask_spans, mask_tokens, ngrams, recurring
 
 SEEDS = range(6)

@@ -15,9 +15,7 @@ from numpy.typing import NDArray
 
 from quoth import memory
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.boundaries import MAY_END, MAY_START
 from quoth.encoders.key_encoder import EncodedPassage, Place
-from quoth.encoders.tokenization import TokenizedPassage
 from quoth.errors import InputError
 from quoth.records import Document, Passage
 from quoth.retrieval import codes
@@ -26,6 +24,8 @@ from quoth.retrieval.index import nearest_rows
 from quoth.retrieval.tables import KeyTables
 from quoth.retrieval.vectors import Quantizer, Spread, TokenVectors, stored
 from quoth.storage import forget, in_blocks, open_array, save_array, save_pieces
+from quoth.tokenizers.boundaries import MAY_END, MAY_START
+from quoth.tokenizers.text import TokenizedPassage
 
 D = 256
 WORDS = 40

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.boundaries import words
-from quoth.encoders.name_list import NAME, NameList
 from quoth.errors import InputError
+from quoth.ner.name_list import NAME, NameList
 from quoth.records import Document, TaggedSpan
+from quoth.tokenizers.boundaries import words
 
 NAMES = [
     *("York", "New York", "New York City", "City", "Mercury", "O'Brien", "U.S.", "C++", "K2", "!!! band", "Yahoo!"),

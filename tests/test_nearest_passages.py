@@ -11,12 +11,12 @@ import pytest
 from numpy.typing import NDArray
 
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.boundaries import MAY_END, MAY_START
 from quoth.encoders.key_encoder import EncodedPassage, Place
-from quoth.encoders.tokenization import TokenizedPassage
 from quoth.errors import EmptyCorpusError, EncoderMismatchError, InputError
 from quoth.records import Document, Passage
 from quoth.retrieval.retriever import Retriever
+from quoth.tokenizers.boundaries import MAY_END, MAY_START
+from quoth.tokenizers.text import TokenizedPassage
 
 Found = list[list[tuple[float, tuple[int, int]]]]
 D = 8

@@ -13,9 +13,9 @@ import pytest
 from quoth import NPM
 from quoth.cli import openqa as cli
 from quoth.cli.main import main
-from quoth.corpus.answers import has_answer
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.questions import Question
+from quoth.datasets.answers import has_answer
+from quoth.datasets.questions import Question
 from quoth.errors import EmptyCorpusError, InputError
 from quoth.evaluation.openqa import Answerer, abstention_table, draw, run_openqa, table
 from quoth.evaluation.squad import draw_passages, squad_corpus

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quoth.encoders.boundaries import MAY_END, MAY_START, SPACE_BEFORE
 from quoth.errors import InputError
 from quoth.predictors.evidence import TIE, rank
 from quoth.predictors.phrase import PhraseOptions, predict_phrases
 from quoth.records import Prediction
 from quoth.retrieval.keys import TokenHits, TokenKeys
+from quoth.tokenizers.boundaries import MAY_END, MAY_START, SPACE_BEFORE
 from test_candidates import counted
 from token_tables import word_table
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from quoth.corpus.question_templates import QuestionTemplates
+from quoth.datasets.question_templates import QuestionTemplates
 from quoth.errors import InputError
 
 TEMPLATES = {

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from quoth.corpus.questions import Question, Squad, read_questions, read_squad
+from quoth.datasets.questions import Question, Squad, read_questions, read_squad
 from quoth.errors import InputError
 from quoth.records import Document
 

@@ -14,12 +14,13 @@ import torch
 from torch import Tensor, nn
 
 from quoth.config import REALMConfig
-from quoth.encoders.boundaries import MAY_END, MAY_START, words
-from quoth.encoders.pairs import Pair, PairTokenizer, pair_tokenizer
+from quoth.encoders.passage_encoder import pair_tokenizer
 from quoth.encoders.pretrained import EncoderSource, locate_realm
 from quoth.encoders.transformer import Transformer
 from quoth.errors import InputError
 from quoth.predictors.reader import MLMHead, Reader, ReaderModel, Reading, SpanHead, legal_spans, readings
+from quoth.tokenizers.boundaries import MAY_END, MAY_START, words
+from quoth.tokenizers.pairs import Pair, PairTokenizer
 from tiny import TEXT, tiny_bert, tiny_realm, tiny_roberta, tiny_sentencepiece
 
 KINDS = {"bert": tiny_bert, "roberta": tiny_roberta, "sentencepiece": tiny_sentencepiece}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from quoth.corpus.comprehension import read_examples
+from quoth.datasets.comprehension import read_examples
 
 ROOT = Path(__file__).parents[1]
 CONTEXT = "The engine was begun in 1834 by Charles Babbage. It still needed 25 thousand parts."

@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 
 from quoth.config import ReaderConfig
-from quoth.corpus.comprehension import ReadingExample, TitledText, read_examples
+from quoth.datasets.comprehension import ReadingExample, TitledText, read_examples
 from quoth.encoders.pretrained import ReaderSource
 from quoth.errors import InputError
 from quoth.predictors.reader import Reading

@@ -15,10 +15,10 @@ import quoth
 from quoth.cli import train
 from quoth.corpus.documents import read_documents
 from quoth.encoders.pretrained import locate
-from quoth.encoders.tokenization import TextTokenizer
 from quoth.errors import InputError, LockedError
 from quoth.records import Document
 from quoth.storage import WriterLock
+from quoth.tokenizers.text import TextTokenizer
 from quoth.training import recipes
 from quoth.training.batches import TokenizedDocuments, tokenize_documents
 from quoth.training.realm_recipes import REALM_RECIPES

@@ -12,8 +12,6 @@ import pytest
 import torch
 
 from quoth.config import ReaderConfig
-from quoth.encoders.boundaries import BREAK_BEFORE, MAY_END, MAY_START
-from quoth.encoders.pairs import PairTokenizer
 from quoth.encoders.pretrained import ReaderSource
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.predictors.answers import Source, predict_spans
@@ -27,6 +25,8 @@ from quoth.predictors.span_reader import (
     windows,
 )
 from quoth.records import Passage
+from quoth.tokenizers.boundaries import BREAK_BEFORE, MAY_END, MAY_START
+from quoth.tokenizers.pairs import PairTokenizer
 from tiny import TEXT, tiny_bert, tiny_roberta
 
 SMALL: dict[str, Any] = {

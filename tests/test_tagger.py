@@ -15,15 +15,15 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from quoth.config import TaggerConfig
-from quoth.encoders.boundaries import words
-from quoth.encoders.fast_tokenizer import FastTokenizer
 from quoth.encoders.pretrained import locate
-from quoth.encoders.tag_network import HEAD_FILE
-from quoth.encoders.tagger import Tagger
 from quoth.encoders.transformer import load_base
-from quoth.encoders.word_inputs import SHAPES, WordTokenizer
 from quoth.errors import InputError, ModelNotFoundError
+from quoth.ner.tag_network import HEAD_FILE
+from quoth.ner.tagger import Tagger
 from quoth.records import TaggedSpan
+from quoth.tokenizers.boundaries import words
+from quoth.tokenizers.fast import FastTokenizer
+from quoth.tokenizers.words import SHAPES, WordTokenizer
 from quoth.training.tagging import train_tagger
 from tiny import TEXT, tiny_bert, tiny_roberta, tiny_sentencepiece
 

@@ -9,14 +9,14 @@ import pytest
 import torch
 
 from quoth.cli.main import main
-from quoth.encoders.fast_tokenizer import FastTokenizer
 from quoth.encoders.pretrained import locate
-from quoth.encoders.tag_network import TagNetwork
-from quoth.encoders.tags import bio_labels
 from quoth.encoders.transformer import load_base
-from quoth.encoders.word_inputs import WordTokenizer
 from quoth.errors import InputError, TrainingError
+from quoth.ner.tag_network import TagNetwork
+from quoth.ner.tags import bio_labels
 from quoth.records import TaggedSpan, TaggedText
+from quoth.tokenizers.fast import FastTokenizer
+from quoth.tokenizers.words import WordTokenizer
 from quoth.training.settings import rate_at
 from quoth.training.tagging import NO_LABEL, TaggingConfig, batches, examples, lowered, tagging_loss, train_tagger
 from quoth.training.trainer import Progress

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quoth.encoders.tags import best_labels, bio_labels, labels_of_spans, parse_label, spans_of_labels
+from quoth.ner.tags import best_labels, bio_labels, labels_of_spans, parse_label, spans_of_labels
 from quoth.records import TaggedSpan
 
 WORDS = [(0, 3), (4, 6), (6, 7), (8, 12)]

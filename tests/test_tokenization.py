@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from quoth import NPM
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.boundaries import MAY_END, MAY_START
-from quoth.encoders.tokenization import TextTokenizer, TokenizedPassage
 from quoth.errors import InputError
 from quoth.records import Document
+from quoth.tokenizers.boundaries import MAY_END, MAY_START
+from quoth.tokenizers.text import TextTokenizer, TokenizedPassage
 from tiny import TEXT, tiny_bert, tiny_roberta, tiny_sentencepiece
 
 KINDS = {"bert": tiny_bert, "roberta": tiny_roberta, "sentencepiece": tiny_sentencepiece}

@@ -20,10 +20,10 @@ from transformers import AutoModel, AutoTokenizer
 import quoth
 from quoth.config import NPMConfig
 from quoth.encoders.pretrained import locate
-from quoth.encoders.tokenization import TextTokenizer
 from quoth.encoders.transformer import Transformer, apply_adapter, load_base
 from quoth.errors import CorruptionError, InputError, TrainingError
 from quoth.records import Document
+from quoth.tokenizers.text import TextTokenizer
 from quoth.training.adapter import set_dropout
 from quoth.training.batches import TokenizedDocuments, tokenize_documents
 from quoth.training.collate import make_batch

@@ -11,7 +11,6 @@ from safetensors.torch import load_file, save_file
 
 from quoth.config import NPMConfig
 from quoth.encoders.bert import BertConfig, BertEncoder
-from quoth.encoders.fast_tokenizer import FastTokenizer
 from quoth.encoders.pretrained import EncoderSource, Source, locate
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.encoders.transformer import (
@@ -24,6 +23,7 @@ from quoth.encoders.transformer import (
     pad,
 )
 from quoth.errors import InputError, ModelNotFoundError
+from quoth.tokenizers.fast import FastTokenizer
 from tiny import TEXT, tiny_bert, tiny_roberta, tiny_sentencepiece
 
 KINDS = {"bert": tiny_bert, "roberta": tiny_roberta, "sentencepiece": tiny_sentencepiece}

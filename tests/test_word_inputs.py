@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quoth.encoders.boundaries import words
-from quoth.encoders.fast_tokenizer import FastTokenizer
-from quoth.encoders.word_inputs import SHAPES, WordTokenizer, word_shapes
 from quoth.errors import InputError
+from quoth.tokenizers.boundaries import words
+from quoth.tokenizers.fast import FastTokenizer
+from quoth.tokenizers.words import SHAPES, WordTokenizer, word_shapes
 from tiny import tiny_bert, tiny_roberta, tiny_sentencepiece
 
 KINDS = {"bert": tiny_bert, "roberta": tiny_roberta, "sentencepiece": tiny_sentencepiece}

@@ -13,9 +13,9 @@ import pytest
 from quoth import NPM, Corpus, Document, FusedSearch, Hit, ZeroNER
 from quoth.cli.main import main
 from quoth.encoders.entity_encoder import EntityEncoder
-from quoth.encoders.recognition import ByText
 from quoth.errors import EmptyCorpusError, InputError, ModelNotFoundError
 from quoth.models.zero_ner import _range
+from quoth.ner.recognition import ByText
 from quoth.retrieval import codes
 from test_entity_encoder import Capitals
 from test_luke import tiny_luke

@@ -105,8 +105,8 @@ def entities(
     Example:
       quoth eval entities wiki.quoth test/*.json --templates relation_query_templates.json --model quoth-zero-ner
     """
-    from quoth.corpus.question_templates import QuestionTemplates
     from quoth.corpus.words import indexed_text
+    from quoth.datasets.question_templates import QuestionTemplates
     from quoth.evaluation.entity_analysis import count_terms, idf_buckets, idf_records, idf_table
     from quoth.evaluation.entity_keys import covered_questions, single_keys
     from quoth.evaluation.entity_picture import check_installed, picture_of

@@ -182,9 +182,9 @@ def ner(
     Example:
       quoth eval ner wikigold.conll.txt:test
     """
-    from quoth.encoders.tagger import Tagger
     from quoth.evaluation.metrics import markdown, percent
     from quoth.evaluation.ner import run_ner
+    from quoth.ner.tagger import Tagger
 
     quiet_libraries()
     with counting("tagging", "sentences") as tagged:

@@ -17,7 +17,7 @@ from quoth.cli.output import LeftOut, counting, print_json, results
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
-    from quoth.corpus.questions import Question
+    from quoth.datasets.questions import Question
     from quoth.evaluation.openqa import Searcher
 
 app = typer.Typer()
@@ -89,7 +89,7 @@ def openqa(
     Example:
       quoth eval openqa wiki.quoth nq.test.tsv --model quoth-mini --limit 500
     """
-    from quoth.corpus.questions import read_questions
+    from quoth.datasets.questions import read_questions
 
     options = _options(context, model, filling, template)
     left_out = LeftOut()
@@ -141,7 +141,7 @@ def squad(
     Example:
       quoth eval squad dev-v1.1.json --distractors wiki.jsonl --num-distractors 10000
     """
-    from quoth.corpus.questions import read_squad
+    from quoth.datasets.questions import read_squad
     from quoth.evaluation.squad import squad_corpus
 
     options = _options(context, model, filling, template)
@@ -262,7 +262,7 @@ def reading(
     Example:
       quoth eval reading dev-v1.1.json
     """
-    from quoth.corpus.comprehension import read_examples
+    from quoth.datasets.comprehension import read_examples
     from quoth.evaluation.openqa import draw
     from quoth.evaluation.reading import run_reading, table
     from quoth.predictors.reader_weights import open_reader

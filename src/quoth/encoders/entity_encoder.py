@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 
 from quoth.config import ZeroNERConfig
 from quoth.encoders.key_encoder import EncodedPassage, Place, span_keys, unit
-from quoth.encoders.recognition import Recognizer
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import InputError
-from quoth.records import Passage
+from quoth.records import Passage, TaggedSpan
 
 Range = tuple[int, int]
 """Characters of a text, from start to end."""
@@ -29,6 +28,20 @@ ENTITIES_VERSION = 1
 """Raised when it changes what becomes a key, so that keys made by older rules are not taken for current ones."""
 QUERY_REACH = 100
 """Characters on either side of an entity that stands in for a question's."""
+
+
+class Recognizer(Protocol):
+    """Finds the entities of passages and questions. Equal fingerprints stand for equal entities."""
+
+    fingerprint: str
+
+    def of_passages(self, passages: Sequence[Passage]) -> list[list[TaggedSpan]]:
+        """Each passage's entities as characters of its text, in order."""
+        ...
+
+    def of_texts(self, texts: Sequence[str]) -> list[list[TaggedSpan]]:
+        """Each text's."""
+        ...
 
 
 class SpanEncoder(Protocol):

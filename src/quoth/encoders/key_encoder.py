@@ -15,9 +15,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.encoders.boundaries import MAY_END, MAY_START
-from quoth.encoders.tokenization import TokenizedPassage
 from quoth.records import Passage
+from quoth.tokenizers.boundaries import MAY_END, MAY_START
+from quoth.tokenizers.text import TokenizedPassage
 
 Vectors = NDArray[np.floating[Any]]
 Place = tuple[str, int, int]

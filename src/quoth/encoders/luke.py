@@ -18,21 +18,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from quoth.encoders.boundaries import BOUNDARIES_VERSION, trim
 from quoth.encoders.pretrained import EncoderSource
 from quoth.encoders.transformer import (
     apply_adapter,
-    batches_by_length,
     device_named,
     dtype_named,
     fingerprint_of,
     kinds_of,
     load_kind,
     longest_input,
-    pad,
 )
-from quoth.encoders.word_inputs import Ints, TextWords, WordTokenizer
 from quoth.errors import InputError, ModelNotFoundError
+from quoth.tokenizers.batching import batches_by_length, pad
+from quoth.tokenizers.boundaries import BOUNDARIES_VERSION, trim
+from quoth.tokenizers.words import Ints, TextWords, WordTokenizer
 
 MAX_ENTITIES = 32
 """How many entities share a forward pass, where any do: as many as LukeTokenizer takes."""

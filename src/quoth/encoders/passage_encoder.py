@@ -24,11 +24,12 @@ from torch import Tensor, nn
 
 from quoth.config import REALMConfig
 from quoth.encoders.key_encoder import EncodedPassage, Place, span_keys
-from quoth.encoders.pairs import Pair, PairBatch, PairTokenizer, pair_tokenizer
 from quoth.encoders.pretrained import REALMSource
-from quoth.encoders.transformer import Transformer, batches_by_length
+from quoth.encoders.transformer import Transformer, longest_input
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.records import Passage
+from quoth.tokenizers.batching import batches_by_length
+from quoth.tokenizers.pairs import Pair, PairBatch, PairTokenizer
 
 QUERY_CHARACTERS = 200
 """Of a passage that stands in for a question."""
@@ -218,3 +219,9 @@ def embed(tower: Tower, tokenizer: PairTokenizer, inputs: Sequence[Pair]) -> NDA
         batch = tokenizer.batch([inputs[member] for member in members], device)
         vectors_BD[members] = tower(batch).float().cpu().numpy()
     return vectors_BD
+
+
+def pair_tokenizer(tokenizer: Any, encoder: Any, config: REALMConfig) -> PairTokenizer:
+    """What makes an encoder's inputs: as long as it takes at most, with token types where it knows two of them."""
+    types = config.token_types and getattr(encoder.config, "type_vocab_size", 1) > 1
+    return PairTokenizer(tokenizer, types, longest_input(encoder.config))

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.config import NPMConfig
-from quoth.encoders.boundaries import BOUNDARIES_VERSION, SPELLING_VERSION
 from quoth.encoders.key_encoder import EncodedPassage, Place, unit
 from quoth.encoders.pretrained import Source
-from quoth.encoders.tokenization import MASK, TextTokenizer
 from quoth.encoders.transformer import Transformer
 from quoth.errors import InputError
 from quoth.records import Passage
+from quoth.tokenizers.boundaries import BOUNDARIES_VERSION, SPELLING_VERSION
+from quoth.tokenizers.text import MASK, TextTokenizer
 
 Vector = NDArray[np.float32]
 QUERY_REACH = 300

@@ -22,13 +22,13 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from quoth.encoders.bert import BertConfig, BertEncoder
-from quoth.encoders.fast_tokenizer import FastTokenizer
 from quoth.encoders.pretrained import EncoderSource
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.storage import read_json, sha256_file
+from quoth.tokenizers.batching import batches_by_length, pad
+from quoth.tokenizers.fast import FastTokenizer
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-PADDED_TOKENS_PER_BATCH = 8192
 _POSITIONS_AFTER_PADDING = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "longformer", "luke")
 _SPECIAL_LORA = ("use_dora", "use_rslora", "rank_pattern", "alpha_pattern", "modules_to_save", "fan_in_fan_out")
 PROBE = "Quoth the Raven: it's naïve, CAFÉ, ½ Καζαντζάκης 세종대왕은 القاهرة दिल्ली 北京 🙂"
@@ -79,29 +79,6 @@ class Transformer:
             ids_BT, mask_BT = pad([inputs[member] for member in members], self.pad_id)
             output = self.model(input_ids=ids_BT.to(self.device), attention_mask=mask_BT.to(self.device))
             yield members, output.last_hidden_state
-
-
-def batches_by_length(lengths: Sequence[int], limit: int = PADDED_TOKENS_PER_BATCH) -> Iterator[list[int]]:
-    """Group inputs of like length so that a padded batch holds at most `limit` tokens, longest first."""
-    batch: list[int] = []
-    for member in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
-        if batch and (len(batch) + 1) * lengths[batch[0]] > limit:
-            yield batch
-            batch = []
-        batch.append(member)
-    if batch:
-        yield batch
-
-
-def pad(inputs: Sequence[NDArray[np.int64]], pad_id: int) -> tuple[Tensor, Tensor]:
-    """Input ids and attention mask: [B, T] each."""
-    width = max(len(ids) for ids in inputs)
-    ids_BT = torch.full((len(inputs), width), pad_id, dtype=torch.long)
-    mask_BT = torch.zeros((len(inputs), width), dtype=torch.long)
-    for row, ids in enumerate(inputs):
-        ids_BT[row, : len(ids)] = torch.from_numpy(ids)
-        mask_BT[row, : len(ids)] = 1
-    return ids_BT, mask_BT
 
 
 def load_encoder(source: EncoderSource) -> tuple[Any, Any]:

@@ -15,11 +15,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.corpus.answers import normalise
-from quoth.encoders.tokenization import MASK
+from quoth.datasets.answers import normalise
 from quoth.evaluation.cloze import MAX_WORDS, Blank, may_answer, words
 from quoth.evaluation.metrics import HITS
 from quoth.records import Passage
+from quoth.tokenizers.text import MASK
 
 Answers = tuple[str, ...]
 System = Callable[[Sequence[Blank]], list[Answers]]

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from quoth.corpus.answers import answerable, has_answer, holders
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.questions import Question
+from quoth.datasets.answers import answerable, has_answer, holders
+from quoth.datasets.questions import Question
 from quoth.evaluation.openqa import read_passages
 from quoth.evaluation.run import Progress
 from quoth.evaluation.searches import Range

@@ -16,9 +16,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Protocol
 
-from quoth.corpus.answers import first, has_answer, normalise, recall
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.questions import Question, read_questions
+from quoth.datasets.answers import first, has_answer, normalise, recall
+from quoth.datasets.questions import Question, read_questions
 from quoth.errors import InputError
 from quoth.evaluation.coverage import Coverage, EntityQuestion, find_coverage
 from quoth.evaluation.metrics import markdown, percent

@@ -19,17 +19,17 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Protocol, TypeVar
 
-from quoth.corpus.answers import exact_match, first
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents, read_records
-from quoth.corpus.questions import Question
-from quoth.encoders.tokenization import MASK
+from quoth.datasets.answers import exact_match, first
+from quoth.datasets.questions import Question
 from quoth.errors import InputError
 from quoth.evaluation.cloze import Blank, words
 from quoth.evaluation.metrics import ALL, GroupScore, group_scores, markdown, percent
 from quoth.evaluation.openqa import draw
 from quoth.evaluation.run import Filler, Progress, ask_system, embed_if_wanted, model_answers
 from quoth.records import Document
+from quoth.tokenizers.text import MASK
 
 TEMPLATES = {
     "place_of_birth": "[X] was born in [Y] .",

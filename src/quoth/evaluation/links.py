@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from quoth.corpus.answers import first, recall
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.passages import sentences
-from quoth.encoders.recognition import LINKS, read_links
+from quoth.datasets.answers import first, recall
 from quoth.errors import InputError
 from quoth.evaluation.metrics import markdown, percent
 from quoth.evaluation.openqa import BM25, KS, Ranks, draw
 from quoth.evaluation.run import Progress
 from quoth.evaluation.searches import Range, Search, by_name, by_text
+from quoth.ner.recognition import LINKS, read_links
 from quoth.records import Document, TaggedSpan
 
 

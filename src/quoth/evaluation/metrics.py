@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from quoth.corpus.answers import normalise
+from quoth.datasets.answers import normalise
 
 HITS = 5
 ALL = "all"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from quoth.corpus.conll import read_conll
+from quoth.datasets.conll import read_conll
 from quoth.records import TaggedSpan
 
 ALL, SPANS = "all", "spans"

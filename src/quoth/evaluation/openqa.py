@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from quoth.corpus.answers import answer_rank, answerable, exact_match, first, has_answer, recall
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.questions import Question
+from quoth.datasets.answers import answer_rank, answerable, exact_match, first, has_answer, recall
+from quoth.datasets.questions import Question
 from quoth.errors import InputError
 from quoth.evaluation import abstention
 from quoth.evaluation.metrics import HITS, interval, markdown, percent

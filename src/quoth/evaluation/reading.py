@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from quoth.corpus.answers import normalise_answer
-from quoth.corpus.comprehension import ReadingExample
+from quoth.datasets.answers import normalise_answer
+from quoth.datasets.comprehension import ReadingExample
 from quoth.evaluation.metrics import Interval, interval, markdown, percent
 from quoth.predictors.answers import Source, predict_spans
 from quoth.predictors.span_reader import SpanReader

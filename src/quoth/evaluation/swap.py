@@ -13,14 +13,14 @@ from difflib import SequenceMatcher
 from itertools import product, takewhile
 from typing import Any, Protocol
 
-from quoth.corpus.answers import recall
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.passages import sentences
-from quoth.encoders.tokenization import MASK
+from quoth.datasets.answers import recall
 from quoth.errors import InputError, UnknownDocumentError
 from quoth.evaluation.baselines import Answers
 from quoth.evaluation.metrics import HITS, exact_and_hits, markdown, percent, rank
 from quoth.records import Prediction
+from quoth.tokenizers.text import MASK
 
 EDITIONS = ("old", "new")
 CONTEXT_WORDS = 6

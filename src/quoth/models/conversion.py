@@ -18,13 +18,13 @@ from torch import Tensor, nn
 
 from quoth.config import REALMConfig
 from quoth.encoders.bert import GELU, BertConfig, BertEncoder
-from quoth.encoders.fast_tokenizer import BERT_TOKENS, wordpiece
 from quoth.encoders.passage_encoder import Tower
 from quoth.encoders.pretrained import HEADS_FILE, SETTINGS_FILE
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.models.checkpoint import Checkpoint, open_checkpoint
 from quoth.predictors.reader import ReaderModel, SpanHead
 from quoth.storage import atomic_write_bytes, atomic_write_json, read_json
+from quoth.tokenizers.fast import BERT_TOKENS, wordpiece
 
 EMBEDDER, SCORER, OPENQA = "RealmEmbedder", "RealmScorer", "RealmForOpenQA"
 ENCODER, READER = "RealmKnowledgeAugEncoder", "RealmReader"

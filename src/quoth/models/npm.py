@@ -18,10 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.boundaries import STOP_WORDS
 from quoth.encoders.pretrained import locate
 from quoth.encoders.token_encoder import TokenEncoder, Vector
-from quoth.encoders.tokenization import MASK
 from quoth.errors import InputError
 from quoth.models.base import (
     Corpora,
@@ -48,6 +46,8 @@ from quoth.retrieval.index import search_all, search_together
 from quoth.retrieval.keys import TokenHits
 from quoth.retrieval.retriever import Retriever
 from quoth.timing import step
+from quoth.tokenizers.boundaries import STOP_WORDS
+from quoth.tokenizers.text import MASK
 
 ASK_TEMPLATE = "Q: {question}\nA: [MASK]."
 CLASSIFY_TEMPLATE = "{text} It was [MASK]."

@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import overload
 
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.pairs import fill_in
-from quoth.encoders.tokenization import MASK
 from quoth.errors import InputError
 from quoth.models.base import Corpora, Exclude, best_sources, check_questions, for_each, listed
 from quoth.predictors.answers import Source, predict_spans
@@ -25,6 +23,8 @@ from quoth.predictors.span_reader import SpanReader, Spans
 from quoth.records import Hit, Prediction
 from quoth.retrieval.sparse import bm25, check_not_empty
 from quoth.timing import step
+from quoth.tokenizers.pairs import fill_in
+from quoth.tokenizers.text import MASK
 
 TEXTS_AT_A_TIME = 8
 

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.pairs import answer_ids, fill_in, masked_ids
 from quoth.encoders.passage_encoder import PassageEncoder, load_heads
 from quoth.encoders.pretrained import locate_realm
 from quoth.encoders.transformer import Transformer
@@ -40,6 +39,7 @@ from quoth.records import Hit, Likelihood, Prediction
 from quoth.retrieval.retriever import Retriever
 from quoth.retrieval.sparse import Place
 from quoth.timing import step
+from quoth.tokenizers.pairs import answer_ids, fill_in, masked_ids
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 
 from quoth.config import ZeroNERConfig
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.entity_encoder import EntityEncoder, Range, SpanEncoder, TokenSpans
+from quoth.encoders.entity_encoder import EntityEncoder, Range, Recognizer, SpanEncoder, TokenSpans
 from quoth.encoders.pretrained import EncoderSource, is_luke, locate, locate_zero_ner
-from quoth.encoders.recognition import Recognizer, load_recognizer
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import InputError
 from quoth.models.base import Corpora, CorpusModel, Mode, check_questions, listed
+from quoth.ner.recognition import load_recognizer
 from quoth.records import Hit, Match
 from quoth.retrieval.keys import TokenKeys
 from quoth.retrieval.retriever import KeyAt, Retriever

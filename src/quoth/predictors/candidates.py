@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.encoders.boundaries import (
+from quoth.retrieval.columns import looked_up, passage_of
+from quoth.retrieval.keys import TokenHits, TokenKeys
+from quoth.tokenizers.boundaries import (
     BREAK_BEFORE,
     LENGTH_MASK,
     MAY_END,
@@ -23,8 +25,6 @@ from quoth.encoders.boundaries import (
     SPACE_BEFORE,
     SPELLING_BASE,
 )
-from quoth.retrieval.columns import looked_up, passage_of
-from quoth.retrieval.keys import TokenHits, TokenKeys
 
 Rows = NDArray[np.int64]
 Names = NDArray[np.uint64]

@@ -13,10 +13,10 @@ from itertools import islice
 import numpy as np
 
 from quoth.corpus.passages import sentences
-from quoth.encoders.boundaries import STOP_WORDS, surface_group, words
 from quoth.predictors.answers import Source
 from quoth.records import Evidence, Passage, Prediction
 from quoth.scoring import log_sum_exp
+from quoth.tokenizers.boundaries import STOP_WORDS, surface_group, words
 
 PROPOSED = 50
 """So many phrases of NPM's, and of the reader's, are weighed."""

@@ -15,7 +15,6 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.encoders.boundaries import MAY_END, MAY_START
 from quoth.errors import InputError
 from quoth.predictors.candidates import live_hits
 from quoth.predictors.evidence import Occurrences, Quoter, check_temperature, rank
@@ -23,6 +22,7 @@ from quoth.predictors.phrase import check_combine, scaled_similarities
 from quoth.records import Prediction
 from quoth.retrieval.keys import TokenKeys
 from quoth.scoring import Floats, Groups, group_equal, group_score, joint_score, log_sum_exp, sum_score
+from quoth.tokenizers.boundaries import MAY_END, MAY_START
 
 Words = Sequence[NDArray[np.uint64]]
 

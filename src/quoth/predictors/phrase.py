@@ -16,7 +16,6 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.encoders.boundaries import MAY_END, MAY_START
 from quoth.errors import InputError
 from quoth.predictors.candidates import Candidates, find_candidates, live_hits
 from quoth.predictors.evidence import (
@@ -41,6 +40,7 @@ from quoth.scoring import (
     sum_score,
 )
 from quoth.timing import step
+from quoth.tokenizers.boundaries import MAY_END, MAY_START
 
 Combine = Literal["sum", "joint", "softmax_sum"]
 MOST_LENGTH_EXPONENT = 1000

@@ -19,11 +19,11 @@ from torch import Tensor, nn
 
 from quoth.config import REALMConfig
 from quoth.encoders.bert import GELU
-from quoth.encoders.boundaries import BREAK_BEFORE, MAY_END, MAY_START, boundary_flags, trim
-from quoth.encoders.pairs import Pair, PairBatch, PairTokenizer
 from quoth.encoders.passage_encoder import dense
-from quoth.encoders.transformer import batches_by_length
 from quoth.errors import InputError
+from quoth.tokenizers.batching import batches_by_length
+from quoth.tokenizers.boundaries import BREAK_BEFORE, MAY_END, MAY_START, boundary_flags, trim
+from quoth.tokenizers.pairs import Pair, PairBatch, PairTokenizer
 
 
 class MLMHead(nn.Module):

@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from quoth.config import ReaderConfig, REALMConfig
-from quoth.encoders.boundaries import boundary_flags
-from quoth.encoders.pairs import PairBatch, PairTokenizer, Pieces, masked_ids
 from quoth.encoders.passage_encoder import dense
-from quoth.encoders.tokenization import MASK
-from quoth.encoders.transformer import batches_by_length
 from quoth.predictors.reader import Reading, SpanHead, legal_spans, trimmed
 from quoth.records import Passage
 from quoth.scoring import Floats, log_sum_exp
+from quoth.tokenizers.batching import batches_by_length
+from quoth.tokenizers.boundaries import boundary_flags
+from quoth.tokenizers.pairs import PairBatch, PairTokenizer, Pieces, masked_ids
+from quoth.tokenizers.text import MASK
 
 NEVER = -1e30
 """The score of what is no span. Finite, so that a softmax over nothing else has a gradient of 0, not none."""

@@ -14,7 +14,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.encoders.boundaries import MAY_END, MAY_START, spelling
 from quoth.predictors.candidates import live_hits
 from quoth.predictors.evidence import (
     Occurrences,
@@ -31,6 +30,7 @@ from quoth.retrieval.columns import looked_up
 from quoth.retrieval.keys import TokenHits
 from quoth.scoring import Sums, interpolated
 from quoth.timing import step
+from quoth.tokenizers.boundaries import MAY_END, MAY_START, spelling
 
 NOTHING = spelling("")
 """The group of a token without a character of its own."""

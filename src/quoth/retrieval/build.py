@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.segment import Segment
-from quoth.encoders.boundaries import MAY_START
 from quoth.encoders.key_encoder import EncodedPassage, KeyEncoder, Place
 from quoth.errors import CorruptionError
 from quoth.memory import WORKING_MEMORY
@@ -27,6 +26,7 @@ from quoth.retrieval.columns import TokenColumns, open_columns, passage_of, save
 from quoth.retrieval.keys import TokenKeys
 from quoth.retrieval.vectors import BITS, Quantizer, Spread, TokenVectors, save_quantizer, stored
 from quoth.storage import atomic_write_json, in_blocks, open_array, publish_directory, remove, save_pieces, seal_folder
+from quoth.tokenizers.boundaries import MAY_START
 
 PASSAGES_PER_PART = 1024
 COPIES = 6

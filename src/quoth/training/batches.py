@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.passages import WHOLE, Splitter, get_splitter
-from quoth.encoders.tokenization import TextTokenizer, TokenizedPassage
 from quoth.errors import InputError
 from quoth.records import Document
 from quoth.storage import open_array, publish_directory, remove, save_array
+from quoth.tokenizers.text import TextTokenizer, TokenizedPassage
 from quoth.training.settings import Grouping
 
 DOCUMENTS_AT_A_TIME = 256

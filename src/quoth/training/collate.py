@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.encoders.tokenization import MAX_TITLE_TOKENS, TextTokenizer
 from quoth.errors import InputError
+from quoth.tokenizers.text import MAX_TITLE_TOKENS, TextTokenizer
 from quoth.training.batches import TokenizedDocuments
 from quoth.training.masking import MaskedSpans, MaskingOptions, mask_spans, mask_tokens
 from quoth.training.settings import TrainConfig

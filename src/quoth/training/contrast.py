@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from quoth.config import NPMConfig
-from quoth.encoders.transformer import pad
+from quoth.tokenizers.batching import pad
 from quoth.training.collate import Batch
 from quoth.training.losses import contrastive_loss, phrase_contrastive_loss
 from quoth.training.ranks import Ranks

@@ -18,10 +18,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from quoth.corpus.answers import answer_ranges, holders
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.questions import Question
-from quoth.encoders.pairs import Pair
+from quoth.datasets.answers import answer_ranges, holders
+from quoth.datasets.questions import Question
 from quoth.encoders.passage_encoder import PassageEncoder, query_inputs
 from quoth.errors import InputError
 from quoth.predictors.marginal import marginal_choice_loss
@@ -29,6 +28,7 @@ from quoth.predictors.reader import Reading, legal_spans, readings
 from quoth.records import Passage
 from quoth.retrieval.retriever import Retriever
 from quoth.retrieval.vectors import TokenVectors
+from quoth.tokenizers.pairs import Pair
 from quoth.training.ranks import ALONE, Ranks
 from quoth.training.realm_model import REALMTask, TrainedREALM
 from quoth.training.settings import FineTuneConfig

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.encoders.boundaries import BREAK_BEFORE, MAY_END, MAY_START
+from quoth.tokenizers.boundaries import BREAK_BEFORE, MAY_END, MAY_START
 
 Ints = NDArray[np.int64]
 

@@ -16,9 +16,9 @@ import torch
 
 from quoth.config import NPMConfig
 from quoth.encoders.pretrained import SETTINGS_FILE
-from quoth.encoders.tokenization import TextTokenizer
 from quoth.encoders.transformer import attend_in_fp32
 from quoth.storage import atomic_write_bytes, atomic_write_json
+from quoth.tokenizers.text import TextTokenizer
 from quoth.training.adapter import save_adapter, set_dropout, with_adapter
 from quoth.training.batches import BatchSampler, TokenizedDocuments
 from quoth.training.collate import Batch, check_room, make_batch

@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from quoth.corpus.answers import answer_rank, recall
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.questions import Question
+from quoth.datasets.answers import answer_rank, recall
+from quoth.datasets.questions import Question
 from quoth.encoders.passage_encoder import PassageEncoder
 from quoth.encoders.pretrained import REALMSource
-from quoth.encoders.tagger import Tagger
+from quoth.ner.tagger import Tagger
 from quoth.records import Document
 from quoth.retrieval.tables import KeyTables
 from quoth.training.index_refresh import FixedIndex

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import torch
 
-from quoth.corpus.answers import has_answer
-from quoth.corpus.comprehension import OnBad, ReadingExample, read_examples
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.passages import WHOLE
-from quoth.corpus.questions import Question
+from quoth.datasets.answers import has_answer
+from quoth.datasets.comprehension import OnBad, ReadingExample, read_examples
+from quoth.datasets.questions import Question
 from quoth.encoders.pretrained import ReaderSource, locate_reader
 from quoth.encoders.transformer import attend_in_fp32
 from quoth.errors import InputError

@@ -17,8 +17,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from quoth.config import REALMConfig
-from quoth.encoders.pairs import pair_tokenizer
-from quoth.encoders.passage_encoder import Tower, head_state, load_heads
+from quoth.encoders.passage_encoder import Tower, head_state, load_heads, pair_tokenizer
 from quoth.encoders.pretrained import HEADS_FILE, SETTINGS_FILE, REALMSource
 from quoth.encoders.transformer import attend_in_fp32, load_base
 from quoth.errors import InputError

@@ -16,11 +16,11 @@ from pathlib import Path
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
 from quoth.corpus.manifest import snapshots
-from quoth.corpus.questions import read_questions
+from quoth.datasets.questions import read_questions
 from quoth.encoders.passage_encoder import PassageEncoder
 from quoth.encoders.pretrained import REALMSource, locate_realm
-from quoth.encoders.tagger import Tagger
 from quoth.errors import InputError
+from quoth.ner.tagger import Tagger
 from quoth.retrieval.tables import KeyTables
 from quoth.storage import WriterLock, atomic_write_bytes, remove
 from quoth.training.finetune import FineTuneTask

@@ -21,11 +21,11 @@ import torch
 from quoth.config import Config
 from quoth.corpus.documents import read_documents, read_listing
 from quoth.encoders.pretrained import locate
-from quoth.encoders.tokenization import TextTokenizer
 from quoth.encoders.transformer import load_base
 from quoth.errors import InputError
 from quoth.records import Document
 from quoth.storage import WriterLock
+from quoth.tokenizers.text import TextTokenizer
 from quoth.training.batches import FILLED, TokenizedDocuments, tokenize_documents
 from quoth.training.neighbours import chain_of_neighbours
 from quoth.training.npm_task import NPMTask

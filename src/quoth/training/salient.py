@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.boundaries import MAY_END, MAY_START, boundary_flags
-from quoth.encoders.pairs import PairTokenizer
-from quoth.encoders.tagger import Tagger
 from quoth.errors import InputError
+from quoth.ner.tagger import Tagger
 from quoth.records import Passage, TaggedSpan
+from quoth.tokenizers.boundaries import MAY_END, MAY_START, boundary_flags
+from quoth.tokenizers.pairs import PairTokenizer
 from quoth.training.settings import Salience
 
 MASKED_SHARE = 0.15

@@ -19,15 +19,16 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from quoth.config import TaggerConfig
-from quoth.corpus.conll import joined, read_conll
+from quoth.datasets.conll import joined, read_conll
 from quoth.encoders.pretrained import SETTINGS_FILE, Source, locate
-from quoth.encoders.tag_network import TagNetwork
-from quoth.encoders.tags import bio_labels, labels_of_spans
-from quoth.encoders.transformer import attend_in_fp32, load_base, pad
-from quoth.encoders.word_inputs import Ints, WordTokenizer
+from quoth.encoders.transformer import attend_in_fp32, load_base
 from quoth.errors import InputError
+from quoth.ner.tag_network import TagNetwork
+from quoth.ner.tags import bio_labels, labels_of_spans
 from quoth.records import TaggedText
 from quoth.storage import WriterLock, atomic_write_json
+from quoth.tokenizers.batching import pad
+from quoth.tokenizers.words import Ints, WordTokenizer
 from quoth.training.adapter import save_adapter, set_dropout, with_adapter
 from quoth.training.recipes import with_overrides
 from quoth.training.settings import LoopConfig

@@ -12,27 +12,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.name_list import NameList
+from quoth.encoders.entity_encoder import Recognizer
 from quoth.encoders.pretrained import is_luke
-from quoth.encoders.tagger import Tagger
 from quoth.errors import InputError
+from quoth.ner.name_list import NameList
+from quoth.ner.tagger import Tagger
 from quoth.records import Passage, TaggedSpan
 
 TITLES, LINKS = "titles", "links"
-
-
-class Recognizer(Protocol):
-    """Finds the entities of passages and questions. Equal fingerprints stand for equal entities."""
-
-    fingerprint: str
-
-    def of_passages(self, passages: Sequence[Passage]) -> list[list[TaggedSpan]]:
-        """Each passage's entities as characters of its text, in order."""
-        ...
-
-    def of_texts(self, texts: Sequence[str]) -> list[list[TaggedSpan]]:
-        """Each text's."""
-        ...
 
 
 class Namer(Protocol):
@@ -108,7 +95,7 @@ def load_recognizer(name: str, corpora: Sequence[Corpus], device: str | None, ba
     if name.endswith(".txt"):
         return ByText(NameList.read(Path(name)))
     if is_luke(name):
-        from quoth.encoders.luke_tagger import LukeTagger
+        from quoth.ner.luke_tagger import LukeTagger
 
         return ByText(LukeTagger.load(name, device))
     return ByText(Tagger.load(name, device, base=base))

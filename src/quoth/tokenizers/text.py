@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.encoders.boundaries import boundary_flags, spelling, surface_group, trim
 from quoth.errors import InputError, TextCutWarning
+from quoth.tokenizers.boundaries import boundary_flags, spelling, surface_group, trim
 
 MASK = "[MASK]"
 MAX_TITLE_TOKENS = 32

@@ -15,9 +15,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
-from quoth.encoders.word_inputs import NUM_SHAPES
 from quoth.errors import ModelNotFoundError
 from quoth.storage import atomic_write_bytes
+from quoth.tokenizers.words import NUM_SHAPES
 
 HEAD_FILE = "tagger.safetensors"
 _OWN = ("shapes.", "head.")

@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor
 
-from quoth.encoders.boundaries import words
 from quoth.encoders.luke import EntityNetwork, EntityTokenizer, Floats, TextTokens, load_luke
 from quoth.encoders.pretrained import EncoderSource
 from quoth.encoders.transformer import longest_input
-from quoth.encoders.word_inputs import Ints
 from quoth.errors import InputError
 from quoth.records import TaggedSpan
+from quoth.tokenizers.boundaries import words
+from quoth.tokenizers.words import Ints
 
 MAX_WORDS = 16
 """The longest name looked for. (The published training took spans of 16 word pieces.)"""

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from itertools import accumulate
 
-from quoth.corpus.questions import Question, compile_pattern
+from quoth.datasets.questions import Question, compile_pattern
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_text
-from quoth.encoders.boundaries import BOUNDARIES_VERSION, STOP_WORDS, words
 from quoth.errors import InputError
 from quoth.records import TaggedSpan
+from quoth.tokenizers.boundaries import BOUNDARIES_VERSION, STOP_WORDS, words
 
 NAME = "NAME"
 NAME_LIST_VERSION = 1

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.encoders.boundaries import trim, words
 from quoth.errors import InputError
+from quoth.tokenizers.boundaries import trim, words
 
 Ints = NDArray[np.int64]
 

@@ -19,16 +19,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from quoth.config import TaggerConfig
-from quoth.encoders.boundaries import BOUNDARIES_VERSION
-from quoth.encoders.dates import DATES_VERSION, find_dates, longest
 from quoth.encoders.pretrained import SETTINGS_FILE, EncoderSource, find_base, shipped_adapter
-from quoth.encoders.tag_network import HEAD_FILE, TagNetwork
-from quoth.encoders.tags import best_labels, spans_of_labels
-from quoth.encoders.transformer import Transformer, batches_by_length, pad
-from quoth.encoders.word_inputs import TextWords, WordTokenizer
+from quoth.encoders.transformer import Transformer
 from quoth.errors import InputError, ModelNotFoundError
+from quoth.ner.dates import DATES_VERSION, find_dates, longest
+from quoth.ner.tag_network import HEAD_FILE, TagNetwork
+from quoth.ner.tags import best_labels, spans_of_labels
 from quoth.records import TaggedSpan
 from quoth.storage import read_json, sha256_file
+from quoth.tokenizers.batching import batches_by_length, pad
+from quoth.tokenizers.boundaries import BOUNDARIES_VERSION
+from quoth.tokenizers.words import TextWords, WordTokenizer
 
 SHIPPED_TAGGERS = {"quoth-tagger": "tagger-mini"}
 CPU = torch.device("cpu")

@@ -16,10 +16,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from quoth.config import REALMConfig
-from quoth.encoders.tokenization import around_mask
-from quoth.encoders.transformer import longest_input, pad
 from quoth.errors import InputError
+from quoth.tokenizers.batching import pad
+from quoth.tokenizers.text import around_mask
 
 Pieces = tuple[list[int], list[tuple[int, int]]]
 """The token ids of a text, and their character ranges."""
@@ -93,12 +92,6 @@ class PairTokenizer:
         second_B1 = torch.tensor([[pair.second] for pair in pairs])
         types_BT = (torch.arange(ids_BT.shape[1]) >= second_B1).long() * mask_BT
         return PairBatch(ids_BT.to(device), mask_BT.to(device), types_BT.to(device))
-
-
-def pair_tokenizer(tokenizer: Any, encoder: Any, config: REALMConfig) -> PairTokenizer:
-    """What makes an encoder's inputs: as long as it takes at most, with token types where it knows two of them."""
-    types = config.token_types and getattr(encoder.config, "type_vocab_size", 1) > 1
-    return PairTokenizer(tokenizer, types, longest_input(encoder.config))
 
 
 def masked_ids(tokenizer: PairTokenizer, text: str, limit: int, masks: int = 1) -> list[int]:
