@@ -75,3 +75,32 @@ def test_a_page_of_fields_holds_its_answer_and_its_negatives_hold_the_field_unde
         for page in (each, *each["negatives"]):
             assert label in page["context"].lower()
             assert page["title"] != each["title"] or page is each
+
+
+def test_relations_become_statements_and_dates_after_in_keep_their_year_alone(tmp_path: Path) -> None:
+    context = (
+        "Ada Lovelace was born on 10 December 1815 in London. " + "Her notes are kept in the library of a college. " * 2
+    )
+    date, place = ({"text": text, "start": context.index(text)} for text in ("10 December 1815", "London"))
+    asked = {"When was Ada Lovelace born?": date, "Where was Ada Lovelace born?": place, "Why was she born?": place}
+    rows = [
+        {"id": str(i), "title": "", "context": context, "question": question, "answers": [answer]}
+        for i, (question, answer) in enumerate([*asked.items()] * 20)
+    ]
+    made = run("relation_blanks.py", written(tmp_path / "told.jsonl", rows), tmp_path / "blanks.jsonl.gz")
+    assert {(each["question"], each["answers"][0]["text"]) for each in made} == {
+        ("When was Ada Lovelace born?", "10 December 1815"),
+        ("Ada Lovelace was born on [MASK].", "10 December 1815"),
+        ("Ada Lovelace was born in [MASK].", "1815"),
+        ("Where was Ada Lovelace born?", "London"),
+        ("Ada Lovelace was born in [MASK].", "London"),
+        ("Ada Lovelace was a native of [MASK].", "London"),
+        ("Why was she born?", "London"),
+    }
+    test = tmp_path / "test.txt"
+    test.write_text("ada lovelace was born on 10 december 1815, in london; her notes", encoding="utf-8")
+    other = rows[0] | {"id": "other", "context": "Born on 10 December 1815."}
+    other["answers"] = [{"text": "10 December 1815", "start": 8}]
+    both = written(tmp_path / "both.jsonl", [*rows, other])
+    left = run("relation_blanks.py", both, tmp_path / "left.jsonl.gz", "--apart", str(test))
+    assert [each["id"] for each in left] == ["other"]
