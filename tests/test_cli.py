@@ -495,7 +495,7 @@ def test_options_that_are_npms_alone(corpus: Path, realm: Path, run: Run, given:
 def test_what_a_realm_cannot_do_is_said_in_one_line(corpus: Path, realm: Path, tmp_path: Path, run: Run) -> None:
     mistakes = {
         ("ask", corpus, "Who?", "--template", "{question} [MASK]"): "--template is nothing that",
-        ("classify", corpus, "A joy", "--labels", "good=great"): "is of kind 'realm'; allowed here is 'npm'",
+        ("classify", corpus, "A joy", "--labels", "good=great"): "is of kind 'realm'; kind 'npm' is required here",
         ("embed", corpus, "--ray"): "are passages: leave it out",
         ("ask", tmp_path / "none.quoth", "Who?"): "none.quoth",
     }

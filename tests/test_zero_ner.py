@@ -330,11 +330,14 @@ def test_it_is_measured_alone_with_bm25_beside_its_own_base_and_by_one_key(
         (["search", "one.quoth", "x", "--explain"], "--explain goes with --mode entity or hybrid, not bm25"),
         (
             ["search", "one.quoth", "x", "--mode", "entity", "--model", "quoth-realm"],
-            "is of kind 'realm'; allowed here",
+            "is of kind 'realm'; kind 'npm' is required here",
         ),
-        (["fill", "one.quoth", "x [MASK]", "--model", "quoth-zero-ner"], "is of kind 'zero-ner'; allowed here is"),
+        (
+            ["fill", "one.quoth", "x [MASK]", "--model", "quoth-zero-ner"],
+            "is of kind 'zero-ner'; kind 'npm' is required",
+        ),
         (["search", "one.quoth", "x\udcff"], "is not UTF-8 text"),
-        (["fill", "one.quoth", "x [MASK]", "--model", "zero"], "is of kind 'zero-ner'; allowed here is 'npm'"),
+        (["fill", "one.quoth", "x [MASK]", "--model", "zero"], "is of kind 'zero-ner'; kind 'npm' is required here"),
     ],
 )
 def test_wrong_commands_say_what_is_wrong(
