@@ -5,8 +5,8 @@ comes from. numpy only.
 
 NPM = Nonparametric Masked Language Modeling (Min et al., 2022).
 
-Shape suffixes: C candidates (each one occurrence of a phrase), G groups of equal candidates. `a` is
-sim(q_start, c_i)/τ for a candidate's first token, `b` is sim(q_end, c_j)/τ for its last.
+Shape suffixes that differ from the project's: B buckets of candidates. `a` is sim(q_start, c_i)/τ for a candidate's
+first token, `b` is sim(q_end, c_j)/τ for its last.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """How well a system knows when it is right: risk against coverage, calibration.
 
 Knows: the probability of each question's first answer, and whether it was right. Does not know: systems.
+
+Shape suffixes that differ from the project's: N questions.
 """
 
 from __future__ import annotations

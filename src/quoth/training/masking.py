@@ -95,7 +95,7 @@ def recurring(grams: NGrams, together: int = 0) -> NDArray[np.bool_]:
     name = grams.group
     if together:
         name = np.unique(grams.sequence // together * (int(name.max()) + 1) + name, return_inverse=True)[1]
-    # An n-gram recurs if the first and the last sequence it occurs in differ: one pass, nothing sorted.
+    # An n-gram recurs if the lowest and the highest sequence it occurs in differ: no list of sequences per n-gram.
     size = int(name.max()) + 1
     lowest = np.full(size, np.iinfo(np.int64).max)
     highest = np.full(size, -1)
