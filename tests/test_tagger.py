@@ -197,7 +197,9 @@ def test_a_token_classifier_of_hugging_face(tmp_path: Path, labels: list[str]) -
 
 def test_mistakes(hf: FastTokenizer, tmp_path: Path) -> None:
     tiny_bert(tmp_path)
-    with pytest.raises(ModelNotFoundError, match="is a BertModel; a tagger must be a token classifier: name quoth-tagger"):
+    with pytest.raises(
+        ModelNotFoundError, match="is a BertModel; a tagger must be a token classifier: name quoth-tagger"
+    ):
         Tagger.load(tmp_path)
     with pytest.raises(ModelNotFoundError, match="cannot be loaded"):
         Tagger.load(tmp_path / "nowhere")
