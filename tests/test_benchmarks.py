@@ -88,8 +88,8 @@ def test_lines_set_ours_beside_the_peer() -> None:
     rows = [each.row() for each in page.corpus_results(facts())]
     assert "| — search | 50 ms | 2 s (FAISS flat, fp32) | 40× |" in rows
     assert "| open it in a fresh process | 4 ms | 2 ms (the tiny corpus) | 0.5× |" in rows
-    assert "| bytes a token that must be hot: codes | 40 |  |  |" in rows
-    assert any(row.startswith("| bytes a token on disk: vectors 384, codes 40, columns 16 | 440 |") for row in rows)
+    assert "| bytes per token that must be hot: codes | 40 |  |  |" in rows
+    assert any(row.startswith("| bytes per token on disk: vectors 384, codes 40, columns 16 | 440 |") for row in rows)
     assert "| best answers equal to those of exact search | 99 of 100 |  |  |" in rows
 
 

@@ -61,13 +61,13 @@ def test_squad(tmp_path: Path) -> None:
     [
         (
             {"answers": [{"text": "Bizet", "start": 21}]},
-            "answer 'Bizet' does not occur at 21 of its context, where ' Geor' is",
+            "answer 'Bizet' does not occur at position 21 of its context, which has ' Geor'",
         ),
-        ({"answers": [{"text": "Bizet", "start": -6}]}, "answer 'Bizet' does not occur at -6"),
-        ({"answers": [{"text": " ", "start": 6}]}, "answer ' ' says nothing"),
+        ({"answers": [{"text": "Bizet", "start": -6}]}, "answer 'Bizet' does not occur at position -6"),
+        ({"answers": [{"text": " ", "start": 6}]}, "answer ' ' is empty"),
         ({"answers": [{"start": 6}]}, "no 'text'"),
         ({"question": "…?"}, "question '…\\?' has no words"),
-        ({"context": ""}, "the context is no text"),
+        ({"context": ""}, "the context is not a text"),
     ],
 )
 def test_broken_lines_are_named(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
@@ -81,7 +81,7 @@ def test_broken_lines_are_named(tmp_path: Path, change: dict[str, Any], reason: 
 
 @pytest.mark.parametrize("line", ["[1]", '{"question": ', "nothing"])
 def test_lines_that_are_no_objects(tmp_path: Path, line: str) -> None:
-    with pytest.raises(InputError, match=r"a.jsonl:1: (no JSON object|not JSON)"):
+    with pytest.raises(InputError, match=r"a.jsonl:1: (not a JSON object|not JSON)"):
         read_examples(written(tmp_path / "a.jsonl", line, GOOD))
 
 

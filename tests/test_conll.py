@@ -68,7 +68,7 @@ def test_joined_sentences_keep_their_spans() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"Ada B-PER\nMia\n", r"x:2: 'Mia'; allowed is a word and O, B-CLASS or I-CLASS"),
+        (b"Ada B-PER\nMia\n", r"x:2: 'Mia'; it must be a word and O, B-CLASS or I-CLASS"),
         (b"Ada PER\n", r"x:1: 'Ada PER'"),
         (b"Ada O\n\xff O\n", r"x:2: not UTF-8 text"),
         (b"\n\n", r"x: no sentence; give a CoNLL file"),

@@ -100,7 +100,9 @@ def test_names_are_published_ones_or_one_or_two_encoders() -> None:
     assert DenseBaseline.named("a/b") == DenseBaseline("a/b", "a/b", False)
     assert DenseBaseline.named("a/b+c") == DenseBaseline("a/b", "c", True)
     for name in ("", "+a", "a+"):
-        with pytest.raises(InputError, match=r"dense baseline .*; allowed are contriever, dpr, a hub id or a folder"):
+        with pytest.raises(
+            InputError, match=r"dense baseline .* is not complete; name contriever, dpr, a hub id or a folder"
+        ):
             DenseBaseline.named(name)
 
 
@@ -110,7 +112,7 @@ def test_what_cannot_be_loaded_is_named(
     with pytest.raises(ModelNotFoundError, match=r"model '.*none' cannot be loaded: .*; name a hub id, or"):
         DenseSearch(DenseBaseline.named(str(tmp_path / "none")), corpora)
     tiny_dpr(tmp_path / "reader", DPRReader, 1)
-    with pytest.raises(ModelNotFoundError, match=r"model '.*reader' is a DPRReader; allowed of DPR's are DPRCon"):
+    with pytest.raises(ModelNotFoundError, match=r"model '.*reader' is a DPRReader; only DPRCon"):
         DenseSearch(DenseBaseline.named(str(tmp_path / "reader")), corpora)
     with pytest.raises(EmptyCorpusError, match="no passage to search"):
         DenseSearch(DenseBaseline.named("dpr"), [Corpus.create(tmp_path / "empty.quoth")])

@@ -109,7 +109,7 @@ def test_a_question_asks_with_its_entity_in_context_alone_or_with_all_words(toke
         np.testing.assert_allclose(made.queries(question, [span]), [pooled(tokens, text, place)], atol=1e-5)
         np.testing.assert_allclose(made.words(question), [pooled(tokens, text, place)], atol=1e-5)
     assert encoder(tokens).asked("the river") == [(0, 9)]
-    with pytest.raises(InputError, match="has no word; give one"):
+    with pytest.raises(InputError, match="has no words; give words"):
         encoder(tokens).queries("a \u200b b", [(2, 3)])
 
 

@@ -117,7 +117,7 @@ def test_without_umap_its_package_is_named_and_labels_are_counted(
     monkeypatch.setitem(sys.modules, "umap", None)
     with pytest.raises(InputError, match="needs umap; pip install 'quoth\\[eval\\]'"):
         picture(tmp_path / "p.png", np.ones((1, 2)), np.ones((1, 2)), ["a"], ["b"])
-    with pytest.raises(InputError, match="0 labels for 1 keys, 1 for 1 queries; give one for each"):
+    with pytest.raises(InputError, match="0 labels for 1 keys, 1 for 1 queries; give one label for each"):
         picture(tmp_path / "p.png", np.ones((1, 2)), np.ones((1, 2)), ["a"], [])
 
 

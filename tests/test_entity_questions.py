@@ -142,7 +142,7 @@ def test_only_covered_questions_are_asked_where_that_is_wanted(corpus: Corpus, f
     with pytest.raises(InputError, match="give the templates"):
         run_entity_questions(files, [corpus], covered_only=True)
     (files[0].with_name("P17.json")).write_text('[{"question": "Which country is Ur located in?", "answers": ["x"]}]')
-    with pytest.raises(InputError, match="none of 1 questions is covered"):
+    with pytest.raises(InputError, match="none of the 1 questions is covered"):
         run_entity_questions(
             [files[0].with_name("P17.json")], [corpus], None, QuestionTemplates(TEMPLATES), covered_only=True
         )
@@ -175,7 +175,7 @@ def test_a_system_is_asked_with_the_text_the_name_or_both(corpus: Corpus) -> Non
 def test_mistakes_are_named(corpus: Corpus, files: list[Path]) -> None:
     with pytest.raises(InputError, match="no file of questions"):
         run_entity_questions([], [corpus])
-    with pytest.raises(InputError, match="allowed is 1 or more passages"):
+    with pytest.raises(InputError, match="must be 1 or more passages"):
         run_entity_questions(files, [corpus], ks=())
     with pytest.raises(InputError, match="limit is 0"):
         run_entity_questions(files, [corpus], limit=0)
@@ -240,6 +240,6 @@ def test_the_command_asks_a_model_with_and_without_the_entity(
 
 def test_the_command_names_what_is_missing(corpus: Corpus, files: list[Path]) -> None:
     for option in ("--idf", "--covered"):
-        assert f"{option} wants to know each question's entity" in str(
+        assert f"{option} requires each question's entity" in str(
             command("entities", corpus.path, *files, option).exception
         )

@@ -194,7 +194,7 @@ def test_facts_are_drawn_by_seed_so_many_of_each_relation_and_number_of_tokens(c
 
 
 def test_distractors_do_not_go_with_a_corpus_of_ones_own(corpus: Corpus) -> None:
-    with pytest.raises(InputError, match="distractors stand beside the facts' evidence"):
+    with pytest.raises(InputError, match="distractors are only for searching the facts' evidence"):
         run_lama(FACTS, ASKED, "m", knowing([]), corpora=[corpus], distractors=["d.jsonl"])
 
 
@@ -230,5 +230,5 @@ def test_broken_files_are_named(tmp_path: Path) -> None:
     bad.write_text('{"pred": "x"}\n', encoding="utf-8")
     with pytest.raises(InputError, match=r"bad\.jsonl:1: not a fact of T-REx or Google-RE"):
         read_facts([bad])
-    with pytest.raises(InputError, match="no fact to ask"):
+    with pytest.raises(InputError, match="no facts to ask for"):
         run_lama([], {}, "m", lambda name, corpora: None)  # type: ignore[arg-type, return-value]

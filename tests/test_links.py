@@ -140,11 +140,11 @@ def test_fewer_mentions_are_drawn_by_seed_and_mistakes_are_named(corpus: Corpus,
     assert few.queries == run_links(corpus, limit=2).queries
     assert few.num_mentions == 4
     for ks, limit in ((), None), ((0,), None), ((1,), 0):
-        with pytest.raises(InputError, match="allowed is 1 or more"):
+        with pytest.raises(InputError, match="both must be 1 or more"):
             run_links(corpus, ks=ks, limit=limit)
     bare = Corpus.create(tmp_path / "bare.quoth")
     bare.add([Document("a", "A", "No link.")])
-    with pytest.raises(InputError, match="no link to what another document links to; give documents with 'links'"):
+    with pytest.raises(InputError, match="no two documents link to the same target; give documents with 'links'"):
         run_links(bare)
 
 

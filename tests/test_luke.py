@@ -205,27 +205,25 @@ def test_spans_without_a_token_are_zeros_and_disturb_no_other(folder: Path) -> N
 def test_spans_outside_of_their_text_are_refused(folder: Path) -> None:
     model = load(folder)
     for span in ((7, 6), (-3, 3), (0, 10), (9, 12)):
-        with pytest.raises(InputError, match=r"span \(.*\); allowed are characters of the text, 0 to 9"):
+        with pytest.raises(InputError, match=r"span \(.*\) must lie within the text, 0 to 9"):
             model.spans(["One  even"], [[(0, 3), span]])
-    with pytest.raises(InputError, match="spans for 1 texts of 2"):
+    with pytest.raises(InputError, match="1 lists of spans for 2 texts; give one list per text"):
         model.spans(["One", "two"], [[]])
-    with pytest.raises(InputError, match=r"texts is a string; allowed is a list of texts"):
+    with pytest.raises(InputError, match=r"texts is a string; it must be a list of texts"):
         model.spans("One", [[]])
 
 
 def test_models_of_another_kind_are_refused(folder: Path, classifier: Path, tmp_path: Path) -> None:
     tiny_bert(tmp_path / "bert")
-    with pytest.raises(
-        ModelNotFoundError, match="is a BertModel; allowed here is a LukeModel such as studio-ousia/luke-b"
-    ):
+    with pytest.raises(ModelNotFoundError, match="is a BertModel; name a LukeModel such as studio-ousia/luke-b"):
         load(tmp_path / "bert")
     with pytest.raises(ModelNotFoundError, match=r"nowhere' cannot be loaded: .*; name a folder or a hub id"):
         load(tmp_path / "nowhere")
-    with pytest.raises(ModelNotFoundError, match="is a LukeModel; allowed here is a LukeForEntitySpanClassification"):
+    with pytest.raises(ModelNotFoundError, match="is a LukeModel; name a LukeForEntitySpanClassification"):
         LukeTagger.load(folder)
-    with pytest.raises(InputError, match="device 'gpu9' is not to be had here"):
+    with pytest.raises(InputError, match="device 'gpu9' is not available"):
         LukeTagger.load(classifier, device="gpu9")
-    with pytest.raises(InputError, match="labels A, B; one of NIL, O has to stand for no name"):
+    with pytest.raises(InputError, match="labels A, B; spans that are not names need the label NIL or O"):
         LukeTagger.load(tiny_luke(tmp_path / "ab", kind=LukeForEntitySpanClassification, labels=["A", "B"]))
     tiny_luke(tmp_path / "vocab")
     (tmp_path / "vocab" / "entity_vocab.json").write_text(json.dumps({**ENTITIES, "[MASK]": 99}))

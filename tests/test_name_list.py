@@ -172,6 +172,6 @@ def test_titles_of_corpora_are_names_without_what_tells_namesakes_apart(tmp_path
 
 
 def test_a_string_in_place_of_a_list_is_refused() -> None:
-    with pytest.raises(InputError, match="texts is a string; allowed is a list of texts"):
+    with pytest.raises(InputError, match="texts is a string; it must be a list of texts"):
         NameList(["Rome"]).names("Rome")
     assert NameList(["Rome"]).names([]) == []

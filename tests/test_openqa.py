@@ -140,10 +140,10 @@ def test_fewer_questions_are_drawn_by_seed(corpus: Corpus) -> None:
 
 
 def test_mistakes_are_named(corpus: Corpus, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no question to ask"):
+    with pytest.raises(InputError, match="no questions to ask"):
         run_openqa([], corpus)
     for ks, oracle in ((), 5), ((0,), 5), ((1,), 0):
-        with pytest.raises(InputError, match="allowed is 1 or more passages"):
+        with pytest.raises(InputError, match="must be 1 or more passages"):
             run_openqa(QUESTIONS, corpus, ks=ks, oracle=oracle)
     with pytest.raises(InputError, match="limit is 0"):
         run_openqa(QUESTIONS, corpus, limit=0)
@@ -186,7 +186,7 @@ def test_a_paragraph_is_one_passage(tmp_path: Path) -> None:
     made = squad_corpus(tmp_path / "s.quoth", paragraphs, [distractors(tmp_path)], 4)
     assert (made.num_documents, made.num_passages) == (6, 6)
     assert [each.document_id for each in made.passages()][:2] == ["squad:A:0", "squad:A:1"]
-    with pytest.raises(InputError, match="20 distractors are asked for, 9 passages given"):
+    with pytest.raises(InputError, match="20 distractors requested, but there are 9 passages"):
         squad_corpus(tmp_path / "t.quoth", paragraphs, [distractors(tmp_path)], 20)
     assert not (tmp_path / "t.quoth").exists()
 
@@ -296,5 +296,5 @@ def test_questions_are_asked_again_without_their_evidence(corpus: Corpus) -> Non
     shown = abstention_table(report, {"doubts": 0.5})
     assert "questions get no answer" in shown
     assert "| doubts | AURC | AUGRC |" in shown
-    with pytest.raises(InputError, match="2 corpora; evidence can be taken out of one alone"):
+    with pytest.raises(InputError, match="2 corpora; evidence can be removed from one corpus only"):
         run_openqa(QUESTIONS, [corpus, corpus], {"doubts": system}, deleted=True)

@@ -182,7 +182,7 @@ def test_a_tokenizer_must_know_masks_and_offsets(bert: EncoderSource) -> None:
     tokenizer.mask_token = None
     with pytest.raises(InputError, match="has no mask token; use a masked language model's"):
         PairTokenizer(tokenizer, types=True)
-    with pytest.raises(InputError, match=r"gives no offsets; a folder with tokenizer\.json does"):
+    with pytest.raises(InputError, match=r"gives no character offsets; use a folder with tokenizer\.json"):
         PairTokenizer(SimpleNamespace(is_fast=False), types=True)
 
 
@@ -272,7 +272,7 @@ def test_queries(encoder: PassageEncoder) -> None:
     np.testing.assert_allclose(encoder.vectors_of(ids), q_BD, atol=1e-5)
     np.testing.assert_allclose(encoder.vectors_of([ids[0] * 9]), encoder.vectors_of([(ids[0] * 9)[:30]]), atol=1e-5)
     assert encoder.vectors_of([]).shape == (0, 8)
-    with pytest.raises(InputError, match="query ' ' has no word; give one to look for"):
+    with pytest.raises(InputError, match="query ' ' has no words; give words to search for"):
         encoder.words(" ")
 
 

@@ -88,24 +88,24 @@ def test_squad_gives_its_paragraphs_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("a\t['x']\nb\t[]\n", "q.tsv:2: no answer; mend it or leave it out (--skip-bad)"),
+        ("a\t['x']\nb\t[]\n", "q.tsv:2: no answer; fix it or skip it (--skip-bad)"),
         ("a\t['x']\nb\t['', ' ']\n", "q.tsv:2: no answer"),
         ("a\t['x']\n \t['x']\n", "q.tsv:2: no question"),
-        ("a\t['x']\nb\n", "q.tsv:2: 1 cells; a question and a list"),
-        ("a\t['x']\nb\t__import__('os')\n", "q.tsv:2: \"__import__('os')\" is no list of answers"),
-        ("a\t['x']\nb\t{'x': 1}\n", "q.tsv:2: \"{'x': 1}\" is no list of answers"),
-        ("a\t['x']\nb\t[1]\n", "q.tsv:2: '[1]' is no list of answers"),
+        ("a\t['x']\nb\n", "q.tsv:2: 1 cells; expected a question and a list"),
+        ("a\t['x']\nb\t__import__('os')\n", "q.tsv:2: \"__import__('os')\" is not a list of answers"),
+        ("a\t['x']\nb\t{'x': 1}\n", "q.tsv:2: \"{'x': 1}\" is not a list of answers"),
+        ("a\t['x']\nb\t[1]\n", "q.tsv:2: '[1]' is not a list of answers"),
         (f"a\t['x']\nb\t{'[' * 5000}\n", "q.tsv:2: '[[["),
-        ("a\t['x']\nb\t'x\n", 'q.tsv:2: "\'x" is no list of answers'),
-        ("1\tf\ta\tx\n2\tf\tb\t(x\n", "q.tsv:2: answer '(x' is no regular expression (missing )"),
+        ("a\t['x']\nb\t'x\n", 'q.tsv:2: "\'x" is not a list of answers'),
+        ("1\tf\ta\tx\n2\tf\tb\t(x\n", "q.tsv:2: answer '(x' is not a regular expression (missing )"),
         ("1\tf\ta\tx\n2\tf\tb\t\n", "q.tsv:2: no answer"),
         ('{"question": "a", "answer": ["x"]}\n{"question": "b"}\n', "q.tsv:2: no answer"),
         ('{"question": "a", "answer": ["x"]}\n{"answer": ["x"]}\n', "q.tsv:2: no question"),
         ('{"question": "a", "answer": ["x"]}\n{"question\n', "q.tsv:2: not JSON (Unterminated string"),
-        ('{"question": "a", "answer": ["x"]}\n[]\n', "q.tsv:2: no JSON object"),
+        ('{"question": "a", "answer": ["x"]}\n[]\n', "q.tsv:2: not a JSON object"),
         ('{"question": "a", "answer": ["x"]}\n{"question": "\\ud800", "answer": ["x"]}', "q.tsv:2: 'utf-8' codec"),
         ('[{"question": "a", "answers": ["x"]}, {"question": "b", "answers": [2]}]', "q.tsv: entry 2: the answers are"),
-        ('[{"question": "a", "answers": ["x"]}, 3]', "q.tsv: entry 2: no JSON object"),
+        ('[{"question": "a", "answers": ["x"]}, 3]', "q.tsv: entry 2: not a JSON object"),
     ],
 )
 def test_broken_entries_are_named_or_left_out(tmp_path: Path, text: str, complaint: str) -> None:
@@ -121,16 +121,16 @@ def test_broken_entries_are_named_or_left_out(tmp_path: Path, text: str, complai
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (b"", "neither a table of questions and answers with tabs, nor JSON"),
-        (b"hello\nworld\n", "neither a table"),
+        (b"", "neither a tab-separated table of questions and answers nor JSON"),
+        (b"hello\nworld\n", "neither a tab-separated table"),
         (b'[\n{"question": 1,\n', "q.tsv:3: not JSON"),
         (b"[" * 100_000, "q.tsv:1: not JSON"),
-        (b"[]", "no question that can be asked"),
+        (b"[]", "no usable question"),
         (b"who\t['\xff']\n", "q.tsv:1: not UTF-8 text"),
-        (b'{"data": [{"title": "x", "paragraphs": [{"qas": []}]}]}', "article 1 is not as SQuAD's are (KeyError"),
-        (b'{"data": [{"title": 3, "paragraphs": [{"context": "c", "qas": []}]}]}', "article 1 is not as SQuAD's"),
-        (b'{"data": [3]}', "article 1 is not as SQuAD's are (TypeError"),
-        (b'{"data": []}', "no question that can be asked"),
+        (b'{"data": [{"title": "x", "paragraphs": [{"qas": []}]}]}', "article 1 is not in SQuAD's format (KeyError"),
+        (b'{"data": [{"title": 3, "paragraphs": [{"context": "c", "qas": []}]}]}', "article 1 is not in SQuAD's"),
+        (b'{"data": [3]}', "article 1 is not in SQuAD's format (TypeError"),
+        (b'{"data": []}', "no usable question"),
     ],
 )
 def test_broken_files_are_named(tmp_path: Path, content: bytes, complaint: str) -> None:
@@ -149,7 +149,7 @@ def test_files_that_are_not_there_or_no_squad(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cut\.xz: cannot be read"):
         read_questions(tmp_path / "cut.xz")
     for text in ("[]", '{"question": "a"}', '{"question": "a"}\n{}', '{"data": 1}'):
-        with pytest.raises(InputError, match="no SQuAD file"):
+        with pytest.raises(InputError, match="not a SQuAD file"):
             read_squad(written(tmp_path, text))
 
 

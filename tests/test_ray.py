@@ -143,7 +143,7 @@ def test_the_command_line_on_a_cluster(
     assert NPM.from_pretrained(model.name, far).fill(QUERY, passages=None)
     for command in (["index", str(texts), "-o", "s3://x/y"], ["embed", "s3://x/y"]):
         assert main(command) == 2
-        assert "is a URL: add --ray" in capsys.readouterr().err
+        assert "is a URL; add --ray" in capsys.readouterr().err
     assert main(["serve", str(tmp_path / "near.quoth"), "--ray", "--shards", "5"]) == 2
     assert "more than the cluster's 4 CPUs" in capsys.readouterr().err
 

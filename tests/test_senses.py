@@ -39,7 +39,7 @@ def test_cosines_are_those_of_the_words_mean_vectors(tmp_path: Path) -> None:
             means.append(passage.vectors_TD[inside].mean(axis=0))
         a, b = means
         assert cosine == pytest.approx(float(a @ b / np.linalg.norm(a) / np.linalg.norm(b)), abs=1e-5)
-    with pytest.raises(InputError, match="characters 5 to 5 hold no token; mark a word"):
+    with pytest.raises(InputError, match="characters 5 to 5 contain no token; mark a word"):
         similarities(npm.encoder, [Pair((texts[0], 5, 5), (texts[1], 0, 3), True)])
 
 

@@ -99,7 +99,7 @@ def test_answers_are_counted_by_edition() -> None:
 
 
 def test_editions_without_a_change_are_told(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no sentence differs in one name or number alone; give two editions"):
+    with pytest.raises(InputError, match="no sentence differs in exactly one name or number; give two editions"):
         run_swap([], Fixed(), Fixed())
 
 

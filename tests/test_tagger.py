@@ -151,7 +151,7 @@ def test_a_tagger_of_other_parts_is_refused(trained: Path, tmp_path: Path) -> No
     shutil.copytree(trained, folder)
     weights = load_file(folder / HEAD_FILE)
     save_file({**weights, "head.bias": weights["head.bias"][:2].contiguous()}, folder / HEAD_FILE)
-    with pytest.raises(ModelNotFoundError, match="name the base and labels of its training"):
+    with pytest.raises(ModelNotFoundError, match="name the base and labels it was trained with"):
         Tagger.load(folder)
     (folder / HEAD_FILE).write_bytes(b"nonsense")
     with pytest.raises(ModelNotFoundError, match=r"tagger\.safetensors cannot be read .*; fetch or train it again"):
@@ -159,7 +159,7 @@ def test_a_tagger_of_other_parts_is_refused(trained: Path, tmp_path: Path) -> No
     (folder / "quoth.json").write_text('{"kind": "npm"}')
     with pytest.raises(InputError, match="model kind 'npm'; allowed here is 'tagger'"):
         Tagger.load(folder)
-    with pytest.raises(InputError, match="is of kind 'tagger'; allowed here is 'npm'"):
+    with pytest.raises(InputError, match="is of kind 'tagger'; kind 'npm' is required here"):
         locate(str(trained))
 
 
@@ -197,15 +197,17 @@ def test_a_token_classifier_of_hugging_face(tmp_path: Path, labels: list[str]) -
 
 def test_mistakes(hf: FastTokenizer, tmp_path: Path) -> None:
     tiny_bert(tmp_path)
-    with pytest.raises(ModelNotFoundError, match="is a BertModel; a tagger is a token classifier: name quoth-tagger"):
+    with pytest.raises(
+        ModelNotFoundError, match="is a BertModel; a tagger must be a token classifier: name quoth-tagger"
+    ):
         Tagger.load(tmp_path)
     with pytest.raises(ModelNotFoundError, match="cannot be loaded"):
         Tagger.load(tmp_path / "nowhere")
-    with pytest.raises(ModelNotFoundError, match="tagger 'quoth-tager' not found; allowed are quoth-tagger, a folder"):
+    with pytest.raises(ModelNotFoundError, match="tagger 'quoth-tager' not found; name quoth-tagger, a folder"):
         Tagger.load("quoth-tager")
-    with pytest.raises(InputError, match="device 'gpu9' is not to be had here"):
+    with pytest.raises(InputError, match="device 'gpu9' is not available"):
         Tagger.load(device="gpu9")
-    with pytest.raises(InputError, match=r"texts is a string; allowed is a list of texts"):
+    with pytest.raises(InputError, match=r"texts is a string; it must be a list of texts"):
         shape_tagger(hf).spans("Ada")
 
 

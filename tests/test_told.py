@@ -158,7 +158,7 @@ runpy.run_module("quoth", run_name="__main__")
 """
     done = in_a_process(code)
     assert (done.returncode, done.stdout) == (130, "")
-    assert done.stderr == "quoth: interrupted; everything committed before is kept\n"
+    assert done.stderr == "quoth: interrupted; everything committed so far is kept\n"
 
 
 def test_ctrl_c_in_a_command_is_one_line(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,7 +170,7 @@ def test_ctrl_c_in_a_command_is_one_line(tmp_path: Path, run: Run, monkeypatch: 
         return original(name, *arguments, **options)
 
     monkeypatch.setattr(builtins, "__import__", interrupted)
-    assert run("info", tmp_path) == (130, "", "quoth: interrupted; everything committed before is kept\n")
+    assert run("info", tmp_path) == (130, "", "quoth: interrupted; everything committed so far is kept\n")
 
 
 KILLED = """
@@ -235,7 +235,7 @@ def test_a_full_disk_is_named(tmp_path: Path, run: Run, documents: Path, monkeyp
         code, out, err = run("add", tmp_path / "c.quoth", documents)
     assert (code, out) == (1, "")
     file = tmp_path / "c.quoth" / "segments" / "000000000001" / "checks.npy"
-    assert err == f"quoth: {file}: No space left on device; make room and run it again\n"
+    assert err == f"quoth: {file}: No space left on device; free some space and run the command again\n"
     assert run("add", tmp_path / "c.quoth", documents)[0] == 0
 
 
@@ -247,7 +247,7 @@ def test_a_missing_permission_is_named(tmp_path: Path, run: Run, monkeypatch: py
     path = tmp_path / "c.quoth"
     code, out, err = run("index", "-", "-o", path)
     assert (code, out) == (2, "")
-    assert err == f"quoth: {path}/committed.json: Permission denied; give yourself the right to\n"
+    assert err == f"quoth: {path}/committed.json: Permission denied; change its permissions\n"
 
 
 def test_an_input_file_that_may_not_be_read_is_not_called_damaged(

@@ -312,7 +312,7 @@ def test_it_is_measured_alone_with_bm25_beside_its_own_base_and_by_one_key(
     assert main([*command, *more]) == 0
     assert "| keys of a passage | covered@1 | covered@4 |" in capsys.readouterr().out
     assert main([*command, "--single-key", "--no-coverage"]) == 2
-    assert "--single-key is about covered questions; leave --no-coverage out" in capsys.readouterr().err
+    assert "--single-key requires the covered questions; leave --no-coverage out" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -326,15 +326,18 @@ def test_it_is_measured_alone_with_bm25_beside_its_own_base_and_by_one_key(
             ["embed", "one.quoth", "--keys", "tokens", "--model", "zero"],
             "--keys tokens with --model zero, whose keys are",
         ),
-        (["embed", "one.quoth", "--keys", "entities", "--ray"], "--ray embeds tokens; those of quoth-zero-ner are"),
+        (["embed", "one.quoth", "--keys", "entities", "--ray"], "--ray embeds tokens, but the keys of quoth-zero-ner"),
         (["search", "one.quoth", "x", "--explain"], "--explain goes with --mode entity or hybrid, not bm25"),
         (
             ["search", "one.quoth", "x", "--mode", "entity", "--model", "quoth-realm"],
-            "is of kind 'realm'; allowed here",
+            "is of kind 'realm'; kind 'npm' is required here",
         ),
-        (["fill", "one.quoth", "x [MASK]", "--model", "quoth-zero-ner"], "is of kind 'zero-ner'; allowed here is"),
+        (
+            ["fill", "one.quoth", "x [MASK]", "--model", "quoth-zero-ner"],
+            "is of kind 'zero-ner'; kind 'npm' is required",
+        ),
         (["search", "one.quoth", "x\udcff"], "is not UTF-8 text"),
-        (["fill", "one.quoth", "x [MASK]", "--model", "zero"], "is of kind 'zero-ner'; allowed here is 'npm'"),
+        (["fill", "one.quoth", "x [MASK]", "--model", "zero"], "is of kind 'zero-ner'; kind 'npm' is required here"),
     ],
 )
 def test_wrong_commands_say_what_is_wrong(

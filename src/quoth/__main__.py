@@ -10,7 +10,7 @@ def main() -> int:
 
         return run()
     except KeyboardInterrupt:
-        print("quoth: interrupted; everything committed before is kept", file=sys.stderr, flush=True)
+        print("quoth: interrupted; everything committed so far is kept", file=sys.stderr, flush=True)
         return 130
 
 

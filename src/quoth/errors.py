@@ -1,16 +1,16 @@
-"""The errors Quoth raises; each message is one line: the value, what is allowed, the remedy.
+"""The errors Quoth raises. Each message is one line: the value, what is allowed, the remedy.
 
     QuothError
-    ├── UserError                   the user can mend it: exit code 2
+    ├── UserError                   the user can fix it: exit code 2
     │   ├── InputError              text, arguments or records that cannot be used
-    │   ├── CorpusNotFoundError     no corpus (or snapshot) there
+    │   ├── CorpusNotFoundError     no corpus (or snapshot) at that path
     │   ├── EmptyCorpusError        a search in a corpus without passages
-    │   ├── ModelNotFoundError      no model of that name
+    │   ├── ModelNotFoundError      no model with that name, or its files are damaged
     │   ├── EncoderMismatchError    the keys belong to another model
     │   ├── LockedError             another process is writing
-    │   ├── UnknownDocumentError    no document of that id
-    │   └── DuplicateDocumentError  a document of that id is there already
-    ├── TrainingError               a run that cannot go on: exit code 1
+    │   ├── UnknownDocumentError    no document with that id
+    │   └── DuplicateDocumentError  the corpus already has a document with that id
+    ├── TrainingError               a run that cannot continue: exit code 1
     ├── ClusterError                Ray does not start: exit code 1
     └── CorruptionError             a file on disk is damaged: exit code 1
 
@@ -28,7 +28,7 @@ class QuothError(Exception):
 
 
 class UserError(QuothError):
-    """A mistake the user can mend; the message says how."""
+    """A mistake the user can fix; the message says how."""
 
     exit_code = 2
 
@@ -38,19 +38,19 @@ class InputError(UserError):
 
 
 class CorpusNotFoundError(UserError):
-    """There is no corpus at that path, or no such snapshot of it."""
+    """No corpus exists at that path, or the corpus has no such snapshot."""
 
 
 class EmptyCorpusError(UserError):
-    """The corpus holds no passage to search."""
+    """The corpus contains no passages, so there is nothing to search."""
 
 
 class ModelNotFoundError(UserError):
-    """No model goes by that name here."""
+    """No model with that name can be found or read."""
 
 
 class EncoderMismatchError(UserError):
-    """The keys on disk were made by another model than the one that asks."""
+    """The keys on disk were made by a different model from the one that searches them."""
 
 
 class LockedError(UserError):
@@ -58,11 +58,11 @@ class LockedError(UserError):
 
 
 class UnknownDocumentError(UserError):
-    """The corpus holds no document of that id."""
+    """The corpus has no document with that id."""
 
 
 class DuplicateDocumentError(UserError):
-    """The corpus holds a document of that id already."""
+    """The corpus already has a document with that id."""
 
 
 class CorruptionError(QuothError):
@@ -71,7 +71,7 @@ class CorruptionError(QuothError):
 
 @contextmanager
 def advising(remedy: str) -> Iterator[None]:
-    """An error of damage that is raised within, and names no command as a remedy, names this one."""
+    """Add `remedy` to a CorruptionError raised inside, unless its message already names a command."""
     try:
         yield
     except CorruptionError as error:
@@ -81,12 +81,12 @@ def advising(remedy: str) -> Iterator[None]:
 
 
 class TrainingError(QuothError):
-    """A training run that cannot go on; what it saved before is kept."""
+    """A training run that cannot continue; what it has saved so far is kept."""
 
 
 class TextCutWarning(UserWarning):
-    """A text is longer than the encoder takes; what is left of it is around its blank."""
+    """A text is longer than the encoder's input; only the part around its blank was read."""
 
 
 class ClusterError(QuothError):
-    """Ray cannot be started, or what is to run on it."""
+    """Ray, or a job that runs on it, cannot be started."""

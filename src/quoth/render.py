@@ -1,7 +1,7 @@
 """How predictions and hits look in a terminal: ranked answers, probability bars, the quoted evidence.
 
-Knows the records and rich. Does not know corpora, models or the command line. Text of a corpus is never
-taken for markup, and its control characters never reach the terminal.
+Knows the records and rich. Does not know corpora, models or the command line. Text from a corpus is never
+interpreted as markup, and its control characters never reach the terminal.
 """
 
 import re
@@ -39,7 +39,7 @@ def bar(share: float, cells: int = BAR_CELLS) -> str:
 def excerpt(context: str, start: int, end: int, cells: int, mark: str = "bold yellow") -> Text:
     """`context` cut to about `cells` cells around `context[start:end]`, which is styled with `mark`.
 
-    Cuts fall between words where there are words, and are shown as "…".
+    Cuts are made between words if possible, and shown as "…".
     """
     before, phrase, after = (printable(part) for part in (context[:start], context[start:end], context[end:]))
     spare = max(0, cells - cell_len(phrase) - 2)
@@ -67,7 +67,7 @@ def show_predictions(console: Console, query: str, predictions: Sequence[Predict
 
 
 def show_evidence(console: Console, evidence: Evidence) -> None:
-    """Print where `evidence` stands and about three lines of its context, the phrase highlighted."""
+    """Print the source of `evidence` and about three lines of its context, with the phrase highlighted."""
     start = evidence.start - evidence.context_start
     end = evidence.end - evidence.context_start
     place = _source(evidence.document_id, evidence.start, evidence.end, evidence.title, evidence.corpus)
@@ -76,7 +76,7 @@ def show_evidence(console: Console, evidence: Evidence) -> None:
 
 
 def show_quote(console: Console, evidence: Evidence) -> None:
-    """Print `evidence` in one line: where it stands, and what fits of its context, the phrase highlighted."""
+    """Print `evidence` on one line: its source, and as much context as fits, with the phrase highlighted."""
     start = evidence.start - evidence.context_start
     end = evidence.end - evidence.context_start
     source = f"{printable(evidence.document_id)} {evidence.start}–{evidence.end}  "
@@ -86,8 +86,8 @@ def show_quote(console: Console, evidence: Evidence) -> None:
 
 
 def show_hits(console: Console, query: str, hits: Sequence[Hit], explain: bool = False) -> None:
-    """Print the ranked passages of a search, each with its score, source and first lines; to `explain`, with the keys
-    that matched, the nearest of them in the excerpt."""
+    """Print the ranked passages of a search, each with its score, source and first lines. With `explain`, also print
+    the keys that matched; the excerpt then shows the nearest one."""
     console.print(Text(printable(query), style="bold"), end="\n\n")
     if not hits:
         console.print(Text("  no passage of the corpus matches", style="dim"))
@@ -98,17 +98,17 @@ def show_hits(console: Console, query: str, hits: Sequence[Hit], explain: bool =
         console.print(title)
         _quote(console, _source(passage.document_id, passage.start, passage.end))
         matches = hit.matches if explain else ()
-        for each in matches:
-            where = "title" if each.start == each.end else f"characters {each.start:,}–{each.end:,}"
-            line = f"{printable(each.query)} = {printable(each.text)} ({where})  {each.similarity:.3f}"
+        for match in matches:
+            where = "title" if match.start == match.end else f"characters {match.start:,}–{match.end:,}"
+            line = f"{printable(match.query)} = {printable(match.text)} ({where})  {match.similarity:.3f}"
             _quote(console, Text(line, style="cyan"))
-        nearest = max(matches, key=lambda each: each.similarity, default=None)
+        nearest = max(matches, key=lambda match: match.similarity, default=None)
         start, end = (nearest.start - passage.start, nearest.end - passage.start) if nearest else (0, 0)
         _show_excerpt(console, passage.text, start, end)
 
 
 def show_facts(console: Console, facts: Iterable[tuple[str, str]]) -> None:
-    """Print `name  value` lines, the values in one column."""
+    """Print `name  value` lines, with the values aligned in a column."""
     rows = list(facts)
     width = max((cell_len(name) for name, _ in rows), default=0)
     for name, value in rows:
@@ -127,14 +127,14 @@ def _headline(rank: int, prediction: Prediction, width: int) -> Text:
 
 
 def _source(document_id: str, start: int, end: int, title: str = "", corpus: str = "") -> Text:
-    """Title, document id, character range and corpus in one line."""
+    """Title, document id, character range and corpus on one line."""
     parts = [printable(document_id), f"characters {start:,}–{end:,}", *filter(None, [printable(corpus)])]
     line = Text(printable(title), style="italic")
     return line.append((" · " if title else "") + " · ".join(parts), style="not italic dim")
 
 
 def _show_excerpt(console: Console, context: str, start: int, end: int) -> None:
-    """Print the excerpt in at most `EXCERPT_LINES` lines: narrow it until it fits."""
+    """Print the excerpt on at most `EXCERPT_LINES` lines, shortening it until it fits."""
     width = max(20, console.width - len(MARGIN) - 2)
     cells = EXCERPT_LINES * width
     text = excerpt(context, start, end, cells)
@@ -153,7 +153,7 @@ def _quote(console: Console, text: Text) -> None:
 
 
 def _show_rest(console: Console, count: int) -> None:
-    """Say how many more occurrences there are."""
+    """Print how many more occurrences there are."""
     if count > 0:
         places = "place" if count == 1 else "places"
         console.print(Text(f"{MARGIN}  … and {count} more {places}", style="dim"))

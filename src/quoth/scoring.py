@@ -5,8 +5,8 @@ comes from. numpy only.
 
 NPM = Nonparametric Masked Language Modeling (Min et al., 2022).
 
-Shape suffixes: C candidates (one occurrence of a phrase each), G groups of equal candidates. `a` is
-sim(q_start, c_i)/τ of a candidate's first token, `b` is sim(q_end, c_j)/τ of its last.
+Shape suffixes that differ from the project's: B buckets of candidates. `a` is sim(q_start, c_i)/τ for a candidate's
+first token, `b` is sim(q_end, c_j)/τ for its last.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BUCKET_BITS = 12
 
 
 def log_sum_exp(x: Floats) -> float:
-    """log Σ exp x, with one shared maximum; −inf for nothing or for nothing but −inf."""
+    """log Σ exp x, computed relative to the maximum; −inf if x is empty or all −inf."""
     top = float(x.max(initial=-np.inf))
     if top == -np.inf:
         return top
@@ -62,8 +62,8 @@ def length_weighted(log_score_C: Floats, length_C: NDArray[np.int64], exponent: 
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """What scores are normalised by, as logs of sums over all tables and machines: exp a and exp b of the rows searched
-    (`softmax_sum_score`), the scores of all candidates, the scores of favoured ones."""
+    """The normalisers of scores, as logs of sums over all tables and machines: exp a and exp b over the rows searched
+    (`softmax_sum_score`), the scores of all candidates, the scores of the favoured ones."""
 
     starts: float = -np.inf
     ends: float = -np.inf
@@ -72,14 +72,14 @@ class Sums:
 
     @classmethod
     def over(cls, parts: Sequence[Sums]) -> Sums:
-        """Those of all parts together."""
-        return cls(*(log_sum_exp(np.array(each)) for each in zip(*map(astuple, parts), strict=True)))
+        """The normalisers of several parts (tables, machines) combined."""
+        return cls(*(log_sum_exp(np.array(logs)) for logs in zip(*map(astuple, parts), strict=True)))
 
 
 def interpolated(log_score_C: Floats, favoured_C: NDArray[np.bool_], weight: float, sums: Sums) -> Floats:
     """log((1 − w) p(c) + w p'(c)): [C]; p is a candidate's share of all scores, p' its share of the favoured ones'.
 
-    As kNN-LM mixes two distributions (Khandelwal et al. 2020, eq. 3). Where nothing is favoured, log p.
+    This is how kNN-LM mixes two distributions (Khandelwal et al. 2020, eq. 3). If nothing is favoured: log p.
     """
     everywhere_C = log_score_C - sums.everywhere
     if weight == 0 or sums.favoured == -np.inf:
@@ -92,7 +92,7 @@ def interpolated(log_score_C: Floats, favoured_C: NDArray[np.bool_], weight: flo
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Equal candidates brought together: those of group g are `order_C[bounds_G1[g]:bounds_G1[g + 1]]`, ascending."""
+    """Equal candidates brought together: group g is `order_C[bounds_G1[g]:bounds_G1[g + 1]]`, in ascending order."""
 
     order_C: NDArray[np.int64]
     bounds_G1: NDArray[np.int64]
@@ -103,25 +103,32 @@ class Groups:
         return self.order_C[self.bounds_G1[group] : self.bounds_G1[group + 1]]
 
 
+# Weights are exp(score - top). Near the smallest float64 (2.2e-308) they become subnormal and lose digits, then
+# underflow to 0, so that comparing them says nothing. Below this bound `contenders` keeps every candidate: slow, but
+# right.
 _LEAST_WEIGHT = 1e-290
-"""Lighter ones may have lost digits, or all of them."""
 
 
 def contenders(key_C: NDArray[np.uint64], log_score_C: Floats, count: int, slack: float) -> NDArray[np.int64]:
-    """Candidates with all those of the `count` keys of highest score, and of each key within `slack` of these.
+    """A superset of the candidates that matter: all those of the `count` best-scoring keys, and of every key within
+    `slack` of these.
 
-    A key weighs no more than all keys that share its upper bits. So the heaviest such buckets are grouped alone, and
-    where their `count`-th best key stands, lighter buckets hold no contender.
+    A key weighs at most as much as all keys that share its upper bits. So only the heaviest such buckets are grouped at
+    first; a bucket lighter than the `count`-th best key among them cannot contain a contender.
     """
     top = log_score_C.max(initial=-np.inf)
+    # One linear pass replaces sorting all candidates. The keys are hashes, so their upper bits spread them evenly.
     bucket_C = (key_C >> np.uint64(64 - _BUCKET_BITS)).astype(np.int64)
     weight_B = np.bincount(bucket_C, np.exp(log_score_C - top), 1 << _BUCKET_BITS)
+    # At least `count` buckets are this heavy, and none of them is empty, so the groups below number at least `count`.
     heavy = np.partition(weight_B, -count)[-count] if count <= len(weight_B) else 0.0
     if heavy < _LEAST_WEIGHT:
         return np.arange(len(key_C))
     weight_C = weight_B[bucket_C]
     heavy_C = np.flatnonzero(weight_C >= heavy)
     score_G = np.sort(group_score(log_score_C[heavy_C], group_equal(key_C[heavy_C])))
+    # The second slack covers rounding: bucket weights and group scores add up the same numbers in different orders.
+    # A candidate too many costs a little time; one too few would change the answer.
     return np.flatnonzero(weight_C >= np.exp(score_G[-count] - top - 2 * slack))
 
 
@@ -135,15 +142,17 @@ def group_equal(key_C: NDArray[np.uint64]) -> Groups:
 
 
 def _together(key_C: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """An order in which equal keys follow each other, each in order of occurrence.
+    """An order that puts equal keys next to each other, in order of occurrence within a key.
 
-    The keys' upper bits are sorted with the places in the lower ones, in half of argsort's time, which is left for
-    the case that two keys differ in their lower bits alone.
+    Sorts the keys with their lower bits replaced by their positions, in half the time of argsort. Falls back to argsort
+    if two keys differ in those lower bits alone.
     """
     bits = np.uint64(len(key_C).bit_length())
     place = (np.uint64(1) << bits) - np.uint64(1)
     order_C = (np.sort(key_C & ~place | np.arange(len(key_C), dtype=np.uint64)) & place).astype(np.int64)
     sorted_C = key_C[order_C]
+    # A million candidates take 20 bits, which leaves 44 of the hash: two keys that agree in these are rare, but their
+    # occurrences would be interleaved, and `group_equal` would see one phrase as several.
     different = sorted_C[1:] ^ sorted_C[:-1]
     if ((different != 0) & (different >> bits == 0)).any():
         return np.argsort(key_C, kind="stable")

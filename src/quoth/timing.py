@@ -1,6 +1,6 @@
 """How long each of a query's five steps takes: encode, search, expand, score, explain.
 
-Knows clocks and names. Does not know what is done in a step. Nothing is measured unless somebody listens.
+Knows clocks and names. Does not know what happens in a step. Measures only inside `timed()`.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ STEPS = ("encode", "search", "expand", "score", "explain")
 
 
 class Clock:
-    """Seconds spent in each step; a step inside another stops the outer one's clock."""
+    """Seconds spent in each step. A nested step pauses the clock of the outer one."""
 
     def __init__(self) -> None:
         self.seconds = dict.fromkeys(STEPS, 0.0)
@@ -39,7 +39,7 @@ _LISTENER: ContextVar[Clock | None] = ContextVar("listener", default=None)
 
 @contextmanager
 def step(name: str) -> Iterator[None]:
-    """What is done inside belongs to this step."""
+    """Charge the time spent inside the `with` block to this step."""
     clock = _LISTENER.get()
     if clock is None:
         yield
@@ -53,7 +53,7 @@ def step(name: str) -> Iterator[None]:
 
 @contextmanager
 def timed() -> Iterator[dict[str, float]]:
-    """Measure this thread's queries: seconds by step, complete at the end."""
+    """Measure this thread's queries: seconds per step, complete when the `with` block ends."""
     clock = Clock()
     token = _LISTENER.set(clock)
     try:

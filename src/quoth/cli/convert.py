@@ -1,4 +1,4 @@
-"""The command that makes models of published ones: convert.
+"""The command that converts published models: convert.
 
 Knows the options. Does not know what is in a checkpoint.
 """
@@ -22,10 +22,11 @@ def convert(
     ],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="New folder for the model.")],
 ) -> None:
-    """Make a model of published REALM checkpoints, to be named by its folder.
+    """Convert published REALM checkpoints into a model, whose folder --model then names.
 
-    An open-QA checkpoint answers questions, best with the embedder whose vectors of passages it was trained with. An
-    embedder and an encoder fill blanks. Weights are read from safetensors, or from pickles of nothing but tensors.
+    An open-QA checkpoint answers questions, best together with the embedder whose passage vectors it was trained with.
+    An embedder and an encoder fill blanks. Weights are read from safetensors, or from pickles that contain only
+    tensors.
 
     \b
     Example:

@@ -1,7 +1,7 @@
-"""The command that shows what Quoth does, on texts that are at hand: demo.
+"""The command that shows what Quoth does on bundled texts: demo.
 
-Knows the bundled samples and the reference that every Python carries, and how to show answers compactly. Does
-not know how they are found. A demo's blanks are fixed: what it gets wrong is shown and counted as well.
+Knows the bundled samples, the language reference that comes with every Python, and how to show answers compactly. Does
+not know how they are found. The blanks are fixed: wrong answers are shown and counted as well.
 """
 
 import json
@@ -38,7 +38,7 @@ CHANGES_SHOWN = 16
 
 @dataclass(frozen=True, slots=True)
 class Blank:
-    """A text with one blank, or a question, and the phrase that the corpus holds for it."""
+    """A text with one blank, or a question, and its answer according to the corpus."""
 
     text: str
     answer: str
@@ -63,7 +63,7 @@ PYTHON_BLANKS = (
 @app.command(rich_help_panel="See it work")
 def demo(
     python: Annotated[
-        bool, typer.Option("--python", help="Use the reference that every Python carries instead of the atlas.")
+        bool, typer.Option("--python", help="Use Python's language reference instead of the atlas.")
     ] = False,
     keep: Annotated[
         Path | None, typer.Option("--keep", metavar="DIR", help="Keep the corpus in this new folder.")
@@ -115,11 +115,11 @@ def sample(name: str) -> list[dict[str, Any]]:
     for folder in (files("quoth") / "samples", checkout):
         if (folder / name).is_file():
             return [json.loads(line) for line in (folder / name).read_text(encoding="utf-8").splitlines()]
-    raise InputError(f"the sample {name} is not part of this installation; install Quoth again")
+    raise InputError(f"the sample {name} is missing from this installation; reinstall Quoth")
 
 
 def same_answer(predicted: str, answer: str) -> bool:
-    """Whether two phrases are equal but for case, spaces, a leading article and punctuation at the ends."""
+    """Whether two phrases are equal, ignoring case, spaces, a leading article and punctuation at the ends."""
     return _plain(predicted) == _plain(answer)
 
 
@@ -130,7 +130,7 @@ def _plain(phrase: str) -> str:
 
 @contextmanager
 def _place(keep: Path | None, name: str) -> Iterator[Path]:
-    """The folder to build in: the one to keep, or one that is removed at the end."""
+    """The folder to build the corpus in: the one to keep, or a temporary one."""
     if keep is not None:
         yield keep
         return
@@ -139,7 +139,7 @@ def _place(keep: Path | None, name: str) -> Iterator[Path]:
 
 
 def _build(console: "Console", folder: Path, documents: "Iterable[Document]") -> "Corpus":
-    """Index `documents` and say how long it took."""
+    """Index `documents` and print how long it took."""
     from quoth.corpus.corpus import Corpus
 
     begin = time.perf_counter()
@@ -151,7 +151,7 @@ def _build(console: "Console", folder: Path, documents: "Iterable[Document]") ->
 
 
 def _show_atlas(console: "Console", npm: "NPM", reader: "Reader", corpus: "Corpus") -> None:
-    """Blanks and questions over the edition of 2016, then facts before and after the swap for 2026."""
+    """Show blanks and questions over the 2016 edition, then facts before and after the swap for the 2026 edition."""
     records = sample("blanks.jsonl")
     blanks = [Blank(record["text"], record["answer"]) for record in records if "text" in record]
     questions = [Blank(record["question"], record["answer"]) for record in records if "question" in record]
@@ -163,7 +163,7 @@ def _show_atlas(console: "Console", npm: "NPM", reader: "Reader", corpus: "Corpu
     begin = time.perf_counter()
     corpus.replace(atlas("2026"))
     swapped = time.perf_counter() - begin
-    _title(console, f"Swap the edition of 2016 for that of 2026 ({swapped:.1f} s, nothing trained)")
+    _title(console, f"Swap the 2016 edition for the 2026 edition ({swapped:.1f} s, no training)")
     _show_changes(console, changes, before, npm.fill(texts, top_k=1))
 
 
@@ -180,7 +180,7 @@ def _show_all(console: "Console", title: str, predict: Any, blanks: Sequence[Bla
 
 
 def _show_changes(console: "Console", changes: Sequence[dict[str, Any]], before: "_Answers", after: "_Answers") -> None:
-    """Print each fact's answer of both editions, then how many are right and how many changed."""
+    """Print each fact's answers from both editions, then how many are right and how many changed."""
     right = {"2016": 0, "2026": 0}
     moved = followed = 0
     for record, old, new in zip(changes, before, after, strict=True):
@@ -189,14 +189,14 @@ def _show_changes(console: "Console", changes: Sequence[dict[str, Any]], before:
         for edition, answer, predictions in rows:
             right[edition] += _is_right(predictions, answer)
         followed += all(_is_right(predictions, answer) for _, answer, predictions in rows)
-        moved += [each.text for each in old[:1]] != [each.text for each in new[:1]]
+        moved += [prediction.text for prediction in old[:1]] != [prediction.text for prediction in new[:1]]
     total = len(changes)
     counts = f"{right['2016']} of {total} right in 2016, {right['2026']} of {total} in 2026"
     console.print(f"  {moved} of {total} answers changed, {followed} from right to right; {counts}", style="bold")
 
 
 def _show(console: "Console", text: str, rows: "Sequence[tuple[str, str, Sequence[Prediction]]]") -> int:
-    """Print a query and, for each of (edition, answer, predictions), the best one; how many are right."""
+    """Print a query and the best prediction of each row (edition, answer, predictions); return how many are right."""
     from rich.text import Text
 
     from quoth.render import printable, show_quote
@@ -223,7 +223,7 @@ def _is_right(predictions: "Sequence[Prediction]", answer: str) -> bool:
 
 
 def _spread(records: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
-    """`count` of the records, taken at even distances."""
+    """`count` of the records, evenly spaced."""
     return [records[index * len(records) // count] for index in range(min(count, len(records)))]
 
 

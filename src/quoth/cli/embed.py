@@ -1,6 +1,6 @@
 """The command that makes a corpus's vectors: embed.
 
-Knows how to say first what it costs, and what to say afterwards. Does not know how vectors are made or stored.
+Knows how to report the cost beforehand and the result afterwards. Does not know how vectors are made or stored.
 """
 
 import shutil
@@ -32,42 +32,49 @@ DEFAULT_MODELS = {Keys.tokens: "quoth-mini", Keys.passages: "quoth-realm", Keys.
 def embed(
     directory: CorpusPlace,
     precision: Annotated[
-        Precision, typer.Option("--precision", help="Bytes a number: sq8 1, sq4 a half and less exact, fp16 2, fp32 4.")
+        Precision,
+        typer.Option(
+            "--precision",
+            help="Storage per vector component: sq8 = 1 byte, sq4 = ½ byte (less accurate), fp16 = 2, fp32 = 4.",
+        ),
     ] = Precision.sq8,
     recall: Annotated[
         float | None,
-        typer.Option("--recall", help="Share of the nearest keys that search finds (0.97); 1 compares them all."),
+        typer.Option(
+            "--recall", help="Share of the nearest keys that a search must find (0.97); 1 compares every vector."
+        ),
     ] = None,
     budget: Annotated[
-        float | None, typer.Option("--budget", metavar="GB", help="Refuse to begin where it takes more disk.")
+        float | None, typer.Option("--budget", metavar="GB", help="Refuse to start if more disk space is needed.")
     ] = None,
     memory: Annotated[
         str | None,
         typer.Option(
             "--memory",
             metavar="SIZE",
-            help="Hold no more, the model included, however large the corpus (2GB; with --ray: each task).",
+            help="Use at most this much memory, including the model (2GB; with --ray: per task).",
         ),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask, whatever it costs.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation, whatever the cost.")] = False,
     ray: Ray = False,
-    cpus: Annotated[float, typer.Option("--cpus", help="With --ray: CPUs of each task, a segment.")] = 1,
-    gpus: Annotated[float, typer.Option("--gpus", help="With --ray: GPUs of each task; 0.5 lets two share one.")] = 0,
+    cpus: Annotated[float, typer.Option("--cpus", help="With --ray: CPUs per task (one task per segment).")] = 1,
+    gpus: Annotated[float, typer.Option("--gpus", help="With --ray: GPUs per task; 0.5 lets two tasks share one.")] = 0,
     keys: Annotated[
-        Keys | None, typer.Option("--keys", help="What gets a vector: tokens (as --model does if left out), or others.")
+        Keys | None,
+        typer.Option("--keys", help="What to embed: tokens, passages or entities. Default: whatever --model uses."),
     ] = None,
     model: Annotated[
-        str | None, typer.Option("--model", help="A model's name, folder or hub id; by default the shipped one.")
+        str | None, typer.Option("--model", help="A model's name, folder or hub id. Default: the shipped one.")
     ] = None,
     base: Base = None,
     device: Device = None,
     dtype: Dtype = None,
 ) -> None:
-    """Store a vector for every token, so that --dense searches all of them; or for every passage, or every named entity
-    and title, by --keys or as --model does. Goes on where it was stopped.
+    """Store a vector for every token, so that --dense can search all of them. With --keys (or a --model with such
+    keys), store one for every passage, or for every named entity and title. Resumes where it was stopped.
 
-    Says first what that costs, measured on a few passages, and asks where it is much. However large the corpus is, no
-    more than --memory is held, unless one passage alone takes more.
+    Estimates time and disk use from a sample first and asks for confirmation if they are large. Uses no more than
+    --memory, however large the corpus is, unless a single passage needs more.
 
     \b
     Example:
@@ -83,18 +90,18 @@ def embed(
         bytes_named(memory)
     place = Place(directory)
     if place.is_remote and not ray:
-        raise InputError(f"{directory} is a URL: add --ray, or copy it into a folder")
+        raise InputError(f"{directory} is a URL; add --ray, or copy the corpus to a local folder")
     place.fetch(*TEXT, *MARKERS)
     corpus = Corpus.open(place.named)
     model = model or DEFAULT_MODELS[keys or Keys.tokens]
     setup = Setup(base, device, dtype)
     loaded = _load(keys, model, corpus, setup)
     if ray and loaded.keys != Keys.tokens:
-        raise InputError(f"--ray embeds tokens; those of {model} are {loaded.keys}: leave it out")
+        raise InputError(f"--ray embeds tokens, but the keys of {model} are {loaded.keys}; leave --ray out")
     cost = loaded.embed_cost(precision.value)
     deleted = sum(each.num_passages for each in corpus.segments) - corpus.num_passages
     if cost.passages and 10 * deleted > corpus.num_passages:
-        note(f"{plural(deleted, 'deleted passage')} would be embedded too: `quoth compact {directory}` first")
+        note(f"{plural(deleted, 'deleted passage')} would be embedded too; run `quoth compact {directory}` first")
     most = limit(memory)
     _check_cost(corpus.path, cost, budget, yes, most)
     with counting("embedding", "passages") as progress:
@@ -108,7 +115,7 @@ def embed(
     for short in shortfalls:
         note(
             f"segment {short.segment}: its codes find {rounded_down(short.recall)} of the nearest {loaded.keys}, "
-            f"{short.target} was asked for; --recall 1 compares every vector"
+            f"not {short.target}; --recall 1 compares every vector"
         )
     results().print(
         f"{directory}: {plural(corpus.num_passages, 'passage')} embedded ({precision.value})", soft_wrap=True
@@ -116,7 +123,7 @@ def embed(
 
 
 def _load(keys: Keys | None, model: str, corpus: "Corpus", setup: Setup) -> "CorpusModel":
-    """The model that makes these keys. Raises InputError where it makes others."""
+    """The model that makes these keys. Raises InputError if it makes others."""
     load = load_entities if keys is Keys.entities else load_searcher
     loaded = load(model, [corpus], setup)
     if keys is not None and loaded.keys != keys.value:
@@ -125,20 +132,20 @@ def _load(keys: Keys | None, model: str, corpus: "Corpus", setup: Setup) -> "Cor
 
 
 def _check_cost(directory: Path, cost: "Cost", budget: float | None, yes: bool, memory: int) -> None:
-    """Say what embedding costs; raise, or ask, where that is too much."""
+    """Report what embedding costs; refuse, or ask for confirmation, if it is too much."""
     if not cost.passages:
         return
-    each = cost.bytes // max(cost.tokens, 1)
+    per_vector = cost.bytes // max(cost.tokens, 1)
     note(
-        f"{plural(cost.passages, 'passage')} to encode, {duration(cost.seconds)}; about {cost.tokens:,} vectors make "
-        f"{size(cost.bytes)} on disk ({each} bytes each), at most {size(cost.peak_bytes)} on the way, and at most "
-        f"{size(memory)} of memory"
+        f"{plural(cost.passages, 'passage')} to encode, {duration(cost.seconds)}; about {cost.tokens:,} vectors take "
+        f"{size(cost.bytes)} on disk ({per_vector} bytes each), at most {size(cost.peak_bytes)} while embedding, "
+        f"and at most {size(memory)} of memory"
     )
     needed = size(cost.peak_bytes)
     if budget is not None and cost.peak_bytes > budget * 1e9:
         raise InputError(f"--budget {budget} GB is less than {needed}; allow more, or embed a smaller corpus")
     if cost.peak_bytes > (free := shutil.disk_usage(directory).free):
-        raise InputError(f"{directory}: {size(free)} are free, {needed} are needed; make room first")
+        raise InputError(f"{directory}: {size(free)} free, but {needed} needed; free some disk space first")
     large = cost.bytes > ASK_FROM_BYTES or cost.seconds > ASK_FROM_SECONDS
     if large and budget is None and not yes and sys.stdin.isatty():
-        typer.confirm("quoth: go on?", abort=True, err=True)
+        typer.confirm("quoth: continue?", abort=True, err=True)

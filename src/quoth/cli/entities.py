@@ -1,6 +1,6 @@
 """The commands that measure search by entities: eval entities, links.
 
-Knows the options, and in which ways a model is asked. Does not know how anything is measured.
+Knows the options, and the ways to ask a model. Does not know how anything is measured.
 """
 
 from pathlib import Path
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 EntityModel = Annotated[
-    str | None, typer.Option("--model", help="A model that searches by entities, to be asked as well as BM25.")
+    str | None, typer.Option("--model", help="A model that searches by entities, to ask in addition to BM25.")
 ]
 Beside = Annotated[
     list[str] | None,
     typer.Option(
         "--beside",
         metavar="MODEL",
-        help="Ask this model too, by its vectors of tokens (late interaction) or passages. Repeatable.",
+        help="Also ask this model, by its vectors of tokens (late interaction) or passages. May be repeated.",
     ),
 ]
 Dense = Annotated[
@@ -39,11 +39,11 @@ Dense = Annotated[
     typer.Option(
         "--dense",
         metavar="NAME",
-        help="Ask contriever or dpr too, another such encoder, or PASSAGES+QUESTIONS. Encodes every passage first.",
+        help="Also ask contriever, dpr, another such encoder, or PASSAGES+QUESTIONS. Encodes every passage first.",
     ),
 ]
 Anserini = Annotated[
-    bool, typer.Option("--anserini", help="Ask BM25 with k1 = 0.9 and b = 0.4 too (pip install 'quoth[eval]').")
+    bool, typer.Option("--anserini", help="Also ask BM25 with k1 = 0.9 and b = 0.4 (pip install 'quoth[eval]').")
 ]
 
 
@@ -52,29 +52,35 @@ def entities(
     directory: CorpusDir,
     files: Annotated[
         list[str],
-        typer.Argument(metavar="FILES...", help="Files of EntityQuestions, one a relation, such as P17.test.json."),
+        typer.Argument(metavar="FILES...", help="Files of EntityQuestions, one per relation, such as P17.test.json."),
     ],
     corpus: MoreCorpora = None,
     templates: Annotated[
         Path | None,
         typer.Option(
-            "--templates", metavar="FILE", help="The set's relation_query_templates.json: where entities are."
+            "--templates", metavar="FILE", help="The dataset's relation_query_templates.json, to find the entities."
         ),
     ] = None,
     covered: Annotated[
-        bool, typer.Option("--covered", help="Ask only what a passage answers that names the entity too.")
+        bool,
+        typer.Option(
+            "--covered", help="Only ask questions for which some passage contains both the answer and the entity."
+        ),
     ] = False,
     single_key: Annotated[
-        bool, typer.Option("--single-key", help="What if --model had one key a passage? Of the covered questions.")
+        bool,
+        typer.Option("--single-key", help="Also report recall with a single key per passage (covered questions only)."),
     ] = False,
-    hybrid: Annotated[bool, typer.Option("--hybrid", help="Ask --model together with BM25 too.")] = False,
+    hybrid: Annotated[bool, typer.Option("--hybrid", help="Also ask --model together with BM25.")] = False,
     picture: Annotated[
         Path | None,
         typer.Option("--picture", metavar="PNG", help="Draw covered questions and --model's keys (UMAP; quoth[eval])."),
     ] = None,
-    idf: Annotated[bool, typer.Option("--idf", help="Tell rare entities from common ones; wants --templates.")] = False,
+    idf: Annotated[
+        bool, typer.Option("--idf", help="Also report recall by how rare the entity is (requires --templates).")
+    ] = False,
     limit: Annotated[
-        int | None, typer.Option("--limit", help="Ask only so many questions of each relation, drawn at random.")
+        int | None, typer.Option("--limit", help="Ask at most this many questions per relation, drawn at random.")
     ] = None,
     seed: Seed = 0,
     k: Annotated[
@@ -84,7 +90,7 @@ def entities(
         ),
     ] = None,
     no_coverage: Annotated[
-        bool, typer.Option("--no-coverage", help="Do not read every passage to count what can be answered at all.")
+        bool, typer.Option("--no-coverage", help="Do not read every passage to count the answerable questions.")
     ] = False,
     model: EntityModel = None,
     beside: Beside = None,
@@ -95,11 +101,11 @@ def entities(
     dtype: Dtype = None,
     json: Json = False,
 ) -> None:
-    """Ask EntityQuestions of a corpus: is a passage found that holds an answer?
+    """Ask EntityQuestions of a corpus: does a search find a passage that contains an answer?
 
-    BM25 is always measured. A question is answerable if some passage holds an answer, covered if that passage, or its
-    title, names the entity too. dpr: an answer's tokens stand in the passage's text; string: its characters. With
-    --templates, --model is asked twice: as it recognises the entity, and told which it is.
+    BM25 is always measured. A question is answerable if some passage contains an answer, covered if that passage or its
+    title also names the entity. dpr: the passage's text contains an answer's tokens; string: its characters. With
+    --templates, --model is asked twice: with the entity that it recognises, and with the right entity given.
 
     \b
     Example:
@@ -117,12 +123,12 @@ def entities(
     read = QuestionTemplates.read(templates) if templates else None
     for name, given in (("idf", idf), ("covered", covered), ("single-key", single_key), ("picture", picture)):
         if given and read is None:
-            raise InputError(f"--{name} wants to know each question's entity; give --templates FILE")
+            raise InputError(f"--{name} requires each question's entity; give --templates FILE")
     for name, given in (("single-key", single_key), ("hybrid", hybrid), ("picture", picture)):
         if given and model is None:
-            raise InputError(f"--{name} is about a model that searches by entities; give --model NAME")
+            raise InputError(f"--{name} requires a model that searches by entities; give --model NAME")
         if given and name != "hybrid" and no_coverage and not covered:
-            raise InputError(f"--{name} is about covered questions; leave --no-coverage out")
+            raise InputError(f"--{name} requires the covered questions; leave --no-coverage out")
     if picture:
         check_installed()
     corpora = open_corpora(directory, corpus)
@@ -149,13 +155,13 @@ def entities(
             covered_only=covered,
             progress=lambda name, done, total: measured(done, total),
         )
-    names = [each.name for each in report.questions] if idf else []
-    texts = (indexed_text(passage.title, passage.text) for each in corpora for passage in each.passages())
+    names = [question.name for question in report.questions] if idf else []
+    texts = (indexed_text(passage.title, passage.text) for searched in corpora for passage in searched.passages())
     buckets = idf_buckets(report, count_terms(texts, names)) if idf else []
-    found = covered_questions(report, loaded) if loaded and (single_key or picture) else None
-    kept = single_keys(found, report.ks, seed) if found and single_key else {}
-    if found and picture:
-        picture_of(picture, found, seed=seed)
+    answered = covered_questions(report, loaded) if loaded and (single_key or picture) else None
+    kept = single_keys(answered, report.ks, seed) if answered and single_key else {}
+    if answered and picture:
+        picture_of(picture, answered, seed=seed)
     if json:
         more = {"idf": idf_records(report, buckets)} if idf else {}
         print_json(report.to_dict() | more | ({"single_key": kept} if kept else {}))
@@ -176,7 +182,7 @@ def links(
     seed: Seed = 0,
     k: Annotated[
         list[int] | None,
-        typer.Option("--k", metavar="K", help="Recall among the best K. May be repeated. Default: 1, 5 and 20."),
+        typer.Option("--k", metavar="K", help="Recall among the best K passages. May be repeated. Default: 1, 5, 20."),
     ] = None,
     model: EntityModel = None,
     beside: Beside = None,
@@ -187,11 +193,11 @@ def links(
     dtype: Dtype = None,
     json: Json = False,
 ) -> None:
-    """Given a name in its sentence, find other documents' passages about what it links to.
+    """Given a linked name in its sentence, find passages of other documents about the same target.
 
-    The corpus is of documents with "links": [[start, end, target], …], characters of the text and a page's title.
-    Right is a passage with another link to the target, or of the target's own page. BM25 is asked with the sentence and
-    with the name alone, --model with the sentence and where the name stands in it.
+    The corpus must have documents with "links": [[start, end, target], …] (characters of the text, title of a page). A
+    passage counts as relevant if it links to the same target or comes from the target's page. BM25 is asked with the
+    sentence and with the name alone, --model with the sentence and the position of the name.
 
     \b
     Example:
@@ -229,16 +235,16 @@ def _others(
     beside: list[str] | None,
     setup: Setup,
 ) -> "dict[str, Search]":
-    """The systems that are asked with the whole text."""
+    """The systems to ask with the whole text."""
     from quoth.evaluation.dense_baselines import DenseBaseline, DenseSearch
     from quoth.evaluation.searches import AnseriniBM25, by_text, by_vectors
 
-    found = {"bm25, anserini": by_text(AnseriniBM25(corpora))} if anserini else {}
+    systems = {"bm25, anserini": by_text(AnseriniBM25(corpora))} if anserini else {}
     for name, baseline in [(name, DenseBaseline.named(name)) for name in dense or ()]:
         quiet_libraries()
         with counting(f"encoding, {name}", "passages") as encoded:
-            found[name] = by_text(DenseSearch(baseline, corpora, setup.device, setup.dtype, encoded))
+            systems[name] = by_text(DenseSearch(baseline, corpora, setup.device, setup.dtype, encoded))
     for name in beside or ():
         loaded = load_searcher(name, corpora, setup)
-        found[f"{name}, {loaded.keys}"] = by_vectors(loaded)
-    return found
+        systems[f"{name}, {loaded.keys}"] = by_vectors(loaded)
+    return systems

@@ -20,7 +20,7 @@ app = typer.Typer(no_args_is_help=True, help="Measure a model on a task.")
 
 EmbedAndSearch = Annotated[bool, typer.Option("--dense", help="Embed the documents and search every token.")]
 DenseFacts = Annotated[
-    bool, typer.Option("--dense", help="Search every token; a --corpus wants quoth embed first, the evidence does not.")
+    bool, typer.Option("--dense", help="Search every token (a --corpus requires `quoth embed` first).")
 ]
 
 
@@ -37,19 +37,21 @@ class System(StrEnum):
 @takes_fill_options(dense=EmbedAndSearch)
 def cloze(
     pages: Annotated[
-        list[str], typer.Argument(metavar="PAGES...", help="Files or folders that hold the held-out documents.")
+        list[str], typer.Argument(metavar="PAGES...", help="Files or folders that contain the held-out documents.")
     ],
     heldout: Annotated[
         Path | None,
-        typer.Option("--heldout", metavar="FILE", help="Use only the documents that this JSONL names (id, title)."),
+        typer.Option("--heldout", metavar="FILE", help="Use only the documents listed in this JSONL (id, title)."),
     ] = None,
-    count: Annotated[int, typer.Option("--count", help="Blanks of each kind.")] = 1000,
-    limit: Annotated[int | None, typer.Option("--limit", help="Ask only the first blanks of each kind.")] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Another seed draws other blanks.")] = 0,
+    count: Annotated[int, typer.Option("--count", help="Number of blanks of each kind.")] = 1000,
+    limit: Annotated[
+        int | None, typer.Option("--limit", help="Ask only this many blanks of each kind, the first ones.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Random seed for drawing blanks.")] = 0,
     *,
     filling: FillOptions,
     system: Annotated[
-        list[System] | None, typer.Option("--system", help="Ask only this one. May be repeated. Default: all.")
+        list[System] | None, typer.Option("--system", help="Ask only this system. May be repeated. Default: all.")
     ] = None,
     model: Model = "quoth-mini",
     base: Base = None,
@@ -59,8 +61,8 @@ def cloze(
 ) -> None:
     """Fill blanks drawn from documents the model has not seen, and count the exact matches.
 
-    Half of the blanks are spans as training hides them, half are names, terms and numbers. Each phrase also
-    stands in another passage of these documents; its own passage is not searched.
+    Half of the blanks are spans drawn as in training, half are names, terms and numbers. Each phrase also occurs in
+    another passage of these documents; its own passage is not searched.
 
     \b
     Example:
@@ -76,7 +78,7 @@ def cloze(
             count=count,
             seed=seed,
             limit=limit,
-            systems=[each.value for each in system] if system else SYSTEMS,
+            systems=[chosen.value for chosen in system] if system else SYSTEMS,
             progress=lambda name, done, total: answered(done, total),
             load=lambda name, corpus: load(name, [corpus], Setup(base, device, dtype)),
             **filling.arguments(),
@@ -93,22 +95,28 @@ def lama(
     context: typer.Context,
     facts: Annotated[list[str], typer.Argument(metavar="FACTS...", help="LAMA's files of T-REx or Google-RE (JSONL).")],
     templates: Annotated[
-        Path | None, typer.Option("--templates", metavar="FILE", help="LAMA's relations.jsonl; wanted for T-REx.")
+        Path | None, typer.Option("--templates", metavar="FILE", help="LAMA's relations.jsonl; required for T-REx.")
     ] = None,
     corpus: Annotated[
         list[Path] | None,
-        typer.Option("--corpus", metavar="DIR", help="Search this corpus, not the facts' evidence. May be repeated."),
+        typer.Option(
+            "--corpus", metavar="DIR", help="Search this corpus instead of the facts' evidence. May be repeated."
+        ),
     ] = None,
     distractors: Annotated[
         list[str] | None,
-        typer.Option("--distractors", metavar="DOCS", help="Documents to search beside the evidence. May be repeated."),
+        typer.Option(
+            "--distractors", metavar="DOCS", help="Documents to search along with the evidence. May be repeated."
+        ),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option("--limit", help="Ask only so many facts of each relation, drawn at random.")
+        int | None, typer.Option("--limit", help="Ask at most this many facts per relation, drawn at random.")
     ] = None,
     per_group: Annotated[
         int | None,
-        typer.Option("--per-group", help="Of these, only so many of each number of tokens: 1, 2, 3, 4 and more."),
+        typer.Option(
+            "--per-group", help="Of these, at most this many per number of tokens (1, 2, 3, 4 and more), at random."
+        ),
     ] = None,
     seed: Seed = 0,
     *,
@@ -119,10 +127,10 @@ def lama(
     dtype: Dtype = None,
     json: Json = False,
 ) -> None:
-    """Ask facts by templates, and count the exact matches by the answers' number of tokens and by relation.
+    """Ask for facts with templates, and count the exact matches by the answer's number of tokens and by relation.
 
-    Tokens are the model's. An answer is right with other case, articles and punctuation as well. Without --corpus the
-    facts' own evidence is searched, where every answer stands; --distractors shows how much that helps.
+    Tokens are those of the model. Case, articles and punctuation of an answer do not matter. Without --corpus the
+    facts' own evidence is searched, in which every answer occurs; --distractors shows how much that helps.
 
     \b
     Example:
@@ -164,7 +172,7 @@ def ner(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILES...", help="CoNLL files, or a part of one by documents: FILE:train, FILE:dev, FILE:test."
+            metavar="FILES...", help="CoNLL files, or part of a file's documents: FILE:train, FILE:dev, FILE:test."
         ),
     ],
     model: Annotated[
@@ -174,9 +182,10 @@ def ner(
     device: Device = None,
     json: Json = False,
 ) -> None:
-    """Tag the sentences of CoNLL files and count the names found: with their class, and ("spans") whatever their class.
+    """Tag the sentences of CoNLL files and count the names found: with their class, and ("spans") without it.
 
-    Both ends must be right. Dates by rule are left out; WNUT 2017's classes are taken as PER, LOC, ORG and MISC.
+    Both ends of a name must be right. Dates found by rule are left out; WNUT 2017's classes are mapped to PER, LOC, ORG
+    and MISC.
 
     \b
     Example:
@@ -190,10 +199,10 @@ def ner(
     with counting("tagging", "sentences") as tagged:
         scores = run_ner(files, Tagger.load(model, device, base=base), tagged)
     if json:
-        print_json({"model": model, "scores": [each.to_dict() for each in scores]})
+        print_json({"model": model, "scores": [score.to_dict() for score in scores]})
         return
-    shares = [[percent(share) for share in (each.precision, each.recall, each.f1)] for each in scores]
-    rows = [[each.label, f"{each.num_gold:,}", *cells] for each, cells in zip(scores, shares, strict=True)]
+    shares = [[percent(share) for share in (score.precision, score.recall, score.f1)] for score in scores]
+    rows = [[score.label, f"{score.num_gold:,}", *cells] for score, cells in zip(scores, shares, strict=True)]
     results().print(markdown(["class", "names", "precision %", "recall %", "F1 %"], rows), soft_wrap=True, end="")
 
 
@@ -206,7 +215,7 @@ def senses(
     dtype: Dtype = None,
     json: Json = False,
 ) -> None:
-    """Compare a word's vectors in two texts: alike where it means the same, apart where it does not?
+    """Compare a word's vectors in two texts: are they similar if it means the same, and dissimilar if not?
 
     \b
     Example:

@@ -1,6 +1,6 @@
 """The command `quoth`: all commands in one program, and what happens when something goes wrong.
 
-Knows exit codes: 0 done, 1 failure, 2 the user's mistake, 130 interrupted. Imports no model.
+Knows exit codes: 0 success, 1 failure, 2 a mistake by the user, 130 interrupted. Imports no model.
 """
 
 import warnings
@@ -43,7 +43,7 @@ def quoth(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Language models that quote: every answer is a phrase of your corpus, and you see where it stands.
+    """Language models that quote: every answer is a phrase from your corpus, shown where it occurs.
 
     \b
     Start here:
@@ -54,8 +54,8 @@ def quoth(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line `arguments` (default: of this process) and return its exit code."""
-    warnings.showwarning = lambda message, *_: note(str(message))  # in one line, like every note
+    """Run the command line `arguments` (default: those of this process) and return the exit code."""
+    warnings.showwarning = lambda message, *_: note(str(message))  # on one line, like every note
     try:
         get_command(app).main(args=arguments, prog_name="quoth")
     except SystemExit as stop:
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         note(str(error))
         return 2 if isinstance(error, UserError) else 1
     except OSError as error:
-        note(_told(error))
+        note(_reason(error))
         return 2 if isinstance(error, PermissionError) else 1
     except KeyboardInterrupt:
         return _interrupted()
@@ -73,13 +73,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _interrupted() -> int:
-    note("interrupted; everything committed before is kept")
+    note("interrupted; everything committed so far is kept")
     return INTERRUPTED
 
 
-def _told(error: OSError) -> str:
-    """The file, what the system says of it, and the remedy where there is but one."""
+def _reason(error: OSError) -> str:
+    """The file, the system's message, and the remedy if there is only one."""
     if error.strerror is None:
         return f"{type(error).__name__}: {error}"
-    remedy = {EACCES: "; give yourself the right to", ENOSPC: "; make room and run it again"}.get(error.errno or 0, "")
+    remedies = {EACCES: "; change its permissions", ENOSPC: "; free some space and run the command again"}
+    remedy = remedies.get(error.errno or 0, "")
     return f"{error.filename}: {error.strerror}{remedy}" if error.filename else f"{error.strerror}{remedy}"

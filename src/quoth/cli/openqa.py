@@ -26,24 +26,25 @@ Ks = Annotated[
     list[int] | None,
     typer.Option("--k", metavar="K", help="Recall among the best K passages. May be repeated. Default: 1, 5 and 20."),
 ]
-Limit = Annotated[int | None, typer.Option("--limit", help="Ask only so many questions, drawn at random.")]
-Seed = Annotated[int, typer.Option("--seed", help="Another seed draws others.")]
+Limit = Annotated[int | None, typer.Option("--limit", help="Ask at most this many questions, drawn at random.")]
+Seed = Annotated[int, typer.Option("--seed", help="Random seed for sampling.")]
 AskedModel = Annotated[
-    str | None, typer.Option("--model", help="A model's name, folder or hub id, to be asked as well as BM25.")
+    str | None, typer.Option("--model", help="Name, folder or hub id of a model to ask in addition to BM25.")
 ]
 Passages = Annotated[
     int | None,
-    typer.Option("--passages", help="How many passages the model reads. Default: its own, and 5 for the oracle."),
+    typer.Option("--passages", help="Number of passages the model reads. Default: the model's, and 5 for the oracle."),
 ]
-Neighbours = Annotated[int, typer.Option("--neighbours", help="How many nearest tokens NPM searches for.")]
+Neighbours = Annotated[int, typer.Option("--neighbours", help="Number of nearest tokens that NPM searches for.")]
 Abstain = Annotated[
     bool,
     typer.Option(
-        "--abstain", help="Also: does it know when it is right? Risk, coverage, calibration, deleted evidence."
+        "--abstain",
+        help="Also measure whether the model knows when it is right: risk, coverage, calibration, evidence removed.",
     ),
 ]
 Template = Annotated[
-    str | None, typer.Option("--template", help="The text that NPM makes of {question}, with one [MASK].")
+    str | None, typer.Option("--template", help="NPM's text for a question: {question} and one [MASK].")
 ]
 
 
@@ -61,14 +62,14 @@ def openqa(
     ],
     corpus: MoreCorpora = None,
     patterns: Annotated[
-        bool, typer.Option("--patterns", help="Answers in JSON are regular expressions, as CuratedTREC's are.")
+        bool, typer.Option("--patterns", help="Answers in JSON are regular expressions, as in CuratedTREC.")
     ] = False,
     skip_bad: SkipBad = False,
     limit: Limit = None,
     seed: Seed = 0,
     k: Ks = None,
     no_coverage: Annotated[
-        bool, typer.Option("--no-coverage", help="Do not read every passage to count what can be answered at all.")
+        bool, typer.Option("--no-coverage", help="Do not read every passage to count the answerable questions.")
     ] = False,
     model: AskedModel = None,
     abstain: Abstain = False,
@@ -80,10 +81,10 @@ def openqa(
     dtype: Dtype = None,
     json: Json = False,
 ) -> None:
-    """Ask questions of a corpus: do its passages hold an answer, does the search find one, is the answer given?
+    """Ask questions of a corpus: do its passages contain an answer, does the search find one, does the model give it?
 
-    BM25 is always measured. answer@K: one of the best K passages holds an answer; oracle: one of those a reader
-    reads does; exact match: the first answer is right, in brackets one of the first five.
+    BM25 is always measured. answer@K: one of the best K passages contains an answer; oracle: one of the passages that a
+    reader reads does; exact match: the first answer is right (in parentheses: one of the first five is).
 
     \b
     Example:
@@ -93,12 +94,12 @@ def openqa(
 
     options = _options(context, model, filling, template)
     left_out = LeftOut()
-    found = read_questions(*questions, patterns=patterns, skip_bad=skip_bad, on_bad=left_out)
+    asked = read_questions(*questions, patterns=patterns, skip_bad=skip_bad, on_bad=left_out)
     left_out.report()
     settings = {"ks": k, "oracle": filling.passages, "limit": limit, "seed": seed, "coverage": not no_coverage}
     settings |= {"deleted": abstain or None}
     setup = Setup(base, device, dtype)
-    _measure(found, open_corpora(directory, corpus), model, setup, json, given(**settings) | options)
+    _measure(asked, open_corpora(directory, corpus), model, setup, json, given(**settings) | options)
 
 
 @app.command()
@@ -108,16 +109,17 @@ def squad(
     questions: Annotated[Path, typer.Argument(metavar="SQUAD", help="A file of SQuAD 1.1 (JSON).")],
     distractors: Annotated[
         list[str] | None,
-        typer.Option("--distractors", metavar="DOCS", help="Documents whose passages stand beside. May be repeated."),
+        typer.Option("--distractors", metavar="DOCS", help="Extra documents to add as distractors. May be repeated."),
     ] = None,
     num_distractors: Annotated[
-        int | None, typer.Option("--num-distractors", help="How many of their passages, drawn at random. Default: all.")
+        int | None,
+        typer.Option("--num-distractors", help="Number of their passages to add, drawn at random. Default: all."),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="DIR", help="Keep the corpus here; it must not exist.")
+        Path | None, typer.Option("-o", "--output", metavar="DIR", help="Keep the corpus in this new folder.")
     ] = None,
     embed: Annotated[
-        bool, typer.Option("--embed", help="Embed the corpus first, for a model that searches by vectors.")
+        bool, typer.Option("--embed", help="Embed the corpus first (for a model that searches by vectors).")
     ] = False,
     limit: Limit = None,
     seed: Seed = 0,
@@ -132,10 +134,10 @@ def squad(
     dtype: Dtype = None,
     json: Json = False,
 ) -> None:
-    """Ask SQuAD's questions without saying which paragraph each belongs to: is that one found, or an answer?
+    """Ask SQuAD's questions without their paragraphs: does the search find the paragraph, or another with the answer?
 
-    Each paragraph is one passage; --distractors puts passages of other pages beside them (documents with the title of
-    one of SQuAD's articles are left out). A corpus kept with -o can be measured again by quoth eval openqa.
+    Each paragraph is one passage; --distractors adds passages of other pages (documents with the title of one of
+    SQuAD's articles are left out). A corpus kept with -o can be measured again with quoth eval openqa.
 
     \b
     Example:
@@ -159,19 +161,19 @@ def squad(
 def swap(
     old: Annotated[Path, typer.Argument(metavar="OLD", help="Folder of a corpus.")],
     new: Annotated[Path, typer.Argument(metavar="NEW", help="Folder of a later edition: documents with the same ids.")],
-    max_words: Annotated[int, typer.Option("--max-words", help="Longest name or number that is asked for.")] = 3,
+    max_words: Annotated[int, typer.Option("--max-words", help="Longest name or number to ask for, in words.")] = 3,
     limit: Limit = None,
     seed: Seed = 0,
-    show: Annotated[int, typer.Option("--show", help="Print so many of the facts whose answer followed.")] = 5,
+    show: Annotated[int, typer.Option("--show", help="Print this many of the facts whose answer followed.")] = 5,
     model: Model = "quoth-mini",
     base: Base = None,
     device: Device = None,
     dtype: Dtype = None,
     json: Json = False,
 ) -> None:
-    """Swap a corpus for another edition of it: do the answers follow, with nothing trained?
+    """Swap a corpus for another edition of it: do the answers follow, without any training?
 
-    Asked for are names and numbers in which sentences of both editions differ, each once over either. A REALM needs
+    Asks for names and numbers in which a sentence differs between the editions, once over each edition. A REALM needs
     the vectors of both (quoth embed) and fills blanks of one word: --max-words 1.
 
     \b
@@ -194,7 +196,7 @@ def swap(
 
 
 def _options(context: typer.Context, model: str | None, filling: FillOptions, template: str | None) -> dict[str, Any]:
-    """What the model is asked with; nothing where BM25 is measured alone."""
+    """The options of the model's `ask`; empty if only BM25 is measured."""
     if model is None:
         return {}
     return fill_arguments(context, model, filling, asks=True) | given(template=template)
@@ -236,7 +238,7 @@ def _measure(
 
 
 def _least(system: "Searcher") -> float:
-    """The probability that a model answers from."""
+    """The least probability at which a model answers."""
     config = getattr(system, "config", None)
     return float(getattr(config, "min_probability", 0.0))
 
@@ -245,7 +247,7 @@ def _least(system: "Searcher") -> float:
 def reading(
     questions: Annotated[
         list[Path],
-        typer.Argument(metavar="QUESTIONS...", help="SQuAD's JSON, or JSONL as quoth train reader takes it."),
+        typer.Argument(metavar="QUESTIONS...", help="SQuAD's JSON, or JSONL as for `quoth train reader`."),
     ],
     limit: Limit = None,
     seed: Seed = 0,
@@ -256,7 +258,7 @@ def reading(
     dtype: Dtype = None,
     json: Json = False,
 ) -> None:
-    """Ask questions of the passage that is given with each: exact match and F1, and what is refused.
+    """Ask each question of the passage given with it: exact match, F1, and the share of unanswerable ones refused.
 
     \b
     Example:
@@ -268,7 +270,7 @@ def reading(
     from quoth.predictors.reader_weights import open_reader
 
     left_out = LeftOut()
-    examples = [each for path in questions for each in read_examples(path, skip_bad, left_out)]
+    examples = [example for path in questions for example in read_examples(path, skip_bad, left_out)]
     left_out.report()
     asked = examples if limit is None else draw(examples, limit, seed)
     reader = open_reader(model, device=device, dtype=dtype, base=None if base is None else str(base))

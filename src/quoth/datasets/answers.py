@@ -1,4 +1,4 @@
-"""Right or wrong: answers as ORQA compares them, and passages that hold an answer as DPR finds them.
+"""Right or wrong: compares answers as ORQA does, and finds the passages that contain an answer as DPR does.
 
 Knows questions, predictions and texts. Does not know where predictions and passages come from.
 
@@ -23,89 +23,89 @@ _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalise(text: str) -> str:
-    """`text` as answers are compared: case folded, runs of white space one space, none at the edges."""
+    """`text` for comparing answers: case-folded, white space collapsed to single spaces and trimmed."""
     return " ".join(text.casefold().split())
 
 
 def normalise_answer(text: str) -> str:
-    """`text` as SQuAD and ORQA compare answers: NFD, lower case, without ASCII punctuation, articles, spare spaces."""
+    """`text` as SQuAD and ORQA compare answers: NFD, lower case, no ASCII punctuation, articles or extra spaces."""
     bare = unicodedata.normalize("NFD", text).lower().translate(_NO_PUNCTUATION)
     return " ".join(_ARTICLES.sub(" ", bare).split())
 
 
 def exact_match(prediction: str, question: Question) -> bool:
-    """Whether the prediction is one of the answers, or, for patterns, begins with a match of one (as in ORQA).
+    """Whether the prediction is one of the answers or, for patterns, begins with a match of one (as in ORQA).
 
-    What normalisation leaves nothing of (the band The The) is compared with its articles and punctuation.
+    If normalisation would leave nothing (the band The The), articles and punctuation are kept.
     """
     if question.pattern:
         text = unicodedata.normalize("NFC", prediction)
-        return any((found := each.match(text)) and found.group() for each in _patterns(question.answers))
+        return any((match := pattern.match(text)) and match.group() for pattern in _patterns(question.answers))
     said = _comparable(prediction)
     return said != "" and any(_comparable(answer) == said for answer in question.answers)
 
 
 def has_answer(text: str, question: Question) -> bool:
-    """Whether an answer's tokens stand in a passage's text side by side, case aside, or a pattern matches in it (DPR).
+    """Whether a passage's text contains an answer's tokens in sequence, ignoring case, or matches a pattern (DPR).
 
-    The title does not count. An answer without tokens, an empty match and a broken pattern are never found.
+    The title does not count. An answer without tokens, an empty match and an invalid pattern never count as contained.
     """
     if question.pattern:
         composed = unicodedata.normalize("NFC", text)
-        return any(found.group() for each in _patterns(question.answers) for found in each.finditer(composed))
+        return any(match.group() for pattern in _patterns(question.answers) for match in pattern.finditer(composed))
     tokens = joined_tokens(text)
-    return any(each in tokens for each in _joined_answers(question.answers))
+    return any(answer in tokens for answer in _joined_answers(question.answers))
 
 
 def joined_tokens(text: str) -> str:
-    """DPR's tokens of the text in NFD, lower case, a space before and after each; "" for a text without tokens.
+    """DPR's tokens of the text: NFD, lower case, with a space before and after each; "" if the text has none.
 
-    A token is a run of letters, numbers and marks, or another character that is neither space nor control.
+    A token is a run of letters, numbers and marks, or a single other character that is neither space nor control.
     """
     tokens = _token().findall(unicodedata.normalize("NFD", text))
     return f" {' '.join(tokens)} ".lower() if tokens else ""
 
 
 def answer_rank(texts: Iterable[str], question: Question) -> int | None:
-    """Where the first text that holds an answer stands, from 0; None where none does."""
+    """The position of the first text that contains an answer, from 0; None if none does."""
     return first(has_answer(text, question) for text in texts)
 
 
 def first(right: Iterable[bool]) -> int | None:
-    """Where the first that is right stands, from 0; None where none is."""
-    return next((i for i, each in enumerate(right) if each), None)
+    """The position of the first True, from 0; None if there is none."""
+    return next((i for i, is_right in enumerate(right) if is_right), None)
 
 
 def recall(ranks: Sequence[int | None], k: int) -> float:
-    """The share of questions for which what is right is among the first k. `ranks` runs over the questions."""
+    """The share of questions with a right result among the first k. `ranks` has one entry per question."""
     return sum(rank is not None and rank < k for rank in ranks) / len(ranks)
 
 
 def answerable(questions: Sequence[Question], texts: Iterable[str]) -> set[int]:
-    """The numbers of the questions that some text holds an answer to; as `holders`, but each is looked for no longer
-    than until it has one."""
+    """The indices of the questions that some text answers. Like `holders`, but stops looking for a question's answers
+    after the first text that contains one."""
     return set(holders(questions, texts, first_only=True))
 
 
 def holders(questions: Sequence[Question], texts: Iterable[str], first_only: bool = False) -> dict[int, list[int]]:
-    """For each question that has some, the numbers of the texts that hold an answer, by `has_answer`; reads them once.
+    """The indices of the texts that contain an answer (`has_answer`), by question; questions without any are left out.
 
-    Each answer is looked for only where its longest token stands. Patterns have no such token: each costs a search of
-    every text.
+    Reads the texts once. An answer is looked for only in texts that contain its longest token. Patterns have no such
+    token, so each of them costs a search of every text.
     """
     found: defaultdict[int, list[int]] = defaultdict(list)
     waiting: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
     for number, question in enumerate(questions):
-        for each in () if question.pattern else _joined_answers(question.answers):
-            waiting[max(each.split(), key=len)].append((number, each))
+        for answer in () if question.pattern else _joined_answers(question.answers):
+            waiting[max(answer.split(), key=len)].append((number, answer))
     patterns = [number for number, question in enumerate(questions) if question.pattern]
     for place, text in enumerate(texts):
         tokens = joined_tokens(text)
         right = [number for number in patterns if has_answer(text, questions[number])]
         for token in waiting.keys() & set(tokens.split()):
-            right += [number for number, each in waiting[token] if each in tokens]
+            right += [number for number, answer in waiting[token] if answer in tokens]
             if first_only:
-                waiting[token] = [(n, each) for n, each in waiting[token] if n not in found and n not in right]
+                waiting[token] = [(n, answer) for n, answer in waiting[token] if n not in found and n not in right]
         for number in dict.fromkeys(right):
             found[number].append(place)
         if first_only:
@@ -114,24 +114,24 @@ def holders(questions: Sequence[Question], texts: Iterable[str], first_only: boo
 
 
 def answer_ranges(text: str, question: Question) -> list[tuple[int, int]]:
-    """Where in a text an answer stands, as `has_answer` finds it: characters from start to end, each once."""
+    """Where an answer occurs in a text, by the rules of `has_answer`: distinct (start, end) character ranges."""
     if question.pattern:
         composed = unicodedata.normalize("NFC", text)
-        matches = (match.span() for each in _patterns(question.answers) for match in each.finditer(composed))
+        matches = (match.span() for pattern in _patterns(question.answers) for match in pattern.finditer(composed))
         return _ranges_of(text, composed, [span for span in matches if span[0] < span[1]])
     decomposed = unicodedata.normalize("NFD", text)
     places = [match.span() for match in _token().finditer(decomposed)]
     tokens = joined_tokens(text).split()
-    found = []
-    for answer in (each.split() for each in _joined_answers(question.answers)):
+    ranges = []
+    for answer in (joined.split() for joined in _joined_answers(question.answers)):
         for i in [i for i, token in enumerate(tokens) if token == answer[0]]:
             if tokens[i : i + len(answer)] == answer:
-                found.append((places[i][0], places[i + len(answer) - 1][1]))
-    return _ranges_of(text, decomposed, found)
+                ranges.append((places[i][0], places[i + len(answer) - 1][1]))
+    return _ranges_of(text, decomposed, ranges)
 
 
 def _ranges_of(text: str, normal: str, ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Ranges of a normal form (NFC, NFD) of a text as ranges of the text, each once; no character is cut."""
+    """Ranges of a normal form (NFC, NFD) of a text as distinct ranges of the text; no character is cut."""
     if text == normal:
         return list(dict.fromkeys(ranges))
     owners = [i for i, char in enumerate(text) for _ in unicodedata.normalize("NFD", char)]
@@ -161,7 +161,7 @@ def _patterns(answers: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
 
 @cache
 def _token() -> re.Pattern[str]:
-    """DPR's `[\\p{L}\\p{N}\\p{M}]+|[^\\p{Z}\\p{C}]`; ASCII is told apart first, which is ten times as fast."""
+    """DPR's `[\\p{L}\\p{N}\\p{M}]+|[^\\p{Z}\\p{C}]`; ASCII is matched separately, which is ten times as fast."""
     kinds = "".join(unicodedata.category(chr(code))[0] for code in range(sys.maxunicode + 1))
     word, dropped = (
         "".join(rf"\U{run.start():08x}-\U{run.end() - 1:08x}" for run in re.finditer(f"[{wanted}]+", kinds))

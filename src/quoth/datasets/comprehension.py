@@ -1,8 +1,8 @@
-"""Readers: files of questions with the passage that answers each, to train a reader on.
+"""Reads files of questions, each with the passage that answers it, to train a reader on.
 
 Knows: JSONL of `{"id", "title", "context", "question", "answers": [{"text", "start"}], "negatives": [{"title",
-"context"}]}` (`start` in characters of the context; no answers: the passage does not say), and SQuAD 1.1 and 2.0.
-Does not know: tokens or models.
+"context"}]}` (`start` in characters of the context; no answers means that the passage does not say), and SQuAD 1.1
+and 2.0. Does not know: tokens or models.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from quoth.corpus.documents import read_text
 from quoth.errors import InputError
 
 OnBad = Callable[[InputError], None]
-_REMEDY = "mend it or leave it out (--skip-bad)"
+_REMEDY = "fix it or skip it (--skip-bad)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,9 @@ class TitledText:
 
 @dataclass(frozen=True, slots=True)
 class ReadingExample:
-    """A question, or a text with a blank `[MASK]`, a passage and the character ranges of the answers in it.
+    """A question (or a text with a blank `[MASK]`), a passage, and the character ranges of the answers in the passage.
 
-    No range: the passage does not answer. `negatives` are further passages that do not answer.
+    No ranges: the passage does not answer the question. `negatives` are further passages that do not answer it.
     """
 
     id: str
@@ -44,21 +44,21 @@ class ReadingExample:
 
     @property
     def texts(self) -> list[str]:
-        """The answers as they stand in the passage."""
+        """The answers as they occur in the passage."""
         return [self.passage.text[start:end] for start, end in self.answers]
 
 
 def read_examples(path: str | Path, skip_bad: bool = False, on_bad: OnBad | None = None) -> list[ReadingExample]:
     """The examples of a file, compressed or not.
 
-    Raises InputError naming file and line of what is broken; with `skip_bad` that goes to `on_bad` and the rest is
-    read. Raises InputError if nothing is left.
+    Raises InputError naming the file and line of an entry that cannot be used; with `skip_bad` the error goes to
+    `on_bad` instead, and reading continues. Raises InputError if no example is left.
     """
     path = Path(path)
-    found = []
+    examples = []
     for where, read in _entries(path, read_text(path)):
         try:
-            found.append(read())
+            examples.append(read())
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             reason = f"no {error}" if isinstance(error, KeyError) else str(error)
             bad = InputError(f"{path}{where}: {reason}; {_REMEDY}")
@@ -66,9 +66,9 @@ def read_examples(path: str | Path, skip_bad: bool = False, on_bad: OnBad | None
                 raise bad from None
             if on_bad is not None:
                 on_bad(bad)
-    if not found:
-        raise InputError(f"{path}: no question with its passage; name a file of JSONL or SQuAD's JSON")
-    return found
+    if not examples:
+        raise InputError(f"{path}: no question with its passage; name a JSONL file or SQuAD's JSON")
+    return examples
 
 
 def _entries(path: Path, text: str) -> Iterator[tuple[str, Callable[[], ReadingExample]]]:
@@ -88,10 +88,11 @@ def _squad(articles: Iterable[Any]) -> Iterator[tuple[str, Callable[[], ReadingE
     for number, article in enumerate(articles, start=1):
         try:
             paragraphs = [
-                (article["title"].replace("_", " "), each["context"], each["qas"]) for each in article["paragraphs"]
+                (article["title"].replace("_", " "), paragraph["context"], paragraph["qas"])
+                for paragraph in article["paragraphs"]
             ]
         except (KeyError, TypeError, AttributeError) as error:
-            yield f": article {number}", partial(_refuse, f"not as SQuAD's are ({error!r})")
+            yield f": article {number}", partial(_refuse, f"not in SQuAD's format ({error!r})")
             continue
         for at, (title, context, asked) in enumerate(paragraphs, start=1):
             for which, record in enumerate(asked, start=1):
@@ -109,7 +110,7 @@ def _line(line: str, number: str) -> ReadingExample:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"not JSON ({error})") from None
     if not isinstance(record, Mapping):
-        raise ValueError("no JSON object")
+        raise ValueError("not a JSON object")
     return _example(record, number)
 
 
@@ -119,14 +120,14 @@ def _example(record: Mapping[str, Any], number: str) -> ReadingExample:
         raise ValueError(f"question {question!r} has no words")
     answers = record.get("answers", []) if not record.get("is_impossible") else []
     negatives = tuple(map(_passage, record.get("negatives", [])))
-    ranges = tuple(dict.fromkeys(_range(passage.text, each) for each in answers))
+    ranges = tuple(dict.fromkeys(_range(passage.text, answer) for answer in answers))
     return ReadingExample(str(record.get("id", number)), question, passage, ranges, negatives)
 
 
 def _passage(record: Mapping[str, Any]) -> TitledText:
     title, text = record.get("title") or "", record["context"]
     if not isinstance(text, str) or not text.strip() or not isinstance(title, str):
-        raise ValueError("the context is no text")
+        raise ValueError("the context is not a text")
     text.encode()
     return TitledText(title, text)
 
@@ -134,8 +135,8 @@ def _passage(record: Mapping[str, Any]) -> TitledText:
 def _range(text: str, answer: Mapping[str, Any]) -> tuple[int, int]:
     said, start = answer["text"], answer["answer_start"] if "answer_start" in answer else answer["start"]
     if not isinstance(said, str) or not said.strip():
-        raise ValueError(f"answer {said!r} says nothing")
+        raise ValueError(f"answer {said!r} is empty")
     if not isinstance(start, int) or start < 0 or text[start : start + len(said)] != said:
         there = text[start : start + len(said)] if isinstance(start, int) and start >= 0 else ""
-        raise ValueError(f"answer {said!r} does not occur at {start!r} of its context, where {there!r} is")
+        raise ValueError(f"answer {said!r} does not occur at position {start!r} of its context, which has {there!r}")
     return start, start + len(said)

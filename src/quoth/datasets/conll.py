@@ -1,7 +1,7 @@
-"""CoNLL files: a word and its label a line, an empty line after each sentence.
+"""CoNLL files: one word and its label per line, an empty line after each sentence.
 
-Knows the columns, the labels' schemes (IO and BIO), the names that WNUT 2017 gives its classes, and how a file is
-divided into parts. Does not know what reads the texts.
+Knows the columns, the label schemes (IO and BIO), WNUT 2017's names of classes, and how a file is divided into parts.
+Does not know what the texts are used for.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from quoth.errors import InputError
 from quoth.records import TaggedSpan, TaggedText
 
 PARTS = {"train": range(3, 10), "dev": range(2, 3), "test": range(2)}
-"""Tenths of the documents: the remainders, modulo ten, of the digest of a document's text."""
+"""Tenths of the documents: remainders modulo ten of the digest of a document's text."""
 
 CLASSES = {
     "person": "PER",
@@ -26,7 +26,7 @@ CLASSES = {
     "creative-work": "MISC",
     "product": "MISC",
 }
-"""WNUT 2017's six classes (Derczynski et al. 2017) as the four of CoNLL 2003."""
+"""WNUT 2017's six classes (Derczynski et al. 2017) mapped to the four of CoNLL 2003."""
 
 _BREAK = "-DOCSTART-"
 _SPEC = re.compile(r"(?P<path>.+?)(?::(?P<part>train|dev|test))?", re.DOTALL)
@@ -42,17 +42,17 @@ def read_conll(spec: str) -> list[list[TaggedText]]:
     sentence is one. "FILE:train", "FILE:dev" and "FILE:test" take 70, 10 and 20 % of the documents, chosen by the
     digest of their text. Raises InputError naming the file and the line.
     """
-    found = _SPEC.fullmatch(spec)
-    path, part = (found["path"], found["part"]) if found else (spec, None)
+    match = _SPEC.fullmatch(spec)
+    path, part = (match["path"], match["part"]) if match else (spec, None)
     documents = [[_sentence(lines) for lines in document] for document in _documents(path)]
     chosen = [document for document in documents if part is None or _tenth(document) in PARTS[part]]
     if not chosen:
-        raise InputError(f"{spec}: no sentence; give a CoNLL file: a word and its label a line")
+        raise InputError(f"{spec}: no sentence; give a CoNLL file: one word and its label per line")
     return chosen
 
 
 def _documents(path: str) -> list[list[list[Line]]]:
-    """Documents of sentences of lines."""
+    """The file's lines, grouped into sentences and these into documents."""
     documents: list[list[list[Line]]] = [[]]
     sentence: list[Line] = []
     divided = False
@@ -70,7 +70,7 @@ def _documents(path: str) -> list[list[list[Line]]]:
     if sentence:
         documents[-1].append(sentence)
     if not divided:
-        return [[each] for each in documents[0]]
+        return [[lines] for lines in documents[0]]
     return [document for document in documents if document]
 
 
@@ -90,7 +90,7 @@ def _word(path: str, number: int, columns: Sequence[str]) -> Line:
     label = columns[-1]
     if len(columns) < 2 or not (label == "O" or (label[:2] in ("B-", "I-") and len(label) > 2)):
         shown = " ".join(columns)[:40]
-        raise InputError(f"{path}:{number}: {shown!r}; allowed is a word and O, B-CLASS or I-CLASS")
+        raise InputError(f"{path}:{number}: {shown!r}; it must be a word and O, B-CLASS or I-CLASS")
     return number, columns[0], label
 
 
@@ -102,8 +102,8 @@ def _sentence(lines: Sequence[Line]) -> TaggedText:
     for word, (before, label) in zip(words, pairwise(labels), strict=True):
         if label != "O":
             kind = CLASSES.get(label[2:], label[2:])
-            goes_on = label[:2] == "I-" and before[2:] == label[2:]
-            start = spans.pop().start if goes_on else at
+            continues = label[:2] == "I-" and before[2:] == label[2:]
+            start = spans.pop().start if continues else at
             spans.append(TaggedSpan(start, at + len(word), kind))
         at += len(word) + 1
     return TaggedText(" ".join(words), tuple(spans))
@@ -115,12 +115,12 @@ def _tenth(document: Sequence[TaggedText]) -> int:
 
 
 def joined(sentences: Iterable[TaggedText]) -> TaggedText:
-    """Sentences as one text, with a space between."""
+    """Sentences as one text, joined by spaces."""
     texts: list[str] = []
     spans: list[TaggedSpan] = []
     at = 0
     for sentence in sentences:
         texts.append(sentence.text)
-        spans += (TaggedSpan(at + each.start, at + each.end, each.label) for each in sentence.spans)
+        spans += (TaggedSpan(at + span.start, at + span.end, span.label) for span in sentence.spans)
         at += len(sentence.text) + 1
     return TaggedText(" ".join(texts), tuple(spans))

@@ -18,53 +18,53 @@ ENTITY = "[X]"
 
 
 class QuestionTemplates:
-    """One template for each relation, with [X] where the entity stands.
+    """One template per relation, with [X] in place of the entity.
 
-    Case counts; white space may differ. One question mark at the end may be missing, and is never the entity's.
+    Case matters; the amount of white space does not. A final question mark is optional and never part of the entity.
     """
 
     def __init__(self, templates: Mapping[str, str]) -> None:
-        """Raises InputError where there is no template, or for one that has not exactly one [X]."""
+        """Raises InputError if there are no templates, or if one does not contain exactly one [X]."""
         if not templates:
-            raise InputError('no templates; give one for each relation, such as {"P19": "Where was [X] born?"}')
+            raise InputError('no templates; give one per relation, such as {"P19": "Where was [X] born?"}')
         for relation, template in templates.items():
             if not isinstance(template, str) or template.count(ENTITY) != 1:
-                raise InputError(f"template {template!r} of {relation}: allowed is a text with exactly one {ENTITY}")
+                raise InputError(f"template {template!r} of {relation}: it must be a text with exactly one {ENTITY}")
         self._patterns = {relation: _pattern(template) for relation, template in templates.items()}
         self._most_literal_first = sorted(templates, key=lambda relation: -len("".join(templates[relation].split())))
 
     @classmethod
     def read(cls, path: str | Path) -> QuestionTemplates:
-        """The templates of a JSON file. Raises InputError, naming the file, where it is not such a one."""
+        """The templates of a JSON file. Raises InputError, naming the file, if it is not a file of templates."""
         try:
             content = json.loads(read_text(path))
         except (ValueError, RecursionError) as error:
-            raise InputError(f"{path}:{getattr(error, 'lineno', 1)}: not JSON ({error}); mend the file") from None
+            raise InputError(f"{path}:{getattr(error, 'lineno', 1)}: not JSON ({error}); fix the file") from None
         if not isinstance(content, Mapping):
-            raise InputError(f'{path}: no JSON object; it must map relations to templates: {{"P19": "Where was …"}}')
+            raise InputError(f'{path}: not a JSON object; it must map relations to templates: {{"P19": "Where was …"}}')
         try:
             return cls(content)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
 
     def entity(self, question: str, relation: str | None = None) -> tuple[int, int] | None:
-        """Where in the question its entity stands, from character to character; None where no template matches.
+        """The character range of the question's entity; None if no template matches.
 
-        Without a relation, the matching template with the most literal characters decides, the earlier of equals.
+        Without a relation, the matching template with the most literal characters wins; of equals, the earlier one.
         Raises InputError for a relation without a template.
         """
         if relation is not None and relation not in self._patterns:
-            raise InputError(f"no template for relation {relation!r}; allowed are {', '.join(self._patterns)}")
+            raise InputError(f"no template for relation {relation!r}; use one of {', '.join(self._patterns)}")
         stripped = _without_mark(question)
-        for each in self._most_literal_first if relation is None else [relation]:
-            found = self._patterns[each].fullmatch(stripped)
-            if found:
-                return found.span("entity")
+        for name in self._most_literal_first if relation is None else [relation]:
+            match = self._patterns[name].fullmatch(stripped)
+            if match:
+                return match.span("entity")
         return None
 
 
 def _without_mark(text: str) -> str:
-    """`text` up to its last question mark, where one ends it, and white space."""
+    """`text` without a final question mark and the white space around it."""
     return text.rstrip().removesuffix("?").rstrip()
 
 
@@ -74,5 +74,5 @@ def _pattern(template: str) -> re.Pattern[str]:
 
 
 def _literal(text: str) -> str:
-    """A pattern of the text, in which each run of white space is any."""
+    """A pattern that matches the text with any amount of white space wherever it has some."""
     return r"\s+".join(map(re.escape, re.split(r"\s+", text)))

@@ -1,10 +1,10 @@
-"""Readers: files of open question answering become questions with their answers.
+"""Reads the files of open question answering datasets as questions with their answers.
 
 Knows the files of NQ-open and TriviaQA (question, tab, a Python list), CuratedTREC (id, kind, question, pattern),
-WebQuestions and EntityQuestions (a JSON list), these also as JSONL, and SQuAD 1.1. Does not know how answers are
-judged.
+WebQuestions and EntityQuestions (a JSON list, or JSONL), and SQuAD 1.1. Does not know how answers are judged.
 
-The content tells the format. Only this must be said: whether JSON's answers are patterns, as CuratedTREC's are.
+The format is detected from the content, except for one thing: the caller must say whether the answers in a JSON file
+are patterns, as CuratedTREC's are.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from quoth.errors import InputError
 from quoth.records import Document
 
 Read = Callable[[str], "Question"]
-"""An entry's own reader: takes the id of a question that has none; raises ValueError saying what is wrong."""
+"""Reads one entry; takes the id to use if the entry has none, and raises ValueError saying what is wrong."""
 Entry = tuple[str, str, Read]
-"""Where an entry stands (": entry 7", ":7" for line 7), its number, and its reader."""
+"""An entry's location (": entry 7", ":7" for line 7), its number, and its reader."""
 OnBad = Callable[[InputError], None]
 
 _SUFFIXES = re.compile(r"(\.(tsv|txt|jsonl?))?(\.(xz|gz|bz2))?$")
@@ -39,7 +39,7 @@ _BROKEN_LIST = (ValueError, SyntaxError, TypeError, MemoryError, RecursionError)
 class Question:
     """A question and the answers that count as right: phrases or, with `pattern`, regular expressions.
 
-    `gold` is the id of the document that the question was asked about, "" where none is known.
+    `gold` is the id of the document that the question was asked about, "" if unknown.
     """
 
     id: str
@@ -51,7 +51,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Squad:
-    """SQuAD's paragraphs, each a document `squad:ARTICLE:NUMBER` under its article's title, and its questions."""
+    """SQuAD's questions and its paragraphs, each a document `squad:ARTICLE:NUMBER` with its article's title."""
 
     paragraphs: tuple[Document, ...]
     questions: tuple[Question, ...]
@@ -60,14 +60,15 @@ class Squad:
 def read_questions(
     *paths: str | Path, patterns: bool = False, skip_bad: bool = False, on_bad: OnBad | None = None
 ) -> list[Question]:
-    """The questions of files of the known formats, compressed or not; `patterns` says what JSON's answers are.
+    """The questions in files of the known formats, compressed or not; `patterns` says that answers in JSON are
+    patterns.
 
-    An entry that cannot be used, for instance without an answer, raises InputError "file:line: what is wrong"; with
-    `skip_bad` it is left out instead, and `on_bad`, if given, receives the error. Raises InputError where a file
-    cannot be read, has no known format, or holds no question.
+    An entry that cannot be used, such as one without an answer, raises InputError "file:line: what is wrong"; with
+    `skip_bad` it is skipped instead, and `on_bad`, if given, receives the error. Raises InputError if a file cannot
+    be read, has an unknown format, or contains no question.
     """
     bad = partial(_bad, skip_bad, on_bad)
-    return [each for path in map(Path, paths) for each in _collect(path, _entries(path, patterns), bad)]
+    return [question for path in map(Path, paths) for question in _collect(path, _entries(path, patterns), bad)]
 
 
 def read_squad(path: str | Path, skip_bad: bool = False, on_bad: OnBad | None = None) -> Squad:
@@ -75,7 +76,7 @@ def read_squad(path: str | Path, skip_bad: bool = False, on_bad: OnBad | None = 
     path = Path(path)
     content = _json(path, read_text(path))
     if not _is_squad(content):
-        raise InputError(f'{path}: no SQuAD file, which is a JSON object whose "data" lists articles')
+        raise InputError(f'{path}: not a SQuAD file, which is a JSON object whose "data" lists articles')
     paragraphs = list(_paragraphs(path, content["data"]))
     questions = _collect(path, _squad_entries(paragraphs), partial(_bad, skip_bad, on_bad))
     return Squad(tuple(document for document, _ in paragraphs), tuple(questions))
@@ -83,9 +84,9 @@ def read_squad(path: str | Path, skip_bad: bool = False, on_bad: OnBad | None = 
 
 @lru_cache(maxsize=1 << 14)
 def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """An answer of CuratedTREC with the flags of ORQA and DPR, for texts in NFC. Raises re.error.
+    """Compile one of CuratedTREC's answers with the flags of ORQA and DPR, for texts in NFC. Raises re.error.
 
-    DPR's NFD would break patterns where an accented letter stands in a class or after a backslash.
+    DPR's NFD would break patterns that have an accented letter in a class or after a backslash.
     """
     return re.compile(unicodedata.normalize("NFC", pattern), re.IGNORECASE | re.UNICODE | re.MULTILINE)
 
@@ -99,15 +100,15 @@ def _bad(skip_bad: bool, on_bad: OnBad | None, error: InputError) -> None:
 
 def _collect(path: Path, entries: Iterable[Entry], bad: OnBad) -> list[Question]:
     stem = _SUFFIXES.sub("", path.name)
-    found = []
+    questions = []
     for where, number, read in entries:
         try:
-            found.append(_checked(read(f"{stem}-{number}")))
+            questions.append(_checked(read(f"{stem}-{number}")))
         except ValueError as error:
-            bad(InputError(f"{path}{where}: {error}; mend it or leave it out (--skip-bad)"))
-    if not found:
-        raise InputError(f"{path}: no question that can be asked; name a file of questions and answers")
-    return found
+            bad(InputError(f"{path}{where}: {error}; fix it or skip it (--skip-bad)"))
+    if not questions:
+        raise InputError(f"{path}: no usable question; name a file of questions and answers")
+    return questions
 
 
 def _entries(path: Path, patterns: bool) -> Iterator[Entry]:
@@ -116,13 +117,13 @@ def _entries(path: Path, patterns: bool) -> Iterator[Entry]:
     if "\t" in first:
         return _lines(text, _row)
     if first[:1] not in ("{", "["):
-        raise InputError(f"{path}: neither a table of questions and answers with tabs, nor JSON; name another file")
+        raise InputError(f"{path}: neither a tab-separated table of questions and answers nor JSON; name another file")
     content = _json(path, text)
     if _is_squad(content):
         return _squad_entries(list(_paragraphs(path, content["data"])))
     if isinstance(content, list):
         numbered = enumerate(content, start=1)
-        return ((f": entry {number}", str(number), partial(_record, each, patterns)) for number, each in numbered)
+        return ((f": entry {number}", str(number), partial(_record, entry, patterns)) for number, entry in numbered)
     return _lines(text, partial(_json_line, patterns=patterns))
 
 
@@ -133,13 +134,13 @@ def _lines(text: str, read: Callable[[str, str], Question]) -> Iterator[Entry]:
 
 
 def _json(path: Path, text: str) -> Any:
-    """The content of a JSON file; None where objects may stand one a line."""
+    """The content of a JSON file; None if it may be JSONL."""
     try:
         return json.loads(text)
     except _BROKEN_JSON as error:
         if text.lstrip().startswith("{"):
             return None
-        raise InputError(f"{path}:{getattr(error, 'lineno', 1)}: not JSON ({error}); mend the file") from None
+        raise InputError(f"{path}:{getattr(error, 'lineno', 1)}: not JSON ({error}); fix the file") from None
 
 
 def _row(line: str, number: str) -> Question:
@@ -152,11 +153,11 @@ def _row(line: str, number: str) -> Question:
     except csv.Error as error:
         raise ValueError(f"not a table row ({error})") from None
     if len(cells) != 2:
-        raise ValueError(f"{len(cells)} cells; a question and a list, or id, kind, question and pattern")
+        raise ValueError(f"{len(cells)} cells; expected a question and a list, or id, kind, question and pattern")
     try:
         return Question(number, cells[0], _phrases(ast.literal_eval(cells[1])))
     except _BROKEN_LIST:
-        raise ValueError(f"{cells[1][:80]!r} is no list of answers, such as ['a', 'b']") from None
+        raise ValueError(f"{cells[1][:80]!r} is not a list of answers such as ['a', 'b']") from None
 
 
 def _json_line(line: str, number: str, patterns: bool) -> Question:
@@ -169,31 +170,31 @@ def _json_line(line: str, number: str, patterns: bool) -> Question:
 
 def _record(record: Any, patterns: bool, number: str) -> Question:
     if not isinstance(record, Mapping):
-        raise ValueError("no JSON object")
+        raise ValueError("not a JSON object")
     text = record.get("question", record.get("qText"))
     answers = record.get("answers", record.get("answer", ()))
     return Question(str(record.get("id", record.get("qId", number))), text, _phrases(answers), patterns)
 
 
 def _phrases(answers: Any) -> tuple[str, ...]:
-    """The answers that say something, each once."""
+    """The distinct answers that are not blank."""
     listed = [answers] if isinstance(answers, str) else answers
-    if not isinstance(listed, Sequence) or not all(isinstance(each, str) for each in listed):
-        raise ValueError("the answers are no list of strings")
-    return tuple(dict.fromkeys(each for each in listed if each.strip()))
+    if not isinstance(listed, Sequence) or not all(isinstance(answer, str) for answer in listed):
+        raise ValueError("the answers are not a list of strings")
+    return tuple(dict.fromkeys(answer for answer in listed if answer.strip()))
 
 
 def _checked(question: Question) -> Question:
     if not isinstance(question.text, str) or not question.text.strip():
         raise ValueError("no question")
     question.text.encode()
-    if not any(each.strip() for each in question.answers):
+    if not any(answer.strip() for answer in question.answers):
         raise ValueError("no answer")
     for pattern in question.answers if question.pattern else ():
         try:
             compile_pattern(pattern)
         except (re.error, RecursionError, OverflowError) as error:
-            raise ValueError(f"answer {pattern!r} is no regular expression ({error})") from None
+            raise ValueError(f"answer {pattern!r} is not a regular expression ({error})") from None
     return question
 
 
@@ -202,7 +203,7 @@ def _is_squad(content: Any) -> bool:
 
 
 def _paragraphs(path: Path, articles: Iterable[Any]) -> Iterator[tuple[Document, list[Any]]]:
-    """SQuAD's paragraphs, with what is asked about each."""
+    """SQuAD's paragraphs, each with the questions asked about it."""
     for number, article in enumerate(articles, start=1):
         try:
             for at, paragraph in enumerate(article["paragraphs"]):
@@ -211,19 +212,19 @@ def _paragraphs(path: Path, articles: Iterable[Any]) -> Iterator[tuple[Document,
                 check_document(document)
                 yield document, list(paragraph["qas"])
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise InputError(f"{path}: article {number} is not as SQuAD's are ({error!r}); mend it") from None
+            raise InputError(f"{path}: article {number} is not in SQuAD's format ({error!r}); fix it") from None
 
 
 def _squad_entries(paragraphs: Iterable[tuple[Document, list[Any]]]) -> Iterator[Entry]:
     for document, asked in paragraphs:
-        for number, each in enumerate(asked, start=1):
+        for number, record in enumerate(asked, start=1):
             where = f": paragraph {document.id}, question {number}"
-            yield where, f"{document.id}-{number}", partial(_squad_question, each, document.id)
+            yield where, f"{document.id}-{number}", partial(_squad_question, record, document.id)
 
 
 def _squad_question(record: Any, gold: str, number: str) -> Question:
     try:
-        answers = _phrases([each["text"] for each in record["answers"]])
+        answers = _phrases([answer["text"] for answer in record["answers"]])
         return Question(str(record.get("id", number)), record["question"], answers, gold=gold)
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"not as SQuAD's are ({error!r})") from None
+        raise ValueError(f"not in SQuAD's format ({error!r})") from None

@@ -1,11 +1,9 @@
 """BERT and RoBERTa encoders for inference, from a folder, without importing transformers.
 
 Knows: the two architectures (Devlin et al. 2019; Liu et al. 2019) and the names of their weights. Does not know:
-training, hubs, other architectures: those go through transformers, to whose output this one's is equal.
+training, hubs, other architectures. Those go through transformers, whose output this module reproduces.
 
-Why it is here: importing transformers' modelling code takes longer than everything else in answering one query.
-
-Shape suffixes: B batch, T tokens, D dimensions, H heads.
+Why it exists: importing transformers' modelling code takes longer than all other steps of answering one query.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from quoth.storage import read_json
 
 MODEL_TYPES = ("bert", "roberta", "xlm-roberta")
 GELU = {"gelu": "none", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh", "gelu_fast": "tanh"}
-"""The activations that a `config.json` may name, and how torch approximates each."""
+"""The activations that a `config.json` may name, and torch's `approximate` argument for each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +45,7 @@ class BertConfig:
 
     @classmethod
     def read(cls, folder: Path) -> Self | None:
-        """The folder's settings, or None where this module does not cover its architecture."""
+        """The folder's settings, or None if this module does not support its architecture."""
         if not all((folder / name).is_file() for name in ("config.json", "model.safetensors")):
             return None
         values = read_json(folder / "config.json")
@@ -59,7 +57,7 @@ class BertConfig:
 
 
 class States(NamedTuple):
-    """What the encoder returns, named as transformers names it."""
+    """The encoder's output, named as in transformers."""
 
     last_hidden_state: Tensor
 
@@ -102,7 +100,7 @@ class _SelfAttention(nn.Module):
 
 
 class _Output(nn.Module):
-    """A projection, added to what came in, then normalised."""
+    """A projection, added to the residual, then normalised."""
 
     def __init__(self, width: int, c: BertConfig) -> None:
         super().__init__()
@@ -130,7 +128,7 @@ class _Layer(nn.Module):
 
 
 class BertEncoder(nn.Module):
-    """The encoder without a pooler. Submodules are named as in transformers, so its weights and adapters fit."""
+    """The encoder without a pooler. Submodules are named as in transformers, so that weights and adapters fit."""
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
@@ -140,7 +138,7 @@ class BertEncoder(nn.Module):
         self.encoder = nn.ModuleDict({"layer": layers})
 
     def get_input_embeddings(self) -> nn.Module:
-        """Token ids to the vectors that `inputs_embeds` takes in their place."""
+        """The module that maps token ids to vectors, which `forward` also takes as `inputs_embeds`."""
         table: nn.Module = self.embeddings.word_embeddings
         return table
 
@@ -153,8 +151,8 @@ class BertEncoder(nn.Module):
         inputs_embeds: Tensor | None = None,
     ) -> States:
         """Last hidden states [B, T, D] of inputs padded on the right, given as ids [B, T] or as their vectors
-        [B, T, D]; `attention_mask` [B, T] is 1 on tokens, and `token_type_ids` [B, T] tells the second of a pair of
-        texts by 1 (None: all 0)."""
+        [B, T, D]. `attention_mask` [B, T] is 1 on tokens; `token_type_ids` [B, T] is 1 on the second of a pair of
+        texts (None: all 0)."""
         words_BTD = self.get_input_embeddings()(input_ids) if inputs_embeds is None else inputs_embeds
         x_BTD = self.embeddings(words_BTD, token_type_ids)
         mask_B11T = attention_mask.bool()[:, None, None, :]
@@ -165,26 +163,26 @@ class BertEncoder(nn.Module):
 
     @classmethod
     def load(cls, folder: Path, config: BertConfig) -> BertEncoder:
-        """Raises ModelNotFoundError where weights are missing or do not fit `config.json`."""
+        """Raises ModelNotFoundError if weights are missing or do not fit `config.json`."""
         file = folder / "model.safetensors"
         try:
-            found = {_own_name(name): weight.float() for name, weight in load_file(file).items()}
+            saved = {_own_name(name): weight.float() for name, weight in load_file(file).items()}
         except SafetensorError as error:
             raise ModelNotFoundError(f"{file} is damaged ({error}); fetch it again") from error
         with torch.device("meta"):
             model = cls(config)
         weights: dict[str, Tensor] = {}
-        for name, wanted in model.state_dict().items():
-            if name not in found:
+        for name, expected in model.state_dict().items():
+            if name not in saved:
                 raise ModelNotFoundError(f"{file} lacks {name}; fetch it again")
-            if (shape := list(found[name].shape)) != list(wanted.shape):
-                raise ModelNotFoundError(f"{file}: {name} has shape {shape}, config.json says {list(wanted.shape)}")
-            weights[name] = found[name]
+            if (shape := list(saved[name].shape)) != list(expected.shape):
+                raise ModelNotFoundError(f"{file}: {name} has shape {shape}, config.json says {list(expected.shape)}")
+            weights[name] = saved[name]
         model.load_state_dict(weights, assign=True)
         return model
 
 
 def _own_name(name: str) -> str:
-    """A weight's name without the model's prefix, in today's spelling of layer norms."""
+    """A weight's name without the model's prefix, with layer norms spelled as they are today."""
     name = name.removeprefix("bert.").removeprefix("roberta.")
     return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")

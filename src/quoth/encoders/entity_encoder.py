@@ -1,9 +1,7 @@
 """Zero-NeR's keys: a vector for every named entity of a passage, and for its title (Hoshi et al. 2022, §3).
 
-Knows: which characters become keys, in which context, and what a question asks with. Does not know: how names are
-recognised, and how an encoder makes a vector of characters: two ways are here and in `luke`.
-
-Shape suffixes: T tokens, S spans, D dimensions.
+Knows: which characters become keys, in which context, and which vectors a question is searched by. Does not know: how
+names are recognised, or how an encoder turns characters into a vector (`TokenSpans` here and `luke` are two ways).
 """
 
 from __future__ import annotations
@@ -25,40 +23,39 @@ from quoth.records import Passage, TaggedSpan
 Range = tuple[int, int]
 """Characters of a text, from start to end."""
 ENTITIES_VERSION = 1
-"""Raised when it changes what becomes a key, so that keys made by older rules are not taken for current ones."""
+"""Incremented when the choice of keys changes, so that keys made by older rules are not mistaken for current ones."""
 QUERY_REACH = 100
-"""Characters on either side of an entity that stands in for a question's."""
+"""Characters of context on either side of an entity that serves as a sample query."""
 
 
 class Recognizer(Protocol):
-    """Finds the entities of passages and questions. Equal fingerprints stand for equal entities."""
+    """Finds the entities of passages and questions. Equal fingerprints mean equal entities."""
 
     fingerprint: str
 
     def of_passages(self, passages: Sequence[Passage]) -> list[list[TaggedSpan]]:
-        """Each passage's entities as characters of its text, in order."""
+        """Each passage's entities as spans of its text, in order."""
         ...
 
     def of_texts(self, texts: Sequence[str]) -> list[list[TaggedSpan]]:
-        """Each text's."""
+        """Each text's entities, in order."""
         ...
 
 
 class SpanEncoder(Protocol):
-    """Makes vectors of characters of texts, each in the context of its text. Equal fingerprints stand for equal
-    vectors."""
+    """Makes vectors of spans of texts, each in the context of its text. Equal fingerprints mean equal vectors."""
 
     dimensions: int
     fingerprint: str
 
     def spans(self, texts: Sequence[str], spans: Sequence[Sequence[Range]]) -> list[NDArray[np.float32]]:
-        """The vectors of each text's spans: [S, D]; zeros where a span holds no token."""
+        """The vectors of each text's spans: [S, D]; zeros for a span without tokens."""
         ...
 
 
 class TokenSpans:
-    """Spans by the vectors of their tokens: the mean of all, or the first and the last one beside each other
-    (`pooling` "mean" and "ends"), as a plain encoder gives them."""
+    """Vectors of spans from a plain encoder's token vectors: the mean of all (`pooling` "mean"), or the first and the
+    last one concatenated ("ends")."""
 
     def __init__(self, encoder: TokenEncoder, pooling: str) -> None:
         self._encoder, self._pooling = encoder, pooling
@@ -70,8 +67,8 @@ class TokenSpans:
         encoded = self._encoder.passages(texts, [""] * len(texts))
         empty = np.zeros((0, self.dimensions), np.float32)
         return [
-            np.stack([self._pooled(each, span) for span in wanted]) if wanted else empty
-            for each, wanted in zip(encoded, spans, strict=True)
+            np.stack([self._pooled(passage, span) for span in ranges]) if ranges else empty
+            for passage, ranges in zip(encoded, spans, strict=True)
         ]
 
     def _pooled(self, encoded: EncodedPassage, span: Range) -> NDArray[np.float32]:
@@ -87,7 +84,7 @@ class TokenSpans:
 
 
 class EntityEncoder:
-    """Keys of passages and queries of questions by their named entities, compared by cosine."""
+    """Makes keys of passages and queries of questions from their named entities, compared by cosine."""
 
     keys, scale = "entities", 1.0
 
@@ -101,59 +98,58 @@ class EntityEncoder:
     def encode(self, passages: Sequence[Passage]) -> list[EncodedPassage]:
         """The keys of each passage: its title, as an empty span where the passage begins, then its entities in order.
 
-        With `titles` "passage" the text is read as "Title. text"; with "alone" the title is read by itself.
+        If `titles` is "passage", the text is read as "Title. text"; if "alone", the title is read by itself.
         """
-        found = [[(each.start, each.end) for each in spans] for spans in self.recognizer.of_passages(passages)]
-        titles = [each.title.strip() for each in passages]
+        entities = [[(span.start, span.end) for span in spans] for spans in self.recognizer.of_passages(passages)]
+        titles = [passage.title.strip() for passage in passages]
         inside = self.config.titles == "passage"
         heads = [f"{title}. " if title and inside else "" for title in titles]
         ranges = [
             [(0, len(title))] * bool(head) + [(start + len(head), end + len(head)) for start, end in spans]
-            for title, head, spans in zip(titles, heads, found, strict=True)
+            for title, head, spans in zip(titles, heads, entities, strict=True)
         ]
-        vectors = self.vectors([head + each.text for head, each in zip(heads, passages, strict=True)], ranges)
+        vectors = self.vectors([head + passage.text for head, passage in zip(heads, passages, strict=True)], ranges)
         if self.config.titles == "alone":
             named = sorted({*titles} - {""})
             alone = dict(zip(named, self.vectors(named, [[(0, len(title))] for title in named]), strict=True))
             alone[""] = np.zeros((0, self.dimensions), np.float32)
-            vectors = [np.concatenate([alone[title], each]) for title, each in zip(titles, vectors, strict=True)]
+            vectors = [np.concatenate([alone[title], keys_SD]) for title, keys_SD in zip(titles, vectors, strict=True)]
         return [
-            EncodedPassage(span_keys([(0, 0)] * (len(each) - len(spans)) + spans), each)
-            for each, spans in zip(vectors, found, strict=True)
+            EncodedPassage(span_keys([(0, 0)] * (len(keys_SD) - len(spans)) + spans), keys_SD)
+            for keys_SD, spans in zip(vectors, entities, strict=True)
         ]
 
     def vectors(self, texts: Sequence[str], spans: Sequence[Sequence[Range]]) -> list[NDArray[np.float32]]:
-        """The vectors of each text's spans, of length 1: [S, D]."""
-        found = self._spans.spans(texts, spans) if texts else []
-        return [unit(each) for each in found]
+        """The vectors of each text's spans, normalised to length 1: [S, D]."""
+        return [unit(vectors_SD) for vectors_SD in self._spans.spans(texts, spans)] if texts else []
 
     def asked(self, question: str) -> list[Range]:
-        """The entities of a question, recognised; the whole question where it has none."""
-        (found,) = self.recognizer.of_texts([question])
-        return [(each.start, each.end) for each in found] or [(0, len(question))]
+        """The recognised entities of a question, or the whole question if it has none."""
+        (entities,) = self.recognizer.of_texts([question])
+        return [(span.start, span.end) for span in entities] or [(0, len(question))]
 
     def queries(self, question: str, entities: Sequence[Range]) -> NDArray[np.float32]:
-        """What a question asks with: [S, D], a vector for each of its entities, or, as `ask_with` says, for the whole
-        question. Raises InputError on an entity without a token."""
+        """The query vectors of a question: [S, D], one per entity, or one for the whole question, depending on
+        `ask_with`. Raises InputError on an entity without a token."""
         if self.config.ask_with == "alone":
             texts = [question[start:end] for start, end in entities]
-            found = self.vectors(texts, [[(0, len(each))] for each in texts])
+            vectors = self.vectors(texts, [[(0, len(text))] for text in texts])
         else:
             whole = self.config.ask_with == "question"
-            found = self.vectors([question], [[(0, len(question))] if whole else entities])
-        q_SD = np.concatenate(found)
+            vectors = self.vectors([question], [[(0, len(question))] if whole else entities])
+        q_SD = np.concatenate(vectors)
         if not q_SD.any(axis=1).all():
-            raise InputError(f"question {question!r} or an entity of it has no word; give one to look for")
+            raise InputError(f"question {question!r}, or one of its entities, has no words; give words to search for")
         return q_SD
 
     def words(self, query: str) -> NDArray[np.float32]:
-        """`queries` of the entities recognised in a text. Raises InputError on a text without words."""
+        """The `queries` for the entities recognised in a text. Raises InputError on a text without words."""
         return self.queries(query, self.asked(query))
 
     def queries_at(self, places: Iterable[Place], count: int) -> NDArray[np.float32]:
-        """Entities of passages in a part of their context, as questions would name them: [Q, D]."""
-        drawn = [place for place in islice(places, count) if place[1] < place[2]]
-        texts = [text[max(start - QUERY_REACH, 0) : end + QUERY_REACH] for text, start, end in drawn]
-        spans = [(min(start, QUERY_REACH), min(start, QUERY_REACH) + end - start) for _, start, end in drawn]
+        """Sample queries: entities of passages, each with some of its context, as questions would name them: [Q, D]."""
+        entities = [place for place in islice(places, count) if place[1] < place[2]]
+        texts = [text[max(start - QUERY_REACH, 0) : end + QUERY_REACH] for text, start, end in entities]
+        spans = [(min(start, QUERY_REACH), min(start, QUERY_REACH) + end - start) for _, start, end in entities]
         empty = np.zeros((0, self.dimensions), np.float32)
         return np.concatenate([empty, *self.vectors(texts, [[span] for span in spans])])

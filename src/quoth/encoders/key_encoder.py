@@ -1,9 +1,9 @@
-"""What every model's encoder gives the key tables: vectors of passages, each addressed to a span of it.
+"""The interface between encoders and key tables: vectors of passages, each with the span of the passage it stands for.
 
-Knows: the shape of the agreement. Does not know: which spans, or how a vector comes about.
+Knows: the interface. Does not know: which spans get a vector, or how it is computed.
 
-NPM's spans are tokens; REALM's is the whole passage; Zero-NeR's are named entities and the title.
-Shape suffixes: T spans of a passage, Q queries, D dimensions.
+NPM's spans are tokens, REALM's is the whole passage, Zero-NeR's are named entities and the title.
+Shape suffixes that differ from the project's: T spans of a passage.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ from quoth.tokenizers.text import TokenizedPassage
 
 Vectors = NDArray[np.floating[Any]]
 Place = tuple[str, int, int]
-"""A passage's text and the characters of it that a key stands for."""
+"""A passage's text, and the start and end of the characters that a key stands for."""
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedPassage:
-    """A passage's spans, tokens or longer ones, and their vectors [T, D]."""
+    """A passage's spans (tokens or longer ones) and their vectors [T, D]."""
 
     tokens: TokenizedPassage
     vectors_TD: NDArray[np.float32]
 
 
 def span_keys(spans: Sequence[tuple[int, int]]) -> TokenizedPassage:
-    """Spans of a passage's characters in the place of its tokens."""
+    """Spans of characters in the form of a tokenized passage, for keys that are not tokens."""
     zeros_T, flags_T = np.zeros(len(spans), np.uint64), np.full(len(spans), MAY_START | MAY_END, np.uint8)
     offsets_T2 = np.array(spans, np.int64).reshape(-1, 2)
     return TokenizedPassage(zeros_T.astype(np.int32), offsets_T2, flags_T, zeros_T, ())
 
 
 def unit(vectors_TD: Vectors) -> Vectors:
-    """The vectors at length 1; zeros stay."""
+    """The vectors normalised to length 1; zero vectors stay zero."""
     lengths_T1 = np.linalg.norm(vectors_TD, axis=1, keepdims=True)
-    made: Vectors = vectors_TD / np.maximum(lengths_T1, np.float32(1e-12))
-    return made
+    unit_TD: Vectors = vectors_TD / np.maximum(lengths_T1, np.float32(1e-12))
+    return unit_TD
 
 
 class KeyEncoder(Protocol):
-    """Makes keys and queries that are compared by `scale` times their dot product.
+    """Makes keys and queries; their similarity is `scale` times their dot product.
 
-    Equal fingerprints stand for equal keys. `keys` says what has one: "tokens", "passages", "entities".
+    Equal fingerprints mean equal keys. `keys` says what gets a key: "tokens", "passages" or "entities".
     """
 
     keys: str
@@ -59,14 +59,13 @@ class KeyEncoder(Protocol):
     scale: float
 
     def encode(self, passages: Sequence[Passage]) -> list[EncodedPassage]:
-        """The keys of each passage, at characters of its text."""
+        """The keys of each passage, with spans of its text."""
         ...
 
     def words(self, query: str) -> NDArray[np.float32]:
-        """The vectors that a text asks for passages with: [T, D]. Raises InputError on a text that has none."""
+        """The vectors to search for passages with, given a text: [T, D]. Raises InputError if the text has none."""
         ...
 
     def queries_at(self, places: Iterable[Place], count: int) -> NDArray[np.float32]:
-        """Queries as users ask them, made from the first places that lend themselves to it: [Q, D], of `count`
-        places at most."""
+        """Sample queries like those of users, made from the first suitable places: [Q, D], at most `count`."""
         ...

@@ -1,9 +1,9 @@
 """LUKE (Yamada et al. 2020): vectors of character ranges of texts, each in its context.
 
 Knows: entity inputs (the [MASK] entity at the tokens of a range), windows over long texts, how many entities share a
-forward pass. Does not know: which ranges, what their vectors are for.
+forward pass. Does not know: which ranges are encoded, or what their vectors are for.
 
-Shape suffixes: B inputs, T tokens, E entities of an input, M tokens of an entity, S spans of a text, D dimensions.
+Shape suffixes besides the project's: E entities of an input, M tokens of an entity.
 """
 
 from __future__ import annotations
@@ -34,31 +34,31 @@ from quoth.tokenizers.boundaries import BOUNDARIES_VERSION, trim
 from quoth.tokenizers.words import Ints, TextWords, WordTokenizer
 
 MAX_ENTITIES = 32
-"""How many entities share a forward pass, where any do: as many as LukeTokenizer takes."""
+"""How many entities may share a forward pass: as many as LukeTokenizer allows."""
 TOKENS_PER_ENTITY = 4
-"""What an entity input costs in a batch: it holds the position embeddings of all its tokens."""
+"""How many tokens an entity counts for in the size of a batch, since it has position embeddings of all its tokens."""
 PUBLISHED = {
     "LukeModel": "studio-ousia/luke-base",
     "LukeForEntitySpanClassification": "studio-ousia/luke-large-finetuned-conll-2003",
 }
-"""An example of each kind that is loaded here: its class in transformers, and a hub id."""
+"""The classes of transformers that can be loaded here, each with the hub id of an example."""
 
 Floats = NDArray[np.float32]
 Span = tuple[int, int]
 
 Network = Callable[[dict[str, Tensor], Tensor, Tensor], Tensor]
-"""The inputs of a LUKE, and the places of each entity's first and last token [B, E], to a row for each entity."""
+"""Maps the inputs of a LUKE, and the positions of each entity's first and last token [B, E], to a row per entity."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextTokens:
-    """A text's token ids [T] and the characters that each stands for [T, 2], see `_place`."""
+    """A text's token ids [T] and the character range of each [T, 2]; see `_place`."""
 
     ids_T: Ints
     places_T2: Ints
 
     def touching(self, spans: Sequence[Span]) -> Ints:
-        """The first and the past-the-last token that overlap each character range: [S, 2], equal where none does."""
+        """The first and the past-the-last token that overlap each character range: [S, 2], equal if none does."""
         spans_S2 = np.array(spans, np.int64).reshape(-1, 2)
         filled = np.flatnonzero(self.places_T2[:, 0] < self.places_T2[:, 1])
         first_S = np.searchsorted(self.places_T2[filled, 1], spans_S2[:, 0], side="right")
@@ -72,7 +72,8 @@ class TextTokens:
 
 @dataclass(frozen=True, slots=True)
 class EntityInput:
-    """An encoder input: a window of the `text`-th text, and the places in it [E, 2] of these `spans` of the text."""
+    """An encoder input: a window of the text with index `text`, the indices of the `spans` it encodes, and their token
+    positions in it [E, 2]."""
 
     text: int
     spans: Ints
@@ -81,8 +82,11 @@ class EntityInput:
 
 
 class EntityTokenizer:
-    """LUKE's tokenizer with this project's windows. `max_tokens` bounds an encoder input, special tokens included,
-    `max_entities` the entities beside it. `settings` names all that shapes the inputs."""
+    """LUKE's tokenizer with this project's windows.
+
+    An encoder input has at most `max_tokens` tokens, special tokens included, and `max_entities` entities. `settings`
+    identifies everything that determines the inputs.
+    """
 
     def __init__(self, tokenizer: Any, max_tokens: int, max_entities: int) -> None:
         self._words = WordTokenizer(tokenizer, max_tokens)
@@ -93,24 +97,24 @@ class EntityTokenizer:
     def texts(self, texts: Sequence[str]) -> list[TextTokens]:
         """Tokenize texts of any length, without special tokens. Raises InputError for a string in place of a list."""
         if isinstance(texts, str):
-            raise InputError("texts is a string; allowed is a list of texts: write [text]")
+            raise InputError("texts is a string; it must be a list of texts: write [text]")
         if not texts:
             return []
         encoded = self._words.hf(
             list(texts), add_special_tokens=False, return_offsets_mapping=True, verbose=False, truncation=False
         )
-        found = []
+        tokenized = []
         for text, ids, offsets in zip(texts, encoded["input_ids"], encoded["offset_mapping"], strict=True):
             places_T2 = np.array([_place(text, *place) for place in offsets], np.int64).reshape(-1, 2)
-            found.append(TextTokens(np.array(ids, np.int64), places_T2))
-        return found
+            tokenized.append(TextTokens(np.array(ids, np.int64), places_T2))
+        return tokenized
 
     def inputs(self, text: int, tokens: TextTokens, spans_S2: Ints) -> Iterator[EntityInput]:
-        """Encoder inputs in which each range of tokens that is not empty stands once: in the window where it is
-        farthest from a cut, clipped to it. A window's ranges are shared out among as many inputs as they need."""
+        """Encoder inputs that contain each non-empty range of tokens once: in the window where it is farthest from a
+        cut, clipped to that window. A window with too many ranges becomes several inputs."""
         windows = self._words.windows(TextWords([], spans_S2[:0, 0], tokens.ids_T, np.zeros_like(tokens.ids_T)))
         before, length = len(self._words.before), len(tokens.ids_T)
-        starts = [each.tokens.start + before - each.inside.start for each in windows]
+        starts = [window.tokens.start + before - window.inside.start for window in windows]
         ends = [min(start + self._words.room, length) for start in starts]
         chosen_S = _farthest_from_cuts(spans_S2, starts, ends)
         chosen_S[spans_S2[:, 0] == spans_S2[:, 1]] = -1
@@ -123,10 +127,10 @@ class EntityTokenizer:
                 yield EntityInput(text, spans, window.input_ids, places_E2)
 
     def batch(self, inputs: Sequence[EntityInput]) -> tuple[dict[str, Tensor], Tensor, Tensor]:
-        """What a `Network` takes. Entity 0 is [MASK] (see `load_luke`); that of padding is attended by none."""
-        ids_BT, mask_BT = pad([each.input_ids for each in inputs], self._words.pad_id)
-        first_BE, exists_BE = pad([each.places_E2[:, 0] for each in inputs], 0)
-        after_BE, _ = pad([each.places_E2[:, 1] for each in inputs], 0)
+        """The arguments of a `Network`. Entity 0 is [MASK] (see `load_luke`); padding entities are masked out."""
+        ids_BT, mask_BT = pad([one.input_ids for one in inputs], self._words.pad_id)
+        first_BE, exists_BE = pad([one.places_E2[:, 0] for one in inputs], 0)
+        after_BE, _ = pad([one.places_E2[:, 1] for one in inputs], 0)
         longest = min(int((after_BE - first_BE).max()), self.max_mention)
         places_BEM = first_BE[..., None] + torch.arange(longest)
         values = {
@@ -140,8 +144,8 @@ class EntityTokenizer:
 
 
 def _place(text: str, start: int, end: int) -> Span:
-    """The characters that a token stands for. A space alone stands for the one after it: LukeTokenizer counts it to
-    the mention that it comes before."""
+    """The character range of a token. A token that is only a space gets the character after it, because LukeTokenizer
+    counts it as part of the mention that follows."""
     start, end = trim(text, start, end)
     if start == end and text[end - 1 : end] == " " and not text[end : end + 1].isspace():
         return end, end + 1
@@ -149,7 +153,8 @@ def _place(text: str, start: int, end: int) -> Span:
 
 
 def _farthest_from_cuts(spans_S2: Ints, starts: Sequence[int], ends: Sequence[int]) -> Ints:
-    """The window of each range of tokens, of windows that overlap by less than half of their length: [S]."""
+    """The index of the window in which each range of tokens is farthest from a cut: [S]. The windows overlap by less
+    than half of their length."""
     chosen_S = np.zeros(len(spans_S2), np.int64)
     farthest_S = np.full(len(spans_S2), np.iinfo(np.int64).min)
     for window, (start, end) in enumerate(zip(starts, ends, strict=True)):
@@ -160,7 +165,7 @@ def _farthest_from_cuts(spans_S2: Ints, starts: Sequence[int], ends: Sequence[in
 
 
 class EntityNetwork:
-    """A LUKE with its tokenizer: a row of `width` numbers for each span of a text."""
+    """A LUKE with its tokenizer: makes a row of `width` numbers for each span of a text."""
 
     def __init__(self, network: Network, tokenizer: EntityTokenizer, width: int, device: torch.device) -> None:
         self.tokenizer, self.width = tokenizer, width
@@ -169,28 +174,28 @@ class EntityNetwork:
     @torch.inference_mode()
     def rows(self, texts: Sequence[TextTokens], spans: Sequence[Ints]) -> list[Floats]:
         """The rows of each text's ranges of tokens, zeros for empty ones: [S, width], in the order given."""
-        rows = [np.zeros((len(each), self.width), np.float32) for each in spans]
+        rows = [np.zeros((len(spans_S2), self.width), np.float32) for spans_S2 in spans]
         inputs = [
-            each
+            one
             for text, (tokens, spans_S2) in enumerate(zip(texts, spans, strict=True))
-            for each in self.tokenizer.inputs(text, tokens, spans_S2)
+            for one in self.tokenizer.inputs(text, tokens, spans_S2)
         ]
-        costs = [len(each.input_ids) + TOKENS_PER_ENTITY * len(each.spans) for each in inputs]
+        costs = [len(one.input_ids) + TOKENS_PER_ENTITY * len(one.spans) for one in inputs]
         for members in batches_by_length(costs):
             values, first_BE, last_BE = self.tokenizer.batch([inputs[member] for member in members])
             on_device = {name: value.to(self._device) for name, value in values.items()}
             rows_BED = self._network(on_device, first_BE.to(self._device), last_BE.to(self._device)).float().cpu()
             for member, rows_ED in zip(members, rows_BED.numpy(), strict=True):
-                each = inputs[member]
-                rows[each.text][each.spans] = rows_ED[: len(each.spans)]
+                one = inputs[member]
+                rows[one.text][one.spans] = rows_ED[: len(one.spans)]
         return rows
 
 
 class LukeSpans:
     """Vectors of character ranges of texts by LUKE: the last hidden states of its entity inputs.
 
-    `joint`: ranges of the same window share a forward pass, `MAX_ENTITIES` at most, and attend to each other;
-    otherwise each is alone with the text. Equal fingerprints stand for equal vectors.
+    If `joint`, the ranges of a window share a forward pass, up to `MAX_ENTITIES` of them, and attend to each other;
+    otherwise each range is alone with the text. Equal fingerprints mean equal vectors.
     """
 
     def __init__(self, network: EntityNetwork, fingerprint: str) -> None:
@@ -208,7 +213,7 @@ class LukeSpans:
         device: str | None = None,
         dtype: str | None = None,
     ) -> LukeSpans:
-        """A LUKE such as studio-ousia/luke-base by folder or hub id; `max_tokens` is cut to what it takes.
+        """A LUKE such as studio-ousia/luke-base by folder or hub id; `max_tokens` is capped at what the model allows.
 
         Raises ModelNotFoundError, or InputError on an unknown device or dtype or a `max_tokens` below 16.
         """
@@ -224,40 +229,38 @@ class LukeSpans:
     def spans(self, texts: Sequence[str], spans: Sequence[Sequence[Span]]) -> list[Floats]:
         """The vectors of each text's ranges, not normalised: [S, D], in the order given.
 
-        A range stands for the tokens that overlap it, LUKE's longest mention at most; its vector is zeros where there
-        are none. Raises InputError on a range that is not inside its text.
+        A range covers the tokens that overlap it, up to LUKE's longest mention; its vector is zeros if there are none.
+        Raises InputError on a range that is not inside its text.
         """
         tokenized = self._network.tokenizer.texts(texts)
         if len(spans) != len(texts):
-            raise InputError(f"spans for {len(spans)} texts of {len(texts)}; give a list of spans for each text")
-        for text, wanted in zip(texts, spans, strict=True):
-            for start, end in wanted:
+            raise InputError(f"{len(spans)} lists of spans for {len(texts)} texts; give one list per text")
+        for text, ranges in zip(texts, spans, strict=True):
+            for start, end in ranges:
                 if not 0 <= start <= end <= len(text):
-                    raise InputError(f"span ({start}, {end}); allowed are characters of the text, 0 to {len(text)}")
-        tokens = [each.touching(wanted) for each, wanted in zip(tokenized, spans, strict=True)]
+                    raise InputError(f"span ({start}, {end}) must lie within the text, 0 to {len(text)}")
+        tokens = [tokens.touching(ranges) for tokens, ranges in zip(tokenized, spans, strict=True)]
         return self._network.rows(tokenized, tokens)
 
 
 def load_luke(
     source: EncoderSource, kind: str, *, device: str | None = None, dtype: str | None = None
 ) -> tuple[Any, Any, str]:
-    """A LUKE of one of the kinds of `PUBLISHED`, its tokenizer, and the fingerprint of both.
+    """A LUKE of one of the classes in `PUBLISHED`, its tokenizer, and the fingerprint of both.
 
-    Of its entities it keeps [MASK] alone, as entity 0: the others are nearly half of luke-base. Raises
-    ModelNotFoundError when nothing can be loaded or it is another kind of model.
+    Of its entity embeddings only [MASK] is kept, as entity 0: the others are nearly half of luke-base. Raises
+    ModelNotFoundError if the model cannot be loaded or is of another kind.
     """
 
     def choose(name: str, config: Any) -> str:
         kinds = kinds_of(config)
         if config.model_type != "luke" or (kind != "LukeModel" and kind not in kinds):
-            raise ModelNotFoundError(
-                f"model {name!r} is a {kinds[0]}; allowed here is a {kind} such as {PUBLISHED[kind]}"
-            )
+            raise ModelNotFoundError(f"model {name!r} is a {kinds[0]}; name a {kind} such as {PUBLISHED[kind]}")
         return kind
 
     model, tokenizer = load_kind(source, choose, f"name a folder or a hub id such as {PUBLISHED[kind]}")
     encoder = model.base_model
-    encoder.pooler = None  # used by none, and random where the checkpoint has none
+    encoder.pooler = None  # not used, and random if the checkpoint has none
     table_VD = encoder.entity_embeddings.entity_embeddings.weight.detach()
     mask = getattr(tokenizer, "entity_mask_token_id", None)
     if mask is None or mask >= len(table_VD):

@@ -1,9 +1,7 @@
-"""REALM's two towers: a vector for a passage, a vector for what is asked (Guu et al. 2020, §3.2).
+"""REALM's two towers: one makes vectors of passages, the other of queries (Guu et al. 2020, §3.2).
 
 Knows: pooling, projection and the forms of the inputs, "[CLS] text [SEP]" and "[CLS] title [SEP] text [SEP]".
-Does not know: where vectors are kept, and what is done with the passages found.
-
-Shape suffixes: B batch, T tokens, H hidden size of the encoder, D dimensions of the vectors.
+Does not know: where vectors are stored, or what happens to the retrieved passages.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ from quoth.tokenizers.batching import batches_by_length
 from quoth.tokenizers.pairs import Pair, PairBatch, PairTokenizer
 
 QUERY_CHARACTERS = 200
-"""Of a passage that stands in for a question."""
+"""The length of the parts of passages that serve as sample queries."""
 _VECTOR_SETTINGS = (
     "pooling",
     "pooler",
@@ -45,8 +43,8 @@ _VECTOR_SETTINGS = (
 
 
 class Tower(nn.Module):
-    """An encoder and what makes one vector of its states. Its weights are named `encoder.…`, which files leave out,
-    `pooler.…`, `projection.…` and `norm.…`."""
+    """An encoder with a head that turns its states into one vector. Its weights are named `encoder.…` (not saved with
+    the head), `pooler.…`, `projection.…` and `norm.…`."""
 
     def __init__(self, encoder: Any, config: REALMConfig) -> None:
         super().__init__()
@@ -69,7 +67,7 @@ class Tower(nn.Module):
         return nn.functional.normalize(vectors_BD, dim=-1) if self.config.normalize else vectors_BD
 
     def pooled(self, states_BTH: Tensor, mask_BT: Tensor) -> Tensor:
-        """One state an input, before the projection: [B, H]."""
+        """One state per input, before the projection: [B, H]."""
         pooled_BH = mean_state(states_BTH, mask_BT) if self.config.pooling == "mean" else states_BTH[:, 0]
         return pooled_BH if self.pooler is None else self.pooler(pooled_BH).tanh()
 
@@ -94,26 +92,27 @@ def head_state(module: nn.Module) -> dict[str, Tensor]:
 
 
 def load_heads(file: Path | None, prefix: str, module: nn.Module) -> None:
-    """Read the weights of a module that are not its encoder's, `prefix.…` in the file; None leaves them.
+    """Read the weights of a module that are not its encoder's, named `prefix.…` in the file; None leaves them as they
+    are.
 
-    Raises ModelNotFoundError where the file is missing, damaged or does not fit.
+    Raises ModelNotFoundError if the file is missing, damaged or does not fit.
     """
-    wanted = head_state(module)
-    if file is None or not wanted:
+    expected = head_state(module)
+    if file is None or not expected:
         return
     try:
-        found = {name.removeprefix(f"{prefix}."): weight for name, weight in load_file(file).items()}
+        saved = {name.removeprefix(f"{prefix}."): weight for name, weight in load_file(file).items()}
     except (SafetensorError, OSError) as error:
         raise ModelNotFoundError(f"{file} cannot be read ({error}); fetch or train the model again") from error
-    for name, weight in wanted.items():
-        if name not in found or found[name].shape != weight.shape:
-            there = f"of shape {list(found[name].shape)}" if name in found else "missing"
-            raise ModelNotFoundError(f"{file}: {prefix}.{name} is {there}, wanted is {list(weight.shape)}")
-    module.load_state_dict({name: found[name].float() for name in wanted}, strict=False)
+    for name, weight in expected.items():
+        if name not in saved or saved[name].shape != weight.shape:
+            state = f"of shape {list(saved[name].shape)}" if name in saved else "missing"
+            raise ModelNotFoundError(f"{file}: {prefix}.{name} is {state}, expected {list(weight.shape)}")
+    module.load_state_dict({name: saved[name].float() for name in expected}, strict=False)
 
 
 class PassageEncoder:
-    """REALM's towers, ready to make one key a passage, and queries."""
+    """REALM's towers, loaded; they make one key per passage, and queries."""
 
     keys = "passages"
 
@@ -140,10 +139,10 @@ class PassageEncoder:
 
     def encode(self, passages: Sequence[Passage]) -> list[EncodedPassage]:
         """The keys of each passage: `passages` of their texts and titles."""
-        return self.passages([each.text for each in passages], [each.title for each in passages])
+        return self.passages([passage.text for passage in passages], [passage.title for passage in passages])
 
     def passages(self, texts: Sequence[str], titles: Sequence[str]) -> list[EncodedPassage]:
-        """One key a passage, which spans all of its text."""
+        """One key per passage, which spans all of its text."""
         vectors_BD = embed(
             self.passage_tower, self.tokenizer, passage_inputs(self.tokenizer, self.config, texts, titles)
         )
@@ -153,27 +152,27 @@ class PassageEncoder:
         ]
 
     def queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The vectors that texts ask with: [B, D]."""
+        """The query vectors of texts: [B, D]."""
         return self.vectors_of([ids for ids, _ in self.tokenizer.pieces(texts)])
 
     def vectors_of(self, asked: Sequence[Sequence[int]]) -> NDArray[np.float32]:
-        """`queries` of texts that are token ids already."""
+        """Like `queries`, for texts given as token ids."""
         return embed(self.query_tower, self.tokenizer, query_inputs(self.tokenizer, self.config, asked))
 
     def words(self, query: str) -> NDArray[np.float32]:
-        """A text's one query: [1, D]. Raises InputError on a text without words."""
+        """The query vector of one text: [1, D]. Raises InputError on a text without words."""
         if not query.strip():
-            raise InputError(f"query {query!r} has no word; give one to look for")
+            raise InputError(f"query {query!r} has no words; give words to search for")
         return self.queries([query])
 
     def queries_at(self, places: Iterable[Place], count: int) -> NDArray[np.float32]:
-        """Parts of passages as queries: [Q, D]."""
+        """Sample queries: parts of passages: [Q, D]."""
         texts = [text[len(text) // 3 :][:QUERY_CHARACTERS] for text, _, _ in islice(places, count)]
         return self.queries(texts) if texts else np.zeros((0, self.dimensions), np.float32)
 
 
 def load_tower(transformer: Transformer, config: REALMConfig, heads: Path | None, prefix: str) -> Tower:
-    """A tower over a loaded encoder, its head as it is stored. Raises ModelNotFoundError where that is missing or does
+    """A tower of a loaded encoder and the head stored for it. Raises ModelNotFoundError if the head is missing or does
     not fit."""
     tower = Tower(transformer.model, config)
     load_heads(heads, prefix, tower)
@@ -181,13 +180,13 @@ def load_tower(transformer: Transformer, config: REALMConfig, heads: Path | None
 
 
 def _like_encoder(tower: Tower) -> Tower:
-    """The tower with its head where its encoder is, and in its numbers."""
+    """The tower with its head on the encoder's device and in its dtype."""
     weight = next(tower.encoder.parameters())
     return tower.to(device=weight.device, dtype=weight.dtype)
 
 
 def fingerprint(encoder: str, tower: Tower) -> str:
-    """Names what makes a passage's vector: the encoder's weights and tokenizer, the head, the settings."""
+    """A digest of what determines a passage's vector: the encoder's weights and tokenizer, the head, the settings."""
     settings = asdict(tower.config)
     digest = hashlib.sha256(f"{encoder} {[settings[name] for name in _VECTOR_SETTINGS]}".encode())
     for name, weight in sorted(head_state(tower).items()):
@@ -197,14 +196,14 @@ def fingerprint(encoder: str, tower: Tower) -> str:
 
 
 def query_inputs(tokenizer: PairTokenizer, config: REALMConfig, asked: Iterable[Sequence[int]]) -> list[Pair]:
-    """ "[CLS] text [SEP]" of texts that are token ids already."""
+    """ "[CLS] text [SEP]" for texts given as token ids."""
     return [tokenizer.single(ids, config.query_tokens) for ids in asked]
 
 
 def passage_inputs(
     tokenizer: PairTokenizer, config: REALMConfig, texts: Sequence[str], titles: Sequence[str]
 ) -> list[Pair]:
-    """ "[CLS] title [SEP] text [SEP]"; at most half of the input is title."""
+    """ "[CLS] title [SEP] text [SEP]"; the title takes at most half of the input."""
     limit = config.passage_tokens
     both = zip(tokenizer.pieces(titles), tokenizer.pieces(texts), strict=True)
     return [tokenizer.pair(head[: limit // 2], body, limit) for (head, _), (body, _) in both]
@@ -222,6 +221,6 @@ def embed(tower: Tower, tokenizer: PairTokenizer, inputs: Sequence[Pair]) -> NDA
 
 
 def pair_tokenizer(tokenizer: Any, encoder: Any, config: REALMConfig) -> PairTokenizer:
-    """What makes an encoder's inputs: as long as it takes at most, with token types where it knows two of them."""
+    """The tokenizer of an encoder's inputs: up to the encoder's maximum length, with token types if it has two."""
     types = config.token_types and getattr(encoder.config, "type_vocab_size", 1) > 1
     return PairTokenizer(tokenizer, types, longest_input(encoder.config))

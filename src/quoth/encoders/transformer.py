@@ -1,9 +1,6 @@
 """A Hugging Face encoder with an optional PEFT adapter: token ids in, last hidden states out.
 
-Knows: loading, devices, dtypes, batching by length with bounded padding.
-Does not know: what the vectors are for.
-
-Shape suffixes: B batch, T tokens, D dimensions.
+Knows: loading, devices, dtypes, batching by length with bounded padding. Does not know: what the vectors are for.
 """
 
 from __future__ import annotations
@@ -35,7 +32,7 @@ PROBE = "Quoth the Raven: it's naïve, CAFÉ, ½ Καζαντζάκης 세종�
 
 
 class Transformer:
-    """An encoder ready to run, and the fingerprint of its weights and tokenizer."""
+    """A loaded encoder, with the fingerprint of its weights and tokenizer."""
 
     def __init__(self, model: Any, tokenizer: Any, fingerprint: str) -> None:
         self.model = model.eval()
@@ -48,7 +45,7 @@ class Transformer:
 
     @classmethod
     def load(cls, source: EncoderSource, *, device: str | None = None, dtype: str | None = None) -> Transformer:
-        """Raises ModelNotFoundError when nothing can be loaded, InputError on an unknown dtype or device."""
+        """Raises ModelNotFoundError if the model cannot be loaded, InputError on an unknown dtype or device."""
         model, tokenizer = load_encoder(source)
         fingerprint = fingerprint_of(model, tokenizer, source.adapter)
         if source.adapter is not None:
@@ -60,7 +57,7 @@ class Transformer:
     def load_classifier(cls, name: str, *, device: str | None = None) -> Transformer:
         """A Hugging Face token classifier from a folder or hub id; its model's config names the labels.
 
-        Raises ModelNotFoundError when nothing can be loaded or it is another kind of model.
+        Raises ModelNotFoundError if it cannot be loaded or is another kind of model.
         """
         model, tokenizer = load_kind(EncoderSource(name), _classifier, "name quoth-tagger, a folder or a hub id")
         return cls(model.to(device_named(device)), tokenizer, fingerprint_of(model, tokenizer, None))
@@ -82,12 +79,12 @@ class Transformer:
 
 
 def load_encoder(source: EncoderSource) -> tuple[Any, Any]:
-    """`load_base`, without importing transformers for the architectures that need none."""
+    """Like `load_base`, but does not import transformers for the architectures that `bert` supports."""
     return _load_light(Path(source.base)) or load_base(source)
 
 
 def _load_light(folder: Path) -> tuple[BertEncoder, FastTokenizer] | None:
-    """What `load_base` gives, in a tenth of its time; None where the folder holds another architecture."""
+    """What `load_base` returns, in a tenth of the time; None if the folder has another architecture."""
     config, tokenizer = BertConfig.read(folder), FastTokenizer.read(folder)
     if config is None or tokenizer is None:
         return None
@@ -97,15 +94,16 @@ def _load_light(folder: Path) -> tuple[BertEncoder, FastTokenizer] | None:
 def load_base(source: EncoderSource) -> tuple[Any, Any]:
     """The base encoder (fp32, CPU) and its tokenizer, without any adapter.
 
-    Raises ModelNotFoundError when they cannot be loaded.
+    Raises ModelNotFoundError if they cannot be loaded.
     """
     return load_kind(source, lambda name, config: "AutoModel", "name a shipped model, a folder or a hub id")
 
 
 def load_kind(source: EncoderSource, choose: Callable[[str, Any], str], remedy: str) -> tuple[Any, Any]:
-    """A model (fp32, CPU) of the class of transformers that `choose` names for its name and config, and its tokenizer.
+    """A model (fp32, CPU) and its tokenizer; `choose` returns the name of its class in transformers, given the model's
+    name and config.
 
-    Raises ModelNotFoundError, with `remedy`, when they cannot be loaded, and whatever `choose` raises.
+    Raises ModelNotFoundError, with `remedy`, if they cannot be loaded, and whatever `choose` raises.
     """
     import transformers
     from transformers.utils import logging
@@ -128,7 +126,7 @@ def load_kind(source: EncoderSource, choose: Callable[[str, Any], str], remedy: 
 
 
 def kinds_of(config: Any) -> list[str]:
-    """The classes of transformers that a model's config names; where it names none, what an error can say."""
+    """The classes of transformers that a model's config names, or a phrase for error messages if it names none."""
     named: list[str] = config.architectures or ["model of no known kind"]
     return named
 
@@ -137,14 +135,14 @@ def _classifier(name: str, config: Any) -> str:
     kinds = kinds_of(config)
     if not any(kind.endswith("ForTokenClassification") for kind in kinds):
         raise ModelNotFoundError(
-            f"model {name!r} is a {kinds[0]}; a tagger is a token classifier: name quoth-tagger, or another model"
+            f"model {name!r} is a {kinds[0]}; a tagger must be a token classifier: name quoth-tagger or another model"
         )
     return "AutoModelForTokenClassification"
 
 
 def attend_in_fp32(model: Any) -> None:
-    """Keep a transformers model's attention in fp32 under bf16 autocast: on CPUs PyTorch's bf16 attention takes
-    several times as long."""
+    """Keep a transformers model's attention in fp32 under bf16 autocast: PyTorch's bf16 attention takes several times
+    as long on CPUs."""
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.integrations.sdpa_attention import sdpa_attention_forward
     from transformers.masking_utils import sdpa_mask
@@ -166,7 +164,7 @@ def apply_adapter(model: Any, folder: Path) -> None:
     if kind != "LORA" or bias != "none" or special:
         kind = f"{kind} with {special[0] if special else f'bias {bias!r}'}"
         raise InputError(
-            f"adapter {str(folder)!r} is a {kind}; allowed is plain LORA: merge it into its base with PEFT"
+            f"adapter {str(folder)!r} is a {kind}; only plain LORA can be loaded: merge it into its base with PEFT"
         )
     scale = settings["lora_alpha"] / settings["r"]
     file = _adapter_weights(folder)
@@ -189,39 +187,39 @@ def apply_adapter(model: Any, folder: Path) -> None:
 def _adapter_weights(folder: Path) -> Path:
     file = folder / "adapter_model.safetensors"
     if not file.is_file():
-        raise ModelNotFoundError(f"adapter {str(folder)!r} holds no {file.name}; fetch or train it again")
+        raise ModelNotFoundError(f"adapter {str(folder)!r} has no {file.name}; fetch or train it again")
     return file
 
 
 def longest_input(config: Any) -> int:
-    """How many tokens an encoder's position table takes; RoBERTa's and its kin's starts after the padding id."""
+    """The most tokens an encoder's position table allows; RoBERTa and its relatives start after the padding id."""
     offset = config.pad_token_id + 1 if config.model_type in _POSITIONS_AFTER_PADDING else 0
     return int(config.max_position_embeddings) - offset
 
 
 def device_named(name: str | None) -> torch.device:
-    """A device by its name; the best there is for None. Raises InputError."""
+    """A device by its name, or for None a GPU if there is one. Raises InputError."""
     if name is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise InputError(f"device {name!r} is not to be had here; allowed are cpu, cuda, mps where present") from error
+        raise InputError(f"device {name!r} is not available; use cpu, cuda or mps") from error
     return device
 
 
 def dtype_named(name: str | None) -> torch.dtype:
-    """A kind of number by its name; fp32 for None. Raises InputError."""
+    """A floating-point type by its name, or fp32 for None. Raises InputError."""
     if name is None:
         return torch.float32
     if name not in DTYPES:
-        raise InputError(f"dtype {name!r}; allowed are {', '.join(DTYPES)}")
+        raise InputError(f"dtype {name!r} is unknown; use one of {', '.join(DTYPES)}")
     return DTYPES[name]
 
 
 def fingerprint_of(model: nn.Module, tokenizer: Any, adapter: Path | None) -> str:
-    """Names weights and tokenizer, wherever they came from."""
+    """A digest of the weights and the tokenizer, the same wherever they came from."""
     digest = hashlib.sha256()
     for name, parameter in sorted(model.named_parameters()):
         digest.update(name.encode())

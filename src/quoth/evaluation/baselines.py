@@ -1,8 +1,8 @@
-"""Answers to blanks without a model: the phrases that are most frequent, in the corpus or in BM25's passage.
+"""Answers to blanks without a model: the most frequent phrases of the corpus, or of BM25's best passage.
 
-Knows: phrases and how often they stand somewhere. Does not know: vectors.
+Knows: phrases and how often they occur. Does not know: vectors.
 
-Both know which kind of blank they answer, which a model is not told, and propose only phrases of that kind.
+Both baselines know the kind of the blank, which models do not, and propose only phrases of that kind.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from quoth.tokenizers.text import MASK
 
 Answers = tuple[str, ...]
 System = Callable[[Sequence[Blank]], list[Answers]]
-"""Answers to each blank, the best first."""
+"""Maps blanks to the answers to each, best first."""
 
 
 class PassageSearch(Protocol):
-    """What is asked of a corpus."""
+    """What the baselines need of a corpus."""
 
     def bm25(self, query: str, k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]: ...
 
@@ -37,10 +37,10 @@ class PassageSearch(Protocol):
 
 
 def most_frequent(texts: Sequence[str], kind: str, top_k: int = HITS) -> Answers:
-    """The phrases of that kind, of 1 to `MAX_WORDS` words, that stand in the texts most often.
+    """The most frequent phrases of a kind in the texts, of 1 to `MAX_WORDS` words, spelled as they first occur.
 
-    Case and spaces aside; equal counts by first occurrence, the shorter first; written as first met. A phrase is
-    never more frequent than without its last word, so what cannot reach the best `top_k` is not made longer.
+    Case and spaces are ignored. Equal counts are ordered by first occurrence, shorter phrases first. A phrase is never
+    more frequent than without its last word, so phrases that cannot reach the best `top_k` are not extended.
     """
     words_of = [words(text) for text in texts]
     alive = [(t, i) for t, ranges in enumerate(words_of) for i in range(len(ranges))]
@@ -62,7 +62,7 @@ def most_frequent(texts: Sequence[str], kind: str, top_k: int = HITS) -> Answers
 
 
 def frequent_phrases(corpus: PassageSearch) -> System:
-    """Answers every blank of a kind alike: with the most frequent phrases of the corpus."""
+    """Gives every blank of a kind the same answers: the most frequent phrases of the corpus."""
     texts = [passage.text for passage in corpus.passages()]
 
     @cache
@@ -73,7 +73,7 @@ def frequent_phrases(corpus: PassageSearch) -> System:
 
 
 def bm25_phrases(corpus: PassageSearch) -> System:
-    """Answers with the most frequent phrases of BM25's best passage for the query, the blank's own left out."""
+    """Answers with the most frequent phrases of BM25's best passage for the query, other than the blank's own."""
 
     def answer(blank: Blank) -> Answers:
         rows, _ = corpus.bm25(blank.text.replace(MASK, " "), 2)

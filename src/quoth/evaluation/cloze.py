@@ -1,7 +1,7 @@
-"""Blanks drawn from pages: phrases that are hidden in one passage and stand in another one as well.
+"""Blanks drawn from pages: phrases that are hidden in one passage and also occur in another.
 
-Knows: words, stop words, and how a query is cut to what an encoder takes. Does not know: tokenizers or models,
-so that every model is asked the same. A word is a run of letters and digits, or any other character on its own.
+Knows: words, stop words, and how a query is cut to an encoder's length. Does not know: tokenizers or models, so that
+every model gets the same blanks. A word is a run of letters and digits, or any other character on its own.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from quoth.tokenizers.text import MASK
 Kind = Literal["any", "content"]
 Words = list[tuple[int, int]]
 Span = tuple[int, int, int]
-"""A phrase: index of its passage, of its first word there, and number of words."""
+"""A phrase: the index of its passage, the index of its first word there, and its number of words."""
 
 KINDS: tuple[Kind, ...] = ("any", "content")
 MAX_WORDS = 10
@@ -34,9 +34,9 @@ _PIECE = re.compile(r"[^\W_]+|\S")
 
 @dataclass(frozen=True, slots=True)
 class Blank:
-    """A query with one `[MASK]`, what stood there, and in which passage (never to be searched).
+    """A query with one `[MASK]`, the phrase it replaces, and the passage it comes from (which is never searched).
 
-    `num_words` is the answer's length in words, a punctuation mark inside it counting as one.
+    `num_words` is the answer's length in words; a punctuation mark inside it counts as a word.
     """
 
     kind: str
@@ -48,7 +48,7 @@ class Blank:
 
 
 def words(text: str) -> Words:
-    """The character ranges of the words: runs of letters, digits and combining marks; other characters singly."""
+    """The character ranges of the words: runs of letters, digits and combining marks, and single other characters."""
     result: Words = []
     for start, end in (match.span() for match in _PIECE.finditer(text)):
         marked = _is_mark(text[start]) or (text[start].isalnum() and _is_mark(text[start - 1 : start]))
@@ -64,26 +64,26 @@ def _is_mark(char: str) -> bool:
 
 
 def is_punctuation(word: str) -> bool:
-    """Whether a word is a punctuation mark, which no phrase begins or ends with (encoders.boundaries)."""
+    """Whether a word is a punctuation mark, which no phrase begins or ends with (tokenizers.boundaries)."""
     return unicodedata.category(word[0])[0] == "P"
 
 
 def is_content(word: str) -> bool:
-    """Whether a word may begin and end a name, a term or a number: neither stop word nor punctuation."""
+    """Whether a word may begin or end a name, a term or a number: it is neither a stop word nor punctuation."""
     return any(char.isalnum() for char in word) and word.casefold() not in STOP_WORDS
 
 
 def may_answer(kind: str, first_word: str, last_word: str) -> bool:
-    """Whether a phrase with these words at its ends may be a blank of that kind."""
+    """Whether a phrase that begins and ends with these words may be a blank of that kind."""
     if kind == "content":
         return is_content(first_word) and is_content(last_word)
     return not (is_punctuation(first_word) or is_punctuation(last_word))
 
 
 def recurring_spans(texts: Sequence[str], words_of: Sequence[Words]) -> list[list[Span]]:
-    """The phrases of 1 to `MAX_WORDS` words that stand in two passages or more, by length; case and spaces aside.
+    """The phrases of 1 to `MAX_WORDS` words that occur in two or more passages, by length, ignoring case and spaces.
 
-    A phrase can only recur if it does without its last word, so each length looks at what the one before kept.
+    A phrase can only recur if it does so without its last word, so each length extends what the previous one kept.
     """
     alive: list[Span] = [(p, i, 0) for p, ranges in enumerate(words_of) for i in range(len(ranges))]
     result: list[list[Span]] = []
@@ -103,15 +103,15 @@ def recurring_spans(texts: Sequence[str], words_of: Sequence[Words]) -> list[lis
 
 
 def draw_blanks(passages: Sequence[Passage], kind: Kind, count: int, seed: int) -> list[Blank]:
-    """Up to `count` blanks, the same for the same passages and seed; a smaller count gives the first of them.
+    """Up to `count` blanks, the same for the same passages and seed; a smaller count gives the first ones of a larger.
 
-    Lengths follow training's span masking (NPM §3.2.1): geometric with p = 0.5, at most `MAX_WORDS`; where no
-    phrase of a length is left, a shorter one is taken. Each phrase is hidden at most once where it stands.
-    Raises InputError where no phrase of that kind stands in two passages.
+    Lengths are drawn as in training's span masking (NPM §3.2.1): geometric with p = 0.5, at most `MAX_WORDS`; if no
+    phrase of a length is left, a shorter one is taken. Each occurrence of a phrase is hidden at most once.
+    Raises InputError if no phrase of that kind occurs in two passages.
     """
     texts = [passage.text for passage in passages]
     words_of = [words(text) for text in texts]
-    usable = [not any(mask in f"{each.title} {each.text}" for mask in _MASKS) for each in passages]
+    usable = [not any(mask in f"{passage.title} {passage.text}" for mask in _MASKS) for passage in passages]
 
     def fits(span: Span) -> bool:
         p, i, length = span
@@ -125,7 +125,7 @@ def draw_blanks(passages: Sequence[Passage], kind: Kind, count: int, seed: int) 
         p, i, length = _draw(pools, rng)
         blanks.append(_blank(passages[p], words_of[p], i, length, kind))
     if count and not blanks:
-        raise InputError(f"no phrase of kind {kind!r} stands in two passages of these pages; give more pages")
+        raise InputError(f"no phrase of kind {kind!r} occurs in two passages of these pages; give more pages")
     return blanks
 
 
@@ -150,7 +150,7 @@ def _blank(passage: Passage, ranges: Words, first: int, length: int, kind: Kind)
 
 
 def _window(text: str, ranges: Words, first: int, last: int, room: int) -> tuple[int, int]:
-    """The characters around words `first` to `last` that fit: as much before them as after, where there is."""
+    """The characters around words `first` to `last` that fit, as many before them as after if the text has them."""
     costs = [_cost(text[start:end]) for start, end in ranges]
     left, right = first, last
     before = after = 0
@@ -169,5 +169,5 @@ def _window(text: str, ranges: Words, first: int, last: int, room: int) -> tuple
 
 
 def _cost(word: str) -> int:
-    """About how many pieces a tokenizer makes of a word; other scripts than Latin's ASCII are cut smaller."""
+    """About how many pieces a tokenizer makes of a word; words outside ASCII are cut into smaller pieces."""
     return (len(word) + 5) // 6 if word.isascii() else len(word)

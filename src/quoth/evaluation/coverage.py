@@ -1,6 +1,6 @@
-"""Questions about entities, and what of them a corpus can answer at all.
+"""Questions about entities, and how many of them a corpus can answer at all.
 
-Knows: questions, passages, and when a passage names an entity and holds an answer. Does not know: how passages are
+Knows: questions, passages, and when a passage names an entity and contains an answer. Does not know: how passages are
 searched.
 """
 
@@ -22,7 +22,7 @@ _TITLE_END = "\n|\n"
 
 @dataclass(frozen=True, slots=True)
 class EntityQuestion:
-    """A question, its relation, and where its entity stands in its text, None where that is not known."""
+    """A question, its relation, and the characters of its entity (None if unknown)."""
 
     question: Question
     relation: str
@@ -30,20 +30,23 @@ class EntityQuestion:
 
     @property
     def name(self) -> str:
-        """The entity as the question writes it, "" where it is not known."""
+        """The entity as spelled in the question, "" if unknown."""
         return self.question.text[slice(*self.entity)] if self.entity else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What can be found at all: the numbers of the questions that some passage's text holds an answer to (DPR's match),
-    and of those where the text or title of such a passage names the entity too, None where no entity is known."""
+    """What can be found at all, as indices of questions.
+
+    `answerable`: some passage's text contains an answer (DPR's match). `covered`: the text or title of such a passage
+    also names the entity (None if no entity is known).
+    """
 
     answerable: frozenset[int]
     covered: frozenset[int] | None
 
     def counts(self, numbers: Collection[int]) -> tuple[int, int | None]:
-        """How many of these questions are answerable, and how many covered."""
+        """How many of these questions are answerable, and how many are covered."""
         covered = None if self.covered is None else len(self.covered.intersection(numbers))
         return len(self.answerable.intersection(numbers)), covered
 
@@ -51,16 +54,18 @@ class Coverage:
 def find_coverage(
     questions: Sequence[EntityQuestion], corpora: Sequence[Corpus], progress: Progress | None = None
 ) -> Coverage:
-    """What passages of the corpora hold of the questions. Reads them all, twice where entities are known."""
-    found = answerable([each.question for each in questions], (each.text for each in read_passages(corpora, progress)))
-    if not any(each.entity for each in questions):
-        return Coverage(frozenset(found), None)
-    names = [Question("", "", (each.name,) if number in found else ()) for number, each in enumerate(questions)]
-    naming = holders(names, (f"{each.title}{_TITLE_END}{each.text}" for each in read_passages(corpora, progress)))
+    """Which of the questions the corpora cover. Reads all passages, twice if entities are known."""
+    texts = (passage.text for passage in read_passages(corpora, progress))
+    answered = answerable([question.question for question in questions], texts)
+    if not any(question.entity for question in questions):
+        return Coverage(frozenset(answered), None)
+    names = [Question("", "", (asked.name,) if i in answered else ()) for i, asked in enumerate(questions)]
+    titled = (f"{passage.title}{_TITLE_END}{passage.text}" for passage in read_passages(corpora, progress))
+    naming = holders(names, titled)
     places = [(corpus, row) for corpus in corpora for row in corpus.live_rows().tolist()]
     covered = set()
     for number, numbers in naming.items():
         texts = (corpus.passage(row).text for corpus, row in (places[i] for i in numbers))
         if any(has_answer(text, questions[number].question) for text in texts):
             covered.add(number)
-    return Coverage(frozenset(found), frozenset(covered))
+    return Coverage(frozenset(answered), frozenset(covered))

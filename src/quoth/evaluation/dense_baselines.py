@@ -1,9 +1,7 @@
-"""The papers' dense baselines, one vector a passage: Contriever (Izacard et al. 2021) and DPR (Karpukhin et al. 2020).
+"""The papers' dense baselines, one vector per passage: Contriever (Izacard et al. 2021), DPR (Karpukhin et al. 2020).
 
-Knows: their encoders as the hub has them, and the forms of their inputs. Does not know: key tables: vectors are kept in
-memory, and a query is compared with all of them.
-
-Shape suffixes: B texts, T tokens, P passages, D dimensions.
+Knows: their encoders on the Hugging Face hub, and the forms of their inputs. Does not know: key tables. Vectors are
+kept in memory, and a query is compared with all of them.
 """
 
 from __future__ import annotations
@@ -32,8 +30,8 @@ DPR_ENCODERS = ("DPRContextEncoder", "DPRQuestionEncoder")
 
 @dataclass(frozen=True, slots=True)
 class DenseBaseline:
-    """Hub ids or folders of what encodes passages and questions, and whether a title is the first of two texts (DPR)
-    or stands before the text (Contriever)."""
+    """Hub ids or folders of the passage and the question encoder, and whether the title is the first of two texts (DPR)
+    or is put before the text (Contriever)."""
 
     passages: str
     queries: str
@@ -41,7 +39,8 @@ class DenseBaseline:
 
     @classmethod
     def named(cls, name: str) -> DenseBaseline:
-        """ "contriever", "dpr", or "PASSAGES+QUESTIONS", two hub ids or folders of DPR's, or one of another encoder.
+        """The baseline called "contriever" or "dpr", or one from "PASSAGES+QUESTIONS" (two hub ids or folders of DPR
+        encoders) or from the hub id or folder of another encoder.
 
         Raises InputError on an empty name.
         """
@@ -50,7 +49,8 @@ class DenseBaseline:
         passages, plus, queries = name.partition("+")
         if not passages or (plus and not queries):
             raise InputError(
-                f"dense baseline {name!r}; allowed are {', '.join(PUBLISHED)}, a hub id or a folder, or two"
+                f"dense baseline {name!r} is not complete; name {', '.join(PUBLISHED)}, a hub id or a folder, or two "
+                "joined by +"
             )
         return cls(passages, queries or passages, bool(plus))
 
@@ -64,7 +64,7 @@ PUBLISHED = {
 
 
 class DenseSearch:
-    """Finds passages by the dot product of their vector with a question's; encodes every passage when it is made."""
+    """Finds passages by the dot product of their vectors with the question's; encodes every passage when created."""
 
     def __init__(
         self,
@@ -97,8 +97,8 @@ class DenseSearch:
 
     def _texts(self, passages: Sequence[Passage]) -> tuple[Texts, Texts | None]:
         if self._baseline.title_apart:
-            return [each.title for each in passages], [each.text for each in passages]
-        return [f"{each.title} {each.text}".strip() for each in passages], None
+            return [passage.title for passage in passages], [passage.text for passage in passages]
+        return [f"{passage.title} {passage.text}".strip() for passage in passages], None
 
     def _encoder(self, name: str) -> Callable[[Texts, Texts | None], NDArray[np.float32]]:
         model, tokenizer = load_kind(EncoderSource(name), _choose, "name a hub id, or a folder with config.json")
@@ -113,17 +113,17 @@ class DenseSearch:
             vectors_BD = (
                 output.pooler_output if states_BTD is None else mean_state(states_BTD, inputs["attention_mask"])
             )
-            found: NDArray[np.float32] = vectors_BD.float().cpu().numpy()
-            return found
+            on_cpu_BD: NDArray[np.float32] = vectors_BD.float().cpu().numpy()
+            return on_cpu_BD
 
         return encode
 
 
 def _choose(name: str, config: Any) -> str:
-    """The class of an encoder by its config: DPR's two have their own."""
+    """The class of an encoder by its config: DPR has two classes of its own."""
     if config.model_type != "dpr":
         return "AutoModel"
     kind = kinds_of(config)[0]
     if kind not in DPR_ENCODERS:
-        raise ModelNotFoundError(f"model {name!r} is a {kind}; allowed of DPR's are {' and '.join(DPR_ENCODERS)}")
+        raise ModelNotFoundError(f"model {name!r} is a {kind}; only {' and '.join(DPR_ENCODERS)} are supported")
     return kind

@@ -1,6 +1,6 @@
-"""Rare and common names: what was found for questions by their entity's IDF (Hoshi et al. 2022).
+"""Rare and common names: recall by the IDF of the question's entity (Hoshi et al. 2022).
 
-Knows: what was found (`entity_questions`), counts of terms. Does not know: models.
+Knows: the results of `entity_questions`, counts of terms. Does not know: models.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ NUM_BUCKETS = 5
 
 
 def idf(num_holding: int, num_passages: int) -> float:
-    """ln((N − n + 0.5) / (n + 0.5)), below 0 for a term of more than half of the passages. Zero-NeR, no +1."""
+    """ln((N − n + 0.5) / (n + 0.5)), as in Zero-NeR: without +1, so below 0 for a term in most of the passages."""
     return math.log((num_passages - num_holding + 0.5) / (num_holding + 0.5))
 
 
 @dataclass(frozen=True, slots=True)
 class TermCounts:
-    """How many of a corpus's passages hold each term, as the word index cuts terms."""
+    """How many of a corpus's passages contain each term, with terms cut as in the word index."""
 
     num_passages: int
     num_holding: Mapping[str, int]
@@ -39,7 +39,7 @@ class TermCounts:
 
 
 def count_terms(texts: Iterable[str], wanted: Iterable[str]) -> TermCounts:
-    """Counts the terms of the texts `wanted` in `texts` (`indexed_text` of each passage), reading them once."""
+    """Count the terms of the texts `wanted` in `texts` (`indexed_text` of each passage), which are read once."""
     terms = {term for text in wanted for term in analyse(text)}
     counts: Counter[str] = Counter()
     num_passages = 0
@@ -57,7 +57,7 @@ def entity_idf(idfs: Sequence[float]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """Questions whose entity's IDF is from `low` up to `high`, by their numbers in the report."""
+    """Questions whose entity's IDF is between `low` and `high`, by their indices in the report."""
 
     low: float
     high: float
@@ -71,10 +71,10 @@ def idf_buckets(
 ) -> list[Bucket]:
     """The report's questions by their entity's IDF, in buckets of about equal size, rarest last.
 
-    A question without an entity that has terms is in none; a value is in the upper one of two buckets that meet at it.
+    Questions whose entity is unknown or has no terms are in no bucket; a value on an edge is in the upper bucket.
     """
-    idfs = {number: counts.idfs(each.name) for number, each in enumerate(report.questions)}
-    values = {number: entity_idf(found) for number, found in idfs.items() if found}
+    idfs = {number: counts.idfs(question.name) for number, question in enumerate(report.questions)}
+    values = {number: entity_idf(terms) for number, terms in idfs.items() if terms}
     if not values:
         raise InputError("no question whose entity is known; give the templates (--templates)")
     edges = np.quantile(list(values.values()), np.linspace(0, 1, num_buckets + 1))
@@ -85,24 +85,24 @@ def idf_buckets(
 
 
 def idf_records(report: EntityReport, buckets: Sequence[Bucket]) -> list[dict[str, Any]]:
-    """Each bucket as a dictionary: its edges, its counts, each system's recall."""
+    """Each bucket as a dictionary: its edges, its number of questions, each system's recall."""
     return [
         {
-            "low": each.low,
-            "high": each.high,
-            "num_questions": len(each.numbers),
+            "low": bucket.low,
+            "high": bucket.high,
+            "num_questions": len(bucket.numbers),
             "recall": {
-                result.name: {str(k): recall_of(result.ranks["dpr"], each.numbers, k) for k in report.ks}
+                result.name: {str(k): recall_of(result.ranks["dpr"], bucket.numbers, k) for k in report.ks}
                 for result in report.results
             },
         }
-        for each in buckets
+        for bucket in buckets
     ]
 
 
 def idf_table(report: EntityReport, buckets: Sequence[Bucket]) -> str:
     """The buckets as a Markdown table: percentages, DPR's match."""
     heads = ["IDF of the entity", "questions", "answerable", "covered"]
-    heads += [f"{each.name}@{k}" for each in report.results for k in report.ks]
-    rows = [[f"{each.low:.2f} to {each.high:.2f}", *scored(report, each.numbers)] for each in buckets]
+    heads += [f"{result.name}@{k}" for result in report.results for k in report.ks]
+    rows = [[f"{bucket.low:.2f} to {bucket.high:.2f}", *scored(report, bucket.numbers)] for bucket in buckets]
     return markdown(heads, rows)

@@ -1,8 +1,7 @@
-"""One key of a passage or all of them: does entity search need them all? (Hoshi et al. 2022)
+"""One key per passage or all of its keys: does entity search need them all? (Hoshi et al. 2022)
 
-Knows: keys as arrays, and how a model's stored ones become such. Does not know: how they are searched in earnest.
-
-Shape suffixes: Q queries, N keys, P passages (P1 = P + 1), D dimensions.
+Knows: keys as arrays, and how to read a model's stored keys into them. Does not know: how keys are searched in
+production.
 """
 
 from __future__ import annotations
@@ -32,20 +31,20 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The keys of passages 0 to P − 1, in their order: texts, vectors [N, D]; passage p's are `offsets_P1[p:p + 2]`."""
+    """The keys of passages 0 to P − 1, in order: texts and vectors [N, D]; passage p has rows `offsets_P1[p:p + 2]`."""
 
     texts: tuple[str, ...]
     vectors_ND: Vectors
     offsets_P1: Rows
 
     def only(self, rows: Rows) -> Keys:
-        """Some of the keys, of the same passages; `rows` ascend."""
+        """The keys at these rows (ascending), for the same passages."""
         texts = tuple(self.texts[row] for row in rows.tolist())
         return Keys(texts, self.vectors_ND[rows], np.searchsorted(rows, self.offsets_P1))
 
 
 def stored_keys(model: ZeroNER) -> tuple[list[Passage], Keys]:
-    """A model's live passages, and their keys as they are stored. Raises InputError where vectors are missing."""
+    """A model's live passages and their stored keys. Raises InputError if vectors are missing."""
     passages: list[Passage] = []
     texts: list[str] = []
     vectors, counts = [], [0]
@@ -65,8 +64,8 @@ def stored_keys(model: ZeroNER) -> tuple[list[Passage], Keys]:
 
 
 def max_pool(q_D: Vectors, vectors_ND: Vectors, offsets_P1: Rows) -> NDArray[np.float64]:
-    """Each passage's score, the highest cosine of its keys with the query, all of length 1: [P]; −inf without a key.
-    Zero-NeR, §3."""
+    """Each passage's score, the highest cosine of its keys with the query: [P]; −inf without a key. All vectors have
+    length 1. Zero-NeR, §3."""
     cosine_N = vectors_ND @ q_D
     scores_P = np.full(len(offsets_P1) - 1, -np.inf)
     has_keys_P = np.diff(offsets_P1) > 0
@@ -76,38 +75,34 @@ def max_pool(q_D: Vectors, vectors_ND: Vectors, offsets_P1: Rows) -> NDArray[np.
 
 
 def single_key(offsets_P1: Rows, choose: Callable[[int, int], int]) -> Rows:
-    """One key's row of each passage that has some; `choose` takes a passage's first row and the one after its last."""
+    """The row of one key per passage that has keys; `choose` gets a passage's first row and the one after its last."""
     ends = zip(offsets_P1[:-1].tolist(), offsets_P1[1:].tolist(), strict=True)
     return np.array([choose(start, end) for start, end in ends if start < end], np.int64)
 
 
 def at_random(seed: int = 0) -> Callable[[int, int], int]:
-    """Chooses any key."""
+    """Chooses a key at random."""
     rng = np.random.default_rng(seed)
     return lambda start, end: int(rng.integers(start, end))
 
 
 def rarest(texts: Sequence[str], counts: TermCounts) -> Callable[[int, int], int]:
-    """Chooses the key whose text's rarest term has the highest IDF, the first of equals; a text without terms comes
-    last."""
+    """Chooses the key whose rarest term has the highest IDF, the first of equals; keys without terms come last."""
     idfs = [counts.idfs(text) for text in texts]
-    values_N = np.array([entity_idf(each) if each else -np.inf for each in idfs])
+    values_N = np.array([entity_idf(terms) if terms else -np.inf for terms in idfs])
     return lambda start, end: start + int(values_N[start:end].argmax())
 
 
 def ranks_of(queries_QD: Vectors, keys: Keys, right: Sequence[Collection[int]]) -> Ranks:
-    """For each query, where the first of the passages that are `right` for it stands; ties by passage.
-
-    None where none of them has a key.
-    """
-    found: list[int | None] = []
+    """For each query, the rank of the first passage that is `right` for it, ties by passage; None if none has a key."""
+    ranks: list[int | None] = []
     unit_ND = unit(keys.vectors_ND)
     for q_D, wanted in zip(unit(queries_QD), right, strict=True):
         scores_P = max_pool(q_D, unit_ND, keys.offsets_P1)
         order = np.argsort(-scores_P, kind="stable")
         where = np.flatnonzero(np.isin(order, list(wanted)) & (scores_P[order] > -np.inf))
-        found.append(int(where[0]) if len(where) else None)
-    return tuple(found)
+        ranks.append(int(where[0]) if len(where) else None)
+    return tuple(ranks)
 
 
 def single_key_recall(
@@ -118,20 +113,20 @@ def single_key_recall(
     ks: Sequence[int],
     seed: int = 0,
 ) -> dict[str, dict[int, float]]:
-    """Recall@k with all keys of each passage ("all"), with one at random ("random"), with the rarest ("idf")."""
+    """Recall@k with all keys of each passage ("all"), one at random ("random"), or the rarest ("idf")."""
     kept = {
         "all": keys,
         "random": keys.only(single_key(keys.offsets_P1, at_random(seed))),
         "idf": keys.only(single_key(keys.offsets_P1, rarest(keys.texts, counts))),
     }
-    ranks = {name: ranks_of(queries_QD, some, right) for name, some in kept.items()}
-    return {name: {k: recall(found, k) for k in ks} for name, found in ranks.items()}
+    ranks_by_name = {name: ranks_of(queries_QD, some, right) for name, some in kept.items()}
+    return {name: {k: recall(ranks, k) for k in ks} for name, ranks in ranks_by_name.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """Covered questions whose entity is known, what a model asks them with [Q, D], its passages and their stored keys,
-    and for each question the numbers of the passages that hold an answer (DPR's match)."""
+    """Covered questions whose entity is known, a model's query vectors for them [Q, D], its passages and their stored
+    keys, and for each question the indices of the passages that contain an answer (DPR's match)."""
 
     questions: tuple[EntityQuestion, ...]
     queries_QD: Vectors
@@ -141,19 +136,22 @@ class Covered:
 
 
 def covered_questions(report: EntityReport, model: ZeroNER) -> Covered:
-    """Those of the report. Raises InputError where there is none, or where vectors are missing."""
+    """The report's covered questions. Raises InputError if there are none, or if vectors are missing."""
     covered = sorted((report.coverage.covered if report.coverage else None) or ())
-    known = tuple(each for each in map(report.questions.__getitem__, covered) if each.entity)
+    known = tuple(question for question in map(report.questions.__getitem__, covered) if question.entity)
     if not known:
-        raise InputError("no covered question whose entity is known; give the templates (--templates), a larger corpus")
+        raise InputError(
+            "no covered question whose entity is known; give the templates (--templates) or a larger corpus"
+        )
     queries_QD = np.concatenate([model.encoder.queries(e.question.text, [e.entity]) for e in known if e.entity])
     passages, keys = stored_keys(model)
-    found = holders([each.question for each in known], (each.text for each in passages))
-    right = tuple(found.get(number, ()) for number in range(len(known)))
+    holding = holders([asked.question for asked in known], (passage.text for passage in passages))
+    right = tuple(holding.get(number, ()) for number in range(len(known)))
     return Covered(known, queries_QD, tuple(passages), keys, right)
 
 
 def single_keys(covered: Covered, ks: Sequence[int], seed: int = 0) -> dict[str, dict[int, float]]:
-    """`single_key_recall` of covered questions, told their entity."""
-    counts = count_terms((indexed_text(each.title, each.text) for each in covered.passages), covered.keys.texts)
+    """`single_key_recall` of covered questions whose entity is given."""
+    texts = (indexed_text(passage.title, passage.text) for passage in covered.passages)
+    counts = count_terms(texts, covered.keys.texts)
     return single_key_recall(covered.queries_QD, covered.keys, covered.right, counts, ks, seed)

@@ -1,8 +1,8 @@
 """A picture of questions and keys in the plane (figure 3 of Hoshi et al. 2022).
 
-Knows: UMAP and matplotlib. Does not know: models, what the labels stand for.
+Knows: UMAP and matplotlib. Does not know: models, what the labels mean.
 
-Shape suffixes: Q queries, K keys, D dimensions.
+Shape suffixes that differ from the project's: K keys.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from quoth.evaluation.entity_keys import Covered
 
 
 def picture_of(path: str | Path, covered: Covered, others: int = 2000, seed: int = 0) -> None:
-    """Draws covered questions and, in their relation's colour, the key that is nearest to each in a passage with an
-    answer, among `others` of the model's keys in grey. Raises InputError as `picture` does."""
+    """Draw covered questions and, in the colour of their relation, the nearest key of each in a passage with an answer,
+    among `others` of the model's keys in grey. Raises InputError as `picture` does."""
     keys = covered.keys
     rest = np.random.default_rng(seed).choice(len(keys.texts), min(others, len(keys.texts)), replace=False)
     drawn, labels = [*rest.tolist()], [""] * len(rest)
-    for each, q_D, right in zip(covered.questions, covered.queries_QD, covered.right, strict=True):
+    for question, q_D, right in zip(covered.questions, covered.queries_QD, covered.right, strict=True):
         rows = [row for number in right for row in range(*keys.offsets_P1[number : number + 2].tolist())]
         if rows:
             drawn.append(rows[int((keys.vectors_ND[rows] @ q_D).argmax())])
-            labels.append(each.relation)
-    picture(path, covered.queries_QD, keys.vectors_ND[drawn], [each.relation for each in covered.questions], labels)
+            labels.append(question.relation)
+    relations = [question.relation for question in covered.questions]
+    picture(path, covered.queries_QD, keys.vectors_ND[drawn], relations, labels)
 
 
 def picture(
@@ -41,14 +42,14 @@ def picture(
     key_labels: Sequence[str],
     seed: int = 0,
 ) -> None:
-    """Draws queries (stars) and keys (dots) in the plane, by UMAP of their cosines, into an image file.
+    """Draw queries (stars) and keys (dots) in the plane, by UMAP of their cosines, and save the image.
 
-    A colour a label, such as a relation or a class of names; "" is grey and not named. Raises InputError where
-    umap-learn or matplotlib is missing, or a label.
+    There is one colour per label, such as a relation or a class of names; "" is grey and not in the legend. Raises
+    InputError if umap-learn, matplotlib or a label is missing.
     """
     if (len(keys_KD), len(queries_QD)) != (len(key_labels), len(query_labels)):
         given = f"{len(key_labels):,} labels for {len(keys_KD):,} keys, {len(query_labels):,} for {len(queries_QD):,}"
-        raise InputError(f"{given} queries; give one for each")
+        raise InputError(f"{given} queries; give one label for each")
     points = _in_the_plane(np.concatenate([keys_KD, queries_QD]), seed)
     from matplotlib import colormaps
     from matplotlib.figure import Figure
@@ -71,10 +72,10 @@ def picture(
 
 
 def check_installed() -> Any:
-    """UMAP's class. Raises InputError where a package that draws is missing."""
+    """UMAP's class. Raises InputError if a package needed for drawing is missing."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ImportWarning)  # of Tensorflow, which nothing here needs
+            warnings.simplefilter("ignore", ImportWarning)  # about Tensorflow, which is not needed here
             from umap import UMAP
         import matplotlib  # noqa: F401
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""EntityQuestions: simple questions about one entity each, by relation; is a passage found that holds an answer?
+"""EntityQuestions: simple questions about one entity each, by relation. Is a passage with an answer retrieved?
 
 Knows: relations, what a corpus covers, recall. Does not know: how a system searches, or how a question's entity is
 found.
@@ -30,21 +30,21 @@ from quoth.retrieval.sparse import check_not_empty
 KS = (20, 100)
 ALL, COVERED = "all", "covered"
 Groups = Mapping[str, Sequence[int]]
-"""The numbers of questions, by relation."""
+"""The indices of questions, by relation."""
 
 
 class Templates(Protocol):
-    """What is asked of the set's templates: where the entity stands in a question of a relation."""
+    """What the evaluation needs of the question templates: the characters of the entity in a question of a relation."""
 
     def entity(self, question: str, relation: str | None = None) -> Range | None: ...
 
 
 def has_string(text: str, question: Question) -> bool:
-    """Whether an answer's characters stand in a passage's text, case and runs of white space aside, in NFD.
+    """Whether a passage's text contains an answer's characters, in NFD, ignoring case and the amount of white space.
 
-    Mostly looser than DPR's match: Iran stands in Iranian; but the spaces around a dot or a dash count. (The string
-    match of the set's released code is DPR's, but decomposes only the answers, so that one with an accent is never
-    found in a composed text.)
+    Mostly looser than DPR's match (Iranian contains Iran), but spaces around a dot or a dash count. (The string match
+    in the dataset's released code is DPR's, but it decomposes only the answers, so it never finds an answer with an
+    accent in a composed text.)
     """
     folded = _folded(text)
     return any(wanted in folded for wanted in map(_folded, question.answers) if wanted)
@@ -59,7 +59,7 @@ MATCHERS: Mapping[str, Callable[[str, Question], bool]] = {"dpr": has_answer, "s
 
 @dataclass(frozen=True, slots=True)
 class EntityResult:
-    """Where the first passage with an answer stands among a system's best for each question, by matcher."""
+    """For each question, the rank of the first passage with an answer among a system's best, by matcher."""
 
     name: str
     ranks: Mapping[str, Ranks]
@@ -67,7 +67,7 @@ class EntityResult:
 
 @dataclass(frozen=True, slots=True)
 class EntityReport:
-    """What was asked, of how many questions read (by relation), what the corpus covers of it, and what was found."""
+    """The questions asked, how many were read (by relation), how many the corpus covers, and the results."""
 
     questions: tuple[EntityQuestion, ...]
     num_read: Mapping[str, int]
@@ -78,26 +78,28 @@ class EntityReport:
     results: tuple[EntityResult, ...]
 
     def parts(self) -> dict[str, Groups]:
-        """All questions by relation, and the covered ones where there are some and not all are; a relation without one
-        is left out."""
+        """All questions by relation, and the covered ones if some but not all are covered. A relation without any
+        question is left out."""
         covered = (self.coverage.covered if self.coverage else None) or ()
         parts = {ALL: self._groups(range(len(self.questions)))}
         return parts | ({COVERED: self._groups(sorted(covered))} if 0 < len(covered) < len(self.questions) else {})
 
     def _groups(self, numbers: Iterable[int]) -> Groups:
-        found: dict[str, list[int]] = {}
+        groups: dict[str, list[int]] = {}
         for number in numbers:
-            found.setdefault(self.questions[number].relation, []).append(number)
-        return found
+            groups.setdefault(self.questions[number].relation, []).append(number)
+        return groups
 
     def counts(self, numbers: Collection[int]) -> tuple[int | None, int | None]:
-        """How many of these questions are answerable, and how many covered; None where that was not looked for."""
+        """How many of these questions are answerable, and how many are covered; None if that was not measured."""
         return (None, None) if self.coverage is None else self.coverage.counts(numbers)
 
     def to_dict(self) -> dict[str, Any]:
-        """The settings, the coverage and the scores; not the single questions."""
+        """The settings, the coverage and the scores, without the individual questions."""
         relations = self.parts()[ALL]
-        counted = {name: (self.num_read[name], len(each), *self.counts(each)) for name, each in relations.items()}
+        counted = {
+            name: (self.num_read[name], len(numbers), *self.counts(numbers)) for name, numbers in relations.items()
+        }
         names = ("num_read", "num_questions", "num_answerable", "num_covered")
         num_answerable, num_covered = self.counts(range(len(self.questions)))
         return {
@@ -106,10 +108,10 @@ class EntityReport:
             "num_answerable": num_answerable,
             "num_covered": num_covered,
             "seed": self.seed,
-            "relations": {name: dict(zip(names, each, strict=True)) for name, each in counted.items()},
+            "relations": {name: dict(zip(names, counts, strict=True)) for name, counts in counted.items()},
             "systems": [
-                {"name": each.name} | {part: self._scores(each, groups) for part, groups in self.parts().items()}
-                for each in self.results
+                {"name": result.name} | {part: self._scores(result, groups) for part, groups in self.parts().items()}
+                for result in self.results
             ],
         }
 
@@ -128,7 +130,7 @@ class EntityReport:
 
 
 def recall_of(ranks: Ranks, numbers: Iterable[int], k: int) -> float:
-    """Recall over the questions of these numbers."""
+    """Recall over the questions with these indices."""
     return recall([ranks[number] for number in numbers], k)
 
 
@@ -144,13 +146,13 @@ def micro(ranks: Ranks, groups: Groups, k: int) -> float:
 
 def read_entity_questions(files: Sequence[str | Path], templates: Templates | None = None) -> list[EntityQuestion]:
     """The questions of files named by their relation (P17.test.json). Raises InputError as `read_questions` does."""
-    found = []
+    questions = []
     for path in map(Path, files):
         relation = path.name.split(".")[0]
         for question in read_questions(path):
             entity = templates.entity(question.text, relation) if templates else None
-            found.append(EntityQuestion(question, relation, entity))
-    return found
+            questions.append(EntityQuestion(question, relation, entity))
+    return questions
 
 
 def run_entity_questions(
@@ -166,22 +168,22 @@ def run_entity_questions(
     covered_only: bool = False,
     progress: Progress | None = None,
 ) -> EntityReport:
-    """Ask BM25 and then each of `systems` every question, or of each relation `limit` drawn by `seed`.
+    """Ask BM25 and then each of `systems` every question, or `limit` questions per relation, drawn with `seed`.
 
-    With `covered_only`, of the covered questions alone. Raises InputError, EmptyCorpusError.
+    With `covered_only`, only covered questions are asked. Raises InputError, EmptyCorpusError.
     """
     _check(files, ks, limit)
     check_not_empty(corpora)
     read = read_entity_questions(files, templates)
     by_relation: dict[str, list[EntityQuestion]] = {}
-    for each in _covered(read, corpora, progress) if covered_only else read:
-        by_relation.setdefault(each.relation, []).append(each)
-    asked = [each for some in by_relation.values() for each in (draw(some, limit, seed) if limit else some)]
+    for question in _covered(read, corpora, progress) if covered_only else read:
+        by_relation.setdefault(question.relation, []).append(question)
+    asked = [question for some in by_relation.values() for question in (draw(some, limit, seed) if limit else some)]
     named = {"bm25": by_text(BM25(tuple(corpora))), **(systems or {})}
     return EntityReport(
         tuple(asked),
-        Counter(each.relation for each in read),
-        sum(each.num_passages for each in corpora),
+        Counter(question.relation for question in read),
+        sum(corpus.num_passages for corpus in corpora),
         _coverage(asked, corpora, coverage, covered_only, progress),
         seed,
         tuple(ks),
@@ -203,9 +205,9 @@ def _covered(
 ) -> list[EntityQuestion]:
     covered = find_coverage(questions, corpora, progress).covered
     if covered is None:
-        raise InputError("a covered question is one whose entity a passage names; give the templates (--templates)")
+        raise InputError("covered questions need to know the entities; give the templates (--templates)")
     if not covered:
-        raise InputError(f"none of {len(questions):,} questions is covered by a passage; give a larger corpus")
+        raise InputError(f"none of the {len(questions):,} questions is covered by a passage; give a larger corpus")
     return [questions[number] for number in sorted(covered)]
 
 
@@ -213,25 +215,25 @@ def _ask_all(
     name: str, search: Search, questions: Sequence[EntityQuestion], k: int, progress: Progress | None
 ) -> EntityResult:
     ranks: dict[str, list[int | None]] = {matcher: [] for matcher in MATCHERS}
-    for done, each in enumerate(questions, start=1):
-        texts = [hit.passage.text for hit in search(each.question.text, each.entity, k)]
+    for done, asked in enumerate(questions, start=1):
+        texts = [hit.passage.text for hit in search(asked.question.text, asked.entity, k)]
         for matcher, holds in MATCHERS.items():
-            ranks[matcher].append(first(holds(text, each.question) for text in texts))
+            ranks[matcher].append(first(holds(text, asked.question) for text in texts))
         if progress is not None:
             progress(name, done, len(questions))
-    return EntityResult(name, {matcher: tuple(found) for matcher, found in ranks.items()})
+    return EntityResult(name, {matcher: tuple(of_matcher) for matcher, of_matcher in ranks.items()})
 
 
 def table(report: EntityReport) -> str:
-    """Recall of each system over all questions and over the covered ones, by both matchers, then by relation (DPR's).
+    """Each system's recall over all and over covered questions by both matchers, then by relation with DPR's match.
 
-    Markdown; percentages, "–" for what was not looked for.
+    Markdown; percentages, "–" for what was not measured.
     """
     ways = [(matcher, mean, k) for matcher in MATCHERS for mean in (macro, micro) for k in report.ks]
     rows = [
-        [f"{each.name}: {part} ({sum(map(len, groups.values())):,})"]
-        + [percent(mean(each.ranks[matcher], groups, k)) for matcher, mean, k in ways]
-        for each in report.results
+        [f"{result.name}: {part} ({sum(map(len, groups.values())):,})"]
+        + [percent(mean(result.ranks[matcher], groups, k)) for matcher, mean, k in ways]
+        for result in report.results
         for part, groups in report.parts().items()
     ]
     asked = f"{len(report.questions):,} of {sum(report.num_read.values()):,} questions"
@@ -241,22 +243,24 @@ def table(report: EntityReport) -> str:
 
 def _relation_table(report: EntityReport) -> str:
     heads = ["relation", "questions", "answerable", "covered"]
-    heads += [f"{each.name}@{k}" for each in report.results for k in report.ks]
+    heads += [f"{result.name}@{k}" for result in report.results for k in report.ks]
     relations = report.parts()[ALL]
     return markdown(heads, [[name, *scored(report, numbers)] for name, numbers in relations.items()])
 
 
 def scored(report: EntityReport, numbers: Sequence[int]) -> list[str]:
-    """Of some of the questions: how many they are, are answerable, are covered, and each system's recalls (DPR's)."""
-    counts = ["–" if each is None else f"{each:,}" for each in (len(numbers), *report.counts(numbers))]
-    ranks = [each.ranks["dpr"] for each in report.results]
-    return counts + [percent(recall_of(each, numbers, k)) for each in ranks for k in report.ks]
+    """For these questions: their number, how many are answerable and covered, and each system's recalls (DPR's
+    match)."""
+    counts = ["–" if count is None else f"{count:,}" for count in (len(numbers), *report.counts(numbers))]
+    return counts + [
+        percent(recall_of(result.ranks["dpr"], numbers, k)) for result in report.results for k in report.ks
+    ]
 
 
 def _check(files: Sequence[str | Path], ks: Sequence[int], limit: int | None) -> None:
     if not files:
         raise InputError("no file of questions; give one or more, such as P17.test.json")
     if not ks or min(ks) < 1:
-        raise InputError(f"ks {list(ks)}; allowed is 1 or more passages")
+        raise InputError(f"ks is {list(ks)}; it must be 1 or more passages")
     if limit is not None and limit < 1:
-        raise InputError(f"limit is {limit}; allowed is 1 or more questions")
+        raise InputError(f"limit is {limit}; it must be 1 or more questions")

@@ -1,6 +1,6 @@
-"""Links of Wikipedia: given a mention in its sentence, are other passages about the same thing found?
+"""Links of Wikipedia: given a mention in its sentence, does a search find other passages about the same target?
 
-Knows: which passages mention or are about a link's target, how a mention becomes a query, and the scores. Does not
+Knows: which passages mention a link's target or are about it, how a mention becomes a query, and the scores. Does not
 know: how a system searches.
 """
 
@@ -25,7 +25,7 @@ from quoth.records import Document, TaggedSpan
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A place of a document that links to a target, the title of a page: `document.text[start:end] == surface`."""
+    """A link in a document to a target, the title of a page: `document.text[start:end] == surface`."""
 
     document_id: str
     start: int
@@ -36,9 +36,9 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A mention, the sentence it stands in, and where there; `ambiguous` if its surface has other targets elsewhere.
+    """A mention, its sentence, and its position there; `ambiguous` if the same surface has other targets elsewhere.
 
-    Redirects are not known: two titles of one page are two targets.
+    Redirects are not resolved: two titles of one page are two targets.
     """
 
     mention: Mention
@@ -58,8 +58,8 @@ GROUPS: Mapping[str, Callable[[Query], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class LinkReport:
-    """What was asked, of how many mentions that could be, how many links were left out, and for each system where the
-    first passage about the same target stands."""
+    """The queries asked, the number of mentions they were drawn from, the number of links left out, and for each system
+    the rank of the first passage about the same target."""
 
     queries: tuple[Query, ...]
     num_mentions: int
@@ -70,14 +70,14 @@ class LinkReport:
     ranks: Mapping[str, Ranks]
 
     def groups(self) -> dict[str, list[int]]:
-        """The numbers of the queries of each group that has some."""
-        found = {
+        """The indices of the queries in each group that is not empty."""
+        groups = {
             name: [i for i, query in enumerate(self.queries) if belongs(query)] for name, belongs in GROUPS.items()
         }
-        return {name: numbers for name, numbers in found.items() if numbers}
+        return {name: numbers for name, numbers in groups.items() if numbers}
 
     def to_dict(self) -> dict[str, Any]:
-        """The settings and the scores; not the single queries."""
+        """The settings and the scores, without the individual queries."""
         return {
             "num_queries": len(self.queries),
             "num_mentions": self.num_mentions,
@@ -92,49 +92,50 @@ class LinkReport:
 
     def _scores(self, ranks: Ranks, numbers: Sequence[int]) -> dict[str, Any]:
         of_group = [ranks[i] for i in numbers]
-        found = {str(k): recall(of_group, k) for k in self.ks}
-        return {"num_queries": len(numbers), "recall": found, "mrr": mean_reciprocal_rank(of_group)}
+        recalls = {str(k): recall(of_group, k) for k in self.ks}
+        return {"num_queries": len(numbers), "recall": recalls, "mrr": mean_reciprocal_rank(of_group)}
 
 
 def mean_reciprocal_rank(ranks: Sequence[int | None]) -> float:
-    """The mean of 1 / rank, ranks from 1; 0 for what was not found."""
+    """The mean of 1 / rank, with ranks from 1, and 0 for targets that were not found."""
     return sum(1 / (rank + 1) for rank in ranks if rank is not None) / len(ranks)
 
 
 def read_mentions(documents: Iterable[Document]) -> tuple[list[Mention], int]:
-    """The links of documents as mentions, and how many were left out: those that are not whole words of the text.
+    """The links of documents as mentions, and the number of links left out because they are not whole words of the
+    text.
 
-    Raises InputError naming a document with broken links.
+    Raises InputError naming a document with invalid links.
     """
-    found, num_dropped = [], 0
+    mentions, num_dropped = [], 0
     for document in documents:
         for link in read_links(document.id, document.metadata):
             mention = _mention(document, link)
             if mention is None:
                 num_dropped += 1
             else:
-                found.append(mention)
-    return found, num_dropped
+                mentions.append(mention)
+    return mentions, num_dropped
 
 
 def page(title: str) -> str:
-    """A page's title as Wikipedia takes it: without section, spaces for underscores, the first letter a capital."""
+    """A page's title as Wikipedia normalises it: no section, spaces for underscores, the first letter a capital."""
     name = " ".join(title.partition("#")[0].replace("_", " ").split())
     return name[:1].upper() + name[1:]
 
 
 def passages_about(corpus: Corpus, mentions: Iterable[Mention]) -> dict[str, dict[int, str]]:
-    """For each target, the rows of the passages that mention it and of its own page, each with its document's id."""
+    """For each target, the rows of the passages that mention it or belong to its page, each with its document's id."""
     of_document: defaultdict[str, list[Mention]] = defaultdict(list)
     for mention in mentions:
         of_document[mention.document_id].append(mention)
-    found: defaultdict[str, dict[int, str]] = defaultdict(dict)
+    about: defaultdict[str, dict[int, str]] = defaultdict(dict)
     for passage in corpus.passages():
-        found[page(passage.title)][passage.row] = passage.document_id
-        for each in of_document[passage.document_id]:
-            if passage.start <= each.start and each.end <= passage.end:
-                found[each.target][passage.row] = passage.document_id
-    return found
+        about[page(passage.title)][passage.row] = passage.document_id
+        for mention in of_document[passage.document_id]:
+            if passage.start <= mention.start and mention.end <= passage.end:
+                about[mention.target][passage.row] = passage.document_id
+    return about
 
 
 def run_links(
@@ -146,18 +147,22 @@ def run_links(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> LinkReport:
-    """Ask BM25 (with the sentence, and with the mention's words alone) and then each of `systems` for the mentions
-    whose target another document mentions or is about, or `limit` of them drawn by `seed`.
+    """Ask BM25 (with the sentence, and with the mention alone) and then each of `systems` about the mentions whose
+    target another document mentions or is about, or about `limit` of them drawn with `seed`.
 
-    Passages of the mention's own document are left out of what is found. Raises InputError.
+    Passages of the mention's own document are removed from the results. Raises InputError.
     """
     if not ks or min(ks) < 1 or (limit is not None and limit < 1):
-        raise InputError(f"ks {list(ks)}, limit {limit}; allowed is 1 or more")
+        raise InputError(f"ks is {list(ks)}, limit is {limit}; both must be 1 or more")
     mentions, num_dropped = read_mentions(corpus.documents())
     about = passages_about(corpus, mentions)
-    shared = [each for each in mentions if any(other != each.document_id for other in about[each.target].values())]
+    shared = [
+        mention
+        for mention in mentions
+        if any(document_id != mention.document_id for document_id in about[mention.target].values())
+    ]
     if not shared:
-        raise InputError(f"{corpus.path}: no link to what another document links to; give documents with {LINKS!r}")
+        raise InputError(f"{corpus.path}: no two documents link to the same target; give documents with {LINKS!r}")
     asked = draw(shared, limit, seed) if limit else shared
     queries = _queries(corpus, asked, mentions)
     baseline = BM25((corpus,))
@@ -167,7 +172,7 @@ def run_links(
 
 
 def table(report: LinkReport) -> str:
-    """The scores as a Markdown table, a line a system and group; percentages."""
+    """The scores as a Markdown table, one line per system and group; percentages."""
     heads = [f"{len(report.queries):,} of {report.num_mentions:,} mentions; {report.num_passages:,} passages"]
     heads += ["mentions", *(f"recall@{k}" for k in report.ks), f"MRR@{max(report.ks)}"]
     rows = []
@@ -180,9 +185,9 @@ def table(report: LinkReport) -> str:
 
 
 def _mention(document: Document, link: TaggedSpan) -> Mention | None:
-    """A link as a mention; None where it goes nowhere, is empty, or begins or ends inside a word or at a space."""
+    """A link as a mention; None if it has no target, is empty, or begins or ends inside a word or at a space."""
     surface, target = document.text[link.start : link.end], page(link.label)
-    cut = link.end > len(document.text) or any(_inside_word(document.text, each) for each in (link.start, link.end))
+    cut = link.end > len(document.text) or any(_inside_word(document.text, at) for at in (link.start, link.end))
     if cut or not target or not surface or surface != surface.strip():
         return None
     return Mention(document.id, link.start, link.end, surface, target)
@@ -194,18 +199,18 @@ def _inside_word(text: str, place: int) -> bool:
 
 def _queries(corpus: Corpus, asked: Sequence[Mention], mentions: Iterable[Mention]) -> list[Query]:
     targets: defaultdict[str, set[str]] = defaultdict(set)
-    for each in mentions:
-        targets[each.surface.casefold()].add(each.target)
-    found = []
-    for each in asked:
-        start, text = _sentence(corpus.document(each.document_id).text, each)
-        ambiguous = len(targets[each.surface.casefold()]) > 1
-        found.append(Query(each, text, (each.start - start, each.end - start), ambiguous))
-    return found
+    for mention in mentions:
+        targets[mention.surface.casefold()].add(mention.target)
+    queries = []
+    for mention in asked:
+        start, text = _sentence(corpus.document(mention.document_id).text, mention)
+        ambiguous = len(targets[mention.surface.casefold()]) > 1
+        queries.append(Query(mention, text, (mention.start - start, mention.end - start), ambiguous))
+    return queries
 
 
 def _sentence(text: str, mention: Mention) -> tuple[int, str]:
-    """Where the sentence that a mention stands in begins, and the sentence: several, where it goes over their ends."""
+    """The start and the text of a mention's sentence, or of several if the mention crosses their boundaries."""
     around = [(start, end) for start, end in sentences(text) if start < mention.end and mention.start < end]
     start, end = around[0][0], around[-1][1]
     return start, text[start:end]
@@ -220,12 +225,12 @@ def _ask_all(
     k: int,
     progress: Progress | None,
 ) -> Ranks:
-    found: list[int | None] = []
+    ranks: list[int | None] = []
     for done, query in enumerate(queries, start=1):
         own, right = query.mention.document_id, about[query.mention.target]
         hits = search(query.text, query.entity, k + len(corpus.rows_of(own)))
         others = [hit.passage.row for hit in hits if hit.passage.document_id != own][:k]
-        found.append(first(row in right for row in others))
+        ranks.append(first(row in right for row in others))
         if progress is not None:
             progress(name, done, len(queries))
-    return tuple(found)
+    return tuple(ranks)

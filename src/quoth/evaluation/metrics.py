@@ -1,6 +1,6 @@
-"""Exact match and hit@5, for each group of blanks, and how shares are shown in tables.
+"""Exact match and hit@5 by groups of blanks, confidence intervals, and tables of percentages.
 
-Knows: answers, predictions, and the groups that are reported. Does not know: where either comes from.
+Knows: answers, predictions, and the groups that are reported. Does not know: where answers and predictions come from.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ LENGTHS: Mapping[str, Callable[[int], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class GroupScore:
-    """One group's shares of blanks answered: by the first prediction, and by one of the first five.
+    """The shares of a group's blanks whose answer is the first prediction, and among the first five.
 
-    `kind` is the half, or "all"; `length` is "all", "1", "2", "3", "4+" or "2+" words, or tokens.
+    `kind` is a kind of blank or "all"; `length` is "all", "1", "2", "3", "4+" or "2+", in words or tokens.
     """
 
     kind: str
@@ -39,15 +39,15 @@ class GroupScore:
 
 
 def rank(answer: str, predictions: Sequence[str]) -> int | None:
-    """Where the answer stands among the predictions, from 0; None where it does not."""
+    """The rank of the answer among the predictions, from 0; None if it is not among them."""
     wanted = normalise(answer)
     return next((i for i, text in enumerate(predictions) if normalise(text) == wanted), None)
 
 
 def group_scores(kinds: Sequence[str], lengths: Sequence[int], ranks: Sequence[int | None]) -> tuple[GroupScore, ...]:
-    """The scores of all blanks together, then of each kind, each overall and by length; empty groups left out.
+    """The scores of all blanks and of each kind, both overall and by length; empty groups are left out.
 
-    The three sequences run over the blanks; `lengths` are their answers', in words or tokens.
+    The three sequences have one entry per blank; `lengths` are those of the answers, in words or tokens.
     """
     blanks = list(zip(kinds, lengths, ranks, strict=True))
     scores = []
@@ -67,7 +67,7 @@ def _score(kind: str, length: str, ranks: Sequence[int | None]) -> GroupScore:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean and its 95 % interval, by the bootstrap over questions (1,000 samples, seed 0)."""
+    """A mean and its 95 % confidence interval, by bootstrap over questions (1,000 samples, seed 0)."""
 
     mean: float
     low: float
@@ -78,7 +78,7 @@ class Interval:
 
 
 def interval(values: Sequence[float]) -> Interval:
-    """The mean of values and its interval; zeros where there is none."""
+    """The mean of values and its interval; zeros if there are no values."""
     if not len(values):
         return Interval(0.0, 0.0, 0.0)
     value_N = np.asarray(values, float)
@@ -97,6 +97,6 @@ def exact_and_hits(exact_match: float, hit_at_5: float) -> str:
 
 
 def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table whose first column is of names, the others of numbers."""
+    """A Markdown table with names in the first column and numbers in the others."""
     lines = [heads, ["---", *("---:" for _ in heads[1:])], *rows]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)

@@ -1,6 +1,6 @@
 """Named entities: which of a file's spans does a tagger find?
 
-Knows: exact match of spans and classes, as conlleval and seqeval count it. Does not know: models, dates by rule.
+Knows: exact match of spans and classes, as in conlleval and seqeval. Does not know: models, dates by rule.
 """
 
 from __future__ import annotations
@@ -17,15 +17,17 @@ TEXTS_AT_A_TIME = 64
 
 
 class Names(Protocol):
-    """What is asked of a tagger."""
+    """What the evaluation needs of a tagger."""
 
     def names(self, texts: Sequence[str]) -> list[list[TaggedSpan]]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class TagScore:
-    """How many spans there are, were found, and were found rightly. `label` is a class, "all" for all with their
-    classes, or "spans" for all with their classes left aside."""
+    """The numbers of gold spans, of spans found, and of right ones among these.
+
+    `label` is a class, "all" for all spans, or "spans" for all spans without regard to their classes.
+    """
 
     label: str
     num_gold: int
@@ -34,12 +36,12 @@ class TagScore:
 
     @property
     def precision(self) -> float:
-        """The share of what was found that is right; 0 where nothing was found."""
+        """The share of the spans found that are right; 0 if none were found."""
         return self.num_right / self.num_found if self.num_found else 0.0
 
     @property
     def recall(self) -> float:
-        """The share of what there is that was found; 0 where there is nothing."""
+        """The share of the gold spans that were found; 0 if there are none."""
         return self.num_right / self.num_gold if self.num_gold else 0.0
 
     @property
@@ -49,21 +51,22 @@ class TagScore:
         return 2 * self.num_right / total if total else 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """The counts and the three shares."""
+        """The counts, precision, recall and F1."""
         counts = {"gold": self.num_gold, "found": self.num_found, "right": self.num_right}
         return {"label": self.label, **counts, "precision": self.precision, "recall": self.recall, "f1": self.f1}
 
 
 def tag_scores(gold: Sequence[Sequence[TaggedSpan]], found: Sequence[Sequence[TaggedSpan]]) -> list[TagScore]:
-    """The scores of texts' spans: all, spans alone, then each class. A span is right if start, end and class are."""
-    wanted = {(i, each.start, each.end, each.label) for i, spans in enumerate(gold) for each in spans}
-    given = {(i, each.start, each.end, each.label) for i, spans in enumerate(found) for each in spans}
+    """The scores over all spans, over spans without classes, then per class. A span is right if its start, end and
+    class are."""
+    wanted = {(i, span.start, span.end, span.label) for i, spans in enumerate(gold) for span in spans}
+    given = {(i, span.start, span.end, span.label) for i, spans in enumerate(found) for span in spans}
     scores = [
         _score(ALL, wanted, given),
-        _score(SPANS, {each[:3] for each in wanted}, {each[:3] for each in given}),
+        _score(SPANS, {span[:3] for span in wanted}, {span[:3] for span in given}),
     ]
-    for label in sorted({each[3] for each in wanted | given}):
-        of_class = [{each for each in spans if each[3] == label} for spans in (wanted, given)]
+    for label in sorted({span[3] for span in wanted | given}):
+        of_class = [{span for span in spans if span[3] == label} for spans in (wanted, given)]
         scores.append(_score(label, *of_class))
     return scores
 
@@ -73,11 +76,11 @@ def _score(label: str, wanted: set[Any], given: set[Any]) -> TagScore:
 
 
 def run_ner(files: Sequence[str], tagger: Names, progress: Callable[[int, int], None] | None = None) -> list[TagScore]:
-    """Tag each sentence of CoNLL files (`read_conll`) by itself. Raises InputError naming a broken line."""
+    """Tag the sentences of CoNLL files (`read_conll`) one by one. Raises InputError naming an invalid line."""
     sentences = [sentence for file in files for document in read_conll(file) for sentence in document]
     found: list[list[TaggedSpan]] = []
     for at in range(0, len(sentences), TEXTS_AT_A_TIME):
-        found += tagger.names([each.text for each in sentences[at : at + TEXTS_AT_A_TIME]])
+        found += tagger.names([sentence.text for sentence in sentences[at : at + TEXTS_AT_A_TIME]])
         if progress is not None:
             progress(len(found), len(sentences))
-    return tag_scores([each.spans for each in sentences], found)
+    return tag_scores([sentence.spans for sentence in sentences], found)

@@ -1,7 +1,7 @@
-"""Open question answering: does the search find a passage with the answer, and is the answer given?
+"""Open question answering: does a system find a passage with the answer, and does it give the answer?
 
-Knows: how questions, a corpus and systems come together, and the scores reported. Does not know: how a system
-searches or answers, or when an answer is right (`answers`).
+Knows: how to ask systems questions over a corpus, and the scores reported. Does not know: how a system searches or
+answers, or when an answer is right (`answers`).
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ KS = (1, 5, 20)
 READ = 5
 """How many passages ORQA's and REALM's readers read."""
 DELETED = 100
-"""So many of BM25's passages are looked through for evidence to take out."""
-SCANNING = "what the corpus holds"
+"""How many of BM25's passages are searched for evidence to remove."""
+SCANNING = "scanning the corpus"
 _NOT_MEASURED = "–"
 
 _Asked = TypeVar("_Asked")
 
 Ranks = tuple[int | None, ...]
-"""For each question, where the first passage that counts stands, from 0; None where none was found."""
+"""For each question, the rank of the first relevant passage, from 0; None if none was found."""
 
 
 class Searcher(Protocol):
-    """What is asked of a system: its k best passages for a question."""
+    """A system that returns its k best passages for a question."""
 
     def search(self, query: str, k: int) -> list[Hit]: ...
 
 
 @runtime_checkable
 class Answerer(Searcher, Protocol):
-    """A system that answers as well: NPM, REALM."""
+    """A system that also answers: a reader, NPM, REALM."""
 
     def ask(self, question: str, *, top_k: int, **options: Any) -> list[Prediction]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class BM25:
-    """The baseline that always runs. It finds passages and answers nothing."""
+    """The baseline that always runs. It finds passages but gives no answers."""
 
     corpora: tuple[Corpus, ...]
 
@@ -60,12 +60,13 @@ class BM25:
 
 @dataclass(frozen=True, slots=True)
 class SystemResult:
-    """What one system found for the report's questions, in order.
+    """One system's results for the report's questions, in order.
 
-    `answer_ranks` are of the first passage that holds an answer, `gold_ranks` of the first one of the question's gold
-    document (() where a question has none). `answers` are the best texts given, `right_ranks` of the first that is
-    right, `probabilities` of the first given, 0 where none was (all () where the system answers nothing).
-    `without_evidence` are these probabilities with the evidence taken out of the corpus (() where that was not asked).
+    `answer_ranks`: the ranks of the first passage with an answer. `gold_ranks`: those of the first passage of the
+    question's gold document (() if some question has none). `answers`: the best answers; `right_ranks`: the ranks of
+    the first right one; `probabilities`: those of the first answer, 0 if there is none (all three are () for a system
+    that does not answer). `without_evidence`: these probabilities with the evidence removed from the corpus (() if not
+    measured).
     """
 
     name: str
@@ -78,26 +79,25 @@ class SystemResult:
 
     @property
     def right(self) -> list[bool]:
-        """Which questions' first answers are right."""
+        """Whether the first answer to each question is right."""
         return [rank == 0 for rank in self.right_ranks]
 
     @property
     def exact_match(self) -> float | None:
-        """The share of questions whose first answer is right; None where the system answers nothing."""
+        """The share of questions whose first answer is right; None if the system does not answer."""
         return recall(self.right_ranks, 1) if self.answers else None
 
     @property
     def hit_at_5(self) -> float | None:
-        """The share of questions with a right one among the first five answers."""
+        """The share of questions with a right answer among the first five; None if the system does not answer."""
         return recall(self.right_ranks, HITS) if self.answers else None
 
 
 @dataclass(frozen=True, slots=True)
 class OpenQAReport:
-    """What was asked, how, and each system's results.
+    """The questions, the settings, and each system's results.
 
-    `num_answerable` counts the questions that some passage of the corpus holds an answer to, None where that was not
-    looked for.
+    `num_answerable`: the number of questions that some passage of the corpus answers (None if not measured).
     """
 
     questions: tuple[Question, ...]
@@ -110,7 +110,7 @@ class OpenQAReport:
     systems: tuple[SystemResult, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """The settings and the scores; not the single questions and answers."""
+        """The settings and the scores, without the individual questions and answers."""
         return {
             "num_questions": len(self.questions),
             "num_passages": self.num_passages,
@@ -118,7 +118,7 @@ class OpenQAReport:
             "seed": self.seed,
             "read": self.oracle,
             "options": dict(self.options),
-            "systems": [self._scores(each) for each in self.systems],
+            "systems": [self._scores(result) for result in self.systems],
         }
 
     def _scores(self, result: SystemResult) -> dict[str, Any]:
@@ -148,22 +148,23 @@ def run_openqa(
     progress: Progress | None = None,
     **options: Any,
 ) -> OpenQAReport:
-    """Ask BM25 and then each of `systems`, which search the same corpus, every question, or `limit` drawn by `seed`.
+    """Ask BM25 and then each of `systems`, which search the same corpus, every question, or `limit` drawn with `seed`.
 
-    `ks` are the depths of recall; `oracle` is how many passages a reader reads: its oracle is right where one of them
-    holds an answer. With `coverage` every passage is read once, to count what can be answered at all. With `deleted`
-    every question is asked again without the passages that hold an answer among BM25's best `DELETED`, and without
-    those of its gold document. `options` go to each system's `ask`. Raises InputError, EmptyCorpusError.
+    `ks` are the depths of recall. `oracle` is the number of passages a reader reads: its oracle is right if one of them
+    contains an answer. With `coverage`, every passage is read once to count the answerable questions. With `deleted`,
+    every question is asked again without those of BM25's best `DELETED` passages that contain an answer or belong to
+    its gold document. `options` go to each system's `ask`. Raises InputError, EmptyCorpusError.
     """
     _check(questions, ks, oracle, limit)
     corpora = (corpus,) if isinstance(corpus, Corpus) else tuple(corpus)
     asked = questions if limit is None else draw(questions, limit, seed)
     named: dict[str, Searcher] = {"bm25": BM25(corpora), **(systems or {})}
-    hidden = [_evidence_rows(each, corpora) for each in asked] if deleted else []
-    results = [_ask_all(name, each, asked, max(*ks, oracle), progress, options, hidden) for name, each in named.items()]
+    hidden = [_evidence_rows(question, corpora) for question in asked] if deleted else []
+    depth = max(*ks, oracle)
+    results = [_ask_all(name, system, asked, depth, progress, options, hidden) for name, system in named.items()]
     return OpenQAReport(
         tuple(asked),
-        sum(each.num_passages for each in corpora),
+        sum(corpus.num_passages for corpus in corpora),
         _count_answerable(asked, corpora, progress) if coverage else None,
         seed,
         tuple(ks),
@@ -174,7 +175,7 @@ def run_openqa(
 
 
 def draw(questions: Sequence[_Asked], limit: int, seed: int) -> list[_Asked]:
-    """Up to `limit` of the questions, at random, in their order; a smaller limit gives some of a larger one's."""
+    """Up to `limit` questions drawn at random, in their order; a smaller limit draws a subset of a larger one's."""
     order = list(range(len(questions)))
     random.Random(seed).shuffle(order)
     return [questions[i] for i in sorted(order[:limit])]
@@ -196,12 +197,12 @@ def _ask_all(
     without: list[float] = []
     for done, question in enumerate(questions, start=1):
         passages = [hit.passage for hit in system.search(question.text, k)]
-        answer_ranks.append(answer_rank((each.text for each in passages), question))
-        gold_ranks.append(first(each.document_id == question.gold for each in passages))
+        answer_ranks.append(answer_rank((passage.text for passage in passages), question))
+        gold_ranks.append(first(passage.document_id == question.gold for passage in passages))
         if isinstance(system, Answerer):
-            found = system.ask(question.text, top_k=HITS, **options)
-            answers.append(tuple(each.text for each in found))
-            probabilities.append(found[0].probability if found else 0.0)
+            predictions = system.ask(question.text, top_k=HITS, **options)
+            answers.append(tuple(prediction.text for prediction in predictions))
+            probabilities.append(predictions[0].probability if predictions else 0.0)
             if hidden:
                 guesses = system.ask(question.text, top_k=1, exclude=hidden[done - 1], **options)
                 without.append(guesses[0].probability if guesses else 0.0)
@@ -209,30 +210,34 @@ def _ask_all(
             progress(name, done, len(questions))
     pairs = zip(answers, questions, strict=bool(answers))
     right_ranks = tuple(first(exact_match(text, question) for text in given) for given, question in pairs)
-    gold = tuple(gold_ranks) if all(each.gold for each in questions) else ()
+    gold = tuple(gold_ranks) if all(question.gold for question in questions) else ()
     return SystemResult(
         name, tuple(answer_ranks), gold, tuple(answers), right_ranks, tuple(probabilities), tuple(without)
     )
 
 
 def _evidence_rows(question: Question, corpora: Sequence[Corpus]) -> set[int]:
-    """The rows of passages that answer a question: of its gold document, and of BM25's best that hold an answer.
+    """The rows of BM25's best passages that answer a question: those of its gold document or with an answer.
 
-    Raises InputError for several corpora, whose rows are not told apart.
+    Raises InputError for several corpora, whose rows cannot be told apart.
     """
     if len(corpora) > 1:
-        raise InputError(f"{len(corpora)} corpora; evidence can be taken out of one alone")
-    found = [hit.passage for hit in bm25(corpora, question.text, DELETED)]
-    return {each.row for each in found if each.document_id == question.gold or has_answer(each.text, question)}
+        raise InputError(f"{len(corpora)} corpora; evidence can be removed from one corpus only")
+    passages = [hit.passage for hit in bm25(corpora, question.text, DELETED)]
+    return {
+        passage.row
+        for passage in passages
+        if passage.document_id == question.gold or has_answer(passage.text, question)
+    }
 
 
 def _count_answerable(questions: Sequence[Question], corpora: Sequence[Corpus], progress: Progress | None) -> int:
-    return len(answerable(questions, (each.text for each in read_passages(corpora, progress))))
+    return len(answerable(questions, (passage.text for passage in read_passages(corpora, progress))))
 
 
 def read_passages(corpora: Sequence[Corpus], progress: Progress | None) -> Iterator[Passage]:
-    """Every passage, in order; `progress` is told how many have been read."""
-    total = sum(each.num_passages for each in corpora)
+    """Every passage, in order; `progress` gets the number read so far."""
+    total = sum(corpus.num_passages for corpus in corpora)
     passages = (passage for corpus in corpora for passage in corpus.passages())
     for done, passage in enumerate(passages, start=1):
         if progress is not None and done % 1000 == 0:
@@ -241,30 +246,31 @@ def read_passages(corpora: Sequence[Corpus], progress: Progress | None) -> Itera
 
 
 def abstention_table(report: OpenQAReport, least: Mapping[str, float]) -> str:
-    """How well each system that answers knows when it is right; `least` are the probabilities they answer from."""
+    """How well each answering system knows when it is right; `least` has the probability from which each answers."""
     parts = []
-    for each in report.systems:
-        if not each.answers:
+    for system in report.systems:
+        if not system.answers:
             continue
-        threshold = least.get(each.name, 0.5)
-        parts.append(abstention.table(each.name, abstention.abstention(each.probabilities, each.right, threshold)))
-        if each.without_evidence:
-            silent = sum(p < threshold for p in each.without_evidence) / len(each.without_evidence)
-            parts.append(f"With the evidence taken out, {percent(silent)} % of the questions get no answer.\n")
+        threshold = least.get(system.name, 0.5)
+        scores = abstention.abstention(system.probabilities, system.right, threshold)
+        parts.append(abstention.table(system.name, scores))
+        if system.without_evidence:
+            silent = sum(p < threshold for p in system.without_evidence) / len(system.without_evidence)
+            parts.append(f"With the evidence removed, {percent(silent)} % of the questions get no answer.\n")
     return "\n".join(parts)
 
 
 def table(report: OpenQAReport) -> str:
-    """The scores as a Markdown table, a system a line; percentages, "–" for what was not measured."""
-    gold = any(each.gold_ranks for each in report.systems)
+    """The scores as a Markdown table, one system per line; percentages, "–" for what was not measured."""
+    gold = any(system.gold_ranks for system in report.systems)
     heads = [f"answer@{k}" for k in report.ks] + [f"paragraph@{k}" for k in report.ks if gold]
     heads += [f"oracle@{report.oracle}", "exact match (hit@5)"]
     rows = []
-    for each in report.systems:
-        found = [recall(each.answer_ranks, k) for k in report.ks]
-        found += [recall(each.gold_ranks, k) for k in report.ks if gold]
-        cells = [percent(share) for share in [*found, recall(each.answer_ranks, report.oracle)]]
-        rows.append([each.name, *cells, _exact(each)])
+    for system in report.systems:
+        shares = [recall(system.answer_ranks, k) for k in report.ks]
+        shares += [recall(system.gold_ranks, k) for k in report.ks if gold]
+        cells = [percent(share) for share in [*shares, recall(system.answer_ranks, report.oracle)]]
+        rows.append([system.name, *cells, _exact(system)])
     return markdown([_counted(report), *heads], rows)
 
 
@@ -281,8 +287,8 @@ def _exact(result: SystemResult) -> str:
 
 def _check(questions: Sequence[Question], ks: Sequence[int], oracle: int, limit: int | None) -> None:
     if not questions:
-        raise InputError("no question to ask; name a file that holds some")
+        raise InputError("no questions to ask; name a file that contains some")
     if not ks or min(ks) < 1 or oracle < 1:
-        raise InputError(f"ks {list(ks)}, oracle {oracle}; allowed is 1 or more passages")
+        raise InputError(f"ks is {list(ks)}, oracle is {oracle}; both must be 1 or more passages")
     if limit is not None and limit < 1:
-        raise InputError(f"limit is {limit}; allowed is 1 or more questions")
+        raise InputError(f"limit is {limit}; it must be 1 or more questions")

@@ -1,6 +1,6 @@
-"""Runs an evaluation from files to a report: `quoth eval cloze`.
+"""Runs the cloze evaluation from files to a report: `quoth eval cloze`.
 
-Knows: how corpus, blanks, systems and scores come together. Does not know: how a model answers.
+Knows: how to ask systems blanks over a corpus and score the answers. Does not know: how a model answers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TITLES = {"frequent": "most frequent phrase", "bm25": "most frequent phrase of 
 
 
 class Filler(Protocol):
-    """What is asked of a model: NPM's `fill`, with rows that are not searched for each text, and `embed`."""
+    """What the evaluation needs of a model: NPM's `fill`, with the rows to exclude for each text, and `embed`."""
 
     def fill(
         self, text: Sequence[str], *, exclude: Sequence[Collection[int]], **options: Any
@@ -37,12 +37,13 @@ class Filler(Protocol):
 
 Load = Callable[[str, Corpus], Filler]
 Progress = Callable[[str, int, int], None]
-"""Takes a system, how many blanks it has answered, and of how many."""
+"""Takes a system's name, the number of blanks it has answered, and their total."""
 
 
 @dataclass(frozen=True, slots=True)
 class SystemScores:
-    """One system's answers to the report's blanks, in order, and their scores. `name` is a model or a baseline."""
+    """One system's answers to the report's blanks, in order, and their scores. `name` is that of a model or
+    baseline."""
 
     system: str
     name: str
@@ -50,13 +51,13 @@ class SystemScores:
     answers: tuple[Answers, ...]
 
     def score(self, kind: str = ALL, length: str = ALL) -> GroupScore | None:
-        """The score of one group; None where it holds no blank."""
-        return next((each for each in self.scores if (each.kind, each.length) == (kind, length)), None)
+        """The score of one group; None if it has no blanks."""
+        return next((score for score in self.scores if (score.kind, score.length) == (kind, length)), None)
 
 
 @dataclass(frozen=True, slots=True)
 class ClozeReport:
-    """What was asked, how, and each system's scores."""
+    """The blanks, the settings, and each system's scores."""
 
     model: str
     num_pages: int
@@ -67,7 +68,7 @@ class ClozeReport:
     systems: tuple[SystemScores, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """The settings and the scores; not the single blanks and answers."""
+        """The settings and the scores, without the individual blanks and answers."""
         return {
             "model": self.model,
             "num_pages": self.num_pages,
@@ -76,8 +77,8 @@ class ClozeReport:
             "seed": self.seed,
             "options": dict(self.options),
             "systems": [
-                {"system": each.system, "name": each.name, "scores": [asdict(score) for score in each.scores]}
-                for each in self.systems
+                {"system": system.system, "name": system.name, "scores": [asdict(score) for score in system.scores]}
+                for system in self.systems
             ],
         }
 
@@ -107,11 +108,10 @@ def run_cloze(
 ) -> ClozeReport:
     """Hide `count` phrases of each kind in the documents of `pages`, and count the exact matches.
 
-    Only the documents that `heldout` names (JSONL of ids and titles) are used, when it is given; they are the
-    corpus that is searched, each blank's own passage left out. `limit` asks only the first blanks of each kind.
-    `passages` to `read` are the model's, as in `NPM.fill`; None passages and `hybrid` search every token,
-    embedded before in full precision. `load` makes a model of a name and a corpus; `options` are further ones of
-    `NPM.fill`.
+    If `heldout` is given, only the documents that it names (JSONL of ids and titles) are used. They are also the corpus
+    that is searched, without each blank's own passage. `limit` asks only the first blanks of each kind. The parameters
+    from `passages` to `read`, and `options`, are those of `NPM.fill`; `passages=None` and `hybrid` search every token,
+    embedded beforehand in full precision. `load` makes a model from a name and a corpus.
     Raises InputError, ModelNotFoundError.
     """
     _check(systems, count, seed, limit)
@@ -134,27 +134,27 @@ def run_cloze(
         blanks = [blank for kind in KINDS for blank in draw_blanks(drawn, kind, number, seed)]
         open_model = load or _loader(base, device)
         scores = []
-        for each in systems:
-            answer = _system(each, model, corpus, open_model, options)
-            scores.append(score_system(each, _name(each, model), answer, blanks, progress))
+        for system in systems:
+            answer = _system(system, model, corpus, open_model, options)
+            scores.append(score_system(system, _name(system, model), answer, blanks, progress))
     return ClozeReport(model, len(documents), len(drawn), seed, options, tuple(blanks), tuple(scores))
 
 
 def read_pages(pages: Sequence[str | Path], heldout: Path | None) -> list[Document]:
-    """The documents of the files; with `heldout`, those whose id, or title (case aside), stands in that list.
+    """The documents of the files; with `heldout`, only those whose id or title (ignoring case) is in that list.
 
-    Raises InputError on a broken list, and where no document is left.
+    Raises InputError on an invalid list, and if no document is left.
     """
-    documents = read_documents(*pages)
+    read = read_documents(*pages)
     if heldout is None:
-        found = list(documents)
+        documents = list(read)
     else:
         ids, titles = read_listing(heldout)
-        found = [each for each in documents if each.id in ids or each.title.casefold() in titles]
-    if not found:
+        documents = [document for document in read if document.id in ids or document.title.casefold() in titles]
+    if not documents:
         named = "" if heldout is None else f" that {heldout} names"
-        raise InputError(f"no document{named} in {', '.join(map(str, pages))}; give the file that holds them")
-    return found
+        raise InputError(f"no document{named} in {', '.join(map(str, pages))}; give the file that contains them")
+    return documents
 
 
 def score_system(
@@ -162,51 +162,52 @@ def score_system(
 ) -> SystemScores:
     """Ask a system all blanks, and score its answers."""
     answers = ask_system(name, answer, blanks, progress)
-    ranks = [rank(blank.answer, found) for blank, found in zip(blanks, answers, strict=True)]
+    ranks = [rank(blank.answer, given) for blank, given in zip(blanks, answers, strict=True)]
     scores = group_scores([blank.kind for blank in blanks], [blank.num_words for blank in blanks], ranks)
     return SystemScores(system, name, scores, tuple(answers))
 
 
 def ask_system(name: str, answer: System, blanks: Sequence[Blank], progress: Progress | None = None) -> list[Answers]:
-    """A system's answers to all blanks, in their order; neighbours in the corpus are asked together."""
+    """A system's answers to all blanks, in their order. Blanks of neighbouring passages are asked together."""
     order = sorted(range(len(blanks)), key=lambda i: blanks[i].row)
     answers: list[Answers] = [()] * len(blanks)
     for first in range(0, len(order), BLANKS_AT_A_TIME):
         part = order[first : first + BLANKS_AT_A_TIME]
-        for i, found in zip(part, answer([blanks[i] for i in part]), strict=True):
-            answers[i] = found
+        for i, given in zip(part, answer([blanks[i] for i in part]), strict=True):
+            answers[i] = given
         if progress is not None:
             progress(name, first + len(part), len(blanks))
     return answers
 
 
 def model_answers(model: Filler, options: Mapping[str, Any]) -> System:
-    """A model's best phrases, its search leaving out the passage that each blank stands in."""
+    """A model's best phrases, from a search without the blank's own passage."""
 
     def answer(blanks: Sequence[Blank]) -> list[Answers]:
         hidden = [{blank.row} for blank in blanks]
-        found = model.fill([blank.text for blank in blanks], exclude=hidden, top_k=HITS, **options)
-        return [tuple(each.text for each in predictions) for predictions in found]
+        filled = model.fill([blank.text for blank in blanks], exclude=hidden, top_k=HITS, **options)
+        return [tuple(prediction.text for prediction in predictions) for predictions in filled]
 
     return answer
 
 
 def embed_if_wanted(model: Filler, options: Mapping[str, Any]) -> None:
-    """Store the vectors in full precision, to be compared one by one, where the options search every token."""
+    """If the options search every token, store the vectors in full precision and without codes."""
     if options.get("passages", 3) is None or options.get("hybrid"):
         model.embed("fp32", recall=1.0)
 
 
 def table(report: ClozeReport) -> str:
-    """The exact matches as a Markdown table, a system a line; percentages, with hit@5 behind each half's."""
+    """The scores as a Markdown table, one system per line: exact match and, in parentheses, hit@5; percentages."""
     groups = [(ALL, ALL), *((kind, ALL) for kind in KINDS), *((ALL, length) for length in LENGTHS if length != ALL)]
-    counts = {(each.kind, each.length): each.num_blanks for each in report.systems[0].scores} if report.systems else {}
+    scores = report.systems[0].scores if report.systems else ()
+    counts = {(score.kind, score.length): score.num_blanks for score in scores}
     shown = [group for group in groups if group in counts]
     heads = [f"{_head(*group)} ({counts[group]:,})" for group in shown]
-    scores = [(each.name, [each.score(*group) for group in shown]) for each in report.systems]
+    by_system = [(system.name, [system.score(*group) for group in shown]) for system in report.systems]
     rows = [
-        [name, *(exact_and_hits(each.exact_match, each.hit_at_5) for each in cells if each is not None)]
-        for name, cells in scores
+        [name, *(exact_and_hits(cell.exact_match, cell.hit_at_5) for cell in cells if cell is not None)]
+        for name, cells in by_system
     ]
     return markdown(["exact match % (hit@5 %)", *heads], rows)
 
@@ -216,12 +217,12 @@ def _head(kind: str, length: str) -> str:
 
 
 def _check(systems: Sequence[str], count: int, seed: int, limit: int | None) -> None:
-    unknown = [each for each in systems if each not in SYSTEMS]
+    unknown = [system for system in systems if system not in SYSTEMS]
     if unknown or not systems:
-        raise InputError(f"systems {unknown or 'none'}; allowed are {', '.join(SYSTEMS)}")
+        raise InputError(f"systems {unknown or 'none'}; choose from {', '.join(SYSTEMS)}")
     for name, value in (("count", count), ("limit", limit)):
         if value is not None and value < 1:
-            raise InputError(f"{name} is {value}; allowed is 1 or more blanks of each kind")
+            raise InputError(f"{name} is {value}; it must be 1 or more blanks of each kind")
 
 
 def _name(system: str, model: str) -> str:

@@ -1,6 +1,7 @@
-"""Ways to ask for the passages about an entity, and the papers' sparse baseline.
+"""Ways to search for the passages about an entity, and the papers' sparse baseline.
 
-Knows: systems that search, and where an entity stands in a text. Does not know: what is asked, or what counts as found.
+Knows: systems that search, and the characters of an entity in a text. Does not know: the questions, or what counts as a
+right result.
 """
 
 from __future__ import annotations
@@ -23,39 +24,39 @@ if TYPE_CHECKING:
 
 Range = tuple[int, int]
 Search = Callable[[str, Range | None, int], list[Hit]]
-"""Asks a system: a text, where its entity stands (None: not known), how many passages."""
+"""Asks a system; takes a text, the characters of its entity (None if unknown), and the number of passages."""
 
 
 class EntitySearcher(Protocol):
-    """A system that can be told which entities it is asked about: Zero-NeR."""
+    """A system that accepts the entities of a question: Zero-NeR."""
 
     def search(self, query: str, k: int, *, entities: Sequence[str | Range] | None = None) -> list[Hit]: ...
 
 
 def by_text(system: Searcher) -> Search:
-    """Asks with the whole text; a model recognises the entities itself."""
+    """Asks with the whole text; a model recognises entities itself."""
     return lambda text, entity, k: system.search(text, k)
 
 
 def by_name(system: Searcher) -> Search:
-    """Asks with the entity's name alone, or with the text where it is not known."""
+    """Asks with the entity's name alone, or with the text if the entity is unknown."""
     return lambda text, entity, k: system.search(text[slice(*entity)] if entity else text, k)
 
 
 def by_entity(model: EntitySearcher) -> Search:
-    """Asks with the text and says where its entity stands, where that is known."""
+    """Asks with the text and the characters of its entity, if known."""
     return lambda text, entity, k: model.search(text, k, entities=[entity] if entity else None)
 
 
 def by_vectors(model: CorpusModel, mode: Mode = "dense") -> Search:
-    """Asks a model with the whole text, by its vectors (or with BM25: hybrid), whatever it searches by unasked."""
+    """Asks a model with the whole text, by its vectors (or, if `mode` is hybrid, with BM25), whatever its default."""
     return lambda text, entity, k: model.search(text, k, mode)
 
 
 class AnseriniBM25:
-    """BM25 with Anserini's k1 and b, over the terms by which a corpus's own search finds passages; in memory (bm25s).
+    """BM25 with Anserini's k1 and b over the same terms as a corpus's own search, in memory (bm25s).
 
-    The same scores as `corpus.bm25` states, without the constant factor k1 + 1.
+    Scores are those of `corpus.bm25` without the constant factor k1 + 1.
     """
 
     def __init__(self, corpora: Sequence[Corpus], k1: float = 0.9, b: float = 0.4) -> None:
@@ -66,15 +67,14 @@ class AnseriniBM25:
         check_not_empty(corpora)
         self._places = [(corpus, row) for corpus in corpora for row in corpus.live_rows().tolist()]
         vocabulary: dict[str, int] = {}
-        ids = [
-            [vocabulary.setdefault(term, len(vocabulary)) for term in analyse(indexed_text(each.title, each.text))]
-            for each in (corpus.passage(row) for corpus, row in self._places)
-        ]
+        passages = (corpus.passage(row) for corpus, row in self._places)
+        texts = (indexed_text(passage.title, passage.text) for passage in passages)
+        ids = [[vocabulary.setdefault(term, len(vocabulary)) for term in analyse(text)] for text in texts]
         self._index = Index(k1=k1, b=b, method="lucene")
         self._index.index((ids, vocabulary), show_progress=False)
 
     def search(self, query: str, k: int) -> list[Hit]:
-        """The k best passages that hold a term of the query, ties by corpus, then row."""
+        """The k best passages that contain a term of the query, ties by corpus, then row."""
         terms = analyse(query)
         if not terms:
             return []

@@ -1,9 +1,9 @@
-"""Senses: are the vectors of a word in two texts alike when it means the same, and apart when it does not?
+"""Word senses: are a word's vectors in two texts similar if it means the same, and dissimilar if it does not?
 
 Knows: MCL-WiC (Martelli et al. 2021), pairs of sentences with one word marked in each. Does not know: models.
-NPM, figures 5 and 9, shows such similarities; here they are one number.
+NPM shows such similarities in figures 5 and 9; here they become one number.
 
-Shape suffixes: D dimensions, P pairs, T tokens.
+Shape suffixes that differ from the project's: P pairs.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Floats = NDArray[np.float64]
 
 
 class Encoder(Protocol):
-    """What is asked of an encoder: texts' tokens and their vectors."""
+    """What the evaluation needs of an encoder: the tokens of texts and their vectors."""
 
     def passages(self, texts: Sequence[str], titles: Sequence[str]) -> list[EncodedPassage]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A word in two sentences, at character ranges, and whether it means the same."""
+    """A word in two sentences (text, start, end), and whether it means the same in both."""
 
     first: tuple[str, int, int]
     second: tuple[str, int, int]
@@ -42,8 +42,8 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class SenseScores:
-    """Mean cosine of pairs of the same and of different meaning, and the accuracy of a threshold between them:
-    fitted on the first half of the pairs and counted on the second."""
+    """Mean cosines of pairs with the same and with different meanings, and the accuracy of a threshold between them,
+    which is fitted on the first half of the pairs and measured on the second."""
 
     num_pairs: int
     same: float
@@ -53,7 +53,7 @@ class SenseScores:
 
 
 def read_pairs(path: str | Path) -> list[Pair]:
-    """The pairs of an MCL-WiC file (JSONL). Raises InputError naming a broken line."""
+    """The pairs of an MCL-WiC file (JSONL). Raises InputError naming an invalid line."""
     pairs = []
     for line, record in read_records(path):
         try:
@@ -62,7 +62,7 @@ def read_pairs(path: str | Path) -> list[Pair]:
             )
             pairs.append(Pair(first, second, str(record["label"])[:1].upper() == "T"))
         except (KeyError, ValueError) as error:
-            raise InputError(f"{path}:{line}: not a pair of MCL-WiC ({error}); mend the line or remove it") from None
+            raise InputError(f"{path}:{line}: not a pair of MCL-WiC ({error}); fix or remove the line") from None
     return pairs
 
 
@@ -70,7 +70,7 @@ def similarities(encoder: Encoder, pairs: Sequence[Pair]) -> Floats:
     """The cosine of the marked words' vectors, each the mean over its tokens: [P]."""
     cosines = []
     for first in range(0, len(pairs), PAIRS_AT_A_TIME):
-        marked = [each for pair in pairs[first : first + PAIRS_AT_A_TIME] for each in (pair.first, pair.second)]
+        marked = [word for pair in pairs[first : first + PAIRS_AT_A_TIME] for word in (pair.first, pair.second)]
         encoded = encoder.passages([text for text, _, _ in marked], [""] * len(marked))
         words = [_mean(passage, start, end) for passage, (_, start, end) in zip(encoded, marked, strict=True)]
         cosines += [float(a @ b) for a, b in zip(words[::2], words[1::2], strict=True)]
@@ -80,19 +80,19 @@ def similarities(encoder: Encoder, pairs: Sequence[Pair]) -> Floats:
 def _mean(passage: EncodedPassage, start: int, end: int) -> Floats:
     inside_T = (passage.tokens.offsets_T2[:, 0] < end) & (passage.tokens.offsets_T2[:, 1] > start)
     if not inside_T.any():
-        raise InputError(f"characters {start} to {end} hold no token; mark a word")
+        raise InputError(f"characters {start} to {end} contain no token; mark a word")
     mean_D = passage.vectors_TD[inside_T].astype(np.float64).mean(axis=0)
     unit_D: Floats = mean_D / np.linalg.norm(mean_D)
     return unit_D
 
 
 def sense_scores(cosine_P: Floats, same_P: NDArray[np.bool_]) -> SenseScores:
-    """Raises InputError for fewer than four pairs, or pairs that are all alike."""
+    """Score cosines of pairs. Raises InputError for fewer than four pairs, or if all have the same label."""
     if len(cosine_P) < 4 or same_P.all() or not same_P.any():
-        raise InputError(f"{len(cosine_P)} pairs; give four or more, of the same meaning and of different ones")
+        raise InputError(f"{len(cosine_P)} pairs; give four or more, with the same and with different meanings")
     half = len(cosine_P) // 2
     candidates = np.unique(cosine_P[:half])
-    accuracies = [np.mean((cosine_P[:half] >= each) == same_P[:half]) for each in candidates]
+    accuracies = [np.mean((cosine_P[:half] >= threshold) == same_P[:half]) for threshold in candidates]
     threshold = float(candidates[int(np.argmax(accuracies))])
     return SenseScores(
         len(cosine_P),

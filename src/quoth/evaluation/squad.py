@@ -1,4 +1,4 @@
-"""Open retrieval over SQuAD: its paragraphs, each one passage, among passages of other pages.
+"""Open retrieval over SQuAD: a corpus of its paragraphs, one passage each, and of passages of other pages.
 
 Knows how the corpus is made. Does not know how it is searched or how answers are judged.
 """
@@ -27,12 +27,12 @@ def squad_corpus(
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> Corpus:
-    """A new corpus of the paragraphs and `count` passages (None: all) of the documents of `distractors`.
+    """A new corpus of the paragraphs and `count` passages (None: all) of the documents in the files `distractors`.
 
-    Raises InputError where the folder is not empty, or there are fewer passages.
+    Raises InputError if the folder is not empty, or if there are fewer passages.
     """
     corpus = Corpus.create(path, splitter=WHOLE)
-    titles = {each.title for each in paragraphs}
+    titles = {paragraph.title for paragraph in paragraphs}
     try:
         corpus.add(chain(paragraphs, draw_passages(distractors, titles, count, seed)), progress)
     except BaseException:
@@ -42,19 +42,19 @@ def squad_corpus(
 
 
 def draw_passages(paths: Sequence[str], titles: set[str], count: int | None, seed: int) -> Iterator[Document]:
-    """Passages of the documents, split as a corpus splits them, each a document `distractor:ID:NUMBER`.
+    """Passages of the documents, split as in a corpus, each as a document `distractor:ID:NUMBER`.
 
-    Documents with one of `titles` (case aside) are left out. Draws `count` passages, None all, at random by their ids:
-    the same for the same seed in whatever order the files come, a smaller count giving some of a larger count's.
-    Raises InputError where there are fewer.
+    Documents with one of `titles` (ignoring case) are left out. Draws `count` passages (None: all) at random by their
+    ids: the same for the same seed, whatever the order of the files; a smaller count draws a subset of a larger one's.
+    Raises InputError if there are fewer.
     """
-    passages = _passages(paths, {each.casefold() for each in titles}) if paths else iter(())
+    passages = _passages(paths, {title.casefold() for title in titles}) if paths else iter(())
     if count is None:
         yield from passages
         return
-    drawn = heapq.nsmallest(count, passages, key=lambda each: blake2b(f"{seed} {each.id}".encode()).digest())
+    drawn = heapq.nsmallest(count, passages, key=lambda passage: blake2b(f"{seed} {passage.id}".encode()).digest())
     if len(drawn) < count:
-        raise InputError(f"{count:,} distractors are asked for, {len(drawn):,} passages given; give more documents")
+        raise InputError(f"{count:,} distractors requested, but there are {len(drawn):,} passages; give more documents")
     yield from drawn
 
 

@@ -2,7 +2,7 @@
 
 Knows: days, months, years from 1000 to 2099, ranges, decades, centuries, seasons with a year, ISO and numeric dates,
 years BC and AD. Does not know: lower-case month names, weekdays alone, relative dates ("last week"), other languages.
-March and May alone are no dates (they are words as well), a lone year is one unless a unit follows.
+March and May alone do not count as dates, since they are also words; a year alone does, unless a unit follows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from quoth.records import TaggedSpan
 
 DATE = "DATE"
 DATES_VERSION = 1
-"""Raised when the rules change, so that what was tagged by older rules is not taken for current."""
+"""Incremented when the rules change, so that spans tagged by older rules are not mistaken for current ones."""
 
 _LONG = "January|February|March|April|May|June|July|August|September|October|November|December"
 _SHORT = "Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec"
@@ -66,17 +66,18 @@ _PATTERNS = tuple(re.compile(f"{_BEFORE}(?:{form.format(**_PARTS)}){_AFTER}") fo
 
 
 def find_dates(text: str) -> list[TaggedSpan]:
-    """The date expressions of a text, in order; where two forms overlap, the longer one."""
+    """The date expressions of a text, in order; if two forms overlap, the longer one."""
     return longest(
-        TaggedSpan(found.start(), found.end(), DATE) for pattern in _PATTERNS for found in pattern.finditer(text)
+        TaggedSpan(match.start(), match.end(), DATE) for pattern in _PATTERNS for match in pattern.finditer(text)
     )
 
 
 def longest(spans: Iterable[TaggedSpan]) -> list[TaggedSpan]:
-    """Spans that do not overlap, in order: of two that do, the longer stays, of two as long the one given first."""
+    """Spans without overlap, in order: of two that overlap, the longer one is kept; of equally long ones, the first
+    given."""
     kept: list[TaggedSpan] = []
-    for span in sorted(spans, key=lambda each: each.start - each.end):
-        at = bisect_left(kept, span.start, key=lambda each: each.start)
+    for span in sorted(spans, key=lambda span: span.start - span.end):
+        at = bisect_left(kept, span.start, key=lambda other: other.start)
         if (not at or kept[at - 1].end <= span.start) and (at == len(kept) or span.end <= kept[at].start):
             kept.insert(at, span)
     return kept

@@ -1,9 +1,9 @@
-"""Names by LUKE (Yamada et al. 2020, §4.3): every span of a few words is classified, and the surest that do not overlap
-stay.
+"""Names by LUKE (Yamada et al. 2020, §4.3): classifies every span of a few words and keeps the most certain ones that
+do not overlap.
 
 Knows: span classifiers such as studio-ousia/luke-large-finetuned-conll-2003. Does not know: encoder inputs, training.
 
-Shape suffixes: B inputs, E entities of an input, W words, S spans of a text, L labels.
+Shape suffixes besides the project's: E entities of an input.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from quoth.tokenizers.boundaries import words
 from quoth.tokenizers.words import Ints
 
 MAX_WORDS = 16
-"""The longest name looked for. (The published training took spans of 16 word pieces.)"""
+"""The longest name considered. (The published training used spans of up to 16 word pieces.)"""
 MAX_ENTITIES = 128
 """How many spans share a forward pass, as in the published training."""
 NULL_LABELS = ("NIL", "O")
-"""What a checkpoint may call a span that is no name: the one that comes first here, if it has both."""
+"""Labels that a checkpoint may use for a span that is not a name; if it has both, the first one here counts."""
 
 
 class LukeTagger:
-    """Finds names in texts of any length, in place of a `Tagger`. `fingerprint` names the weights and the rules."""
+    """Finds names in texts of any length, like a `Tagger`. `fingerprint` identifies the weights and the rules."""
 
     def __init__(self, network: EntityNetwork, labels: Sequence[str], name: str, fingerprint: str) -> None:
         nulls = [label for label in NULL_LABELS if label in labels]
         if not nulls:
             raise InputError(
-                f"model {name!r} has labels {', '.join(labels)}; one of {', '.join(NULL_LABELS)} has to stand for no "
-                "name: set it in id2label of its config.json"
+                f"model {name!r} has labels {', '.join(labels)}; spans that are not names need the label "
+                f"{' or '.join(NULL_LABELS)}: set it in id2label of its config.json"
             )
         self.name, self.labels = name, tuple(labels)
         settings = f"{fingerprint} {self.labels} {MAX_WORDS} {network.tokenizer.settings}"
@@ -50,7 +50,7 @@ class LukeTagger:
     def load(cls, name: str | Path, device: str | None = None) -> LukeTagger:
         """A `LukeForEntitySpanClassification` by folder or hub id; its config names the labels.
 
-        Raises ModelNotFoundError, or InputError on an unknown device or labels of which none stands for no name.
+        Raises ModelNotFoundError, or InputError on an unknown device or if no label is for spans that are not names.
         """
         model, hf, fingerprint = load_luke(EncoderSource(str(name)), "LukeForEntitySpanClassification", device=device)
         tokenizer = EntityTokenizer(hf, longest_input(model.config), MAX_ENTITIES)
@@ -63,41 +63,41 @@ class LukeTagger:
         return cls(EntityNetwork(network, tokenizer, len(labels), model.device), labels, str(name), fingerprint)
 
     def names(self, texts: Sequence[str]) -> list[list[TaggedSpan]]:
-        """The names in each text as character ranges, in order, of whole words, without overlap."""
+        """The names in each text as character ranges of whole words, in order, without overlap."""
         return [best_spans(spans_S2, scores_SL, self.labels, self._null) for spans_S2, scores_SL in self._scored(texts)]
 
     def _scored(self, texts: Sequence[str]) -> list[tuple[Ints, Floats]]:
         """Each text's spans of words [S, 2] and their logits [S, L]."""
         tokenized = self._network.tokenizer.texts(texts)
-        found = [_word_spans(text, tokens) for text, tokens in zip(texts, tokenized, strict=True)]
-        scores = self._network.rows(tokenized, [tokens_S2 for _, tokens_S2 in found])
-        return [(spans_S2, scores_SL) for (spans_S2, _), scores_SL in zip(found, scores, strict=True)]
+        spans = [_word_spans(text, tokens) for text, tokens in zip(texts, tokenized, strict=True)]
+        scores = self._network.rows(tokenized, [tokens_S2 for _, tokens_S2 in spans])
+        return [(spans_S2, scores_SL) for (spans_S2, _), scores_SL in zip(spans, scores, strict=True)]
 
 
 def _word_spans(text: str, tokens: TextTokens) -> tuple[Ints, Ints]:
-    """Every span of up to `MAX_WORDS` words that have tokens, by its start: its characters and tokens, [S, 2] each."""
-    found = words(text)
-    tokens_W2 = tokens.touching(found)
+    """Every span of up to `MAX_WORDS` words that have tokens, ordered by start: characters and tokens, each [S, 2]."""
+    ranges = words(text)
+    tokens_W2 = tokens.touching(ranges)
     filled = tokens_W2[:, 0] < tokens_W2[:, 1]
-    words_W2, tokens_W2 = np.array(found, np.int64).reshape(-1, 2)[filled], tokens_W2[filled]
+    words_W2, tokens_W2 = np.array(ranges, np.int64).reshape(-1, 2)[filled], tokens_W2[filled]
     first_S = np.arange(len(words_W2)).repeat(MAX_WORDS)
     last_S = first_S + np.tile(np.arange(MAX_WORDS), len(words_W2))
     first_S, last_S = first_S[last_S < len(words_W2)], last_S[last_S < len(words_W2)]
-    spans_S2, tokens_S2 = (np.stack([each[first_S, 0], each[last_S, 1]], 1) for each in (words_W2, tokens_W2))
+    spans_S2, tokens_S2 = (np.stack([x_W2[first_S, 0], x_W2[last_S, 1]], 1) for x_W2 in (words_W2, tokens_W2))
     return spans_S2, tokens_S2
 
 
 def best_spans(spans_S2: Ints, scores_SL: Floats, labels: Sequence[str], null: str) -> list[TaggedSpan]:
-    """The spans whose best label is not `null`, each unless it overlaps one whose best score is higher, in order.
+    """The spans whose best label is not `null`, in order; of two that overlap, the one with the higher best score.
 
-    Of equal scores the first span given wins.
+    Of equal scores, the first span given wins.
     """
     best_S = scores_SL.argmax(1)
     taken = np.zeros(spans_S2.max(initial=0), bool)
-    found = []
+    names = []
     for i in np.argsort(-scores_SL.max(1), kind="stable"):
         start, end = map(int, spans_S2[i])
         if labels[best_S[i]] != null and not taken[start:end].any():
             taken[start:end] = True
-            found.append(TaggedSpan(start, end, labels[best_S[i]]))
-    return sorted(found, key=lambda each: each.start)
+            names.append(TaggedSpan(start, end, labels[best_S[i]]))
+    return sorted(names, key=lambda name: name.start)

@@ -1,9 +1,9 @@
-"""A list of names as a recogniser: where a text holds one of them, such as the titles of a corpus, as it stands.
+"""A recogniser from a list of names, such as the titles of a corpus: finds their exact occurrences in texts.
 
-Knows: names, word boundaries. Does not know: models, kinds of names, other spellings of one.
+Knows: names, word boundaries. Does not know: models, kinds of names, alternative spellings.
 
-Case counts: titles of Wikipedia begin with a capital whatever they name, and "autism" is no name where "Autism" is
-the title. Only white space may differ ("New\\nYork").
+Case matters: titles of Wikipedia begin with a capital whatever they name, so "autism" is not a name just because
+"Autism" is a title. Only white space may differ ("New\\nYork").
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ from quoth.tokenizers.boundaries import BOUNDARIES_VERSION, STOP_WORDS, words
 
 NAME = "NAME"
 NAME_LIST_VERSION = 1
-"""Raised when the rules change, so that what was tagged by older rules is not taken for current."""
+"""Incremented when the rules change, so that spans tagged by older rules are not mistaken for current ones."""
 
 _NEVER = STOP_WORDS | {word.capitalize() for word in STOP_WORDS}
 _DISAMBIGUATION = re.compile(r"(?<=\S)\s+\([^()]*\)$")
 
 
 class NameList:
-    """Finds the names of a list. `fingerprint` names the names, in any order, and the rules.
+    """Finds the names of a list. `fingerprint` identifies the set of names and the rules.
 
-    Left out are names of one character ("A"), without a letter (numbers are quantities, years are found as dates) and
-    English stop words, such as what is left of "If (magazine)": as names they would be wrong nearly everywhere.
+    Some names are ignored, since they would be wrong nearly everywhere: those of one character ("A"), those without a
+    letter (numbers are quantities, and years are found as dates), and English stop words ("If", from the title
+    "If (magazine)").
     """
 
     def __init__(self, names: Iterable[str], name: str = "names") -> None:
-        """Raises InputError where no name is left."""
+        """Raises InputError if no name is left."""
         self.name = name
         self._names = frozenset(filter(_is_findable, map(_one_line, names)))
         if not self._names:
@@ -47,42 +48,42 @@ class NameList:
 
     @classmethod
     def read(cls, path: str | Path) -> NameList:
-        """The names of a file, compressed or not, one a line.
+        """The names in a file, compressed or not, one per line.
 
-        Raises InputError where it cannot be read or holds no name, or naming a line that is not UTF-8.
+        Raises InputError if it cannot be read or contains no name, or naming a line that is not UTF-8.
         """
         return cls(read_text(path).split("\n"), str(path))
 
     @classmethod
     def of_titles(cls, *corpora: Corpus) -> NameList:
-        """The titles of all documents, without what tells namesakes apart: of "Mercury (planet)" "Mercury".
+        """The titles of all documents, without a disambiguation in parentheses: "Mercury" for "Mercury (planet)".
 
-        Raises InputError where no title is a name.
+        Raises InputError if no title is a name.
         """
         titles = (document.title.strip() for corpus in corpora for document in corpus.documents())
         name = f"titles of {', '.join(corpus.name for corpus in corpora)}"
         return cls((_DISAMBIGUATION.sub("", title) for title in titles), name)
 
     def names(self, texts: Sequence[str]) -> list[list[TaggedSpan]]:
-        """The names in each text as character ranges, in order, of whole words; of those that overlap the one that
-        starts first, of those that start together the longest. Raises InputError for a string in place of a list."""
+        """The names in each text as character ranges of whole words, in order. Of names that overlap, the one that
+        starts first is kept; of those, the longest. Raises InputError for a string in place of a list."""
         if isinstance(texts, str):
-            raise InputError("texts is a string; allowed is a list of texts: write [text]")
+            raise InputError("texts is a string; it must be a list of texts: write [text]")
         return [self._spans(text) for text in texts]
 
     def _spans(self, text: str) -> list[TaggedSpan]:
         places = words(text)
-        found = []
+        spans = []
         at = 0
         while at < len(places):
             count = self._longest(text, places, at)
             if count:
-                found.append(TaggedSpan(places[at][0], places[at + count - 1][1], NAME))
+                spans.append(TaggedSpan(places[at][0], places[at + count - 1][1], NAME))
             at += count or 1
-        return found
+        return spans
 
     def _longest(self, text: str, places: Sequence[tuple[int, int]], at: int) -> int:
-        """How many words the longest name has that starts at this word; 0 where none does."""
+        """The number of words of the longest name that starts at this word; 0 if none does."""
         start, end = places[at]
         for count in self._lengths.get(text[start:end], ()):
             if at + count <= len(places) and _one_line(text[start : places[at + count - 1][1]]) in self._names:
@@ -91,7 +92,7 @@ class NameList:
 
 
 def _one_line(text: str) -> str:
-    """`text` with each run of white space as one space, none at the edges."""
+    """`text` with white space collapsed to single spaces and trimmed."""
     return " ".join(text.split())
 
 
@@ -100,9 +101,9 @@ def _is_findable(name: str) -> bool:
 
 
 def _lengths_by_first_word(names: Iterable[str]) -> dict[str, list[int]]:
-    """For each word that names start with, how many words those names have, most first."""
+    """For each first word of a name, the numbers of words of the names that start with it, largest first."""
     counts: defaultdict[str, set[int]] = defaultdict(set)
     for name in names:
         places = words(name)
         counts[name[: places[0][1]]].add(len(places))
-    return {first: sorted(each, reverse=True) for first, each in counts.items()}
+    return {first: sorted(lengths, reverse=True) for first, lengths in counts.items()}

@@ -1,7 +1,7 @@
-"""Which characters of a passage name an entity: by a model, by a list of names, or as its document says.
+"""Which characters of a passage name an entity: by a model, by a list of names, or by the links of its document.
 
-Knows: the ways that a setting can name, and gold links in a document's metadata. Does not know: what becomes of the
-entities.
+Knows: the recognisers that a setting can name, and gold links in a document's metadata. Does not know: what the
+entities are used for.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TITLES, LINKS = "titles", "links"
 
 
 class Namer(Protocol):
-    """What finds names in a text alone: `Tagger`, `LukeTagger`, `NameList`."""
+    """Finds names from the text alone: `Tagger`, `LukeTagger`, `NameList`."""
 
     fingerprint: str
 
@@ -31,14 +31,14 @@ class Namer(Protocol):
 
 
 class ByText:
-    """Entities by what the text says."""
+    """Entities recognised from the text."""
 
     def __init__(self, namer: Namer) -> None:
         self.fingerprint, self._namer = namer.fingerprint, namer
 
     def of_passages(self, passages: Sequence[Passage]) -> list[list[TaggedSpan]]:
         """As `Recognizer.of_passages`."""
-        return self._namer.names([each.text for each in passages])
+        return self._namer.names([passage.text for passage in passages])
 
     def of_texts(self, texts: Sequence[str]) -> list[list[TaggedSpan]]:
         """As `Recognizer.of_texts`."""
@@ -46,43 +46,45 @@ class ByText:
 
 
 class Links:
-    """Entities as documents tell them: `links` of the metadata, a list of [start, end, target] in characters of the
-    document. A link that is empty, or cut by a passage's edge, is left out. Texts without a document have none."""
+    """Entities from documents' metadata: `links`, a list of [start, end, target] in characters of the document.
+
+    A link that is empty, or cut by a passage's edge, is left out. Texts without a document have no entities.
+    """
 
     fingerprint = "links 1"
 
     def of_passages(self, passages: Sequence[Passage]) -> list[list[TaggedSpan]]:
-        """As `Recognizer.of_passages`. Raises InputError naming a document with broken links."""
-        return [self._inside(each) for each in passages]
+        """As `Recognizer.of_passages`. Raises InputError naming a document with invalid links."""
+        return [self._inside(passage) for passage in passages]
 
     def _inside(self, passage: Passage) -> list[TaggedSpan]:
         links = read_links(passage.document_id, passage.metadata)
-        whole = [each for each in links if passage.start <= each.start and each.end <= passage.end]
-        moved = [replace(each, start=each.start - passage.start, end=each.end - passage.start) for each in whole]
-        return sorted((each for each in moved if passage.text[each.start : each.end].strip()), key=astuple)
+        whole = [link for link in links if passage.start <= link.start and link.end <= passage.end]
+        moved = [replace(link, start=link.start - passage.start, end=link.end - passage.start) for link in whole]
+        return sorted((link for link in moved if passage.text[link.start : link.end].strip()), key=astuple)
 
     def of_texts(self, texts: Sequence[str]) -> list[list[TaggedSpan]]:
-        """None in any text."""
+        """No entities: texts have no metadata."""
         return [[] for _ in texts]
 
 
 def read_links(document_id: str, metadata: Mapping[str, Any]) -> list[TaggedSpan]:
-    """The links of a document: its characters, and the target as the label.
+    """The links of a document as spans of its characters, labelled with their targets.
 
-    Raises InputError, naming the document, where they are no list of [start, end, target].
+    Raises InputError, naming the document, unless they are a list of [start, end, target].
     """
     links = metadata.get(LINKS) or []
-    for each in links if isinstance(links, list) else [links]:
-        match each:
+    for link in links if isinstance(links, list) else [links]:
+        match link:
             case [int(start), int(end), str()] if 0 <= start <= end and not {type(start), type(end)} - {int}:
                 continue
-        raise InputError(f"document {document_id!r}: link {each!r} is not [start, end, target]; mend its metadata")
-    return [TaggedSpan(*each) for each in links]
+        raise InputError(f"document {document_id!r}: link {link!r} is not [start, end, target]; fix its metadata")
+    return [TaggedSpan(*link) for link in links]
 
 
 def load_recognizer(name: str, corpora: Sequence[Corpus], device: str | None, base: str | None) -> Recognizer:
-    """The recognizer that a setting names: "titles" (of the corpus's documents as they are now), "links", a file of
-    names (.txt), a LUKE for span classification, or a tagger as `Tagger.load` takes it.
+    """The recognizer that a setting names: "titles" (those of the corpus's current documents), "links", a file of
+    names (.txt), a LUKE for span classification, or any tagger that `Tagger.load` accepts.
 
     Raises InputError, ModelNotFoundError.
     """

@@ -1,10 +1,8 @@
 """Salient spans: names of persons, places, organisations and other things by a tagger, dates by rule.
 
-They are what REALM hides in training (salient span masking, Guu et al. 2020 §3.4) and what Zero-NeR's keys stand for
-(Hoshi et al. 2022). Knows: this project's taggers and Hugging Face token classifiers, windows over long texts.
-Does not know: training, what the spans are used for.
-
-Shape suffixes: B batch, T tokens, L labels, W words.
+REALM masks them in training (salient span masking, Guu et al. 2020 §3.4), and Zero-NeR makes keys of them (Hoshi et al.
+2022). Knows: this project's taggers and Hugging Face token classifiers, windows over long texts. Does not know:
+training, what the spans are used for.
 """
 
 from __future__ import annotations
@@ -35,15 +33,15 @@ SHIPPED_TAGGERS = {"quoth-tagger": "tagger-mini"}
 CPU = torch.device("cpu")
 
 Network = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""Token ids, attention mask and word shapes, [B, T] each, to logits [B, T, L]."""
+"""Maps token ids, attention mask and word shapes, each [B, T], to logits [B, T, L]."""
 
 Scores = NDArray[np.float32]
 
 
 class Tagger:
-    """Finds names and dates. `fingerprint` names the weights, the labels and the rules.
+    """Finds names and dates. `fingerprint` identifies the weights, the labels and the rules.
 
-    Nothing is added to or changed in the texts: a network that needs casing gets it as the words' shapes.
+    The texts are not changed: a network that needs casing gets it as the words' shapes.
     """
 
     def __init__(
@@ -65,10 +63,10 @@ class Tagger:
     def load(
         cls, name: str | Path = "quoth-tagger", device: str | None = None, *, base: str | Path | None = None
     ) -> Tagger:
-        """A tagger by shipped name, the folder that `quoth train tagger` wrote, or a Hugging Face token classifier
-        by folder or hub id. `base` names a folder that holds the base encoder.
+        """Load a shipped tagger by name, a tagger from the folder that `quoth train tagger` wrote, or a Hugging Face
+        token classifier by folder or hub id. `base` is the folder of the base encoder.
 
-        Raises ModelNotFoundError, or InputError on an unknown device or a folder of another kind of model.
+        Raises ModelNotFoundError, or InputError on an unknown device or a folder with another kind of model.
         """
         shipped = SHIPPED_TAGGERS.get(str(name))
         folder = shipped_adapter(shipped) if shipped else Path(name)
@@ -76,7 +74,7 @@ class Tagger:
             return cls._load_own(folder, str(name), device, None if base is None else str(base))
         if str(name).startswith("quoth-") and not folder.is_dir():
             raise ModelNotFoundError(
-                f"tagger {name!r} not found; allowed are {', '.join(SHIPPED_TAGGERS)}, a folder, or a hub id"
+                f"tagger {name!r} not found; name {', '.join(SHIPPED_TAGGERS)}, a folder or a hub id"
             )
         return cls._load_classifier(str(name), device)
 
@@ -107,20 +105,20 @@ class Tagger:
         return cls(network, tokenizer, labels, name, transformer.fingerprint, transformer.device)
 
     def spans(self, texts: Sequence[str], *, dates: bool = True) -> list[list[TaggedSpan]]:
-        """The names and dates of each text as character ranges, in order, of whole words, without overlap.
+        """The names and dates in each text as character ranges of whole words, in order, without overlap.
 
-        Where a date overlaps a name, the longer of the two stays, the name if they are as long. Texts may be of any
-        length. Raises InputError for a string in place of a list.
+        If a date overlaps a name, the longer of the two is kept, and the name if they are equally long. Texts may have
+        any length. Raises InputError for a string in place of a list.
         """
         if isinstance(texts, str):
-            raise InputError("texts is a string; allowed is a list of texts: write [text]")
-        found = self.names(texts)
+            raise InputError("texts is a string; it must be a list of texts: write [text]")
+        by_text = self.names(texts)
         return [
-            longest([*names, *find_dates(text)]) if dates else names for text, names in zip(texts, found, strict=True)
+            longest([*names, *find_dates(text)]) if dates else names for text, names in zip(texts, by_text, strict=True)
         ]
 
     def names(self, texts: Sequence[str]) -> list[list[TaggedSpan]]:
-        """What the model itself tags in each text; no dates by rule."""
+        """The names that the model tags in each text, without the dates found by rule."""
         tokenized = self._tokenizer.texts(texts)
         return [self._spans(text, scores) for text, scores in zip(tokenized, self._scores(tokenized), strict=True)]
 
@@ -130,13 +128,13 @@ class Tagger:
         return spans_of_labels(words, best_labels(scores_TL[text.first_W[filled]], self.labels))
 
     def _scores(self, texts: Sequence[TextWords]) -> list[Scores]:
-        """Log probabilities of each text's tokens: [T, L] each."""
+        """Log probabilities of the labels for each text's tokens: [T, L] per text."""
         scores = [np.zeros((len(text.ids_T), len(self.labels)), np.float32) for text in texts]
         windows = [(row, window) for row, text in enumerate(texts) for window in self._tokenizer.windows(text)]
-        for members, found_BTL in self._run([(w.input_ids, w.shapes) for _, w in windows]):
-            for member, found_TL in zip(members, found_BTL, strict=True):
+        for members, scores_BTL in self._run([(w.input_ids, w.shapes) for _, w in windows]):
+            for member, scores_TL in zip(members, scores_BTL, strict=True):
                 row, window = windows[member]
-                scores[row][window.tokens] = found_TL[window.inside]
+                scores[row][window.tokens] = scores_TL[window.inside]
         return scores
 
     @torch.inference_mode()
@@ -144,5 +142,5 @@ class Tagger:
         for members in batches_by_length([len(ids) for ids, _ in inputs]):
             ids_BT, mask_BT = pad([inputs[member][0] for member in members], self._tokenizer.pad_id)
             shapes_BT, _ = pad([inputs[member][1] for member in members], 0)
-            logits_BTL = self._network(*(each.to(self._device) for each in (ids_BT, mask_BT, shapes_BT)))
+            logits_BTL = self._network(*(x_BT.to(self._device) for x_BT in (ids_BT, mask_BT, shapes_BT)))
             yield members, logits_BTL.float().log_softmax(-1).cpu().numpy()

@@ -1,8 +1,6 @@
-"""Labels of words and spans of text: the schemes that taggers use.
+"""Labels of words and the spans of text they mark, in the schemes that taggers use.
 
-Knows: BIO, IO (a class name, or I- and nothing else) and the rarer BIOES and BILOU. Does not know: models.
-
-Shape suffixes: W words.
+Knows: BIO, IO (only a class name, or only I-) and the rarer BIOES and BILOU. Does not know: models.
 """
 
 from __future__ import annotations
@@ -15,26 +13,26 @@ from numpy.typing import NDArray
 from quoth.records import TaggedSpan
 
 OUTSIDE = "O"
-_STARTS, _GOES_ON = ("B", "S", "U"), ("I", "E", "L")
+_STARTS, _CONTINUES = ("B", "S", "U"), ("I", "E", "L")
 
 
 def bio_labels(classes: Iterable[str]) -> tuple[str, ...]:
     """`O`, then `B-` and `I-` of each class."""
-    return (OUTSIDE, *(f"{place}-{each}" for each in classes for place in "BI"))
+    return (OUTSIDE, *(f"{place}-{name}" for name in classes for place in "BI"))
 
 
 def parse_label(label: str) -> tuple[bool, str]:
-    """Whether a label starts a span whatever stands before it, and its class; "" for `O`."""
+    """Whether a label starts a span whatever label precedes it, and its class ("" for `O`)."""
     place, dash, rest = label.partition("-")
     if label == OUTSIDE:
         return False, ""
-    if dash and rest and place in _STARTS + _GOES_ON:
+    if dash and rest and place in _STARTS + _CONTINUES:
         return place in _STARTS, rest
     return False, label
 
 
 def spans_of_labels(words: Sequence[tuple[int, int]], labels: Sequence[str]) -> list[TaggedSpan]:
-    """The spans that the labels of words make: a span goes on with words of its class that do not start another."""
+    """The spans that the labels of words mark: a span continues over words of its class that do not start another."""
     spans: list[TaggedSpan] = []
     previous = ""
     for (start, end), label in zip(words, labels, strict=True):
@@ -47,7 +45,7 @@ def spans_of_labels(words: Sequence[tuple[int, int]], labels: Sequence[str]) -> 
 
 
 def labels_of_spans(words: Sequence[tuple[int, int]], spans: Iterable[TaggedSpan]) -> list[str]:
-    """Each word's BIO label: that of the span it overlaps. The spans do not overlap each other."""
+    """Each word's BIO label, from the span that it overlaps. The spans must not overlap each other."""
     labels = [OUTSIDE] * len(words)
     for span in spans:
         inside = [i for i, (start, end) in enumerate(words) if start < span.end and end > span.start]
@@ -57,8 +55,8 @@ def labels_of_spans(words: Sequence[tuple[int, int]], spans: Iterable[TaggedSpan
 
 
 def best_labels(scores_WL: NDArray[np.float32], labels: Sequence[str]) -> list[str]:
-    """The labels of a text's words with the greatest sum of log probabilities in which every `I-` goes on with a
-    span of its class (Viterbi). Where no label starts a span (IO), simply each word's best."""
+    """The labels of a text's words with the greatest sum of log probabilities in which every `I-` continues a span of
+    its class (Viterbi). If no label starts a span (IO), simply each word's best label."""
     if not len(scores_WL):
         return []
     penalty_LL = _forbidden(labels)
@@ -75,7 +73,7 @@ def best_labels(scores_WL: NDArray[np.float32], labels: Sequence[str]) -> list[s
 
 
 def _forbidden(labels: Sequence[str]) -> NDArray[np.float32]:
-    """Minus infinity where the second label may not follow the first: [L, L]."""
+    """Minus infinity for pairs whose second label must not follow the first, else 0: [L, L]."""
     parsed = [parse_label(label) for label in labels]
     started = {kind for starts, kind in parsed if starts}
     table = np.zeros((len(labels), len(labels)), np.float32)

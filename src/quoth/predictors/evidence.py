@@ -112,6 +112,7 @@ def predict(occurrences: Occurrences, key_C: NDArray[np.uint64], top_k: int) -> 
     """The `top_k` phrases of highest score, ties by first occurrence; equal keys are one phrase."""
     with step("score"):
         total = log_sum_exp(occurrences.log_score_C)
+        # The sum is over all candidates, but only those that may rank are grouped and put in order.
         kept_C = occurrences.in_order(contenders(key_C, occurrences.log_score_C, top_k, TIE))
         occurrences, groups = occurrences.take(kept_C), group_equal(key_C[kept_C])
         best = best_groups(groups, occurrences.log_score_C, total, top_k)
@@ -132,6 +133,8 @@ def rank(score_G: Floats, first_G: NDArray[np.int64], top_k: int | None = None) 
 
     Ties (`TIE`) share the highest score of the tie and go by `first_G`.
     """
+    # Linear instead of sorting all groups. Scores within TIE of the k-th may tie with it and come first by `first_G`,
+    # so they stay in until ties are ordered.
     if top_k is not None and top_k < len(score_G):
         kth = np.partition(score_G, len(score_G) - top_k)[len(score_G) - top_k]
         group_R = np.flatnonzero(score_G >= kth - TIE)
@@ -147,6 +150,8 @@ def _tie_leaders(falling_R: Floats) -> NDArray[np.int64]:
     """For each of these falling scores, the first one that it ties with: no tie is wider than `TIE`."""
     place_R = np.arange(len(falling_R))
     leads_R = np.diff(falling_R, prepend=np.inf) < -TIE
+    # Near ties can chain: a ~ b and b ~ c, though a and c are more than TIE apart. Each turn splits every chain at its
+    # first member too far from the leader, until no chain is wider than TIE.
     while True:
         leader_R = np.maximum.accumulate(np.where(leads_R, place_R, 0))
         too_far = np.flatnonzero(falling_R < falling_R[leader_R] - TIE)

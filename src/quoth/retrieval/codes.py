@@ -90,6 +90,7 @@ def open_codes(folder: Path, num_rows: int) -> Codes | None:
     try:
         return Codes(folder, num_rows) if folder.is_dir() else None
     except CorruptionError:
+        # A folder that has vanished since the first look was removed by another process: that is not damage.
         if folder.is_dir():
             raise
         return None
@@ -146,6 +147,7 @@ class Codes:
             if not self._loaded:
                 try:
                     loaded = [_Index.read(file, self.facts.probes) for file in self._files]
+                    # Read again after the files: if the facts have changed, the files may be old ones and new ones.
                     changed = _read_facts(self._folder / "codes.json") != self.facts
                 except CorruptionError as error:
                     if self._folder.is_dir():
@@ -191,6 +193,7 @@ class _Index:
         near_QC, row_QC = faiss.downcast_index(self.codes.index).search(q_QR, min(count, self.codes.ntotal))
         if row_QC.max(initial=-1) >= self.codes.ntotal:
             raise CorruptionError(f"{self.file}: damaged, it proposes rows that are none; {REMEDY}")
+        # The codes hold R(c - mean), so the search gives q·(c - mean). With q·mean added, files and tables compare.
         return near_QC + (q_QD @ self.mean_D)[:, None], row_QC
 
 
@@ -201,6 +204,7 @@ def _propose(indexes: Iterable[_Index], q_QD: Floats, count: int) -> list[Neighb
         near_QN, row_QN = index.nearest(q_QD, count)
         near_QC = np.concatenate([near_QC, np.where(row_QN < 0, -np.inf, near_QN)], axis=1)
         row_QC = np.concatenate([row_QC, row_QN + first], axis=1)
+        # Cut to `count` after every file: memory does not grow with the number of files.
         if first:
             order_QC = np.argsort(-near_QC, axis=1, kind="stable")[:, :count]
             near_QC, row_QC = np.take_along_axis(near_QC, order_QC, 1), np.take_along_axis(row_QC, order_QC, 1)
@@ -225,6 +229,8 @@ def build_codes(
     A sample of the vectors, and one file's codes (D / 8 bytes each, or twice that), are in memory, about `memory` bytes
     at most. The recall that was reached stands in the facts.
     """
+    # D / 8 bytes per vector first, twice that only if recall falls short: token vectors of quoth-mini need 48 bytes,
+    # random vectors of the same size 97 (docs/benchmarks.md).
     half = max(vectors.dimensions // 4 * 2, 2)
     for kept in (half, 2 * half):
         trained, spec = _trained(vectors, kept, memory)
@@ -245,6 +251,8 @@ def _trained(vectors: TokenVectors, kept: int, memory: int) -> tuple[Any, str]:
     cells = 0
     if len(vectors) >= IVF_FROM:
         cells = 1 << int(np.log2(min(4 * np.sqrt(len(vectors)), most / VECTORS_PER_CELL)))
+    # PCAR keeps the directions of greatest variance, then rotates them at random: each pair of dimensions gets four
+    # bits, so each should have an equal part of the variance.
     spec = f"PCAR{kept},{f'IVF{cells},' if cells else ''}PQ{kept // 2}x4fs"
     wanted = min(len(vectors), max(1 << 16, VECTORS_PER_CELL * cells), most)
     index = faiss.index_factory(vectors.dimensions, spec, faiss.METRIC_INNER_PRODUCT)
@@ -254,6 +262,7 @@ def _trained(vectors: TokenVectors, kept: int, memory: int) -> tuple[Any, str]:
 
 def _sample(vectors: TokenVectors, count: int) -> Floats:
     """So many of the vectors, in order, always the same ones."""
+    # A fixed seed: the same vectors always give the same codes.
     rows = np.sort(np.random.default_rng(0).choice(len(vectors), count, replace=False))
     sample_ND = np.empty((count, vectors.dimensions), np.float32)
     for first, block in vectors.blocks(0, len(vectors), ROWS_AT_A_TIME):
@@ -269,6 +278,7 @@ def _write(folder: Path, trained: Any, vectors: TokenVectors, most: int) -> Iter
     for left in folder.glob("rows-*.faiss"):
         left.unlink()
     for number, first in enumerate(range(0, len(vectors), rows)):
+        # Clones share one rotation and one code book, so nothing is fitted twice.
         index = faiss.clone_index(trained)
         for _, block in vectors.blocks(first, min(first + rows, len(vectors)), ROWS_AT_A_TIME):
             index.add(block.floats(slice(None)))
@@ -283,8 +293,10 @@ def _write(folder: Path, trained: Any, vectors: TokenVectors, most: int) -> Iter
 def _tuned(facts: CodeFacts, files: Sequence[Path], q_QD: Floats, exact_QK: Sequence[Rows]) -> CodeFacts:
     """The fewest cells, then the fewest proposals, that find as many of the exact neighbours as asked for."""
     cells = [1 << power for power in range(3, 15)] if "IVF" in facts.spec else [0]
+    # Neighbours depend on the text, so the least work for a recall is measured per segment, not assumed.
     best = facts
     for probes in cells:
+        # A generator: one file's codes are in memory at a time.
         indexes = (_Index.read(file, probes) for file in files)
         place_QK = _places(_propose(indexes, q_QD, int(FACTORS[-1] * facts.depth)), exact_QK)
         for factor in FACTORS:

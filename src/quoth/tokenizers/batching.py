@@ -1,6 +1,6 @@
-"""Inputs of like length together, padded to one.
+"""Batches of inputs of similar length, padded to the longest.
 
-Knows: lengths and the padding id. Does not know: what the ids stand for.
+Knows: lengths and the padding id. Does not know: what the ids mean.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PADDED_TOKENS_PER_BATCH = 8192
 
 
 def batches_by_length(lengths: Sequence[int], limit: int = PADDED_TOKENS_PER_BATCH) -> Iterator[list[int]]:
-    """Group inputs of like length so that a padded batch holds at most `limit` tokens, longest first."""
+    """Group inputs of similar length, longest first, so that a padded batch has at most `limit` tokens."""
     batch: list[int] = []
     for member in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
         if batch and (len(batch) + 1) * lengths[batch[0]] > limit:

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 MAY_START, MAY_END, SPACE_BEFORE, BREAK_BEFORE = 1, 2, 4, 8
 
 BOUNDARIES_VERSION = 2
-"""Raised when the rules change, so that keys made by older rules are not taken for current ones."""
+"""Incremented when the rules change, so that keys made by older rules are not mistaken for current ones."""
 
 LENGTH_MASK = 255
 SPELLING_BASE = 0x9B1F6A3C5D48E2F7
 SPELLING_VERSION = 1
-"""As BOUNDARIES_VERSION, of the keys that hold spellings."""
+"""Like BOUNDARIES_VERSION, for keys that contain spellings."""
 
 _STOP_WORDS = (
     "a about above after again against all also am an and any are as at be became because been before "
@@ -47,9 +47,9 @@ _NUMBER = re.compile(
 )
 _LINE_END = re.compile("\r\n|[\n\r\v\f\x85\u2028\u2029]")
 _SHARES = "%‰"
-"""Punctuation by its category, but part of the number before it."""
+"""Unicode calls these punctuation, but they are part of the number before them."""
 _WRAPPED = 40
-"""A line of prose has at least so many characters; a shorter one is a heading, an item, a cell."""
+"""A line of prose has at least this many characters; a shorter one is a heading, a list item or a cell."""
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 
 
@@ -61,7 +61,7 @@ def _extends(char: str) -> bool:
 
 @lru_cache(maxsize=65536)
 def _joins(char: str) -> bool:
-    """Whether a character belongs to a word that goes on beside it."""
+    """Whether a character is part of a word that continues next to it."""
     if _extends(char):
         return True
     return char.isalnum() and not unicodedata.name(char, "").startswith(_UNSPACED)
@@ -69,12 +69,12 @@ def _joins(char: str) -> bool:
 
 @lru_cache(maxsize=65536)
 def _is_punctuation(surface: str) -> bool:
-    """Whether it is nothing but punctuation and invisible characters."""
+    """Whether `surface` consists of punctuation and invisible characters only."""
     return all(category[0] == "P" or category in ("Cc", "Cf") for category in map(unicodedata.category, surface))
 
 
 def trim(text: str, start: int, end: int) -> tuple[int, int]:
-    """Drop white space at the edges and take in what belongs to the last character, such as combining marks."""
+    """Exclude white space at the edges, and include what belongs to the last character, such as combining marks."""
     while start < end and text[start].isspace():
         start += 1
     while end > start and text[end - 1].isspace():
@@ -85,7 +85,7 @@ def trim(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _cuts(text: str, at: int) -> bool:
-    """Whether a boundary at this place would cut a word, or a character made of several."""
+    """Whether a boundary at this position would cut a word, or a character that is made of several code points."""
     if not 0 < at < len(text):
         return False
     before, after = text[at - 1], text[at]
@@ -95,45 +95,46 @@ def _cuts(text: str, at: int) -> bool:
 
 
 def _inside_numbers(text: str) -> set[int]:
-    """The places inside numbers, dates, times and versions, where no phrase may start or end."""
-    return {at for found in _NUMBER.finditer(text) for at in range(found.start() + 1, found.end())}
+    """The positions inside numbers, dates, times and versions, where no phrase may start or end."""
+    return {at for number in _NUMBER.finditer(text) for at in range(number.start() + 1, number.end())}
 
 
 def breaks_phrase(text: str, start: int, end: int) -> bool:
-    """Whether no phrase may cross the white space from `start` to `end`: an end of a table's cell, or of a line that is
-    not one of a paragraph's.
+    """Whether no phrase may cross the white space from `start` to `end`: the end of a table cell, or of a line that is
+    not wrapped prose.
 
-    A paragraph's lines go on in small letters, after a line of `_WRAPPED` characters or more.
+    A line of prose is wrapped if it has `_WRAPPED` characters or more and the next line begins with a lower-case
+    letter.
     """
     between = text[start:end]
-    ends = [found.start() for found in _LINE_END.finditer(between)]
+    ends = [match.start() for match in _LINE_END.finditer(between)]
     if "\t" in between or len(ends) > 1:
         return True
     if not ends:
         return False
-    line = max((found.end() for found in _LINE_END.finditer(text, 0, start + ends[0])), default=0)
+    line = max((match.end() for match in _LINE_END.finditer(text, 0, start + ends[0])), default=0)
     return not (start + ends[0] - line >= _WRAPPED and text[end : end + 1].islower())
 
 
 def words(text: str) -> list[tuple[int, int]]:
-    """The words of a text, and each other character that is no white space by itself, as character ranges in order."""
-    found: list[tuple[int, int]] = []
+    """The words of a text as character ranges, in order; any other character that is not white space is a range too."""
+    ranges: list[tuple[int, int]] = []
     start = 0
     for at in range(1, len(text) + 1):
         if at == len(text) or text[at - 1].isspace() or text[at].isspace() or not _cuts(text, at):
             if not text[start].isspace():
-                found.append((start, at))
+                ranges.append((start, at))
             start = at
-    return found
+    return ranges
 
 
 def boundary_flags(text: str, offsets_T2: NDArray[np.int64]) -> NDArray[np.uint8]:
     """MAY_START, MAY_END, SPACE_BEFORE and BREAK_BEFORE of each token: [T].
 
-    A phrase starts and ends where no word and no number, date, time or version is cut, never with a token of
-    punctuation alone but for a number's per cent sign, and never inside a character that several tokens share. It does
-    not cross a break (`breaks_phrase`). A token of no characters (white space alone) carries no flag. `offsets_T2` are
-    ranges of `text`, in order.
+    A phrase never cuts a word, a number, a date, a time or a version, never starts or ends with a token that is only
+    punctuation (except a number's percent sign), and never starts or ends inside a character that several tokens share.
+    It does not cross a break (`breaks_phrase`). A token without characters (white space only) has no flags.
+    `offsets_T2` are ranges of `text`, in order.
     """
     flags = np.zeros(len(offsets_T2), np.uint8)
     ranges = [(int(start), int(end)) for start, end in offsets_T2]
@@ -162,11 +163,12 @@ def boundary_flags(text: str, offsets_T2: NDArray[np.int64]) -> NDArray[np.uint8
 
 @lru_cache(maxsize=1 << 18)
 def spelling(piece: str) -> int:
-    """A 64-bit name for a piece of a text that tells the name of texts made of pieces, however they are cut.
+    """A 64-bit name for a piece of text, such that the names of pieces determine the name of the text they make up,
+    however it is cut.
 
-    The upper bits are Σ_i t(c_i) B^i over its characters, with a random number t for each character and B =
-    `SPELLING_BASE`; the lower (`LENGTH_MASK`) its length. So the sum for two pieces is that of the first and B^length
-    times that of the second.
+    The upper bits are Σ_i t(c_i) B^i over the characters, with a random number t per character and B = `SPELLING_BASE`;
+    the lower bits (`LENGTH_MASK`) are the length. So the sum for two pieces in a row is the sum for the first plus
+    B^length times the sum for the second.
     """
     value, power = 0, 1
     for char in piece:
@@ -181,5 +183,5 @@ def _digest(text: str) -> bytes:
 
 @lru_cache(maxsize=1 << 18)
 def surface_group(surface: str) -> int:
-    """A 64-bit name for a piece of text regardless of case: equal for equal case-folded text."""
+    """A 64-bit name for a piece of text that ignores case: equal for equal case-folded text."""
     return int.from_bytes(_digest(surface.casefold()), "little")

@@ -1,7 +1,6 @@
 """A tokenizer from its `tokenizer.json` or a BERT's `vocab.txt`, without importing transformers.
 
-Knows: the few calls that the rest of this package makes of a Hugging Face fast tokenizer. Does not know: anything
-about models.
+Knows: the few methods of a Hugging Face fast tokenizer that this project uses. Does not know: anything about models.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ BERT_TOKENS = {f"{kind}_token": f"[{kind.upper()}]" for kind in ("pad", "unk", "
 
 
 class FastTokenizer:
-    """Stands for `transformers.AutoTokenizer.from_pretrained(folder)` where ids and offsets are all that is asked."""
+    """Replaces `transformers.AutoTokenizer.from_pretrained(folder)` where only ids and offsets are needed."""
 
     is_fast = True
 
@@ -39,14 +38,14 @@ class FastTokenizer:
 
     @classmethod
     def read(cls, folder: Path) -> FastTokenizer | None:
-        """The folder's tokenizer, or None where it holds no `tokenizer.json`."""
+        """The folder's tokenizer, or None if it has no `tokenizer.json`."""
         return cls(folder) if (folder / "tokenizer.json").is_file() else None
 
     def get_vocab(self) -> dict[str, int]:
         return self.backend_tokenizer.get_vocab(with_added_tokens=True)
 
     def __call__(self, text: str | Sequence[str], *, add_special_tokens: bool = True, **_: Any) -> dict[str, list[Any]]:
-        """`input_ids` and `offset_mapping` of a text, or a list of each of several texts."""
+        """`input_ids` and `offset_mapping` of a text, or a list of them for several texts."""
         if isinstance(text, str):
             encoding = self.backend_tokenizer.encode(text, add_special_tokens=add_special_tokens)
             return {"input_ids": encoding.ids, "offset_mapping": encoding.offsets}
@@ -54,14 +53,14 @@ class FastTokenizer:
             list(text), add_special_tokens=add_special_tokens
         )
         return {
-            "input_ids": [each.ids for each in encodings],
-            "offset_mapping": [each.offsets for each in encodings],
+            "input_ids": [encoding.ids for encoding in encodings],
+            "offset_mapping": [encoding.offsets for encoding in encodings],
         }
 
 
 def _special_tokens(folder: Path) -> dict[str, str]:
-    """The special tokens that `tokenizer_config.json`, or else `special_tokens_map.json`, names."""
-    found: dict[str, str] = {}
+    """The special tokens by name, from `tokenizer_config.json` or else `special_tokens_map.json`."""
+    special: dict[str, str] = {}
     for name in ("special_tokens_map.json", "tokenizer_config.json"):
         if (folder / name).is_file():
             values = read_json(folder / name)
@@ -69,12 +68,12 @@ def _special_tokens(folder: Path) -> dict[str, str]:
                 if key.endswith("_token"):
                     content = value["content"] if isinstance(value, dict) else value
                     if isinstance(content, str):
-                        found[key] = content
-    return found
+                        special[key] = content
+    return special
 
 
 def wordpiece(vocabulary: Path, *, lowercase: bool) -> Tokenizer:
-    """BERT's tokenizer over the pieces that a `vocab.txt` lists, one a line."""
+    """BERT's tokenizer for the pieces listed in a `vocab.txt`, one per line."""
     pieces = models.WordPiece.read_file(str(vocabulary))
     tokenizer = Tokenizer(models.WordPiece(pieces, unk_token="[UNK]"))
     tokenizer.add_special_tokens([token for token in BERT_TOKENS.values() if token in pieces])

@@ -1,8 +1,6 @@
-"""Encoder inputs of one text or two: "[CLS] a [SEP]" and "[CLS] a [SEP] b [SEP]", as BERT reads them.
+"""Encoder inputs of one or two texts: "[CLS] a [SEP]" and "[CLS] a [SEP] b [SEP]", as BERT reads them.
 
 Knows: special tokens, cutting to a length, token types, padding. Does not know: what the texts are.
-
-Shape suffixes: B batch, T tokens.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ Pieces = tuple[list[int], list[tuple[int, int]]]
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Input ids [T], and where the second text begins: at the end where there is none."""
+    """Input ids [T], and the position where the second text begins (the end if there is none)."""
 
     ids_T: NDArray[np.int64]
     second: int
@@ -34,7 +32,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class PairBatch:
-    """Inputs padded on the right: ids, attention mask, token types (None: all 0): [B, T] each."""
+    """Inputs padded on the right: ids, attention mask and token types (None: all 0), each [B, T]."""
 
     ids_BT: Tensor
     mask_BT: Tensor
@@ -47,13 +45,13 @@ class PairBatch:
 
 
 class PairTokenizer:
-    """Inputs of one text or of two, each closed by the separator; with `types` the second's tokens are of type 1.
-    None is longer than `longest`, whatever limit is asked for."""
+    """Makes inputs of one or two texts, each followed by the separator; with `types`, the second text's tokens have
+    type 1. No input is longer than `longest`, whatever limit a caller gives."""
 
     def __init__(self, tokenizer: Any, types: bool, longest: int = 512) -> None:
         if not getattr(tokenizer, "is_fast", False):
             raise InputError(
-                f"tokenizer {type(tokenizer).__name__} gives no offsets; a folder with tokenizer.json does"
+                f"tokenizer {type(tokenizer).__name__} gives no character offsets; use a folder with tokenizer.json"
             )
         if tokenizer.mask_token is None:
             raise InputError(f"tokenizer {tokenizer.name_or_path!r} has no mask token; use a masked language model's")
@@ -79,7 +77,7 @@ class PairTokenizer:
         return Pair(cut, len(cut))
 
     def pair(self, first: Sequence[int], second: Sequence[int], limit: int) -> Pair:
-        """ "[CLS] a [SEP] b [SEP]" of at most `limit` tokens: b is cut, and a where it alone takes all but one."""
+        """ "[CLS] a [SEP] b [SEP]" of at most `limit` tokens: b is cut first, and a if it leaves no room for b."""
         limit = min(limit, self.longest)
         head = [self.cls_id, *first[: limit - 4], self.sep_id]
         return Pair(np.array([*head, *second[: limit - len(head) - 1], self.sep_id], np.int64), len(head))
@@ -95,9 +93,10 @@ class PairTokenizer:
 
 
 def masked_ids(tokenizer: PairTokenizer, text: str, limit: int, masks: int = 1) -> list[int]:
-    """The ids of a text with one blank, which becomes so many masks; of a longer text `limit` around it.
+    """The ids of a text with one blank, which becomes `masks` mask tokens; a longer text is cut to `limit` ids around
+    it.
 
-    Raises InputError unless the text has exactly one mask.
+    Raises InputError unless the text has exactly one blank.
     """
     before, after = around_mask(text, tokenizer.mask_token)
     (left, _), (right, _) = tokenizer.pieces([before.rstrip(), after])
@@ -106,21 +105,24 @@ def masked_ids(tokenizer: PairTokenizer, text: str, limit: int, masks: int = 1) 
 
 
 def answer_ids(tokenizer: PairTokenizer, text: str, answer: str) -> list[int]:
-    """The ids of what is to stand in a text's blank, as they would be there: after white space where that has some.
+    """The ids of an answer as it would be tokenized in a text's blank: after white space if the blank is.
 
-    Raises InputError unless the text has exactly one mask, and where the answer has no tokens, holds a mask or a
-    character that the tokenizer cannot spell.
+    Raises InputError unless the text has exactly one blank, or if the answer has no tokens, contains a mask, or
+    contains a character that the tokenizer does not know.
     """
     before, _ = around_mask(text, tokenizer.mask_token)
     [(ids, _)] = tokenizer.pieces([before[len(before.rstrip()) :] + answer.strip()])
     if not answer.strip() or not ids:
         raise InputError(f"answer {answer!r} is empty; give the words of the blank, such as 'Leo Tolstoy'")
-    for id_, trouble in ((tokenizer.mask_id, "holds a mask"), (tokenizer.hf.unk_token_id, "cannot be spelled")):
+    for id_, trouble in (
+        (tokenizer.mask_id, "contains a mask"),
+        (tokenizer.hf.unk_token_id, "has characters that the tokenizer does not know"),
+    ):
         if id_ in ids:
-            raise InputError(f"answer {answer!r} {trouble}: it has no probability; give words of the tokenizer's")
+            raise InputError(f"answer {answer!r} {trouble}, so it has no probability; give other words")
     return ids
 
 
 def fill_in(tokenizer: PairTokenizer, text: str, phrase: str) -> str:
-    """A text with a phrase in its blank."""
+    """The text with a phrase in place of its blank."""
     return phrase.join(around_mask(text, tokenizer.mask_token))

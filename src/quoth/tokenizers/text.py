@@ -2,8 +2,6 @@
 
 Knows: Hugging Face fast tokenizers, the "Title. text" form of a passage, the mask convention of a model.
 Does not know: vectors.
-
-Shape suffixes: T tokens.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ MAX_TITLE_TOKENS = 32
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """One encoder input: special tokens, title, and a run of a passage's tokens at `body`."""
+    """One encoder input: special tokens, title, and some consecutive tokens of a passage at `body`."""
 
     input_ids: NDArray[np.int64]
     body: slice
@@ -48,8 +46,8 @@ class TokenizedPassage:
 class TextTokenizer:
     """A fast tokenizer with the conventions of this project.
 
-    `num_masks` mask tokens stand for one `[MASK]` in a query: two for phrases (start and end, NPM §3.1), one for
-    single tokens. `max_tokens` bounds an encoder input, special tokens included.
+    `num_masks` mask tokens replace one `[MASK]` in a query: two for phrases (start and end, NPM §3.1), one for single
+    tokens. `max_tokens` is the maximum length of an encoder input, special tokens included.
     """
 
     def __init__(self, tokenizer: Any, *, num_masks: int, max_tokens: int) -> None:
@@ -74,7 +72,7 @@ class TextTokenizer:
         """Whether a word's tokens depend on the white space before it or on case, so that groups are spellings."""
 
     def passages(self, texts: Sequence[str], titles: Sequence[str]) -> list[TokenizedPassage]:
-        """Tokenize passages as "Title. text"; the title is context only and owns no token of the result."""
+        """Tokenize passages as "Title. text"; the title is context only, and its tokens are not in the result."""
         if not texts:
             return []
         prefixes = [f"{title}. " if title else "" for title in titles]
@@ -103,7 +101,7 @@ class TextTokenizer:
         )
 
     def _groups(self, text: str, ranges: list[tuple[int, int]]) -> list[int]:
-        """A name for each token's text; a character that several tokens share is the first one's alone."""
+        """A name for each token's text; a character that several tokens share counts for the first of them only."""
         if not self.spells:
             return [surface_group(text[start:end]) for start, end in ranges]
         until = [0, *accumulate((end for _, end in ranges), max)]
@@ -115,7 +113,7 @@ class TextTokenizer:
         return spelling(piece.casefold() if self.uncased else piece)
 
     def groups_of(self, words: Iterable[str]) -> frozenset[int]:
-        """The groups of these words as single tokens, also with a capital where that makes another."""
+        """The groups of these words as single tokens, and also of their capitalised forms if these differ."""
         if not self.spells:
             return frozenset(map(surface_group, words))
         return frozenset(self._spelling(form) for word in words for form in (word, word.capitalize()))
@@ -136,14 +134,14 @@ class TextTokenizer:
     def query(self, text: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The input ids of a text with one blank, and the positions of its `num_masks` mask tokens.
 
-        A text longer than the encoder takes is cut around the blank, with a TextCutWarning. Raises InputError without
-        a mask or with more than one.
+        A text longer than the encoder's input is cut to the part around the blank, with a TextCutWarning. Raises
+        InputError unless the text has exactly one blank.
         """
         left, right = around_mask(text, self.mask_token)
         before, after = self._plain(left.rstrip()), self._plain(right)
         room = self.max_tokens - len(self.before) - len(self.after) - self.num_masks
         if (length := len(before) + len(after)) > room:
-            message = f"a text of {length} tokens is cut to {room} around its blank, which is what the encoder takes"
+            message = f"a text of {length} tokens is cut to the {room} around its blank, the most the encoder takes"
             warnings.warn(message, TextCutWarning, stacklevel=2)
             before = before[max(len(before) - max(room // 2, room - len(after)), 0) :]
             after = after[: room - len(before)]
@@ -152,14 +150,14 @@ class TextTokenizer:
         return np.array(ids, np.int64), np.arange(at, at + self.num_masks)
 
     def title_of(self, passage: TokenizedPassage) -> NDArray[np.int64]:
-        """The ids that stand for its title before a passage's tokens; none for a passage without tokens."""
+        """The ids of a passage's title in its encoder inputs; empty for a passage without tokens."""
         if not passage.windows:
             return np.zeros(0, np.int64)
         window = passage.windows[0]
         return window.input_ids[len(self.before) : window.body.start]
 
     def framed(self, title: Iterable[int], body: Iterable[int]) -> NDArray[np.int64]:
-        """An encoder input of a title's and a body's ids; the body starts after `len(self.before) + len(title)`."""
+        """An encoder input made of a title's and a body's ids; the body starts at `len(self.before) + len(title)`."""
         return np.array([*self.before, *title, *body, *self.after], np.int64)
 
     def _plain(self, text: str) -> list[int]:
@@ -168,7 +166,7 @@ class TextTokenizer:
         return list(self.hf(text, add_special_tokens=False, verbose=False)["input_ids"])
 
     def phrase(self, text: str) -> TokenizedPassage:
-        """A phrase on its own, as it would stand inside a text (after a space); white space owns no token."""
+        """Tokenize a phrase as it would be inside a text (after a space); tokens of white space are left out."""
         padded = " " + text.strip()
         encoded = self.hf(padded, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
         filled = [i for i, (start, end) in enumerate(encoded["offset_mapping"]) if padded[start:end].strip()]
@@ -177,11 +175,12 @@ class TextTokenizer:
 
 
 def around_mask(text: str, mask_token: str) -> tuple[str, str]:
-    """What stands before and after the blank, [MASK] or the tokenizer's own. Raises InputError unless there is one."""
+    """The text before and after the blank, [MASK] or the tokenizer's own mask. Raises InputError unless there is
+    one."""
     parts = re.split("|".join(map(re.escape, sorted({MASK, mask_token}))), text)
     if len(parts) != 2:
         found = "no [MASK]" if len(parts) == 1 else f"{len(parts) - 1} masks"
-        raise InputError(f"{found} in {_shorten(text)!r}; a text takes exactly one [MASK], where the blank is")
+        raise InputError(f"{found} in {_shorten(text)!r}; a text must have exactly one [MASK], in place of the blank")
     return parts[0], parts[1]
 
 

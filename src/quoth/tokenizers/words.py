@@ -1,9 +1,7 @@
 """Texts as words: their tokens, their shapes, and the windows that an encoder reads.
 
-Knows: what casing tells (an uncased tokenizer drops it), where a sentence begins, how windows overlap.
+Knows: casing (which an uncased tokenizer drops), where a sentence begins, how windows overlap.
 Does not know: labels, vectors.
-
-Shape suffixes: T tokens, W words.
 """
 
 from __future__ import annotations
@@ -22,17 +20,17 @@ from quoth.tokenizers.boundaries import trim, words
 Ints = NDArray[np.int64]
 
 SHAPES = ("special", "lower", "capitalised", "capitals", "capital", "mixed", "digits", "uncased", "other")
-"""What a word looks like; "special" tokens stand in no text, "uncased" scripts have no capitals."""
+"""What a word looks like. "special" tokens do not occur in texts; "uncased" scripts have no capitals."""
 NUM_SHAPES = 2 * len(SHAPES)
-"""A word's shape, and whether it is the first of its sentence."""
+"""Every shape occurs twice: inside a sentence and at its beginning."""
 
 _STOPS = re.compile(r"[.!?…。]")
 
 
 @dataclass(frozen=True, slots=True)
 class TextWords:
-    """A text's words as character ranges [W, 2], each word's first token [W] (-1: it has none), and the tokens:
-    ids [T] and the shapes of the words they stand in [T]."""
+    """A text's words as character ranges [W, 2], each word's first token [W] (-1 if it has none), and the tokens: their
+    ids [T] and the shapes of their words [T]."""
 
     words: list[tuple[int, int]]
     first_W: Ints
@@ -42,9 +40,9 @@ class TextWords:
 
 @dataclass(frozen=True, slots=True)
 class WordWindow:
-    """An encoder input: ids and shapes with the special tokens, and which tokens of its text it answers for.
+    """An encoder input: ids and shapes with the special tokens, and the tokens of the text whose labels it decides.
 
-    `inside` are their places in the input, `tokens` in the text."""
+    `inside` are their positions in the input, `tokens` in the text."""
 
     input_ids: Ints
     shapes: Ints
@@ -53,7 +51,10 @@ class WordWindow:
 
 
 class WordTokenizer:
-    """A fast tokenizer that keeps track of words. `max_tokens` bounds an encoder input, special tokens included."""
+    """A fast tokenizer that keeps track of words.
+
+    `max_tokens` is the maximum length of an encoder input, special tokens included.
+    """
 
     def __init__(self, tokenizer: Any, max_tokens: int) -> None:
         if not getattr(tokenizer, "is_fast", False):
@@ -63,7 +64,7 @@ class WordTokenizer:
             )
         self.hf = tokenizer
         self.pad_id = int(tokenizer.pad_token_id or 0)
-        plain, framed = (list(tokenizer("a", add_special_tokens=each)["input_ids"]) for each in (False, True))
+        plain, framed = (list(tokenizer("a", add_special_tokens=special)["input_ids"]) for special in (False, True))
         cut = next(i for i in range(len(framed)) if framed[i : i + len(plain)] == plain)
         self.before, self.after = framed[:cut], framed[cut + len(plain) :]
         self.room = max_tokens - len(self.before) - len(self.after)
@@ -81,9 +82,9 @@ class WordTokenizer:
         return [_text_words(text, ids, offsets) for text, ids, offsets in pairs]
 
     def windows(self, text: TextWords) -> list[WordWindow]:
-        """Windows that overlap by a quarter; each token is answered for by the window where it is farther from a cut.
+        """Windows that overlap by a quarter; a token in two windows belongs to the one where it is farther from a cut.
 
-        The windows' `tokens` follow each other without a gap.
+        The windows' `tokens` cover the text without gaps or overlaps.
         """
         length, overlap = len(text.ids_T), self.room // 4
         windows: list[WordWindow] = []
@@ -102,42 +103,42 @@ class WordTokenizer:
 
 
 def _text_words(text: str, ids: Sequence[int], offsets: Sequence[tuple[int, int]]) -> TextWords:
-    found = words(text)
-    shape_W = word_shapes(text, found)
-    first_W = np.full(len(found), -1, np.int64)
+    ranges = words(text)
+    shape_W = word_shapes(text, ranges)
+    first_W = np.full(len(ranges), -1, np.int64)
     shapes_T = np.zeros(len(ids), np.int64)
     word = 0
     for token, place in enumerate(offsets):
         start, end = trim(text, *place)
-        while word < len(found) and found[word][1] <= start:
+        while word < len(ranges) and ranges[word][1] <= start:
             word += 1
         touched = word
-        while touched < len(found) and found[touched][0] < end:
+        while touched < len(ranges) and ranges[touched][0] < end:
             if first_W[touched] < 0:
                 first_W[touched] = token
             touched += 1
         if touched > word:
             shapes_T[token] = shape_W[word]
-    return TextWords(found, first_W, np.array(ids, np.int64), shapes_T)
+    return TextWords(ranges, first_W, np.array(ids, np.int64), shapes_T)
 
 
-def word_shapes(text: str, found: Sequence[tuple[int, int]]) -> Ints:
-    """Each word's place in `SHAPES`, plus their number where a sentence begins: [W]."""
-    shapes = np.array([SHAPES.index(_shape(text[start:end])) for start, end in found], np.int64)
+def word_shapes(text: str, ranges: Sequence[tuple[int, int]]) -> Ints:
+    """Each word's index in `SHAPES`, plus `len(SHAPES)` if it begins a sentence: [W]."""
+    shapes = np.array([SHAPES.index(_shape(text[start:end])) for start, end in ranges], np.int64)
     begins = True
-    for i, (start, end) in enumerate(found):
-        if i and "\n" in text[found[i - 1][1] : start]:
+    for i, (start, end) in enumerate(ranges):
+        if i and "\n" in text[ranges[i - 1][1] : start]:
             begins = True
         if text[start].isalnum():
             shapes[i] += len(SHAPES) * begins
             begins = False
         elif _STOPS.fullmatch(text[start:end]):
-            begins = not (i and _is_initial(text, found[i - 1], start))
+            begins = not (i and _is_initial(text, ranges[i - 1], start))
     return shapes
 
 
 def _is_initial(text: str, before: tuple[int, int], start: int) -> bool:
-    """Whether the stop at `start` stands right after a single capital letter, as in "J. Smith"."""
+    """Whether the full stop at `start` directly follows a single capital letter, as in "J. Smith"."""
     return before[1] == start and before[1] - before[0] == 1 and text[before[0]].isupper()
 
 

@@ -72,6 +72,8 @@ def ngrams(ids_N: Ints, sequence_N: Ints, flags_N: NDArray[np.uint8], max_span: 
         if count <= 0:
             break
         if length > 1:
+            # Both factors are at most N, since ids were renumbered above: the product fits into 64 bits, and unlike
+            # hashes the numbers never collide.
             pairs = prefix_N[:count] * vocabulary + token_N[length - 1 :]
             prefix_N = np.unique(pairs, return_inverse=True)[1].astype(np.int64)
         legal = (
@@ -93,6 +95,7 @@ def recurring(grams: NGrams, together: int = 0) -> NDArray[np.bool_]:
     name = grams.group
     if together:
         name = np.unique(grams.sequence // together * (int(name.max()) + 1) + name, return_inverse=True)[1]
+    # An n-gram recurs if the lowest and the highest sequence it occurs in differ: no list of sequences per n-gram.
     size = int(name.max()) + 1
     lowest = np.full(size, np.iinfo(np.int64).max)
     highest = np.full(size, -1)
@@ -115,6 +118,8 @@ def mask_spans(
     are the same phrases in all other sequences of the batch, of other groups too, at word boundaries: the same tokens
     inside another word ("man" in "manly") are no positives but negatives. The paper's positives know no boundaries.
     """
+    # Every n-gram is listed, in arrays: masking runs 13.5 times as fast as the same rules in plain Python
+    # (docs/benchmarks.md).
     tables = ngrams(ids_N, sequence_N, flags_N, options.max_span)
     kept = [(table, np.flatnonzero(recurring(table, options.group))) for table in tables]
     chosen = _choose(kept, sequence_N, rng, options)
@@ -126,6 +131,7 @@ def _choose(
 ) -> list[tuple[int, int]]:
     """Pairs (length, index in that length's table)."""
     num_sequences = int(sequence_N.max(initial=-1)) + 1
+    # Popping from a shuffled list draws uniformly without replacement.
     by_sequence = [
         [rng.permutation(index[table.sequence[index] == s]).tolist() for table, index in tables]
         for s in range(num_sequences)
@@ -167,6 +173,7 @@ def _take(
     for length in (*range(drawn, 0, -1), *range(drawn + 1, longest + 1)):
         pool = pools[length - 1]
         while pool:
+            # Safe to drop: `free` only shrinks and `repeats` only grows, so what does not fit now never will.
             index = pool.pop()
             if fits(length, index):
                 return length, index
@@ -180,6 +187,7 @@ def _with_positives(tables: list[NGrams], chosen: list[tuple[int, int]]) -> Mask
     chosen = sorted(chosen, key=lambda pair: int(tables[pair[0] - 1].start[pair[1]]))
     for query, (length, index) in enumerate(chosen):
         table, by, groups = tables[length - 1], order[length - 1], sorted_groups[length - 1]
+        # Sorted by group once per length, so each phrase's occurrences are one range.
         left, right = np.searchsorted(groups, [table.group[index], table.group[index] + 1])
         same = by[left:right]
         same = np.sort(same[table.sequence[same] != table.sequence[index]])
