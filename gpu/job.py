@@ -28,8 +28,8 @@ from quoth.tokenizers.fast import FastTokenizer
 from quoth.tokenizers.text import TextTokenizer
 from quoth.training.batches import tokenize_documents
 from quoth.training.collate import make_batch
-from quoth.training.contrast import Contrast
-from quoth.training.ranks import ALONE
+from quoth.training.distributed import SINGLE_PROCESS
+from quoth.training.grad_cache import Contrast
 from quoth.training.reader_recipe import run_reader_recipe
 from quoth.training.recipes import npm_large, run_recipe
 
@@ -117,7 +117,7 @@ def memory(options: argparse.Namespace) -> dict[str, Any]:
     optimizer = torch.optim.AdamW(model.parameters(), lr=config.learning_rate)
     passages = list(range(min(config.batch_size, data.num_passages)))
     batch = make_batch(data, passages, tokenizer, config, np.random.default_rng(0))
-    contrast = Contrast(model, 0, NPMConfig(), config, ALONE)
+    contrast = Contrast(model, 0, NPMConfig(), config, SINGLE_PROCESS)
     loss = contrast.backward(batch)
     optimizer.step()
     peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else 0

@@ -19,8 +19,8 @@ from quoth.encoders.pretrained import locate_realm
 from quoth.errors import InputError
 from quoth.predictors.reader import legal_spans, readings
 from quoth.retrieval.tables import KeyTables
+from quoth.training.distributed import World
 from quoth.training.finetune import FineTuneTask, right_spans
-from quoth.training.ranks import Ranks
 from quoth.training.realm_model import TrainedREALM
 from quoth.training.settings import FineTuneConfig
 from quoth.training.trainer import Progress, Trainer
@@ -152,7 +152,7 @@ def test_parts_add_up_to_the_batch(folder: Path, corpus: Corpus) -> None:
             torch.testing.assert_close(parts.model.parameters[name].grad, parameter.grad, atol=1e-5, rtol=1e-3)
 
 
-class HalfOf(Ranks):
+class HalfOf(World):
     """One of two processes, which hears nothing of the other."""
 
     def sum(self, tensors: Any) -> None: ...
@@ -168,7 +168,7 @@ def test_the_shares_of_two_processes_add_up(folder: Path, corpus: Corpus) -> Non
     whole, loss, sums = make_task(folder, corpus, batch_size=4), 0.0, dict[str, torch.Tensor]()
     for rank in range(2):
         model = scattered(trained(folder, LEARNT, own_queries=True))
-        loss += FineTuneTask(model, encoder, corpus, QUESTIONS, config, ranks=HalfOf(rank, 2)).backward(0).loss
+        loss += FineTuneTask(model, encoder, corpus, QUESTIONS, config, world=HalfOf(rank, 2)).backward(0).loss
         for name, each in model.parameters.items():
             if each.grad is not None:
                 sums[name] = sums.get(name, 0) + each.grad
@@ -177,7 +177,7 @@ def test_the_shares_of_two_processes_add_up(folder: Path, corpus: Corpus) -> Non
         if parameter.grad is not None:
             torch.testing.assert_close(sums[name], parameter.grad, atol=1e-5, rtol=1e-3)
     with pytest.raises(InputError, match="batch_size is 3 over 2 processes; allowed is a multiple"):
-        FineTuneTask(model, encoder, corpus, QUESTIONS, replace(config, batch_size=3), ranks=Ranks(0, 2))
+        FineTuneTask(model, encoder, corpus, QUESTIONS, replace(config, batch_size=3), world=World(0, 2))
 
 
 def test_each_question_comes_once_an_epoch(folder: Path, corpus: Corpus) -> None:

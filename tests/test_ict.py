@@ -14,8 +14,8 @@ from quoth.corpus.corpus import Corpus
 from quoth.corpus.passages import sentences
 from quoth.errors import InputError
 from quoth.records import Document
+from quoth.training.distributed import World
 from quoth.training.ict import Example, ICTTask
-from quoth.training.ranks import Ranks
 from quoth.training.realm_model import TrainedREALM
 from quoth.training.settings import ICTConfig
 from quoth.training.trainer import Progress, Trainer
@@ -47,9 +47,9 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     return make_corpus(tmp_path_factory.mktemp("corpus") / "c", PAIRS)
 
 
-def make_task(model: TrainedREALM, corpus: Corpus, ranks: Ranks | None = None, **settings: Any) -> ICTTask:
+def make_task(model: TrainedREALM, corpus: Corpus, world: World | None = None, **settings: Any) -> ICTTask:
     config = ICTConfig(**{"batch_size": 4, "lora_rank": 0, **settings})
-    return ICTTask(model, corpus, config, ranks or Ranks())
+    return ICTTask(model, corpus, config, world or World())
 
 
 def drawn(task: ICTTask, step: int) -> list[Example]:
@@ -111,16 +111,16 @@ import sys
 from pathlib import Path
 from safetensors.torch import save_file
 from quoth.corpus.corpus import Corpus
-from quoth.training.ranks import Ranks
+from quoth.training.distributed import World
 from realm_runs import scattered, trained
 from test_ict import TOWERS, make_task
-ranks = Ranks.join()
+world = World.join()
 model = scattered(trained(Path(sys.argv[1]), TOWERS, own_queries=True))
-step = make_task(model, Corpus.open(sys.argv[2]), ranks).backward(5)
+step = make_task(model, Corpus.open(sys.argv[2]), world).backward(5)
 print(step.loss)
 gradients = {name: each.grad for name, each in model.parameters.items() if each.grad is not None}
-save_file(gradients, f"{sys.argv[3]}-{ranks.rank}")
-ranks.leave()
+save_file(gradients, f"{sys.argv[3]}-{world.rank}")
+world.shutdown()
 """
 
 
@@ -149,7 +149,7 @@ def test_batches_that_cannot_be_are_refused(folder: Path, corpus: Corpus) -> Non
         with pytest.raises(InputError, match=f"batch_size is {size}, passages are 8; allowed is 2 to that many"):
             make_task(model, corpus, batch_size=size)
     with pytest.raises(InputError, match="batch_size is 4 over 3 processes; allowed is a multiple"):
-        make_task(model, corpus, Ranks(0, 3))
+        make_task(model, corpus, World(0, 3))
     for keep in (-0.1, 1.1, float("nan")):
         with pytest.raises(InputError, match=r"keep_sentence is .*; allowed is a probability, 0 to 1"):
             ICTConfig(keep_sentence=keep)

@@ -15,9 +15,9 @@ from quoth.encoders.passage_encoder import PassageEncoder
 from quoth.encoders.pretrained import locate_realm
 from quoth.errors import InputError
 from quoth.records import Document, Passage
+from quoth.training.distributed import SINGLE_PROCESS, World
 from quoth.training.index_refresh import IndexRefresher
 from quoth.training.pretrain import PretrainTask, rows_holding
-from quoth.training.ranks import ALONE, Ranks
 from quoth.training.realm_model import TrainedREALM
 from quoth.training.salient import Masked, MaskedTexts
 from quoth.training.settings import PretrainConfig
@@ -53,11 +53,11 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
 
 
 def make_task(
-    model: TrainedREALM, corpus: Corpus, neighbourhood: Any = None, ranks: Ranks = ALONE, **settings: Any
+    model: TrainedREALM, corpus: Corpus, neighbourhood: Any = None, world: World = SINGLE_PROCESS, **settings: Any
 ) -> PretrainTask:
     config = PretrainConfig(**{**SETTINGS, **settings})
     texts = MaskedTexts(corpus, model.tokenizer, model.config.query_tokens - 2, config.masking, Names())
-    return PretrainTask(model, texts, neighbourhood or Snapshot(model, corpus), config, ranks=ranks)
+    return PretrainTask(model, texts, neighbourhood or Snapshot(model, corpus), config, world=world)
 
 
 def drawn(task: PretrainTask, step: int) -> list[Masked]:
@@ -109,21 +109,21 @@ from pathlib import Path
 from safetensors.torch import save_file
 from quoth.corpus.corpus import Corpus
 from quoth.training.index_refresh import IndexRefresher
-from quoth.training.ranks import Ranks
+from quoth.training.distributed import World
 from realm_runs import scattered, trained
 from test_pretrain import make_task
-ranks = Ranks.join()
+world = World.join()
 corpus, output = Corpus.open(sys.argv[2]), Path(sys.argv[3])
 model = scattered(trained(Path(sys.argv[1])), seed=1)
-index = IndexRefresher(output, corpus, 1, asynchronous=False, ranks=ranks)
-task = make_task(model, corpus, index, ranks, masking="spans")
+index = IndexRefresher(output, corpus, 1, asynchronous=False, world=world)
+task = make_task(model, corpus, index, world, masking="spans")
 task.backward(2)
 scattered(model, seed=2)
 for parameter in model.parameters.values():
     parameter.grad = None
 print(task.backward(3).loss)
-save_file({name: each.grad for name, each in model.parameters.items()}, f"{output}-{ranks.rank}")
-ranks.leave()
+save_file({name: each.grad for name, each in model.parameters.items()}, f"{output}-{world.rank}")
+world.shutdown()
 """
 
 

@@ -27,8 +27,8 @@ from quoth.tokenizers.text import TextTokenizer
 from quoth.training.adapter import set_dropout
 from quoth.training.batches import TokenizedDocuments, tokenize_documents
 from quoth.training.collate import make_batch
+from quoth.training.distributed import SINGLE_PROCESS, World
 from quoth.training.npm_task import NPMTask
-from quoth.training.ranks import ALONE, Ranks
 from quoth.training.settings import TrainConfig
 from quoth.training.trainer import Evaluation, Progress, Trainer
 from tiny import tiny_npm
@@ -63,7 +63,7 @@ def data(base: Path) -> TokenizedDocuments:
 
 
 def trainer(
-    base: Path, data: TokenizedDocuments, output: Path, config: TrainConfig = CONFIG, ranks: Ranks = ALONE
+    base: Path, data: TokenizedDocuments, output: Path, config: TrainConfig = CONFIG, world: World = SINGLE_PROCESS
 ) -> Trainer:
     source = locate(str(base))
     npm = NPMConfig(
@@ -71,7 +71,7 @@ def trainer(
     )
     model, hf = load_base(source.encoder)
     tokenizer = TextTokenizer(hf, num_masks=npm.num_masks, max_tokens=256)
-    return Trainer(NPMTask(model, tokenizer, npm, data, config, ranks=ranks), config, output, ranks)
+    return Trainer(NPMTask(model, tokenizer, npm, data, config, world=world), config, output, world)
 
 
 def changed(**settings: object) -> TrainConfig:
@@ -451,12 +451,12 @@ from pathlib import Path
 from test_trainer import CONFIG, changed, trainer
 from quoth.training.batches import TokenizedDocuments
 from quoth.training.npm_task import NPMTask
-from quoth.training.ranks import Ranks
+from quoth.training.distributed import World
 base, tokens, output = map(Path, sys.argv[1:4])
-ranks = Ranks.join()
+world = World.join()
 settings = changed(sub_batch=2, groups=int(sys.argv[4]))
-trainer(base, TokenizedDocuments.load(tokens, "test"), output, settings, ranks).run()
-ranks.leave()
+trainer(base, TokenizedDocuments.load(tokens, "test"), output, settings, world).run()
+world.shutdown()
 """
 
 

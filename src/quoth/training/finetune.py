@@ -23,13 +23,13 @@ from quoth.datasets.answers import answer_ranges, holders
 from quoth.datasets.questions import Question
 from quoth.encoders.passage_encoder import PassageEncoder, query_inputs
 from quoth.errors import InputError
-from quoth.predictors.marginal import marginal_choice_loss
 from quoth.predictors.reader import Reading, legal_spans, readings
 from quoth.records import Passage
 from quoth.retrieval.retriever import Retriever
 from quoth.retrieval.vectors import TokenVectors
 from quoth.tokenizers.pairs import Pair
-from quoth.training.ranks import ALONE, Ranks
+from quoth.training.distributed import SINGLE_PROCESS, World
+from quoth.training.marginal import marginal_choice_loss
 from quoth.training.realm_model import REALMTask, TrainedREALM
 from quoth.training.settings import FineTuneConfig
 from quoth.training.trainer import Step
@@ -63,9 +63,9 @@ class FineTuneTask(REALMTask):
         questions: Sequence[Question],
         config: FineTuneConfig,
         progress: Callable[[int], None] | None = None,
-        ranks: Ranks = ALONE,
+        world: World = SINGLE_PROCESS,
     ) -> None:
-        super().__init__(model, config, ranks)
+        super().__init__(model, config, world)
         self.config, self._corpus = config, corpus
         if config.beam > corpus.num_passages:
             raise InputError(f"beam is {config.beam}; allowed is up to {corpus.num_passages}, the corpus's passages")

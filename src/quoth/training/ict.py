@@ -17,8 +17,8 @@ from quoth.corpus.corpus import Corpus
 from quoth.corpus.passages import sentences
 from quoth.encoders.passage_encoder import passage_inputs, query_inputs
 from quoth.errors import InputError
-from quoth.predictors.marginal import inverse_cloze_loss
-from quoth.training.ranks import ALONE, Ranks
+from quoth.training.distributed import SINGLE_PROCESS, World
+from quoth.training.marginal import inverse_cloze_loss
 from quoth.training.realm_model import REALMTask, TrainedREALM
 from quoth.training.settings import ICTConfig
 from quoth.training.trainer import Step
@@ -33,8 +33,8 @@ class ICTTask(REALMTask):
     Raises InputError where the corpus has fewer passages than a batch, or a batch cannot be shared out evenly.
     """
 
-    def __init__(self, model: TrainedREALM, corpus: Corpus, config: ICTConfig, ranks: Ranks = ALONE) -> None:
-        super().__init__(model, config, ranks)
+    def __init__(self, model: TrainedREALM, corpus: Corpus, config: ICTConfig, world: World = SINGLE_PROCESS) -> None:
+        super().__init__(model, config, world)
         self.config, self._corpus = config, corpus
         self._rows_P = corpus.live_rows()
         if config.batch_size < 2 or config.batch_size > len(self._rows_P):
@@ -46,9 +46,9 @@ class ICTTask(REALMTask):
         """Add the gradient of `inverse_cloze_loss`."""
         rng = np.random.default_rng((self.config.seed, 3, step))
         drawn = self._examples(rng)
-        mine = self.ranks.share(len(drawn))
+        mine = self.world.share(len(drawn))
         loss, tokens = self._loss(drawn[mine], mine.start)
-        loss = loss / self.ranks.size
+        loss = loss / self.world.size
         loss.backward()  # type: ignore[no-untyped-call]
         total, tokens_of_all = self.summed([loss.item(), tokens])
         return Step(total, int(tokens_of_all))
@@ -61,7 +61,7 @@ class ICTTask(REALMTask):
         with model.autocast():
             q_BD = model.queries(tokenizer.batch(asked, self.device)).float()
             z_BD = model.passages(tokenizer.batch(inputs, self.device)).float()
-        loss = inverse_cloze_loss(q_BD, self.ranks.gather(z_BD), model.config.similarity_scale, first)
+        loss = inverse_cloze_loss(q_BD, self.world.gather(z_BD), model.config.similarity_scale, first)
         return loss, sum(len(pair.ids_T) for pair in (*asked, *inputs))
 
     def _examples(self, rng: np.random.Generator) -> list[Example]:

@@ -30,7 +30,7 @@ from quoth.records import Passage
 from quoth.retrieval.retriever import Retriever
 from quoth.retrieval.tables import KeyTables
 from quoth.storage import atomic_write_bytes, atomic_write_json, publish_directory, read_json, remove
-from quoth.training.ranks import ALONE, Ranks
+from quoth.training.distributed import SINGLE_PROCESS, World
 from quoth.training.realm_model import TrainedREALM
 
 TOWERS, KEYS, INDEX, BUILDER_LOG = "towers", "keys", "index.json", "builder.log"
@@ -72,10 +72,10 @@ class IndexRefresher:
         asynchronous: bool,
         base: str | None = None,
         dtype: str = "fp32",
-        ranks: Ranks = ALONE,
+        world: World = SINGLE_PROCESS,
     ) -> None:
         self._output, self._corpus, self._every, self._asynchronous = output, corpus, every, asynchronous
-        self._base, self._dtype, self._deaths, self._ranks = base, dtype, 0, ranks
+        self._base, self._dtype, self._deaths, self._world = base, dtype, 0, world
         self._builder: subprocess.Popen[bytes] | None = None
         self._step = -1
         self._index: FixedIndex | None = None
@@ -85,9 +85,9 @@ class IndexRefresher:
 
         Returns how many steps old the current one is. The first is waited for, as is each without `asynchronous`.
         """
-        if self._ranks.first:
+        if self._world.is_main:
             self._make(step, model)
-        self._swap(self._ranks.of_first(index_step(self._output), model.device))
+        self._swap(self._world.from_main(index_step(self._output), model.device))
         return step - self._step
 
     def _make(self, step: int, model: TrainedREALM) -> None:
@@ -155,7 +155,7 @@ class IndexRefresher:
             return
         self._index = FixedIndex(self._corpus, _encoder(self._output, step, self._base, self._dtype))
         self._step, self._deaths = step, 0
-        if self._ranks.first:
+        if self._world.is_main:
             self._forget([older for older in _snapshots(self._output) if older < step])
 
     def _forget(self, steps: Collection[int], *more: Path | None) -> None:

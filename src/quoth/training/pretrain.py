@@ -21,16 +21,16 @@ from torch import Tensor
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.passage_encoder import passage_inputs, query_inputs
 from quoth.errors import InputError, UnknownDocumentError
-from quoth.predictors.marginal import (
+from quoth.predictors.reader import Reading, readings
+from quoth.records import Passage
+from quoth.training.distributed import SINGLE_PROCESS, World
+from quoth.training.marginal import (
     log_retrieval,
     marginal_of_product,
     marginal_per_token,
     relevance,
     retrieval_utility,
 )
-from quoth.predictors.reader import Reading, readings
-from quoth.records import Passage
-from quoth.training.ranks import ALONE, Ranks
 from quoth.training.realm_model import REALMTask, TrainedREALM
 from quoth.training.salient import Masked, MaskedTexts
 from quoth.training.settings import PretrainConfig
@@ -87,9 +87,9 @@ class PretrainTask(REALMTask):
         neighbourhood: Neighbourhood,
         config: PretrainConfig,
         searched: Corpus | None = None,
-        ranks: Ranks = ALONE,
+        world: World = SINGLE_PROCESS,
     ) -> None:
-        super().__init__(model, config, ranks)
+        super().__init__(model, config, world)
         self.texts, self.config, self._searched = texts, config, searched
         self._neighbourhood = neighbourhood
         self._retrieved = model.config.num_candidates - 1

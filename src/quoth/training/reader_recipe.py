@@ -27,7 +27,7 @@ from quoth.errors import InputError
 from quoth.predictors.reader_weights import load_reader
 from quoth.records import Document
 from quoth.storage import WriterLock, atomic_write_bytes
-from quoth.training.ranks import Ranks
+from quoth.training.distributed import World
 from quoth.training.reading import Inputs, ReadingTask
 from quoth.training.recipes import device_of, with_overrides
 from quoth.training.settings import ReaderTrainConfig
@@ -81,10 +81,10 @@ def _task(
     torch.manual_seed(config.seed)
     model, tokenizer = load_reader(source, with_dropouts=config.dropout > 0)
     base = model if source.folder is None else load_reader(replace(source, folder=None))[0]
-    if config.dropout and config.bf16 and device_of(Ranks()) == "cpu":
+    if config.dropout and config.bf16 and device_of(World()) == "cpu":
         attend_in_fp32(model.encoder)
     inputs = Inputs(examples, tokenizer, source.config, reading)
-    return ReadingTask(model, copy.deepcopy(base), inputs, shares, config, device_of(Ranks()))
+    return ReadingTask(model, copy.deepcopy(base), inputs, shares, config, device_of(World()))
 
 
 def _examples(files: Sequence[str], on_bad: OnBad | None) -> tuple[list[ReadingExample], list[tuple[int, int, float]]]:

@@ -24,7 +24,7 @@ from quoth.errors import InputError
 from quoth.predictors.reader import ReaderModel
 from quoth.storage import atomic_write_bytes, atomic_write_json
 from quoth.training.adapter import save_adapter, set_dropout, with_adapter
-from quoth.training.ranks import Ranks
+from quoth.training.distributed import World
 from quoth.training.settings import LoopConfig
 
 PARTS = ("passages", "queries", "reader")
@@ -35,22 +35,22 @@ _ONE_TOWER = {"passages": "passages", "queries": "passages", "reader": "reader"}
 class REALMTask:
     """What training a REALM is, whatever it learns from. Raises InputError if a batch cannot be shared out evenly."""
 
-    def __init__(self, model: TrainedREALM, config: LoopConfig, ranks: Ranks) -> None:
+    def __init__(self, model: TrainedREALM, config: LoopConfig, world: World) -> None:
         self.model, self.parameters, self.device = model, model.parameters, model.device
-        self.ranks = ranks
-        if config.batch_size % ranks.size:
-            raise InputError(f"batch_size is {config.batch_size} over {ranks.size} processes; allowed is a multiple")
+        self.world = world
+        if config.batch_size % world.size:
+            raise InputError(f"batch_size is {config.batch_size} over {world.size} processes; allowed is a multiple")
 
     def parts(self, examples: Sequence[Example], size: int) -> list[Sequence[Example]]:
         """This process's share of a step's examples, `size` at a time (0: all)."""
-        mine = examples[self.ranks.share(len(examples))]
+        mine = examples[self.world.share(len(examples))]
         return [mine[at : at + (size or len(mine))] for at in range(0, len(mine), size or len(mine) or 1)]
 
     def summed(self, totals: Sequence[float]) -> list[float]:
         """Numbers of a step, and the parameters' gradients, each summed over the processes."""
-        self.ranks.sum_gradients(self.parameters.values())
+        self.world.sum_gradients(self.parameters.values())
         sums = torch.tensor(totals, device=self.device)
-        self.ranks.sum([sums])
+        self.world.sum([sums])
         found: list[float] = sums.tolist()
         return found
 

@@ -23,12 +23,12 @@ from quoth.errors import InputError
 from quoth.ner.tagger import Tagger
 from quoth.retrieval.tables import KeyTables
 from quoth.storage import WriterLock, atomic_write_bytes, remove
+from quoth.training.distributed import World
 from quoth.training.finetune import FineTuneTask
 from quoth.training.ict import ICTTask
 from quoth.training.index_refresh import IndexRefresher
 from quoth.training.pretrain import PretrainTask
 from quoth.training.probe import Probe
-from quoth.training.ranks import Ranks
 from quoth.training.realm_model import TrainedREALM
 from quoth.training.recipes import device_of, state, with_overrides, without
 from quoth.training.salient import MaskedTexts
@@ -155,9 +155,9 @@ def run_realm_recipe(
     config = with_overrides(recipe.train, overrides)
     source = locate_realm(model or recipe.model, base)
     output.mkdir(parents=True, exist_ok=True)
-    ranks = Ranks.join()
-    run = Run(inputs, output, source, base, ranks, seconds, progress, reading, corpus)
-    with WriterLock(output / "writer.lock") if ranks.first else nullcontext():
+    world = World.join()
+    run = Run(inputs, output, source, base, world, seconds, progress, reading, corpus)
+    with WriterLock(output / "writer.lock") if world.is_main else nullcontext():
         match config:
             case ICTConfig():
                 done = run.warm_start(config)
@@ -165,7 +165,7 @@ def run_realm_recipe(
                 done = run.pretrain(config)
             case FineTuneConfig():
                 done = run.fine_tune(config)
-    ranks.leave()
+    world.shutdown()
     return done
 
 
@@ -177,7 +177,7 @@ class Run:
     output: Path
     source: REALMSource
     base: str | None
-    ranks: Ranks
+    world: World
     seconds: float
     progress: Report | None
     reading: Count | None
@@ -187,7 +187,7 @@ class Run:
         """The inverse cloze task."""
         corpus = self._shared_corpus(config)
         model = self._model(config, ("passages", "queries"))
-        return self._train(ICTTask(model, corpus, config, self.ranks), config)
+        return self._train(ICTTask(model, corpus, config, self.world), config)
 
     def pretrain(self, config: PretrainConfig) -> bool:
         """Masked words, with passages found for them."""
@@ -198,13 +198,13 @@ class Run:
         candidates = replace(self.source.config, num_candidates=config.num_candidates)
         run = replace(self, source=replace(self.source, config=candidates))
         model = run._model(config, ("passages", "queries", "reader"))
-        tagger_of = cache(lambda name: Tagger.load(name, base=self.base, device=device_of(self.ranks)))
+        tagger_of = cache(lambda name: Tagger.load(name, base=self.base, device=device_of(self.world)))
         tagger = tagger_of(config.tagger) if config.masking == "salient" else None
         room = model.config.query_tokens - 2
         texts = MaskedTexts(corpus, model.tokenizer, room, config.masking, tagger)
         with ExitStack() as stack:
             evaluation = None
-            if config.evaluate_on and self.ranks.first:
+            if config.evaluate_on and self.world.is_main:
                 documents, told = read_documents(config.evaluate_on), tagger_of(PretrainConfig().tagger)
                 probe = stack.enter_context(closing(Probe(documents, config, told, config.evaluate_blanks)))
                 evaluation = Evaluation(
@@ -212,9 +212,9 @@ class Run:
                 )
             dtype = "bf16" if config.bf16 else "fp32"
             every, asynchronous = config.refresh_every, config.asynchronous
-            refresher = IndexRefresher(self.output, other or corpus, every, asynchronous, self.base, dtype, self.ranks)
+            refresher = IndexRefresher(self.output, other or corpus, every, asynchronous, self.base, dtype, self.world)
             stack.callback(refresher.close)
-            return self._train(PretrainTask(model, texts, refresher, config, other, self.ranks), config, evaluation)
+            return self._train(PretrainTask(model, texts, refresher, config, other, self.world), config, evaluation)
 
     def fine_tune(self, config: FineTuneConfig) -> bool:
         """Questions, over passage vectors that stay as they are."""
@@ -229,7 +229,7 @@ class Run:
                 f"`quoth embed {corpus.path} --model {encoder.name}` makes them"
             )
         model = self._model(config, ("queries", "reader"), own_queries=True)
-        task = FineTuneTask(model, encoder, corpus, questions, config, self.reading, self.ranks)
+        task = FineTuneTask(model, encoder, corpus, questions, config, self.reading, self.world)
         return self._train(task, config)
 
     def _model(self, config: LoopConfig, trained: Sequence[str], own_queries: bool = False) -> TrainedREALM:
@@ -239,19 +239,19 @@ class Run:
             lora_rank=config.lora_rank,
             seed=config.seed,
             own_queries=own_queries,
-            device=device_of(self.ranks),
+            device=device_of(self.world),
             bf16=config.bf16,
             dropout=config.dropout,
         )
 
     def _train(self, task: Task, config: LoopConfig, evaluation: Evaluation | None = None) -> bool:
-        return Trainer(task, config, self.output, self.ranks).run(self.progress, evaluation, self.seconds)
+        return Trainer(task, config, self.output, self.world).run(self.progress, evaluation, self.seconds)
 
     def _shared_corpus(self, config: ICTConfig | PretrainConfig) -> Corpus:
         """The first process's, which makes it where it is not there."""
-        if self.ranks.first:
+        if self.world.is_main:
             self._corpus(config)
-        self.ranks.wait()
+        self.world.barrier()
         return self._corpus(config)
 
     def _corpus(self, config: ICTConfig | PretrainConfig) -> Corpus:

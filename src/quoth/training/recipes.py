@@ -27,9 +27,9 @@ from quoth.records import Document
 from quoth.storage import WriterLock
 from quoth.tokenizers.text import TextTokenizer
 from quoth.training.batches import FILLED, TokenizedDocuments, tokenize_documents
+from quoth.training.distributed import World
 from quoth.training.neighbours import chain_of_neighbours
 from quoth.training.npm_task import NPMTask
-from quoth.training.ranks import Ranks
 from quoth.training.settings import TrainConfig
 from quoth.training.trainer import Evaluation, Progress, Trainer
 
@@ -152,22 +152,22 @@ def run_recipe(
     encoder, hf = load_base(source.encoder)
     tokenizer = TextTokenizer(hf, num_masks=npm.num_masks, max_tokens=npm.max_tokens)
     output.mkdir(parents=True, exist_ok=True)
-    ranks = Ranks.join()
-    with WriterLock(output / "writer.lock") if ranks.first else nullcontext():
-        prepared = _data(documents, output / "tokens", tokenizer, config, tokenizing) if ranks.first else None
-        ranks.wait()
+    world = World.join()
+    with WriterLock(output / "writer.lock") if world.is_main else nullcontext():
+        prepared = _data(documents, output / "tokens", tokenizer, config, tokenizing) if world.is_main else None
+        world.barrier()
         data = prepared or _data(documents, output / "tokens", tokenizer, config, None)
-        task = NPMTask(encoder, tokenizer, npm, data, config, device=device_of(ranks), ranks=ranks)
-        trainer = Trainer(task, config, output, ranks)
+        task = NPMTask(encoder, tokenizer, npm, data, config, device=device_of(world), world=world)
+        trainer = Trainer(task, config, output, world)
         done = trainer.run(progress, evaluation, seconds)
-    ranks.leave()
+    world.shutdown()
     return done
 
 
-def device_of(ranks: Ranks) -> str:
+def device_of(world: World) -> str:
     if not torch.cuda.is_available():
         return "cpu"
-    return f"cuda:{ranks.rank % torch.cuda.device_count()}"
+    return f"cuda:{world.rank % torch.cuda.device_count()}"
 
 
 def with_overrides(config: Settings, overrides: dict[str, str]) -> Settings:

@@ -23,7 +23,7 @@ from safetensors.torch import load_file, save_file
 
 from quoth.errors import InputError, TrainingError
 from quoth.storage import atomic_write_bytes, atomic_write_json, publish_directory, read_json
-from quoth.training.ranks import ALONE, Ranks
+from quoth.training.distributed import SINGLE_PROCESS, World
 from quoth.training.settings import LoopConfig, rate_at
 
 BEST = "best"
@@ -85,8 +85,8 @@ class Progress:
 class Trainer:
     """Trains a task in `output`, from its last checkpoint if there is one."""
 
-    def __init__(self, task: Task, config: LoopConfig, output: Path, ranks: Ranks = ALONE) -> None:
-        self.task, self.config, self.output, self.ranks = task, config, output, ranks
+    def __init__(self, task: Task, config: LoopConfig, output: Path, world: World = SINGLE_PROCESS) -> None:
+        self.task, self.config, self.output, self.world = task, config, output, world
         output.mkdir(parents=True, exist_ok=True)
         self.parameters = task.parameters
         self.optimizer = torch.optim.AdamW(
@@ -94,7 +94,7 @@ class Trainer:
         )
         self.step = 0
         self._resume()
-        if ranks.first:
+        if world.is_main:
             self._forget_log()
 
     def run(
@@ -120,21 +120,21 @@ class Trainer:
                 self._report(done, now - since, rate, progress)
                 give_back_memory()
                 since, done = now, []
-            if self.ranks.first and evaluation and self.step % evaluation.every == 0:
+            if self.world.is_main and evaluation and self.step % evaluation.every == 0:
                 self._keep_best(evaluation)
-            late = math.isfinite(seconds) and self.ranks.any(time.perf_counter() > deadline, self.task.device)
-            if self.ranks.first and (late or self.step % config.checkpoint_every == 0):
+            late = math.isfinite(seconds) and self.world.any(time.perf_counter() > deadline, self.task.device)
+            if self.world.is_main and (late or self.step % config.checkpoint_every == 0):
                 self.save_checkpoint()
             if late:
                 break
-        if self.ranks.first:
+        if self.world.is_main:
             self.task.save_model(self.output)
         return self.step == config.steps
 
     def _train(self, rate: float) -> Step:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        torch.manual_seed(seed_of(self.config.seed, self.step, self.ranks.rank))
+        torch.manual_seed(seed_of(self.config.seed, self.step, self.world.rank))
         done = self.task.backward(self.step)
         if done.loss is None:
             return done
@@ -158,7 +158,7 @@ class Trainer:
     def _report(
         self, done: list[Step], seconds: float, rate: float, progress: Callable[[Progress], None] | None
     ) -> None:
-        if not self.ranks.first:
+        if not self.world.is_main:
             return
         losses = [each.loss for each in done if each.loss is not None]
         names = dict.fromkeys(name for each in done for name in each.measures)
