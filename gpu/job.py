@@ -34,7 +34,14 @@ from quoth.training.reader_recipe import run_reader_recipe
 from quoth.training.recipes import npm_large, run_recipe
 
 RETURNED = ("adapter_model.safetensors", "adapter_config.json", "reader.safetensors", "quoth.json", "log.jsonl")
-TINY = {"steps": "3", "batch_size": "4", "sub_batch": "2", "log_every": "1", "bf16": "false", "max_body_tokens": "99"}
+TINY = {
+    "steps": "3",
+    "batch_size": "4",
+    "mini_batch_size": "2",
+    "log_every": "1",
+    "bf16": "false",
+    "max_passage_tokens": "99",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +59,7 @@ JOBS = {
     "rank-64": Job("npm-mini-gpu", {"steps": "800"}),
     "rank-128": Job("npm-mini-gpu", {"steps": "800", "lora_rank": "128"}),
     "full": Job("npm-mini-gpu", {"steps": "800", "lora_rank": "0", "learning_rate": "0.0003"}),
-    "clean-keys": Job("npm-mini-gpu", {"steps": "800", "keys": "clean"}),
+    "clean-keys": Job("npm-mini-gpu", {"steps": "800", "contrast_with": "clean"}),
 }
 READER_JOBS = {
     "reader": {"epochs": "4", "batch_size": "64", "bf16": "true", "padded_tokens": "65536", "num_negatives": "3"},
@@ -97,7 +104,7 @@ def memory(options: argparse.Namespace) -> dict[str, Any]:
     from transformers import RobertaConfig, RobertaModel
 
     recipe = npm_large().train
-    config = replace(recipe, batch_size=4, sub_batch=2, bf16=False) if options.tiny else recipe
+    config = replace(recipe, batch_size=4, mini_batch_size=2, bf16=False) if options.tiny else recipe
     hf = FastTokenizer(options.input / "base")
     tokenizer = TextTokenizer(hf, num_masks=2, max_tokens=256)
     shape = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096}
@@ -112,7 +119,7 @@ def memory(options: argparse.Namespace) -> dict[str, Any]:
         (document for document, _ in zip(texts, range(2000), strict=False)),
         tokenizer,
         splitter=config.splitter,
-        max_body_tokens=config.max_body_tokens,
+        max_passage_tokens=config.max_passage_tokens,
     )
     optimizer = torch.optim.AdamW(model.parameters(), lr=config.learning_rate)
     passages = list(range(min(config.batch_size, data.num_passages)))

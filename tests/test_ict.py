@@ -84,7 +84,10 @@ def test_a_passage_of_one_sentence_is_no_example(folder: Path, tmp_path: Path) -
         examples = drawn(make_task(trained(folder), corpus, keep_sentence=0.0), step)
         assert {title for _, _, title in examples} == titles
         assert all(sentence not in passage for sentence, passage, _ in examples)
-    with pytest.raises(InputError, match="batch_size is 5, passages of two sentences or more are 4; allowed is 2 to"):
+    with pytest.raises(
+        InputError,
+        match=r"batch_size is 5; it must be from 2 to the number of passages with two sentences or more \(4\)",
+    ):
         drawn(make_task(trained(folder), corpus, batch_size=5), 0)
 
 
@@ -146,10 +149,12 @@ def test_it_learns_which_passage_a_sentence_was_taken_from(folder: Path, corpus:
 def test_batches_that_cannot_be_are_refused(folder: Path, corpus: Corpus) -> None:
     model = trained(folder)
     for size in (1, 9):
-        with pytest.raises(InputError, match=f"batch_size is {size}, passages are 8; allowed is 2 to that many"):
+        with pytest.raises(
+            InputError, match=rf"batch_size is {size}; it must be from 2 to the number of passages \(8\)"
+        ):
             make_task(model, corpus, batch_size=size)
-    with pytest.raises(InputError, match="batch_size is 4 over 3 processes; allowed is a multiple"):
+    with pytest.raises(InputError, match=r"batch_size \(4\) must be a multiple of the number of processes \(3\)"):
         make_task(model, corpus, World(0, 3))
     for keep in (-0.1, 1.1, float("nan")):
-        with pytest.raises(InputError, match=r"keep_sentence is .*; allowed is a probability, 0 to 1"):
+        with pytest.raises(InputError, match=r"keep_sentence is .*; it must be a share from 0 to 1"):
             ICTConfig(keep_sentence=keep)

@@ -91,7 +91,9 @@ def test_parts_add_up_to_the_batch(folder: Path, corpus: Corpus, marginal: str, 
     steps, models = [], []
     for size in (0, 3):
         models.append(scattered(trained(folder), seed=1))
-        task = make_task(models[-1], corpus, masking="spans", marginal=marginal, sub_batch=size, alone=alone)
+        task = make_task(
+            models[-1], corpus, masking="spans", marginal=marginal, mini_batch_size=size, mlm_warmup_steps=alone
+        )
         steps.append(task.backward(3))
     whole, parts = steps
     assert parts.loss == pytest.approx(whole.loss, abs=1e-5)
@@ -168,7 +170,7 @@ def test_what_is_trivial_is_never_retrieved(folder: Path, tmp_path: Path, trivia
     corpus = Corpus.create(tmp_path / "c", splitter="words:12")
     corpus.add(documents)
     assert corpus.num_passages > 2 * len(documents)
-    task = make_task(trained(folder), corpus, trivial=trivial, batch_size=12)
+    task = make_task(trained(folder), corpus, exclude_self=trivial, batch_size=12)
     shared = 0
     for step in range(3):
         examples = drawn(task, step)
@@ -187,11 +189,11 @@ def test_too_few_passages_are_refused(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match="3 passages are to be retrieved for an example, but only 2 are not of its own"
     ):
-        make_task(model, few, trivial="passage")
+        make_task(model, few, exclude_self="passage")
     uneven = Corpus.create(tmp_path / "uneven", splitter="words:12")
     uneven.add([Document("long", "", " ".join(d.text for d in DOCUMENTS)), *one[:2]])
     assert uneven.num_passages > 8
-    make_task(model, uneven, trivial="passage")
+    make_task(model, uneven, exclude_self="passage")
     with pytest.raises(InputError, match="but only 2 are not of its own document; give more documents"):
         make_task(model, uneven)
     uneven.add(one[2:3])
@@ -211,7 +213,7 @@ NEWS = [Document(f"news {i}", "", f"Today {d.title} was seen in {d.text}") for i
 @pytest.mark.parametrize("trivial", ["document", "passage"])
 def test_texts_of_one_corpus_learn_from_another(folder: Path, corpus: Corpus, tmp_path: Path, trivial: str) -> None:
     """p(y|x) of texts that are not searched, with the passages nearest of all that are."""
-    model, config = scattered(trained(folder), seed=1), PretrainConfig(**SETTINGS, trivial=trivial)
+    model, config = scattered(trained(folder), seed=1), PretrainConfig(**SETTINGS, exclude_self=trivial)
     texts = MaskedTexts(make_corpus(tmp_path / "news", NEWS), model.tokenizer, 22, "salient", Names())
     index = Snapshot(model, corpus)
     task = PretrainTask(model, texts, index, config, corpus)
@@ -274,7 +276,7 @@ def test_texts_that_are_searched_too_have_trivial_passages(folder: Path, tmp_pat
     texts = MaskedTexts(drawn_from, model.tokenizer, 22, "salient", Names())
     index = Snapshot(model, searched)
     task = PretrainTask(
-        model, texts, index, PretrainConfig(**{**SETTINGS, "batch_size": 12}, trivial=trivial), searched
+        model, texts, index, PretrainConfig(**{**SETTINGS, "batch_size": 12}, exclude_self=trivial), searched
     )
     shared = 0
     examples = drawn(task, 0)
@@ -333,7 +335,7 @@ def test_at_first_the_reader_learns_alone(folder: Path, corpus: Corpus) -> None:
             raise AssertionError
 
     model = scattered(trained(folder), seed=1)
-    task = make_task(model, corpus, NoIndex(), alone=2, masking="salient")
+    task = make_task(model, corpus, NoIndex(), mlm_warmup_steps=2, masking="salient")
     exact = doubled(model)
     examples = task.texts.draw(4 * 4, np.random.default_rng((0, 2, 1)), "tokens")
     step = task.backward(1)

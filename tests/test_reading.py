@@ -227,10 +227,10 @@ def test_negatives_are_bm25s_best_passages_without_the_answer(questions: Path, s
         ([":0"], {}, "share '0' of '.*questions.jsonl'; allowed is a number above 0"),
         ([":few"], {}, "share 'few'"),
         ([""], {"steps": "5"}, "a reader's follow from its examples; set epochs instead"),
-        ([""], {"epochs": "0"}, "epochs is 0.0; allowed is a number above 0"),
-        ([""], {"unanswerable": "2"}, "unanswerable is 2.0; allowed is a share from 0 to 1"),
-        ([""], {"head": "biaffine"}, "head 'biaffine'"),
-        ([""], {"lora_rank": "8"}, "a reader is trained whole: allowed is 0"),
+        ([""], {"epochs": "0"}, "epochs is 0.0; it must be a number above 0"),
+        ([""], {"unanswerable": "2"}, "unanswerable is 2.0; it must be a share from 0 to 1"),
+        ([""], {"head": "biaffine"}, "head is 'biaffine'; it must be one of ends, mlp"),
+        ([""], {"lora_rank": "8"}, "it must be 0, as all of a reader's weights are trained"),
     ],
 )
 def test_mistakes(

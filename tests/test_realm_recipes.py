@@ -131,7 +131,8 @@ def test_a_base_that_is_not_trained_needs_no_files(tmp_path: Path) -> None:
 def test_adapters_to_whole_encoders_are_refused(folder: Path) -> None:
     for parts in (PARTS, ("reader",), ("passages", "queries")):
         with pytest.raises(
-            InputError, match=r"lora_rank is 4, but part '\w+' of .* is whole, .*; allowed is lora_rank=0"
+            InputError,
+            match=r"stores a full \(not LoRA\) '\w+' part without .*, so LoRA cannot be used; set lora_rank=0",
         ):
             trained(folder, parts, rank=4)
 
@@ -193,7 +194,7 @@ def test_from_documents_to_answers_by_commands(
     warm = command("realm-ict", docs, "warm", model, {**SMALL, **rest})
     pretrained = command("realm-pretrain", docs, "pretrained", warm, {**PRETRAIN, **rest})
     corpus = make_corpus(tmp_path / "c")
-    tuning = {**SMALL, **rest, "corpus": str(corpus.path), "beam": "8", "read": "2"}
+    tuning = {**SMALL, **rest, "corpus": str(corpus.path), "retriever_beam_size": "8", "num_reader_passages": "2"}
     given = ["train", "realm-qa", str(questions), "-o", str(tmp_path / "qa"), "--model", str(pretrained)]
     assert main([*given, "--set", f"corpus={corpus.path}", "--set", f"lora_rank={rank}"]) == 2
     assert f"`quoth embed {corpus.path} --model {pretrained}` makes them" in capsys.readouterr().err
@@ -309,17 +310,20 @@ def test_a_corpus_to_search_is_for_pre_training(
 def test_mistakes(folder: Path, docs: Path, questions: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="recipe 'realm'; allowed are realm-ict, realm-pretrain, realm-qa"):
         run_realm_recipe("realm", [str(docs)], tmp_path, {})
-    with pytest.raises(InputError, match=r"unknown setting 'beams'; allowed are steps, batch_size, .*beam, read"):
+    with pytest.raises(
+        InputError,
+        match=r"unknown setting 'beams'; allowed are steps, batch_size, .*retriever_beam_size, num_reader_passages",
+    ):
         run_realm_recipe("realm-qa", [str(questions)], tmp_path, {"beams": "3"})
     with pytest.raises(InputError, match="no corpus to answer from; name one with --set corpus=DIR"):
         run_realm_recipe("realm-qa", [str(questions)], tmp_path / "qa", {}, model=str(folder))
-    wrong = {"masking": "names", "marginal": "both", "trivial": "none"}
+    wrong = {"masking": "names", "marginal": "both", "exclude_self": "none"}
     for name, value in wrong.items():
-        with pytest.raises(InputError, match=f"^{name} '{value}'; allowed are "):
+        with pytest.raises(InputError, match=f"^{name} is '{value}'; it must be one of "):
             run_realm_recipe("realm-pretrain", [str(docs)], tmp_path, {name: value})
-    for name in ("refresh_every", "beam", "read", "alone"):
-        recipe = "realm-qa" if name in ("beam", "read") else "realm-pretrain"
-        with pytest.raises(InputError, match=f"{name} is -1; allowed is [01] or more"):
+    for name in ("refresh_every", "retriever_beam_size", "num_reader_passages", "mlm_warmup_steps"):
+        recipe = "realm-qa" if name in ("retriever_beam_size", "num_reader_passages") else "realm-pretrain"
+        with pytest.raises(InputError, match=f"{name} is -1; it must be [01] or more"):
             run_realm_recipe(recipe, [str(docs)], tmp_path, {name: "-1"})
     with WriterLock(tmp_path / "writer.lock"), pytest.raises(LockedError, match="is writing; wait for it to end"):
         run_realm_recipe("realm-ict", [str(docs)], tmp_path, SMALL, model=str(folder))
@@ -334,8 +338,8 @@ def test_the_command_names_what_it_knows(
     shown = capsys.readouterr().err
     assert "recipe 'realm'; allowed are npm-mini-cpu" in shown
     assert all(name in shown for name in REALM_RECIPES)
-    assert main(["train", "realm-ict", str(docs), *output, "--set", "alone=3"]) == 2
-    assert "unknown setting 'alone'; allowed are steps" in capsys.readouterr().err
+    assert main(["train", "realm-ict", str(docs), *output, "--set", "mlm_warmup_steps=3"]) == 2
+    assert "unknown setting 'mlm_warmup_steps'; allowed are steps" in capsys.readouterr().err
     assert main(["train", "--help"]) == 0
     shown = capsys.readouterr().out
     assert all(name in shown for name in (*REALM_RECIPES, "--set corpus=wiki.quoth"))

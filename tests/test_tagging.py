@@ -17,8 +17,8 @@ from quoth.ner.tags import bio_labels
 from quoth.records import TaggedSpan, TaggedText
 from quoth.tokenizers.fast import FastTokenizer
 from quoth.tokenizers.words import WordTokenizer
-from quoth.training.settings import rate_at
-from quoth.training.tagging import NO_LABEL, TaggingConfig, batches, examples, lowered, tagging_loss, train_tagger
+from quoth.training.settings import TaggingConfig, linear_schedule
+from quoth.training.tagging import NO_LABEL, batches, examples, lowered, tagging_loss, train_tagger
 from quoth.training.trainer import Progress
 from tiny import tiny_bert
 
@@ -87,10 +87,10 @@ def test_the_loss_by_hand(folder: Path) -> None:
 
 
 def test_the_learning_rate_rises_and_falls() -> None:
-    rates = [rate_at(step, 10, 1.0, 4) for step in range(1, 11)]
+    rates = [linear_schedule(step, 10, 1.0, 4) for step in range(1, 11)]
     assert rates == pytest.approx([0.25, 0.5, 0.75, 1, 1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6])
-    assert [rate_at(step, 2, 1.0, 50) for step in (1, 2)] == [1.0, 1.0]
-    assert rate_at(1, 1, 1.0, 0) == 1.0
+    assert [linear_schedule(step, 2, 1.0, 50) for step in (1, 2)] == [1.0, 1.0]
+    assert linear_schedule(1, 1, 1.0, 0) == 1.0
 
 
 def test_the_command_writes_a_tagger(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -157,9 +157,9 @@ def test_mistakes(folder: Path, tmp_path: Path) -> None:
         train_tagger([str(file)], tmp_path / "out", {}, model="quoth-mini")
     with pytest.raises(TrainingError, match="the loss is nan at step"):
         train_tagger([str(file)], tmp_path / "out", {"learning_rate": "1e30", "epochs": "9"}, model=str(folder))
-    with pytest.raises(InputError, match="lora_rank is 0; a tagger is an adapter: allowed is 1 or more"):
+    with pytest.raises(InputError, match="lora_rank is 0; it must be 1 or more, as a tagger is an adapter"):
         TaggingConfig(lora_rank=0)
-    with pytest.raises(InputError, match="lowercase is 2; allowed is a share from 0 to 1"):
+    with pytest.raises(InputError, match="lowercase is 2; it must be a share from 0 to 1"):
         TaggingConfig(lowercase=2)
-    with pytest.raises(InputError, match="learning_rate is -1; allowed is a finite number"):
+    with pytest.raises(InputError, match="learning_rate is -1; it must be a finite number"):
         TaggingConfig(learning_rate=-1)

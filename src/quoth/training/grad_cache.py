@@ -41,7 +41,7 @@ class Contrast:
         """Add this process's part of `weight` times the loss's gradient to the parameters'; returns that share of the
         loss. After a step's last batch `sum_gradients` puts the parts together."""
         mine = self._world.share(len(batch.inputs))
-        size = self._config.sub_batch or len(batch.inputs)
+        size = self._config.mini_batch_size or len(batch.inputs)
         if self._world.size == 1 and size >= len(batch.inputs):
             loss = weight * self.loss(batch)
             loss.backward()  # type: ignore[no-untyped-call]
@@ -100,7 +100,7 @@ class Contrast:
         """These queries' share of the loss, which is a mean over all queries that have a positive."""
         pairs = slice(*np.searchsorted(batch.positive_query, [queries.start, queries.stop]).tolist())
         mine, everyone = (len(np.unique(each)) for each in (batch.positive_query[pairs], batch.positive_query))
-        chunk = self._config.chunk or max(1, SIMILARITIES_AT_A_TIME // max(len(c_KD), 1))
+        chunk = self._config.similarity_chunk_size or max(1, SIMILARITIES_AT_A_TIME // max(len(c_KD), 1))
         settings: dict[str, Any] = {
             "scale": self._npm.similarity_scale or c_KD.shape[1] ** -0.5,
             "chunk": chunk if chunk < queries.stop - queries.start else None,

@@ -39,7 +39,7 @@ class ICTTask(REALMTask):
         self._rows_P = corpus.live_rows()
         if config.batch_size < 2 or config.batch_size > len(self._rows_P):
             raise InputError(
-                f"batch_size is {config.batch_size}, passages are {len(self._rows_P)}; allowed is 2 to that many"
+                f"batch_size is {config.batch_size}; it must be from 2 to the number of passages ({len(self._rows_P)})"
             )
 
     def backward(self, step: int) -> Step:
@@ -71,8 +71,8 @@ class ICTTask(REALMTask):
         while len(found) < self.config.batch_size:
             if len(seen) == len(self._rows_P):
                 raise InputError(
-                    f"batch_size is {self.config.batch_size}, passages of two sentences or more are {len(found)}; "
-                    "allowed is 2 to that many"
+                    f"batch_size is {self.config.batch_size}; it must be from 2 to the number of passages with two "
+                    f"sentences or more ({len(found)})"
                 )
             row = int(rng.choice(self._rows_P))
             if row in seen:

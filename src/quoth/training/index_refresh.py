@@ -1,4 +1,4 @@
-"""The index that REALM's training retrieves from, and how it is made again while training goes on (REALM §3.3).
+"""The index that REALM's training retrieves from, and how it is made again while training continues (REALM §3.3).
 
 Knows: snapshots of the towers, the process that embeds the corpus with the newest of them, and the swap. Does not know:
 losses. Trainer and builder share nothing but files, and each survives the other's death:
@@ -118,7 +118,7 @@ class IndexRefresher:
             self._builder = None
 
     def _check_index(self, step: int) -> None:
-        """Take back the index of a run that goes on from before it, and one whose vectors are gone."""
+        """Take back the index of a run that resumes from before it, and one whose vectors are gone."""
         keys = self._keys(index_step(self._output))
         if index_step(self._output) >= step or (keys and not keys.is_dir()):
             (self._output / INDEX).unlink(missing_ok=True)
@@ -136,7 +136,7 @@ class IndexRefresher:
         self._forget([later for later in _snapshots(self._output) if later > step], replaced)
 
     def _watch(self) -> None:
-        """Start the builder where it does not run."""
+        """Start the builder if it does not run."""
         if self._builder is not None and self._builder.poll() is None:
             return
         self._deaths += self._builder is not None

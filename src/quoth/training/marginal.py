@@ -46,7 +46,7 @@ def retrieval_utility(log_p_BNM: Tensor, log_p_null_BM: Tensor, masked_BM: Tenso
 
 
 def _of_masks(log_p_BNM: Tensor, masked_BM: Tensor) -> Tensor:
-    """0 for what is no mask, whatever stands there."""
+    """0 for what is not a mask."""
     return log_p_BNM.masked_fill(~masked_BM[:, None, :], 0.0)
 
 

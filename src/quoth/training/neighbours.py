@@ -27,7 +27,7 @@ def chain_of_neighbours(data: TokenizedDocuments, progress: Callable[[int], None
     """The documents that have passages, each followed by its best neighbour by BM25 that is not in the chain yet.
 
     Tokens are the words; a document is asked for by its rarest tokens that another document has as well. A document
-    without a neighbour left is followed by the first one that is not in the chain. `progress` is told for how many
+    without a neighbour left is followed by the first one that is not in the chain. `progress` takes for how many
     documents neighbours are known.
     """
     firsts = np.flatnonzero(np.diff(data.document, prepend=-1))

@@ -96,12 +96,12 @@ class PretrainTask(REALMTask):
         if (others := self._always_left()) < self._retrieved:
             raise InputError(
                 f"{self._retrieved} passages are to be retrieved for an example, but only {others} are not of its own "
-                f"{config.trivial}; give more documents, or fewer num_candidates"
+                f"{config.exclude_self}; give more documents, or fewer num_candidates"
             )
 
     def backward(self, step: int) -> Step:
         """Add the gradient of −log p(y|x), the mean over the batch's examples (over its masks, "token")."""
-        if step < self.config.alone:
+        if step < self.config.mlm_warmup_steps:
             return self._alone(step)
         staleness = self._neighbourhood.refresh(step, self.model)
         rng = np.random.default_rng((self.config.seed, 2, step))
@@ -111,7 +111,7 @@ class PretrainTask(REALMTask):
         per_token = self.config.marginal == "token"
         count = sum(len(each.hidden_M) for each in drawn) if per_token else len(drawn)
         totals = np.zeros(5)
-        for part in self.parts(drawn, self.config.sub_batch):
+        for part in self.parts(drawn, self.config.mini_batch_size):
             found, tokens = self.marginal(part)
             loss = -found.log_likelihood(per_token).sum() / count
             loss.backward()  # type: ignore[no-untyped-call]
@@ -134,7 +134,7 @@ class PretrainTask(REALMTask):
         if not drawn:
             return Step(None, 0, count)
         masks, totals = sum(len(each.hidden_M) for each in drawn), np.zeros(2)
-        for part in self.parts(drawn, self.config.sub_batch * self.model.config.num_candidates):
+        for part in self.parts(drawn, self.config.mini_batch_size * self.model.config.num_candidates):
             read = [self._readings(each, ()) for each in part]
             loss = -self._likelihood(part, read)[0].sum() / masks
             loss.backward()  # type: ignore[no-untyped-call]
@@ -167,14 +167,14 @@ class PretrainTask(REALMTask):
         """How many passages there are at least that are not trivial for an example."""
         if self._searched is not None:
             return self._searched.num_passages - _most_passages(self._searched, self.texts.corpus)
-        trivial = 1 if self.config.trivial == "passage" else _most_passages(self.texts.corpus)
+        trivial = 1 if self.config.exclude_self == "passage" else _most_passages(self.texts.corpus)
         return self.texts.corpus.num_passages - trivial
 
     def _trivial(self, passage: Passage) -> list[int]:
-        """The rows never retrieved for an example of this passage; none where its text does not stand there."""
+        """The rows never retrieved for an example of this passage; none if its text does not occur there."""
         if self._searched is not None:
-            return rows_holding(self._searched, passage, self.config.trivial == "document")
-        if self.config.trivial == "passage":
+            return rows_holding(self._searched, passage, self.config.exclude_self == "document")
+        if self.config.exclude_self == "passage":
             return [passage.row]
         return self.texts.corpus.rows_of(passage.document_id)
 

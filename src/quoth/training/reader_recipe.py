@@ -67,7 +67,7 @@ def run_reader_recipe(
         examples = _with_negatives(examples, output, config, reading)
         task = _task(source, examples, shares, config, reading)
         config = replace(config, steps=task.steps_of(config.epochs))
-        warmup = round(config.warmup_share * config.steps)
+        warmup = round(config.warmup_ratio * config.steps)
         return Trainer(task, replace(config, warmup_steps=warmup), output).run(progress, seconds=seconds)
 
 

@@ -39,7 +39,9 @@ class REALMTask:
         self.model, self.parameters, self.device = model, model.parameters, model.device
         self.world = world
         if config.batch_size % world.size:
-            raise InputError(f"batch_size is {config.batch_size} over {world.size} processes; allowed is a multiple")
+            raise InputError(
+                f"batch_size ({config.batch_size}) must be a multiple of the number of processes ({world.size})"
+            )
 
     def parts(self, examples: Sequence[Example], size: int) -> list[Sequence[Example]]:
         """This process's share of a step's examples, `size` at a time (0: all)."""
@@ -116,8 +118,8 @@ class TrainedREALM:
         found = self._source.part(origin)
         if rank and self._is_whole(origin):
             raise InputError(
-                f"lora_rank is {rank}, but part {origin!r} of {self._source.name!r} is whole, with no base to "
-                "name; allowed is lora_rank=0"
+                f"{self._source.name!r} stores a full (not LoRA) {origin!r} part without a base model, so LoRA cannot "
+                f"be used; set lora_rank=0 (it is {rank})"
             )
         model, hf = load_base(found)
         if self.bf16 and self.device.type == "cpu":
@@ -136,7 +138,7 @@ class TrainedREALM:
         return tower.to(self.device)
 
     def autocast(self) -> contextlib.AbstractContextManager[Any]:
-        """bf16 where it was asked for."""
+        """bf16 if the settings say so."""
         return torch.autocast(self.device.type, torch.bfloat16) if self.bf16 else contextlib.nullcontext()
 
     def save(self, folder: Path) -> None:

@@ -63,7 +63,7 @@ def realm_pretrain() -> REALMRecipe:
         learning_rate=3e-4,
         warmup_steps=20,
         bf16=True,
-        trivial="passage",
+        exclude_self="passage",
         refresh_every=100,
         splitter="words:60",
     )
@@ -77,7 +77,13 @@ def realm_qa() -> REALMRecipe:
     than the right ones.
     """
     config = FineTuneConfig(
-        steps=500, batch_size=8, beam=20, learning_rate=3e-4, warmup_steps=20, bf16=True, help_reader=True
+        steps=500,
+        batch_size=8,
+        retriever_beam_size=20,
+        learning_rate=3e-4,
+        warmup_steps=20,
+        bf16=True,
+        force_positive=True,
     )
     return REALMRecipe("quoth-realm-base", config)
 
@@ -88,7 +94,7 @@ def realm_pretrain_paper() -> REALMRecipe:
     config = PretrainConfig(
         steps=200_000,
         batch_size=512,
-        sub_batch=8,
+        mini_batch_size=8,
         learning_rate=3e-5,
         warmup_steps=10_000,
         lora_rank=0,
@@ -105,7 +111,7 @@ def realm_qa_paper() -> REALMRecipe:
     config = FineTuneConfig(
         steps=158_336,
         batch_size=1,
-        beam=5000,
+        retriever_beam_size=5000,
         learning_rate=1e-5,
         warmup_steps=10_000,
         lora_rank=0,

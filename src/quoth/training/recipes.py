@@ -51,9 +51,9 @@ _MINI = TrainConfig(
     learning_rate=6e-4,
     max_grad_norm=1.0,
     dropout=0.0,
-    budget=0.2,
+    mask_ratio=0.2,
     max_repeats=3,
-    keys="masked",
+    contrast_with="masked",
     bf16=True,
 )
 
@@ -70,7 +70,7 @@ def npm_single_mini_cpu() -> Recipe:
 
 def npm_mini_gpu() -> Recipe:
     """NPM over all-MiniLM-L6-v2 with LoRA and the large batches that one GPU has room for."""
-    return Recipe("quoth-mini-base", replace(_MINI, batch_size=512, sub_batch=256, warmup_steps=200))
+    return Recipe("quoth-mini-base", replace(_MINI, batch_size=512, mini_batch_size=256, warmup_steps=200))
 
 
 def npm_single_mini_gpu() -> Recipe:
@@ -86,9 +86,9 @@ def npm_large() -> Recipe:
         steps=100_000,
         warmup_steps=4_000,
         batch_size=512,
-        sub_batch=32,
+        mini_batch_size=32,
         splitter=FILLED,
-        max_body_tokens=254,
+        max_passage_tokens=254,
         learning_rate=3e-5,
         weight_decay=0.01,
         max_grad_norm=2.0,
@@ -102,7 +102,7 @@ def npm_large() -> Recipe:
 
 def adapt() -> Recipe:
     """Go on from quoth-mini on a corpus of your own, in little memory."""
-    return Recipe("quoth-mini", replace(_MINI, steps=300, batch_size=16, sub_batch=8, learning_rate=3e-4))
+    return Recipe("quoth-mini", replace(_MINI, steps=300, batch_size=16, mini_batch_size=8, learning_rate=3e-4))
 
 
 RECIPES: dict[str, Callable[[], Recipe]] = {
@@ -208,7 +208,7 @@ def _data(
         "tokenizer": hashlib.sha256(tokenizer.hf.backend_tokenizer.to_str().encode()).hexdigest(),
         "num_documents": config.num_documents,
         "splitter": config.splitter,
-        "max_body_tokens": config.max_body_tokens,
+        "max_passage_tokens": config.max_passage_tokens,
         "titles": "one a passage",
         "neighbours": config.grouping == "neighbours",
     }
@@ -222,7 +222,7 @@ def _data(
         texts,
         tokenizer,
         splitter=config.splitter,
-        max_body_tokens=config.max_body_tokens,
+        max_passage_tokens=config.max_passage_tokens,
         folder=folder.parent,
         progress=progress,
     )

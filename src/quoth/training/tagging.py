@@ -31,36 +31,12 @@ from quoth.tokenizers.batching import pad
 from quoth.tokenizers.words import Ints, WordTokenizer
 from quoth.training.adapter import save_adapter, set_dropout, with_adapter
 from quoth.training.recipes import with_overrides
-from quoth.training.settings import LoopConfig
+from quoth.training.settings import TaggingConfig
 from quoth.training.trainer import Progress, Step, Trainer
 
 NO_LABEL = -100
 _LIKE_LENGTHS = 32
 """Batches are made of inputs of like length among this many batches' inputs."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaggingConfig(LoopConfig):
-    """How to train a tagger. An input is up to `max_sentences` sentences that follow each other in a document, so that
-    the model knows both single sentences and passages. The share `lowercase` of the inputs is read in lower case, as
-    people type questions. The steps are those of `epochs` over the documents."""
-
-    epochs: int = 8
-    max_sentences: int = 4
-    lowercase: float = 0.15
-    lora_rank: int = 32
-    max_tokens: int = 256
-    bf16: bool = True
-    dropout: float = 0.1
-
-    def __post_init__(self) -> None:
-        if self.lora_rank < 1:
-            raise InputError(f"lora_rank is {self.lora_rank}; a tagger is an adapter: allowed is 1 or more")
-        LoopConfig.__post_init__(self)
-        if self.epochs < 1:
-            raise InputError(f"epochs is {self.epochs}; allowed is 1 or more")
-        if not 0 <= self.lowercase <= 1:
-            raise InputError(f"lowercase is {self.lowercase}; allowed is a share from 0 to 1")
 
 
 @dataclass(frozen=True, slots=True)

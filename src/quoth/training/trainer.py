@@ -24,7 +24,7 @@ from safetensors.torch import load_file, save_file
 from quoth.errors import InputError, TrainingError
 from quoth.storage import atomic_write_bytes, atomic_write_json, publish_directory, read_json
 from quoth.training.distributed import SINGLE_PROCESS, World
-from quoth.training.settings import LoopConfig, rate_at
+from quoth.training.settings import LoopConfig, linear_schedule
 
 BEST = "best"
 LOG = "log.jsonl"
@@ -153,7 +153,7 @@ class Trainer:
     def learning_rate(self) -> float:
         """That of the step to come."""
         config = self.config
-        return rate_at(self.step + 1, config.steps, config.learning_rate, config.warmup_steps)
+        return linear_schedule(self.step + 1, config.steps, config.learning_rate, config.warmup_steps)
 
     def _report(
         self, done: list[Step], seconds: float, rate: float, progress: Callable[[Progress], None] | None
