@@ -1,8 +1,8 @@
-"""Run one job of QUEUE.md for one slice of time; the same command goes on where the last slice stopped.
+"""Run one job of QUEUE.md for one slice of time; the same command resumes where the last slice stopped.
 
     python gpu/job.py npm-mini --input runs/gpu --out "$OUT" --seconds 520
 
-The work folder keeps checkpoints between slices; `--out` gets the adapter, its settings, the log and the numbers.
+The work folder keeps checkpoints between slices; `--out` receives the adapter, its settings, the log and the numbers.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from quoth.training.batches import tokenize_documents
 from quoth.training.collate import make_batch
 from quoth.training.distributed import SINGLE_PROCESS
 from quoth.training.grad_cache import Contrast
-from quoth.training.reader_recipe import run_reader_recipe
-from quoth.training.recipes import npm_large, run_recipe
+from quoth.training.recipes import RECIPES, run_recipe
+from quoth.training.settings import TrainConfig
 
 RETURNED = ("adapter_model.safetensors", "adapter_config.json", "reader.safetensors", "quoth.json", "log.jsonl")
 TINY = {
@@ -80,7 +80,6 @@ def train(job: Job, options: argparse.Namespace, work: Path) -> dict[str, Any]:
         model=str(options.input / "base"),
         seconds=options.seconds,
         progress=lambda now: print(now, flush=True),
-        tokenizing=lambda count: print(f"{count} documents tokenized", flush=True) if count % 4096 == 0 else None,
     )
     speeds = [json.loads(line)["tokens_per_second"] for line in (work / "log.jsonl").read_text().splitlines()]
     return {"done": done, "body_tokens_per_second": float(np.median(speeds))}
@@ -88,7 +87,8 @@ def train(job: Job, options: argparse.Namespace, work: Path) -> dict[str, Any]:
 
 def train_reader(settings: dict[str, str], options: argparse.Namespace, work: Path) -> dict[str, Any]:
     """One slice of training a reader on the packed questions and blanks (`reading-…`), from the packed base."""
-    done = run_reader_recipe(
+    done = run_recipe(
+        "reader",
         [str(file) for file in sorted(options.input.glob("reading-*"))],
         work,
         settings | (TINY_READER if options.tiny else {}),
@@ -103,7 +103,8 @@ def memory(options: argparse.Namespace) -> dict[str, Any]:
     """One step of npm-large's batch on a RoBERTa-large with random weights: the peak memory."""
     from transformers import RobertaConfig, RobertaModel
 
-    recipe = npm_large().train
+    recipe = RECIPES["npm-large"].config
+    assert isinstance(recipe, TrainConfig)
     config = replace(recipe, batch_size=4, mini_batch_size=2, bf16=False) if options.tiny else recipe
     hf = FastTokenizer(options.input / "base")
     tokenizer = TextTokenizer(hf, num_masks=2, max_tokens=256)

@@ -28,7 +28,7 @@ from quoth.encoders.pretrained import (
 from quoth.ner.tagger import SHIPPED_TAGGERS
 from quoth.retrieval.tables import KeyTables
 from quoth.training.realm_model import PARTS, TrainedREALM
-from quoth.training.realm_recipes import run_realm_recipe
+from quoth.training.recipes import run_recipe
 from quoth.training.trainer import Progress
 
 Settings = dict[str, str]
@@ -65,7 +65,7 @@ def train_realm(changed: Settings, inputs: Path, work: Path, out: Path, seconds:
             _embed(texts, corpus, work / "pretrained")
         left = max(until - time.monotonic(), 1.0)
         settings |= TINY if tiny else {}
-        done = run_realm_recipe(recipe, files, folder, settings, model=str(model), seconds=left, progress=_say)
+        done = run_recipe(recipe, files, folder, settings, model=str(model), seconds=left, progress=_say)
         logs = (each / "log.jsonl" for _, _, each, _ in stages)
         lines = "".join(log.read_text(encoding="utf-8") for log in logs if log.is_file())
         (out / "log.jsonl").write_text(lines, encoding="utf-8")

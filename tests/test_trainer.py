@@ -193,7 +193,7 @@ def test_a_resumed_run_ends_where_an_unbroken_one_does(
     logs = [(tmp_path / name / "log.jsonl").read_text(encoding="utf-8") for name in ("unbroken", "broken")]
     steps = [[(r["step"], r["loss"]) for r in map(json.loads, text.splitlines())] for text in logs]
     assert steps[0] == steps[1]
-    assert [path.name for path in output.glob("checkpoint*")] == ["checkpoint-10"]
+    assert [path.name for path in output.glob("checkpoint*")] == ["checkpoint-12"]
 
 
 KILLED = """
@@ -244,7 +244,7 @@ def test_a_kill_between_checkpoints_leaves_a_whole_one(base: Path, data: Tokeniz
     resumed = trainer(base, data, tmp_path)
     assert resumed.step == 5
     resumed.run()
-    (tmp_path / "checkpoint-10" / "state.json").write_text("{", encoding="utf-8")
+    (tmp_path / "checkpoint-12" / "state.json").write_text("{", encoding="utf-8")
     with pytest.raises(CorruptionError, match=r"state\.json"):
         trainer(base, data, tmp_path)
 
@@ -253,7 +253,7 @@ def test_a_kill_between_checkpoints_leaves_a_whole_one(base: Path, data: Tokeniz
     ("setting", "value", "named"),
     [
         ("learning_rate", 0.5, "learning_rate is 0.5"),
-        ("steps", 13, "steps is 13"),
+        ("steps", 11, "steps is 11"),
         ("masking", "tokens", "masking is 'tokens', num_masks is 1"),
     ],
 )

@@ -27,7 +27,7 @@ class Batch:
     `keys_K2`, `masks_M2`: input and position of each key, and of each hidden span's first mask. Keys with
     the same label as the query (`masked_out_K == masked_out_M`) are excluded from its negatives; the label is the
     passage, or the span. Positives are pairs of a span and the keys where it starts and ends elsewhere.
-    `without_spans`: passages in which nothing could be hidden.
+    `without_spans`: passages in which nothing could be masked.
     """
 
     inputs: list[NDArray[np.int64]]

@@ -51,7 +51,7 @@ class Asked:
 class FineTuneTask(REALMTask):
     """Learns to retrieve and to read from questions and their answers; the corpus's vectors stay as they are.
 
-    All of them are held in memory, four bytes a component. Raises InputError where the beam is larger than the corpus,
+    All of them are held in memory, four bytes per component. Raises InputError if the beam is larger than the corpus,
     no passage holds an answer to any question, or vectors are missing.
     """
 
@@ -106,7 +106,7 @@ class FineTuneTask(REALMTask):
         return Step(means[0] + means[1], int(tokens_of_all), measures=measures)
 
     def _drawn(self, step: int) -> Iterator[int]:
-        """The questions of a step: each once an epoch, in another order each time."""
+        """The questions of a step: every question once per epoch, in another order in every epoch."""
         total = len(self._questions)
         for number in range(step * self.config.batch_size, (step + 1) * self.config.batch_size):
             epoch, place = divmod(number, total)

@@ -34,7 +34,7 @@ class Contrast:
         self._device = next(model.parameters()).device
 
     def loss(self, batch: Batch) -> Tensor:
-        """The batch's loss with its graph, all in one piece; zero when nothing could be hidden."""
+        """The batch's loss with its graph, all in one piece; zero if nothing could be masked."""
         return self._loss(batch, *self._encode(batch, slice(0, len(batch.inputs))), slice(0, len(batch.masks_M2)))
 
     def backward(self, batch: Batch, weight: float = 1.0) -> float:
@@ -120,7 +120,7 @@ class Contrast:
 
 
 def _rows(batch: Batch, part: slice) -> tuple[slice, slice]:
-    """Which keys and which masks stand in these inputs; both are in the order of the inputs."""
+    """Which keys and which masks are in these inputs; both are in the order of the inputs."""
     return tuple(  # type: ignore[return-value]
         slice(*np.searchsorted(places[:, 0], [part.start, part.stop]).tolist())
         for places in (batch.keys_K2, batch.masks_M2)

@@ -30,7 +30,7 @@ Example = tuple[str, str, str]
 class ICTTask(REALMTask):
     """Learns which passage of a batch each sentence was taken from; all of the processes' passages are in the batch.
 
-    Raises InputError where the corpus has fewer passages than a batch, or a batch cannot be shared out evenly.
+    Raises InputError if the corpus has fewer passages than a batch, or a batch cannot be divided evenly.
     """
 
     def __init__(self, model: TrainedREALM, corpus: Corpus, config: ICTConfig, world: World = SINGLE_PROCESS) -> None:
@@ -83,8 +83,8 @@ class ICTTask(REALMTask):
         return found
 
     def _example(self, row: int, rng: np.random.Generator) -> Example | None:
-        """A sentence and its passage, mostly without it. One of a single sentence is none: with it the passage would be
-        found by its words alone, without it nothing is left."""
+        """A sentence and its passage, mostly without it. None for a passage of one sentence: with it the
+        passage would be found by its words alone, without it nothing is left."""
         passage = self._corpus.passage(row)
         found = sentences(passage.text)
         if len(found) < 2:

@@ -37,7 +37,7 @@ TOWERS, KEYS, INDEX, BUILDER_LOG = "towers", "keys", "index.json", "builder.log"
 PRECISION = "fp16"
 POLL_SECONDS = 0.5
 MAX_DEATHS = 3
-"""So often in a row the builder may die before it has made an index."""
+"""How often in a row the builder may die before it has made an index."""
 
 
 class FixedIndex:
@@ -61,7 +61,7 @@ class IndexRefresher:
 
     Without `asynchronous` a new index is made within `refresh`, and training waits. `base` names a folder for the base
     encoder, `dtype` its numbers when it embeds. Of several processes the first makes the indexes, and all search in the
-    same one. Raises TrainingError where the builder dies again and again.
+    same one. Raises TrainingError if the builder dies again and again.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class IndexRefresher:
         self._index: FixedIndex | None = None
 
     def refresh(self, step: int, model: TrainedREALM) -> int:
-        """Publish the towers where an index of this step is due, take a newer index where there is one.
+        """Publish the towers if an index of this step is due; take a newer index if there is one.
 
         Returns how many steps old the current one is. The first is waited for, as is each without `asynchronous`.
         """
@@ -118,7 +118,7 @@ class IndexRefresher:
             self._builder = None
 
     def _check_index(self, step: int) -> None:
-        """Take back the index of a run that resumes from before it, and one whose vectors are gone."""
+        """Discard an index that is newer than the step from which the run resumes, or whose vectors are missing."""
         keys = self._keys(index_step(self._output))
         if index_step(self._output) >= step or (keys and not keys.is_dir()):
             (self._output / INDEX).unlink(missing_ok=True)
@@ -168,7 +168,7 @@ class IndexRefresher:
             remove(_towers(self._output, step))
 
     def _keys(self, step: int) -> Path | None:
-        """The folder of the vectors that this run makes with a step's towers, None where they are not its own."""
+        """The folder of the vectors that this run makes with a step's towers, None if they are not its own."""
         file, keys = _towers(self._output, step) / KEYS, self._corpus.path / "keys"
         found = keys / file.read_text() if file.is_file() else keys
         return found if found.parent == keys and found.name != ".." else None  # a stranger's run removes nothing else

@@ -206,7 +206,7 @@ def mask_tokens(
     """Uniform masking for NPM-single (A.3): each token that also occurs in another sequence of the same group may be
     hidden alone.
 
-    They are drawn uniformly until a sequence's budget is spent; boundaries and repeats play no part.
+    They are drawn uniformly until a sequence's budget is spent; boundaries and repeats do not matter.
     """
     if not len(ids_N):
         return _with_positives([], [])

@@ -29,7 +29,7 @@ from quoth.training.trainer import Step
 
 
 class NPMTask:
-    """Trains an encoder as a nonparametric masked LM. Raises InputError where bodies are longer than it takes."""
+    """Trains an encoder as a nonparametric masked LM. Raises InputError if passages are longer than it takes."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class NPMTask:
         }
 
     def backward(self, step: int) -> Step:
-        """Hide, encode and contrast the step's groups."""
+        """Mask, encode and contrast the step's groups."""
         batches = self.batches(step)
         loss = None
         if any(len(batch.positive_query) for batch in batches):

@@ -41,7 +41,7 @@ class Neighbourhood(Protocol):
     """The index that training retrieves from, and where it takes new ones from."""
 
     def refresh(self, step: int, model: TrainedREALM) -> int:
-        """Ask for a new index where one is due; returns how many steps old the current one is."""
+        """Ask for a new index if one is due; returns how many steps old the current one is."""
         ...
 
     def nearest(self, q_BD: NDArray[np.float32], k: int, exclude: Sequence[Collection[int]]) -> list[list[Passage]]:
@@ -76,8 +76,8 @@ class Marginal:
 class PretrainTask(REALMTask):
     """Learns to retrieve by what helps to fill masks.
 
-    `searched` is the corpus of `neighbourhood`, where that is not the one that texts are drawn from. Raises InputError
-    where it has too few passages.
+    `searched` is the corpus of `neighbourhood`, if texts are drawn from another one. Raises InputError if it has too
+    few passages.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class PretrainTask(REALMTask):
         if (others := self._always_left()) < self._retrieved:
             raise InputError(
                 f"{self._retrieved} passages are to be retrieved for an example, but only {others} are not of its own "
-                f"{config.exclude_self}; give more documents, or fewer num_candidates"
+                f"{config.exclude_self}; give more documents, or lower num_candidates"
             )
 
     def backward(self, step: int) -> Step:

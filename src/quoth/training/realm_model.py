@@ -33,7 +33,7 @@ _ONE_TOWER = {"passages": "passages", "queries": "passages", "reader": "reader"}
 
 
 class REALMTask:
-    """What training a REALM is, whatever it learns from. Raises InputError if a batch cannot be shared out evenly."""
+    """What all training of a REALM has in common. Raises InputError if a batch cannot be divided evenly."""
 
     def __init__(self, model: TrainedREALM, config: LoopConfig, world: World) -> None:
         self.model, self.parameters, self.device = model, model.parameters, model.device
@@ -64,8 +64,8 @@ class REALMTask:
 class TrainedREALM:
     """The parts of a REALM, those named in `trained` with gradients; the others stay as they are.
 
-    `own_queries` gives a model whose towers are one a query tower of its own, which begins as a copy. Raises InputError
-    where adapters are asked for on whole parts, which have no base that an adapter could name.
+    `own_queries` gives a model with a single tower a separate query tower, which begins as a copy. Raises InputError if
+    LoRA is requested for parts that are stored whole, without a base model.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class TrainedREALM:
         yield "reader", self.reader
 
     def _encoder(self, name: str) -> tuple[Any, Any]:
-        """A part's encoder, with an adapter where it is trained, and its tokenizer."""
+        """A part's encoder, with an adapter if it is trained, and its tokenizer."""
         origin, rank = self._origins[name], self._rank if name in self._trained else 0
         found = self._source.part(origin)
         if rank and self._is_whole(origin):
@@ -171,7 +171,7 @@ class TrainedREALM:
             self.tokenizer.hf.save_pretrained(folder)
 
     def _copy_encoder(self, folder: Path, origin: str) -> None:
-        """The source's files of a part: the whole encoder, the adapter, or none where it is the base itself."""
+        """The source's files of a part: the whole encoder, the adapter, or none if it is the base itself."""
         found = self._source.part(origin)
         files = [*Path(found.base).iterdir()] if self._is_whole(origin) else []
         if found.adapter is not None:

@@ -6,14 +6,16 @@ Knows: names, defaults, which values are valid. Does not know: what is done with
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from quoth.config import Config
 from quoth.errors import InputError
 
 Salience = Literal["salient", "spans", "tokens"]
 Grouping = Literal["shuffled", "neighbours", "random"]
+Settings = TypeVar("Settings", bound=Config)
 
 _LEAST = {
     "steps": 1,
@@ -282,6 +284,32 @@ class TaggingConfig(LoopConfig):
 def _check_evaluation(evaluate_on: str, evaluate_every: int) -> None:
     if bool(evaluate_on) != bool(evaluate_every):
         raise InputError("set evaluate_on (a file of documents) and evaluate_every (a number of steps) together")
+
+
+def with_overrides(config: Settings, overrides: Mapping[str, object]) -> Settings:
+    """The settings with some changed; text is read as the type of its field. Raises InputError on an unknown name or a
+    value that does not fit."""
+    types = get_type_hints(type(config))
+    values = config.to_dict()
+    for key, value in overrides.items():
+        if key not in types:
+            raise InputError(f"unknown setting {key!r}; it must be one of {', '.join(types)}")
+        values[key] = _parsed(key, str(value), types[key])
+    return type(config).from_dict(values)
+
+
+def _parsed(key: str, text: str, kind: Any) -> Any:
+    if kind is bool:
+        if text.lower() not in ("true", "false"):
+            raise InputError(f"{key} is {text!r}; it must be true or false")
+        return text.lower() == "true"
+    if kind not in (int, float):
+        return text
+    try:
+        return kind(text)
+    except ValueError:
+        numbers = "a whole number" if kind is int else "a number"
+        raise InputError(f"{key} is {text!r}; it must be {numbers}") from None
 
 
 def linear_schedule(step: int, steps: int, peak: float, warmup_steps: int) -> float:
