@@ -264,6 +264,20 @@ def test_a_stopped_run_can_be_used_and_then_extended(recipe: str, docs: Path, tm
         run_recipe(recipe, [docs], tmp_path, {"steps": 20}, resume=False)
 
 
+def test_a_slow_run_has_a_checkpoint_before_it_is_due(
+    recipe: str, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(now: Progress) -> None:
+        if now.step == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("quoth.training.trainer.SAVE_EVERY", 0.0)
+    with pytest.raises(KeyboardInterrupt):
+        run_recipe(recipe, [docs], tmp_path, {"steps": 4}, progress=stop)
+    assert [path.name for path in tmp_path.glob("checkpoint*")] == ["checkpoint-2"]
+    quoth.NPM.from_pretrained(tmp_path)
+
+
 def test_the_first_step_is_reported_whatever_is_logged(recipe: str, docs: Path, tmp_path: Path) -> None:
     told: list[Progress] = []
     run_recipe(recipe, [docs], tmp_path, {"steps": 5, "log_every": 3}, progress=told.append)

@@ -85,7 +85,7 @@ _MINI = TrainConfig(
     bf16=True,
 )
 _MINI_GPU = replace(_MINI, batch_size=512, mini_batch_size=256, warmup_steps=200)
-_ADAPT = replace(_MINI, steps=300, batch_size=16, mini_batch_size=8, learning_rate=3e-4)
+_ADAPT = replace(_MINI, steps=300, batch_size=16, mini_batch_size=8, learning_rate=3e-4, checkpoint_every=20)
 # The paper's own NPM (Min et al. 2022, §4): RoBERTa-large whole, inputs of up to 256 tokens; clip and dropout as in the
 # released code.
 _NPM_PAPER = TrainConfig(
