@@ -26,10 +26,11 @@ from quoth.tokenizers.text import TextTokenizer
 from quoth.training import npm_recipe
 from quoth.training.batches import TokenizedDocuments, tokenize_documents
 from quoth.training.distributed import World
+from quoth.training.npm_task import NPMTask
 from quoth.training.recipes import RECIPES, run_recipe
 from quoth.training.run import without
 from quoth.training.settings import with_overrides
-from quoth.training.trainer import Progress, Trainer
+from quoth.training.trainer import Progress, Step, Trainer
 from test_trainer import CONFIG, DOCUMENTS
 from tiny import tiny_npm, tiny_roberta
 
@@ -262,6 +263,31 @@ def test_a_stopped_run_can_be_used_and_then_extended(recipe: str, docs: Path, tm
         run_recipe(recipe, [docs], tmp_path, {"steps": 9})
     with pytest.raises(InputError, match=r"holds a run at step 10; resume it, or name another folder"):
         run_recipe(recipe, [docs], tmp_path, {"steps": 20}, resume=False)
+
+
+def test_ctrl_c_during_a_step_keeps_the_steps_before(
+    recipe: str, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backward = NPMTask.backward
+
+    def interrupted(task: NPMTask, step: int) -> Step:
+        done = backward(task, step)
+        if step == 3:
+            raise KeyboardInterrupt
+        return done
+
+    with monkeypatch.context() as patch:
+        patch.setattr(NPMTask, "backward", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run_recipe(recipe, [docs], tmp_path / "interrupted", {"steps": 6})
+    assert [path.name for path in (tmp_path / "interrupted").glob("checkpoint*")] == ["checkpoint-3"]
+    for name in ("interrupted", "unbroken"):
+        assert run_recipe(recipe, [docs], tmp_path / name, {"steps": 6})
+    ours, theirs = (load_file(tmp_path / name / "adapter_model.safetensors") for name in ("interrupted", "unbroken"))
+    assert all(torch.equal(weight, theirs[name]) for name, weight in ours.items())
+    logs = [(tmp_path / name / "log.jsonl").read_text(encoding="utf-8") for name in ("interrupted", "unbroken")]
+    steps = [[json.loads(line)["step"] for line in log.splitlines()] for log in logs]
+    assert steps[0] == steps[1] == [1, 2, 3, 4, 5, 6]
 
 
 def test_a_slow_run_has_a_checkpoint_before_it_is_due(

@@ -101,6 +101,7 @@ class Trainer:
             self.parameters.values(), lr=config.learning_rate, weight_decay=config.weight_decay
         )
         self.step = 0
+        self._whole = True
         self._resume()
         if world.is_main:
             self._forget_log()
@@ -114,14 +115,29 @@ class Trainer:
         """Train to the last step; write a checkpoint and the model every `checkpoint_every` steps, at least every
         `SAVE_EVERY` seconds, and at the end.
 
-        After `seconds` the run stops with a checkpoint; returns whether the last step was done. What `evaluation`
-        measures is logged, and the best model kept in `best`. `progress` is called after the first step, after logged
-        and measured steps, and at least every `SHOW_EVERY` seconds, steps permitting. Raises TrainingError if the loss
-        is not a finite number.
+        After `seconds`, or on Ctrl-C, the run stops with a checkpoint; returns whether the last step was done. What
+        `evaluation` measures is logged, and the best model kept in `best`. `progress` is called after the first step,
+        after logged and measured steps, and at least every `SHOW_EVERY` seconds, steps permitting. Raises TrainingError
+        if the loss is not a finite number.
         """
+        first = self.step
+        try:
+            self._loop(progress, evaluation, math.inf if seconds is None else time.perf_counter() + seconds)
+        except KeyboardInterrupt:
+            # Most of a step's time passes in `backward`, before the weights change. Other processes may be at another
+            # step.
+            if self._whole and self.step > first and self.world.size == 1:
+                self._save()
+            raise
+        if self.world.is_main and self.step == first:
+            self.task.save_model(self.output)
+        return self.step == self.config.steps
+
+    def _loop(
+        self, progress: Callable[[Progress], None] | None, evaluation: Evaluation | None, deadline: float
+    ) -> None:
         config, first, steps = self.config, self.step, list[Step]()
         since = shown = saved = time.perf_counter()
-        deadline = math.inf if seconds is None else since + seconds
         while self.step < config.steps:
             rate = self.learning_rate
             steps.append(self._train(rate))
@@ -136,6 +152,7 @@ class Trainer:
                     self._log_step(state, scores)
                 if progress:
                     progress(state)
+            self._whole = True  # weights, optimizer and log are those of this step
             if logged:
                 give_back_memory()
                 since, steps = now, []
@@ -146,15 +163,13 @@ class Trainer:
                 saved = time.perf_counter()
             if late:
                 break
-        if self.world.is_main and self.step == first:
-            self.task.save_model(self.output)
-        return self.step == config.steps
 
     def _train(self, rate: float) -> Step:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         torch.manual_seed(seed_of(self.config.seed, self.step, self.world.rank))
         step = self.task.backward(self.step)
+        self._whole = False
         if step.loss is None:
             return step
         if not math.isfinite(step.loss):
