@@ -23,7 +23,7 @@ from quoth.training.batches import TokenizedDocuments, tokenize_documents
 from quoth.training.losses import phrase_contrastive_loss
 from quoth.training.masking import mask_spans
 from quoth.training.npm_task import NPMTask
-from quoth.training.recipes import npm_mini_cpu
+from quoth.training.recipes import RECIPES
 
 SAMPLES = Path(__file__).parents[1] / "samples" / "atlas-2026.jsonl"
 QUERIES, TOKENS, DIMENSIONS = 4096, 32768, 384
@@ -147,7 +147,7 @@ def loss() -> Iterator[Result]:
 
 def steps(model: Any, tokenizer: TextTokenizer, npm: NPMConfig, data: TokenizedDocuments) -> Result:
     """Training steps against three times the encoder's bare forward over the same inputs."""
-    config = npm_mini_cpu().train
+    config = RECIPES["npm-mini-cpu"].config
     task = NPMTask(model, tokenizer, npm, data, config)
     batch = task.batches(0)[0]
     ids_BT, attention_BT = pad(batch.inputs, 0)

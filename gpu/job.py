@@ -1,8 +1,8 @@
-"""Run one job of QUEUE.md for one slice of time; the same command goes on where the last slice stopped.
+"""Run one job of QUEUE.md for one slice of time; the same command resumes where the last slice stopped.
 
     python gpu/job.py npm-mini --input runs/gpu --out "$OUT" --seconds 520
 
-The work folder keeps checkpoints between slices; `--out` gets the adapter, its settings, the log and the numbers.
+The work folder keeps checkpoints between slices; `--out` receives the adapter, its settings, the log and the numbers.
 """
 
 from __future__ import annotations
@@ -28,13 +28,20 @@ from quoth.tokenizers.fast import FastTokenizer
 from quoth.tokenizers.text import TextTokenizer
 from quoth.training.batches import tokenize_documents
 from quoth.training.collate import make_batch
-from quoth.training.contrast import Contrast
-from quoth.training.ranks import ALONE
-from quoth.training.reader_recipe import run_reader_recipe
-from quoth.training.recipes import npm_large, run_recipe
+from quoth.training.distributed import SINGLE_PROCESS
+from quoth.training.grad_cache import Contrast
+from quoth.training.recipes import RECIPES, run_recipe
+from quoth.training.settings import TrainConfig
 
 RETURNED = ("adapter_model.safetensors", "adapter_config.json", "reader.safetensors", "quoth.json", "log.jsonl")
-TINY = {"steps": "3", "batch_size": "4", "sub_batch": "2", "log_every": "1", "bf16": "false", "max_body_tokens": "99"}
+TINY = {
+    "steps": "3",
+    "batch_size": "4",
+    "mini_batch_size": "2",
+    "log_every": "1",
+    "bf16": "false",
+    "max_passage_tokens": "99",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +59,7 @@ JOBS = {
     "rank-64": Job("npm-mini-gpu", {"steps": "800"}),
     "rank-128": Job("npm-mini-gpu", {"steps": "800", "lora_rank": "128"}),
     "full": Job("npm-mini-gpu", {"steps": "800", "lora_rank": "0", "learning_rate": "0.0003"}),
-    "clean-keys": Job("npm-mini-gpu", {"steps": "800", "keys": "clean"}),
+    "clean-keys": Job("npm-mini-gpu", {"steps": "800", "contrast_with": "clean"}),
 }
 READER_JOBS = {
     "reader": {"epochs": "4", "batch_size": "64", "bf16": "true", "padded_tokens": "65536", "num_negatives": "3"},
@@ -73,7 +80,6 @@ def train(job: Job, options: argparse.Namespace, work: Path) -> dict[str, Any]:
         model=str(options.input / "base"),
         seconds=options.seconds,
         progress=lambda now: print(now, flush=True),
-        tokenizing=lambda count: print(f"{count} documents tokenized", flush=True) if count % 4096 == 0 else None,
     )
     speeds = [json.loads(line)["tokens_per_second"] for line in (work / "log.jsonl").read_text().splitlines()]
     return {"done": done, "body_tokens_per_second": float(np.median(speeds))}
@@ -81,7 +87,8 @@ def train(job: Job, options: argparse.Namespace, work: Path) -> dict[str, Any]:
 
 def train_reader(settings: dict[str, str], options: argparse.Namespace, work: Path) -> dict[str, Any]:
     """One slice of training a reader on the packed questions and blanks (`reading-…`), from the packed base."""
-    done = run_reader_recipe(
+    done = run_recipe(
+        "reader",
         [str(file) for file in sorted(options.input.glob("reading-*"))],
         work,
         settings | (TINY_READER if options.tiny else {}),
@@ -96,8 +103,9 @@ def memory(options: argparse.Namespace) -> dict[str, Any]:
     """One step of npm-large's batch on a RoBERTa-large with random weights: the peak memory."""
     from transformers import RobertaConfig, RobertaModel
 
-    recipe = npm_large().train
-    config = replace(recipe, batch_size=4, sub_batch=2, bf16=False) if options.tiny else recipe
+    recipe = RECIPES["npm-large"].config
+    assert isinstance(recipe, TrainConfig)
+    config = replace(recipe, batch_size=4, mini_batch_size=2, bf16=False) if options.tiny else recipe
     hf = FastTokenizer(options.input / "base")
     tokenizer = TextTokenizer(hf, num_masks=2, max_tokens=256)
     shape = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096}
@@ -112,12 +120,12 @@ def memory(options: argparse.Namespace) -> dict[str, Any]:
         (document for document, _ in zip(texts, range(2000), strict=False)),
         tokenizer,
         splitter=config.splitter,
-        max_body_tokens=config.max_body_tokens,
+        max_passage_tokens=config.max_passage_tokens,
     )
     optimizer = torch.optim.AdamW(model.parameters(), lr=config.learning_rate)
     passages = list(range(min(config.batch_size, data.num_passages)))
     batch = make_batch(data, passages, tokenizer, config, np.random.default_rng(0))
-    contrast = Contrast(model, 0, NPMConfig(), config, ALONE)
+    contrast = Contrast(model, 0, NPMConfig(), config, SINGLE_PROCESS)
     loss = contrast.backward(batch)
     optimizer.step()
     peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else 0

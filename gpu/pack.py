@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 
 from quoth.corpus.documents import read_documents
 from quoth.encoders.pretrained import SETTINGS_FILE, locate
-from quoth.training.recipes import without
+from quoth.training.run import without
 
 MEGABYTES = 60
 

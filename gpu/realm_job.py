@@ -28,7 +28,7 @@ from quoth.encoders.pretrained import (
 from quoth.ner.tagger import SHIPPED_TAGGERS
 from quoth.retrieval.tables import KeyTables
 from quoth.training.realm_model import PARTS, TrainedREALM
-from quoth.training.realm_recipes import run_realm_recipe
+from quoth.training.recipes import run_recipe
 from quoth.training.trainer import Progress
 
 Settings = dict[str, str]
@@ -40,9 +40,9 @@ REALM_JOBS: dict[str, Settings] = {
     "realm-mini-stale": {"refresh_every": "6000"},
 }
 """What is different about each one's pre-training: the paper's Table 2."""
-PRETRAIN = {"steps": "2500", "alone": "500", "batch_size": "32", "refresh_every": "200"}
-CLOZE = {"steps": "1500", "batch_size": "16", "beam": "20"}
-FINE_TUNE = {"steps": "1000", "batch_size": "16", "beam": "20"}
+PRETRAIN = {"steps": "2500", "mlm_warmup_steps": "500", "batch_size": "32", "refresh_every": "200"}
+CLOZE = {"steps": "1500", "batch_size": "16", "retriever_beam_size": "20"}
+FINE_TUNE = {"steps": "1000", "batch_size": "16", "retriever_beam_size": "20"}
 TINY = {"steps": "3", "batch_size": "2", "log_every": "1", "bf16": "false"}
 
 
@@ -52,8 +52,8 @@ def train_realm(changed: Settings, inputs: Path, work: Path, out: Path, seconds:
     texts, cloze, questions = (sorted(map(str, inputs.glob(f"{name}*"))) for name in ("text", "cloze", "questions"))
     base, start, corpus = str(inputs / "base"), work / "start", work / "corpus.quoth"
     _start(base, start, tiny)
-    over = {"tagger": str(_tagger(base, work / "tagger"))} | ({"alone": "1"} if tiny else {})
-    asked = {"corpus": str(corpus)} | ({"beam": "9"} if tiny else {})
+    over = {"tagger": str(_tagger(base, work / "tagger"))} | ({"mlm_warmup_steps": "1"} if tiny else {})
+    asked = {"corpus": str(corpus)} | ({"retriever_beam_size": "9"} if tiny else {})
     stages = [
         ("realm-pretrain", texts, work / "pretrained", PRETRAIN | changed | over),
         ("realm-qa", cloze, work / "cloze", CLOZE | asked),
@@ -65,7 +65,7 @@ def train_realm(changed: Settings, inputs: Path, work: Path, out: Path, seconds:
             _embed(texts, corpus, work / "pretrained")
         left = max(until - time.monotonic(), 1.0)
         settings |= TINY if tiny else {}
-        done = run_realm_recipe(recipe, files, folder, settings, model=str(model), seconds=left, progress=_say)
+        done = run_recipe(recipe, files, folder, settings, model=str(model), seconds=left, progress=_say)
         logs = (each / "log.jsonl" for _, _, each, _ in stages)
         lines = "".join(log.read_text(encoding="utf-8") for log in logs if log.is_file())
         (out / "log.jsonl").write_text(lines, encoding="utf-8")

@@ -21,7 +21,7 @@ from quoth.corpus.documents import read_documents
 from quoth.corpus.passages import DEFAULT_SPLITTER, get_splitter, sentences
 from quoth.ner.tagger import Tagger
 from quoth.records import TaggedSpan
-from quoth.training.recipes import without
+from quoth.training.run import without
 
 ASKING = {"PER": "who", "LOC": "where", "ORG": "what organization", "DATE": "when"}
 ANYTHING = "what"

@@ -25,7 +25,7 @@ from quoth.corpus.passages import sentences
 from quoth.evaluation.cloze import KINDS, Blank, draw_blanks
 from quoth.records import Document, Passage
 from quoth.tokenizers.text import MASK
-from quoth.training.recipes import without
+from quoth.training.run import without
 
 PER_PAGE = 14
 BEST = 8

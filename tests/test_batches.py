@@ -126,7 +126,7 @@ def test_too_little_to_contrast_is_refused(passages: int, size: int) -> None:
 def test_neighbours_want_a_chain() -> None:
     nothing = np.zeros(0, np.int64)
     data = TokenizedDocuments(nothing, nothing, nothing, nothing, nothing, documents_of(3, 4), nothing)
-    with pytest.raises(InputError, match="'neighbours' wants data with a chain"):
+    with pytest.raises(InputError, match="grouping is 'neighbours', but the data has no chain"):
         BatchSampler(data, 2, 0, "neighbours")
 
 
@@ -145,7 +145,7 @@ DOCUMENTS = [
 
 def test_tokens_are_those_that_search_encodes(tokenizer: TextTokenizer) -> None:
     seen: list[int] = []
-    data = tokenize_documents(DOCUMENTS, tokenizer, splitter="words:40", max_body_tokens=50, progress=seen.append)
+    data = tokenize_documents(DOCUMENTS, tokenizer, splitter="words:40", max_passage_tokens=50, progress=seen.append)
     assert seen == [3]
     assert set(data.document.tolist()) == {0, 2}
     assert data.offsets[-1] == len(data.ids) == len(data.flags)
@@ -180,7 +180,7 @@ def test_byte_pairs_are_those_of_the_title_and_the_text_joined(tmp_path: Path) -
 
 @pytest.mark.parametrize("longest", [20, 254])
 def test_filled_inputs_hold_every_token_of_a_document(tokenizer: TextTokenizer, longest: int) -> None:
-    data = tokenize_documents(DOCUMENTS, tokenizer, splitter="filled", max_body_tokens=longest)
+    data = tokenize_documents(DOCUMENTS, tokenizer, splitter="filled", max_passage_tokens=longest)
     for d, document in enumerate(DOCUMENTS):
         if not document.text:
             assert d not in data.document

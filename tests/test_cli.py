@@ -245,7 +245,7 @@ def test_a_damaged_file_is_a_failure_that_names_it(corpus: Path, run: Run) -> No
         (["classify", "x", "text", "--labels", "positive"], "positive=great,good"),
         (["classify", "x", "text", "--labels", "positive=great,"], "positive=great,good"),
         (["train", "npm", ".", "-o", "x", "--set", "steps"], "steps=200"),
-        (["train", "tager", ".", "-o", "x"], "allowed are npm-mini-cpu"),
+        (["train", "tager", ".", "-o", "x"], "it must be one of npm-mini-cpu"),
         (["train", "tagger", "nowhere.conll", "-o", "x"], "nowhere.conll"),
         (["eval", "ner", "nowhere.conll", "--model", "quoth-tager"], "quoth-tager"),
     ],

@@ -20,10 +20,10 @@ from quoth.encoders.passage_encoder import passage_inputs
 from quoth.encoders.pretrained import locate_realm
 from quoth.encoders.transformer import load_base
 from quoth.models.conversion import READER_NAMES, TOWER_NAMES, Names, convert
-from quoth.predictors.marginal import log_retrieval, marginal_choice_loss, marginal_per_token, relevance
 from quoth.predictors.reader import readings
 from quoth.tokenizers.fast import FastTokenizer
 from quoth.tokenizers.pairs import Pair, PairBatch, PairTokenizer
+from quoth.training.marginal import log_retrieval, marginal_choice_loss, marginal_per_token, relevance
 from quoth.training.realm_model import PARTS, TrainedREALM
 
 GOLDEN = Path(__file__).parent / "golden" / "realm"

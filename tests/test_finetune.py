@@ -19,8 +19,8 @@ from quoth.encoders.pretrained import locate_realm
 from quoth.errors import InputError
 from quoth.predictors.reader import legal_spans, readings
 from quoth.retrieval.tables import KeyTables
+from quoth.training.distributed import World
 from quoth.training.finetune import FineTuneTask, right_spans
-from quoth.training.ranks import Ranks
 from quoth.training.realm_model import TrainedREALM
 from quoth.training.settings import FineTuneConfig
 from quoth.training.trainer import Progress, Trainer
@@ -61,7 +61,7 @@ def make_task(
     **config: Any,
 ) -> FineTuneTask:
     model = model or scattered(trained(folder, LEARNT, own_queries=True))
-    settings = FineTuneConfig(**{"lora_rank": 0, "beam": 6, "read": 3, **config})
+    settings = FineTuneConfig(**{"lora_rank": 0, "retriever_beam_size": 6, "num_reader_passages": 3, **config})
     return FineTuneTask(model, PassageEncoder.load(locate_realm(str(folder))), corpus, questions, settings)
 
 
@@ -72,12 +72,12 @@ def slow_losses(
     ids = model.tokenizer.hf(question.text, add_special_tokens=False)["input_ids"]
     q_D = query_vector(model, ids)
     f = {row: model.config.similarity_scale * (q_D @ z_D) for row, z_D in vectors.items()}
-    beam = sorted(f, key=lambda row: -float(f[row].detach()))[: config.beam]
+    beam = sorted(f, key=lambda row: -float(f[row].detach()))[: config.retriever_beam_size]
     right = [row for row in beam if has_answer(corpus.passage(row).text, question)]
     mass = torch.stack([f[row] for row in beam]).softmax(dim=0)
     retriever = -sum(mass[beam.index(row)] for row in right).log() if right else torch.zeros(())
-    read = beam[: config.read]
-    if config.help_reader and right and not set(right) & set(read):
+    read = beam[: config.num_reader_passages]
+    if config.force_positive and right and not set(right) & set(read):
         read[-1] = right[0]
     scores, good = [], []
     for row in read:
@@ -98,16 +98,16 @@ def slow_losses(
 
 
 @pytest.mark.parametrize("add_relevance", [True, False])
-@pytest.mark.parametrize("help_reader", [True, False])
+@pytest.mark.parametrize("force_positive", [True, False])
 def test_losses_and_gradients_are_those_of_all_spans(
-    corpus: Corpus, tmp_path: Path, folder: Path, add_relevance: bool, help_reader: bool
+    corpus: Corpus, tmp_path: Path, folder: Path, add_relevance: bool, force_positive: bool
 ) -> None:
     other = make_model(tmp_path / "m", add_relevance=add_relevance)
     KeyTables(corpus, PassageEncoder.load(locate_realm(str(other)))).build("fp32", recall=1.0)
     seen = set()
     for number in range(len(QUESTIONS)):
         questions = QUESTIONS[number : number + 1]
-        task = make_task(other, corpus, questions, read=2, help_reader=help_reader, batch_size=1)
+        task = make_task(other, corpus, questions, num_reader_passages=2, force_positive=force_positive, batch_size=1)
         exact = doubled(task.model)
         vectors = {int(row): task._z_PD[at].double() for at, row in enumerate(task._rows_P)}
         retriever, reader = slow_losses(exact, vectors, corpus, questions[0], task.config)
@@ -122,8 +122,8 @@ def test_losses_and_gradients_are_those_of_all_spans(
             assert_same_gradients(task.model, exact)
         seen.add(kind)
     assert {(True, True, 1.0), (False, False, 0.0)} <= seen
-    assert ((True, True, 0.0) in seen) == help_reader
-    assert ((True, False, 0.0) in seen) != help_reader
+    assert ((True, True, 0.0) in seen) == force_positive
+    assert ((True, False, 0.0) in seen) != force_positive
 
 
 def test_a_batch_is_the_mean_of_its_questions(folder: Path, corpus: Corpus) -> None:
@@ -141,8 +141,8 @@ def test_a_batch_is_the_mean_of_its_questions(folder: Path, corpus: Corpus) -> N
 
 
 def test_parts_add_up_to_the_batch(folder: Path, corpus: Corpus) -> None:
-    whole = make_task(folder, corpus, batch_size=8, help_reader=True)
-    parts = make_task(folder, corpus, batch_size=8, help_reader=True, sub_batch=3)
+    whole = make_task(folder, corpus, batch_size=8, force_positive=True)
+    parts = make_task(folder, corpus, batch_size=8, force_positive=True, mini_batch_size=3)
     one, many = whole.backward(0), parts.backward(0)
     assert many.loss == pytest.approx(one.loss, abs=1e-5)
     assert many.tokens == one.tokens
@@ -152,7 +152,7 @@ def test_parts_add_up_to_the_batch(folder: Path, corpus: Corpus) -> None:
             torch.testing.assert_close(parts.model.parameters[name].grad, parameter.grad, atol=1e-5, rtol=1e-3)
 
 
-class HalfOf(Ranks):
+class HalfOf(World):
     """One of two processes, which hears nothing of the other."""
 
     def sum(self, tensors: Any) -> None: ...
@@ -163,12 +163,12 @@ class HalfOf(Ranks):
 def test_the_shares_of_two_processes_add_up(folder: Path, corpus: Corpus) -> None:
     encoder, config = (
         PassageEncoder.load(locate_realm(str(folder))),
-        FineTuneConfig(lora_rank=0, beam=6, read=3, batch_size=4),
+        FineTuneConfig(lora_rank=0, retriever_beam_size=6, num_reader_passages=3, batch_size=4),
     )
     whole, loss, sums = make_task(folder, corpus, batch_size=4), 0.0, dict[str, torch.Tensor]()
     for rank in range(2):
         model = scattered(trained(folder, LEARNT, own_queries=True))
-        loss += FineTuneTask(model, encoder, corpus, QUESTIONS, config, ranks=HalfOf(rank, 2)).backward(0).loss
+        loss += FineTuneTask(model, encoder, corpus, QUESTIONS, config, world=HalfOf(rank, 2)).backward(0).loss
         for name, each in model.parameters.items():
             if each.grad is not None:
                 sums[name] = sums.get(name, 0) + each.grad
@@ -176,8 +176,8 @@ def test_the_shares_of_two_processes_add_up(folder: Path, corpus: Corpus) -> Non
     for name, parameter in whole.model.parameters.items():
         if parameter.grad is not None:
             torch.testing.assert_close(sums[name], parameter.grad, atol=1e-5, rtol=1e-3)
-    with pytest.raises(InputError, match="batch_size is 3 over 2 processes; allowed is a multiple"):
-        FineTuneTask(model, encoder, corpus, QUESTIONS, replace(config, batch_size=3), ranks=Ranks(0, 2))
+    with pytest.raises(InputError, match=r"batch_size \(3\) must be a multiple of the number of processes \(2\)"):
+        FineTuneTask(model, encoder, corpus, QUESTIONS, replace(config, batch_size=3), world=World(0, 2))
 
 
 def test_each_question_comes_once_an_epoch(folder: Path, corpus: Corpus) -> None:
@@ -210,9 +210,9 @@ def test_a_run_leaves_passages_as_they_are_and_learns_to_answer(folder: Path, co
         model=trained(folder, LEARNT, own_queries=True),
         steps=40,
         batch_size=4,
-        beam=12,
+        retriever_beam_size=12,
         learning_rate=3e-3,
-        help_reader=True,
+        force_positive=True,
         log_every=10,
     )
     assert not any(name.startswith("passages.") for name in task.parameters)
@@ -241,15 +241,15 @@ def test_questions_that_the_corpus_cannot_answer_are_left_out(folder: Path, corp
     task = make_task(folder, corpus, [unknown, *QUESTIONS[:2], unknown])
     assert task.num_questions == 2
     assert task.settings()["data"] == {"passages": 16, "questions": 2}
-    with pytest.raises(InputError, match=r"none of 2 questions has an answer that stands in .*; give others"):
+    with pytest.raises(InputError, match=r"no answer to any of the 2 questions occurs in .*; give other questions"):
         make_task(folder, corpus, [unknown, unknown])
 
 
 def test_what_cannot_be_is_refused(folder: Path, corpus: Corpus, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="beam is 17; allowed is up to 16, the corpus's passages"):
-        make_task(folder, corpus, beam=17)
-    with pytest.raises(InputError, match="read is 7, beam 6; allowed is to read of the beam"):
-        make_task(folder, corpus, read=7)
+    with pytest.raises(InputError, match=r"`retriever_beam_size` \(17\) must not exceed the corpus's 16 passages"):
+        make_task(folder, corpus, retriever_beam_size=17)
+    with pytest.raises(InputError, match=r"`num_reader_passages` \(7\) must not exceed `retriever_beam_size` \(6\)"):
+        make_task(folder, corpus, num_reader_passages=7)
     bare = make_corpus(tmp_path / "bare")
     with pytest.raises(
         InputError, match=r"segments have no vectors of .*; `quoth embed .*bare --keys passages --model .*` makes them"
@@ -261,6 +261,6 @@ def test_deleted_passages_are_not_searched(folder: Path, tmp_path: Path) -> None
     corpus = make_corpus(tmp_path / "c")
     KeyTables(corpus, PassageEncoder.load(locate_realm(str(folder)))).build("fp32", recall=1.0)
     corpus.delete(["Greece-0", "Greece-1"])
-    task = make_task(folder, corpus, QUESTIONS[:3], beam=14)
+    task = make_task(folder, corpus, QUESTIONS[:3], retriever_beam_size=14)
     assert task.num_questions == 2
     assert sorted(task._rows_P) == sorted(corpus.live_rows())

@@ -14,8 +14,8 @@ from quoth.corpus.corpus import Corpus
 from quoth.corpus.passages import sentences
 from quoth.errors import InputError
 from quoth.records import Document
+from quoth.training.distributed import World
 from quoth.training.ict import Example, ICTTask
-from quoth.training.ranks import Ranks
 from quoth.training.realm_model import TrainedREALM
 from quoth.training.settings import ICTConfig
 from quoth.training.trainer import Progress, Trainer
@@ -47,9 +47,9 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     return make_corpus(tmp_path_factory.mktemp("corpus") / "c", PAIRS)
 
 
-def make_task(model: TrainedREALM, corpus: Corpus, ranks: Ranks | None = None, **settings: Any) -> ICTTask:
+def make_task(model: TrainedREALM, corpus: Corpus, world: World | None = None, **settings: Any) -> ICTTask:
     config = ICTConfig(**{"batch_size": 4, "lora_rank": 0, **settings})
-    return ICTTask(model, corpus, config, ranks or Ranks())
+    return ICTTask(model, corpus, config, world or World())
 
 
 def drawn(task: ICTTask, step: int) -> list[Example]:
@@ -84,7 +84,10 @@ def test_a_passage_of_one_sentence_is_no_example(folder: Path, tmp_path: Path) -
         examples = drawn(make_task(trained(folder), corpus, keep_sentence=0.0), step)
         assert {title for _, _, title in examples} == titles
         assert all(sentence not in passage for sentence, passage, _ in examples)
-    with pytest.raises(InputError, match="batch_size is 5, passages of two sentences or more are 4; allowed is 2 to"):
+    with pytest.raises(
+        InputError,
+        match=r"batch_size is 5; it must be from 2 to the number of passages with two sentences or more \(4\)",
+    ):
         drawn(make_task(trained(folder), corpus, batch_size=5), 0)
 
 
@@ -111,16 +114,16 @@ import sys
 from pathlib import Path
 from safetensors.torch import save_file
 from quoth.corpus.corpus import Corpus
-from quoth.training.ranks import Ranks
+from quoth.training.distributed import World
 from realm_runs import scattered, trained
 from test_ict import TOWERS, make_task
-ranks = Ranks.join()
+world = World.join()
 model = scattered(trained(Path(sys.argv[1]), TOWERS, own_queries=True))
-step = make_task(model, Corpus.open(sys.argv[2]), ranks).backward(5)
+step = make_task(model, Corpus.open(sys.argv[2]), world).backward(5)
 print(step.loss)
 gradients = {name: each.grad for name, each in model.parameters.items() if each.grad is not None}
-save_file(gradients, f"{sys.argv[3]}-{ranks.rank}")
-ranks.leave()
+save_file(gradients, f"{sys.argv[3]}-{world.rank}")
+world.shutdown()
 """
 
 
@@ -146,10 +149,12 @@ def test_it_learns_which_passage_a_sentence_was_taken_from(folder: Path, corpus:
 def test_batches_that_cannot_be_are_refused(folder: Path, corpus: Corpus) -> None:
     model = trained(folder)
     for size in (1, 9):
-        with pytest.raises(InputError, match=f"batch_size is {size}, passages are 8; allowed is 2 to that many"):
+        with pytest.raises(
+            InputError, match=rf"batch_size is {size}; it must be from 2 to the number of passages \(8\)"
+        ):
             make_task(model, corpus, batch_size=size)
-    with pytest.raises(InputError, match="batch_size is 4 over 3 processes; allowed is a multiple"):
-        make_task(model, corpus, Ranks(0, 3))
+    with pytest.raises(InputError, match=r"batch_size \(4\) must be a multiple of the number of processes \(3\)"):
+        make_task(model, corpus, World(0, 3))
     for keep in (-0.1, 1.1, float("nan")):
-        with pytest.raises(InputError, match=r"keep_sentence is .*; allowed is a probability, 0 to 1"):
+        with pytest.raises(InputError, match=r"keep_sentence is .*; it must be a share from 0 to 1"):
             ICTConfig(keep_sentence=keep)

@@ -30,7 +30,14 @@ from quoth.training.trainer import Progress, Trainer
 from realm_runs import DOCUMENTS, Names, environment, make_corpus, make_model, scattered, trained
 
 QUERIES = np.random.default_rng(0).normal(size=(4, 16)).astype(np.float32)
-RUN = {"steps": 6, "batch_size": 2, "learning_rate": 1e-3, "log_every": 1, "refresh_every": 2, "trivial": "passage"}
+RUN = {
+    "steps": 6,
+    "batch_size": 2,
+    "learning_rate": 1e-3,
+    "log_every": 1,
+    "refresh_every": 2,
+    "exclude_self": "passage",
+}
 
 
 @pytest.fixture(scope="module")

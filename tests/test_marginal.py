@@ -9,20 +9,25 @@ import pytest
 import torch
 from torch import Tensor
 
-from quoth.predictors.marginal import (
+from quoth.training.marginal import (
     inverse_cloze_loss,
     log_retrieval,
     marginal_choice_loss,
     marginal_of_product,
     marginal_per_token,
     relevance,
-    responsibility,
     retrieval_utility,
 )
 
 B, N, M, D = 3, 4, 5, 6
 MASKED = torch.tensor([[True, True, True, False, False], [True, False, True, True, True], [False, True] + [False] * 3])
 """Examples of three masks, of four and of one."""
+
+
+def responsibility(log_p_BN: Tensor, log_retrieval_BN: Tensor) -> Tensor:
+    """r(z) = [p(y|z,x) / p(y|x) − 1] p(z|x), the gradient of log p(y|x) for f(x, z): [B, N]. REALM §3.3, appendix A."""
+    log_marginal_B1 = (log_retrieval_BN + log_p_BN).logsumexp(dim=-1, keepdim=True)
+    return ((log_p_BN - log_marginal_B1).exp() - 1) * log_retrieval_BN.exp()
 
 
 @pytest.fixture

@@ -67,7 +67,7 @@ def assert_rules(batch: Arrays, spans: MaskedSpans, options: MaskingOptions, *, 
         pairs.extend((m, row) for row in positives)
     assert list(zip(spans.positive_query.tolist(), spans.positive_start.tolist(), strict=True)) == pairs
     assert spans.start_M.tolist() == sorted(spans.start_M.tolist())
-    assert all(tokens <= options.budget * np.sum(sequence == s) for s, tokens in hidden.items())
+    assert all(tokens <= options.mask_ratio * np.sum(sequence == s) for s, tokens in hidden.items())
     assert max(number.values(), default=0) <= options.max_spans_per_sequence
     if repeats:
         assert max(grams.values(), default=0) <= options.max_repeats
@@ -78,8 +78,8 @@ def assert_rules(batch: Arrays, spans: MaskedSpans, options: MaskingOptions, *, 
     "options",
     [
         MaskingOptions(),
-        MaskingOptions(budget=0.6, max_repeats=2, max_span=4),
-        MaskingOptions(budget=0.9, max_spans_per_sequence=3, geometric_p=0.2),
+        MaskingOptions(mask_ratio=0.6, max_repeats=2, max_span=4),
+        MaskingOptions(mask_ratio=0.9, max_spans_per_sequence=3, geometric_p=0.2),
     ],
     ids=["paper", "repeats", "spans"],
 )
@@ -129,7 +129,7 @@ def test_where_no_span_of_a_length_is_left_the_next_shorter_one_is_taken() -> No
 def test_a_span_that_does_not_fit_makes_room_for_one_of_its_length() -> None:
     """Long spans are rejected more often, for overlaps; lengths stay geometric all the same."""
     ids, sequence = np.tile(np.arange(2000), 2), np.repeat([0, 1], 2000)
-    options = MaskingOptions(budget=0.5, max_spans_per_sequence=10**6)
+    options = MaskingOptions(mask_ratio=0.5, max_spans_per_sequence=10**6)
     spans = mask_spans(ids, sequence, np.full(4000, 3, np.uint8), np.random.default_rng(0), options)
     assert np.mean(spans.length_M >= 2) == pytest.approx(0.5, abs=0.06)
 

@@ -15,9 +15,9 @@ from quoth.encoders.passage_encoder import PassageEncoder
 from quoth.encoders.pretrained import locate_realm
 from quoth.errors import InputError
 from quoth.records import Document, Passage
+from quoth.training.distributed import SINGLE_PROCESS, World
 from quoth.training.index_refresh import IndexRefresher
 from quoth.training.pretrain import PretrainTask, rows_holding
-from quoth.training.ranks import ALONE, Ranks
 from quoth.training.realm_model import TrainedREALM
 from quoth.training.salient import Masked, MaskedTexts
 from quoth.training.settings import PretrainConfig
@@ -53,11 +53,11 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
 
 
 def make_task(
-    model: TrainedREALM, corpus: Corpus, neighbourhood: Any = None, ranks: Ranks = ALONE, **settings: Any
+    model: TrainedREALM, corpus: Corpus, neighbourhood: Any = None, world: World = SINGLE_PROCESS, **settings: Any
 ) -> PretrainTask:
     config = PretrainConfig(**{**SETTINGS, **settings})
     texts = MaskedTexts(corpus, model.tokenizer, model.config.query_tokens - 2, config.masking, Names())
-    return PretrainTask(model, texts, neighbourhood or Snapshot(model, corpus), config, ranks=ranks)
+    return PretrainTask(model, texts, neighbourhood or Snapshot(model, corpus), config, world=world)
 
 
 def drawn(task: PretrainTask, step: int) -> list[Masked]:
@@ -91,7 +91,9 @@ def test_parts_add_up_to_the_batch(folder: Path, corpus: Corpus, marginal: str, 
     steps, models = [], []
     for size in (0, 3):
         models.append(scattered(trained(folder), seed=1))
-        task = make_task(models[-1], corpus, masking="spans", marginal=marginal, sub_batch=size, alone=alone)
+        task = make_task(
+            models[-1], corpus, masking="spans", marginal=marginal, mini_batch_size=size, mlm_warmup_steps=alone
+        )
         steps.append(task.backward(3))
     whole, parts = steps
     assert parts.loss == pytest.approx(whole.loss, abs=1e-5)
@@ -109,21 +111,21 @@ from pathlib import Path
 from safetensors.torch import save_file
 from quoth.corpus.corpus import Corpus
 from quoth.training.index_refresh import IndexRefresher
-from quoth.training.ranks import Ranks
+from quoth.training.distributed import World
 from realm_runs import scattered, trained
 from test_pretrain import make_task
-ranks = Ranks.join()
+world = World.join()
 corpus, output = Corpus.open(sys.argv[2]), Path(sys.argv[3])
 model = scattered(trained(Path(sys.argv[1])), seed=1)
-index = IndexRefresher(output, corpus, 1, asynchronous=False, ranks=ranks)
-task = make_task(model, corpus, index, ranks, masking="spans")
+index = IndexRefresher(output, corpus, 1, asynchronous=False, world=world)
+task = make_task(model, corpus, index, world, masking="spans")
 task.backward(2)
 scattered(model, seed=2)
 for parameter in model.parameters.values():
     parameter.grad = None
 print(task.backward(3).loss)
-save_file({name: each.grad for name, each in model.parameters.items()}, f"{output}-{ranks.rank}")
-ranks.leave()
+save_file({name: each.grad for name, each in model.parameters.items()}, f"{output}-{world.rank}")
+world.shutdown()
 """
 
 
@@ -168,7 +170,7 @@ def test_what_is_trivial_is_never_retrieved(folder: Path, tmp_path: Path, trivia
     corpus = Corpus.create(tmp_path / "c", splitter="words:12")
     corpus.add(documents)
     assert corpus.num_passages > 2 * len(documents)
-    task = make_task(trained(folder), corpus, trivial=trivial, batch_size=12)
+    task = make_task(trained(folder), corpus, exclude_self=trivial, batch_size=12)
     shared = 0
     for step in range(3):
         examples = drawn(task, step)
@@ -187,11 +189,11 @@ def test_too_few_passages_are_refused(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match="3 passages are to be retrieved for an example, but only 2 are not of its own"
     ):
-        make_task(model, few, trivial="passage")
+        make_task(model, few, exclude_self="passage")
     uneven = Corpus.create(tmp_path / "uneven", splitter="words:12")
     uneven.add([Document("long", "", " ".join(d.text for d in DOCUMENTS)), *one[:2]])
     assert uneven.num_passages > 8
-    make_task(model, uneven, trivial="passage")
+    make_task(model, uneven, exclude_self="passage")
     with pytest.raises(InputError, match="but only 2 are not of its own document; give more documents"):
         make_task(model, uneven)
     uneven.add(one[2:3])
@@ -211,7 +213,7 @@ NEWS = [Document(f"news {i}", "", f"Today {d.title} was seen in {d.text}") for i
 @pytest.mark.parametrize("trivial", ["document", "passage"])
 def test_texts_of_one_corpus_learn_from_another(folder: Path, corpus: Corpus, tmp_path: Path, trivial: str) -> None:
     """p(y|x) of texts that are not searched, with the passages nearest of all that are."""
-    model, config = scattered(trained(folder), seed=1), PretrainConfig(**SETTINGS, trivial=trivial)
+    model, config = scattered(trained(folder), seed=1), PretrainConfig(**SETTINGS, exclude_self=trivial)
     texts = MaskedTexts(make_corpus(tmp_path / "news", NEWS), model.tokenizer, 22, "salient", Names())
     index = Snapshot(model, corpus)
     task = PretrainTask(model, texts, index, config, corpus)
@@ -274,7 +276,7 @@ def test_texts_that_are_searched_too_have_trivial_passages(folder: Path, tmp_pat
     texts = MaskedTexts(drawn_from, model.tokenizer, 22, "salient", Names())
     index = Snapshot(model, searched)
     task = PretrainTask(
-        model, texts, index, PretrainConfig(**{**SETTINGS, "batch_size": 12}, trivial=trivial), searched
+        model, texts, index, PretrainConfig(**{**SETTINGS, "batch_size": 12}, exclude_self=trivial), searched
     )
     shared = 0
     examples = drawn(task, 0)
@@ -333,7 +335,7 @@ def test_at_first_the_reader_learns_alone(folder: Path, corpus: Corpus) -> None:
             raise AssertionError
 
     model = scattered(trained(folder), seed=1)
-    task = make_task(model, corpus, NoIndex(), alone=2, masking="salient")
+    task = make_task(model, corpus, NoIndex(), mlm_warmup_steps=2, masking="salient")
     exact = doubled(model)
     examples = task.texts.draw(4 * 4, np.random.default_rng((0, 2, 1)), "tokens")
     step = task.backward(1)

@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Probe]:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    probe = Probe(DOCUMENTS, PretrainConfig(trivial="passage"), Names(), COUNT)
+    probe = Probe(DOCUMENTS, PretrainConfig(exclude_self="passage"), Names(), COUNT)
     yield probe
     probe.close()
 

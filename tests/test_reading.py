@@ -19,8 +19,8 @@ from quoth.errors import InputError
 from quoth.predictors.reader import Reading
 from quoth.predictors.reader_weights import WEIGHTS_FILE, load_reader
 from quoth.predictors.span_reader import NEVER
-from quoth.training.reader_recipe import run_reader_recipe
 from quoth.training.reading import Inputs, ReadingTask, reading_loss, right_spans
+from quoth.training.recipes import run_recipe
 from quoth.training.settings import ReaderTrainConfig
 from quoth.training.trainer import Progress
 from test_span_reader import SMALL
@@ -175,13 +175,13 @@ def test_every_example_is_drawn_once_an_epoch_and_a_share_in_turn(base: Path) ->
 
 
 def run(
-    questions: Path, start: Path, output: Path, seconds: float = math.inf, **settings: Any
+    questions: Path, start: Path, output: Path, seconds: float | None = None, **settings: Any
 ) -> tuple[bool, list[Progress]]:
     told: list[Progress] = []
     overrides = {"epochs": "6", "batch_size": "2", "learning_rate": "0.01", "log_every": "1", "checkpoint_every": "2"}
     overrides |= {name: str(value) for name, value in settings.items()}
-    done = run_reader_recipe(
-        [str(questions)], output, overrides, model=str(start), seconds=seconds, progress=told.append
+    done = run_recipe(
+        "reader", [str(questions)], output, overrides, model=str(start), seconds=seconds, progress=told.append
     )
     return done, told
 
@@ -224,27 +224,27 @@ def test_negatives_are_bm25s_best_passages_without_the_answer(questions: Path, s
 @pytest.mark.parametrize(
     ("files", "settings", "message"),
     [
-        ([":0"], {}, "share '0' of '.*questions.jsonl'; allowed is a number above 0"),
+        ([":0"], {}, "share '0' of '.*questions.jsonl'; it must be a number above 0"),
         ([":few"], {}, "share 'few'"),
-        ([""], {"steps": "5"}, "a reader's follow from its examples; set epochs instead"),
-        ([""], {"epochs": "0"}, "epochs is 0.0; allowed is a number above 0"),
-        ([""], {"unanswerable": "2"}, "unanswerable is 2.0; allowed is a share from 0 to 1"),
-        ([""], {"head": "biaffine"}, "head 'biaffine'"),
-        ([""], {"lora_rank": "8"}, "a reader is trained whole: allowed is 0"),
+        ([""], {"steps": "5"}, r"`steps` cannot be set for the recipe reader \(.*\); set `epochs` instead"),
+        ([""], {"epochs": "0"}, "epochs is 0.0; it must be a number above 0"),
+        ([""], {"unanswerable": "2"}, "unanswerable is 2.0; it must be a share from 0 to 1"),
+        ([""], {"head": "biaffine"}, "head is 'biaffine'; it must be one of ends, mlp"),
+        ([""], {"lora_rank": "8"}, "it must be 0, as all of a reader's weights are trained"),
     ],
 )
 def test_mistakes(
     questions: Path, start: Path, tmp_path: Path, files: list[str], settings: dict[str, str], message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
-        run_reader_recipe([f"{questions}{each}" for each in files], tmp_path / "m", settings, model=str(start))
+        run_recipe("reader", [f"{questions}{each}" for each in files], tmp_path / "m", settings, model=str(start))
 
 
 def test_a_broken_line_is_named_or_left_out(questions: Path, start: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken.jsonl"
     broken.write_text(questions.read_text() + '{"question": "Who?"}\n')
     with pytest.raises(InputError, match=r"broken.jsonl:6: no 'context'"):
-        run_reader_recipe([str(broken)], tmp_path / "m", {}, model=str(start))
+        run_recipe("reader", [str(broken)], tmp_path / "m", {}, model=str(start))
     told: list[InputError] = []
-    run_reader_recipe([str(broken)], tmp_path / "m", {"epochs": "1"}, model=str(start), on_bad=told.append)
+    run_recipe("reader", [str(broken)], tmp_path / "m", {"epochs": "1"}, model=str(start), on_bad=told.append)
     assert len(told) == 1

@@ -20,7 +20,8 @@ from quoth.errors import CorpusNotFoundError, InputError, LockedError
 from quoth.predictors.reader import readings
 from quoth.storage import WriterLock
 from quoth.training.realm_model import PARTS, TrainedREALM
-from quoth.training.realm_recipes import REALM_RECIPES, run_realm_recipe
+from quoth.training.recipes import RECIPES, run_recipe
+from quoth.training.trainer import Progress
 from realm_runs import (
     CITIES,
     CONFIG,
@@ -131,7 +132,8 @@ def test_a_base_that_is_not_trained_needs_no_files(tmp_path: Path) -> None:
 def test_adapters_to_whole_encoders_are_refused(folder: Path) -> None:
     for parts in (PARTS, ("reader",), ("passages", "queries")):
         with pytest.raises(
-            InputError, match=r"lora_rank is 4, but part '\w+' of .* is whole, .*; allowed is lora_rank=0"
+            InputError,
+            match=r"stores a full \(not LoRA\) '\w+' part without .*, so LoRA cannot be used; set lora_rank=0",
         ):
             trained(folder, parts, rank=4)
 
@@ -156,10 +158,10 @@ def test_only_what_is_trained_drops(folder: Path) -> None:
 
 def test_a_run_with_dropout_in_slices_ends_where_an_unbroken_one_does(folder: Path, docs: Path, tmp_path: Path) -> None:
     settings = {**SMALL, "dropout": "0.3", "batch_size": "4"}
-    while not run_realm_recipe("realm-ict", [str(docs)], tmp_path / "sliced", settings, model=str(folder), seconds=0):
+    while not run_recipe("realm-ict", [str(docs)], tmp_path / "sliced", settings, model=str(folder), seconds=0):
         torch.manual_seed(99)
-    assert run_realm_recipe("realm-ict", [str(docs)], tmp_path / "whole", settings, model=str(folder))
-    assert run_realm_recipe("realm-ict", [str(docs)], tmp_path / "0", settings | {"dropout": "0"}, model=str(folder))
+    assert run_recipe("realm-ict", [str(docs)], tmp_path / "whole", settings, model=str(folder))
+    assert run_recipe("realm-ict", [str(docs)], tmp_path / "0", settings | {"dropout": "0"}, model=str(folder))
     sliced, whole, other = (load_file(tmp_path / name / "heads.safetensors") for name in ("sliced", "whole", "0"))
     assert all(torch.equal(weight, sliced[name]) for name, weight in whole.items())
     assert not all(torch.equal(weight, other[name]) for name, weight in whole.items())
@@ -193,7 +195,7 @@ def test_from_documents_to_answers_by_commands(
     warm = command("realm-ict", docs, "warm", model, {**SMALL, **rest})
     pretrained = command("realm-pretrain", docs, "pretrained", warm, {**PRETRAIN, **rest})
     corpus = make_corpus(tmp_path / "c")
-    tuning = {**SMALL, **rest, "corpus": str(corpus.path), "beam": "8", "read": "2"}
+    tuning = {**SMALL, **rest, "corpus": str(corpus.path), "retriever_beam_size": "8", "num_reader_passages": "2"}
     given = ["train", "realm-qa", str(questions), "-o", str(tmp_path / "qa"), "--model", str(pretrained)]
     assert main([*given, "--set", f"corpus={corpus.path}", "--set", f"lora_rank={rank}"]) == 2
     assert f"`quoth embed {corpus.path} --model {pretrained}` makes them" in capsys.readouterr().err
@@ -208,11 +210,13 @@ def test_from_documents_to_answers_by_commands(
 def test_a_run_makes_its_corpus_once(folder: Path, docs: Path, tmp_path: Path) -> None:
     output, seen = tmp_path / "run", list[int]()
 
+    def preparing(what: str, done: int, total: int | None) -> None:
+        if what == "indexing documents":
+            seen.append(done)
+
     def run(*inputs: str, **overrides: str) -> bool:
         settings = {**PRETRAIN, **overrides}
-        return run_realm_recipe(
-            "realm-pretrain", inputs, output, settings, model=str(folder), reading=seen.append, seconds=0
-        )
+        return run_recipe("realm-pretrain", inputs, output, settings, model=str(folder), preparing=preparing, seconds=0)
 
     assert not run(str(docs))
     corpus = Corpus.open(output / "corpus.quoth")
@@ -235,8 +239,13 @@ def test_documents_changed_before_the_first_checkpoint_are_embedded_again(
 ) -> None:
     file = tmp_path / "docs.jsonl"
     shutil.copy(docs, file)
+
+    def stop(_: Progress) -> None:
+        raise KeyboardInterrupt
+
     for count in (16, 17):
-        run_realm_recipe("realm-pretrain", [str(file)], tmp_path / "run", PRETRAIN, model=str(folder))
+        with pytest.raises(KeyboardInterrupt):
+            run_recipe("realm-pretrain", [file], tmp_path / "run", PRETRAIN, model=str(folder), progress=stop)
         assert Corpus.open(tmp_path / "run" / "corpus.quoth").num_documents == count
         with file.open("a", encoding="utf-8") as stream:
             stream.write(f'\n{{"id": "more {count}", "text": "One more."}}')
@@ -244,13 +253,13 @@ def test_documents_changed_before_the_first_checkpoint_are_embedded_again(
 
 def test_a_corpus_may_be_given(folder: Path, tmp_path: Path) -> None:
     corpus = make_corpus(tmp_path / "given")
-    run_realm_recipe("realm-pretrain", [str(corpus.path)], tmp_path / "run", PRETRAIN, model=str(folder))
+    run_recipe("realm-pretrain", [str(corpus.path)], tmp_path / "run", PRETRAIN, model=str(folder))
     assert not (tmp_path / "run" / "corpus.quoth").exists()
     corpus.verify()
     with pytest.raises(
-        InputError, match=r"exclude leaves documents out of files, not of a corpus; delete them in .*given"
+        InputError, match=r"`exclude` leaves documents out of files, not out of a corpus; delete them in .*given"
     ):
-        run_realm_recipe(
+        run_recipe(
             "realm-ict", [str(corpus.path)], tmp_path / "ict", {**SMALL, "exclude": "some.jsonl"}, model=str(folder)
         )
 
@@ -275,7 +284,7 @@ def test_texts_may_be_others_than_those_searched(
     capsys.readouterr()
     assert main(command) == 2
     assert "searched is '', but" in capsys.readouterr().err
-    own = run_realm_recipe(
+    own = run_recipe(
         "realm-pretrain",
         [str(searched.path)],
         tmp_path / "own",
@@ -293,36 +302,34 @@ def test_a_corpus_to_search_is_for_pre_training(
 ) -> None:
     for recipe in ("realm-ict", "realm-qa"):
         with pytest.raises(
-            InputError, match=f"corpus is what realm-pretrain retrieves from, not {recipe}; realm-qa has"
+            InputError, match=f"corpus= is for realm-pretrain, not for {recipe}; realm-qa has the setting corpus=DIR"
         ):
-            run_realm_recipe(recipe, [str(docs)], tmp_path / "o", SMALL, model=str(folder), corpus=tmp_path)
+            run_recipe(recipe, [str(docs)], tmp_path / "o", SMALL, model=str(folder), corpus=tmp_path)
     for recipe in ("adapt", "realm-ict", "reader"):
         assert main(["train", recipe, str(docs), "-o", str(tmp_path / "o"), "--corpus", str(tmp_path)]) == 2
         assert "--corpus is for the recipe realm-pretrain; leave it out" in capsys.readouterr().err
     with pytest.raises(CorpusNotFoundError):
-        run_realm_recipe(
-            "realm-pretrain", [str(docs)], tmp_path / "o", PRETRAIN, model=str(folder), corpus=tmp_path / "no"
-        )
+        run_recipe("realm-pretrain", [str(docs)], tmp_path / "o", PRETRAIN, model=str(folder), corpus=tmp_path / "no")
     assert not (tmp_path / "o" / "corpus.quoth").exists()
 
 
 def test_mistakes(folder: Path, docs: Path, questions: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="recipe 'realm'; allowed are realm-ict, realm-pretrain, realm-qa"):
-        run_realm_recipe("realm", [str(docs)], tmp_path, {})
-    with pytest.raises(InputError, match=r"unknown setting 'beams'; allowed are steps, batch_size, .*beam, read"):
-        run_realm_recipe("realm-qa", [str(questions)], tmp_path, {"beams": "3"})
+    with pytest.raises(InputError, match=r"unknown recipe 'realm'; it must be one of .*, realm-ict, realm-pretrain"):
+        run_recipe("realm", [str(docs)], tmp_path, {})
+    with pytest.raises(InputError, match=r"unknown setting 'beams'; .* steps, batch_size, .*num_reader_passages"):
+        run_recipe("realm-qa", [str(questions)], tmp_path, {"beams": "3"})
     with pytest.raises(InputError, match="no corpus to answer from; name one with --set corpus=DIR"):
-        run_realm_recipe("realm-qa", [str(questions)], tmp_path / "qa", {}, model=str(folder))
-    wrong = {"masking": "names", "marginal": "both", "trivial": "none"}
+        run_recipe("realm-qa", [str(questions)], tmp_path / "qa", {}, model=str(folder))
+    wrong = {"masking": "names", "marginal": "both", "exclude_self": "none"}
     for name, value in wrong.items():
-        with pytest.raises(InputError, match=f"^{name} '{value}'; allowed are "):
-            run_realm_recipe("realm-pretrain", [str(docs)], tmp_path, {name: value})
-    for name in ("refresh_every", "beam", "read", "alone"):
-        recipe = "realm-qa" if name in ("beam", "read") else "realm-pretrain"
-        with pytest.raises(InputError, match=f"{name} is -1; allowed is [01] or more"):
-            run_realm_recipe(recipe, [str(docs)], tmp_path, {name: "-1"})
+        with pytest.raises(InputError, match=f"^{name} is '{value}'; it must be one of "):
+            run_recipe("realm-pretrain", [str(docs)], tmp_path, {name: value})
+    for name in ("refresh_every", "retriever_beam_size", "num_reader_passages", "mlm_warmup_steps"):
+        recipe = "realm-qa" if name in ("retriever_beam_size", "num_reader_passages") else "realm-pretrain"
+        with pytest.raises(InputError, match=f"{name} is -1; it must be [01] or more"):
+            run_recipe(recipe, [str(docs)], tmp_path, {name: "-1"})
     with WriterLock(tmp_path / "writer.lock"), pytest.raises(LockedError, match="is writing; wait for it to end"):
-        run_realm_recipe("realm-ict", [str(docs)], tmp_path, SMALL, model=str(folder))
+        run_recipe("realm-ict", [str(docs)], tmp_path, SMALL, model=str(folder))
 
 
 def test_the_command_names_what_it_knows(
@@ -332,10 +339,10 @@ def test_the_command_names_what_it_knows(
     output = ["-o", str(tmp_path / "out"), "--model", str(folder)]
     assert main(["train", "realm", str(docs), *output]) == 2
     shown = capsys.readouterr().err
-    assert "recipe 'realm'; allowed are npm-mini-cpu" in shown
-    assert all(name in shown for name in REALM_RECIPES)
-    assert main(["train", "realm-ict", str(docs), *output, "--set", "alone=3"]) == 2
-    assert "unknown setting 'alone'; allowed are steps" in capsys.readouterr().err
+    assert "unknown recipe 'realm'; it must be one of npm-mini-cpu" in shown
+    assert all(name in shown for name in RECIPES)
+    assert main(["train", "realm-ict", str(docs), *output, "--set", "mlm_warmup_steps=3"]) == 2
+    assert "unknown setting 'mlm_warmup_steps'; it must be one of steps" in capsys.readouterr().err
     assert main(["train", "--help"]) == 0
     shown = capsys.readouterr().out
-    assert all(name in shown for name in (*REALM_RECIPES, "--set corpus=wiki.quoth"))
+    assert all(name in shown for name in (*RECIPES, "--set corpus=wiki.quoth"))

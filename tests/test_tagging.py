@@ -13,12 +13,14 @@ from quoth.encoders.pretrained import locate
 from quoth.encoders.transformer import load_base
 from quoth.errors import InputError, TrainingError
 from quoth.ner.tag_network import TagNetwork
+from quoth.ner.tagger import Tagger
 from quoth.ner.tags import bio_labels
 from quoth.records import TaggedSpan, TaggedText
 from quoth.tokenizers.fast import FastTokenizer
 from quoth.tokenizers.words import WordTokenizer
-from quoth.training.settings import rate_at
-from quoth.training.tagging import NO_LABEL, TaggingConfig, batches, examples, lowered, tagging_loss, train_tagger
+from quoth.training.recipes import run_recipe
+from quoth.training.settings import TaggingConfig, linear_schedule
+from quoth.training.tagging import NO_LABEL, batches, examples, lowered, tagging_loss
 from quoth.training.trainer import Progress
 from tiny import tiny_bert
 
@@ -87,10 +89,10 @@ def test_the_loss_by_hand(folder: Path) -> None:
 
 
 def test_the_learning_rate_rises_and_falls() -> None:
-    rates = [rate_at(step, 10, 1.0, 4) for step in range(1, 11)]
+    rates = [linear_schedule(step, 10, 1.0, 4) for step in range(1, 11)]
     assert rates == pytest.approx([0.25, 0.5, 0.75, 1, 1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6])
-    assert [rate_at(step, 2, 1.0, 50) for step in (1, 2)] == [1.0, 1.0]
-    assert rate_at(1, 1, 1.0, 0) == 1.0
+    assert [linear_schedule(step, 2, 1.0, 50) for step in (1, 2)] == [1.0, 1.0]
+    assert linear_schedule(1, 1, 1.0, 0) == 1.0
 
 
 def test_the_command_writes_a_tagger(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,7 +114,7 @@ def test_a_run_is_repeatable(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "x").write_text(LINES * 4, encoding="utf-8")
     settings = {"epochs": "2", "batch_size": "2", "lora_rank": "2", "bf16": "false"}
     for name in ("a", "b"):
-        train_tagger([str(tmp_path / "x")], tmp_path / name, settings, model=str(folder))
+        run_recipe("tagger", [str(tmp_path / "x")], tmp_path / name, settings, model=str(folder))
     for file in ("adapter_model.safetensors", "tagger.safetensors", "quoth.json"):
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
 
@@ -127,17 +129,25 @@ def test_a_run_that_was_broken_off_goes_on_as_if_it_had_not_been(folder: Path, t
             raise KeyboardInterrupt
 
     def train(name: str, progress: Callable[[Progress], None] | None = None) -> None:
-        train_tagger([str(tmp_path / "x")], tmp_path / name, settings, model=str(folder), progress=progress)
+        run_recipe("tagger", [str(tmp_path / "x")], tmp_path / name, settings, model=str(folder), progress=progress)
 
     with pytest.raises(KeyboardInterrupt):
         train("broken", stop)
-    assert not (tmp_path / "broken" / "quoth.json").exists()
+    assert Tagger.load(str(tmp_path / "broken")).spans(["Paris"])[0] is not None
     steps: list[int] = []
     train("broken", lambda now: steps.append(now.step))
     assert steps[0] == 5
-    train("whole")
+    steps.clear()
+    train("whole", lambda now: steps.append(now.step))
+    length = len(steps)
+    assert steps == [*range(1, length + 1)]
     for file in ("adapter_model.safetensors", "tagger.safetensors", "quoth.json"):
         assert (tmp_path / "broken" / file).read_bytes() == (tmp_path / "whole" / file).read_bytes()
+    settings["epochs"] = "6"
+    steps.clear()
+    train("whole", lambda now: steps.append(now.step))
+    assert steps == [*range(length + 1, length + len(steps) + 1)]
+    assert len(steps) > 1
     (tmp_path / "x").write_text(LINES * 7 + LINES.replace("B-LOC", "B-PER"), encoding="utf-8")
     with pytest.raises(InputError, match=r"^digest of the documents is '\w+', but .* holds a run with '\w+'; use"):
         train("broken")
@@ -147,19 +157,22 @@ def test_mistakes(folder: Path, tmp_path: Path) -> None:
     file = tmp_path / "x"
     file.write_text("no O\nname O\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"no entity in .*; give CoNLL files with labels such as B-PER"):
-        train_tagger([str(file)], tmp_path / "out", {}, model=str(folder))
-    with pytest.raises(InputError, match=r"unknown setting 'epoch'; allowed are steps, batch_size, .*, epochs"):
-        train_tagger([str(file)], tmp_path / "out", {"epoch": "3"}, model=str(folder))
-    with pytest.raises(InputError, match="steps=3: a tagger's follow from its documents; set epochs"):
-        train_tagger([str(file)], tmp_path / "out", {"steps": "3"}, model=str(folder))
+        run_recipe("tagger", [str(file)], tmp_path / "out", {}, model=str(folder))
+    with pytest.raises(InputError, match=r"unknown setting 'epoch'; it must be one of steps, batch_size, .*, epochs"):
+        run_recipe("tagger", [str(file)], tmp_path / "out", {"epoch": "3"}, model=str(folder))
+    with pytest.raises(
+        InputError,
+        match=r"`steps` cannot be set for the recipe tagger \(it follows from the data\); set `epochs` instead",
+    ):
+        run_recipe("tagger", [str(file)], tmp_path / "out", {"steps": "3"}, model=str(folder))
     file.write_text(LINES, encoding="utf-8")
-    with pytest.raises(InputError, match="model 'quoth-mini' has an adapter; a tagger starts without one"):
-        train_tagger([str(file)], tmp_path / "out", {}, model="quoth-mini")
+    with pytest.raises(InputError, match="model 'quoth-mini' has an adapter, but a tagger starts without one"):
+        run_recipe("tagger", [str(file)], tmp_path / "out", {}, model="quoth-mini")
     with pytest.raises(TrainingError, match="the loss is nan at step"):
-        train_tagger([str(file)], tmp_path / "out", {"learning_rate": "1e30", "epochs": "9"}, model=str(folder))
-    with pytest.raises(InputError, match="lora_rank is 0; a tagger is an adapter: allowed is 1 or more"):
+        run_recipe("tagger", [str(file)], tmp_path / "out", {"learning_rate": "1e30", "epochs": "9"}, model=str(folder))
+    with pytest.raises(InputError, match="lora_rank is 0; it must be 1 or more, as a tagger is an adapter"):
         TaggingConfig(lora_rank=0)
-    with pytest.raises(InputError, match="lowercase is 2; allowed is a share from 0 to 1"):
+    with pytest.raises(InputError, match="lowercase is 2; it must be a share from 0 to 1"):
         TaggingConfig(lowercase=2)
-    with pytest.raises(InputError, match="learning_rate is -1; allowed is a finite number"):
+    with pytest.raises(InputError, match="learning_rate is -1; it must be a finite number"):
         TaggingConfig(learning_rate=-1)

@@ -27,8 +27,8 @@ from quoth.tokenizers.text import TextTokenizer
 from quoth.training.adapter import set_dropout
 from quoth.training.batches import TokenizedDocuments, tokenize_documents
 from quoth.training.collate import make_batch
+from quoth.training.distributed import SINGLE_PROCESS, World
 from quoth.training.npm_task import NPMTask
-from quoth.training.ranks import ALONE, Ranks
 from quoth.training.settings import TrainConfig
 from quoth.training.trainer import Evaluation, Progress, Trainer
 from tiny import tiny_npm
@@ -39,7 +39,7 @@ CONFIG = TrainConfig(
     learning_rate=1e-2,
     warmup_steps=2,
     lora_rank=4,
-    max_body_tokens=40,
+    max_passage_tokens=40,
     checkpoint_every=5,
     log_every=1,
 )
@@ -59,11 +59,11 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def data(base: Path) -> TokenizedDocuments:
     tokenizer = TextTokenizer(AutoTokenizer.from_pretrained(base), num_masks=2, max_tokens=256)
-    return tokenize_documents(DOCUMENTS, tokenizer, splitter="words:30", max_body_tokens=CONFIG.max_body_tokens)
+    return tokenize_documents(DOCUMENTS, tokenizer, splitter="words:30", max_passage_tokens=CONFIG.max_passage_tokens)
 
 
 def trainer(
-    base: Path, data: TokenizedDocuments, output: Path, config: TrainConfig = CONFIG, ranks: Ranks = ALONE
+    base: Path, data: TokenizedDocuments, output: Path, config: TrainConfig = CONFIG, world: World = SINGLE_PROCESS
 ) -> Trainer:
     source = locate(str(base))
     npm = NPMConfig(
@@ -71,7 +71,7 @@ def trainer(
     )
     model, hf = load_base(source.encoder)
     tokenizer = TextTokenizer(hf, num_masks=npm.num_masks, max_tokens=256)
-    return Trainer(NPMTask(model, tokenizer, npm, data, config, ranks=ranks), config, output, ranks)
+    return Trainer(NPMTask(model, tokenizer, npm, data, config, world=world), config, output, world)
 
 
 def changed(**settings: object) -> TrainConfig:
@@ -116,7 +116,7 @@ def test_a_batch_hides_what_it_says(
     base: Path, data: TokenizedDocuments, tmp_path: Path, masking: str, keys: str
 ) -> None:
     """The batch, read back: keys and positives show the tokens they stand for, and masks hide the positives' n-gram."""
-    one = trainer(base, data, tmp_path, changed(masking=masking, keys=keys))
+    one = trainer(base, data, tmp_path, changed(masking=masking, contrast_with=keys))
     passages, tokenizer = one.task.sampler[0], one.task.tokenizer
     batch = make_batch(data, passages, tokenizer, one.config, np.random.default_rng(0))
     bodies = [data.ids[data.offsets[p] : data.offsets[p + 1]].tolist() for p in passages]
@@ -150,8 +150,8 @@ def test_a_batch_hides_what_it_says(
     [
         {"batch_size": 8},
         {"masking": "tokens"},
-        {"batch_size": 8, "keys": "masked", "budget": 0.3},
-        {"batch_size": 8, "learning_rate": 0.003, "lora_rank": 0, "chunk": 4},
+        {"batch_size": 8, "contrast_with": "masked", "mask_ratio": 0.3},
+        {"batch_size": 8, "learning_rate": 0.003, "lora_rank": 0, "similarity_chunk_size": 4},
     ],
 )
 def test_training_lowers_the_loss(base: Path, data: TokenizedDocuments, tmp_path: Path, settings: dict) -> None:
@@ -193,7 +193,7 @@ def test_a_resumed_run_ends_where_an_unbroken_one_does(
     logs = [(tmp_path / name / "log.jsonl").read_text(encoding="utf-8") for name in ("unbroken", "broken")]
     steps = [[(r["step"], r["loss"]) for r in map(json.loads, text.splitlines())] for text in logs]
     assert steps[0] == steps[1]
-    assert [path.name for path in output.glob("checkpoint*")] == ["checkpoint-10"]
+    assert [path.name for path in output.glob("checkpoint*")] == ["checkpoint-12"]
 
 
 KILLED = """
@@ -244,7 +244,7 @@ def test_a_kill_between_checkpoints_leaves_a_whole_one(base: Path, data: Tokeniz
     resumed = trainer(base, data, tmp_path)
     assert resumed.step == 5
     resumed.run()
-    (tmp_path / "checkpoint-10" / "state.json").write_text("{", encoding="utf-8")
+    (tmp_path / "checkpoint-12" / "state.json").write_text("{", encoding="utf-8")
     with pytest.raises(CorruptionError, match=r"state\.json"):
         trainer(base, data, tmp_path)
 
@@ -253,7 +253,7 @@ def test_a_kill_between_checkpoints_leaves_a_whole_one(base: Path, data: Tokeniz
     ("setting", "value", "named"),
     [
         ("learning_rate", 0.5, "learning_rate is 0.5"),
-        ("steps", 13, "steps is 13"),
+        ("steps", 11, "steps is 11"),
         ("masking", "tokens", "masking is 'tokens', num_masks is 1"),
     ],
 )
@@ -347,8 +347,8 @@ def test_full_fine_tuning_goes_on_from_an_adapter(base: Path, data: TokenizedDoc
 
 
 def test_bodies_longer_than_the_encoder_are_refused(base: Path, data: TokenizedDocuments, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="max_body_tokens is 250; this encoder takes at most 19"):
-        trainer(base, data, tmp_path, changed(max_body_tokens=250))
+    with pytest.raises(InputError, match="max_passage_tokens is 250; this encoder takes at most 19"):
+        trainer(base, data, tmp_path, changed(max_passage_tokens=250))
 
 
 @pytest.mark.parametrize("masking", ["spans", "tokens"])
@@ -356,9 +356,9 @@ def test_bodies_longer_than_the_encoder_are_refused(base: Path, data: TokenizedD
 def test_gradient_caching_gives_the_direct_gradients(
     base: Path, data: TokenizedDocuments, tmp_path: Path, masking: str, keys: str
 ) -> None:
-    settings = {"masking": masking, "keys": keys, "lora_rank": 0}
+    settings = {"masking": masking, "contrast_with": keys, "lora_rank": 0}
     direct = trainer(base, data, tmp_path / "direct", changed(**settings))
-    cached = trainer(base, data, tmp_path / "cached", changed(**settings, sub_batch=3, chunk=5))
+    cached = trainer(base, data, tmp_path / "cached", changed(**settings, mini_batch_size=3, similarity_chunk_size=5))
     for step in range(3):
         passages, rng = direct.task.sampler[step], np.random.default_rng(step)
         batch = make_batch(data, passages, direct.task.tokenizer, direct.config, rng)
@@ -371,7 +371,7 @@ def test_gradient_caching_gives_the_direct_gradients(
 
 def test_gradient_caching_drops_the_same_twice(base: Path, data: TokenizedDocuments, tmp_path: Path) -> None:
     """Both passes give the same states, and the gradient is the slope of the loss that was reported."""
-    one = trainer(base, data, tmp_path, changed(dropout=0.3, sub_batch=3, lora_rank=0))
+    one = trainer(base, data, tmp_path, changed(dropout=0.3, mini_batch_size=3, lora_rank=0))
     batch, seen = one.task.batches(0)[0], list[torch.Tensor]()
     one.task.model.register_forward_hook(lambda *call: seen.append(call[2].last_hidden_state.detach()))
 
@@ -408,10 +408,10 @@ def test_dropout_is_that_of_the_settings(base: Path, data: TokenizedDocuments, t
         assert len(dropouts) == 7
         assert {module.p for module in dropouts} == {share}
         assert all(module.training == (share > 0) for module in model.modules())
-    with pytest.raises(InputError, match=r"dropout is 0.1; Linear has none: allowed is 0"):
+    with pytest.raises(InputError, match=r"dropout is 0.1, but Linear has no dropout layers; it must be 0"):
         set_dropout(torch.nn.Linear(2, 2), 0.1)
     for share in (-0.1, 1.0, float("nan")):
-        with pytest.raises(InputError, match=r"dropout is .*; allowed is a share from 0 to below 1"):
+        with pytest.raises(InputError, match=r"dropout is .*; it must be a share from 0 to below 1"):
             changed(dropout=share)
 
 
@@ -431,10 +431,10 @@ def test_groups_are_contrasted_within_themselves(base: Path, data: TokenizedDocu
 
 
 def test_only_the_phrase_itself_is_masked_out(base: Path, data: TokenizedDocuments, tmp_path: Path) -> None:
-    one = trainer(base, data, tmp_path, changed(mask_out="phrase"))
+    one = trainer(base, data, tmp_path, changed(negatives="all"))
     batch, by_passage = (
-        make_batch(data, one.task.sampler[0], one.task.tokenizer, changed(mask_out=by), np.random.default_rng(0))
-        for by in ("phrase", "passage")
+        make_batch(data, one.task.sampler[0], one.task.tokenizer, changed(negatives=by), np.random.default_rng(0))
+        for by in ("all", "other_passages")
     )
     assert batch.masked_out_M.tolist() == list(range(len(batch.masks_M2)))
     hidden = batch.inputs[len(batch.inputs) // 2 :]
@@ -451,12 +451,12 @@ from pathlib import Path
 from test_trainer import CONFIG, changed, trainer
 from quoth.training.batches import TokenizedDocuments
 from quoth.training.npm_task import NPMTask
-from quoth.training.ranks import Ranks
+from quoth.training.distributed import World
 base, tokens, output = map(Path, sys.argv[1:4])
-ranks = Ranks.join()
-settings = changed(sub_batch=2, groups=int(sys.argv[4]))
-trainer(base, TokenizedDocuments.load(tokens, "test"), output, settings, ranks).run()
-ranks.leave()
+world = World.join()
+settings = changed(mini_batch_size=2, groups=int(sys.argv[4]))
+trainer(base, TokenizedDocuments.load(tokens, "test"), output, settings, world).run()
+world.shutdown()
 """
 
 
@@ -482,7 +482,7 @@ def test_two_processes_train_as_one(base: Path, data: TokenizedDocuments, tmp_pa
     assert len(losses[0]) == CONFIG.steps
 
 
-@pytest.mark.parametrize("settings", [{}, {"dropout": 0.3, "sub_batch": 3, "steps": 4}])
+@pytest.mark.parametrize("settings", [{}, {"dropout": 0.3, "mini_batch_size": 3, "steps": 4}])
 def test_a_run_in_slices_ends_where_an_unbroken_one_does(
     base: Path, data: TokenizedDocuments, tmp_path: Path, settings: dict
 ) -> None:

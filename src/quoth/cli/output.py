@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from quoth.training.trainer import Progress
-
 _OBEYED = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
@@ -90,25 +88,6 @@ class LeftOut:
         """Say how many were left out, if any were."""
         if self.count:
             note(f"left out {plural(self.count, 'broken record')}")
-
-
-@contextmanager
-def follow_training(every: int = 50) -> "Iterator[Callable[[Progress], None]]":
-    """A training run on standard error: one line that changes in a terminal, else one each `every` steps."""
-    live = sys.stderr.isatty()
-
-    def report(now: "Progress") -> None:
-        line = f"step {now.step:,} of {now.steps:,}  loss {now.loss:.3f}  {now.tokens_per_second:,.0f} tokens/s"
-        if live:
-            print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
-        elif now.step % every == 0 or now.step == now.steps:
-            print(line, file=sys.stderr, flush=True)
-
-    try:
-        yield report
-    finally:
-        if live:
-            print(file=sys.stderr)
 
 
 def plural(count: int, thing: str) -> str:

@@ -1,38 +1,40 @@
-"""The command that trains: train.
+"""The command that trains: train, and what it shows of a run.
 
-Knows recipes by name. Does not know what training is.
+Knows the recipes' names and terminals. Does not know what training is.
 """
 
 import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from quoth.cli.options import Base, SkipBad, pairs
-from quoth.cli.output import LeftOut, counting, follow_training, note
+from quoth.cli.output import LeftOut, note
 from quoth.errors import InputError
+from quoth.training.recipes import RECIPES, run_recipe
 
 if TYPE_CHECKING:
-    from quoth.training.settings import TrainConfig
+    from quoth.training.trainer import Progress
 
 app = typer.Typer()
-RECIPES = (
-    "npm-mini-cpu, npm-single-mini-cpu, npm-mini-gpu, npm-single-mini-gpu, npm-large, adapt, reader, tagger, "
-    "realm-ict, realm-pretrain, realm-qa, realm-pretrain-paper, realm-qa-paper"
-)
-READER, TAGGER, PRETRAIN = "reader", "tagger", "realm-pretrain"
+NAMES = ", ".join(RECIPES)
+SECONDS_PER_LINE = 29.0
 
 
 @app.command(rich_help_panel="Train and measure")
 def train(
-    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help=f"A recipe's name: {RECIPES}.")],
+    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help=f"Name of a recipe: {NAMES}.")],
     docs: Annotated[
         list[str],
         typer.Argument(
             metavar="DOCS...",
-            help="Files or folders of documents; for reader, files of questions with their passages (FILE:SHARE takes "
-            "a share of one in each epoch); CoNLL files for tagger, files of questions for realm-qa.",
+            help="Files or folders of documents. For reader: files of questions with their passages (FILE:SHARE takes "
+            "a share of a file per epoch). For tagger: CoNLL files. For realm-qa: files of questions.",
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the model.")],
@@ -42,21 +44,20 @@ def train(
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option("--model", help="Start from this model in place of the recipe's: name, folder or hub id."),
+        typer.Option("--model", help="Model to start from: name, folder or hub id. Default: the recipe's."),
     ] = None,
     corpus: Annotated[
         Path | None,
         typer.Option(
             "--corpus",
             metavar="DIR",
-            help="realm-pretrain: learn from the texts of DOCS with passages of this corpus, made by quoth index. "
-            "Default: with those of DOCS.",
+            help="For realm-pretrain: retrieve passages from this corpus (made by quoth index) instead of DOCS.",
         ),
     ] = None,
     skip_bad: SkipBad = False,
     base: Base = None,
 ) -> None:
-    """Train a model by a recipe. The same command resumes where it was stopped.
+    """Train a model by a recipe. The same command resumes a stopped run; with more steps it extends it.
 
     \b
     Example:
@@ -69,108 +70,94 @@ def train(
       quoth train realm-qa nq.tsv -o mine --model pretrained --set corpus=wiki.quoth
     """
     overrides = pairs(settings or [], "--set", "steps=200")
-    if recipe not in RECIPES.split(", "):
-        raise InputError(f"recipe {recipe!r}; allowed are {RECIPES}")
-    if corpus is not None and not recipe.startswith(PRETRAIN):
-        raise InputError(f"--corpus is for the recipe {PRETRAIN}; leave it out (realm-qa takes --set corpus=DIR)")
-    if skip_bad and recipe != READER:
-        raise InputError(f"--skip-bad is for the recipe {READER}; leave it out")
-    if recipe == READER:
-        _train_reader(docs, output, overrides, model, skip_bad, base)
-        return
-    if recipe == TAGGER:
-        _train_tagger(docs, output, overrides, model, base)
-        return
-    if recipe.startswith("realm"):
-        _train_realm(recipe, docs, output, overrides, model, base, corpus)
-        return
-    from quoth.training.recipes import run_recipe
-
-    def evaluate(folder: Path, config: "TrainConfig") -> float:
-        return _exact_match(folder, config, base)
-
-    with counting("tokenizing", "documents") as tokenizing, follow_training() as progress:
+    kind, left_out = _kind(recipe, corpus is not None, skip_bad), LeftOut()
+    with display() as shown:
         run_recipe(
             recipe,
             docs,
             output,
             overrides,
             model=model,
+            corpus=corpus,
             base=str(base) if base else None,
-            progress=progress,
-            tokenizing=tokenizing,
-            evaluate=evaluate,
-        )
-    if os.environ.get("RANK", "0") == "0":
-        note(f"the model is in {output}")
-
-
-def _train_reader(
-    files: list[str], output: Path, overrides: dict[str, str], model: str | None, skip_bad: bool, base: Path | None
-) -> None:
-    from quoth.training.reader_recipe import run_reader_recipe
-
-    left_out = LeftOut()
-    with counting("reading", "examples") as reading, follow_training() as progress:
-        run_reader_recipe(
-            files,
-            output,
-            overrides,
-            model=model or "quoth-reader",
-            base=str(base) if base else None,
-            progress=progress,
-            reading=reading,
+            progress=shown.step,
+            preparing=shown.preparing,
             on_bad=left_out if skip_bad else None,
         )
     left_out.report()
-    note(f"the reader is in {output}")
-
-
-def _train_tagger(
-    files: list[str], output: Path, overrides: dict[str, str], model: str | None, base: Path | None
-) -> None:
-    from quoth.training.tagging import train_tagger
-
-    with follow_training() as progress:
-        start = model or "quoth-mini-base"
-        train_tagger(files, output, overrides, model=start, base=str(base) if base else None, progress=progress)
-    note(f"the tagger is in {output}")
-
-
-def _train_realm(
-    recipe: str,
-    docs: list[str],
-    output: Path,
-    overrides: dict[str, str],
-    model: str | None,
-    base: Path | None,
-    corpus: Path | None,
-) -> None:
-    from quoth.training.realm_recipes import run_realm_recipe
-
-    with counting("reading", "texts") as reading, follow_training() as progress:
-        run_realm_recipe(
-            recipe,
-            docs,
-            output,
-            overrides,
-            model=model,
-            base=str(base) if base else None,
-            progress=progress,
-            reading=reading,
-            corpus=corpus,
-        )
     if os.environ.get("RANK", "0") == "0":
-        note(f"the model is in {output}")
+        note(f"the {kind if kind in ('reader', 'tagger') else 'model'} is in {output}")
 
 
-def _exact_match(model: Path, config: "TrainConfig", base: Path | None) -> float:
-    """Held-out cloze of the model in a folder, searching BM25's passages."""
-    from quoth.evaluation.metrics import percent
-    from quoth.evaluation.run import run_cloze
+def _kind(recipe: str, corpus: bool, skip_bad: bool) -> str:
+    """The kind of model that a recipe trains. Raises InputError on a wrong name, or an option for another recipe."""
+    if recipe not in RECIPES:
+        raise InputError(f"unknown recipe {recipe!r}; it must be one of {NAMES}")
+    if corpus and not RECIPES[recipe].retrieves:
+        raise InputError("--corpus is for the recipe realm-pretrain; leave it out (realm-qa takes --set corpus=DIR)")
+    if skip_bad and RECIPES[recipe].kind != "reader":
+        raise InputError("--skip-bad is for the recipe reader; leave it out")
+    return RECIPES[recipe].kind
 
-    blanks = config.evaluate_blanks
-    report = run_cloze([config.evaluate_on], model=str(model), base=base, count=blanks, systems=["model"])
-    score = report.systems[0].score()
-    note(f"held-out cloze: {percent(score.exact_match)} % exact of {score.num_blanks} blanks" if score else "no blanks")
-    return score.exact_match if score else 0.0
+
+class Display:
+    """A run on standard error: a bar in a terminal, and a line for the first step, for scores, and every half
+    minute."""
+
+    def __init__(self, bar: "Bar | None") -> None:
+        self._bar, self._what, self._said = bar, "", 0.0
+
+    def preparing(self, what: str, done: int, total: int | None) -> None:
+        """Show what is done before the first step."""
+        if self._bar is not None:
+            self._bar.show(what, done, total)
+        elif what != self._what:
+            print(what, file=sys.stderr, flush=True)
+        self._what = what
+
+    def step(self, now: "Progress") -> None:
+        """Show a step."""
+        line = f"step {now.step:,} of {now.steps:,}  loss {now.loss:.3f}  {now.tokens_per_second:,.0f} tokens/s"
+        if "score" in now.measures:
+            line += f"  held-out score {now.measures['score']:.3f}"
+        clock = time.monotonic()
+        if not self._said or "score" in now.measures or now.step == now.steps or clock - self._said > SECONDS_PER_LINE:
+            self._said = clock
+            print(line, file=sys.stderr, flush=True)
+        if self._bar is not None:
+            self._bar.show(f"training, loss {now.loss:.3f}", now.step, now.steps)
+
+
+class Bar:
+    """A progress bar that is about one thing after another."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import TimeRemainingColumn as TimeLeft
+
+        columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn())
+        console = Console(stderr=True, highlight=False)
+        self.live = Progress(*columns, TimeElapsedColumn(), TimeLeft(), console=console, transient=True)
+        self._task = self.live.add_task("loading", total=None)
+        self._what = ""
+
+    def show(self, label: str, done: int, total: int | None) -> None:
+        """Move the bar; another thing than before starts its clock anew."""
+        what = label.partition(",")[0]
+        if what != self._what:
+            self._what = what
+            self.live.remove_task(self._task)
+            self._task = self.live.add_task(label, total=total)
+        self.live.update(self._task, completed=done, total=total, description=label)
+
+
+@contextmanager
+def display() -> Iterator[Display]:
+    """What shows a run while the block runs: with a bar in a terminal, else in lines."""
+    if not sys.stderr.isatty():
+        yield Display(None)
+        return
+    bar = Bar()
+    with bar.live:
+        yield Display(bar)

@@ -44,7 +44,7 @@ def set_dropout(model: nn.Module, share: float) -> None:
     """Let the model drop this share at each of its dropouts; 0: evaluation mode. Raises InputError if it has none."""
     dropouts = [module for module in model.modules() if isinstance(module, nn.Dropout)]
     if share and not dropouts:
-        raise InputError(f"dropout is {share}; {type(model).__name__} has none: allowed is 0")
+        raise InputError(f"dropout is {share}, but {type(model).__name__} has no dropout layers; it must be 0")
     model.train(share > 0)
     for module in dropouts:
         module.p = share

@@ -46,7 +46,7 @@ class TokenizedDocuments:
 
     Passage p is `ids[offsets[p]:offsets[p+1]]` with boundary `flags`, of the document numbered `document[p]`; what
     its title is before it is `titles[title_offsets[p]:title_offsets[p+1]]`. `chain` holds the documents with passages
-    in an order in which neighbours are alike; it is empty where none was asked for.
+    in an order in which neighbours are similar; it is empty unless the grouping is by neighbours.
     """
 
     ids: NDArray[np.int32]
@@ -86,18 +86,18 @@ def tokenize_documents(
     tokenizer: TextTokenizer,
     *,
     splitter: str = "words:120",
-    max_body_tokens: int = 192,
+    max_passage_tokens: int = 192,
     folder: Path | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> TokenizedDocuments:
     """Split and tokenize documents for training, each passage with its title as search encodes it.
 
-    A passage is cut after `max_body_tokens` tokens, and what follows is left out; with the splitter `FILLED` it is the
-    next passage, and with its title fits the tokenizer's `max_tokens`.
+    A passage is cut after `max_passage_tokens` tokens, and the rest is left out; with the splitter `FILLED` the rest
+    becomes the next passage, and a passage fits the tokenizer's `max_tokens` with its title.
 
     Documents are read one after another and their tokens kept on disk, in nameless files in `folder` (that of
     temporary files without one). Raises InputError when there is no text at all, or on an unknown splitter. `progress`
-    is told the number of documents done.
+    takes the number of documents done.
     """
     split, filled = _splitter(splitter), splitter == FILLED
     with ExitStack() as stack:
@@ -116,7 +116,7 @@ def tokenize_documents(
             tokenized = tokenizer.passages(texts, titles)
             for (d, *_), passage in zip(ranges, tokenized, strict=True):
                 title = tokenizer.title_of(passage)
-                for part in _bodies(passage, max_body_tokens, filled):
+                for part in _bodies(passage, max_passage_tokens, filled):
                     num_tokens += len(passage.ids_T[part])
                     num_title_tokens += len(title)
                     extend("ids", passage.ids_T[part])
@@ -176,7 +176,7 @@ class BatchSampler:
             raise InputError(f"{count} passages in batches of {batch_size}; training takes 2 or more of both")
         if grouping == "neighbours" and not len(data.chain):
             raise InputError(
-                "grouping 'neighbours' wants data with a chain; allowed without one is 'shuffled' or 'random'"
+                "grouping is 'neighbours', but the data has no chain; without one it must be 'shuffled' or 'random'"
             )
         self._bounds = np.flatnonzero(np.diff(data.document, prepend=-1, append=-1))
         self._chain = np.searchsorted(data.document[self._bounds[:-1]], data.chain)

@@ -24,10 +24,10 @@ from quoth.training.settings import TrainConfig
 class Batch:
     """One step's encoder inputs, and where in them to look.
 
-    `keys_K2`, `masks_M2`: input and position of each key, and of each hidden span's first mask. A span is not
-    contrasted with keys that are labelled as it is, in `masked_out_K` and `masked_out_M`: by their passages, or by
-    the span they belong to. Positives are pairs of a span and the keys where it starts and ends elsewhere.
-    `without_spans`: passages in which nothing could be hidden.
+    `keys_K2`, `masks_M2`: input and position of each key, and of each hidden span's first mask. Keys with
+    the same label as the query (`masked_out_K == masked_out_M`) are excluded from its negatives; the label is the
+    passage, or the span. Positives are pairs of a span and the keys where it starts and ends elsewhere.
+    `without_spans`: passages in which nothing could be masked.
     """
 
     inputs: list[NDArray[np.int64]]
@@ -55,12 +55,12 @@ def make_batch(
     flags_N = np.concatenate([data.flags[data.offsets[p] : data.offsets[p + 1]] for p in passages])
     sequence_N = np.repeat(np.arange(len(bodies)), [len(body) for body in bodies])
     masker = mask_spans if config.masking == "spans" else mask_tokens
-    options = MaskingOptions(budget=config.budget, max_repeats=config.max_repeats, group=config.masked_together)
+    options = MaskingOptions(mask_ratio=config.mask_ratio, max_repeats=config.max_repeats, group=config.masked_together)
     spans = masker(np.concatenate(bodies).astype(np.int64), sequence_N, flags_N, rng, options)
 
     clean, masked = [], []
     clean_at, masked_at = [], []
-    twice = config.keys == "clean"
+    twice = config.contrast_with == "clean"
     first_row = 0
     for b, (title, body) in enumerate(zip(titles, bodies, strict=True)):
         mine = sequence_N[spans.start_M] == b
@@ -79,7 +79,7 @@ def make_batch(
         keys_N2, shown_N = np.stack([sequence_N, np.concatenate(clean_at)], axis=1), np.ones_like(span_N, np.bool_)
     else:
         keys_N2, shown_N = masked_N2, span_N < 0
-    label_N = sequence_N if config.mask_out == "passage" else span_N
+    label_N = sequence_N if config.negatives == "other_passages" else span_N
     key_of_N = np.cumsum(shown_N) - 1
     start = spans.positive_start
     end = start + spans.length_M[spans.positive_query] - 1
@@ -126,7 +126,7 @@ def hide(
 def check_room(positions: int, tokenizer: TextTokenizer, config: TrainConfig) -> None:
     """A hidden token becomes `num_masks` masks, so a masked body can be longer than the body."""
     framing = len(tokenizer.before) + len(tokenizer.after) + MAX_TITLE_TOKENS + 2
-    longest = int(config.max_body_tokens * (1 + config.budget * (tokenizer.num_masks - 1)))
+    longest = int(config.max_passage_tokens * (1 + config.mask_ratio * (tokenizer.num_masks - 1)))
     if framing + longest > positions:
-        room = int((positions - framing) / (1 + config.budget))
-        raise InputError(f"max_body_tokens is {config.max_body_tokens}; this encoder takes at most {room}")
+        room = int((positions - framing) / (1 + config.mask_ratio))
+        raise InputError(f"max_passage_tokens is {config.max_passage_tokens}; this encoder takes at most {room}")

@@ -1,7 +1,7 @@
 """Fine-tuning REALM to answer questions from a corpus (Guu et al. 2020 §4, after ORQA, Lee et al. 2019 §6).
 
-Knows: distant supervision (a passage or span is right where an answer stands), and the step's gradient. Does not know:
-the loop, or where questions come from.
+Knows: distant supervision (a passage or span is right if an answer occurs in it), and the step's gradient. Does not
+know: the loop, or where questions come from.
 
 Shape suffixes: Q questions, B inputs, P passages of the corpus, K passages of the beam, R passages read,
 T tokens, W widths of spans, D dimensions.
@@ -23,13 +23,13 @@ from quoth.datasets.answers import answer_ranges, holders
 from quoth.datasets.questions import Question
 from quoth.encoders.passage_encoder import PassageEncoder, query_inputs
 from quoth.errors import InputError
-from quoth.predictors.marginal import marginal_choice_loss
 from quoth.predictors.reader import Reading, legal_spans, readings
 from quoth.records import Passage
 from quoth.retrieval.retriever import Retriever
 from quoth.retrieval.vectors import TokenVectors
 from quoth.tokenizers.pairs import Pair
-from quoth.training.ranks import ALONE, Ranks
+from quoth.training.distributed import SINGLE_PROCESS, World
+from quoth.training.marginal import marginal_choice_loss
 from quoth.training.realm_model import REALMTask, TrainedREALM
 from quoth.training.settings import FineTuneConfig
 from quoth.training.trainer import Step
@@ -51,7 +51,7 @@ class Asked:
 class FineTuneTask(REALMTask):
     """Learns to retrieve and to read from questions and their answers; the corpus's vectors stay as they are.
 
-    All of them are held in memory, four bytes a component. Raises InputError where the beam is larger than the corpus,
+    All of them are held in memory, four bytes per component. Raises InputError if the beam is larger than the corpus,
     no passage holds an answer to any question, or vectors are missing.
     """
 
@@ -63,20 +63,23 @@ class FineTuneTask(REALMTask):
         questions: Sequence[Question],
         config: FineTuneConfig,
         progress: Callable[[int], None] | None = None,
-        ranks: Ranks = ALONE,
+        world: World = SINGLE_PROCESS,
     ) -> None:
-        super().__init__(model, config, ranks)
+        super().__init__(model, config, world)
         self.config, self._corpus = config, corpus
-        if config.beam > corpus.num_passages:
-            raise InputError(f"beam is {config.beam}; allowed is up to {corpus.num_passages}, the corpus's passages")
+        if config.retriever_beam_size > corpus.num_passages:
+            raise InputError(
+                f"`retriever_beam_size` ({config.retriever_beam_size}) must not exceed the corpus's "
+                f"{corpus.num_passages} passages"
+            )
         self._rows_P, vectors_PD = _vectors(corpus, encoder)
         self._z_PD = torch.from_numpy(vectors_PD).to(self.device)
         found = holders(questions, self._texts(progress))
         self._questions = [(questions[number], np.array(places)) for number, places in sorted(found.items())]
         if not self._questions:
             raise InputError(
-                f"none of {len(questions)} questions has an answer that stands in {corpus.path}; give others, or a "
-                "corpus that answers them"
+                f"no answer to any of the {len(questions)} questions occurs in {corpus.path}; give other questions, "
+                "or a corpus that answers them"
             )
 
     @property
@@ -87,15 +90,15 @@ class FineTuneTask(REALMTask):
     def backward(self, step: int) -> Step:
         """Add the gradient of the retriever's and the reader's loss, the mean over the batch's questions."""
         drawn, totals = list(self._drawn(step)), np.zeros(4)
-        for numbers in self.parts(drawn, self.config.sub_batch):
+        for numbers in self.parts(drawn, self.config.mini_batch_size):
             asked = self._retrieve([self._questions[number] for number in numbers])
             pairs = [reading.pair for each in asked for reading in each.seen]
             scores_BTW = self._span_scores(pairs)
-            scores_QRTW = scores_BTW.reshape(len(asked), self.config.read, *scores_BTW.shape[1:])
+            scores_QRTW = scores_BTW.reshape(len(asked), self.config.num_reader_passages, *scores_BTW.shape[1:])
             retriever = torch.stack([marginal_choice_loss(each.relevance_K, each.right_K) for each in asked]).sum()
             reader = torch.stack(list(map(self._reader_loss, asked, scores_QRTW))).sum()
             ((retriever + reader) / len(drawn)).backward()  # type: ignore[no-untyped-call]
-            found = sum(float(each.right_K[: self.config.read].any()) for each in asked)
+            found = sum(float(each.right_K[: self.config.num_reader_passages].any()) for each in asked)
             tokens = sum(len(pair.ids_T) for pair in pairs)
             totals += [retriever.item() / len(drawn), reader.item() / len(drawn), found / len(drawn), tokens]
         *means, tokens_of_all = self.summed(totals.tolist())
@@ -103,7 +106,7 @@ class FineTuneTask(REALMTask):
         return Step(means[0] + means[1], int(tokens_of_all), measures=measures)
 
     def _drawn(self, step: int) -> Iterator[int]:
-        """The questions of a step: each once an epoch, in another order each time."""
+        """The questions of a step: every question once per epoch, in another order in every epoch."""
         total = len(self._questions)
         for number in range(step * self.config.batch_size, (step + 1) * self.config.batch_size):
             epoch, place = divmod(number, total)
@@ -123,7 +126,7 @@ class FineTuneTask(REALMTask):
     def _asked(self, question: Question, ids: Sequence[int], right: NDArray[np.int64], q_D: Tensor) -> Asked:
         config = self.model.config
         with torch.no_grad():
-            beam_K = (self._z_PD @ q_D).topk(self.config.beam).indices
+            beam_K = (self._z_PD @ q_D).topk(self.config.retriever_beam_size).indices
         relevance_K = config.similarity_scale * (self._z_PD[beam_K] @ q_D)
         right_K = torch.isin(beam_K, torch.from_numpy(right).to(self.device))
         read_R = self._to_read(right_K)
@@ -134,8 +137,12 @@ class FineTuneTask(REALMTask):
 
     def _to_read(self, right_K: Tensor) -> Tensor:
         """The places in the beam of the passages that are read."""
-        read_R = torch.arange(self.config.read, device=right_K.device)
-        if self.config.help_reader and bool(right_K.any()) and not bool(right_K[: self.config.read].any()):
+        read_R = torch.arange(self.config.num_reader_passages, device=right_K.device)
+        if (
+            self.config.force_positive
+            and bool(right_K.any())
+            and not bool(right_K[: self.config.num_reader_passages].any())
+        ):
             read_R[-1] = right_K.nonzero()[0, 0]
         return read_R
 

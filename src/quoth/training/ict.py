@@ -17,8 +17,8 @@ from quoth.corpus.corpus import Corpus
 from quoth.corpus.passages import sentences
 from quoth.encoders.passage_encoder import passage_inputs, query_inputs
 from quoth.errors import InputError
-from quoth.predictors.marginal import inverse_cloze_loss
-from quoth.training.ranks import ALONE, Ranks
+from quoth.training.distributed import SINGLE_PROCESS, World
+from quoth.training.marginal import inverse_cloze_loss
 from quoth.training.realm_model import REALMTask, TrainedREALM
 from quoth.training.settings import ICTConfig
 from quoth.training.trainer import Step
@@ -30,25 +30,25 @@ Example = tuple[str, str, str]
 class ICTTask(REALMTask):
     """Learns which passage of a batch each sentence was taken from; all of the processes' passages are in the batch.
 
-    Raises InputError where the corpus has fewer passages than a batch, or a batch cannot be shared out evenly.
+    Raises InputError if the corpus has fewer passages than a batch, or a batch cannot be divided evenly.
     """
 
-    def __init__(self, model: TrainedREALM, corpus: Corpus, config: ICTConfig, ranks: Ranks = ALONE) -> None:
-        super().__init__(model, config, ranks)
+    def __init__(self, model: TrainedREALM, corpus: Corpus, config: ICTConfig, world: World = SINGLE_PROCESS) -> None:
+        super().__init__(model, config, world)
         self.config, self._corpus = config, corpus
         self._rows_P = corpus.live_rows()
         if config.batch_size < 2 or config.batch_size > len(self._rows_P):
             raise InputError(
-                f"batch_size is {config.batch_size}, passages are {len(self._rows_P)}; allowed is 2 to that many"
+                f"batch_size is {config.batch_size}; it must be from 2 to the number of passages ({len(self._rows_P)})"
             )
 
     def backward(self, step: int) -> Step:
         """Add the gradient of `inverse_cloze_loss`."""
         rng = np.random.default_rng((self.config.seed, 3, step))
         drawn = self._examples(rng)
-        mine = self.ranks.share(len(drawn))
+        mine = self.world.share(len(drawn))
         loss, tokens = self._loss(drawn[mine], mine.start)
-        loss = loss / self.ranks.size
+        loss = loss / self.world.size
         loss.backward()  # type: ignore[no-untyped-call]
         total, tokens_of_all = self.summed([loss.item(), tokens])
         return Step(total, int(tokens_of_all))
@@ -61,7 +61,7 @@ class ICTTask(REALMTask):
         with model.autocast():
             q_BD = model.queries(tokenizer.batch(asked, self.device)).float()
             z_BD = model.passages(tokenizer.batch(inputs, self.device)).float()
-        loss = inverse_cloze_loss(q_BD, self.ranks.gather(z_BD), model.config.similarity_scale, first)
+        loss = inverse_cloze_loss(q_BD, self.world.gather(z_BD), model.config.similarity_scale, first)
         return loss, sum(len(pair.ids_T) for pair in (*asked, *inputs))
 
     def _examples(self, rng: np.random.Generator) -> list[Example]:
@@ -71,8 +71,8 @@ class ICTTask(REALMTask):
         while len(found) < self.config.batch_size:
             if len(seen) == len(self._rows_P):
                 raise InputError(
-                    f"batch_size is {self.config.batch_size}, passages of two sentences or more are {len(found)}; "
-                    "allowed is 2 to that many"
+                    f"batch_size is {self.config.batch_size}; it must be from 2 to the number of passages with two "
+                    f"sentences or more ({len(found)})"
                 )
             row = int(rng.choice(self._rows_P))
             if row in seen:
@@ -83,8 +83,8 @@ class ICTTask(REALMTask):
         return found
 
     def _example(self, row: int, rng: np.random.Generator) -> Example | None:
-        """A sentence and its passage, mostly without it. One of a single sentence is none: with it the passage would be
-        found by its words alone, without it nothing is left."""
+        """A sentence and its passage, mostly without it. None for a passage of one sentence: with it the
+        passage would be found by its words alone, without it nothing is left."""
         passage = self._corpus.passage(row)
         found = sentences(passage.text)
         if len(found) < 2:

@@ -1,4 +1,4 @@
-"""The index that REALM's training retrieves from, and how it is made again while training goes on (REALM §3.3).
+"""The index that REALM's training retrieves from, and how it is made again while training continues (REALM §3.3).
 
 Knows: snapshots of the towers, the process that embeds the corpus with the newest of them, and the swap. Does not know:
 losses. Trainer and builder share nothing but files, and each survives the other's death:
@@ -30,14 +30,14 @@ from quoth.records import Passage
 from quoth.retrieval.retriever import Retriever
 from quoth.retrieval.tables import KeyTables
 from quoth.storage import atomic_write_bytes, atomic_write_json, publish_directory, read_json, remove
-from quoth.training.ranks import ALONE, Ranks
+from quoth.training.distributed import SINGLE_PROCESS, World
 from quoth.training.realm_model import TrainedREALM
 
 TOWERS, KEYS, INDEX, BUILDER_LOG = "towers", "keys", "index.json", "builder.log"
 PRECISION = "fp16"
 POLL_SECONDS = 0.5
 MAX_DEATHS = 3
-"""So often in a row the builder may die before it has made an index."""
+"""How often in a row the builder may die before it has made an index."""
 
 
 class FixedIndex:
@@ -61,7 +61,7 @@ class IndexRefresher:
 
     Without `asynchronous` a new index is made within `refresh`, and training waits. `base` names a folder for the base
     encoder, `dtype` its numbers when it embeds. Of several processes the first makes the indexes, and all search in the
-    same one. Raises TrainingError where the builder dies again and again.
+    same one. Raises TrainingError if the builder dies again and again.
     """
 
     def __init__(
@@ -72,22 +72,22 @@ class IndexRefresher:
         asynchronous: bool,
         base: str | None = None,
         dtype: str = "fp32",
-        ranks: Ranks = ALONE,
+        world: World = SINGLE_PROCESS,
     ) -> None:
         self._output, self._corpus, self._every, self._asynchronous = output, corpus, every, asynchronous
-        self._base, self._dtype, self._deaths, self._ranks = base, dtype, 0, ranks
+        self._base, self._dtype, self._deaths, self._world = base, dtype, 0, world
         self._builder: subprocess.Popen[bytes] | None = None
         self._step = -1
         self._index: FixedIndex | None = None
 
     def refresh(self, step: int, model: TrainedREALM) -> int:
-        """Publish the towers where an index of this step is due, take a newer index where there is one.
+        """Publish the towers if an index of this step is due; take a newer index if there is one.
 
         Returns how many steps old the current one is. The first is waited for, as is each without `asynchronous`.
         """
-        if self._ranks.first:
+        if self._world.is_main:
             self._make(step, model)
-        self._swap(self._ranks.of_first(index_step(self._output), model.device))
+        self._swap(self._world.from_main(index_step(self._output), model.device))
         return step - self._step
 
     def _make(self, step: int, model: TrainedREALM) -> None:
@@ -118,7 +118,7 @@ class IndexRefresher:
             self._builder = None
 
     def _check_index(self, step: int) -> None:
-        """Take back the index of a run that goes on from before it, and one whose vectors are gone."""
+        """Discard an index that is newer than the step from which the run resumes, or whose vectors are missing."""
         keys = self._keys(index_step(self._output))
         if index_step(self._output) >= step or (keys and not keys.is_dir()):
             (self._output / INDEX).unlink(missing_ok=True)
@@ -136,7 +136,7 @@ class IndexRefresher:
         self._forget([later for later in _snapshots(self._output) if later > step], replaced)
 
     def _watch(self) -> None:
-        """Start the builder where it does not run."""
+        """Start the builder if it does not run."""
         if self._builder is not None and self._builder.poll() is None:
             return
         self._deaths += self._builder is not None
@@ -155,7 +155,7 @@ class IndexRefresher:
             return
         self._index = FixedIndex(self._corpus, _encoder(self._output, step, self._base, self._dtype))
         self._step, self._deaths = step, 0
-        if self._ranks.first:
+        if self._world.is_main:
             self._forget([older for older in _snapshots(self._output) if older < step])
 
     def _forget(self, steps: Collection[int], *more: Path | None) -> None:
@@ -168,7 +168,7 @@ class IndexRefresher:
             remove(_towers(self._output, step))
 
     def _keys(self, step: int) -> Path | None:
-        """The folder of the vectors that this run makes with a step's towers, None where they are not its own."""
+        """The folder of the vectors that this run makes with a step's towers, None if they are not its own."""
         file, keys = _towers(self._output, step) / KEYS, self._corpus.path / "keys"
         found = keys / file.read_text() if file.is_file() else keys
         return found if found.parent == keys and found.name != ".." else None  # a stranger's run removes nothing else

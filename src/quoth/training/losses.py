@@ -30,8 +30,8 @@ def contrastive_loss(
     Inputs: queries [M, D]; batch tokens [N, D]; the sequence of each; pairs (query, row) of positives, rows in
     other sequences than the query's. Queries without a positive are left out.
     Formula: mean over queries of −log Σ_{positives} exp(s q·c) / Σ_{tokens of other sequences} exp(s q·c).
-    When to use: NPM-single, and each end of a span in `phrase_contrastive_loss`. With `chunk`, at most that many
-    queries' similarities are held at a time, and computed again in the backward pass.
+    When to use: NPM-single, and each end of a span in `phrase_contrastive_loss`. With `chunk`, the similarities of at
+    most so many queries are held at a time, and computed again in the backward pass.
     """
     has_positive_M = torch.bincount(positive_query, minlength=len(q_MD)) > 0
     if not bool(has_positive_M.any()):
@@ -98,10 +98,10 @@ def phrase_contrastive_loss(
     scale: float,
     chunk: int | None = None,
 ) -> Tensor:
-    """Phrase-contrastive loss (NPM §3.2.2): the start of a hidden phrase is pulled to where the phrase starts in
+    """Phrase-contrastive loss (NPM §3.2.2): the start of a masked phrase is pulled to where the phrase starts in
     other sequences, its end to where it ends.
 
-    Inputs as in `contrastive_loss`, with a start and an end query a span. Formula: the sum of the two contrastive
+    Inputs as in `contrastive_loss`, with a start and an end query per span. Formula: the sum of the two contrastive
     losses. When to use: NPM with span masking.
     """
     start = contrastive_loss(

@@ -1,4 +1,4 @@
-"""Which tokens of a batch are hidden, and where else in the batch the same phrase stands.
+"""Which tokens of a batch are hidden, and where else in the batch the same phrase occurs.
 
 Knows: token ids, word boundaries, the sampling rules of the papers.
 Does not know: encoders and losses.
@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 class MaskingOptions:
     """The rules of NPM §3.2.1 and appendix A.2."""
 
-    budget: float = 0.15
+    mask_ratio: float = 0.15
     max_span: int = 10
     geometric_p: float = 0.5
     max_spans_per_sequence: int = 128
@@ -147,7 +147,7 @@ def _choose(
         return bool(free[start : start + length].all()) and repeats.get(gram, 0) < options.max_repeats
 
     for s in rng.permutation(num_sequences):
-        budget, spans = options.budget * sizes[s], 0
+        budget, spans = options.mask_ratio * sizes[s], 0
         pools = by_sequence[s]
         while budget >= 1 and spans < options.max_spans_per_sequence:
             drawn = min(int(rng.geometric(options.geometric_p)), options.max_span, len(pools), int(budget))
@@ -168,7 +168,7 @@ def _choose(
 def _take(
     pools: Sequence[list[int]], drawn: int, longest: int, fits: Callable[[int, int], bool]
 ) -> tuple[int, int] | None:
-    """The next span of the drawn length that fits, else of the next shorter one; where there is none either, of the
+    """The next span of the drawn length that fits, else of the next shorter one; if there is none either, of the
     next longer one. What does not fit is dropped for good."""
     for length in (*range(drawn, 0, -1), *range(drawn + 1, longest + 1)):
         pool = pools[length - 1]
@@ -214,13 +214,13 @@ def mask_tokens(
     """Uniform masking for NPM-single (A.3): each token that also occurs in another sequence of the same group may be
     hidden alone.
 
-    They are drawn uniformly until a sequence's budget is spent; boundaries and repeats play no part.
+    They are drawn uniformly until a sequence's budget is spent; boundaries and repeats do not matter.
     """
     if not len(ids_N):
         return _with_positives([], [])
     anywhere = np.full_like(flags_N, MAY_START | MAY_END)
     table = ngrams(ids_N, sequence_N, anywhere, 1)[0]
-    budget_S = (options.budget * np.bincount(sequence_N)).astype(np.int64)
+    budget_S = (options.mask_ratio * np.bincount(sequence_N)).astype(np.int64)
     chosen: list[tuple[int, int]] = []
     for index in rng.permutation(np.flatnonzero(recurring(table, options.group))):
         sequence = table.sequence[index]

@@ -1,8 +1,8 @@
-"""Which documents are alike: a chain through all of them in which each is followed by a like one.
+"""Which documents are similar: a chain through all of them in which each is followed by a similar one.
 
 Knows: token ids and BM25. Does not know: batches and training.
 
-Short documents share batches; phrases recur in a batch where its documents are alike. NPM §4 groups documents without
+Short documents share batches; phrases recur in a batch if its documents are similar. NPM §4 groups documents without
 regard to that; Zhong et al. (2022), on whom it builds, group by BM25.
 """
 
@@ -20,14 +20,14 @@ from quoth.training.batches import TokenizedDocuments
 QUERY_TOKENS = 24
 NEIGHBOURS = 32
 PART = 100_000
-"""So many documents are counted at a time, which bounds what that takes in memory."""
+"""How many documents are counted at a time, which bounds memory."""
 
 
 def chain_of_neighbours(data: TokenizedDocuments, progress: Callable[[int], None] | None = None) -> NDArray[np.int32]:
     """The documents that have passages, each followed by its best neighbour by BM25 that is not in the chain yet.
 
-    Tokens are the words; a document is asked for by its rarest tokens that another document has as well. A document
-    without a neighbour left is followed by the first one that is not in the chain. `progress` is told for how many
+    Tokens are the words; a document's query is its rarest tokens that another document has as well. A document
+    without a neighbour left is followed by the first one that is not in the chain. `progress` takes for how many
     documents neighbours are known.
     """
     firsts = np.flatnonzero(np.diff(data.document, prepend=-1))

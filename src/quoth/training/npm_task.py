@@ -22,14 +22,14 @@ from quoth.tokenizers.text import TextTokenizer
 from quoth.training.adapter import save_adapter, set_dropout, with_adapter
 from quoth.training.batches import BatchSampler, TokenizedDocuments
 from quoth.training.collate import Batch, check_room, make_batch
-from quoth.training.contrast import Contrast
-from quoth.training.ranks import ALONE, Ranks
+from quoth.training.distributed import SINGLE_PROCESS, World
+from quoth.training.grad_cache import Contrast
 from quoth.training.settings import TrainConfig
 from quoth.training.trainer import Step
 
 
 class NPMTask:
-    """Trains an encoder as a nonparametric masked LM. Raises InputError where bodies are longer than it takes."""
+    """Trains an encoder as a nonparametric masked LM. Raises InputError if passages are longer than it takes."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class NPMTask:
         data: TokenizedDocuments,
         config: TrainConfig,
         device: str = "cpu",
-        ranks: Ranks = ALONE,
+        world: World = SINGLE_PROCESS,
     ) -> None:
         self.tokenizer, self.npm, self.data, self.config = tokenizer, npm, data, config
         self.device = torch.device(device)
@@ -48,14 +48,14 @@ class NPMTask:
             attend_in_fp32(model)
         self.model = with_adapter(model, config.lora_rank, config.seed, config.warm_start).to(self.device)
         set_dropout(self.model, config.dropout)
-        self.contrast = Contrast(self.model, int(tokenizer.hf.pad_token_id or 0), npm, config, ranks)
+        self.contrast = Contrast(self.model, int(tokenizer.hf.pad_token_id or 0), npm, config, world)
         self.sampler = BatchSampler(data, config.masked_together, config.seed, config.grouping)
         self.parameters: Mapping[str, torch.nn.Parameter] = {
             n: p for n, p in self.model.named_parameters() if p.requires_grad
         }
 
     def backward(self, step: int) -> Step:
-        """Hide, encode and contrast the step's groups."""
+        """Mask, encode and contrast the step's groups."""
         batches = self.batches(step)
         loss = None
         if any(len(batch.positive_query) for batch in batches):

@@ -21,16 +21,16 @@ from torch import Tensor
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.passage_encoder import passage_inputs, query_inputs
 from quoth.errors import InputError, UnknownDocumentError
-from quoth.predictors.marginal import (
+from quoth.predictors.reader import Reading, readings
+from quoth.records import Passage
+from quoth.training.distributed import SINGLE_PROCESS, World
+from quoth.training.marginal import (
     log_retrieval,
     marginal_of_product,
     marginal_per_token,
     relevance,
     retrieval_utility,
 )
-from quoth.predictors.reader import Reading, readings
-from quoth.records import Passage
-from quoth.training.ranks import ALONE, Ranks
 from quoth.training.realm_model import REALMTask, TrainedREALM
 from quoth.training.salient import Masked, MaskedTexts
 from quoth.training.settings import PretrainConfig
@@ -41,7 +41,7 @@ class Neighbourhood(Protocol):
     """The index that training retrieves from, and where it takes new ones from."""
 
     def refresh(self, step: int, model: TrainedREALM) -> int:
-        """Ask for a new index where one is due; returns how many steps old the current one is."""
+        """Ask for a new index if one is due; returns how many steps old the current one is."""
         ...
 
     def nearest(self, q_BD: NDArray[np.float32], k: int, exclude: Sequence[Collection[int]]) -> list[list[Passage]]:
@@ -76,8 +76,8 @@ class Marginal:
 class PretrainTask(REALMTask):
     """Learns to retrieve by what helps to fill masks.
 
-    `searched` is the corpus of `neighbourhood`, where that is not the one that texts are drawn from. Raises InputError
-    where it has too few passages.
+    `searched` is the corpus of `neighbourhood`, if texts are drawn from another one. Raises InputError if it has too
+    few passages.
     """
 
     def __init__(
@@ -87,21 +87,21 @@ class PretrainTask(REALMTask):
         neighbourhood: Neighbourhood,
         config: PretrainConfig,
         searched: Corpus | None = None,
-        ranks: Ranks = ALONE,
+        world: World = SINGLE_PROCESS,
     ) -> None:
-        super().__init__(model, config, ranks)
+        super().__init__(model, config, world)
         self.texts, self.config, self._searched = texts, config, searched
         self._neighbourhood = neighbourhood
         self._retrieved = model.config.num_candidates - 1
         if (others := self._always_left()) < self._retrieved:
             raise InputError(
                 f"{self._retrieved} passages are to be retrieved for an example, but only {others} are not of its own "
-                f"{config.trivial}; give more documents, or fewer num_candidates"
+                f"{config.exclude_self}; give more documents, or lower num_candidates"
             )
 
     def backward(self, step: int) -> Step:
         """Add the gradient of −log p(y|x), the mean over the batch's examples (over its masks, "token")."""
-        if step < self.config.alone:
+        if step < self.config.mlm_warmup_steps:
             return self._alone(step)
         staleness = self._neighbourhood.refresh(step, self.model)
         rng = np.random.default_rng((self.config.seed, 2, step))
@@ -111,7 +111,7 @@ class PretrainTask(REALMTask):
         per_token = self.config.marginal == "token"
         count = sum(len(each.hidden_M) for each in drawn) if per_token else len(drawn)
         totals = np.zeros(5)
-        for part in self.parts(drawn, self.config.sub_batch):
+        for part in self.parts(drawn, self.config.mini_batch_size):
             found, tokens = self.marginal(part)
             loss = -found.log_likelihood(per_token).sum() / count
             loss.backward()  # type: ignore[no-untyped-call]
@@ -134,7 +134,7 @@ class PretrainTask(REALMTask):
         if not drawn:
             return Step(None, 0, count)
         masks, totals = sum(len(each.hidden_M) for each in drawn), np.zeros(2)
-        for part in self.parts(drawn, self.config.sub_batch * self.model.config.num_candidates):
+        for part in self.parts(drawn, self.config.mini_batch_size * self.model.config.num_candidates):
             read = [self._readings(each, ()) for each in part]
             loss = -self._likelihood(part, read)[0].sum() / masks
             loss.backward()  # type: ignore[no-untyped-call]
@@ -167,14 +167,14 @@ class PretrainTask(REALMTask):
         """How many passages there are at least that are not trivial for an example."""
         if self._searched is not None:
             return self._searched.num_passages - _most_passages(self._searched, self.texts.corpus)
-        trivial = 1 if self.config.trivial == "passage" else _most_passages(self.texts.corpus)
+        trivial = 1 if self.config.exclude_self == "passage" else _most_passages(self.texts.corpus)
         return self.texts.corpus.num_passages - trivial
 
     def _trivial(self, passage: Passage) -> list[int]:
-        """The rows never retrieved for an example of this passage; none where its text does not stand there."""
+        """The rows never retrieved for an example of this passage; none if its text does not occur there."""
         if self._searched is not None:
-            return rows_holding(self._searched, passage, self.config.trivial == "document")
-        if self.config.trivial == "passage":
+            return rows_holding(self._searched, passage, self.config.exclude_self == "document")
+        if self.config.exclude_self == "passage":
             return [passage.row]
         return self.texts.corpus.rows_of(passage.document_id)
 

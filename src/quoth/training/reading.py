@@ -46,7 +46,7 @@ class Input:
 
 
 class Inputs:
-    """Encoder inputs of examples, made when they are asked for; texts are tokenized once."""
+    """Encoder inputs of examples, made on demand; texts are tokenized once."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ def reading_loss(odds_BTW: Tensor, right_BTW: Tensor, question_B: Tensor, num_qu
     In plain words: of everything that could be said to a question, how much of the softmax falls on what is right? If
     no span is right, "no answer" is. One normalisation over all of a question's passages (Clark and Gardner 2018).
     Inputs: log odds of spans against "no answer" [B, T, W]; which are right [B, T, W]; whose passage each input is [B].
-    Formula: mean over questions of log(1 + Σ exp o) − log Σ_right exp o, the latter 0 where none is right.
+    Formula: mean over questions of log(1 + Σ exp o) − log Σ_right exp o, the latter 0 if none is right.
     When to use: to train a reader.
     """
     every_B = odds_BTW.flatten(1).logsumexp(dim=1)

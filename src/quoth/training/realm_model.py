@@ -24,7 +24,7 @@ from quoth.errors import InputError
 from quoth.predictors.reader import ReaderModel
 from quoth.storage import atomic_write_bytes, atomic_write_json
 from quoth.training.adapter import save_adapter, set_dropout, with_adapter
-from quoth.training.ranks import Ranks
+from quoth.training.distributed import World
 from quoth.training.settings import LoopConfig
 
 PARTS = ("passages", "queries", "reader")
@@ -33,24 +33,26 @@ _ONE_TOWER = {"passages": "passages", "queries": "passages", "reader": "reader"}
 
 
 class REALMTask:
-    """What training a REALM is, whatever it learns from. Raises InputError if a batch cannot be shared out evenly."""
+    """What all training of a REALM has in common. Raises InputError if a batch cannot be divided evenly."""
 
-    def __init__(self, model: TrainedREALM, config: LoopConfig, ranks: Ranks) -> None:
+    def __init__(self, model: TrainedREALM, config: LoopConfig, world: World) -> None:
         self.model, self.parameters, self.device = model, model.parameters, model.device
-        self.ranks = ranks
-        if config.batch_size % ranks.size:
-            raise InputError(f"batch_size is {config.batch_size} over {ranks.size} processes; allowed is a multiple")
+        self.world = world
+        if config.batch_size % world.size:
+            raise InputError(
+                f"batch_size ({config.batch_size}) must be a multiple of the number of processes ({world.size})"
+            )
 
     def parts(self, examples: Sequence[Example], size: int) -> list[Sequence[Example]]:
         """This process's share of a step's examples, `size` at a time (0: all)."""
-        mine = examples[self.ranks.share(len(examples))]
+        mine = examples[self.world.share(len(examples))]
         return [mine[at : at + (size or len(mine))] for at in range(0, len(mine), size or len(mine) or 1)]
 
     def summed(self, totals: Sequence[float]) -> list[float]:
         """Numbers of a step, and the parameters' gradients, each summed over the processes."""
-        self.ranks.sum_gradients(self.parameters.values())
+        self.world.sum_gradients(self.parameters.values())
         sums = torch.tensor(totals, device=self.device)
-        self.ranks.sum([sums])
+        self.world.sum([sums])
         found: list[float] = sums.tolist()
         return found
 
@@ -62,8 +64,8 @@ class REALMTask:
 class TrainedREALM:
     """The parts of a REALM, those named in `trained` with gradients; the others stay as they are.
 
-    `own_queries` gives a model whose towers are one a query tower of its own, which begins as a copy. Raises InputError
-    where adapters are asked for on whole parts, which have no base that an adapter could name.
+    `own_queries` gives a model with a single tower a separate query tower, which begins as a copy. Raises InputError if
+    LoRA is requested for parts that are stored whole, without a base model.
     """
 
     def __init__(
@@ -111,13 +113,13 @@ class TrainedREALM:
         yield "reader", self.reader
 
     def _encoder(self, name: str) -> tuple[Any, Any]:
-        """A part's encoder, with an adapter where it is trained, and its tokenizer."""
+        """A part's encoder, with an adapter if it is trained, and its tokenizer."""
         origin, rank = self._origins[name], self._rank if name in self._trained else 0
         found = self._source.part(origin)
         if rank and self._is_whole(origin):
             raise InputError(
-                f"lora_rank is {rank}, but part {origin!r} of {self._source.name!r} is whole, with no base to "
-                "name; allowed is lora_rank=0"
+                f"{self._source.name!r} stores a full (not LoRA) {origin!r} part without a base model, so LoRA cannot "
+                f"be used; set lora_rank=0 (it is {rank})"
             )
         model, hf = load_base(found)
         if self.bf16 and self.device.type == "cpu":
@@ -136,7 +138,7 @@ class TrainedREALM:
         return tower.to(self.device)
 
     def autocast(self) -> contextlib.AbstractContextManager[Any]:
-        """bf16 where it was asked for."""
+        """bf16 if the settings say so."""
         return torch.autocast(self.device.type, torch.bfloat16) if self.bf16 else contextlib.nullcontext()
 
     def save(self, folder: Path) -> None:
@@ -169,7 +171,7 @@ class TrainedREALM:
             self.tokenizer.hf.save_pretrained(folder)
 
     def _copy_encoder(self, folder: Path, origin: str) -> None:
-        """The source's files of a part: the whole encoder, the adapter, or none where it is the base itself."""
+        """The source's files of a part: the whole encoder, the adapter, or none if it is the base itself."""
         found = self._source.part(origin)
         files = [*Path(found.base).iterdir()] if self._is_whole(origin) else []
         if found.adapter is not None:

@@ -1,47 +1,75 @@
-"""Recipes: named starting points for training, each a function that returns its settings.
+"""Recipes: named starting points for training, and the one function that runs them.
 
-Knows: numbers that work, and how documents become a run. Does not know: the loop.
+Knows: which recipes there are, numbers that work. Does not know: how a task is made (the modules `…_recipe` do), or
+the loop. Importing this module is fast: torch is imported when a recipe runs.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import math
-import typing
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
-import torch
-
-from quoth.config import Config
-from quoth.corpus.documents import read_documents, read_listing
-from quoth.encoders.pretrained import locate
-from quoth.encoders.transformer import load_base
 from quoth.errors import InputError
-from quoth.records import Document
-from quoth.storage import WriterLock
-from quoth.tokenizers.text import TextTokenizer
-from quoth.training.batches import FILLED, TokenizedDocuments, tokenize_documents
-from quoth.training.neighbours import chain_of_neighbours
-from quoth.training.npm_task import NPMTask
-from quoth.training.ranks import Ranks
-from quoth.training.settings import TrainConfig
-from quoth.training.trainer import Evaluation, Progress, Trainer
+from quoth.training.settings import (
+    FineTuneConfig,
+    ICTConfig,
+    LoopConfig,
+    PretrainConfig,
+    ReaderTrainConfig,
+    TaggingConfig,
+    TrainConfig,
+    with_overrides,
+)
 
-Settings = TypeVar("Settings", bound=Config)
+if TYPE_CHECKING:
+    from quoth.datasets.comprehension import OnBad
+    from quoth.encoders.pretrained import ReaderSource
+    from quoth.training.distributed import World
+    from quoth.training.run import Job, Preparing, Run
+    from quoth.training.trainer import Progress
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A model to start from and how to train it."""
+    """The kind of model, the model to start from, how to train it, and what makes the task of a run.
 
+    `retrieves`: the run may retrieve from another corpus than that of its inputs. `distributed`: several processes may
+    share the run.
+    """
+
+    kind: Literal["npm", "realm", "reader", "tagger"]
     model: str
-    train: TrainConfig
+    config: LoopConfig
+    prepare: Callable[[Run, Any], Job]
+    retrieves: bool = False
+    distributed: bool = True
+
+
+def _npm(run: Run, config: TrainConfig) -> Job:
+    from quoth.training.npm_recipe import prepare
+
+    return prepare(run, config)
+
+
+def _realm(run: Run, config: ICTConfig | PretrainConfig | FineTuneConfig) -> Job:
+    from quoth.training.realm_recipe import prepare
+
+    return prepare(run, config)
+
+
+def _reader(run: Run, config: ReaderTrainConfig) -> Job:
+    from quoth.training.reader_recipe import prepare
+
+    return prepare(run, config)
+
+
+def _tagger(run: Run, config: TaggingConfig) -> Job:
+    from quoth.training.tagger_recipe import prepare
+
+    return prepare(run, config)
 
 
 _MINI = TrainConfig(
@@ -51,202 +79,178 @@ _MINI = TrainConfig(
     learning_rate=6e-4,
     max_grad_norm=1.0,
     dropout=0.0,
-    budget=0.2,
+    mask_ratio=0.2,
     max_repeats=3,
-    keys="masked",
+    contrast_with="masked",
     bf16=True,
 )
+_MINI_GPU = replace(_MINI, batch_size=512, mini_batch_size=256, warmup_steps=200)
+_ADAPT = replace(_MINI, steps=300, batch_size=16, mini_batch_size=8, learning_rate=3e-4, checkpoint_every=20)
+# The paper's own NPM (Min et al. 2022, §4): RoBERTa-large whole, inputs of up to 256 tokens; clip and dropout as in the
+# released code.
+_NPM_PAPER = TrainConfig(
+    steps=100_000,
+    warmup_steps=4_000,
+    batch_size=512,
+    mini_batch_size=32,
+    splitter="filled",
+    max_passage_tokens=254,
+    learning_rate=3e-5,
+    weight_decay=0.01,
+    max_grad_norm=2.0,
+    dropout=0.1,
+    lora_rank=0,
+    bf16=True,
+    checkpoint_every=1_000,
+)
+_ICT = ICTConfig(steps=300, batch_size=32, learning_rate=3e-4, warmup_steps=20, bf16=True)
+_PRETRAIN = PretrainConfig(
+    steps=300,
+    batch_size=8,
+    learning_rate=3e-4,
+    warmup_steps=20,
+    bf16=True,
+    exclude_self="passage",
+    refresh_every=100,
+    splitter="words:60",
+)
+# Guu et al. 2020, §4.3.
+_PRETRAIN_PAPER = PretrainConfig(
+    steps=200_000,
+    batch_size=512,
+    mini_batch_size=8,
+    learning_rate=3e-5,
+    warmup_steps=10_000,
+    lora_rank=0,
+    dropout=0.1,
+    bf16=True,
+    checkpoint_every=500,
+)
+# A small beam leaves out passages that hold an answer's text by chance. With few questions these outnumber the right
+# ones.
+_QA = FineTuneConfig(
+    steps=500,
+    batch_size=8,
+    retriever_beam_size=20,
+    learning_rate=3e-4,
+    warmup_steps=20,
+    bf16=True,
+    force_positive=True,
+)
+# ORQA's numbers (Lee et al. 2019, §6.2), which REALM takes over: two epochs over the 79,168 questions of Natural
+# Questions, one question per step.
+_QA_PAPER = FineTuneConfig(
+    steps=158_336,
+    batch_size=1,
+    retriever_beam_size=5000,
+    learning_rate=1e-5,
+    warmup_steps=10_000,
+    lora_rank=0,
+    dropout=0.1,
+    checkpoint_every=1_000,
+)
+_BASE, _REALM_BASE = "quoth-mini-base", "quoth-realm-base"
 
-
-def npm_mini_cpu() -> Recipe:
-    """NPM over all-MiniLM-L6-v2 with LoRA, on two CPU cores in two or three hours."""
-    return Recipe("quoth-mini-base", _MINI)
-
-
-def npm_single_mini_cpu() -> Recipe:
-    """NPM-single over all-MiniLM-L6-v2 with LoRA."""
-    return Recipe("quoth-mini-base", replace(_MINI, masking="tokens"))
-
-
-def npm_mini_gpu() -> Recipe:
-    """NPM over all-MiniLM-L6-v2 with LoRA and the large batches that one GPU has room for."""
-    return Recipe("quoth-mini-base", replace(_MINI, batch_size=512, sub_batch=256, warmup_steps=200))
-
-
-def npm_single_mini_gpu() -> Recipe:
-    """NPM-single over all-MiniLM-L6-v2, as npm_mini_gpu."""
-    recipe = npm_mini_gpu()
-    return replace(recipe, train=replace(recipe.train, masking="tokens"))
-
-
-def npm_large() -> Recipe:
-    """The paper's own NPM (Min et al. 2022, §4): RoBERTa-large whole, 512 inputs of up to 256 tokens a batch, 100 k
-    steps."""
-    config = TrainConfig(
-        steps=100_000,
-        warmup_steps=4_000,
-        batch_size=512,
-        sub_batch=32,
-        splitter=FILLED,
-        max_body_tokens=254,
-        learning_rate=3e-5,
-        weight_decay=0.01,
-        max_grad_norm=2.0,
-        dropout=0.1,
-        lora_rank=0,
-        bf16=True,
-        checkpoint_every=1_000,
-    )
-    return Recipe("FacebookAI/roberta-large", config)
-
-
-def adapt() -> Recipe:
-    """Go on from quoth-mini on a corpus of your own, in little memory."""
-    return Recipe("quoth-mini", replace(_MINI, steps=300, batch_size=16, sub_batch=8, learning_rate=3e-4))
-
-
-RECIPES: dict[str, Callable[[], Recipe]] = {
-    "npm-mini-cpu": npm_mini_cpu,
-    "npm-single-mini-cpu": npm_single_mini_cpu,
-    "npm-mini-gpu": npm_mini_gpu,
-    "npm-single-mini-gpu": npm_single_mini_gpu,
-    "npm-large": npm_large,
-    "adapt": adapt,
+RECIPES: dict[str, Recipe] = {
+    "npm-mini-cpu": Recipe("npm", _BASE, _MINI, _npm),
+    "npm-single-mini-cpu": Recipe("npm", _BASE, replace(_MINI, masking="tokens"), _npm),
+    "npm-mini-gpu": Recipe("npm", _BASE, _MINI_GPU, _npm),
+    "npm-single-mini-gpu": Recipe("npm", _BASE, replace(_MINI_GPU, masking="tokens"), _npm),
+    "npm-large": Recipe("npm", "FacebookAI/roberta-large", _NPM_PAPER, _npm),
+    "adapt": Recipe("npm", "quoth-mini", _ADAPT, _npm),
+    "reader": Recipe("reader", "quoth-reader", ReaderTrainConfig(), _reader, distributed=False),
+    "tagger": Recipe("tagger", _BASE, TaggingConfig(), _tagger, distributed=False),
+    "realm-ict": Recipe("realm", _REALM_BASE, _ICT, _realm),
+    "realm-pretrain": Recipe("realm", _REALM_BASE, _PRETRAIN, _realm, retrieves=True),
+    "realm-qa": Recipe("realm", _REALM_BASE, _QA, _realm),
+    "realm-pretrain-paper": Recipe("realm", _REALM_BASE, _PRETRAIN_PAPER, _realm, retrieves=True),
+    "realm-qa-paper": Recipe("realm", _REALM_BASE, _QA_PAPER, _realm),
 }
 
 
 def run_recipe(
     name: str,
-    documents: Sequence[str],
-    output: Path,
-    overrides: dict[str, str],
+    inputs: Sequence[str | Path],
+    output: str | Path,
+    overrides: Mapping[str, object] | None = None,
     *,
-    model: str | None = None,
+    model: str | ReaderSource | None = None,
+    corpus: str | Path | None = None,
     base: str | None = None,
-    seconds: float = math.inf,
+    seconds: float | None = None,
+    resume: bool = True,
     progress: Callable[[Progress], None] | None = None,
-    tokenizing: Callable[[int], None] | None = None,
-    evaluate: Callable[[Path, TrainConfig], float] | None = None,
+    preparing: Preparing | None = None,
+    on_bad: OnBad | None = None,
 ) -> bool:
-    """Train by a recipe on the given files; a run that was broken off goes on from its last checkpoint.
+    """Train a model by a recipe. A stopped run resumes from its last checkpoint and ends at an unbroken run's weights.
 
-    `model` takes the place of the recipe's. After `seconds` the run stops; returns whether it is done.
+    Args:
+        name: A key of `RECIPES`.
+        inputs: What to learn from: files or folders of documents, or one corpus; for `realm-qa` files of questions, for
+            `reader` files of questions with their passages (`FILE:SHARE`: a share per epoch), for `tagger` CoNLL files.
+        output: Folder for the model, its checkpoints and its log.
+        overrides: Settings of the recipe to change, such as `{"steps": 200}`. More `steps` or `epochs` than before
+            extend a run. With `evaluate_on` and `evaluate_every` held-out documents measure the model.
+        model: Model to start from: name, folder or hub id. Default: the recipe's.
+        corpus: For `realm-pretrain`: retrieve from this corpus instead of the inputs. A text of the inputs that occurs
+            in it too, in a document of the same id, is never retrieved for itself.
+        base: Folder to read base encoder weights from, instead of the installed ones.
+        seconds: Stop with a checkpoint after so many seconds. Default: no limit.
+        resume: Whether to continue a run that `output` holds; if false, such a folder is refused.
+        progress: Takes the run's `Progress` after its first step, and then at least every half minute.
+        preparing: Takes what is done before the first step, how much of it, and of how much (None: unknown).
+        on_bad: For `reader`: takes the error of a broken record, which is then left out.
 
-    `evaluate` takes a model's folder and the settings, every `evaluate_every` steps; the best is kept in `best`.
-    Raises InputError on an unknown recipe or setting, LockedError while another process trains into `output`.
+    Returns:
+        Whether the last step was done.
+
+    Raises:
+        InputError: An unknown recipe or setting, a broken file, or other settings than those of the run in `output`.
+        LockedError: Another process trains into `output`.
+        TrainingError: The loss is not a finite number.
     """
-    if name not in RECIPES:
-        raise InputError(f"recipe {name!r}; allowed are {', '.join(RECIPES)}")
-    recipe = RECIPES[name]()
-    config = with_overrides(recipe.train, overrides)
-    evaluation = None
-    if config.evaluate_every:
-        if evaluate is None:
-            raise InputError(f"evaluate_every is {config.evaluate_every}; give what measures the model, evaluate=…")
-        evaluation = Evaluation(config.evaluate_every, lambda folder: {"score": evaluate(folder, config)})
-    source = locate(model or recipe.model, base)
-    if source.adapter is not None and not config.warm_start:
-        config = replace(config, warm_start=str(source.adapter))
-    num_masks = 2 if config.masking == "spans" else 1
-    npm = replace(source.config, num_masks=num_masks, base=source.config.base or source.base)
-    encoder, hf = load_base(source.encoder)
-    tokenizer = TextTokenizer(hf, num_masks=npm.num_masks, max_tokens=npm.max_tokens)
-    output.mkdir(parents=True, exist_ok=True)
-    ranks = Ranks.join()
-    with WriterLock(output / "writer.lock") if ranks.first else nullcontext():
-        prepared = _data(documents, output / "tokens", tokenizer, config, tokenizing) if ranks.first else None
-        ranks.wait()
-        data = prepared or _data(documents, output / "tokens", tokenizer, config, None)
-        task = NPMTask(encoder, tokenizer, npm, data, config, device=device_of(ranks), ranks=ranks)
-        trainer = Trainer(task, config, output, ranks)
-        done = trainer.run(progress, evaluation, seconds)
-    ranks.leave()
+    recipe, config = _chosen(name, overrides or {}, corpus is not None, on_bad is not None)
+    output = Path(output)
+    files = [str(inputs)] if isinstance(inputs, (str, Path)) else [str(file) for file in inputs]
+    from quoth.training.run import Run
+    from quoth.training.trainer import Trainer
+
+    with ExitStack() as stack:
+        world = _world(name, recipe, output, resume)
+        run = Run(files, output, model or recipe.model, world, stack, base, corpus, preparing, on_bad)
+        job = recipe.prepare(run, config)
+        trainer = Trainer(job.task, job.config, output, world)
+        run.counter("training", job.config.steps)(trainer.step)
+        done = trainer.run(progress, job.evaluation, seconds)
+    world.shutdown()
     return done
 
 
-def device_of(ranks: Ranks) -> str:
-    if not torch.cuda.is_available():
-        return "cpu"
-    return f"cuda:{ranks.rank % torch.cuda.device_count()}"
+def _chosen(name: str, overrides: Mapping[str, object], corpus: bool, on_bad: bool) -> tuple[Recipe, LoopConfig]:
+    """The recipe and its settings; `corpus` and `on_bad`: whether these were given."""
+    if name not in RECIPES:
+        raise InputError(f"unknown recipe {name!r}; it must be one of {', '.join(RECIPES)}")
+    recipe = RECIPES[name]
+    if "steps" in overrides and hasattr(recipe.config, "epochs"):
+        raise InputError(
+            f"`steps` cannot be set for the recipe {name} (it follows from the data); set `epochs` instead"
+        )
+    if corpus and not recipe.retrieves:
+        raise InputError(f"corpus= is for realm-pretrain, not for {name}; realm-qa has the setting corpus=DIR")
+    if on_bad and recipe.kind != "reader":
+        raise InputError(f"on_bad= is for the recipe reader, not for {name}; leave it out")
+    return recipe, with_overrides(recipe.config, overrides)
 
 
-def with_overrides(config: Settings, overrides: dict[str, str]) -> Settings:
-    """Apply `key=value` settings, each read as the type of its field."""
-    types: dict[str, Any] = typing.get_type_hints(type(config))
-    values = config.to_dict()
-    for key, text in overrides.items():
-        if key not in types:
-            raise InputError(f"unknown setting {key!r}; allowed are {', '.join(types)}")
-        values[key] = _parse(key, text, types[key])
-    return type(config).from_dict(values)
+def _world(name: str, recipe: Recipe, output: Path, resume: bool) -> World:
+    """The processes of the run, once it is clear that it may write to `output`."""
+    from quoth.training.distributed import World
+    from quoth.training.trainer import checkpoints
 
-
-def _parse(key: str, text: str, kind: Any) -> Any:
-    if kind is bool:
-        if text.lower() not in ("true", "false"):
-            raise InputError(f"{key}={text!r}; allowed are true and false")
-        return text.lower() == "true"
-    if kind not in (int, float):
-        return text
-    try:
-        return kind(text)
-    except ValueError:
-        raise InputError(f"{key}={text!r}; allowed is a number ({kind.__name__})") from None
-
-
-def _data(
-    documents: Sequence[str],
-    folder: Path,
-    tokenizer: TextTokenizer,
-    config: TrainConfig,
-    progress: Callable[[int], None] | None,
-) -> TokenizedDocuments:
-    """The training text as token ids, tokenized once and kept beside the run."""
-    settings = {
-        "documents": [state(path) for path in documents],
-        "exclude": [state(config.exclude), state(config.evaluate_on)],
-        "tokenizer": hashlib.sha256(tokenizer.hf.backend_tokenizer.to_str().encode()).hexdigest(),
-        "num_documents": config.num_documents,
-        "splitter": config.splitter,
-        "max_body_tokens": config.max_body_tokens,
-        "titles": "one a passage",
-        "neighbours": config.grouping == "neighbours",
-    }
-    label = json.dumps(settings)
-    if "-" not in documents and (saved := TokenizedDocuments.load(folder, label)):
-        return saved
-    texts: Iterable[Document] = without(read_documents(*documents), config.exclude, config.evaluate_on)
-    if config.num_documents:
-        texts = islice(texts, config.num_documents)
-    data = tokenize_documents(
-        texts,
-        tokenizer,
-        splitter=config.splitter,
-        max_body_tokens=config.max_body_tokens,
-        folder=folder.parent,
-        progress=progress,
-    )
-    if config.grouping == "neighbours":
-        data = replace(data, chain=chain_of_neighbours(data, progress))
-    data.save(folder, label)
-    return data
-
-
-def state(path: str) -> list[tuple[str, int, int]]:
-    """Name, size and time of change of a file, or of all files in a folder; nothing for what is not there."""
-    root = Path(path)
-    files = sorted(root.rglob("*")) if path and root.is_dir() else [root]
-    return [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.is_file()]
-
-
-def without(documents: Iterable[Document], listing: str, evaluated: str = "") -> Iterator[Document]:
-    """Leave out the documents whose id or title (case aside) stands in a JSONL file of ids and titles, or is that
-    of a document in the file `evaluated`.
-
-    Raises InputError when there is no such file, or naming a line with neither.
-    """
-    ids, titles = read_listing(listing) if listing else (set(), set())
-    for document in read_documents(evaluated) if evaluated else ():
-        ids.add(document.id)
-        titles.update({document.title.casefold()} - {""})
-    return (d for d in documents if d.id not in ids and d.title.casefold() not in titles)
+    if not resume and (steps := checkpoints(output)):
+        raise InputError(f"{str(output)!r} holds a run at step {max(steps)}; resume it, or name another folder")
+    world = World.join()
+    if world.size > 1 and not recipe.distributed:
+        raise InputError(f"the recipe {name} runs in a single process; start it without torchrun")
+    return world

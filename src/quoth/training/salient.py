@@ -25,7 +25,7 @@ MASKED_SHARE = 0.15
 """Of the tokens, with masking "tokens"."""
 SPAN_LENGTH = 0.2
 MAX_SPAN_TOKENS = 10
-"""Random spans are as SpanBERT's (Joshi et al. 2020): lengths geometric with this probability, up to so many tokens."""
+"""Random spans as in SpanBERT (Joshi et al. 2020): geometric lengths with this probability, up to so many tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Masked:
 class MaskedTexts:
     """Draws examples from a corpus. Each is a run of a passage's tokens, `room` at most.
 
-    Raises InputError where there is no passage to draw from.
+    Raises InputError if there is no passage to draw from.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class MaskedTexts:
             raise InputError(f"{corpus.path}: no passage to train on; give documents with text")
 
     def draw(self, count: int, rng: np.random.Generator, masking: Salience | None = None) -> list[Masked]:
-        """`count` examples at most: a passage with nothing to hide gives none. `masking` stands for the usual one."""
+        """At most `count` examples: a passage with nothing to mask gives none. `masking` replaces the usual one."""
         masking = masking or self._masking
         passages = [self.corpus.passage(row) for row in rng.choice(self._rows_P, count).tolist()]
         pieces = self._tokenizer.pieces([passage.text for passage in passages])

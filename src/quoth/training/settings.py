@@ -1,20 +1,21 @@
 """The settings of a training run.
 
-Knows: names, defaults, what is allowed. Does not know: what is done with them.
+Knows: names, defaults, which values are valid. Does not know: what is done with them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from quoth.config import Config
 from quoth.errors import InputError
 
 Salience = Literal["salient", "spans", "tokens"]
 Grouping = Literal["shuffled", "neighbours", "random"]
+Settings = TypeVar("Settings", bound=Config)
 
 _LEAST = {
     "steps": 1,
@@ -23,10 +24,10 @@ _LEAST = {
     "masking_group": 2,
     "warmup_steps": 0,
     "lora_rank": 0,
-    "max_body_tokens": 1,
+    "max_passage_tokens": 1,
     "max_repeats": 1,
-    "chunk": 0,
-    "sub_batch": 0,
+    "similarity_chunk_size": 0,
+    "mini_batch_size": 0,
     "seed": 0,
     "checkpoint_every": 1,
     "log_every": 1,
@@ -34,29 +35,26 @@ _LEAST = {
     "evaluate_every": 0,
     "evaluate_blanks": 1,
     "refresh_every": 1,
-    "alone": 0,
+    "mlm_warmup_steps": 0,
     "num_candidates": 2,
-    "beam": 1,
-    "read": 1,
+    "retriever_beam_size": 1,
+    "num_reader_passages": 1,
     "num_negatives": 0,
     "padded_tokens": 64,
     "max_sentences": 1,
     "max_tokens": 16,
 }
-
-_ONE_OF = {
-    "masking": ("spans", "tokens"),
-    "keys": ("clean", "masked"),
-    "mask_out": ("passage", "phrase"),
-    "grouping": get_args(Grouping),
-}
+_NON_NEGATIVE = ("learning_rate", "weight_decay", "max_grad_norm")
+_SHARES = ("negative_share", "unanswerable", "warmup_ratio", "keep_sentence", "lowercase")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopConfig(Config):
-    """What every run has: steps, AdamW with a linear warm-up and decay, checkpoints, logs. `lora_rank` 0 stands for
-    full fine-tuning. `dropout` is the share of hidden units and attention weights that what is trained drops; the
-    gradient is made no longer than `max_grad_norm`."""
+    """What every run has: steps, AdamW with a linear warm-up and decay, checkpoints, logs.
+
+    `lora_rank` 0 trains all weights. `dropout` is the share of hidden units and attention weights that are dropped in
+    the trained parts. A gradient longer than `max_grad_norm` is scaled down to that length.
+    """
 
     steps: int = 600
     batch_size: int = 16
@@ -72,50 +70,56 @@ class LoopConfig(Config):
     log_every: int = 10
 
     def __post_init__(self) -> None:
-        for name, least in _LEAST.items():
-            if getattr(self, name, least) < least:
-                raise InputError(f"{name} is {getattr(self, name)}; allowed is {least} or more")
-        for name in ("learning_rate", "weight_decay", "max_grad_norm"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise InputError(f"{name} is {getattr(self, name)}; allowed is a finite number, 0 or more")
+        for name, kind in get_type_hints(type(self)).items():
+            value = getattr(self, name)
+            if get_origin(kind) is Literal and value not in get_args(kind):
+                raise InputError(f"{name} is {value!r}; it must be one of {', '.join(get_args(kind))}")
+            if name in _LEAST and value < _LEAST[name]:
+                raise InputError(f"{name} is {value}; it must be {_LEAST[name]} or more")
+            if name in _NON_NEGATIVE and not 0 <= value < math.inf:
+                raise InputError(f"{name} is {value}; it must be a finite number, 0 or more")
+            if name in _SHARES and not 0 <= value <= 1:
+                raise InputError(f"{name} is {value}; it must be a share from 0 to 1")
         if not 0 <= self.dropout < 1:
-            raise InputError(f"dropout is {self.dropout}; allowed is a share from 0 to below 1")
+            raise InputError(f"dropout is {self.dropout}; it must be a share from 0 to below 1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainConfig(LoopConfig):
     """How to train NPM and NPM-single. `warm_start` names a folder with an adapter.
 
-    Documents whose id or title stands in the JSONL file `exclude` are never trained on, nor those of the file
-    `evaluate_on`: every `evaluate_every` steps (0: never), `evaluate_blanks` blanks of each kind are asked of them.
+    Documents whose id or title occurs in the JSONL file `exclude` are never trained on, nor are those of the file
+    `evaluate_on`: every `evaluate_every` steps (0: never) the model fills `evaluate_blanks` blanks of each kind in
+    them, and the best model is kept.
 
-    `keys`: queries are contrasted with the tokens of the passages as they are ("clean", as the paper does), or with
-    those that the masked passages still show ("masked"), which encodes each passage once instead of twice.
-    Negatives are the tokens of other passages of the batch; with `mask_out="phrase"` also those of its own, but for the
-    hidden phrase at its place. A batch of several `groups` is contrasted within each of them, as with the released
-    code's negatives from half (2) or a quarter (4) of the processes. It is made of groups of `masking_group` passages
-    of one document, in which phrases to hide are looked for whatever the size of the batch that is contrasted; shorter
-    documents share a group: `grouping` "shuffled" in random order, "neighbours" with those that BM25 finds alike;
-    "random" mixes all passages.
-    `splitter` cuts documents into passages, of which the first `max_body_tokens` tokens are read; with "filled" they
-    are cut where an encoder input is full, so that all text is read.
-    `budget` is the share of a passage's tokens to hide, `max_repeats` how often in a batch one n-gram may be hidden.
-    `sub_batch` bounds memory: that many encoder inputs are held with their activations at a time (0: all), by
-    gradient caching; `chunk` that many queries' similarities (0: as many as fit into 128 MiB).
+    `contrast_with`: queries are contrasted with the tokens of the unmasked passages ("clean", as in the paper), or with
+    the tokens that are still visible in the masked passages ("masked"), which encodes each passage once instead of
+    twice. `negatives`: the tokens of the batch's "other_passages", or of "all" passages but for the masked phrase
+    itself. With several `groups` a batch is contrasted within each group, as in the released code, whose negatives come
+    from half (2) or a quarter (4) of the processes.
+    A batch consists of groups of `masking_group` passages of one document; phrases to mask must recur in their group,
+    whatever the size of the batch. Documents with fewer passages share a group: `grouping` "shuffled" takes them in
+    random order, "neighbours" puts those together that BM25 finds similar; "random" mixes all passages.
+    `splitter` cuts documents into passages, of which the first `max_passage_tokens` tokens are read; the splitter
+    "filled" cuts a document where an encoder input is full, so that all of the text is read.
+    `mask_ratio` is the share of a passage's tokens to mask, `max_repeats` how often one n-gram is masked in a batch.
+    `mini_batch_size` bounds memory: so many encoder inputs keep their activations at a time (0: all), by gradient
+    caching; `similarity_chunk_size` is the number of queries whose similarities are held at a time (0: as many as fit
+    into 128 MiB).
     """
 
     groups: int = 1
     masking_group: int = 32
     grouping: Grouping = "shuffled"
     masking: Literal["spans", "tokens"] = "spans"
-    budget: float = 0.15
+    mask_ratio: float = 0.15
     max_repeats: int = 10
-    keys: Literal["clean", "masked"] = "clean"
-    mask_out: Literal["passage", "phrase"] = "passage"
+    contrast_with: Literal["clean", "masked"] = "clean"
+    negatives: Literal["other_passages", "all"] = "other_passages"
     splitter: str = "words:120"
-    max_body_tokens: int = 192
-    chunk: int = 0
-    sub_batch: int = 0
+    max_passage_tokens: int = 192
+    similarity_chunk_size: int = 0
+    mini_batch_size: int = 0
     num_documents: int = 0
     warm_start: str = ""
     exclude: str = ""
@@ -126,68 +130,63 @@ class TrainConfig(LoopConfig):
     def __post_init__(self) -> None:
         LoopConfig.__post_init__(self)
         if self.batch_size < 2:
-            raise InputError(f"batch_size is {self.batch_size}; allowed is 2 or more")
-        if not 0 < self.budget <= 0.5:
-            raise InputError(f"budget is {self.budget}; allowed is a share above 0, up to 0.5")
-        _check_together(self.evaluate_on, self.evaluate_every)
+            raise InputError(f"batch_size is {self.batch_size}; it must be 2 or more")
+        if not 0 < self.mask_ratio <= 0.5:
+            raise InputError(f"mask_ratio is {self.mask_ratio}; it must be above 0 and at most 0.5")
+        _check_evaluation(self.evaluate_on, self.evaluate_every)
         if self.batch_size % self.groups or self.batch_size // self.groups < 2:
             raise InputError(
-                f"groups is {self.groups}; allowed is what cuts {self.batch_size} into equal parts above 1"
+                f"`groups` ({self.groups}) must divide `batch_size` ({self.batch_size}) into groups of at least 2"
             )
         if self.batch_size // self.groups % self.masked_together:
             raise InputError(
-                f"masking_group is {self.masking_group}; allowed is what cuts the {self.batch_size // self.groups} "
-                "passages that are contrasted into equal parts, or all of them"
+                f"`masking_group` ({self.masking_group}) must divide the {self.batch_size // self.groups} passages "
+                "that are contrasted, or be larger"
             )
-        _check_one_of(self, _ONE_OF)
 
     @property
     def masked_together(self) -> int:
-        """How many passages are looked through together for phrases to hide."""
+        """How many passages are searched together for phrases to mask."""
         return min(self.masking_group, self.batch_size // self.groups)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ICTConfig(LoopConfig):
-    """The inverse cloze task (ORQA §4): towers learn which passage a sentence was taken from. With probability
-    `keep_sentence` the sentence stays in its passage. Passages of one sentence are left out, and so are documents named
-    in the file `exclude`."""
+    """The inverse cloze task (ORQA §4): the towers learn which passage a sentence was taken from. With probability
+    `keep_sentence` the sentence stays in its passage. Passages of one sentence are left out, and so are the documents
+    named in the file `exclude`."""
 
     keep_sentence: float = 0.1
     splitter: str = "words:120"
     exclude: str = ""
 
-    def __post_init__(self) -> None:
-        LoopConfig.__post_init__(self)
-        if not 0 <= self.keep_sentence <= 1:
-            raise InputError(f"keep_sentence is {self.keep_sentence}; allowed is a probability, 0 to 1")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PretrainConfig(LoopConfig):
-    """REALM's pre-training: fill masks with the help of passages found for them, `num_candidates` an example with the
+    """REALM's pre-training: fill masks with the help of retrieved passages, `num_candidates` per example including the
     null document.
 
-    `masking`: one named entity or date an example ("salient", by the model `tagger`), one random run of words
+    `masking`: one named entity or date per example ("salient", by the model `tagger`), one random run of words
     ("spans"), or 15 % of the tokens ("tokens"). `marginal`: one passage explains all masks of an example ("product",
-    the paper) or each mask its own ("token", the released code). `trivial`: what is never retrieved, the example's own
-    "passage" or any of its "document". Every `refresh_every` steps all passages are embedded again, by a process of
-    their own (`asynchronous`) or while training waits. In the first `alone` steps the reader learns to fill random
-    masks without passages, for a base that brings no masked LM along as the paper's BERT does. Every `evaluate_every`
-    steps (0: never) `evaluate_blanks` blanks in the documents of the file `evaluate_on` measure it. `sub_batch` bounds
-    memory: that many examples are read with their passages at a time (0: all).
+    the paper), or every mask has passages of its own ("token", the released code). `exclude_self`: the example's own
+    "passage", or all passages of its "document", are never retrieved for it. Every `refresh_every` steps all passages
+    are embedded again, by a process of their own (`asynchronous`) or while training waits. In the first
+    `mlm_warmup_steps` steps the reader learns to fill random masks without passages, which a base without a masked LM
+    head requires. Every `evaluate_every` steps (0: never) `evaluate_blanks` blanks in the documents of the file
+    `evaluate_on` measure the model. `mini_batch_size` bounds memory: so many examples are read with their passages at a
+    time (0: all).
     """
 
     batch_size: int = 8
-    sub_batch: int = 0
+    mini_batch_size: int = 0
     num_candidates: int = 8
     masking: Salience = "salient"
     tagger: str = "quoth-tagger"
     marginal: Literal["product", "token"] = "product"
-    trivial: Literal["document", "passage"] = "document"
+    exclude_self: Literal["document", "passage"] = "document"
     refresh_every: int = 500
     asynchronous: bool = True
-    alone: int = 0
+    mlm_warmup_steps: int = 0
     splitter: str = "words:120"
     exclude: str = ""
     evaluate_on: str = ""
@@ -196,48 +195,51 @@ class PretrainConfig(LoopConfig):
 
     def __post_init__(self) -> None:
         LoopConfig.__post_init__(self)
-        _check_together(self.evaluate_on, self.evaluate_every)
-        _check_one_of(self, _PRETRAIN_ONE_OF)
+        _check_evaluation(self.evaluate_on, self.evaluate_every)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FineTuneConfig(LoopConfig):
-    """Fine-tuning to open question answering (REALM §4, after ORQA): the query tower and the reader learn, passage
+    """Fine-tuning to open question answering (REALM §4, after ORQA): the query tower and the reader learn, the passage
     vectors stay.
 
-    The retriever learns from the `beam` nearest passages, the reader from the `read` nearest; a passage or span is
-    right where an answer stands. With `help_reader` the last of the passages read is one with an answer where the
-    others have none, so that a young retriever leaves the reader something to learn from (not in the papers).
-    `sub_batch` bounds memory: that many questions are read at a time (0: all).
+    The retriever learns from the `retriever_beam_size` nearest passages, the reader from the `num_reader_passages`
+    nearest; a passage or span is right if an answer occurs in it. If none of the passages read is right,
+    `force_positive` replaces the last one by a right passage of the beam, so that a young retriever leaves the reader
+    something to learn from (not in the papers). `mini_batch_size` bounds memory: so many questions are read at a time
+    (0: all).
     """
 
     batch_size: int = 1
-    sub_batch: int = 0
-    beam: int = 5000
-    read: int = 5
-    help_reader: bool = False
+    mini_batch_size: int = 0
+    retriever_beam_size: int = 5000
+    num_reader_passages: int = 5
+    force_positive: bool = False
     corpus: str = ""
 
     def __post_init__(self) -> None:
         LoopConfig.__post_init__(self)
-        if self.read > self.beam:
-            raise InputError(f"read is {self.read}, beam {self.beam}; allowed is to read of the beam, so up to beam")
+        if self.num_reader_passages > self.retriever_beam_size:
+            raise InputError(
+                f"`num_reader_passages` ({self.num_reader_passages}) must not exceed `retriever_beam_size` "
+                f"({self.retriever_beam_size})"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderTrainConfig(LoopConfig):
     """How to train a reader on questions and blanks with their passages.
 
-    The steps are those of `epochs` over the examples. With probability `negative_share` an example is read together
-    with up to `num_negatives` passages that BM25 finds for it and that do not hold its answer; with probability
-    `unanswerable` with such a passage alone. `head` and `span_width` shape a new reader. Inputs of up to
-    `padded_tokens` are encoded together.
+    The number of steps follows from `epochs` and the number of examples; warm-up takes the share `warmup_ratio` of
+    them. With probability `negative_share` an example is read together with up to `num_negatives` passages that BM25
+    finds for it and that do not hold its answer; with probability `unanswerable` such a passage is read instead of its
+    own. `head` and `span_width` shape a new reader. Inputs of up to `padded_tokens` are encoded together.
     """
 
     epochs: float = 3.0
     batch_size: int = 32
     learning_rate: float = 2e-4
-    warmup_share: float = 0.06
+    warmup_ratio: float = 0.06
     lora_rank: int = 0
     num_negatives: int = 2
     negative_share: float = 0.25
@@ -248,36 +250,70 @@ class ReaderTrainConfig(LoopConfig):
 
     def __post_init__(self) -> None:
         LoopConfig.__post_init__(self)
-        for name in ("negative_share", "unanswerable", "warmup_share"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise InputError(f"{name} is {getattr(self, name)}; allowed is a share from 0 to 1")
-        _check_one_of(self, {"head": ("ends", "mlp")})
         if self.lora_rank:
-            raise InputError(f"lora_rank is {self.lora_rank}; a reader is trained whole: allowed is 0")
+            raise InputError(f"lora_rank is {self.lora_rank}; it must be 0, as all of a reader's weights are trained")
         if not 0 < self.epochs < math.inf:
-            raise InputError(f"epochs is {self.epochs}; allowed is a number above 0")
+            raise InputError(f"epochs is {self.epochs}; it must be a number above 0")
 
 
-_PRETRAIN_ONE_OF: dict[str, tuple[str, ...]] = {
-    "masking": get_args(Salience),
-    "marginal": ("product", "token"),
-    "trivial": ("document", "passage"),
-}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaggingConfig(LoopConfig):
+    """How to train a tagger.
+
+    An input has up to `max_sentences` consecutive sentences of a document, so that the model knows single sentences as
+    well as passages. The share `lowercase` of the inputs is read in lower case, as people type questions. The number of
+    steps follows from `epochs` and the documents.
+    """
+
+    epochs: int = 8
+    max_sentences: int = 4
+    lowercase: float = 0.15
+    lora_rank: int = 32
+    max_tokens: int = 256
+    bf16: bool = True
+    dropout: float = 0.1
+
+    def __post_init__(self) -> None:
+        LoopConfig.__post_init__(self)
+        if self.lora_rank < 1:
+            raise InputError(f"lora_rank is {self.lora_rank}; it must be 1 or more, as a tagger is an adapter")
+        if self.epochs < 1:
+            raise InputError(f"epochs is {self.epochs}; it must be 1 or more")
 
 
-def _check_one_of(config: Config, choices: Mapping[str, Sequence[str]]) -> None:
-    for name, allowed in choices.items():
-        if (value := getattr(config, name)) not in allowed:
-            raise InputError(f"{name} {value!r}; allowed are {', '.join(allowed)}")
-
-
-def _check_together(evaluate_on: str, evaluate_every: int) -> None:
+def _check_evaluation(evaluate_on: str, evaluate_every: int) -> None:
     if bool(evaluate_on) != bool(evaluate_every):
-        raise InputError("evaluate_on and evaluate_every go together: a file of documents and a number of steps")
+        raise InputError("set evaluate_on (a file of documents) and evaluate_every (a number of steps) together")
 
 
-def rate_at(step: int, steps: int, peak: float, warmup_steps: int) -> float:
-    """The learning rate of step 1 to `steps`: linear warm-up (over half the run at most), then linear decay, to zero
+def with_overrides(config: Settings, overrides: Mapping[str, object]) -> Settings:
+    """The settings with some changed; text is read as the type of its field. Raises InputError on an unknown name or a
+    value that does not fit."""
+    types = get_type_hints(type(config))
+    values = config.to_dict()
+    for key, value in overrides.items():
+        if key not in types:
+            raise InputError(f"unknown setting {key!r}; it must be one of {', '.join(types)}")
+        values[key] = _parsed(key, str(value), types[key])
+    return type(config).from_dict(values)
+
+
+def _parsed(key: str, text: str, kind: Any) -> Any:
+    if kind is bool:
+        if text.lower() not in ("true", "false"):
+            raise InputError(f"{key} is {text!r}; it must be true or false")
+        return text.lower() == "true"
+    if kind not in (int, float):
+        return text
+    try:
+        return kind(text)
+    except ValueError:
+        numbers = "a whole number" if kind is int else "a number"
+        raise InputError(f"{key} is {text!r}; it must be {numbers}") from None
+
+
+def linear_schedule(step: int, steps: int, peak: float, warmup_steps: int) -> float:
+    """The learning rate of step 1 to `steps`: linear warm-up, over at most half of the run, then linear decay to zero
     after the last step."""
     warmup = min(warmup_steps, steps // 2)
     rising = step / max(warmup, 1)

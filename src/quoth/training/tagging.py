@@ -1,13 +1,12 @@
-"""Training a tagger: an encoder with LoRA, the shapes of words and a linear head, on CoNLL files.
+"""Training a tagger: an encoder with LoRA, the shapes of words and a linear head.
 
-Knows: how sentences become batches, the loss, what is saved. Does not know: the loop, how a tagger is used or measured.
+Knows: how sentences become batches, the loss, what is saved. Does not know: files, the loop, how a tagger is measured.
 
 Shape suffixes: B batch, T tokens, L labels.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,48 +18,21 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from quoth.config import TaggerConfig
-from quoth.datasets.conll import joined, read_conll
-from quoth.encoders.pretrained import SETTINGS_FILE, Source, locate
-from quoth.encoders.transformer import attend_in_fp32, load_base
-from quoth.errors import InputError
+from quoth.datasets.conll import joined
+from quoth.encoders.pretrained import SETTINGS_FILE
 from quoth.ner.tag_network import TagNetwork
-from quoth.ner.tags import bio_labels, labels_of_spans
+from quoth.ner.tags import labels_of_spans
 from quoth.records import TaggedText
-from quoth.storage import WriterLock, atomic_write_json
+from quoth.storage import atomic_write_json
 from quoth.tokenizers.batching import pad
 from quoth.tokenizers.words import Ints, WordTokenizer
-from quoth.training.adapter import save_adapter, set_dropout, with_adapter
-from quoth.training.recipes import with_overrides
-from quoth.training.settings import LoopConfig
-from quoth.training.trainer import Progress, Step, Trainer
+from quoth.training.adapter import save_adapter, set_dropout
+from quoth.training.settings import TaggingConfig
+from quoth.training.trainer import Step
 
 NO_LABEL = -100
 _LIKE_LENGTHS = 32
 """Batches are made of inputs of like length among this many batches' inputs."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaggingConfig(LoopConfig):
-    """How to train a tagger. An input is up to `max_sentences` sentences that follow each other in a document, so that
-    the model knows both single sentences and passages. The share `lowercase` of the inputs is read in lower case, as
-    people type questions. The steps are those of `epochs` over the documents."""
-
-    epochs: int = 8
-    max_sentences: int = 4
-    lowercase: float = 0.15
-    lora_rank: int = 32
-    max_tokens: int = 256
-    bf16: bool = True
-    dropout: float = 0.1
-
-    def __post_init__(self) -> None:
-        if self.lora_rank < 1:
-            raise InputError(f"lora_rank is {self.lora_rank}; a tagger is an adapter: allowed is 1 or more")
-        LoopConfig.__post_init__(self)
-        if self.epochs < 1:
-            raise InputError(f"epochs is {self.epochs}; allowed is 1 or more")
-        if not 0 <= self.lowercase <= 1:
-            raise InputError(f"lowercase is {self.lowercase}; allowed is a share from 0 to 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,48 +44,8 @@ class Example:
     labels_T: Ints
 
 
-def train_tagger(
-    files: Sequence[str],
-    output: Path,
-    overrides: dict[str, str],
-    *,
-    model: str = "quoth-mini-base",
-    base: str | None = None,
-    progress: Callable[[Progress], None] | None = None,
-) -> None:
-    """Train on CoNLL files (`read_conll`) and write what `Tagger.load` reads to `output`; a run that was broken off
-    goes on from its last checkpoint.
-
-    The classes are those of the files. Raises InputError on a broken file or setting, LockedError while another
-    process trains into `output`, TrainingError when the loss is no number.
-    """
-    if "steps" in overrides:
-        raise InputError(f"steps={overrides['steps']}: a tagger's follow from its documents; set epochs instead")
-    config = with_overrides(TaggingConfig(), overrides)
-    documents = [document for file in files for document in read_conll(file)]
-    labels = bio_labels(sorted({span.label for document in documents for text in document for span in text.spans}))
-    if len(labels) == 1:
-        raise InputError(f"no entity in {', '.join(files)}; give CoNLL files with labels such as B-PER")
-    source = _plain_source(model, base)
-    encoder, hf = load_base(source.encoder)
-    settings = TaggerConfig(
-        base=source.config.base or source.base,
-        revision=source.config.revision,
-        labels=labels,
-        max_tokens=min(config.max_tokens, int(encoder.config.max_position_embeddings)),
-    )
-    tokenizer = WordTokenizer(hf, settings.max_tokens)
-    plan = _plan(documents, tokenizer, labels, config)
-    config = replace(config, steps=len(plan))
-    output.mkdir(parents=True, exist_ok=True)
-    with WriterLock(output / "writer.lock"):
-        network = _network(encoder, config, len(labels))
-        task = TaggingTask(network, plan, tokenizer.pad_id, config, settings)
-        Trainer(task, config, output).run(progress)
-
-
 class TaggingTask:
-    """Learns the labels of words, a batch of `plan` a step."""
+    """Learns the labels of words, one batch of `plan` per step. `digest` tells its documents from others."""
 
     def __init__(
         self,
@@ -122,6 +54,7 @@ class TaggingTask:
         pad_id: int,
         config: TaggingConfig,
         settings: TaggerConfig,
+        digest: str,
     ) -> None:
         self._network, self._plan, self._pad_id = network, plan, pad_id
         set_dropout(network, config.dropout)
@@ -130,10 +63,7 @@ class TaggingTask:
             name: each for name, each in network.named_parameters() if each.requires_grad
         }
         self.device = network.head.weight.device
-        digest = hashlib.sha256()
-        for each in (each for batch in plan for each in batch):
-            digest.update(np.stack([each.ids_T, each.shapes_T, each.labels_T]).tobytes())
-        self._digest = digest.hexdigest()[:16]
+        self._digest = digest
 
     def backward(self, step: int) -> Step:
         """Add the gradient of `tagging_loss`."""
@@ -152,31 +82,22 @@ class TaggingTask:
         return {"model": model, "data": {"digest of the documents": self._digest}}
 
 
-def _plain_source(model: str, base: str | None) -> Source:
-    source = locate(model, base)
-    if source.adapter is not None:
-        raise InputError(f"model {model!r} has an adapter; a tagger starts without one: name quoth-mini-base")
-    return source
-
-
-def _network(encoder: torch.nn.Module, config: TaggingConfig, num_labels: int) -> TagNetwork:
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    if config.bf16 and device == "cpu":
-        attend_in_fp32(encoder)
-    adapted = with_adapter(encoder, config.lora_rank, config.seed)
-    return TagNetwork(adapted, num_labels).to(device)
-
-
-def _plan(
-    documents: Sequence[Sequence[TaggedText]], tokenizer: WordTokenizer, labels: Sequence[str], config: TaggingConfig
+def plan_batches(
+    documents: Sequence[Sequence[TaggedText]],
+    tokenizer: WordTokenizer,
+    labels: Sequence[str],
+    config: TaggingConfig,
+    progress: Callable[[int], None] | None = None,
 ) -> list[list[Example]]:
-    """All batches of the run, epoch after epoch; each epoch cuts the documents anew."""
+    """All batches of the run, epoch after epoch; every epoch cuts the documents anew. `progress` takes epochs done."""
     rng = np.random.default_rng(config.seed)
     plan: list[list[Example]] = []
-    for _ in range(config.epochs):
+    for epoch in range(config.epochs):
         runs = [text for document in documents for text in _runs(document, config.max_sentences, rng)]
         texts = [lowered(text) if rng.random() < config.lowercase else text for text in runs]
         plan += batches(examples(texts, tokenizer, labels), config.batch_size, rng)
+        if progress:
+            progress(epoch + 1)
     return plan
 
 
@@ -190,7 +111,7 @@ def _runs(document: Sequence[TaggedText], most: int, rng: np.random.Generator) -
 
 
 def lowered(tagged: TaggedText) -> TaggedText:
-    """A text in lower case with the same spans; as it is where lower case has another length ("İ")."""
+    """A text in lower case with the same spans; unchanged if lower case has another length ("İ")."""
     text = tagged.text.lower()
     return replace(tagged, text=text) if len(text) == len(tagged.text) else tagged
 
@@ -221,7 +142,7 @@ def batches(inputs: Sequence[Example], size: int, rng: np.random.Generator) -> l
 
 
 def tagging_loss(network: TagNetwork, batch: Sequence[Example], pad_id: int, bf16: bool) -> Tensor:
-    """How badly words' labels are foretold from their first tokens: mean cross entropy over the batch's words.
+    """How badly words' labels are predicted from their first tokens: mean cross entropy over the batch's words.
 
     Inputs: ids, shapes and labels [B, T] of a padded batch. Formula: -1/W sum over words of log softmax(logits)[label].
     """

@@ -1,4 +1,4 @@
-"""The training loop: step, log, checkpoint, save; goes on where it was broken off.
+"""The training loop: step, log, checkpoint, save; a stopped run resumes.
 
 Knows: optimisation, checkpoints, progress. Does not know: what is trained (a task does), or what a recipe's numbers are
 (recipes.py).
@@ -23,17 +23,21 @@ from safetensors.torch import load_file, save_file
 
 from quoth.errors import InputError, TrainingError
 from quoth.storage import atomic_write_bytes, atomic_write_json, publish_directory, read_json
-from quoth.training.ranks import ALONE, Ranks
-from quoth.training.settings import LoopConfig, rate_at
+from quoth.training.distributed import SINGLE_PROCESS, World
+from quoth.training.settings import LoopConfig, linear_schedule
 
 BEST = "best"
 LOG = "log.jsonl"
+SHOW_EVERY = 30.0
+"""Seconds after which progress is reported, whatever `log_every` is."""
+SAVE_EVERY = 600.0
+"""Seconds after which a checkpoint is written, whatever `checkpoint_every` is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one step did: its loss, None where there was nothing to learn from; tokens read; examples without anything
-    to learn from; further numbers for the log."""
+    """What one step did: its loss, None if there was nothing to learn from; tokens read; examples without anything to
+    learn from; further numbers for the log."""
 
     loss: float | None
     tokens: int
@@ -43,14 +47,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What measures the model in a folder, every so many steps; the higher its "score", the better."""
+    """What measures the model in a folder, and after how many steps; the higher the "score", the better."""
 
     every: int
     measure: Callable[[Path], Mapping[str, float]]
 
 
 class Task(Protocol):
-    """What is trained. `device` is where its parameters lie."""
+    """What is trained. `device` is that of its parameters."""
 
     parameters: Mapping[str, torch.nn.Parameter]
     device: torch.device
@@ -64,14 +68,18 @@ class Task(Protocol):
         ...
 
     def settings(self) -> dict[str, Any]:
-        """What must be the same for a run to go on, by groups."""
+        """What must be the same for a run to resume, by groups."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What was done since the last report. `skipped` counts examples in which there was nothing to learn from (NPM:
-    passages in which nothing could be hidden); `measures` are means of the task's further numbers."""
+    """What was done since the last record of the log.
+
+    `step` of `steps` are done. `loss` is the mean since then, `skipped` the number of examples with nothing to learn
+    from (NPM: passages in which nothing could be masked). `measures` are means of the task's further numbers, and what
+    was measured after this step on held-out documents ("score").
+    """
 
     step: int
     steps: int
@@ -85,125 +93,158 @@ class Progress:
 class Trainer:
     """Trains a task in `output`, from its last checkpoint if there is one."""
 
-    def __init__(self, task: Task, config: LoopConfig, output: Path, ranks: Ranks = ALONE) -> None:
-        self.task, self.config, self.output, self.ranks = task, config, output, ranks
+    def __init__(self, task: Task, config: LoopConfig, output: Path, world: World = SINGLE_PROCESS) -> None:
+        self.task, self.config, self.output, self.world = task, config, output, world
         output.mkdir(parents=True, exist_ok=True)
         self.parameters = task.parameters
         self.optimizer = torch.optim.AdamW(
             self.parameters.values(), lr=config.learning_rate, weight_decay=config.weight_decay
         )
         self.step = 0
+        self._whole = True
         self._resume()
-        if ranks.first:
+        if world.is_main:
             self._forget_log()
 
     def run(
         self,
         progress: Callable[[Progress], None] | None = None,
         evaluation: Evaluation | None = None,
-        seconds: float = math.inf,
+        seconds: float | None = None,
     ) -> bool:
-        """Train to the last step; a checkpoint every `checkpoint_every` steps, the model at the end.
+        """Train to the last step; write a checkpoint and the model every `checkpoint_every` steps, at least every
+        `SAVE_EVERY` seconds, and at the end.
 
-        After `seconds` it stops with a checkpoint; returns whether the last step was done. What `evaluation`
-        finds is logged, and the best model kept in `best`. Raises TrainingError when the loss is no number.
+        After `seconds`, or on Ctrl-C, the run stops with a checkpoint; returns whether the last step was done. What
+        `evaluation` measures is logged, and the best model kept in `best`. `progress` is called after the first step,
+        after logged and measured steps, and at least every `SHOW_EVERY` seconds, steps permitting. Raises TrainingError
+        if the loss is not a finite number.
         """
-        config = self.config
-        since, done = time.perf_counter(), list[Step]()
-        deadline = since + seconds
+        first = self.step
+        try:
+            self._loop(progress, evaluation, math.inf if seconds is None else time.perf_counter() + seconds)
+        except KeyboardInterrupt:
+            # Most of a step's time passes in `backward`, before the weights change. Other processes may be at another
+            # step.
+            if self._whole and self.step > first and self.world.size == 1:
+                self._save()
+            raise
+        if self.world.is_main and self.step == first:
+            self.task.save_model(self.output)
+        return self.step == self.config.steps
+
+    def _loop(
+        self, progress: Callable[[Progress], None] | None, evaluation: Evaluation | None, deadline: float
+    ) -> None:
+        config, first, steps = self.config, self.step, list[Step]()
+        since = shown = saved = time.perf_counter()
         while self.step < config.steps:
             rate = self.learning_rate
-            done.append(self._train(rate))
+            steps.append(self._train(rate))
             self.step += 1
-            if self.step % config.log_every == 0 or self.step == config.steps:
-                now = time.perf_counter()
-                self._report(done, now - since, rate, progress)
+            elapsed = time.perf_counter() - since
+            logged = self.step % config.log_every == 0 or self.step == config.steps
+            scores = self._evaluated(evaluation)
+            now = time.perf_counter()
+            if self.world.is_main and (logged or scores or self.step == first + 1 or now - shown >= SHOW_EVERY):
+                shown, state = now, self._progress(steps, elapsed, rate, scores)
+                if logged:
+                    self._log_step(state, scores)
+                if progress:
+                    progress(state)
+            self._whole = True  # weights, optimizer and log are those of this step
+            if logged:
                 give_back_memory()
-                since, done = now, []
-            if self.ranks.first and evaluation and self.step % evaluation.every == 0:
-                self._keep_best(evaluation)
-            late = math.isfinite(seconds) and self.ranks.any(time.perf_counter() > deadline, self.task.device)
-            if self.ranks.first and (late or self.step % config.checkpoint_every == 0):
-                self.save_checkpoint()
+                since, steps = now, []
+            late = math.isfinite(deadline) and self.world.any(now > deadline, self.task.device)
+            due = self.step % config.checkpoint_every == 0 or self.step == config.steps or now - saved >= SAVE_EVERY
+            if self.world.is_main and (late or due):
+                self._save()
+                saved = time.perf_counter()
             if late:
                 break
-        if self.ranks.first:
-            self.task.save_model(self.output)
-        return self.step == config.steps
 
     def _train(self, rate: float) -> Step:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        torch.manual_seed(seed_of(self.config.seed, self.step, self.ranks.rank))
-        done = self.task.backward(self.step)
-        if done.loss is None:
-            return done
-        if not math.isfinite(done.loss):
-            kept = f"the last checkpoint in {str(self.output)!r} is kept: " if self._checkpoints() else ""
+        torch.manual_seed(seed_of(self.config.seed, self.step, self.world.rank))
+        step = self.task.backward(self.step)
+        self._whole = False
+        if step.loss is None:
+            return step
+        if not math.isfinite(step.loss):
+            kept = f"the last checkpoint in {str(self.output)!r} is kept: " if checkpoints(self.output) else ""
             raise TrainingError(
-                f"the loss is {done.loss} at step {self.step + 1}; {kept}train again into another folder with a lower "
+                f"the loss is {step.loss} at step {self.step + 1}; {kept}train again into another folder with a lower "
                 "learning_rate"
             )
         torch.nn.utils.clip_grad_norm_(self.parameters.values(), self.config.max_grad_norm)
         self.optimizer.step()
         self.optimizer.zero_grad()
-        return done
+        return step
 
     @property
     def learning_rate(self) -> float:
-        """That of the step to come."""
+        """The learning rate of the next step."""
         config = self.config
-        return rate_at(self.step + 1, config.steps, config.learning_rate, config.warmup_steps)
+        return linear_schedule(self.step + 1, config.steps, config.learning_rate, config.warmup_steps)
 
-    def _report(
-        self, done: list[Step], seconds: float, rate: float, progress: Callable[[Progress], None] | None
-    ) -> None:
-        if not self.ranks.first:
-            return
-        losses = [each.loss for each in done if each.loss is not None]
-        names = dict.fromkeys(name for each in done for name in each.measures)
-        state = Progress(
+    def _progress(self, steps: list[Step], seconds: float, rate: float, scores: Mapping[str, float]) -> Progress:
+        losses = [step.loss for step in steps if step.loss is not None]
+        names = dict.fromkeys(name for step in steps for name in step.measures)
+        means = {
+            name: float(np.mean([step.measures[name] for step in steps if name in step.measures])) for name in names
+        }
+        return Progress(
             step=self.step,
             steps=self.config.steps,
             loss=float(np.mean(losses)) if losses else 0.0,
-            tokens_per_second=sum(each.tokens for each in done) / seconds,
+            tokens_per_second=sum(step.tokens for step in steps) / seconds,
             learning_rate=rate,
-            skipped=sum(each.skipped for each in done),
-            measures={
-                name: float(np.mean([each.measures[name] for each in done if name in each.measures])) for name in names
-            },
+            skipped=sum(step.skipped for step in steps),
+            measures={**means, **scores},
         )
+
+    def _log_step(self, state: Progress, scores: Mapping[str, float]) -> None:
+        means = {name: round(value, 5) for name, value in state.measures.items() if name not in scores}
         self._log(
             step=state.step,
             loss=round(state.loss, 5),
             tokens_per_second=round(state.tokens_per_second, 1),
             learning_rate=state.learning_rate,
             skipped=state.skipped,
-            **{name: round(value, 5) for name, value in state.measures.items()},
+            **means,
         )
-        if progress:
-            progress(state)
 
     def _log(self, **record: Any) -> None:
         with (self.output / LOG).open("a", encoding="utf-8") as log:
             log.write(json.dumps(record) + "\n")
 
-    def _keep_best(self, evaluation: Evaluation) -> None:
+    def _evaluated(self, evaluation: Evaluation | None) -> Mapping[str, float]:
+        """The scores of the model, if they are due after this step; the best model is kept."""
+        if evaluation is None or not self.world.is_main or self.step % evaluation.every:
+            return {}
         part = self.output / f"{BEST}.part"
         shutil.rmtree(part, ignore_errors=True)
         self.task.save_model(part)
-        found = evaluation.measure(part)
+        scores = evaluation.measure(part)
         earlier = [record["score"] for record in self._logged() if "score" in record]
-        self._log(step=self.step, **found)
-        if found["score"] > max(earlier, default=-math.inf):
+        self._log(step=self.step, **scores)
+        if scores["score"] > max(earlier, default=-math.inf):
             publish_directory(part, self.output / BEST)
         shutil.rmtree(part, ignore_errors=True)
+        return scores
 
     def _logged(self) -> list[dict[str, Any]]:
         """The records of the log; a torn last line is none."""
         log = self.output / LOG
         lines = log.read_bytes().splitlines(keepends=True) if log.is_file() else []
         return [json.loads(line) for line in lines if line.endswith(b"\n")]
+
+    def _save(self) -> None:
+        """Write a checkpoint and its model, so that a stopped run can be loaded with its last checkpoint's weights."""
+        self.save_checkpoint()
+        self.task.save_model(self.output)
 
     def save_checkpoint(self) -> None:
         """Replace the checkpoint by this step's, whole or not at all."""
@@ -223,7 +264,7 @@ class Trainer:
                 shutil.rmtree(old, ignore_errors=True)
 
     def _resume(self) -> None:
-        steps = self._checkpoints()
+        steps = checkpoints(self.output)
         if not steps:
             return
         folder = self.output / f"checkpoint-{max(steps)}"
@@ -241,40 +282,49 @@ class Trainer:
                         "exp_avg_sq": tensors[f"exp_avg_sq.{name}"],
                     }
 
-    def _checkpoints(self) -> list[int]:
-        """The steps of the checkpoints there are."""
-        return [int(step) for path in self.output.glob("checkpoint-*") if (step := path.name[11:]).isdecimal()]
-
     def _settings(self) -> dict[str, Any]:
         """What must be the same for a run to resume, as JSON has it."""
         settings: dict[str, Any] = json.loads(json.dumps({"config": self.config.to_dict(), **self.task.settings()}))
         return settings
 
     def _check_settings(self, state: dict[str, Any]) -> None:
-        settings = [(state.get(group, {}), mine) for group, mine in self._settings().items()]
-        other = [
-            (key, value, theirs)
-            for was, mine in settings
+        """Refuse to resume with other settings than the checkpoint's. More steps than before extend the run."""
+        groups = [(state.get(group, {}), mine) for group, mine in self._settings().items()]
+        different = [
+            (key, value, before[key])
+            for before, mine in groups
             for key, value in mine.items()
-            if (theirs := was.get(key, value)) != value
+            if key in before and before[key] != value and not _extends(key, value, before)
         ]
-        if other:
-            keys = ", ".join(f"{key} is {value!r}" for key, value, _ in other)
-            held = ", ".join(repr(theirs) for *_, theirs in other)
+        if different:
+            names = ", ".join(f"{key} is {value!r}" for key, value, _ in different)
+            others = ", ".join(repr(before) for *_, before in different)
             raise InputError(
-                f"{keys}, but {str(self.output)!r} holds a run with {held}; "
-                "use the same settings to go on, or another folder"
+                f"{names}, but {str(self.output)!r} holds a run with {others}; "
+                "use the same settings to resume it, or another folder"
             )
 
     def _forget_log(self) -> None:
-        """Drop what a broken-off run logged after its last checkpoint, a torn line included."""
+        """Drop what a stopped run logged after its last checkpoint, including a torn line."""
         kept = [json.dumps(record) + "\n" for record in self._logged() if record["step"] <= self.step]
         if (self.output / LOG).is_file():
             atomic_write_bytes(self.output / LOG, "".join(kept).encode())
 
 
+def checkpoints(output: Path) -> list[int]:
+    """The steps of the checkpoints in a run's folder."""
+    return [int(step) for path in output.glob("checkpoint-*") if (step := path.name[11:]).isdecimal()]
+
+
+def _extends(key: str, value: Any, before: Mapping[str, Any]) -> bool:
+    """Whether a setting differs because the run is longer than before, as a reader's warm-up does."""
+    if key == "warmup_steps":
+        return "warmup_ratio" in before
+    return key in ("steps", "epochs") and bool(value > before[key])
+
+
 def seed_of(seed: int, step: int, rank: int = 0) -> int:
-    """What torch's random numbers of a step follow from, so that a run that resumes drops what an unbroken one does."""
+    """The seed of torch's random numbers in a step: a run that resumes drops the same units as an unbroken run."""
     return (rank << 40) + 1_000_003 * seed + step
 
 

@@ -1,7 +1,6 @@
-"""REALM's equations: retrieval as a latent variable (Guu et al. 2020; open QA after Lee et al. 2019, ORQA).
+"""REALM's losses: retrieval as a latent variable (Guu et al. 2020; open QA after Lee et al. 2019, ORQA).
 
-Knows: relevance scores and log probabilities. Does not know: encoders, texts, where passages come from. In torch, as
-all of it is trained through.
+Knows: relevance scores and log probabilities. Does not know: encoders, texts, where passages come from.
 
 Shape suffixes: B examples, N candidate passages of each, M masked tokens of each, K passages or spans, D dimensions.
 """
@@ -47,17 +46,8 @@ def retrieval_utility(log_p_BNM: Tensor, log_p_null_BM: Tensor, masked_BM: Tenso
 
 
 def _of_masks(log_p_BNM: Tensor, masked_BM: Tensor) -> Tensor:
-    """0 for what is no mask, whatever stands there."""
+    """0 for what is not a mask."""
     return log_p_BNM.masked_fill(~masked_BM[:, None, :], 0.0)
-
-
-def responsibility(log_p_BN: Tensor, log_retrieval_BN: Tensor) -> Tensor:
-    """r(z) = [p(y|z,x) / p(y|x) − 1] p(z|x), the gradient of log p(y|x) for f(x, z): [B, N]. REALM §3.3, appendix A.
-
-    Training needs no call of it; it tells which passages an example pulls near and which it pushes away.
-    """
-    log_marginal_B1 = (log_retrieval_BN + log_p_BN).logsumexp(dim=-1, keepdim=True)
-    return ((log_p_BN - log_marginal_B1).exp() - 1) * log_retrieval_BN.exp()
 
 
 def marginal_choice_loss(score_K: Tensor, right_K: Tensor) -> Tensor:
@@ -76,7 +66,7 @@ def inverse_cloze_loss(q_BD: Tensor, z_KD: Tensor, scale: float = 1.0, first: in
     """Inverse cloze task: −log softmax of each sentence's own passage among all of the batch, mean: scalar. ORQA §4.
 
     In plain words: which of these passages was this sentence taken from?
-    Inputs: sentences' vectors [B, D], passages' [K, D], K ≥ B over all ranks; the passage of sentence i is
+    Inputs: sentences' vectors [B, D], passages' [K, D], K ≥ B over all processes; the passage of sentence i is
     `first` + i. When to use: to warm up towers before anything is retrieved with them.
     """
     own_B = torch.arange(first, first + len(q_BD), device=q_BD.device)

@@ -19,8 +19,8 @@ from torch import Tensor
 from quoth.config import NPMConfig
 from quoth.tokenizers.batching import pad
 from quoth.training.collate import Batch
+from quoth.training.distributed import World
 from quoth.training.losses import contrastive_loss, phrase_contrastive_loss
-from quoth.training.ranks import Ranks
 from quoth.training.settings import TrainConfig
 
 SIMILARITIES_AT_A_TIME = 1 << 25
@@ -29,20 +29,20 @@ SIMILARITIES_AT_A_TIME = 1 << 25
 class Contrast:
     """The contrastive loss of batches under a model that maps `input_ids` [B, T] to `last_hidden_state` [B, T, D]."""
 
-    def __init__(self, model: Any, pad_id: int, npm: NPMConfig, config: TrainConfig, ranks: Ranks) -> None:
-        self._model, self._pad_id, self._npm, self._config, self._ranks = model, pad_id, npm, config, ranks
+    def __init__(self, model: Any, pad_id: int, npm: NPMConfig, config: TrainConfig, world: World) -> None:
+        self._model, self._pad_id, self._npm, self._config, self._world = model, pad_id, npm, config, world
         self._device = next(model.parameters()).device
 
     def loss(self, batch: Batch) -> Tensor:
-        """The batch's loss with its graph, all in one piece; zero when nothing could be hidden."""
+        """The batch's loss with its graph, all in one piece; zero if nothing could be masked."""
         return self._loss(batch, *self._encode(batch, slice(0, len(batch.inputs))), slice(0, len(batch.masks_M2)))
 
     def backward(self, batch: Batch, weight: float = 1.0) -> float:
         """Add this process's part of `weight` times the loss's gradient to the parameters'; returns that share of the
         loss. After a step's last batch `sum_gradients` puts the parts together."""
-        mine = self._ranks.share(len(batch.inputs))
-        size = self._config.sub_batch or len(batch.inputs)
-        if self._ranks.size == 1 and size >= len(batch.inputs):
+        mine = self._world.share(len(batch.inputs))
+        size = self._config.mini_batch_size or len(batch.inputs)
+        if self._world.size == 1 and size >= len(batch.inputs):
             loss = weight * self.loss(batch)
             loss.backward()  # type: ignore[no-untyped-call]
             return loss.item()
@@ -50,10 +50,10 @@ class Contrast:
         parts = [slice(at, min(at + size, mine.stop)) for at in range(mine.start, mine.stop, size)]
         seeds = torch.randint(1 << 62, (len(parts),)).tolist()
         leaves = self._cached(batch, parts, seeds)
-        loss = weight * self._loss(batch, *leaves, self._ranks.share(len(batch.masks_M2)))
+        loss = weight * self._loss(batch, *leaves, self._world.share(len(batch.masks_M2)))
         gradients = torch.autograd.grad(loss, leaves)
         total = loss.detach()
-        self._ranks.sum([total, *gradients])
+        self._world.sum([total, *gradients])
         for part, seed in zip(parts, seeds, strict=True):
             keys, masks = _rows(batch, part)
             torch.manual_seed(seed)
@@ -62,7 +62,7 @@ class Contrast:
 
     def sum_gradients(self) -> None:
         """Give every process the sum of all processes' gradients."""
-        self._ranks.sum_gradients(p for p in self._model.parameters() if p.requires_grad)
+        self._world.sum_gradients(p for p in self._model.parameters() if p.requires_grad)
 
     def _cached(self, batch: Batch, parts: list[slice], seeds: list[int]) -> tuple[Tensor, Tensor]:
         """The vectors of the whole batch, without a graph: keys [K, D] and queries [2, M, D]. What dropout hides in a
@@ -75,7 +75,7 @@ class Contrast:
                 keys, masks = _rows(batch, part)
                 torch.manual_seed(seed)
                 c_KD[keys], q_2MD[:, masks] = self._encode(batch, part)
-        self._ranks.sum([c_KD, q_2MD])
+        self._world.sum([c_KD, q_2MD])
         return c_KD.requires_grad_(), q_2MD.requires_grad_()
 
     def _encode(self, batch: Batch, part: slice) -> tuple[Tensor, Tensor]:
@@ -100,7 +100,7 @@ class Contrast:
         """These queries' share of the loss, which is a mean over all queries that have a positive."""
         pairs = slice(*np.searchsorted(batch.positive_query, [queries.start, queries.stop]).tolist())
         mine, everyone = (len(np.unique(each)) for each in (batch.positive_query[pairs], batch.positive_query))
-        chunk = self._config.chunk or max(1, SIMILARITIES_AT_A_TIME // max(len(c_KD), 1))
+        chunk = self._config.similarity_chunk_size or max(1, SIMILARITIES_AT_A_TIME // max(len(c_KD), 1))
         settings: dict[str, Any] = {
             "scale": self._npm.similarity_scale or c_KD.shape[1] ** -0.5,
             "chunk": chunk if chunk < queries.stop - queries.start else None,
@@ -120,7 +120,7 @@ class Contrast:
 
 
 def _rows(batch: Batch, part: slice) -> tuple[slice, slice]:
-    """Which keys and which masks stand in these inputs; both are in the order of the inputs."""
+    """Which keys and which masks are in these inputs; both are in the order of the inputs."""
     return tuple(  # type: ignore[return-value]
         slice(*np.searchsorted(places[:, 0], [part.start, part.stop]).tolist())
         for places in (batch.keys_K2, batch.masks_M2)

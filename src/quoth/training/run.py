@@ -1,0 +1,97 @@
+"""What the recipes share: a run with its inputs and its folder, and which documents are left out of it.
+
+Knows: files, locks, devices. Does not know: models, or how a task is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from quoth.corpus.documents import read_documents, read_listing
+from quoth.datasets.comprehension import OnBad
+from quoth.encoders.pretrained import ReaderSource
+from quoth.records import Document
+from quoth.storage import WriterLock
+from quoth.training.distributed import World
+from quoth.training.settings import LoopConfig
+from quoth.training.trainer import Evaluation, Task
+
+Preparing = Callable[[str, int, int | None], None]
+"""Takes what is being done before the first step, how much of it is done, and of how much, if that is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run: what it learns from, the model it starts from, and the folder it writes.
+
+    `corpus` is the corpus to retrieve from, if it is not that of the inputs; `base` a folder for the base encoder.
+    `stack` closes at the end of the run what the recipe leaves open.
+    """
+
+    inputs: Sequence[str]
+    output: Path
+    model: str | ReaderSource
+    world: World
+    stack: ExitStack
+    base: str | None = None
+    corpus: str | Path | None = None
+    preparing: Preparing | None = None
+    on_bad: OnBad | None = None
+
+    def claim(self) -> None:
+        """Make the output folder and hold its lock to the end of the run. Raises LockedError if another process trains
+        into it."""
+        self.output.mkdir(parents=True, exist_ok=True)
+        if self.world.is_main:
+            self.stack.enter_context(WriterLock(self.output / "writer.lock"))
+
+    def counter(self, what: str, total: int | None = None) -> Callable[[int], None]:
+        """A function that takes how much is done of `what` and reports it."""
+
+        def report(done: int) -> None:
+            if self.preparing and self.world.is_main:
+                self.preparing(what, done, total)
+
+        report(0)
+        return report
+
+    @property
+    def device(self) -> str:
+        """This process's GPU, or the CPU."""
+        if not torch.cuda.is_available():
+            return "cpu"
+        return f"cuda:{self.world.rank % torch.cuda.device_count()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a recipe makes of a run: the task, the settings with their number of steps, and what measures the model."""
+
+    task: Task
+    config: LoopConfig
+    evaluation: Evaluation | None = None
+
+
+def file_states(path: str) -> list[tuple[str, int, int]]:
+    """Name, size and time of change of a file, or of all files in a folder; nothing if the path does not exist."""
+    root = Path(path)
+    files = sorted(root.rglob("*")) if path and root.is_dir() else [root]
+    return [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.is_file()]
+
+
+def without(documents: Iterable[Document], listing: str, evaluated: str = "") -> Iterator[Document]:
+    """Leave out the documents whose id or title (case aside) occurs in the JSONL file `listing` of ids and titles, or
+    is that of a document in the file `evaluated`.
+
+    Raises InputError if there is no such file, or naming a line with neither.
+    """
+    ids, titles = read_listing(listing) if listing else (set(), set())
+    for document in read_documents(evaluated) if evaluated else ():
+        ids.add(document.id)
+        titles.update({document.title.casefold()} - {""})
+    return (d for d in documents if d.id not in ids and d.title.casefold() not in titles)
