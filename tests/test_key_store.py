@@ -19,9 +19,11 @@ from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import CorruptionError
 from quoth.records import Document
 from quoth.retrieval import codes
-from quoth.retrieval.key_store import KeyStore, files_of, follow, stores
+from quoth.retrieval.key_store import MARKERS, KeyStore, files_of, follow, made_files, stores
 from quoth.retrieval.tables import KeyTables
 from quoth.retrieval.vectors import TokenVectors
+from quoth.scale.place import TEXT as TEXT_FILES
+from quoth.scale.place import Place
 from tiny import TEXT, tiny_bert
 
 QUERY = "Paris is the [MASK] of France."
@@ -242,6 +244,28 @@ def test_what_another_machine_needs_of_a_segment(corpus: Corpus) -> None:
     assert set(read_moves(corpus.path, segment.name)[:, 0]) == {0, 2, 5}
     origins = ("000000000000", "000000000002", "000000000005", segment.name)
     assert files_of(corpus.path, [segment.name]) == [f"keys/*/{name}*/*" for name in origins]
+
+
+def test_vectors_at_a_url_are_read_and_follow_there(
+    corpus: Corpus, encoder: TokenEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = vectors(corpus, encoder)
+    corpus.compact()
+    name = corpus.segments[0].name
+    place = Place(f"file://{corpus.path}")
+    monkeypatch.setattr(encoder, "passages", lambda *_: pytest.fail("encoded a passage again"))
+    monkeypatch.setenv("QUOTH_CACHE", str(tmp_path / "driver"))
+    place.fetch(*TEXT_FILES, *MARKERS)
+    tables = KeyTables(Corpus.open(place.path), encoder)
+    assert (tables.missing(), tables.left("fp32"), tables.unfinished(0.97)) == ([], 0, [name])
+    monkeypatch.setenv("QUOTH_CACHE", str(tmp_path / "worker"))
+    place.fetch(*TEXT_FILES)
+    place.fetch(*files_of(place.path, [name]))
+    assert vectors(Corpus.open(place.path), encoder) == before
+    KeyTables(Corpus.open(place.path), encoder, only=[name]).build_segments("fp32", 1.0)
+    place.send(*made_files(name))
+    assert vectors(corpus, encoder) == before
+    assert [table.name for table in stores(corpus.path)[0].tables(name)] == [name]
 
 
 def test_a_table_that_is_both_at_its_old_place_and_its_new_is_read_once(corpus: Corpus, encoder: TokenEncoder) -> None:
