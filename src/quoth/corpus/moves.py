@@ -22,7 +22,7 @@ from quoth.arrays import open_array, save_array
 from quoth.corpus.beside import kept_beside, segment_of
 from quoth.corpus.manifest import segment_name, segment_path
 from quoth.errors import CorruptionError
-from quoth.storage import check_folder, publish_directory, remove, seal_folder
+from quoth.storage import check_folder, fsync_path, publish_directory, remove, seal_folder
 
 Moves = NDArray[np.int64]
 NO_MOVES: Moves = np.zeros((0, 3), np.int64)
@@ -63,6 +63,7 @@ def save_moves(corpus: Path, segment: str, moves_M3: Moves) -> None:
     save_array(part / "moves.npy", moves_M3)
     seal_folder(part)
     publish_directory(part, final)
+    fsync_path(corpus)
 
 
 def saved_moves(corpus: Path) -> list[Path]:
