@@ -16,6 +16,7 @@ import torch
 from benchmarks.embedded import SAMPLES, K, add_seconds, folder_bytes
 from benchmarks.measure import Result, best_seconds, seconds
 from quoth import NPM, Corpus, Document, read_documents
+from quoth.arrays import save_array
 from quoth.predictors.candidates import SPARE_PIECES
 from quoth.predictors.phrase import PhraseOptions, predict_phrases
 from quoth.retrieval.codes import DEPTH, Codes, build_codes
@@ -23,7 +24,7 @@ from quoth.retrieval.columns import TokenColumns, save_columns
 from quoth.retrieval.index import CodeIndex, ExactIndex
 from quoth.retrieval.keys import TokenHits, TokenKeys
 from quoth.retrieval.vectors import Quantizer, TokenVectors, stored
-from quoth.storage import save_array, seal_folder
+from quoth.storage import seal_folder
 from quoth.timing import timed
 from quoth.tokenizers.batching import batches_by_length, pad
 from quoth.tokenizers.boundaries import MAY_END, MAY_START, SPACE_BEFORE

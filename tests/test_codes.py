@@ -15,12 +15,13 @@ from quoth.corpus.corpus import Corpus
 from quoth.errors import CorruptionError, InputError
 from quoth.records import Document
 from quoth.retrieval import codes as module
-from quoth.retrieval import tables as tables_module
 from quoth.retrieval.codes import Codes, build_codes
 from quoth.retrieval.index import CodeIndex, ExactIndex, index_of, search_all, search_tables, search_together
+from quoth.retrieval.key_store import follow
 from quoth.retrieval.keys import TokenKeys
 from quoth.retrieval.tables import sample_queries
 from quoth.retrieval.vectors import Quantizer, TokenVectors, stored
+from quoth.storage import seal_folder
 from quoth.tokenizers.text import MASK
 from tiny import tiny_bert
 from token_tables import word_table
@@ -62,7 +63,7 @@ def build(folder: Path, vectors: TokenVectors, q_QD: Any, recall: float = 0.97) 
     truth = [np.array(sorted(rows)) for rows in exact(vectors, q_QD, K)]
     folder.mkdir()
     build_codes(folder, vectors, q_QD, truth, recall)
-    tables_module.seal_folder(folder)
+    seal_folder(folder)
     return Codes(folder, N)
 
 
@@ -173,7 +174,7 @@ def test_tables_share_what_is_compared(vectors: TokenVectors, q_QD: Any, tmp_pat
         truth = [near.rows_K for near in ExactIndex(keys).search(q_QD[:12], k)]
         (folder := tmp_path / str(number)).mkdir()
         build_codes(folder, part, q_QD[:12], truth, 0.97)
-        tables_module.seal_folder(folder)
+        seal_folder(folder)
         counting = Counting(part.stored_ND, part.scale, part.quantizer)
         tables.append(replace(keys, vectors=counting, codes=Codes(folder, size)))
     depths = [depth for depth, _ in tables[0].codes.facts.deeper]
@@ -325,6 +326,7 @@ def test_compaction_and_verify_know_codes(npm: NPM) -> None:
         corpus.verify()
     corpus.delete(["d1"])
     corpus.compact()
+    follow(corpus)
     assert not list(corpus.path.glob("keys/*/*.codes"))
 
 

@@ -5,7 +5,9 @@ import random
 import shutil
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from quoth.corpus import corpus as corpus_module
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
 from quoth.corpus.manifest import manifest_path
+from quoth.corpus.moves import read_moves
 from quoth.errors import (
     CorpusNotFoundError,
     CorruptionError,
@@ -261,15 +264,51 @@ def test_a_second_writer_is_refused_by_pid(tmp_path: Path) -> None:
     assert corpus.add(meanwhile()) == 1
 
 
-def test_keys_of_segments_that_are_gone_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corpus_module, "FOLLOWERS", [lambda *_: None])
+def test_what_is_called_by_segments_that_were_never_committed_is_removed(tmp_path: Path) -> None:
     corpus = make(tmp_path / "x", document("a"))
     for name in ("000000000000", "000000000009.part"):
         (tmp_path / "x" / "keys" / "model" / name).mkdir(parents=True)
     corpus.add([document("b")])
     assert os.listdir(tmp_path / "x" / "keys" / "model") == ["000000000000"]
+    corpus.compact()  # what it keeps elsewhere of the passages that moved is its owner's
+    assert os.listdir(tmp_path / "x" / "keys" / "model") == ["000000000000"]
+
+
+def test_moves_stay_as_long_as_something_is_called_by_what_they_name(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    corpus = make(path, document("a", 7), document("b", 4))  # segment 0, passages of three words: 0-2, 3-4
+    corpus.replace([document("a", 5)])  # segment 2: 0-1
+    with corpus_moves(path) as saved:
+        corpus.compact()  # segment 3
+    assert saved == {3: [[0, 3, 0], [0, 4, 1], [2, 0, 2], [2, 1, 3]]}
+    assert not list(path.glob("moves/*"))
+    (path / "keys" / "model" / "000000000003").mkdir(parents=True)
+    corpus.add([document("c", 1)])  # segment 5
+    corpus.compact()  # segment 6
+    first = [[3, 0, 0], [3, 1, 1], [3, 2, 2], [3, 3, 3]]
+    assert read_moves(path, "000000000006").tolist() == [*first, [5, 0, 4]]
+    corpus.delete(["a"])
+    corpus.add([document("d", 1)])  # segment 9
+    corpus.compact()  # segment 10, with b, c and d; of segment 5 nothing is left
+    again = [[6, 0, 0], [6, 1, 1], [6, 4, 2], [3, 0, 0], [3, 1, 1], [9, 0, 3]]
+    assert read_moves(path, "000000000010").tolist() == again
+    assert [each.name for each in path.glob("moves/*")] == ["000000000010"]
+    seal_folder(path / "keys" / "model" / "000000000003")
+    corpus.verify()
+    shutil.rmtree(path / "keys" / "model" / "000000000003")
     corpus.compact()
-    assert os.listdir(tmp_path / "x" / "keys" / "model") == []
+    assert not list(path.glob("moves/*"))
+
+
+@contextmanager
+def corpus_moves(path: Path) -> Iterator[dict[int, Any]]:
+    """The moves that are saved meanwhile, by segment."""
+    saved: dict[int, Any] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            corpus_module, "save_moves", lambda _, name, moves_M3: saved.update({int(name): moves_M3.tolist()})
+        )
+        yield saved
 
 
 NAMES = st.sampled_from([f"n{number}" for number in range(8)])

@@ -14,6 +14,7 @@ LAYERS = {
     "config": 0,
     "memory": 0,
     "storage": 0,
+    "arrays": 0,
     "timing": 0,
     "corpus": 1,
     "datasets": 2,

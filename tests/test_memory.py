@@ -14,6 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from quoth import memory
+from quoth.arrays import forget, in_blocks, open_array, save_array, save_pieces
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.key_encoder import EncodedPassage, Place
 from quoth.errors import InputError
@@ -23,7 +24,6 @@ from quoth.retrieval.build import COPIES, sample_queries
 from quoth.retrieval.index import nearest_rows
 from quoth.retrieval.tables import KeyTables
 from quoth.retrieval.vectors import Quantizer, Spread, TokenVectors, stored
-from quoth.storage import forget, in_blocks, open_array, save_array, save_pieces
 from quoth.tokenizers.boundaries import MAY_END, MAY_START
 from quoth.tokenizers.text import TokenizedPassage
 

@@ -9,8 +9,9 @@ import pytest
 from quoth import Corpus
 from quoth.errors import InputError, LockedError
 from quoth.records import Document
+from quoth.retrieval.key_store import MARKERS
 from quoth.scale import place as module
-from quoth.scale.place import MARKERS, TEXT, Place
+from quoth.scale.place import TEXT, Place
 
 
 @pytest.fixture

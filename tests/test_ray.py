@@ -22,9 +22,10 @@ import pytest
 from quoth import NPM, Corpus
 from quoth.errors import DuplicateDocumentError, EncoderMismatchError, InputError
 from quoth.records import Document
+from quoth.retrieval.key_store import MARKERS
 from quoth.retrieval.tables import KeyTables
 from quoth.scale.cluster import ModelName, _check_reachable
-from quoth.scale.place import MARKERS, TEXT, Place
+from quoth.scale.place import TEXT, Place
 from test_npm import sentences
 from tiny import tiny_npm
 

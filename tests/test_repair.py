@@ -327,7 +327,7 @@ HEADERS = [
 @pytest.mark.parametrize("rows", [3, 10_000])
 @pytest.mark.parametrize("header", HEADERS)
 def test_a_damaged_header_of_an_array_is_named(tmp_path: Path, header: str, rows: int) -> None:
-    from quoth.storage import open_array
+    from quoth.arrays import open_array
 
     line = header.replace("(3", f"({rows}").encode().ljust(117) + b"\n"
     start = b"\x93NUMPY\x01\x00" + len(line).to_bytes(2, "little")

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from quoth.arrays import open_array, open_blob, save_array
 from quoth.errors import CorruptionError, LockedError
 from quoth.storage import (
     CHECKSUMS,
@@ -15,12 +16,9 @@ from quoth.storage import (
     atomic_write_bytes,
     atomic_write_json,
     check_folder,
-    open_array,
-    open_blob,
     publish_directory,
     read_json,
     remove,
-    save_array,
     seal_folder,
 )
 

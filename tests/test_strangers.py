@@ -13,8 +13,9 @@ import pytest
 
 from killed import document
 from quoth import Corpus
+from quoth.arrays import save_array
 from quoth.errors import InputError
-from quoth.storage import WriterLock, atomic_write_bytes, remove, save_array
+from quoth.storage import WriterLock, atomic_write_bytes, remove
 
 NOBODY = 65534
 

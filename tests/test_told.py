@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from quoth.arrays import open_array, save_array
 from quoth.cli.output import note, print_json, visible
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents, read_records
@@ -22,7 +23,7 @@ from quoth.predictors.label import LabelOptions
 from quoth.predictors.phrase import PhraseOptions
 from quoth.predictors.token import TokenOptions
 from quoth.records import Document
-from quoth.storage import WriterLock, open_array, save_array
+from quoth.storage import WriterLock
 
 ROOT = Path(__file__).resolve().parent.parent
 

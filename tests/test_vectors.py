@@ -4,6 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from quoth.arrays import save_array
 from quoth.errors import InputError
 from quoth.retrieval import vectors as module
 from quoth.retrieval.vectors import (
@@ -16,7 +17,6 @@ from quoth.retrieval.vectors import (
     save_quantizer,
     stored,
 )
-from quoth.storage import save_array
 
 # The largest error of one number: fp16 keeps 11 bits, sq8 half a step of a 255th of 1.2 times the range; sq4 cuts off
 # what lies beyond 2.5 standard deviations, of 100 normal numbers never a fifth of the range.

@@ -58,19 +58,12 @@ _HOMES = {
 }
 
 
-def let_keys_follow() -> None:
-    """Have stored keys follow their passages when a corpus is compacted."""
-    import_module("quoth.retrieval.carry")
-
-
 def __getattr__(name: str) -> Any:
     """Import the public name `name` from its module, the first time it is asked for."""
     if name == "errors":
         return import_module("quoth.errors")
     if name not in _HOMES:
         raise AttributeError(f"module 'quoth' has no attribute {name!r}; public names: {', '.join(__all__)}")
-    if name == "Corpus":
-        let_keys_follow()
     value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value

@@ -1,4 +1,4 @@
-"""Files that survive a crash: atomic writes, checksums, memory-mapped arrays, the writer's lock.
+"""Files that survive a crash: atomic writes, checksums, the writer's lock.
 
 Knows bytes, folders and flushing to disk; does not know what the files mean.
 
@@ -11,28 +11,20 @@ A folder may come from a stranger: nothing is written, locked or removed through
 import fcntl
 import hashlib
 import json
-import math
-import mmap
 import os
 import shutil
 import stat
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
-
-import numpy as np
-from numpy.typing import NDArray
 
 from quoth.errors import CorruptionError, InputError, LockedError
 
 CHECKSUMS = "checksums.json"
-_BYTES_AT_A_TIME = 1 << 21
-_ALIGNED = 64
-_SMALL = 1 << 16
-"""Files up to this size are read whole rather than mapped, since every mapping holds a file descriptor."""
+SMALL = 1 << 16
+"""Files up to this size are hashed wherever they are checked, and read whole rather than mapped."""
 
 Fields = Mapping[str, tuple[type, ...]]
 """The fields of a JSON object, and the types that each may have."""
@@ -148,7 +140,7 @@ def check_fields(path: Path, content: Any, fields: Fields) -> dict[str, Any]:
     Raises CorruptionError, naming the file and the field, where it is another; no number may be negative.
     """
     if not isinstance(content, dict):
-        raise CorruptionError(f"{path}: damaged, holds {_brief(content)} where an object of {', '.join(fields)} was")
+        raise CorruptionError(f"{path}: damaged, holds {brief(content)} where an object of {', '.join(fields)} was")
     if missing := fields.keys() - content.keys():
         raise CorruptionError(f"{path}: damaged, its field {min(missing)!r} is missing")
     if unknown := content.keys() - fields.keys():
@@ -156,11 +148,12 @@ def check_fields(path: Path, content: Any, fields: Fields) -> dict[str, Any]:
     for name, types in fields.items():
         value = content[name]
         if type(value) not in types or (isinstance(value, int | float) and not value >= 0):
-            raise CorruptionError(f"{path}: damaged, its field {name!r} is {_brief(value)}")
+            raise CorruptionError(f"{path}: damaged, its field {name!r} is {brief(value)}")
     return content
 
 
-def _brief(value: Any) -> str:
+def brief(value: Any) -> str:
+    """A value as it is shown in an error."""
     shown = repr(value)
     return shown if len(shown) <= 60 else f"{shown[:57]}..."
 
@@ -187,7 +180,7 @@ def check_file(path: Path, expected: dict[str, Any], contents: bool = False) -> 
         raise CorruptionError(f"{path}: the file is missing") from None
     if size != expected["size"]:
         raise CorruptionError(f"{path}: {size} bytes, {expected['size']} were written; truncated or altered")
-    if (contents or size <= _SMALL) and sha256_file(path) != expected["sha256"]:
+    if (contents or size <= SMALL) and sha256_file(path) != expected["sha256"]:
         raise CorruptionError(f"{path}: its SHA-256 is not the recorded one; the file was altered")
 
 
@@ -236,136 +229,6 @@ def remove(path: Path) -> None:
     doomed = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     path.replace(doomed)
     shutil.rmtree(doomed)
-
-
-def save_array(path: Path, array: NDArray[Any]) -> None:
-    """Writes a `.npy` file; no pickle. Raises OSError where the disk is full (np.save may not notice)."""
-    save_pieces(path, len(array), [array])
-
-
-def save_pieces(path: Path, total: int | None, pieces: Iterable[NDArray[Any]]) -> None:
-    """Writes a `.npy` file of arrays end to end, at least one array; one in memory at a time.
-
-    `total` is the number of rows in all; with None they are counted.
-    """
-    at = 0
-    like: NDArray[Any] | None = None
-    with create(path) as stream:
-        for piece in pieces:
-            if like is None:
-                like = piece[:0].copy()
-                _write_header(stream, like, total or 0)
-            for block in in_blocks(piece):
-                stream.write(block.tobytes())
-            at += len(piece)
-        assert like is not None
-        assert total in (None, at)
-        if total is None:
-            stream.seek(0)
-            _write_header(stream, like, at)
-
-
-def _write_header(stream: BinaryIO, like: NDArray[Any], rows: int) -> None:
-    """NumPy leaves room in it for any number of rows, so that it is as long for each."""
-    header = np.lib.format.header_data_from_array_1_0(like)
-    np.lib.format.write_array_header_1_0(stream, {**header, "shape": (rows, *like.shape[1:])})
-
-
-def in_blocks(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    """An array's rows, two megabytes at a time, at least one block. No more of a mapped array is in memory."""
-    rows = max(1, _BYTES_AT_A_TIME // max(array[:1].nbytes, 1))
-    for first in range(0, max(len(array), 1), rows):
-        yield array[first : first + rows]
-        forget(array)
-
-
-def forget(array: NDArray[Any]) -> None:
-    """What was read of a mapped array no longer counts as this process's memory; it is read again where it is used."""
-    base: Any = array
-    while isinstance(base, np.ndarray):
-        base = base.base
-    if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-        base.madvise(mmap.MADV_DONTNEED)
-
-
-def open_array(path: Path, dtype: Any = None, shape: tuple[int, ...] | None = None) -> NDArray[Any]:
-    """A read-only `.npy` file, memory-mapped unless small.
-
-    Raises CorruptionError where it is damaged, or is not of the type and shape given; -1 stands for any length.
-    """
-    try:
-        array, size = _mapped(path) if path.stat().st_size > _SMALL else _read(path)
-    except FileNotFoundError:
-        raise CorruptionError(f"{path}: the file is missing") from None
-    except Exception as error:  # of a damaged header numpy makes nearly any error
-        if isinstance(error, OSError) and error.errno:
-            raise  # no permission, for example
-        raise CorruptionError(f"{path}: damaged, no longer an array ({_reason(error)})") from None
-    if size != path.stat().st_size:
-        raise CorruptionError(f"{path}: damaged, its header speaks of {size} bytes")
-    if (dtype is not None and array.dtype != dtype) or (shape is not None and not _fits(array.shape, shape)):
-        raise CorruptionError(f"{path}: damaged, its header speaks of {_brief(array.dtype)} of shape {array.shape}")
-    array.setflags(write=False)
-    return array
-
-
-def _reason(error: Exception) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0]
-
-
-def _mapped(path: Path) -> tuple[NDArray[Any], int]:
-    """A mapped array, and the bytes that the file must have."""
-    mapped = np.lib.format.open_memmap(path, mode="r")
-    return np.asarray(mapped), mapped.offset + mapped.nbytes
-
-
-def _read(path: Path) -> tuple[NDArray[Any], int]:
-    with path.open("rb") as stream:
-        array: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
-        return array, stream.tell()
-
-
-def _fits(found: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    return len(found) == len(shape) and all(want in (-1, have) for have, want in zip(found, shape, strict=True))
-
-
-def save_arrays(path: Path, arrays: Iterable[NDArray[Any]]) -> None:
-    """Writes several arrays into one file, each as in a `.npy` file and begun at a multiple of 64 bytes."""
-    with create(path) as stream:
-        for array in arrays:
-            stream.write(bytes(-stream.tell() % _ALIGNED))
-            np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(array))
-            stream.write(array.tobytes())
-
-
-def open_arrays(path: Path, count: int) -> list[NDArray[Any]]:
-    """The `count` arrays of `save_arrays`, read-only; memory-mapped together unless small. Raises CorruptionError."""
-    blob = open_blob(path)
-    stream: BytesIO | mmap.mmap = BytesIO(blob) if isinstance(blob, bytes) else blob
-    arrays: list[NDArray[Any]] = []
-    try:
-        for _ in range(count):
-            stream.seek(-stream.tell() % _ALIGNED, os.SEEK_CUR)
-            np.lib.format.read_magic(stream)
-            shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
-            size = math.prod(shape)
-            flat = np.frombuffer(blob, dtype, size, stream.tell()) if size else np.empty(0, dtype)
-            arrays.append(flat.reshape(shape))
-            stream.seek(flat.nbytes, os.SEEK_CUR)
-    except Exception as error:  # of a damaged header numpy makes nearly any error
-        raise CorruptionError(f"{path}: damaged, no longer arrays ({_reason(error)})") from None
-    return arrays
-
-
-def open_blob(path: Path) -> mmap.mmap | bytes:
-    """A file's bytes, to be sliced; memory-mapped unless small. Raises CorruptionError."""
-    try:
-        if path.stat().st_size <= _SMALL:
-            return path.read_bytes()
-        with path.open("rb") as stream:
-            return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-    except FileNotFoundError:
-        raise CorruptionError(f"{path}: the file is missing") from None
 
 
 class Lease:

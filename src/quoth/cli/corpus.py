@@ -158,12 +158,13 @@ def compact(directory: CorpusDir) -> None:
     Example:
       quoth compact wiki.quoth
     """
-    import quoth.retrieval.carry  # noqa: F401  (keys follow their passages)
     from quoth.corpus.corpus import Corpus
+    from quoth.retrieval.key_store import follow
 
     corpus = Corpus.open(directory)
     before = _bytes(directory)
     corpus.compact()
+    follow(corpus)
     note(f"{size(before)} before, {size(_bytes(directory))} now")
     _state(corpus)
 
@@ -181,7 +182,7 @@ def info(directory: CorpusDir, json: Json = False) -> None:
 
     corpus = Corpus.open(directory)
     with advising(remedy_of(directory)):
-        tables = _tables(directory / "keys", [each.name for each in corpus.segments])
+        tables = _tables(directory, [each.name for each in corpus.segments])
     segments = [_segment(corpus, directory, each) for each in corpus.segments]
     total, freed = _bytes(directory), _freed_by_compact(segments, directory)
     facts = {
@@ -255,13 +256,15 @@ def _segment(corpus: "Corpus", directory: Path, segment: "Segment") -> dict[str,
     """A segment's passages, how many of them are deleted, and its bytes, keys included."""
     import numpy as np
 
+    from quoth.retrieval.key_store import stores
+
     live = int(corpus.live(np.arange(segment.first_row, segment.last_row)).sum())
-    folders = [segment.path, *directory.glob(f"keys/*/{segment.name}*")]
+    keys = [path for store in stores(directory) for path in store.folders(segment.name)]
     return {
         "name": segment.name,
         "passages": segment.num_passages,
         "deleted": segment.num_passages - live,
-        "bytes": sum(map(_bytes, folders)),
+        "bytes": sum(map(_bytes, [segment.path, *keys])),
     }
 
 
@@ -281,27 +284,30 @@ def _recall_in_words(codes: list[dict[str, Any]]) -> str:
 
 def _freed_by_compact(segments: list[dict[str, Any]], directory: Path) -> int:
     """About the bytes of deleted passages, and of segments that only older snapshots have."""
+    from quoth.corpus.beside import segment_of
+    from quoth.retrieval.key_store import stores
+
     deleted = sum(each["bytes"] * each["deleted"] // max(each["passages"], 1) for each in segments)
     kept = {each["name"] for each in segments}
     old = [path for path in directory.glob("segments/*") if path.name not in kept]
-    old += [path for path in directory.glob("keys/*/*") if path.is_dir() and path.name.partition(".")[0] not in kept]
+    old += [path for store in stores(directory) for path in store.folders() if segment_of(path) not in kept]
     return int(deleted) + sum(map(_bytes, old))
 
 
-def _tables(keys: Path, segments: list[str]) -> list[dict[str, Any]]:
+def _tables(directory: Path, segments: list[str]) -> list[dict[str, Any]]:
     """The models' key tables of these segments: model, precision, how many segments and bytes, their codes' recall."""
-    from quoth.retrieval.carry import stored_table, table_facts
     from quoth.retrieval.codes import facts_of
+    from quoth.retrieval.key_store import stores, table_facts
 
     found = []
-    for folder in sorted(keys.glob("*")):
-        places = [stored_table(folder, segment) for segment in segments]
-        facts = [table_facts(place) for place in places if place]
+    for store in stores(directory):
+        tables = [store.tables(segment) for segment in segments]
+        facts = [table_facts(each[0]) for each in tables if each]
         if facts:
             same = {name: facts[0][name] for name in ("model", "precision", "fingerprint")}
-            coded = {segment: facts_of(folder / f"{segment}.codes") for segment in segments}
+            coded = {segment: facts_of(store.codes(segment)) for segment in segments}
             codes = [{"segment": s, "recall": c.recall, "target": c.target} for s, c in coded.items() if c]
-            found.append({**same, "segments": len(facts), "bytes": _bytes(folder), "codes": codes})
+            found.append({**same, "segments": len(facts), "bytes": _bytes(store.folder), "codes": codes})
     return found
 
 

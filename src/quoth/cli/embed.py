@@ -84,7 +84,8 @@ def embed(
       quoth search wiki.quoth --mode entity "Where was Nikos Kazantzakis born?"
     """
     from quoth.corpus.corpus import Corpus
-    from quoth.scale.place import MARKERS, TEXT, Place
+    from quoth.retrieval.key_store import MARKERS
+    from quoth.scale.place import TEXT, Place
 
     if memory is not None:
         bytes_named(memory)

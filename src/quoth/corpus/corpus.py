@@ -5,7 +5,7 @@ then the manifest, whose rename is the commit. Does not know models or vectors.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import quoth
+from quoth.corpus.beside import LOCK, owners_waiting
 from quoth.corpus.bm25 import Statistics, count, search
 from quoth.corpus.deletions import Deletion, Deletions
 from quoth.corpus.manifest import (
@@ -22,18 +22,18 @@ from quoth.corpus.manifest import (
     deletions_path,
     manifest_path,
     read_manifest,
-    release,
     remedy_of,
     segment_name,
     segment_path,
     snapshots,
-    sweep,
     write_manifest,
 )
+from quoth.corpus.moves import NO_MOVES, moves_from, save_moves
 from quoth.corpus.passages import DEFAULT_SPLITTER, get_splitter
 from quoth.corpus.repair import Repairs, repair
 from quoth.corpus.segment import Segment, SegmentWriter
 from quoth.corpus.snapshot import Snapshot, deletion, open_snapshot
+from quoth.corpus.sweep import release, sweep
 from quoth.corpus.verify import verify
 from quoth.corpus.writing import Split, split_documents, take_in
 from quoth.errors import DuplicateDocumentError, InputError, advising
@@ -42,11 +42,6 @@ from quoth.storage import CHECKSUMS, WriterLock, fsync_path, sha256_file
 
 SEGMENT_PASSAGES = 100_000
 """A segment is closed when it holds this many passages."""
-
-Follower = Callable[[Path, str, NDArray[np.int64]], None]
-FOLLOWERS: list[Follower] = []
-"""What is done when passages move into a new segment of a corpus, before that is committed: takes the corpus's
-folder, the segment's name, and for each passage the first document of the segment it stood in and its number there."""
 
 
 class Corpus:
@@ -75,7 +70,7 @@ class Corpus:
         if path.exists() and not _is_vacant(path):
             raise InputError(f"{path} is there already; `quoth add {path} DOCS` adds to it, or name another")
         path.mkdir(parents=True, exist_ok=True)
-        with WriterLock(path / "writer.lock"):
+        with WriterLock(path / LOCK):
             (path / "segments").mkdir(exist_ok=True)
             write_manifest(path, Manifest(snapshot=0, splitter=splitter))
         fsync_path(path.absolute().parent)
@@ -97,7 +92,7 @@ class Corpus:
         """Makes again what is damaged and can be made from the rest; says what was mended, and what is lost.
 
         Mended are the tables and words of segments, the lists of checksums, the last manifest, from its copy;
-        damaged key tables and codes are removed, so that `embed` makes them again. Reads every file. Raises
+        what is damaged of vectors and their codes is removed, so that `embed` makes it again. Reads every file. Raises
         CorpusNotFoundError, and LockedError while another process writes, or embeds.
         """
         return repair(Path(path))
@@ -228,13 +223,12 @@ class Corpus:
         """Merges small segments, drops deleted documents from disk and releases every older snapshot: at once, or,
         where somebody reads it still, with a later write.
 
-        A segment that is full and has no deletion stays as it is, with its rows and keys; the passages of
-        all others get new rows, and take their keys along where all have some. Raises LockedError while another
-        process writes, or embeds.
+        A segment that is full and has no deletion stays as it is, with its rows; the passages of all others get new
+        rows. What is kept of them beside the corpus, as vectors are, is not touched: it is read where it is, and
+        follows when its owner writes next (`quoth embed`; `quoth compact` lets it follow at once). Raises
+        LockedError while another process writes, or embeds.
         """
-        with self._writing(), ExitStack() as embedding:
-            for lock in sorted(self.path.glob("keys/*/writer.lock")):
-                embedding.enter_context(WriterLock(lock))
+        with self._writing(), owners_waiting(self.path):
             if merged := _worth_merging(self._snapshot):
                 self._merge(merged)
             self._all_released = release(self.path, self.snapshot, thorough=True)
@@ -243,7 +237,7 @@ class Corpus:
                 release(self.path, self.snapshot)
 
     def verify(self) -> None:
-        """Reads every file, of older snapshots and sealed key tables too.
+        """Reads every file, of older snapshots and of what is kept beside the passages, as vectors are, too.
 
         Raises CorruptionError naming the file that is missing, truncated or altered.
         """
@@ -253,7 +247,7 @@ class Corpus:
     def _writing(self) -> Iterator[None]:
         if self._pinned:
             raise InputError(f"snapshot {self.snapshot} is for reading; open {self.path} without a snapshot")
-        with WriterLock(self.path / "writer.lock"), advising(remedy_of(self.path)):
+        with WriterLock(self.path / LOCK), advising(remedy_of(self.path)):
             self.refresh()
             sweep(self.path, self._snapshot.manifest)
             self._all_released = release(self.path, self._snapshot.manifest.kept_from)
@@ -321,20 +315,24 @@ class Corpus:
         for segment in merged:
             deletions = deletions.without(segment.first_document, segment.last_document)
         new = list(self._write_segments(moving))
-        moved = np.concatenate([np.zeros((0, 2), np.int64), *map(self._live_passages, merged)])
-        if not FOLLOWERS and any(self.path.glob("keys/*/*")):
-            quoth.let_keys_follow()  # this program has imported nothing that knows keys
-        for segment in new:
-            for follow in FOLLOWERS:
-                follow(self.path, segment.name, moved[: segment.num_passages])
-            moved = moved[segment.num_passages :]
+        self._save_moves(merged, new)
         self._commit(new, deletions, merged)
 
-    def _live_passages(self, segment: Segment) -> NDArray[np.int64]:
-        """The segment's first document, which names it, and the number in it of each passage that is left: [P, 2]."""
-        ranges = map(segment.passage_range, self._snapshot.live_documents(segment))
-        numbers = np.concatenate([np.zeros(0, np.int64), *(np.arange(*each) for each in ranges)])
-        return np.stack([np.full(len(numbers), segment.first_document), numbers], axis=1)
+    def _save_moves(self, merged: list[Segment], new: list[Segment]) -> None:
+        """Note where the passages of the new segments were, numbered through all of these."""
+        parts, count = [NO_MOVES], 0
+        for segment in merged:
+            ranges = map(segment.passage_range, self._snapshot.live_documents(segment))
+            numbers = np.concatenate([np.zeros(0, np.int64), *(np.arange(*each) for each in ranges)])
+            parts.append(moves_from(self.path, segment.name, numbers, count))
+            count += len(numbers)
+        moves_M3, first = np.concatenate(parts), 0
+        for segment in new:
+            last = first + segment.num_passages
+            here_M = (moves_M3[:, 2] >= first) & (moves_M3[:, 2] < last)
+            if here_M.any():
+                save_moves(self.path, segment.name, moves_M3[here_M] - np.array([0, 0, first]))
+            first = last
 
     def _commit(
         self, new: list[Segment], deletions: Deletions, merged: Sequence[Segment] = (), kept_from: int | None = None
@@ -360,7 +358,7 @@ class Corpus:
         return deletions.save(deletions_path(self.path, self.snapshot + 1)) if len(deletions) else None
 
 
-_BEGUN = {"segments", "writer.lock", "manifest-0.json", "committed.json"}
+_BEGUN = {"segments", LOCK, "manifest-0.json", "committed.json"}
 
 
 def _is_vacant(path: Path) -> bool:

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.storage import describe_file, fsync_path, open_array, save_array
+from quoth.arrays import open_array, save_array
+from quoth.storage import describe_file, fsync_path
 
 Deletion = tuple[int, int, int]
 """A document's number, its first passage row, and the row after its last."""

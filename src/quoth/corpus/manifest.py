@@ -6,11 +6,11 @@ Knows the JSON file and the names of everything in a corpus's folder; does not k
     committed.json      a copy of the last manifest, written after the commit: it tells of one that is lost
     segments/<name>/    immutable, called by its first document's number
     deleted-<n>.npy     the documents deleted up to snapshot n
-    keys/<model>/<segment name>/   key tables, which belong to models
+    moves/<name>/       where the passages of a merged segment were (`moves`)
+    keys/<owner>/       what others keep beside the passages (`beside`)
     writer.lock         the pid of the writer, if there is one
 """
 
-from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -24,8 +24,6 @@ from quoth.storage import (
     check_fields,
     encode_json,
     read_json,
-    remove,
-    remove_unless_leased,
     sha256_bytes,
 )
 
@@ -219,45 +217,8 @@ def _numbers(corpus: Path, pattern: str) -> list[int]:
     return sorted(int(each) for each in numbers if each.isdecimal())
 
 
-def sweep(corpus: Path, current: Manifest) -> None:
-    """Removes what a killed writer left: nothing that a manifest names."""
-    temporary = (path for pattern in ("*.tmp", "segments/*.tmp") for path in corpus.glob(pattern))
-    _remove_all([*temporary, *unnamed(corpus, current)])
-    _remove_all(_orphaned_keys(corpus))
-
-
 def unnamed(corpus: Path, current: Manifest) -> list[Path]:
     """What was written for a later snapshot than the current one."""
     segments = [path for path in corpus.glob("segments/*") if path.name >= segment_name(current.next_document)]
     later = (number for number in _numbers(corpus, "deleted-*.npy") if number > current.snapshot)
     return [*segments, *(deletions_path(corpus, number) for number in later)]
-
-
-def release(corpus: Path, before: int, thorough: bool = False) -> bool:
-    """Removes the snapshots below `before` that nobody reads, with the files that only they needed.
-
-    Returns whether all of them are gone. `thorough` also removes what a release that was broken off has left.
-    """
-    old = [number for number in snapshots(corpus) if number < before]
-    gone = [number for number in old if remove_unless_leased(manifest_path(corpus, number))]
-    if gone or thorough:
-        kept = [read_manifest(corpus, number) for number in snapshots(corpus)]
-        segments = {entry.name for each in kept for entry in each.segments}
-        _remove_all(path for path in corpus.glob("segments/*") if path.name not in segments)
-        deletions = {each.deletions["name"] for each in kept if each.deletions is not None}
-        _remove_all(path for path in corpus.glob("deleted-*.npy") if path.name not in deletions)
-        _remove_all(corpus.glob("bm25*"))  # the first format's
-        _remove_all(_orphaned_keys(corpus))
-    return len(gone) == len(old)
-
-
-def _orphaned_keys(corpus: Path) -> Iterator[Path]:
-    for path in corpus.glob("keys/*/*"):
-        segment = path.name.partition(".")[0]
-        if segment.isdecimal() and not segment_path(corpus, segment).exists():
-            yield path
-
-
-def _remove_all(paths: Iterable[Path]) -> None:
-    for path in list(paths):
-        remove(path)

@@ -2,13 +2,13 @@
 
 Knows which files say the same as others: a segment's tables, its words and its list of checksums what its documents
 say, the copy of the last manifest what that says. What is made again counts only if its SHA-256
-is the recorded one. Does not know models: key tables are removed where damaged, and `embed` makes them again.
+is the recorded one. Does not know what is kept beside the passages: what is damaged of it is removed, and its owner
+makes it again.
 """
 
 import json
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise, product
@@ -16,6 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
+from quoth.arrays import open_array, open_blob
+from quoth.corpus.beside import LOCK, owners_waiting, sealed_beside
 from quoth.corpus.manifest import (
     COMMITTED,
     Manifest,
@@ -26,22 +28,13 @@ from quoth.corpus.manifest import (
     segment_path,
     snapshots,
 )
+from quoth.corpus.moves import saved_moves
 from quoth.corpus.passages import Ranges, get_splitter
 from quoth.corpus.segment import SegmentWriter
-from quoth.corpus.verify import sealed_keys
 from quoth.corpus.writing import Split
 from quoth.errors import CorruptionError, QuothError
 from quoth.records import Document
-from quoth.storage import (
-    WriterLock,
-    atomic_write_bytes,
-    check_file,
-    check_folder,
-    open_array,
-    open_blob,
-    publish_directory,
-    remove,
-)
+from quoth.storage import WriterLock, atomic_write_bytes, check_file, check_folder, publish_directory, remove
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +50,13 @@ def repair(path: Path) -> Repairs:
     if not snapshots(path) and committed(path) is None:
         read_manifest(path)  # raises: there is no corpus
     done = Repairs()
-    with ExitStack() as locked:
-        for lock in (path / "writer.lock", *sorted(path.glob("keys/*/writer.lock"))):
-            locked.enter_context(WriterLock(lock))
+    with WriterLock(path / LOCK), owners_waiting(path):
         manifest = _mend_manifest(path, done)
         if manifest is not None:
             _mend_segments(path, manifest, done)
             _mend_deletions(path, manifest, done)
             _release_damaged(path, manifest, done)
-        _remove_damaged_keys(path, done)
+        _remove_damaged_beside(path, done)
     return done
 
 
@@ -177,16 +168,17 @@ def _release_damaged(path: Path, latest: Manifest, done: Repairs) -> None:
             done.mended.append(f"{error}; snapshot {number}, an older one, is released")
 
 
-def _remove_damaged_keys(path: Path, done: Repairs) -> None:
-    """Tables go with their codes, which are of no use without."""
-    for folder in sealed_keys(path):
+def _remove_damaged_beside(path: Path, done: Repairs) -> None:
+    """A folder goes with those that are called by its name and more, which belong to it; as do a segment's moves."""
+    folders = [*saved_moves(path), *sealed_beside(path)]
+    for folder in folders:
         try:
             if folder.exists():
                 check_folder(folder, contents=True)
         except CorruptionError as error:
-            remove(folder)
-            if (codes := folder.with_name(f"{folder.name}.codes")).exists():
-                remove(codes)
+            belonging = (each for each in folders if each.parent == folder.parent and each.stem == folder.name)
+            for each in {folder, *belonging}:
+                remove(each)
             done.mended.append(
                 f"{error}; removed {folder}: `quoth embed {path}`, with the model it was of, makes it again"
             )

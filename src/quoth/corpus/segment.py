@@ -27,19 +27,12 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.arrays import open_array, open_blob, save_array
 from quoth.corpus.manifest import remedy_of
 from quoth.corpus.words import WordGatherer, Words, indexed_text
 from quoth.errors import CorruptionError, DuplicateDocumentError
 from quoth.records import Document, Passage
-from quoth.storage import (
-    check_file,
-    check_folder,
-    naming,
-    open_array,
-    open_blob,
-    save_array,
-    seal_folder,
-)
+from quoth.storage import check_file, check_folder, naming, seal_folder
 
 WORDS = "words.bin"
 

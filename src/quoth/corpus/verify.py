@@ -1,12 +1,14 @@
 """Whether everything in a corpus's folder is as it was written.
 
-Knows what there is to read: manifests, deletions, segments, sealed key tables. Does not know how to
-mend them (`repair`).
+Knows what there is to read: manifests, deletions, segments, moves, and what is sealed beside the passages. Does not
+know how to mend them (`repair`).
 """
 
 from pathlib import Path
 
+from quoth.corpus.beside import sealed_beside
 from quoth.corpus.manifest import check_copy, read_manifest, remedy_of, snapshots
+from quoth.corpus.moves import saved_moves
 from quoth.corpus.segment import Segment
 from quoth.corpus.snapshot import Snapshot
 from quoth.errors import advising
@@ -25,15 +27,5 @@ def verify(path: Path) -> None:
             segments.update((segment.name, segment) for segment in snapshot.segments)
         for segment in segments.values():
             segment.verify()
-        for folder in sealed_keys(path):
+        for folder in (*saved_moves(path), *sealed_beside(path)):
             check_folder(folder, contents=True)
-
-
-def sealed_keys(path: Path) -> list[Path]:
-    """The folders below `keys/` that are complete: tables, whole or partial, codes, settings."""
-    found = sorted(path.glob("keys/*/*"))
-    return [
-        each
-        for each in found
-        if each.name.isdecimal() or each.suffix in (".codes", ".partial") or each.name == "settings"
-    ]

@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.arrays import open_arrays, save_arrays
 from quoth.corpus.analysis import analyse_with_characters, is_unspaced_character
-from quoth.storage import open_arrays, save_arrays
 
 Numbers = NDArray[np.integer[Any]]
 

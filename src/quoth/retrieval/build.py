@@ -15,17 +15,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.arrays import in_blocks, open_array, save_pieces
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.segment import Segment
 from quoth.encoders.key_encoder import EncodedPassage, KeyEncoder, Place
 from quoth.errors import CorruptionError
 from quoth.memory import WORKING_MEMORY
 from quoth.records import Passage
-from quoth.retrieval.carry import FORMAT, absent_passages
 from quoth.retrieval.columns import TokenColumns, open_columns, passage_of, save_columns
+from quoth.retrieval.key_store import FORMAT, TABLE, KeyStore, absent_passages
 from quoth.retrieval.keys import TokenKeys
 from quoth.retrieval.vectors import BITS, Quantizer, Spread, TokenVectors, save_quantizer, stored
-from quoth.storage import atomic_write_json, in_blocks, open_array, publish_directory, remove, save_pieces, seal_folder
+from quoth.storage import atomic_write_json, publish_directory, remove, seal_folder
 from quoth.tokenizers.boundaries import MAY_START
 
 PASSAGES_PER_PART = 1024
@@ -106,14 +107,13 @@ class Builder:
         segment: Segment,
         encoder: KeyEncoder,
         precision: str,
-        folder: Path,
+        store: KeyStore,
         memory: int = WORKING_MEMORY,
     ) -> None:
         self._corpus, self._segment, self._encoder, self._precision = corpus, segment, encoder, precision
         self._tokens_at_a_time = min(memory // (COPIES * 4 * encoder.dimensions), MOST_TOKENS_AT_A_TIME)
-        self._final = folder / segment.name
-        self._partial = folder / f"{segment.name}.partial"
-        self._work = folder / f"{segment.name}.{precision}.part"
+        self._final, self._partial = store.whole(segment.name), store.partial(segment.name)
+        self._work = store.part(segment.name, precision)
 
     def run(self) -> Iterator[int]:
         """Yields the number of passages done after each part; what was begun in another precision is thrown away."""
@@ -156,7 +156,7 @@ class Builder:
         self, first: int, last: int, columns: list[TokenColumns], spread: Spread
     ) -> Iterator[NDArray[np.float32]]:
         """The vectors of passages in order, some passages at a time; tells where those lie that were encoded now."""
-        known = _Known(self._partial, self._segment.num_passages) if self._partial.is_dir() else None
+        known = _Known(self._partial) if self._partial.is_dir() else None
         for batch in self._batches(first, last, known):
             pieces, vectors_ND = self._made(batch, known, spread)
             columns += pieces
@@ -218,7 +218,7 @@ class Builder:
             shutil.copy(self._work / "quantizer.npy", whole)
         facts = {"format": FORMAT, "model": self._encoder.name, "fingerprint": self._encoder.fingerprint}
         facts |= {"precision": self._precision, "tokens": len(open_array(whole / "vectors.npy"))}
-        atomic_write_json(whole / "table.json", facts)
+        atomic_write_json(whole / TABLE, facts)
         seal_folder(whole)
         publish_directory(whole, self._final)
         shutil.rmtree(self._work)
@@ -229,8 +229,8 @@ class Builder:
 class _Known:
     """A partial table: what of it need not be made again."""
 
-    def __init__(self, folder: Path, num_passages: int) -> None:
-        self.absent = frozenset(absent_passages(folder, num_passages).tolist())
+    def __init__(self, folder: Path) -> None:
+        self.absent = frozenset(absent_passages(folder).tolist())
         self._columns, self._vectors = open_columns(folder), TokenVectors.open(folder, 1.0)
 
     def _rows(self, number: int) -> slice:

@@ -22,8 +22,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.arrays import open_array, save_array, save_pieces
 from quoth.errors import CorruptionError
-from quoth.storage import open_array, save_array, save_pieces
 
 KIND = np.dtype([("id", "<i4"), ("group", "<u8"), ("length", "<i4"), ("flags", "u1")])
 FILES = ("kinds", "kind", "place", "origin", "offsets")

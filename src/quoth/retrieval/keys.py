@@ -103,6 +103,13 @@ class TokenKeys:
     def num_tokens(self) -> int:
         return int(self.offsets_P1[-1])
 
+    def holding(self, passage_rows: Sequence[int]) -> list[int]:
+        """Those of these passages that are in the table."""
+        wanted = np.array(passage_rows, np.int64)
+        at = np.searchsorted(self.passage_rows_P, wanted).clip(max=len(self.passage_rows_P) - 1)
+        held: list[int] = wanted[self.passage_rows_P[at] == wanted].tolist() if len(self.passage_rows_P) else []
+        return held
+
     def take(self, passage_rows: Sequence[int]) -> TokenKeys:
         """A table of these passages alone, in ascending order; all must be in this one."""
         at_P = np.searchsorted(self.passage_rows_P, np.sort(np.array(passage_rows, np.int64)))

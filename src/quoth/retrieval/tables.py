@@ -1,20 +1,13 @@
-"""Key tables on disk: one per model and segment, beside the corpus's passages.
+"""One model's keys over a corpus: opened for search, and made where they are missing.
 
-Knows: where tokens and vectors lie, `keys/<fingerprint>/<segment>/`, and which are missing; `build` makes them.
-Does not know: search.
-
-    table.json       format, model, fingerprint, precision, number of tokens
-    vectors.npy      [N, D] (quantizer.npy for sq8 and sq4), and each token's columns (`columns`)
-
-`<segment>.partial/` is a table that lacks the passages of absent.npy (`carry`). Beside a whole one, where there are
-many vectors, `<segment>.codes/` proposes which of them to compare (`codes`).
+Knows: which segments have keys, how they are shown at a snapshot, in what order they are made. Does not know: their
+files (`key_store`), how a table is made (`build`), search.
 
 Shape suffixes: N tokens, P passages, D dimensions, Q queries.
 """
 
 from __future__ import annotations
 
-import shutil
 import threading
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -24,7 +17,9 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
+from numpy.typing import NDArray
 
+from quoth.corpus.beside import segment_of
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.manifest import remedy_of
 from quoth.corpus.segment import Segment
@@ -34,31 +29,27 @@ from quoth.memory import WORKING_MEMORY
 from quoth.records import Passage
 from quoth.retrieval import codes
 from quoth.retrieval.build import PASSAGES_PER_PART, Builder, columns_of, sample_queries
-from quoth.retrieval.carry import FORMAT, absent_passages, is_sound, stored_table, table_facts
 from quoth.retrieval.codes import check_recall, open_codes
 from quoth.retrieval.columns import open_columns
 from quoth.retrieval.index import nearest_rows
+from quoth.retrieval.key_store import (
+    CODES,
+    FORMAT,
+    KeyStore,
+    Source,
+    absent_from,
+    is_sound,
+    publish,
+    stores,
+    table_facts,
+)
 from quoth.retrieval.keys import TokenKeys
 from quoth.retrieval.vectors import BITS, TokenVectors, bytes_of, check_precision
-from quoth.storage import (
-    Fields,
-    WriterLock,
-    atomic_write_json,
-    check_fields,
-    check_folder,
-    publish_directory,
-    read_json,
-    refuse_links_below,
-    remove,
-    seal_folder,
-)
+from quoth.storage import check_folder, refuse_links_below, remove
 
 COLUMN_BYTES = 6
 SAMPLED_PASSAGES = 32
 LATE_PASSAGES = 256
-SETTINGS = "settings"
-_SETTINGS: Fields = {"recall": (int, float)}
-RECALL = 0.97
 SAMPLED_QUERIES = 32
 
 
@@ -87,6 +78,18 @@ class Shortfall:
     target: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What is stored of a segment: tables that hold no passage twice, and the rows of those that none holds."""
+
+    tables: tuple[TokenKeys, ...]
+    absent_rows: NDArray[np.int64]
+
+
+_Place = tuple[str, tuple[Path, ...]]
+"""A segment's name, and the tables that it is read from."""
+
+
 def in_memory(
     corpus: Corpus, passages: Sequence[Passage], encoded: Sequence[EncodedPassage], scale: float
 ) -> TokenKeys:
@@ -101,58 +104,56 @@ class KeyTables:
 
     def __init__(self, corpus: Corpus, encoder: KeyEncoder, only: Collection[str] | None = None) -> None:
         self._corpus, self._encoder, self._only = corpus, encoder, only
-        self._folder = corpus.path / "keys" / encoder.fingerprint[:16]
-        self._mapped: dict[str, TokenKeys] = {}
-        self._shown: dict[str, TokenKeys] = {}
+        self._store = KeyStore(corpus.path, encoder.fingerprint[:16])
+        self._mapped: dict[_Place, _Held] = {}
+        self._shown: dict[_Place, _Held] = {}
         self._shown_of = -1
         self._lock = threading.Lock()
 
     @property
     def folder(self) -> Path:
         """Where the tables lie, or will."""
-        return self._folder
+        return self._store.folder
 
     @property
     def _segments(self) -> list[Segment]:
         return [each for each in self._corpus.segments if self._only is None or each.name in self._only]
 
     def missing(self) -> list[Segment]:
-        """The segments without a sound table of this model."""
-        return [each for each in self._segments if not self._is_built(each)]
+        """The segments of which sound tables of this model do not hold every passage."""
+        with advising(remedy_of(self._corpus.path)):
+            return [each for each in self._segments if not self._store.is_stored(each)]
 
     def open(self) -> tuple[list[TokenKeys], list[int]]:
-        """Every segment's table, and the live passages that none of them holds, which are few.
+        """Every segment's tables, and the live passages that none of them holds, which are few.
 
         Raises InputError or EncoderMismatchError where more have no vectors.
         """
-        while True:
-            places = self._places()
-            try:
-                with advising(remedy_of(self._corpus.path)):
-                    return self._open_at(places)
-            except CorruptionError:
-                if places == self._places():
-                    raise  # else a table was completed meanwhile
-
-    def _places(self) -> dict[str, Path | None]:
-        return {each.name: stored_table(self._folder, each.name) for each in self._segments}
-
-    def _open_at(self, places: dict[str, Path | None]) -> tuple[list[TokenKeys], list[int]]:
-        segments = self._segments
-        absent = [each.first_row + absent_passages(places[each.name], each.num_passages) for each in segments]
-        rows = np.concatenate([np.zeros(0, np.int64), *absent])
+        held = self._held(self._segments)
+        rows = np.concatenate([np.zeros(0, np.int64), *(each.absent_rows for each in held)])
         late: list[int] = rows[self._corpus.live(rows)].tolist()
-        embedded = any(stored_table(self._folder, each.name) for each in self._corpus.segments)
+        embedded = any(self._store.tables(each.name) for each in self._corpus.segments)
         if len(late) > (LATE_PASSAGES if embedded else 0):
-            self._explain(sum(1 for each in absent if len(each)))
-        return [self._at(each, place) for each in segments if (place := places[each.name])], late
+            self._explain(sum(1 for each in held if len(each.absent_rows)))
+        return [keys for each in held for keys in each.tables], late
+
+    def _held(self, segments: Sequence[Segment]) -> list[_Held]:
+        """What is stored of some segments; read again where tables are written meanwhile. Raises CorruptionError."""
+        with advising(remedy_of(self._corpus.path)):
+            while True:
+                tables = [self._store.tables(each.name) for each in segments]
+                try:
+                    return [self._at(*each) for each in zip(segments, tables, strict=True)]
+                except CorruptionError:
+                    if tables == [self._store.tables(each.name) for each in segments]:
+                        raise
 
     def _explain(self, missing: int) -> None:
         path, name, kind = self._corpus.path, self._encoder.name, self._encoder.keys
         command = f"`quoth embed {path} --keys {kind} --model {name}`"
-        others = [table_facts(each.parent) for each in sorted((path / "keys").glob("*/*/table.json"))]
+        others = [facts for store in stores(path) for facts in store.facts()]
         present = sorted({f"{each['model']} ({each['fingerprint'][:8]})" for each in others})
-        if present and not self._folder.is_dir():
+        if present and not self.folder.is_dir():
             raise EncoderMismatchError(
                 f"{path}: holds keys of {', '.join(present)}, not of {name} ({self._encoder.fingerprint[:8]}); "
                 f"{command} adds them"
@@ -163,74 +164,73 @@ class KeyTables:
             f"{command} makes them{other}"
         )
 
-    def _at(self, segment: Segment, folder: Path) -> TokenKeys:
-        """A segment's table, mapped, with the snapshot's deletions. Raises CorruptionError naming a bad file."""
+    def _at(self, segment: Segment, tables: tuple[Path, ...]) -> _Held:
+        """What these tables hold of a segment, mapped, with the snapshot's deletions. Raises CorruptionError."""
         with self._lock:
             if self._shown_of != self._corpus.snapshot:
-                here = {path.name for path in self._places().values() if path}
-                self._mapped = {name: keys for name, keys in self._mapped.items() if name in here}
+                here = {(each.name, self._store.tables(each.name)) for each in self._corpus.segments}
+                self._mapped = {place: held for place, held in self._mapped.items() if place in here}
                 self._shown, self._shown_of = {}, self._corpus.snapshot
-            shown = self._shown.get(folder.name)
+            place = (segment.name, tables)
+            shown = self._shown.get(place)
             if shown is None:
-                keys = self._mapped.get(folder.name) or self._map(segment, folder)
-                self._mapped[folder.name] = keys
-                self._shown[folder.name] = shown = replace(keys, live_P=self._corpus.live(keys.passage_rows_P))
+                held = self._mapped.get(place) or self._map(segment, tables)
+                self._mapped[place] = held
+                self._shown[place] = shown = replace(held, tables=tuple(map(self._show, held.tables)))
             return shown
+
+    def _show(self, keys: TokenKeys) -> TokenKeys:
+        live_P = self._corpus.live(keys.passage_rows_P)
+        return replace(keys, live_P=live_P if keys.live_P is None else live_P & keys.live_P)
 
     def _forget(self) -> None:
         self._mapped, self._shown = {}, {}
 
-    def _codes(self, segment: Segment) -> Path:
-        return self._folder / f"{segment.name}.codes"
-
     def stored(self, passage_rows: Sequence[int]) -> tuple[list[TokenKeys], set[int]]:
-        """Tables of those of these passages whose vectors are stored, one for each segment; and which those are."""
+        """Tables of those of these passages whose vectors are stored, by segment; and which those are."""
         by_segment: dict[str, tuple[Segment, list[int]]] = {}
         for row in sorted(passage_rows):
             segment = self._corpus.segment_of(row)
             by_segment.setdefault(segment.name, (segment, []))[1].append(row)
         tables: list[TokenKeys] = []
         found: set[int] = set()
-        for segment, rows in by_segment.values():
-            held, keys = self._held(segment, rows)
-            if keys is not None and held:
-                tables.append(keys.take(held))
-                found.update(held)
+        stored = self._held([segment for segment, _ in by_segment.values()])
+        for (_, rows), held in zip(by_segment.values(), stored, strict=True):
+            for keys in held.tables:
+                if mine := keys.holding(rows):
+                    tables.append(keys.take(mine))
+                    found.update(mine)
         return tables, found
 
-    def _held(self, segment: Segment, rows: list[int]) -> tuple[list[int], TokenKeys | None]:
-        """Which of a segment's rows its table holds, and the table."""
-        while True:
-            place = stored_table(self._folder, segment.name)
-            if place is None:
-                return [], None
-            try:
-                with advising(remedy_of(self._corpus.path)):
-                    absent = set((segment.first_row + absent_passages(place, segment.num_passages)).tolist())
-                    return [row for row in rows if row not in absent], self._at(segment, place)
-            except CorruptionError:
-                if place == stored_table(self._folder, segment.name):
-                    raise
+    def _map(self, segment: Segment, tables: Sequence[Path]) -> _Held:
+        sources = self._store.sources(segment.name, segment.num_passages, tables)
+        absent = absent_from(sources, segment.num_passages)
+        return _Held(tuple(self._map_one(segment, each) for each in sources), segment.first_row + absent)
 
-    def _is_built(self, segment: Segment) -> bool:
-        return is_sound(self._folder / segment.name)
-
-    def _map(self, segment: Segment, folder: Path) -> TokenKeys:
+    def _map_one(self, segment: Segment, source: Source) -> TokenKeys:
+        """A table as a segment reads it: passages that are not the segment's are hidden."""
+        folder = source.table
         check_folder(folder)
         if (made := table_facts(folder)["format"]) != FORMAT:
             raise InputError(
-                f"{folder}: embedded by another version of Quoth (format {made}, not {FORMAT}); delete {self._folder} "
+                f"{folder}: embedded by another version of Quoth (format {made}, not {FORMAT}); delete {self.folder} "
                 "and embed again"
             )
-        rows_P = np.arange(segment.first_row, segment.first_row + segment.num_passages)
         columns = open_columns(folder)
         vectors = TokenVectors.open(folder, self._encoder.scale)
-        whole = (len(rows_P) + 1, *[int(columns.offsets_P1[-1])] * 2)
-        if (len(columns.offsets_P1), len(columns.ids_N), len(vectors)) != whole:
+        count = len(columns.offsets_P1) - 1
+        own = segment_of(folder) == segment.name
+        fits = count == segment.num_passages if own else count > source.there_M.max(initial=-1)
+        if not fits or not len(columns.ids_N) == len(vectors) == int(columns.offsets_P1[-1]):
             raise CorruptionError(
                 f"{folder}: its arrays do not fit the segment; delete it, `quoth embed` makes it again"
             )
-        return TokenKeys.of(self._corpus, rows_P, columns, vectors, open_codes(self._codes(segment), len(vectors)))
+        rows_P, here_P = np.full(count, -1), np.zeros(count, np.bool_)
+        rows_P[source.there_M], here_P[source.there_M] = segment.first_row + source.here_M, True
+        # rows must ascend, and only the first of equal rows is looked up: a hidden passage takes its predecessor's
+        rows_P = np.maximum.accumulate(rows_P)
+        found = open_codes(self._store.codes(segment_of(folder)), len(vectors))
+        return replace(TokenKeys.of(self._corpus, rows_P, columns, vectors, found), live_P=here_P)
 
     def build(
         self,
@@ -259,10 +259,12 @@ class KeyTables:
         memory: int = WORKING_MEMORY,
     ) -> None:
         """The tables that are missing, then the codes that are; within `building`, here or in another process."""
+        for segment in self._segments:
+            self._store.follow(segment)
         missing = self.missing()
         total, done = sum(each.num_passages for each in missing), 0
         for segment in missing:
-            builder = Builder(self._corpus, segment, self._encoder, precision, self._folder, memory)
+            builder = Builder(self._corpus, segment, self._encoder, precision, self._store, memory)
             for finished in builder.run():
                 done += finished
                 if progress:
@@ -272,8 +274,9 @@ class KeyTables:
         self._forget()
 
     def unfinished(self, target: float) -> list[str]:
-        """The segments that lack a table, or codes that reach this recall."""
-        return [each.name for each in self._segments if not self._is_built(each) or self._lacks_codes(each, target)]
+        """The segments that lack a table of their own, or codes that reach this recall."""
+        whole = {each.name: is_sound(self._store.whole(each.name)) for each in self._segments}
+        return [each.name for each in self._segments if not whole[each.name] or self._lacks_codes(each, target)]
 
     def left(self, precision: str) -> int:
         """How many passages are still to be encoded."""
@@ -289,79 +292,55 @@ class KeyTables:
         if recall is not None:
             check_recall(recall)
         refuse_links_below(self._corpus.path)
-        self._folder.mkdir(parents=True, exist_ok=True)
-        with WriterLock(self._folder / "writer.lock"):
+        with advising(remedy_of(self._corpus.path)), self._store.lock():
             self._corpus.catch_up()
-            self._sweep()
+            self._store.sweep()
             self._check_same(precision)
-            yield self._target(recall)
+            if recall is not None:
+                self._store.set_recall(recall)
+            yield self._store.recall()
+            self._store.remove_orphans()
 
     def shortfalls(self) -> list[Shortfall]:
         """The segments whose codes find fewer than they should."""
-        found = {each.name: codes.facts_of(self._codes(each)) for each in self._segments}
+        found = {each.name: codes.facts_of(self._store.codes(each.name)) for each in self._segments}
         return [
             Shortfall(self._corpus.path, name, facts.recall, facts.target)
             for name, facts in found.items()
             if facts and facts.recall < facts.target
         ]
 
-    def _sweep(self) -> None:
-        """Remove what a killed process has left, of tables that are whole and of merges, and what is damaged."""
-        for folder in [each for each in self._folder.glob("*") if each.is_dir() and each.suffix != ".part"]:
-            facts = {".codes": "codes.json"}.get(folder.suffix, "table.json")
-            if not is_sound(folder, "settings.json" if folder.name == SETTINGS else facts):
-                remove(folder)
-        for left in [*self._folder.glob("*.part"), *self._folder.glob("*.partial")]:
-            if left.name.endswith(".carried.part") or (self._folder / left.name.partition(".")[0]).is_dir():
-                remove(left)
-
-    def _target(self, recall: float | None) -> float:
-        """The recall asked for, now or the last time."""
-        settings = self._folder / SETTINGS
-        if recall is None:
-            file = settings / "settings.json"
-            return float(check_fields(file, read_json(file), _SETTINGS)["recall"]) if settings.is_dir() else RECALL
-        part = self._folder / f"{SETTINGS}.part"
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir()
-        atomic_write_json(part / "settings.json", {"recall": recall})
-        seal_folder(part)
-        publish_directory(part, settings)
-        return recall
-
     def _lacks_codes(self, segment: Segment, target: float) -> bool:
-        folder = self._codes(segment)
-        if folder.is_dir() and not is_sound(folder, "codes.json"):
+        folder = self._store.codes(segment.name)
+        if folder.is_dir() and not is_sound(folder, CODES):
             return True
         if facts := codes.facts_of(folder):
             return facts.target != target or facts.deeper is None
-        return target < 1 and bool(table_facts(self._folder / segment.name)["tokens"] >= codes.FLAT_FROM)
+        return target < 1 and bool(table_facts(self._store.whole(segment.name))["tokens"] >= codes.FLAT_FROM)
 
     def _code(self, segment: Segment, target: float, memory: int) -> None:
         """Give a segment's table codes that reach this recall, unless it has them; 1 takes them away."""
         if not self._lacks_codes(segment, target):
             return
+        final = self._store.codes(segment.name)
         if target == 1:
-            return remove(self._codes(segment))
-        keys = replace(self._map(segment, self._folder / segment.name), live_P=None, codes=None)
+            return remove(final)
+        (keys,) = self._map(segment, [self._store.whole(segment.name)]).tables
+        keys = replace(keys, live_P=None, codes=None)
         q_QD = sample_queries(self._encoder, keys, SAMPLED_QUERIES)
         if not len(q_QD):
             return
-        assert isinstance(keys.vectors, TokenVectors)
-        exact = nearest_rows(keys.vectors, q_QD, min(codes.DEPTH, keys.num_tokens))
-        part = self._codes(segment).with_suffix(".part")
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir()
-        codes.build_codes(part, keys.vectors, q_QD, exact, target, memory)
-        seal_folder(part)
-        publish_directory(part, self._codes(segment))
+        vectors = keys.vectors
+        assert isinstance(vectors, TokenVectors)
+        exact = nearest_rows(vectors, q_QD, min(codes.DEPTH, keys.num_tokens))
+        publish(final, lambda part: codes.build_codes(part, vectors, q_QD, exact, target, memory))
 
     def _check_same(self, precision: str) -> None:
-        for facts in sorted(self._folder.glob("*/table.json")):
-            if (other := table_facts(facts.parent)["precision"]) != precision:
+        for facts in self._store.facts():
+            if (other := facts["precision"]) != precision:
                 raise InputError(
                     f"{self._corpus.path}: holds {other} vectors of {self._encoder.name}, not {precision}; "
-                    f"embed with precision {other}, or delete {self._folder} first"
+                    f"embed with precision {other}, or delete {self.folder} first"
                 )
 
     def cost(self, precision: str) -> Cost:
@@ -390,9 +369,8 @@ class KeyTables:
 
     def _unfinished(self, segment: Segment, precision: str) -> int:
         """How many of a segment's passages are still to be encoded."""
-        partial, count = self._folder / f"{segment.name}.partial", segment.num_passages
-        absent = absent_passages(partial, count) if is_sound(partial) else range(count)
-        parts = (self._folder / f"{segment.name}.{precision}.part").glob("[0-9]*")
+        absent = self._store.absent(segment)
+        parts = self._store.part(segment.name, precision).glob("[0-9]*")
         firsts = [int(part.name) for part in parts if part.name.isdecimal()]
         done = (bisect_left(absent, first + PASSAGES_PER_PART) - bisect_left(absent, first) for first in firsts)
         return len(absent) - sum(done)

@@ -18,10 +18,10 @@ from typing import Any
 from uuid import uuid4
 
 from quoth.errors import InputError, LockedError
+from quoth.retrieval.key_store import is_key_file
 from quoth.storage import CHECKSUMS
 
-TEXT = ("manifest-*", "deleted-*", "segments/*")
-MARKERS = ("keys/*/table.json", "keys/*/codes.json", "keys/*/settings.json", f"keys/*/{CHECKSUMS}")
+TEXT = ("manifest-*", "deleted-*", "segments/*", "moves/*")
 ALWAYS_ANEW = 1 << 16
 """Files up to this size are copied even where one of the same size is there."""
 
@@ -144,7 +144,7 @@ def _matches(name: str, patterns: tuple[str, ...]) -> bool:
 
 def _is_complete(name: str, there: dict[str, int]) -> bool:
     """Whether a file of keys is in a folder that has been sent to the end."""
-    return not name.startswith("keys/") or f"{name.rpartition('/')[0]}/{CHECKSUMS}" in there
+    return not is_key_file(name) or f"{name.rpartition('/')[0]}/{CHECKSUMS}" in there
 
 
 def _is_same(here: Path, size: int) -> bool:

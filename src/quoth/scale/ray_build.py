@@ -19,9 +19,10 @@ from quoth.corpus.writing import split_documents, write_segment
 from quoth.errors import CorruptionError
 from quoth.memory import DEFAULT_LIMIT, left_of
 from quoth.records import Document
+from quoth.retrieval.key_store import MARKERS, SETTINGS_FILES, codes_of, files_of, made_files
 from quoth.retrieval.tables import KeyTables, Shortfall
 from quoth.scale.cluster import ModelName, connect, unwrapped
-from quoth.scale.place import MARKERS, TEXT, Place
+from quoth.scale.place import TEXT, Place
 from quoth.storage import remove
 
 BLOCK_CHARACTERS = 64_000_000
@@ -147,7 +148,7 @@ def embed(
     task = ray.remote(num_cpus=cpus, num_gpus=gpus, max_retries=RETRIES)(_embed)
     running: list[Any] = []
     with place.writing(), tables.building(precision, recall) as target, _cancelling(lambda: running):
-        place.send("keys/*/settings/*")
+        place.send(SETTINGS_FILES)
         total = tables.left(precision)
         for name in tables.unfinished(target):
             running.append(task.remote(place, model, name, precision, target, memory))
@@ -164,8 +165,9 @@ def embed(
 
 
 def _embed(place: Place, model: ModelName, segment: str, precision: str, target: float, memory: int) -> None:
-    place.fetch(*TEXT, f"keys/*/{segment}*/*")
+    place.fetch(*TEXT)
+    place.fetch(*files_of(place.path, [segment]))
     tables = KeyTables(Corpus.open(place.path), model.load(), only=[segment])
     tables.build_segments(precision, target, memory=left_of(memory))
-    place.remove(f"keys/*/{segment}.codes")
-    place.send(f"keys/*/{segment}/*", f"keys/*/{segment}.codes/*")
+    place.remove(codes_of(segment))
+    place.send(*made_files(segment))

@@ -20,6 +20,7 @@ from ray.exceptions import RayActorError
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
 from quoth.records import Hit
+from quoth.retrieval.key_store import files_of
 from quoth.scale.cluster import ModelName, starting, unwrapped
 from quoth.scale.http import Limits, http_api
 from quoth.scale.place import TEXT, Place
@@ -38,7 +39,8 @@ class ShardReplica:
     """A shard, as an actor."""
 
     def __init__(self, place: Place, snapshot: int, model: ModelName, segments: Sequence[str]) -> None:
-        place.fetch(*TEXT, *(f"keys/*/{segment}*/*" for segment in segments))
+        place.fetch(*TEXT)
+        place.fetch(*files_of(place.path, segments))
         self._shard = Shard(Corpus.open(place.path, snapshot), model.load(), segments)
 
     def call(self, method: str, *arguments: Any) -> Any:

@@ -18,10 +18,11 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.arrays import open_array, save_array
 from quoth.corpus.passages import WHOLE, Splitter, get_splitter
 from quoth.errors import InputError
 from quoth.records import Document
-from quoth.storage import open_array, publish_directory, remove, save_array
+from quoth.storage import publish_directory, remove
 from quoth.tokenizers.text import TextTokenizer, TokenizedPassage
 from quoth.training.settings import Grouping
 

@@ -1,0 +1,152 @@
+"""Arrays in files: written a piece at a time, opened without being read.
+
+Knows NumPy's format, and that small files are better read than mapped, since every mapping holds a file descriptor.
+Does not know what arrays mean, or when a file is complete (`storage`).
+"""
+
+import math
+import mmap
+import os
+from collections.abc import Iterable, Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.errors import CorruptionError
+from quoth.storage import SMALL, brief, create
+
+_BYTES_AT_A_TIME = 1 << 21
+_ALIGNED = 64
+
+
+def save_array(path: Path, array: NDArray[Any]) -> None:
+    """Writes a `.npy` file; no pickle. Raises OSError where the disk is full (np.save may not notice)."""
+    save_pieces(path, len(array), [array])
+
+
+def save_pieces(path: Path, total: int | None, pieces: Iterable[NDArray[Any]]) -> None:
+    """Writes a `.npy` file of arrays end to end, at least one array; one in memory at a time.
+
+    `total` is the number of rows in all; with None they are counted.
+    """
+    at = 0
+    like: NDArray[Any] | None = None
+    with create(path) as stream:
+        for piece in pieces:
+            if like is None:
+                like = piece[:0].copy()
+                _write_header(stream, like, total or 0)
+            for block in in_blocks(piece):
+                stream.write(block.tobytes())
+            at += len(piece)
+        assert like is not None
+        assert total in (None, at)
+        if total is None:
+            stream.seek(0)
+            _write_header(stream, like, at)
+
+
+def _write_header(stream: BinaryIO, like: NDArray[Any], rows: int) -> None:
+    """NumPy leaves room in it for any number of rows, so that it is as long for each."""
+    header = np.lib.format.header_data_from_array_1_0(like)
+    np.lib.format.write_array_header_1_0(stream, {**header, "shape": (rows, *like.shape[1:])})
+
+
+def in_blocks(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """An array's rows, two megabytes at a time, at least one block. No more of a mapped array is in memory."""
+    rows = max(1, _BYTES_AT_A_TIME // max(array[:1].nbytes, 1))
+    for first in range(0, max(len(array), 1), rows):
+        yield array[first : first + rows]
+        forget(array)
+
+
+def forget(array: NDArray[Any]) -> None:
+    """What was read of a mapped array no longer counts as this process's memory; it is read again where it is used."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        base.madvise(mmap.MADV_DONTNEED)
+
+
+def open_array(path: Path, dtype: Any = None, shape: tuple[int, ...] | None = None) -> NDArray[Any]:
+    """A read-only `.npy` file, memory-mapped unless small.
+
+    Raises CorruptionError where it is damaged, or is not of the type and shape given; -1 stands for any length.
+    """
+    try:
+        array, size = _mapped(path) if path.stat().st_size > SMALL else _read(path)
+    except FileNotFoundError:
+        raise CorruptionError(f"{path}: the file is missing") from None
+    except Exception as error:  # of a damaged header numpy makes nearly any error
+        if isinstance(error, OSError) and error.errno:
+            raise  # no permission, for example
+        raise CorruptionError(f"{path}: damaged, no longer an array ({_reason(error)})") from None
+    if size != path.stat().st_size:
+        raise CorruptionError(f"{path}: damaged, its header speaks of {size} bytes")
+    if (dtype is not None and array.dtype != dtype) or (shape is not None and not _fits(array.shape, shape)):
+        raise CorruptionError(f"{path}: damaged, its header speaks of {brief(array.dtype)} of shape {array.shape}")
+    array.setflags(write=False)
+    return array
+
+
+def _reason(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]
+
+
+def _mapped(path: Path) -> tuple[NDArray[Any], int]:
+    """A mapped array, and the bytes that the file must have."""
+    mapped = np.lib.format.open_memmap(path, mode="r")
+    return np.asarray(mapped), mapped.offset + mapped.nbytes
+
+
+def _read(path: Path) -> tuple[NDArray[Any], int]:
+    with path.open("rb") as stream:
+        array: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
+        return array, stream.tell()
+
+
+def _fits(found: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    return len(found) == len(shape) and all(want in (-1, have) for have, want in zip(found, shape, strict=True))
+
+
+def save_arrays(path: Path, arrays: Iterable[NDArray[Any]]) -> None:
+    """Writes several arrays into one file, each as in a `.npy` file and begun at a multiple of 64 bytes."""
+    with create(path) as stream:
+        for array in arrays:
+            stream.write(bytes(-stream.tell() % _ALIGNED))
+            np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(array))
+            stream.write(array.tobytes())
+
+
+def open_arrays(path: Path, count: int) -> list[NDArray[Any]]:
+    """The `count` arrays of `save_arrays`, read-only; memory-mapped together unless small. Raises CorruptionError."""
+    blob = open_blob(path)
+    stream: BytesIO | mmap.mmap = BytesIO(blob) if isinstance(blob, bytes) else blob
+    arrays: list[NDArray[Any]] = []
+    try:
+        for _ in range(count):
+            stream.seek(-stream.tell() % _ALIGNED, os.SEEK_CUR)
+            np.lib.format.read_magic(stream)
+            shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+            size = math.prod(shape)
+            flat = np.frombuffer(blob, dtype, size, stream.tell()) if size else np.empty(0, dtype)
+            arrays.append(flat.reshape(shape))
+            stream.seek(flat.nbytes, os.SEEK_CUR)
+    except Exception as error:  # of a damaged header numpy makes nearly any error
+        raise CorruptionError(f"{path}: damaged, no longer arrays ({_reason(error)})") from None
+    return arrays
+
+
+def open_blob(path: Path) -> mmap.mmap | bytes:
+    """A file's bytes, to be sliced; memory-mapped unless small. Raises CorruptionError."""
+    try:
+        if path.stat().st_size <= SMALL:
+            return path.read_bytes()
+        with path.open("rb") as stream:
+            return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+    except FileNotFoundError:
+        raise CorruptionError(f"{path}: the file is missing") from None

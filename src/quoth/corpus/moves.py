@@ -1,0 +1,91 @@
+"""Where the passages of a merged segment were before, so that what is kept of them elsewhere can follow.
+
+Knows segments by their names, and passages by their numbers in them. Does not know what follows, or when: a segment's
+moves stay as long as one of the segments named in them is there, or anything is called by its name.
+
+    moves/<segment>/moves.npy   int64 [M, 3]: a segment, by the number of its first document, a passage's number
+                                there, and its number in this segment
+
+A passage that moved more than once has a row for each segment that is still of use.
+
+Shape suffixes: M moves, P passages.
+"""
+
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.arrays import open_array, save_array
+from quoth.corpus.beside import kept_beside, segment_of
+from quoth.corpus.manifest import segment_name, segment_path
+from quoth.errors import CorruptionError
+from quoth.storage import check_folder, fsync_path, publish_directory, remove, seal_folder
+
+Moves = NDArray[np.int64]
+NO_MOVES: Moves = np.zeros((0, 3), np.int64)
+
+
+def moves_path(corpus: Path, segment: str) -> Path:
+    return corpus / "moves" / segment
+
+
+def read_moves(corpus: Path, segment: str) -> Moves:
+    """A segment's moves: [M, 3]; none where it was not merged. Raises CorruptionError."""
+    folder = moves_path(corpus, segment)
+    if not folder.is_dir():
+        return NO_MOVES
+    check_folder(folder)
+    return open_array(folder / "moves.npy", np.int64, (-1, 3))
+
+
+def moves_from(corpus: Path, segment: str, numbers_P: NDArray[np.int64], first: int) -> Moves:
+    """The moves of passages that leave a segment, of these numbers in it, ascending, to the numbers from `first` on.
+
+    Raises CorruptionError.
+    """
+    here_P = np.arange(first, first + len(numbers_P))
+    now = np.stack([np.full(len(numbers_P), int(segment)), numbers_P, here_P], axis=1)
+    before = read_moves(corpus, segment)
+    before = before[np.isin(before[:, 0], _of_use(corpus)) & np.isin(before[:, 2], numbers_P)]
+    before_then = np.stack([before[:, 0], before[:, 1], first + np.searchsorted(numbers_P, before[:, 2])], axis=1)
+    return np.concatenate([now, before_then])
+
+
+def save_moves(corpus: Path, segment: str, moves_M3: Moves) -> None:
+    """Write a segment's moves, whole or not at all."""
+    final = moves_path(corpus, segment)
+    part = final.with_name(f"{segment}.tmp")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    save_array(part / "moves.npy", moves_M3)
+    seal_folder(part)
+    publish_directory(part, final)
+    fsync_path(corpus)
+
+
+def saved_moves(corpus: Path) -> list[Path]:
+    """The folders of all segments' moves."""
+    return [each for each in sorted(corpus.glob("moves/*")) if each.name.isdecimal()]
+
+
+def sweep_moves(corpus: Path) -> None:
+    """Remove the moves that are of no use any more."""
+    of_use = _of_use(corpus)
+    for folder in saved_moves(corpus):
+        with suppress(CorruptionError):  # `verify` tells of it
+            if not (segment_path(corpus, folder.name).exists() and _names(read_moves(corpus, folder.name), of_use)):
+                remove(folder)
+
+
+def _names(moves_M3: Moves, segments: list[int]) -> bool:
+    """Whether the moves name one of these segments."""
+    return bool(np.isin(moves_M3[:, 0], segments).any())
+
+
+def _of_use(corpus: Path) -> list[int]:
+    """The segments, by their first documents, that are there or have something called by their name."""
+    names = {path.name for path in corpus.glob("segments/*")} | set(map(segment_of, kept_beside(corpus)))
+    return [int(each) for each in names if each.isdecimal() and each == segment_name(int(each))]

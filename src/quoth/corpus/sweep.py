@@ -1,0 +1,47 @@
+"""What is removed from a corpus's folder: what a killed writer left, and snapshots that nobody reads.
+
+Knows which files the manifests name. Does not know which of the things kept beside the passages are of use, but that
+what is called by a segment that was never committed is not: its name is given to another one.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from quoth.corpus.beside import kept_beside, segment_of
+from quoth.corpus.manifest import Manifest, manifest_path, read_manifest, segment_name, snapshots, unnamed
+from quoth.corpus.moves import sweep_moves
+from quoth.storage import remove, remove_unless_leased
+
+TEMPORARY = ("*.tmp", "segments/*.tmp", "moves/*.tmp")
+
+
+def sweep(corpus: Path, current: Manifest) -> None:
+    """Removes what a killed writer left: nothing that a manifest names."""
+    first = segment_name(current.next_document)
+    called = [path for path in (*corpus.glob("moves/*"), *kept_beside(corpus)) if segment_of(path).isdecimal()]
+    _remove_all(path for path in called if segment_of(path) >= first)
+    temporary = (path for pattern in TEMPORARY for path in corpus.glob(pattern))
+    _remove_all([*temporary, *unnamed(corpus, current)])
+
+
+def release(corpus: Path, before: int, thorough: bool = False) -> bool:
+    """Removes the snapshots below `before` that nobody reads, with the files that only they needed.
+
+    Returns whether all of them are gone. `thorough` also removes what a release that was broken off has left.
+    """
+    old = [number for number in snapshots(corpus) if number < before]
+    gone = [number for number in old if remove_unless_leased(manifest_path(corpus, number))]
+    if gone or thorough:
+        kept = [read_manifest(corpus, number) for number in snapshots(corpus)]
+        segments = {entry.name for each in kept for entry in each.segments}
+        _remove_all(path for path in corpus.glob("segments/*") if path.name not in segments)
+        deletions = {each.deletions["name"] for each in kept if each.deletions is not None}
+        _remove_all(path for path in corpus.glob("deleted-*.npy") if path.name not in deletions)
+        _remove_all(corpus.glob("bm25*"))  # the first format's
+        sweep_moves(corpus)
+    return len(gone) == len(old)
+
+
+def _remove_all(paths: Iterable[Path]) -> None:
+    for path in list(paths):
+        remove(path)

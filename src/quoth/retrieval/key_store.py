@@ -1,0 +1,292 @@
+"""The files of key tables: one folder per model, beside the corpus's passages.
+
+Knows: every path and lock, the settings, which folders are whole, whose keys a table holds, and that tables follow
+their passages into merged segments. Does not know: what is encoded, search.
+
+    keys/<model>/                         a model's, called by the start of its fingerprint
+        writer.lock                       held by whoever embeds, or lets tables follow
+        settings/settings.json            the recall that was asked for last
+        <segment>/                        a segment's table
+            table.json                    format, model, fingerprint, precision, number of tokens
+            vectors.npy                   [N, D] (quantizer.npy for sq8 and sq4), and each token's columns (`columns`)
+        <segment>.partial/                a table that lacks the passages of absent.npy
+        <segment>.codes/                  proposes which of a table's vectors to compare (`codes`)
+        <segment>.<precision>.part/       a table that is being made
+
+When segments are merged, their tables stay; a segment without a table is read from those of the segments where its
+passages were (`corpus.moves`). So a merge needs to know no keys, and a kill after it loses none. Whoever embeds next
+copies what is stored into one table (`follow`), and removes the tables that nobody reads any more.
+
+Shape suffixes: N tokens, M and P passages, D dimensions.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.arrays import open_array
+from quoth.corpus.beside import BESIDE, LOCK, segment_of
+from quoth.corpus.corpus import Corpus
+from quoth.corpus.manifest import remedy_of, segment_name, segment_path
+from quoth.corpus.moves import Moves, read_moves
+from quoth.corpus.segment import Segment
+from quoth.errors import CorruptionError, LockedError, advising
+from quoth.retrieval.carry import copy_table
+from quoth.storage import (
+    CHECKSUMS,
+    Fields,
+    WriterLock,
+    atomic_write_json,
+    check_fields,
+    check_folder,
+    publish_directory,
+    read_json,
+    remove,
+    seal_folder,
+)
+
+FORMAT = 2
+FACTS: Fields = {"format": (int,), "model": (str,), "fingerprint": (str,), "precision": (str,), "tokens": (int,)}
+TABLE, CODES, SETTINGS, ABSENT = "table.json", "codes.json", "settings", "absent.npy"
+_SETTINGS: Fields = {"recall": (int, float)}
+RECALL = 0.97
+MARKERS = tuple(f"{BESIDE}/*/{name}" for name in (TABLE, CODES, f"{SETTINGS}.json", ABSENT, CHECKSUMS))
+"""The files that say which keys there are."""
+SETTINGS_FILES = f"{BESIDE}/*/{SETTINGS}/*"
+
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A table that holds keys of a segment: the numbers of these passages in the table, ascending, and in the
+    segment."""
+
+    table: Path
+    there_M: Numbers
+    here_M: Numbers
+
+
+class KeyStore:
+    """One model's folder."""
+
+    def __init__(self, corpus: Path, model: str) -> None:
+        self.corpus, self.folder = corpus, corpus / BESIDE / model
+        self._moves: dict[str, Moves] = {}
+        self._origins: dict[str, list[int]] = {}
+
+    def whole(self, segment: str) -> Path:
+        return self.folder / segment
+
+    def partial(self, segment: str) -> Path:
+        return self.folder / f"{segment}.partial"
+
+    def codes(self, segment: str) -> Path:
+        return self.folder / f"{segment}.codes"
+
+    def part(self, segment: str, precision: str) -> Path:
+        return self.folder / f"{segment}.{precision}.part"
+
+    def table(self, segment: str) -> Path | None:
+        """A segment's own table, or what there is of it."""
+        whole, partial = self.whole(segment), self.partial(segment)
+        return whole if whole.is_dir() else partial if partial.is_dir() else None
+
+    def tables(self, segment: str) -> tuple[Path, ...]:
+        """The tables that a segment is read from: its own, or those of the segments where its passages were, the
+        latest first. Raises CorruptionError."""
+        if own := self.table(segment):
+            return (own,)
+        if not self.folder.is_dir():
+            return ()
+        if segment not in self._origins:
+            self._moves[segment] = read_moves(self.corpus, segment)
+            self._origins[segment] = np.unique(self._moves[segment][:, 0])[::-1].tolist()
+        origins = map(segment_name, self._origins[segment])
+        return tuple(table for origin in origins if (table := self.table(origin)))
+
+    def sources(self, segment: str, num_passages: int, tables: Sequence[Path]) -> list[Source]:
+        """What each of a segment's tables, as `tables` names them, holds of it, no passage twice.
+
+        Raises CorruptionError.
+        """
+        found, left_P = [], np.ones(num_passages, np.bool_)
+        for table in tables:
+            if own := segment_of(table) == segment:
+                there_M = here_M = np.arange(num_passages)
+            else:
+                moves_M3 = self._moves[segment]
+                there_M, here_M = moves_M3[moves_M3[:, 0] == int(segment_of(table)), 1:].T
+            kept_M = left_P[here_M] & ~np.isin(there_M, absent_passages(table))
+            left_P[here_M[kept_M]] = False
+            if own or kept_M.any():
+                found.append(Source(table, there_M[kept_M], here_M[kept_M]))
+        return found
+
+    def absent(self, segment: Segment) -> Numbers:
+        """The numbers of a segment's passages whose keys no sound table holds, ascending."""
+        tables = [each for each in self.tables(segment.name) if is_sound(each)]
+        return absent_from(self.sources(segment.name, segment.num_passages, tables), segment.num_passages)
+
+    def is_stored(self, segment: Segment) -> bool:
+        """Whether sound tables hold all of a segment's keys."""
+        return bool(self.tables(segment.name)) and not len(self.absent(segment))
+
+    def folders(self, segment: str = "") -> list[Path]:
+        """What is called by this segment's name, or by any segment's."""
+        return [path for path in sorted(self.folder.glob(f"{segment}*")) if segment_of(path).isdecimal()]
+
+    def lock(self) -> WriterLock:
+        """Held by whoever writes here. Raises LockedError on entering."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return WriterLock(self.folder / LOCK)
+
+    def facts(self) -> Iterator[dict[str, Any]]:
+        """What the tables say of themselves. Raises CorruptionError."""
+        return (table_facts(each.parent) for each in sorted(self.folder.glob(f"*/{TABLE}")))
+
+    def recall(self) -> float:
+        """The recall that was asked for last."""
+        file = self.folder / SETTINGS / f"{SETTINGS}.json"
+        return float(check_fields(file, read_json(file), _SETTINGS)["recall"]) if file.parent.is_dir() else RECALL
+
+    def set_recall(self, recall: float) -> None:
+        def write(part: Path) -> None:
+            atomic_write_json(part / f"{SETTINGS}.json", {"recall": recall})
+
+        publish(self.folder / SETTINGS, write)
+
+    def follow(self, segment: Segment) -> None:
+        """Copy what other tables hold of a segment's keys into one of its own, unless it has one; holding the lock.
+
+        Raises CorruptionError.
+        """
+        name = segment.name
+        if self.table(name):
+            return
+        sources = self.sources(name, segment.num_passages, self.tables(name))
+        if sources:
+            final = self.partial(name) if len(absent_from(sources, segment.num_passages)) else self.whole(name)
+            publish(final, lambda part: self._copy(part, sources, segment.num_passages))
+
+    def _copy(self, part: Path, sources: list[Source], num_passages: int) -> None:
+        origin_P2 = np.full((num_passages, 2), -1, np.int64)
+        for number, each in enumerate(sources):
+            check_folder(each.table)
+            origin_P2[each.here_M, 0], origin_P2[each.here_M, 1] = number, each.there_M
+        tables = [each.table for each in sources]
+        copy_table(part, tables, origin_P2, table_facts(tables[0]))
+
+    def sweep(self) -> None:
+        """Remove what a killed process has left, what is damaged, and orphans; holding the lock."""
+        for left in self.folder.glob("*.tmp"):
+            remove(left)
+        for folder in [each for each in self.folder.glob("*") if each.is_dir() and each.suffix != ".part"]:
+            facts = {".codes": CODES}.get(folder.suffix, TABLE)
+            if not is_sound(folder, f"{SETTINGS}.json" if folder.name == SETTINGS else facts):
+                remove(folder)
+        for left in [*self.folder.glob("*.part"), *self.folder.glob("*.partial")]:
+            if self.whole(segment_of(left)).is_dir():
+                remove(left)
+        self.remove_orphans()
+
+    def remove_orphans(self) -> None:
+        """Remove what is called by segments that are gone, unless another is read from it; holding the lock."""
+        gone = [path for path in self.folders() if not segment_path(self.corpus, segment_of(path)).exists()]
+        if gone:  # only then the segments that are there, of which another process may be writing more
+            there = [path.name for path in self.corpus.glob("segments/*") if path.name.isdecimal()]
+            anew = KeyStore(self.corpus, self.folder.name)  # which keeps no moves of segments that never get committed
+            needed = {segment_of(table) for segment in there for table in anew.tables(segment)}
+            for path in gone:
+                if segment_of(path) not in needed:
+                    remove(path)
+
+
+def stores(corpus: Path) -> list[KeyStore]:
+    """Every model's."""
+    return [KeyStore(corpus, folder.name) for folder in sorted(corpus.glob(f"{BESIDE}/*")) if folder.is_dir()]
+
+
+def follow(corpus: Corpus) -> None:
+    """Let every model's tables follow their passages; one that is being embedded with does so itself.
+
+    Raises CorruptionError where what is to be copied is damaged.
+    """
+    for store in stores(corpus.path):
+        with advising(remedy_of(corpus.path)), suppress(LockedError), store.lock():
+            for segment in corpus.segments:
+                store.follow(segment)
+            store.remove_orphans()
+
+
+def files_of(corpus: Path, segments: Collection[str]) -> list[str]:
+    """Patterns of the files that hold the keys of these segments."""
+    origins = (origin for each in segments for origin in np.unique(read_moves(corpus, each)[:, 0]).tolist())
+    names = {*segments, *map(segment_name, origins)}
+    return [f"{BESIDE}/*/{name}*/*" for name in sorted(names)]
+
+
+def codes_of(segment: str) -> str:
+    """The pattern of the folders with a segment's codes."""
+    return f"{BESIDE}/*/{segment}.codes"
+
+
+def made_files(segment: str) -> tuple[str, str]:
+    """Patterns of the files that embedding a segment makes: its table's, its codes'."""
+    return f"{BESIDE}/*/{segment}/*", f"{codes_of(segment)}/*"
+
+
+def is_key_file(name: str) -> bool:
+    """Whether a file of a corpus, by its name in there, belongs to a folder of keys."""
+    return name.startswith(f"{BESIDE}/")
+
+
+def table_facts(table: Path) -> dict[str, Any]:
+    """What a table's `table.json` says. Raises CorruptionError unless it has FACTS, or is of another format."""
+    content = read_json(table / TABLE)
+    other = isinstance(content, dict) and content.get("format") != FORMAT and content.keys() >= FACTS.keys()
+    return content if other else check_fields(table / TABLE, content, FACTS)
+
+
+def is_sound(folder: Path, facts: str = TABLE) -> bool:
+    """Whether a table, codes or settings are there as far as one sees without reading everything.
+
+    A copy of what lies at a URL may have no more than its MARKERS.
+    """
+    if not folder.is_dir():
+        return False
+    if {each.name for each in folder.iterdir()} - {ABSENT} == {facts, CHECKSUMS}:
+        return True
+    try:
+        check_folder(folder)
+    except CorruptionError:
+        return False
+    return True
+
+
+def absent_passages(table: Path) -> Numbers:
+    """The numbers of the passages whose keys a table lacks, ascending. Raises CorruptionError."""
+    return open_array(table / ABSENT, np.int64, (-1,)) if table.suffix == ".partial" else np.zeros(0, np.int64)
+
+
+def absent_from(sources: Sequence[Source], num_passages: int) -> Numbers:
+    """The numbers of a segment's passages that none of its sources holds, ascending."""
+    return np.setdiff1d(np.arange(num_passages), np.concatenate([np.zeros(0, np.int64), *(s.here_M for s in sources)]))
+
+
+def publish(final: Path, write: Callable[[Path], None]) -> None:
+    """Have a folder written, then seal it and make it visible under its name, in place of what was there."""
+    part = final.with_name(f"{final.name}.tmp")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir()
+    write(part)
+    seal_folder(part)
+    publish_directory(part, final)
