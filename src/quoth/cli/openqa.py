@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quoth.cli.filling import FillOptions, fill_arguments, takes_fill_options
+from quoth.cli.filling import Filling, fill_arguments, takes_fill_options
 from quoth.cli.models import Setup, kind, load_predictor, load_searcher, open_corpora
 from quoth.cli.options import Base, CorpusDir, Device, Dtype, Json, Model, MoreCorpora, SkipBad, given
 from quoth.cli.output import LeftOut, counting, print_json, results
@@ -74,7 +74,7 @@ def openqa(
     abstain: Abstain = False,
     template: Template = None,
     *,
-    filling: FillOptions,
+    filling: Filling,
     base: Base = None,
     device: Device = None,
     dtype: Dtype = None,
@@ -95,7 +95,7 @@ def openqa(
     left_out = LeftOut()
     found = read_questions(*questions, patterns=patterns, skip_bad=skip_bad, on_bad=left_out)
     left_out.report()
-    settings = {"ks": k, "oracle": filling.passages, "limit": limit, "seed": seed, "coverage": not no_coverage}
+    settings = {"ks": k, "oracle": filling.told["passages"], "limit": limit, "seed": seed, "coverage": not no_coverage}
     settings |= {"deleted": abstain or None}
     setup = Setup(base, device, dtype)
     _measure(found, open_corpora(directory, corpus), model, setup, json, given(**settings) | options)
@@ -126,7 +126,7 @@ def squad(
     abstain: Abstain = False,
     template: Template = None,
     *,
-    filling: FillOptions,
+    filling: Filling,
     base: Base = None,
     device: Device = None,
     dtype: Dtype = None,
@@ -146,7 +146,8 @@ def squad(
 
     options = _options(context, model, filling, template)
     read = read_squad(questions)
-    settings = given(ks=k, oracle=filling.passages, limit=limit, seed=seed, coverage=False, deleted=abstain or None)
+    oracle = filling.told["passages"]
+    settings = given(ks=k, oracle=oracle, limit=limit, seed=seed, coverage=False, deleted=abstain or None)
     setup = Setup(base, device, dtype)
     with tempfile.TemporaryDirectory(prefix="quoth-squad-") as folder:
         path = output or Path(folder) / "squad.quoth"
@@ -193,7 +194,7 @@ def swap(
     results().print(table(report, show), soft_wrap=True, end="")
 
 
-def _options(context: typer.Context, model: str | None, filling: FillOptions, template: str | None) -> dict[str, Any]:
+def _options(context: typer.Context, model: str | None, filling: Filling, template: str | None) -> dict[str, Any]:
     """What the model is asked with; nothing where BM25 is measured alone."""
     if model is None:
         return {}
@@ -237,8 +238,8 @@ def _measure(
 
 def _least(system: "Searcher") -> float:
     """The probability that a model answers from."""
-    config = getattr(system, "config", None)
-    return float(getattr(config, "min_probability", 0.0))
+    defaults = getattr(getattr(system, "config", None), "defaults", None)
+    return float(getattr(defaults, "min_probability", 0.0))
 
 
 @app.command()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quoth.cli.filling import FillOptions, fill_arguments, takes_fill_options
+from quoth.cli.filling import Filling, fill_arguments, takes_fill_options
 from quoth.cli.models import Setup, kind, load, load_predictor, open_corpora
 from quoth.cli.options import (
     STANDARD_INPUT,
@@ -49,7 +49,7 @@ def fill(
     corpus: MoreCorpora = None,
     top_k: TopK = 5,
     *,
-    filling: FillOptions,
+    filling: Filling,
     model: Model = "quoth-mini",
     base: Base = None,
     device: Device = None,
@@ -89,7 +89,7 @@ def ask(
     ] = False,
     top_k: TopK = 5,
     *,
-    filling: FillOptions,
+    filling: Filling,
     model: Model = "quoth-reader",
     base: Base = None,
     device: Device = None,
@@ -120,8 +120,11 @@ def classify(
         typer.Option("--labels", metavar="LABEL=WORD,WORD", help="A label and its words. Repeat it."),
     ],
     template: Annotated[
-        str, typer.Option("--template", help="The text made of {text}, with one [MASK].")
-    ] = "{text} It was [MASK].",
+        str | None,
+        typer.Option(
+            "--template", help="The text made of {text}, with one [MASK]. Default: the model's ({text} It was [MASK].)."
+        ),
+    ] = None,
     corpus: MoreCorpora = None,
     passages: PassageCount = None,
     dense: Dense = False,

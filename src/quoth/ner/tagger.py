@@ -107,10 +107,24 @@ class Tagger:
         return cls(network, tokenizer, labels, name, transformer.fingerprint, transformer.device)
 
     def spans(self, texts: Sequence[str], *, dates: bool = True) -> list[list[TaggedSpan]]:
-        """The names and dates of each text as character ranges, in order, of whole words, without overlap.
+        """The names and dates of texts as character ranges, in order, of whole words, without overlap.
 
-        Where a date overlaps a name, the longer of the two stays, the name if they are as long. Texts may be of any
-        length. Raises InputError for a string in place of a list.
+        Args:
+            texts (Sequence[str]): Texts of any length.
+            dates (bool): Find dates too, by rules. If a date overlaps a name, the longer of the two stays, the name if
+                they are as long. Default: True.
+
+        Returns:
+            For each text its spans: `text[span.start:span.end]` is a name or a date of the kind `span.label`.
+
+        Raises:
+            InputError: A string in place of a list.
+
+        Example:
+            >>> text = "Georges Bizet was born in Paris."
+            >>> [spans] = quoth.Tagger.load("quoth-tagger").spans([text])
+            >>> [(text[each.start : each.end], each.label) for each in spans]
+            [('Georges Bizet', 'PER'), ('Paris', 'LOC')]
         """
         if isinstance(texts, str):
             raise InputError("texts is a string; allowed is a list of texts: write [text]")
