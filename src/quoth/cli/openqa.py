@@ -43,7 +43,10 @@ Abstain = Annotated[
     ),
 ]
 Template = Annotated[
-    str | None, typer.Option("--template", help="The text that NPM makes of {question}, with one [MASK].")
+    str | None,
+    typer.Option(
+        "--template", help="The text that an NPM makes of {question}, with one [MASK]. Default: the model's own."
+    ),
 ]
 
 

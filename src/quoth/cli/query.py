@@ -77,7 +77,10 @@ def ask(
     question: Annotated[str, typer.Argument(metavar="QUESTION", help=f"A question; {STANDARD_INPUT}")],
     corpus: MoreCorpora = None,
     template: Annotated[
-        str | None, typer.Option("--template", help="The text made of {question}, with one [MASK].")
+        str | None,
+        typer.Option(
+            "--template", help="The text that an NPM makes of {question}, with one [MASK]. Default: the model's own."
+        ),
     ] = None,
     marginal: Annotated[
         bool,
@@ -102,7 +105,7 @@ def ask(
     \b
     Example:
       quoth ask wiki.quoth "Who composed Carmen?"
-      quoth ask wiki.quoth --model quoth-mini --template "[MASK]. {question}" "Who composed Carmen?"
+      quoth ask wiki.quoth --model quoth-mini --template "{question} [MASK]" "Who composed Carmen?"
       quoth embed wiki.quoth --model quoth-realm && quoth ask wiki.quoth --model quoth-realm "Who composed Carmen?"
     """
     options = {"top_k": top_k} | fill_arguments(context, model, filling, asks=True) | given(template=template)

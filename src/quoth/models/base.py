@@ -71,7 +71,7 @@ class CorpusModel:
         return self.hits(self.ranked_by_words(query, k) if mode == "bm25" else self.ranking(query, k))
 
     def __repr__(self) -> str:
-        return described(self, self.name, f"{self.keys} as keys", self.corpora)
+        return f"{type(self).__name__}({self.name!r}, keys={self.keys!r}, corpora={self.corpora!r})"
 
     @property
     def corpora(self) -> list[Corpus]:
@@ -211,14 +211,6 @@ def listed(corpora: Corpora) -> list[Corpus]:
     """None, one or several as a list of open corpora. Raises CorpusNotFoundError."""
     several = [] if corpora is None else [corpora] if isinstance(corpora, CorpusOrPath) else corpora
     return [each if isinstance(each, Corpus) else Corpus.open(each) for each in several]
-
-
-def described(model: object, name: str, keys: str, corpora: Sequence[Corpus]) -> str:
-    """What a model is and searches, for its `__repr__`: NPM('quoth-mini', keys of tokens, …)."""
-    held = ", ".join(
-        f"{each.name}: {each.num_documents:,} documents, {each.num_passages:,} passages" for each in corpora
-    )
-    return f"{type(model).__name__}({name!r}, {keys}, {held or 'no corpus'})"
 
 
 def for_each(exclude: Exclude, count: int) -> list[Collection[int]]:

@@ -72,7 +72,7 @@ class NPM(BlankFiller):
 
         Example:
             >>> quoth.NPM.from_pretrained(corpus=corpus)
-            NPM('quoth-mini', tokens as keys, tiny: 6 documents, 6 passages)
+            NPM('quoth-mini', keys='tokens', corpora=[Corpus('tiny.quoth', documents=6, passages=6, snapshot=1)])
         """
         folder = None if base is None else str(base)
         source = locate(str(name), folder)
@@ -186,8 +186,8 @@ class NPM(BlankFiller):
 
         Args:
             question: One question, or several.
-            template (str | None): The text made of `{question}`, with one blank. Default: the model's
-                (quoth-mini: GPT-3's form, "Q: {question}\\nA: [MASK].").
+            template (str | None): The text made of `{question}`, with one blank. Default: the model's (quoth-mini:
+                "[MASK]. {question}"; of a model that says nothing, GPT-3's form, "Q: {question}\\nA: [MASK].").
             {options}
             exclude (Collection[int]): As in `fill`. Default: ().
 
@@ -201,7 +201,7 @@ class NPM(BlankFiller):
             NPM, section 4 (Min et al., 2022).
 
         Example:
-            >>> npm.ask("Who composed Carmen?", template="[MASK]. {question}", top_k=1)[0].text
+            >>> npm.ask("Who composed Carmen?", top_k=1)[0].text
             'Georges Bizet'
         """
         template = self.config.defaults.template if template is None else template

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
-from quoth.models.base import Corpora, Exclude, best_sources, check_questions, described, for_each, listed
+from quoth.models.base import Corpora, Exclude, best_sources, check_questions, for_each, listed
 from quoth.models.blanks import with_mask, words_of
 from quoth.models.calls import one_or_many
 from quoth.predictors.answers import Source, predict_spans
@@ -38,7 +38,7 @@ class Reader:
         self.reader, self.corpora, self.config = reader, list(corpora), reader.config
 
     def __repr__(self) -> str:
-        return described(self, self.name, "BM25", self.corpora)
+        return f"Reader({self.name!r}, corpora={self.corpora!r})"
 
     @classmethod
     def from_pretrained(
@@ -70,7 +70,7 @@ class Reader:
 
         Example:
             >>> quoth.Reader.from_pretrained(corpus=corpus)
-            Reader('quoth-reader', BM25, tiny: 6 documents, 6 passages)
+            Reader('quoth-reader', corpora=[Corpus('tiny.quoth', documents=6, passages=6, snapshot=1)])
         """
         folder = None if base is None else str(base)
         return cls(open_reader(str(name), device=device, dtype=dtype, base=folder), listed(corpus), str(name))

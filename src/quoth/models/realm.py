@@ -95,7 +95,7 @@ class REALM(CorpusModel):
 
         Example:
             >>> quoth.REALM.from_pretrained(corpus=corpus)
-            REALM('quoth-realm', passages as keys, tiny: 6 documents, 6 passages)
+            REALM('quoth-realm', keys='passages', corpora=[Corpus('tiny.quoth', documents=6, passages=6, snapshot=1)])
         """
         source = locate_realm(str(name), None if base is None else str(base))
         encoder = PassageEncoder.load(source, device=device, dtype=dtype)

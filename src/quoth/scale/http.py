@@ -11,7 +11,7 @@ Knows: bounds, which are checked before a text is read as tokens. Does not know:
 # No postponed annotations: FastAPI reads those of functions within functions.
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Annotated, Any, Literal, Protocol, get_type_hints
 
 from fastapi import FastAPI
@@ -208,7 +208,7 @@ def http_api(limits: Limits, answering: Callable[[], Answering], patience: float
     @api.post("/search")
     def search(request: SearchRequest) -> dict[str, Any]:
         limits.check(request)
-        return {"passages": [asdict(each) for each in answering().search(request.query, request.k)]}
+        return {"passages": [each.to_dict() for each in answering().search(request.query, request.k)]}
 
     @api.get("/health")
     def health() -> dict[str, Any]:
