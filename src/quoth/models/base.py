@@ -43,7 +43,7 @@ class CorpusModel:
     def __init__(self, retriever: Retriever, name: str) -> None:
         self._retriever, self.name = retriever, name
 
-    def search(self, query: str, k: int = 10, mode: Mode = "bm25") -> list[Hit]:
+    def search(self, query: str, k: int = 10, mode: Mode = "bm25") -> Hits:
         """Find the k best passages.
 
         Args:
@@ -82,7 +82,7 @@ class CorpusModel:
         """The k best passages by BM25, with their scores."""
         return self._retriever.ranked_by_words(query, k)
 
-    def hits(self, ranking: Ranking, matches: Mapping[Place, Sequence[Match]] | None = None) -> list[Hit]:
+    def hits(self, ranking: Ranking, matches: Mapping[Place, Sequence[Match]] | None = None) -> Hits:
         """The passages of a ranking, each with its matches, if there are some."""
         found = matches or {}
         return Hits(Hit(self._retriever.passage(place), score, tuple(found.get(place, ()))) for score, place in ranking)
@@ -160,7 +160,7 @@ class FusedSearch:
         weighted = [(way, (weights or {}).get(kind, 1.0)) for way, kind in zip(ways, kinds, strict=True)]
         self._ways = [(way, weight) for way, weight in weighted if weight != 0]
 
-    def search(self, query: str, k: int = 10) -> list[Hit]:
+    def search(self, query: str, k: int = 10) -> Hits:
         """Find the k best passages by all rankings together.
 
         Args:

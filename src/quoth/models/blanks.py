@@ -103,7 +103,7 @@ class BlankFiller(CorpusModel):
 
     def fill_with(
         self, options: FillOptions, texts: Sequence[str], searched: Sequence[str] = (), exclude: Exclude = ()
-    ) -> list[list[Prediction]]:
+    ) -> list[Predictions]:
         """`fill` of several texts, with its options as one record."""
         if searched and len(searched) != len(texts):
             raise InputError(f"searched has {len(searched)} entries for {len(texts)} texts; give one for each")

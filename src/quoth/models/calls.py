@@ -65,7 +65,9 @@ def one_or_many(
 
     public: Any = run
     public.__signature__ = _public(shape, first)
-    run.__doc__ = inspect.cleandoc(method.__doc__ or "").replace(OPTIONS, described("    "))
+    text = inspect.cleandoc(method.__doc__ or "")
+    defaults = {each.name: each.default for each in shape.parameters.values()}
+    run.__doc__ = text.replace(OPTIONS, described("    ", **defaults)) if OPTIONS in text else text
     return cast("Method[_Model, P, _Answer]", run)
 
 

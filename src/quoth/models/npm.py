@@ -25,7 +25,7 @@ from quoth.models.calls import one_or_many
 from quoth.predictors.label import LabelOptions, predict_labels
 from quoth.predictors.options import FillOptions, Passages
 from quoth.predictors.reader_weights import open_reader
-from quoth.records import Passage, Prediction
+from quoth.records import Passage
 from quoth.results import Predictions
 
 
@@ -106,7 +106,7 @@ class NPM(BlankFiller):
         distinct: bool = True,
         searched: Sequence[str] = (),
         exclude: Exclude = (),
-    ) -> list[list[Prediction]]:
+    ) -> list[Predictions]:
         """Fill the blank of a text with the phrases of the corpus that fit best, each with where it occurs.
 
         The `k` nearest tokens to each end of the blank propose phrases, inside BM25's best passages or everywhere. If
@@ -179,7 +179,7 @@ class NPM(BlankFiller):
         min_probability: float | None = None,
         distinct: bool = True,
         exclude: Exclude = (),
-    ) -> list[list[Prediction]]:
+    ) -> list[Predictions]:
         """Answer a question by filling the blank of a template. `Reader.ask` answers questions better.
 
         BM25 is asked for the question alone. NPM answers by itself, unless `read` says how many passages to read.
@@ -192,7 +192,7 @@ class NPM(BlankFiller):
             exclude (Collection[int]): As in `fill`. Default: ().
 
         Returns:
-            The predictions, best first, or a list of such lists, as `fill`; `read` is 0 here if it is not given.
+            The predictions, best first, or a list of such lists, as `fill`.
 
         Raises:
             InputError: An empty question, a template without `{question}`; else as `fill`.
@@ -238,7 +238,7 @@ class NPM(BlankFiller):
         template: str | None = None,
         temperature: float = 5.0,
         passages: Passages = "default",
-    ) -> list[Prediction]:
+    ) -> Predictions:
         """Rank labels by how well their words (fuzzy verbalizers) fit a template's blank, wherever they occur.
 
         Args:
@@ -284,7 +284,7 @@ class NPM(BlankFiller):
             if not self._retriever.best_places(" ".join(labels[label]), 1):
                 given = ", ".join(labels[label])
                 raise InputError(f"label {label!r}: none of its words ({given}) stands in the corpus; give it another")
-        return found
+        return Predictions(found)
 
     def query_vectors(self, text: str) -> tuple[Vector, Vector]:
         """The start and the end query of a text's blank.

@@ -21,7 +21,7 @@ from quoth.predictors.calibration import calibrated
 from quoth.predictors.options import check_at_least_one, check_min_probability
 from quoth.predictors.reader_weights import open_reader
 from quoth.predictors.span_reader import SpanReader, Spans
-from quoth.records import Hit, Prediction
+from quoth.records import Prediction
 from quoth.results import Hits, Predictions
 from quoth.retrieval.sparse import bm25, check_not_empty
 from quoth.timing import step
@@ -84,7 +84,7 @@ class Reader:
         passages: int | None = None,
         min_probability: float | None = None,
         exclude: Exclude = (),
-    ) -> list[list[Prediction]]:
+    ) -> list[Predictions]:
         """Answer a question with spans of BM25's best passages, each shown where it occurs.
 
         Args:
@@ -121,7 +121,7 @@ class Reader:
     @one_or_many
     def fill(
         self, text: Sequence[str], *, top_k: int = 5, passages: int | None = None, exclude: Exclude = ()
-    ) -> list[list[Prediction]]:
+    ) -> list[Predictions]:
         """Fill the blank of a text with spans of BM25's best passages.
 
         Args:
@@ -153,7 +153,7 @@ class Reader:
         """How many of the model's tokens a phrase has inside a text."""
         return len(self.reader.tokenizer.pieces([f" {phrase.strip()}"])[0][0])
 
-    def search(self, query: str, k: int = 10) -> list[Hit]:
+    def search(self, query: str, k: int = 10) -> Hits:
         """Find the k best passages by BM25.
 
         Args:

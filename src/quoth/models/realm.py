@@ -38,8 +38,8 @@ from quoth.predictors.options import check_combine
 from quoth.predictors.reader import Reader, ReaderModel, Reading, readings
 from quoth.predictors.reader_weights import open_reader
 from quoth.predictors.span_reader import SpanReader
-from quoth.records import Hit, Likelihood, Prediction
-from quoth.results import Predictions
+from quoth.records import Likelihood, Prediction
+from quoth.results import Hits, Predictions
 from quoth.retrieval.retriever import Retriever
 from quoth.retrieval.sparse import Place
 from quoth.timing import step
@@ -118,7 +118,7 @@ class REALM(CorpusModel):
         passages: int | None = None,
         combine: Literal["softmax", "marginal"] | None = None,
         exclude: Exclude = (),
-    ) -> list[list[Prediction]]:
+    ) -> list[Predictions]:
         """Answer a question with spans of the passages nearest to it.
 
         Args:
@@ -153,7 +153,7 @@ class REALM(CorpusModel):
         check_combine("combine", combine, ("softmax", "marginal"))
         texts = [each.strip() for each in question]
         asked = [list(ids) for ids, _ in self.encoder.tokenizer.pieces(texts)]
-        found: list[list[Prediction]] = []
+        found: list[Predictions] = []
         for text, encoded in zip(texts, self._questions(asked, self._count(passages), exclude), strict=True):
             if isinstance(self.reader, SpanReader):
                 config = self.reader.config
@@ -186,7 +186,7 @@ class REALM(CorpusModel):
     @one_or_many
     def fill(
         self, text: Sequence[str], *, top_k: int = 5, passages: int | None = None, exclude: Exclude = ()
-    ) -> list[list[Prediction]]:
+    ) -> list[Predictions]:
         """Fill the blank of a text with words of the passages nearest to it: p(y|x) = Σ_z p(y|z,x) p(z|x).
 
         z are the passages read and the null document, an empty one, which stands for what the model knows without any;
@@ -214,7 +214,7 @@ class REALM(CorpusModel):
         texts = [self._with_mask(each) for each in text]
         masked = [masked_ids(self.encoder.tokenizer, each, self._room) for each in texts]
         null_D = self._null
-        found: list[list[Prediction]] = []
+        found: list[Predictions] = []
         for question, each in zip(self._questions(masked, self._count(passages), exclude), texts, strict=True):
             if isinstance(self.reader, SpanReader):
                 marked = self._read_spans(each, question, top_k)
@@ -274,7 +274,7 @@ class REALM(CorpusModel):
         pieces = [tokenizer.hf.backend_tokenizer.id_to_token(each) for each in hidden]
         return explain_likelihood(read, null, answer.strip(), pieces, log_p_NM)
 
-    def search(self, query: str, k: int = 10, mode: Mode = "dense") -> list[Hit]:
+    def search(self, query: str, k: int = 10, mode: Mode = "dense") -> Hits:
         """Find the k best passages, by vectors unless `mode` says otherwise.
 
         Args:

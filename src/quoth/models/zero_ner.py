@@ -27,7 +27,8 @@ from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import InputError
 from quoth.models.base import Corpora, CorpusModel, Mode, check_questions, listed
 from quoth.ner.recognition import load_recognizer
-from quoth.records import Hit, Match
+from quoth.records import Match
+from quoth.results import Hits
 from quoth.retrieval.keys import TokenKeys
 from quoth.retrieval.retriever import KeyAt, Retriever
 from quoth.retrieval.sparse import Place, Ranking, check_count
@@ -100,7 +101,7 @@ class ZeroNER(CorpusModel):
 
     def search(
         self, query: str, k: int = 20, mode: Mode = "dense", *, entities: Sequence[Entity] | None = None
-    ) -> list[Hit]:
+    ) -> Hits:
         """Find the k distinct passages whose entities are nearest to the question's.
 
         A passage's score is its nearest key's cosine with the question's entity; with several entities, their mean.

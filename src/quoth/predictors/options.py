@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, fields, replace
+from textwrap import wrap
 from typing import Any, Literal, get_args
 
 from quoth.config import Combine, NPMDefaults
@@ -211,12 +212,14 @@ def check_options(options: Any) -> None:
             check(each.name, value)
 
 
-def described(indent: str) -> str:
-    """The options as lines of a docstring's Args: name, type, meaning, default."""
+def described(indent: str, **defaults: Any) -> str:
+    """The options as lines of a docstring's Args: name, type, meaning, default (the record's, or another given)."""
     lines = []
+    spelled = {"passages": 'int | "default" | None', "combine": '"sum" | "joint" | "softmax_sum" | None'}
     for each in fields(FillOptions):
-        kind, default = str(each.type).replace("Passages", 'int | "default" | None'), each.default
+        kind, default = spelled.get(each.name, str(each.type)), defaults.get(each.name, each.default)
         default = "the model's" if default in (None, "default") else repr(default)
         meaning = MEANINGS[each.name]
-        lines.append(f"{indent}{each.name} ({kind}): {meaning} Default: {default}.")
+        line = f"{each.name} ({kind}): {meaning} Default: {default}."
+        lines += wrap(line, 112, initial_indent=indent, subsequent_indent=2 * indent)
     return "\n".join(lines).lstrip()
