@@ -78,7 +78,7 @@ def load_entities(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "Zer
 def load_predictor(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM | Reader | REALM":
     """`load`, of what fills blanks and answers questions."""
     if kind(model) == "zero-ner":
-        raise InputError(f"model {model!r} finds passages and answers nothing; name quoth-reader or quoth-mini")
+        return load(model, corpora, setup)  # which says that it answers nothing
     return cast("NPM | Reader | REALM", _load_any(model, corpora, setup))
 
 
