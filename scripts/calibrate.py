@@ -31,7 +31,8 @@ from quoth.datasets.comprehension import read_examples
 from quoth.datasets.questions import Question
 from quoth.encoders.pretrained import SETTINGS_FILE
 from quoth.evaluation.cloze import KINDS, draw_blanks
-from quoth.models.npm import NPM, Asked
+from quoth.models.blanks import Asked
+from quoth.models.npm import NPM
 from quoth.models.reader import Reader
 from quoth.predictors.answers import predict_spans
 from quoth.predictors.calibration import calibrated, features, fit, threshold
@@ -121,7 +122,7 @@ def _filled(folder: Path, corpus: Corpus, blanks: Sequence[Blank]) -> Iterator[F
         texts, hidden = [each[0] for each in part], [each[1] for each in part]
         proposed = npm.fill(texts, read=0, top_k=PROPOSED, distinct=False, exclude=hidden)
         searched = [each.replace(MASK, " ") for each in texts]
-        read = npm.read(Asked(texts, searched, hidden), proposed, npm.config.read)
+        read = npm.read(Asked(texts, searched, hidden), proposed, npm.config.defaults.read)
         yield from ((blank, *found) for blank, found in zip(part, read, strict=True))
 
 
@@ -172,10 +173,11 @@ def main() -> None:
     found = fit(np.array([features(best) for best, _ in judged]), np.array(right))
     chances = [calibrated([best], found, 0.0)[0].probability for best, _ in judged]
     settings["calibration"] = [round(each, 4) for each in found]
-    settings["min_probability"] = round(threshold(chances, right, PRECISION), 3)
+    least = round(threshold(chances, right, PRECISION), 3)
+    settings["defaults"] = settings.get("defaults", {}) | {"min_probability": least}
     atomic_write_json(options.folder / SETTINGS_FILE, settings)
-    print(json.dumps({name: settings[name] for name in ("calibration", "min_probability")}))
-    print(f"{sum(right)} of {len(right)} right; {sum(p >= settings['min_probability'] for p in chances)} answered")
+    print(json.dumps({name: settings[name] for name in ("calibration", "defaults")}))
+    print(f"{sum(right)} of {len(right)} right; {sum(p >= least for p in chances)} answered")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,9 @@ from quoth.cli import embed as cli_embed
 from quoth.cli.main import app
 from quoth.cli.options import label_words, num_passages, pairs
 from quoth.cli.output import plural, print_json, size
+from quoth.config import NPMConfig
 from quoth.errors import InputError
+from quoth.predictors.options import FillOptions
 from quoth.retrieval import codes
 from tiny import tiny_bert, tiny_realm
 
@@ -316,10 +318,11 @@ def test_a_bad_line_is_told_and_the_others_are_answered(
 def test_every_command_that_fills_has_all_options_of_fill_with_the_defaults_of_python() -> None:
     wanted = {
         name: each.default
-        for name, each in inspect.signature(NPM.fill_many).parameters.items()
-        if name not in ("self", "texts", "searched", "exclude", "distinct", "top_k")
+        for name, each in inspect.signature(NPM.fill).parameters.items()
+        if name not in ("self", "text", "searched", "exclude", "distinct", "top_k")
     }
-    assert wanted["combine"] == "joint"
+    assert wanted["combine"] is None  # the model's own
+    assert FillOptions().resolved(NPMConfig().defaults).combine == "joint"
     assert wanted.pop("whole_words") is True  # its contrary is the option, --any-token
     spelled = {"k": "neighbours", "banned_tokens": "ban"}
     none = {"passages": None, "banned_tokens": None}  # the model's own number, said in the help; no option given
@@ -370,7 +373,6 @@ def test_options_reach_the_model(corpus: Path, run: Run, oracle: Oracle) -> None
         "ban_stop_words": True,
         "max_phrase_tokens": 10,
         "whole_words": False,
-        "hybrid": 0.0,
     }
     assert (ask["passages"], ask["hybrid"], ask["template"]) == (7, 0.3, "{question} [MASK]")
     assert ask["read"] == 4
@@ -514,7 +516,7 @@ def test_labels_and_settings_are_parsed() -> None:
 
 
 def test_passages_or_dense_not_both() -> None:
-    assert (num_passages(None, False), num_passages(8, False), num_passages(None, True)) == (3, 8, None)
+    assert (num_passages(None, False), num_passages(8, False), num_passages(None, True)) == ("default", 8, None)
     with pytest.raises(InputError, match="one of them"):
         num_passages(3, True)
 

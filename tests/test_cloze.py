@@ -213,7 +213,7 @@ def test_from_files_to_a_report(tmp_path: Path) -> None:
         names.append(name)
         return model
 
-    arguments: dict[str, Any] = {"count": 20, "limit": 6, "load": load}
+    arguments: dict[str, Any] = {"count": 20, "limit": 6, "load": load, "combine": "joint"}
     report = run.run_cloze([pages], heldout, progress=lambda *step: steps.append(step), **arguments)
     assert (report.num_pages, report.num_passages, len(report.blanks)) == (4, 4, 12)
     assert names == ["quoth-mini", "quoth-mini-base"]

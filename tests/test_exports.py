@@ -7,7 +7,25 @@ import pytest
 
 import quoth
 
-RECORDS = ["Document", "Evidence", "Hit", "Likelihood", "Match", "Passage", "PassageShare", "Prediction"]
+RECORDS = [
+    "Cost",
+    "Document",
+    "Evidence",
+    "FillOptions",
+    "Hit",
+    "Hits",
+    "Likelihood",
+    "Match",
+    "Passage",
+    "PassageShare",
+    "PassageVectors",
+    "Prediction",
+    "Predictions",
+    "Repairs",
+    "Shortfall",
+    "TaggedSpan",
+    "TaggedText",
+]
 NAMES = [
     *RECORDS,
     "Corpus",
@@ -15,9 +33,11 @@ NAMES = [
     "NPM",
     "REALM",
     "Reader",
+    "Tagger",
     "ZeroNER",
     "__version__",
     "errors",
+    "load",
     "read_documents",
 ]
 

@@ -11,6 +11,7 @@ ROOT = Path(quoth.__file__).parent
 LAYERS = {
     "errors": 0,
     "records": 0,
+    "results": 0,
     "config": 0,
     "memory": 0,
     "storage": 0,

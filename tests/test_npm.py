@@ -425,7 +425,8 @@ def test_ask_fills_the_template(npm: NPM) -> None:
     asked = npm.ask("What is the capital?", passages=5)
     filled = npm.fill(["Q: What is the capital?\nA: [MASK]."], passages=5, searched=["What is the capital?"])[0]
     assert [replace(each, sequence="") for each in filled] == asked
-    assert set(asked[0].to_dict()) == {"answer", "score", "start", "end", "abstained", "evidence"}
+    theirs = {"answer", "score", "start", "end"}
+    assert set(asked[0].to_dict()) == theirs | {"text", "probability", "log_score", "abstained", "evidence"}
     assert [each[0].text for each in npm.ask(["What is the capital?"], passages=5)] == [asked[0].text]
     assert npm.ask("tower", template="the {question} of [MASK]")[0].text
 
@@ -469,14 +470,14 @@ def test_vectors_of_tokens_and_queries(npm: NPM, corpora: list[Corpus]) -> None:
     [
         ("nothing", {}, r"no \[MASK\] in 'nothing'"),
         ("[MASK] [MASK]", {}, "2 masks"),
-        ("[MASK] river", {"k": 0}, "k is 0; allowed is 1 or more"),
-        ("[MASK] river", {"passages": 0}, "passages is 0; allowed is 1 or more"),
+        ("[MASK] river", {"k": 0}, "k is 0; it must be 1 or more"),
+        ("[MASK] river", {"passages": 0}, "passages is 0; it must be 1 or more"),
         ("[MASK] river", {"top_k": 0}, "top_k is 0"),
         ("[MASK] river", {"combine": "max"}, "combine is 'max'; use one of sum, joint, softmax_sum"),
         ("[MASK] river", {"temperature": 0.0}, "temperature is 0.0"),
         ("[MASK] river", {"hybrid": 1.0}, "hybrid is 1.0; it must be 0 or more and below 1; try hybrid=0.33"),
         ("[MASK] river", {"hybrid": 0.3, "passages": None}, "hybrid is 0.3 and passages None; say how many"),
-        ("[MASK] river", {"hybrid": 0.3, "passages": 0}, "passages is 0; allowed is 1 or more"),
+        ("[MASK] river", {"hybrid": 0.3, "passages": 0}, "passages is 0; it must be 1 or more"),
         ("[MASK] river", {"max_phrase_tokens": 0}, "max_phrase_tokens is 0"),
     ],
 )
@@ -494,7 +495,7 @@ def test_mistakes_of_ask_and_classify(npm: NPM) -> None:
     with pytest.raises(UserError, match=r"no \[MASK\]"):
         npm.ask("q", template="{question}")
     with pytest.raises(UserError, match="label 'good' has no word"):
-        npm.classify("q", {"good": [" "]})
+        npm.classify("q", {"good": [" "], "bad": ["x"]})
     with pytest.raises(UserError, match=r"label 'good': none of its words \(zebra\) stands in the corpus"):
         npm.classify("the raven", {"good": ["zebra"], "bad": ["raven"]}, passages=None)
     with pytest.raises(UserError, match="labels is empty"):

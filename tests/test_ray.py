@@ -315,7 +315,7 @@ def test_several_texts_questions_and_searches(served: NPM) -> None:
     ]
     status, answer = post("search", query="raven door", k=3)
     assert status == 200
-    assert [each["passage"]["row"] for each in answer["passages"]] == [
+    assert [each["passage"] for each in answer["passages"]] == [
         each.passage.row for each in served.search("raven door", 3)
     ]
 

@@ -89,7 +89,7 @@ def test_an_answer_with_too_small_a_chance_is_a_guess(reader: quoth.Reader) -> N
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"passages": 0}, "passages is 0; allowed is 1 or more"),
+        ({"passages": 0}, "passages is 0; it must be 1 or more"),
         ({"top_k": 0}, "top_k is 0; it must be 1 or more"),
         ({"exclude": [{1}, {2}]}, "exclude has 2 collections for 1 texts"),
     ],

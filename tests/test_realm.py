@@ -7,7 +7,7 @@ import math
 import re
 import shutil
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,8 @@ import quoth
 from quoth import NPM, Corpus, Document, Prediction
 from quoth.encoders.pretrained import locate_realm
 from quoth.errors import EmptyCorpusError, EncoderMismatchError, InputError, ModelNotFoundError
-from quoth.models.base import check_questions, for_each, of_each
+from quoth.models.base import check_questions, for_each
+from quoth.models.calls import one_or_many
 from quoth.models.realm import REALM
 from quoth.training.realm_model import TrainedREALM
 from tiny import tiny_bert, tiny_npm, tiny_realm, tiny_roberta
@@ -76,6 +77,12 @@ def realm(folder: Path, corpora: list[Corpus]) -> REALM:
 @pytest.fixture(scope="module")
 def slow(folder: Path) -> Slow:
     return Slow(folder)
+
+
+class Doubler:
+    @one_or_many
+    def twice(self, text: Sequence[str], *, times: int = 2) -> list[str]:
+        return [each * times for each in text]
 
 
 class Slow:
@@ -405,7 +412,7 @@ def test_what_has_no_likelihood_is_said(realm: REALM) -> None:
     assert math.isfinite(longest.log_probability)
     with pytest.raises(InputError, match=r"no \[MASK\] in 'Paris'"):
         realm.likelihood("Paris", "Paris")
-    with pytest.raises(InputError, match="passages is 0; allowed is 1 or more"):
+    with pytest.raises(InputError, match="passages is 0; it must be 1 or more"):
         realm.likelihood(BLANKS[0], "Paris", passages=0)
     if realm.encoder.tokenizer.hf.unk_token == "[UNK]":
         with pytest.raises(InputError, match=r"answer '\U00013080' has characters that the tokenizer does not know"):
@@ -466,7 +473,7 @@ def test_what_cannot_be_asked_is_said(realm: REALM) -> None:
     with pytest.raises(InputError, match="2 masks"):
         realm.fill(["[MASK]", "[MASK] [MASK]"])
     for ask in (lambda **o: realm.ask("Who?", **o), lambda **o: realm.fill("[MASK]", **o)):
-        with pytest.raises(InputError, match="passages is 0; allowed is 1 or more"):
+        with pytest.raises(InputError, match="passages is 0; it must be 1 or more"):
             ask(passages=0)
         with pytest.raises(InputError, match="top_k is 0"):
             ask(top_k=0)
@@ -603,8 +610,11 @@ def test_what_training_saves_is_what_is_loaded(
 
 
 def test_arguments_are_spread_over_texts() -> None:
-    assert of_each("a", lambda texts: [each * 2 for each in texts]) == "aa"
-    assert of_each(["a", "b"], lambda texts: [each * 2 for each in texts]) == ["aa", "bb"]
+    assert Doubler().twice("a") == "aa"
+    assert Doubler().twice(text="a") == "aa"  # type: ignore[call-overload]
+    assert Doubler().twice(["a", "b"], times=3) == ["aaa", "bbb"]
+    with pytest.raises(TypeError, match=r"^Doubler\.twice\(\) has no option 'tims'; did you mean times\?$"):
+        Doubler().twice("a", tims=3)  # type: ignore[call-overload]
     assert for_each((), 2) == for_each(set(), 2) == [set(), set()]
     assert for_each(np.array([3, 1]), 2) == [{1, 3}, {1, 3}]  # type: ignore[arg-type]
     assert for_each([[1], {2}], 2) == [[1], {2}]

@@ -125,6 +125,29 @@ def test_weights_that_are_missing_are_named(tmp_path: Path) -> None:
         Transformer.load(locate(str(folder)).encoder)
 
 
+def test_what_transformers_would_make_up_is_refused(tmp_path: Path) -> None:
+    from transformers import DistilBertConfig, DistilBertModel
+
+    folder = tiny_bert(tmp_path / "tiny")
+    config = DistilBertConfig(vocab_size=len(FastTokenizer(folder).get_vocab()), dim=32, n_layers=1, n_heads=2)
+    DistilBertModel(config).save_pretrained(folder)
+    weights = load_file(folder / "model.safetensors")
+    name = "transformer.layer.0.ffn.lin1.weight"
+    del weights[name]
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(ModelNotFoundError, match=rf"lacks 1 of its weights, such as {name}, which would be random"):
+        Transformer.load(locate(str(folder)).encoder)
+
+
+def test_a_decoder_is_refused(tmp_path: Path) -> None:
+    from transformers import GPT2Config, GPT2Model
+
+    folder = tiny_roberta(tmp_path / "tiny")
+    GPT2Model(GPT2Config(vocab_size=500, n_embd=32, n_layer=1, n_head=2, n_positions=64)).save_pretrained(folder)
+    with pytest.raises(InputError, match=r"is a gpt2, a decoder: its tokens see only what is before them; name a"):
+        Transformer.load(locate(str(folder)).encoder)
+
+
 def test_attention_in_fp32_is_attention(folder: Path) -> None:
     model, _ = load_base(locate(str(folder)).encoder)
     ids_BT, mask_BT = pad([np.array([5, 9, 7, 8]), np.array([6, 5])], 0)

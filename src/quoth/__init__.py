@@ -1,4 +1,4 @@
-"""Quoth: language models that quote. They answer only with phrases that stand in a corpus, and show where.
+"""Quoth: language models that quote. They answer only with phrases that occur in a corpus, and show where.
 
 This module knows the public names and which module each comes from. It imports none of them until one is
 asked for, so `import quoth` is fast and needs no torch.
@@ -11,11 +11,29 @@ if TYPE_CHECKING:
     from quoth import errors
     from quoth.corpus.corpus import Corpus
     from quoth.corpus.documents import read_documents
+    from quoth.corpus.repair import Repairs
     from quoth.models.base import FusedSearch
-    from quoth.models.npm import NPM
+    from quoth.models.loading import load
+    from quoth.models.npm import NPM, PassageVectors
+    from quoth.models.reader import Reader
     from quoth.models.realm import REALM
     from quoth.models.zero_ner import ZeroNER
-    from quoth.records import Document, Evidence, Hit, Likelihood, Match, Passage, PassageShare, Prediction
+    from quoth.ner.tagger import Tagger
+    from quoth.predictors.options import FillOptions
+    from quoth.records import (
+        Document,
+        Evidence,
+        Hit,
+        Likelihood,
+        Match,
+        Passage,
+        PassageShare,
+        Prediction,
+        TaggedSpan,
+        TaggedText,
+    )
+    from quoth.results import Hits, Predictions
+    from quoth.retrieval.tables import Cost, Shortfall
 
 __version__ = "0.1.0"
 
@@ -23,37 +41,59 @@ __all__ = [
     "NPM",
     "REALM",
     "Corpus",
+    "Cost",
     "Document",
     "Evidence",
+    "FillOptions",
     "FusedSearch",
     "Hit",
+    "Hits",
     "Likelihood",
     "Match",
     "Passage",
     "PassageShare",
+    "PassageVectors",
     "Prediction",
+    "Predictions",
     "Reader",
+    "Repairs",
+    "Shortfall",
+    "TaggedSpan",
+    "TaggedText",
+    "Tagger",
     "ZeroNER",
     "__version__",
     "errors",
+    "load",
     "read_documents",
 ]
 
 _HOMES = {
     "Corpus": "quoth.corpus.corpus",
+    "Cost": "quoth.retrieval.tables",
     "Document": "quoth.records",
     "Evidence": "quoth.records",
+    "FillOptions": "quoth.predictors.options",
     "FusedSearch": "quoth.models.base",
     "Hit": "quoth.records",
+    "Hits": "quoth.results",
     "Likelihood": "quoth.records",
     "Match": "quoth.records",
     "NPM": "quoth.models.npm",
     "Passage": "quoth.records",
     "PassageShare": "quoth.records",
+    "PassageVectors": "quoth.models.npm",
     "Prediction": "quoth.records",
+    "Predictions": "quoth.results",
     "REALM": "quoth.models.realm",
     "Reader": "quoth.models.reader",
+    "Repairs": "quoth.corpus.repair",
+    "Shortfall": "quoth.retrieval.tables",
+    "TaggedSpan": "quoth.records",
+    "TaggedText": "quoth.records",
+    "Tagger": "quoth.ner.tagger",
     "ZeroNER": "quoth.models.zero_ner",
+    "load": "quoth.models.loading",
     "read_documents": "quoth.corpus.documents",
 }
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, Self
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal, Self, get_args
 
-from quoth.errors import InputError
+from quoth.errors import InputError, nearest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,17 +21,75 @@ class Config:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Raises InputError on a key that this record does not have."""
-        known = [field.name for field in fields(cls)]
-        own = next((field.default for field in fields(cls) if field.name == "kind"), None)
+        known = [each.name for each in fields(cls)]
+        own = next((each.default for each in fields(cls) if each.name == "kind"), None)
         if own is not None and (kind := values.get("kind", own)) != own:
             raise InputError(f"model kind {kind!r}; allowed here is {own!r}")
         for key in values:
             if key not in known:
-                raise InputError(f"unknown setting {key!r}; allowed are {', '.join(known)}")
+                raise InputError(f"unknown setting {key!r}; allowed are {', '.join(known)}{nearest(key, known)}")
         return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+
+Combine = Literal["sum", "joint", "softmax_sum"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NPMDefaults(Config):
+    """What an NPM takes where a caller says nothing; the meanings are those of `FillOptions`.
+
+    `template` makes a blank of a question, `classify_template` of a text to label; `passages` None is every token.
+    """
+
+    template: str = "Q: {question}\nA: [MASK]."
+    classify_template: str = "{text} It was [MASK]."
+    passages: int | None = 3
+    combine: Combine = "joint"
+    hybrid: float = 0.0
+    read: int = 0
+    min_probability: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check_template("template", self.template, "question")
+        _check_template("classify_template", self.classify_template, "text")
+        _check_count("passages", self.passages)
+        _check_probability(self.min_probability)
+        if self.combine not in get_args(Combine):
+            raise InputError(f"combine {self.combine!r}; allowed are {', '.join(get_args(Combine))}")
+        if not (_is_number(self.hybrid) and 0 <= self.hybrid < 1):
+            raise InputError(f"hybrid {self.hybrid!r}; allowed are numbers from 0 to below 1")
+        if not isinstance(self.read, int) or isinstance(self.read, bool) or self.read < 0:
+            raise InputError(f"read {self.read!r}; allowed are whole numbers from 0 on")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderDefaults(Config):
+    """What a reader takes where a caller says nothing: how many passages it reads, and the chance to be right below
+    which an answer is only a guess."""
+
+    passages: int = 20
+    min_probability: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check_count("passages", self.passages, or_none=False)
+        _check_probability(self.min_probability)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class REALMDefaults(Config):
+    """What a REALM takes where a caller says nothing: how many passages it reads (None: one less than
+    `num_candidates`), and how their answers come together."""
+
+    passages: int | None = None
+    combine: Literal["softmax", "marginal"] = "softmax"
+
+    def __post_init__(self) -> None:
+        _check_count("passages", self.passages)
+        if self.combine not in ("softmax", "marginal"):
+            raise InputError(f"combine {self.combine!r}; allowed are softmax and marginal")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +100,9 @@ class NPMConfig(Config):
     vectors have length 1, so that sim is s times the cosine. `num_masks` mask tokens stand for one blank: two for
     phrases, one for single tokens. `max_tokens` bounds an encoder input.
 
-    A model that knows a `reader` by name or folder lets it read `read` passages, by default, and weighs by
-    `read_weights`: its own log probability, the reader's, and what repeats the sentence of the blank. `calibration` and
-    `min_probability` are of what both decide, as a reader's.
+    A model that knows a `reader` by name or folder can let it read, and weighs by `read_weights`: its own log
+    probability, the reader's, and what repeats the sentence of the blank. `calibration` is of what both decide, as a
+    reader's. `defaults` are taken where a caller says nothing.
     """
 
     kind: Literal["npm"] = "npm"
@@ -55,18 +113,18 @@ class NPMConfig(Config):
     num_masks: int = 2
     max_tokens: int = 256
     reader: str = ""
-    read: int = 0
     read_weights: tuple[float, float, float] = (1.0, 1.0, 0.0)
     calibration: tuple[float, float, float] | None = None
-    min_probability: float = 0.0
+    defaults: NPMDefaults = field(default_factory=NPMDefaults)
 
     def __post_init__(self) -> None:
         _check_calibration(self)
+        _read_defaults(self, NPMDefaults)
         object.__setattr__(self, "read_weights", tuple(self.read_weights))
         if len(self.read_weights) != 3 or not all(map(_is_number, self.read_weights)):
             raise InputError(f"read_weights {self.read_weights!r}; allowed are three numbers")
-        if not isinstance(self.read, int) or self.read < 0 or (self.read and not self.reader):
-            raise InputError(f"read {self.read!r} with reader {self.reader!r}; allowed is 0, and more with a reader")
+        if self.defaults.read and not self.reader:
+            raise InputError(f"defaults: read {self.defaults.read} without a reader; allowed is 0, or name a reader")
         if self.num_masks not in (1, 2):
             raise InputError(f"num_masks {self.num_masks}; allowed are 2 (phrases) and 1 (single tokens)")
         if self.similarity_scale is not None and not (_is_number(self.similarity_scale) and self.similarity_scale > 0):
@@ -91,7 +149,8 @@ class REALMConfig(Config):
     passage `passage_tokens` as a key, and `reader_tokens` together with its question, with the title before the text if
     `reader_titles`. `num_candidates` are read, the null document among them.
     Answers have up to `span_width` tokens; with `add_relevance` a passage's relevance is added to its spans' scores.
-    A `reader`, by name or folder, reads in the place of the model's own.
+    A `reader`, by name or folder, reads in the place of the model's own. `defaults` are taken where a caller says
+    nothing.
     """
 
     kind: Literal["realm"] = "realm"
@@ -115,8 +174,10 @@ class REALMConfig(Config):
     reader_layer_norm_eps: float = 1e-3
     add_relevance: bool = True
     reader: str = ""
+    defaults: REALMDefaults = field(default_factory=REALMDefaults)
 
     def __post_init__(self) -> None:
+        _read_defaults(self, REALMDefaults)
         if self.pooling not in ("cls", "mean"):
             raise InputError(f"pooling {self.pooling!r}; allowed are cls and mean")
         for name, least in _REALM_LEAST.items():
@@ -157,9 +218,9 @@ class ReaderConfig(Config):
     `head`: a span's score is the sum of a start and an end logit ("ends"), or an MLP's of both ends' states ("mlp",
     ORQA's, of size `span_hidden`).
 
-    `passages` are read for a question by default; `prior` times the log of a passage's BM25 score, as a share of the
-    best one's, is added to the log odds of its answers. `calibration` are the weights that make an answer's chance to
-    be right of its share and score (None: the share is told); below `min_probability` it is only a guess.
+    `prior` times the log of a passage's BM25 score, as a share of the best one's, is added to the log odds of its
+    answers. `calibration` are the weights that make an answer's chance to be right of its share and score (None: the
+    share is told). `defaults` are taken where a caller says nothing.
     """
 
     kind: Literal["reader"] = "reader"
@@ -172,13 +233,13 @@ class ReaderConfig(Config):
     overlap: int = 96
     span_width: int = 20
     span_hidden: int = 256
-    passages: int = 20
     prior: float = 0.0
     calibration: tuple[float, float, float] | None = None
-    min_probability: float = 0.0
+    defaults: ReaderDefaults = field(default_factory=ReaderDefaults)
 
     def __post_init__(self) -> None:
         _check_calibration(self)
+        _read_defaults(self, ReaderDefaults)
         if self.head not in ("ends", "mlp"):
             raise InputError(f"head {self.head!r}; allowed are ends and mlp")
         for name, least in _READER_LEAST.items():
@@ -203,7 +264,6 @@ _READER_LEAST = {
     "overlap": 1,
     "span_width": 1,
     "span_hidden": 1,
-    "passages": 1,
 }
 
 
@@ -292,8 +352,36 @@ def _check_calibration(config: NPMConfig | ReaderConfig) -> None:
         object.__setattr__(config, "calibration", tuple(given))
         if len(given) != 3 or not all(map(_is_number, given)):
             raise InputError(f"calibration {given!r}; allowed are three numbers, and null")
-    if not (_is_number(config.min_probability) and 0 <= config.min_probability <= 1):
-        raise InputError(f"min_probability {config.min_probability!r}; allowed are numbers from 0 to 1")
+
+
+def _read_defaults(config: Config, kind: type[Config]) -> None:
+    """Makes a record of what JSON has as an object. Raises InputError."""
+    given: object = getattr(config, "defaults")  # noqa: B009
+    if isinstance(given, kind):
+        return
+    if not isinstance(given, Mapping):
+        raise InputError(f"defaults {given!r}; allowed is an object such as {{}}")
+    try:
+        object.__setattr__(config, "defaults", kind.from_dict(given))
+    except InputError as error:
+        raise InputError(f"defaults: {error}") from None
+
+
+def _check_template(name: str, value: object, word: str) -> None:
+    if not isinstance(value, str) or f"{{{word}}}" not in value:
+        raise InputError(f"{name} {value!r}; allowed are texts with {{{word}}}")
+
+
+def _check_count(name: str, value: object, or_none: bool = True) -> None:
+    if value is None and or_none:
+        return
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise InputError(f"{name} {value!r}; allowed are whole numbers from 1 on")
+
+
+def _check_probability(value: object) -> None:
+    if not (_is_number(value) and 0 <= value <= 1):  # type: ignore[operator]
+        raise InputError(f"min_probability {value!r}; allowed are numbers from 0 to 1")
 
 
 def _is_number(value: object) -> bool:

@@ -17,8 +17,9 @@
 This module knows names and exit codes only, not who raises what.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 
 
 class QuothError(Exception):
@@ -67,6 +68,12 @@ class DuplicateDocumentError(UserError):
 
 class CorruptionError(QuothError):
     """A file on disk is missing, truncated or altered; the message names it."""
+
+
+def nearest(name: object, allowed: Iterable[str]) -> str:
+    """ "; did you mean …?" with the allowed name that is spelled most alike; "" where none is near."""
+    alike = get_close_matches(str(name), list(allowed), n=1)
+    return f"; did you mean {alike[0]}?" if alike else ""
 
 
 @contextmanager

@@ -55,6 +55,21 @@ class Hit:
     score: float
     matches: tuple[Match, ...] = ()
 
+    def to_dict(self) -> dict[str, Any]:
+        """The hit as JSON has it: the passage's fields, `passage` for its row, its score and its matches."""
+        passage = self.passage
+        return {
+            "score": float(self.score),
+            "document_id": passage.document_id,
+            "title": passage.title,
+            "passage": passage.row,
+            "start": passage.start,
+            "end": passage.end,
+            "text": passage.text,
+            "metadata": dict(passage.metadata),
+            "matches": [asdict(each) for each in self.matches],
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class PassageShare:
@@ -129,7 +144,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A phrase of the corpus, the log of its score, its probability, and where it stands, best place first.
+    """A phrase of the corpus, the log of its score, its probability, and where it occurs, best place first.
 
     `sequence` is the query with its blank filled, or "" where there was no blank (`ask`). `abstained`: the probability
     is below the least that was asked for, so the corpus does not say, and this is only a guess.
@@ -142,23 +157,36 @@ class Prediction:
     sequence: str = ""
     abstained: bool = False
 
+    @property
+    def log_score(self) -> float:
+        """`score` by the name that it has in JSON, where `score` is the probability, as in the pipelines."""
+        return self.score
+
     def to_dict(self) -> dict[str, Any]:
-        """The keys of the Hugging Face pipelines (fill-mask, question-answering) and `evidence`."""
-        evidence = [asdict(each) for each in self.evidence]
-        if self.sequence:
-            return {
-                "score": self.probability,
-                "token_str": self.text,
-                "sequence": self.sequence,
-                "abstained": self.abstained,
-                "evidence": evidence,
-            }
+        """The prediction as JSON has it, on the command line and over HTTP.
+
+        `text`, `probability`, `log_score`, `abstained` and `evidence` are named as here. Beside them are the keys of
+        the Hugging Face pipelines: `score` (the probability), `token_str`, `sequence` of fill-mask, if a blank was
+        filled; else `score`, `answer`, `start`, `end` of question-answering.
+        """
         best = self.evidence[0] if self.evidence else None
+        theirs: dict[str, Any] = {"token_str": self.text, "sequence": self.sequence}
+        if not self.sequence:
+            theirs = {"answer": self.text, "start": best.start if best else None, "end": best.end if best else None}
         return {
-            "answer": self.text,
+            "text": self.text,
+            "probability": self.probability,
+            "log_score": self.score,
             "score": self.probability,
-            "start": best.start if best else None,
-            "end": best.end if best else None,
+            **theirs,
             "abstained": self.abstained,
-            "evidence": evidence,
+            "evidence": [asdict(each) for each in self.evidence],
         }
+
+    def to_row(self) -> dict[str, Any]:
+        """The prediction with its best place, without nesting: a row of a table."""
+        row = {"text": self.text, "probability": self.probability, "log_score": self.score, "abstained": self.abstained}
+        best = self.evidence[0] if self.evidence else None
+        for name in ("document_id", "title", "passage", "start", "end", "context", "corpus"):
+            row[name] = getattr(best, name, None)
+        return row | {"num_places": len(self.evidence)}

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from quoth.cli.filling import FillOptions, fill_arguments, takes_fill_options
+from quoth.cli.filling import Filling, fill_arguments, takes_fill_options
 from quoth.cli.models import Setup, kind, load, load_predictor, open_corpora, quiet_libraries
 from quoth.cli.openqa import Seed
 from quoth.cli.options import Base, Device, Dtype, Json, Model
@@ -49,7 +49,7 @@ def cloze(
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Random seed for drawing blanks.")] = 0,
     *,
-    filling: FillOptions,
+    filling: Filling,
     system: Annotated[
         list[System] | None, typer.Option("--system", help="Ask only this system. May be repeated. Default: all.")
     ] = None,
@@ -81,7 +81,7 @@ def cloze(
             systems=[chosen.value for chosen in system] if system else SYSTEMS,
             progress=lambda name, done, total: answered(done, total),
             load=lambda name, corpus: load(name, [corpus], Setup(base, device, dtype)),
-            **filling.arguments(),
+            **filling.keywords(),
         )
     if json:
         print_json(report.to_dict())
@@ -120,7 +120,7 @@ def lama(
     ] = None,
     seed: Seed = 0,
     *,
-    filling: FillOptions,
+    filling: Filling,
     model: Model = "quoth-mini",
     base: Base = None,
     device: Device = None,

@@ -1,76 +1,79 @@
-"""The options of `fill`, declared once for every command that fills blanks or asks questions.
+"""The options of `fill` on the command line, made of `FillOptions` for every command that fills blanks or asks.
 
-Knows typer's declarations, and which of them a kind of model takes. Does not know what they do.
+Knows how an option is spelled there, and which of them a kind of model takes. Does not know what they do.
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import wraps
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from quoth.cli.models import kind
-from quoth.cli.options import (
-    AnyToken,
-    Ban,
-    BanQuery,
-    BanStopWords,
-    Combine,
-    CombineOption,
-    Dense,
-    Hybrid,
-    LengthExponent,
-    MaxPhraseTokens,
-    MinProbability,
-    Neighbours,
-    PassageCount,
-    Read,
-    Temperature,
-    given,
-    num_passages,
-)
+from quoth.cli.options import Combine, Dense, PassageCount, given, num_passages
 from quoth.errors import InputError
+from quoth.predictors.options import MEANINGS, FillOptions
+
+_FLAGS = {"k": ("--k", "--neighbours"), "banned_tokens": ("--ban",), "whole_words": ("--any-token",)}
+"""Options that are not spelled as in Python."""
+_NAMES = {"k": "neighbours", "banned_tokens": "ban", "whole_words": "any_token"}
+"""What the commands call them."""
+_OWN = ("combine", "hybrid", "read", "min_probability")
+_OPTIONS = [each for each in fields(FillOptions) if each.name not in ("top_k", "distinct")]
+
+
+def _declared() -> dict[str, tuple[Any, Any]]:
+    """By the name of a command's parameter, how typer declares it, and its default."""
+    hints = get_type_hints(FillOptions) | {"combine": Combine | None, "banned_tokens": list[str] | None}
+    found: dict[str, tuple[Any, Any]] = {}
+    for each in _OPTIONS:
+        flags = _FLAGS.get(each.name, (f"--{each.name.replace('_', '-')}",))
+        meaning = MEANINGS[each.name] + (" Default: the model's own." if each.name in _OWN else "")
+        name, default = _NAMES.get(each.name, each.name), each.default
+        option: Any = typer.Option(*flags, help=meaning)
+        match each.name:
+            case "passages":
+                found |= {"passages": (PassageCount, None), "dense": (Dense, False)}
+                continue
+            case "banned_tokens":
+                option = typer.Option(*flags, metavar="TOKEN", help="Not in an answer. May be repeated.")
+                default = None
+            case "whole_words":
+                option = typer.Option(
+                    *flags, help="A model that answers with one token may answer with a part of a word."
+                )
+                default = False
+            case "combine":
+                default = None
+        found[name] = (Annotated[hints[each.name], option], default)
+    return found
+
+
+_DECLARED = _declared()
 
 
 @dataclass(frozen=True, slots=True)
-class FillOptions:
-    """What NPM's `fill` and `ask` can be told on the command line, with the defaults that they have in Python."""
+class Filling:
+    """What a command was told of these options, by the names of its parameters."""
 
-    neighbours: Neighbours = 4096
-    passages: PassageCount = None
-    dense: Dense = False
-    hybrid: Hybrid = 0.0
-    combine: CombineOption = Combine.joint
-    temperature: Temperature = 1.0
-    length_exponent: LengthExponent = 0.0
-    ban: Ban = None
-    ban_query: BanQuery = False
-    ban_stop_words: BanStopWords = False
-    max_phrase_tokens: MaxPhraseTokens = 10
-    any_token: AnyToken = False
-    read: Read = None
-    min_probability: MinProbability = None
+    told: Mapping[str, Any]
 
-    def arguments(self) -> dict[str, Any]:
-        """The keyword arguments of `NPM.fill` and `NPM.ask`. Raises InputError on options that exclude each other."""
-        return given(read=self.read, min_probability=self.min_probability) | {
-            "k": self.neighbours,
-            "passages": num_passages(self.passages, self.dense, self.hybrid),
-            "combine": self.combine.value,
-            "temperature": self.temperature,
-            "length_exponent": self.length_exponent,
-            "banned_tokens": tuple(self.ban or ()),
-            "ban_query": self.ban_query,
-            "ban_stop_words": self.ban_stop_words,
-            "max_phrase_tokens": self.max_phrase_tokens,
-            "whole_words": not self.any_token,
-            "hybrid": self.hybrid,
-        }
+    def options(self) -> FillOptions:
+        """The record of them. Raises InputError on options that exclude each other, or out of bounds."""
+        told = self.told
+        values = {each.name: told[_NAMES.get(each.name, each.name)] for each in _OPTIONS}
+        values["passages"] = num_passages(told["passages"], told["dense"], told["hybrid"] or 0.0)
+        values["combine"] = told["combine"] and told["combine"].value
+        values["banned_tokens"] = tuple(told["ban"] or ())
+        values["whole_words"] = not told["any_token"]
+        return FillOptions(**values)
 
-
-NAMES = [each.name for each in fields(FillOptions)]
+    def keywords(self) -> dict[str, Any]:
+        """The keyword arguments of `NPM.fill` that they are, but for the number of answers. Raises as `options`."""
+        own = self.options().keywords()
+        return {name: value for name, value in own.items() if name not in ("top_k", "distinct")}
 
 
 def takes_fill_options(**declared: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -80,18 +83,18 @@ def takes_fill_options(**declared: Any) -> Callable[[Callable[..., None]], Calla
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        hints = get_type_hints(FillOptions, include_extras=True) | declared
-        defaults = FillOptions()
         parameters = []
         for each in inspect.signature(command, eval_str=True).parameters.values():
-            shared = NAMES if each.name == "filling" else []
-            parameters += [_keyword(name, getattr(defaults, name), hints[name]) for name in shared]
-            parameters += [] if shared else [_keyword(each.name, each.default, each.annotation)]
+            if each.name == "filling":
+                parameters += [
+                    _keyword(name, default, declared.get(name, hint)) for name, (hint, default) in _DECLARED.items()
+                ]
+            else:
+                parameters.append(_keyword(each.name, each.default, each.annotation))
 
         @wraps(command)
         def run(**options: Any) -> None:
-            filling = FillOptions(**{name: options.pop(name) for name in NAMES})
-            command(**options, filling=filling)
+            command(filling=Filling({name: options.pop(name) for name in _DECLARED}), **options)
 
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {each.name: each.annotation for each in parameters}
@@ -104,23 +107,22 @@ def _keyword(name: str, default: Any, annotation: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def fill_arguments(context: typer.Context, model: str, filling: FillOptions, *, asks: bool = False) -> dict[str, Any]:
+def fill_arguments(context: typer.Context, model: str, filling: Filling, *, asks: bool = False) -> dict[str, Any]:
     """The keyword arguments of `fill`, or `ask`, of a model of whatever kind.
 
     Raises InputError where an option is given that this kind of model does not take.
     """
     of = kind(model)
     if of == "npm":
-        return filling.arguments()
+        return filling.keywords()
     taken = {"passages", "dense"} | ({"min_probability"} if of == "reader" and asks else set())
     for parameter in context.command.params:
         name = parameter.name or ""
         source = getattr(context.get_parameter_source(name), "name", None)
-        if name in {*NAMES, "template"} - taken and source == "COMMANDLINE":
+        if name in {*_DECLARED, "template"} - taken and source == "COMMANDLINE":
             raise InputError(
                 f"{parameter.opts[0]} is nothing that {model}, a {of}, takes; leave it out, or ask an NPM: "
                 "--model quoth-mini"
             )
-    return given(passages=filling.passages) | (
-        given(min_probability=filling.min_probability) if "min_probability" in taken else {}
-    )
+    names = ("passages", "min_probability") if "min_probability" in taken else ("passages",)
+    return given(**{name: filling.told[name] for name in names})

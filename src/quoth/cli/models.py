@@ -6,7 +6,7 @@ Knows where the library's doors are. Does not know what is behind them; imports 
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from quoth.errors import InputError
 
@@ -44,14 +44,6 @@ def ray_model(model: str, setup: Setup) -> "ModelName":
     return ModelName(name, base, setup.device, setup.dtype)
 
 
-def load(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM":
-    """The model, ready to search `corpora`, without its libraries' own progress bars on standard error."""
-    quiet_libraries()
-    from quoth.models.npm import NPM
-
-    return NPM.from_pretrained(model, corpus=list(corpora), **setup._asdict())
-
-
 def kind(model: str) -> str:
     """The kind of model that a name or folder stands for: "npm", "reader", "realm", "zero-ner"."""
     from quoth.encoders.pretrained import kind_of
@@ -59,12 +51,12 @@ def kind(model: str) -> str:
     return kind_of(model)
 
 
-def load_realm(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "REALM":
-    """`load`, of a REALM."""
+def load(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM":
+    """An NPM, ready to search `corpora`, without its libraries' own progress bars on standard error."""
     quiet_libraries()
-    from quoth.models.realm import REALM
+    from quoth.models.npm import NPM
 
-    return REALM.from_pretrained(model, corpus=list(corpora), **setup._asdict())
+    return NPM.from_pretrained(model, corpus=list(corpora), **setup._asdict())
 
 
 def load_reader(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "Reader":
@@ -85,26 +77,16 @@ def load_entities(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "Zer
 
 def load_predictor(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM | Reader | REALM":
     """`load`, of what fills blanks and answers questions."""
-    match kind(model):
-        case "reader":
-            return load_reader(model, corpora, setup)
-        case "realm":
-            return load_realm(model, corpora, setup)
-        case _:
-            return load(model, corpora, setup)
+    if kind(model) == "zero-ner":
+        return load(model, corpora, setup)  # which says that it answers nothing
+    return cast("NPM | Reader | REALM", _load_any(model, corpora, setup))
 
 
 def load_searcher(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM | REALM | ZeroNER":
     """`load`, of what embeds and searches by vectors. Raises InputError for a reader, which has none."""
-    match kind(model):
-        case "zero-ner":
-            return load_entities(model, corpora, setup)
-        case "reader":
-            raise InputError(f"model {model!r} is a reader and has no vectors; name quoth-realm or quoth-mini")
-        case "realm":
-            return load_realm(model, corpora, setup)
-        case _:
-            return load(model, corpora, setup)
+    if kind(model) == "reader":
+        raise InputError(f"model {model!r} is a reader and has no vectors; name quoth-realm or quoth-mini")
+    return cast("NPM | REALM | ZeroNER", _load_any(model, corpora, setup))
 
 
 def quiet_libraries() -> None:
@@ -112,3 +94,10 @@ def quiet_libraries() -> None:
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+
+def _load_any(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM | Reader | REALM | ZeroNER":
+    quiet_libraries()
+    from quoth.models.loading import load
+
+    return load(model, list(corpora), **setup._asdict())

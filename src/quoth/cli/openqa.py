@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quoth.cli.filling import FillOptions, fill_arguments, takes_fill_options
+from quoth.cli.filling import Filling, fill_arguments, takes_fill_options
 from quoth.cli.models import Setup, kind, load_predictor, load_searcher, open_corpora
 from quoth.cli.options import Base, CorpusDir, Device, Dtype, Json, Model, MoreCorpora, SkipBad, given
 from quoth.cli.output import LeftOut, counting, print_json, results
@@ -44,7 +44,8 @@ Abstain = Annotated[
     ),
 ]
 Template = Annotated[
-    str | None, typer.Option("--template", help="NPM's text for a question: {question} and one [MASK].")
+    str | None,
+    typer.Option("--template", help="NPM's text for a question: {question} and one [MASK]. Default: the model's own."),
 ]
 
 
@@ -75,7 +76,7 @@ def openqa(
     abstain: Abstain = False,
     template: Template = None,
     *,
-    filling: FillOptions,
+    filling: Filling,
     base: Base = None,
     device: Device = None,
     dtype: Dtype = None,
@@ -96,7 +97,7 @@ def openqa(
     left_out = LeftOut()
     asked = read_questions(*questions, patterns=patterns, skip_bad=skip_bad, on_bad=left_out)
     left_out.report()
-    settings = {"ks": k, "oracle": filling.passages, "limit": limit, "seed": seed, "coverage": not no_coverage}
+    settings = {"ks": k, "oracle": filling.told["passages"], "limit": limit, "seed": seed, "coverage": not no_coverage}
     settings |= {"deleted": abstain or None}
     setup = Setup(base, device, dtype)
     _measure(asked, open_corpora(directory, corpus), model, setup, json, given(**settings) | options)
@@ -128,7 +129,7 @@ def squad(
     abstain: Abstain = False,
     template: Template = None,
     *,
-    filling: FillOptions,
+    filling: Filling,
     base: Base = None,
     device: Device = None,
     dtype: Dtype = None,
@@ -148,7 +149,8 @@ def squad(
 
     options = _options(context, model, filling, template)
     read = read_squad(questions)
-    settings = given(ks=k, oracle=filling.passages, limit=limit, seed=seed, coverage=False, deleted=abstain or None)
+    oracle = filling.told["passages"]
+    settings = given(ks=k, oracle=oracle, limit=limit, seed=seed, coverage=False, deleted=abstain or None)
     setup = Setup(base, device, dtype)
     with tempfile.TemporaryDirectory(prefix="quoth-squad-") as folder:
         path = output or Path(folder) / "squad.quoth"
@@ -195,7 +197,7 @@ def swap(
     results().print(table(report, show), soft_wrap=True, end="")
 
 
-def _options(context: typer.Context, model: str | None, filling: FillOptions, template: str | None) -> dict[str, Any]:
+def _options(context: typer.Context, model: str | None, filling: Filling, template: str | None) -> dict[str, Any]:
     """The options of the model's `ask`; empty if only BM25 is measured."""
     if model is None:
         return {}
@@ -239,8 +241,8 @@ def _measure(
 
 def _least(system: "Searcher") -> float:
     """The least probability at which a model answers."""
-    config = getattr(system, "config", None)
-    return float(getattr(config, "min_probability", 0.0))
+    defaults = getattr(getattr(system, "config", None), "defaults", None)
+    return float(getattr(defaults, "min_probability", 0.0))
 
 
 @app.command()

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -88,62 +88,17 @@ MoreCorpora = Annotated[
     typer.Option("--corpus", metavar="DIR", help="Search this corpus as well. May be repeated."),
 ]
 TopK = Annotated[int, typer.Option("--top-k", help="How many answers.")]
-Neighbours = Annotated[int, typer.Option("--k", "--neighbours", help="How many nearest tokens to search for.")]
 PassageCount = Annotated[
     int | None,
     typer.Option(
-        "--passages", help="Search inside this many BM25 passages (default: NPM 3, quoth-reader and quoth-realm 20)."
+        "--passages",
+        help="Number of BM25's best passages to search inside. Default: the model's own (quoth-mini 3; quoth-reader "
+        "and quoth-realm 20).",
     ),
 ]
-Dense = Annotated[bool, typer.Option("--dense", help="Search every token; wants quoth embed first.")]
+Dense = Annotated[bool, typer.Option("--dense", help="Search every token in the corpus (requires quoth embed).")]
 Explain = Annotated[bool, typer.Option("--explain", help="Say how long each of the five steps took.")]
-Hybrid = Annotated[
-    float,
-    typer.Option("--hybrid", help="Search every token, and give BM25's best passages this share; 0.33 is good."),
-]
-CombineOption = Annotated[Combine, typer.Option("--combine", help="How the two ends of a phrase make its score.")]
-Read = Annotated[
-    int | None,
-    typer.Option(
-        "--read",
-        help="Let the reader see so many of BM25's best passages and decide with NPM; 0: NPM alone. "
-        "Default: the model's own.",
-    ),
-]
-MinProbability = Annotated[
-    float | None,
-    typer.Option(
-        "--min-probability",
-        help="Answers with a smaller chance to be right are told as guesses: the corpus does not say. "
-        "Default: the model's own.",
-    ),
-]
 Temperature = Annotated[float, typer.Option("--temperature", help="Above 1 flattens, below 1 sharpens.")]
-LengthExponent = Annotated[
-    float, typer.Option("--length-exponent", help="Multiply a score by the phrase's length to this power.")
-]
-Ban = Annotated[list[str] | None, typer.Option("--ban", metavar="TOKEN", help="Not in an answer. May be repeated.")]
-BanQuery = Annotated[
-    bool,
-    typer.Option(
-        "--ban-query",
-        help="No answer holds a token that the text itself holds. This forbids every right answer of some questions: "
-        "of 10.4 % of NQ-open's, 18.6 % of WebQuestions', 5.4 % of TriviaQA's. It goes by tokens: a cased model may "
-        "still answer with another casing of the text's words.",
-    ),
-]
-BanStopWords = Annotated[
-    bool, typer.Option("--ban-stop-words", help="No answer is nothing but English stop words (the, of it).")
-]
-MaxPhraseTokens = Annotated[
-    int,
-    typer.Option(
-        "--max-phrase-tokens", help="The longest answer, in tokens; of a word's tokens only the first counts."
-    ),
-]
-AnyToken = Annotated[
-    bool, typer.Option("--any-token", help="A model that answers with one token may answer with a part of a word.")
-]
 
 
 def for_each_query(text: str, handle: Callable[[int, str], None]) -> None:
@@ -175,13 +130,14 @@ def for_each_query(text: str, handle: Callable[[int, str], None]) -> None:
         raise typer.Exit(2)
 
 
-def num_passages(passages: int | None, dense: bool, hybrid: float = 0.0) -> int | None:
-    """What `--passages`, `--dense` and `--hybrid` mean together: a number of passages, or None for every token."""
+def num_passages(passages: int | None, dense: bool, hybrid: float = 0.0) -> "int | Literal['default'] | None":
+    """What `--passages`, `--dense` and `--hybrid` mean together: a number of passages, None for every token, or the
+    model's own."""
     if dense and hybrid:
         raise InputError(f"--hybrid {hybrid} searches every token already; leave --dense out")
     if dense and passages is not None:
         raise InputError(f"--dense searches every token, --passages {passages} only some; give one of them")
-    return None if dense else 3 if passages is None else passages
+    return None if dense else "default" if passages is None else passages
 
 
 def given(**options: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quoth.cli.filling import FillOptions, fill_arguments, takes_fill_options
+from quoth.cli.filling import Filling, fill_arguments, takes_fill_options
 from quoth.cli.models import Setup, kind, load, load_predictor, open_corpora
 from quoth.cli.options import (
     STANDARD_INPUT,
@@ -49,7 +49,7 @@ def fill(
     corpus: MoreCorpora = None,
     top_k: TopK = 5,
     *,
-    filling: FillOptions,
+    filling: Filling,
     model: Model = "quoth-mini",
     base: Base = None,
     device: Device = None,
@@ -77,7 +77,10 @@ def ask(
     question: Annotated[str, typer.Argument(metavar="QUESTION", help=f"A question; {STANDARD_INPUT}")],
     corpus: MoreCorpora = None,
     template: Annotated[
-        str | None, typer.Option("--template", help="The text made of {question}, with one [MASK].")
+        str | None,
+        typer.Option(
+            "--template", help="The text that an NPM makes of {question}, with one [MASK]. Default: the model's own."
+        ),
     ] = None,
     marginal: Annotated[
         bool,
@@ -89,7 +92,7 @@ def ask(
     ] = False,
     top_k: TopK = 5,
     *,
-    filling: FillOptions,
+    filling: Filling,
     model: Model = "quoth-reader",
     base: Base = None,
     device: Device = None,
@@ -102,7 +105,7 @@ def ask(
     \b
     Example:
       quoth ask wiki.quoth "Who composed Carmen?"
-      quoth ask wiki.quoth --model quoth-mini --template "[MASK]. {question}" "Who composed Carmen?"
+      quoth ask wiki.quoth --model quoth-mini --template "{question} [MASK]" "Who composed Carmen?"
       quoth embed wiki.quoth --model quoth-realm && quoth ask wiki.quoth --model quoth-realm "Who composed Carmen?"
     """
     options = {"top_k": top_k} | fill_arguments(context, model, filling, asks=True) | given(template=template)
@@ -120,8 +123,11 @@ def classify(
         typer.Option("--labels", metavar="LABEL=WORD,WORD", help="A label and its words. Repeat it."),
     ],
     template: Annotated[
-        str, typer.Option("--template", help="The text made of {text}, with one [MASK].")
-    ] = "{text} It was [MASK].",
+        str | None,
+        typer.Option(
+            "--template", help="The text made of {text}, with one [MASK]. Default: the model's ({text} It was [MASK].)."
+        ),
+    ] = None,
     corpus: MoreCorpora = None,
     passages: PassageCount = None,
     dense: Dense = False,

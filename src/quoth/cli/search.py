@@ -4,7 +4,6 @@ Knows the options, and which model each mode wants. Does not know how passages a
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -143,16 +142,5 @@ def _weights(items: list[str] | None) -> dict[str, float]:
 
 
 def _record(hit: "Hit", explain: bool) -> dict[str, Any]:
-    """A passage found, as JSON."""
-    passage = hit.passage
-    record = {
-        "score": float(hit.score),
-        "document_id": passage.document_id,
-        "title": passage.title,
-        "passage": passage.row,
-        "start": passage.start,
-        "end": passage.end,
-        "text": passage.text,
-        "metadata": dict(passage.metadata),
-    }
-    return record | ({"matches": [asdict(each) for each in hit.matches]} if explain else {})
+    """A hit as JSON, with the keys that matched if they are asked for."""
+    return {name: value for name, value in hit.to_dict().items() if explain or name != "matches"}

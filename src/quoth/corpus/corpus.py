@@ -50,6 +50,13 @@ class Corpus:
     Reading sees one snapshot: that of the moment of opening, or of this object's last write or `refresh`.
     One process writes at a time (LockedError names the other); any number read. Nothing is committed where a
     method raises. Passage rows are never given out twice.
+
+    Example:
+        >>> mine = quoth.Corpus.create("mine.quoth")
+        >>> mine.add([quoth.Document("a", "A title", "A text.")])
+        1
+        >>> mine
+        Corpus('mine.quoth', documents=1, passages=1, snapshot=1)
     """
 
     def __init__(self, path: Path, snapshot: Snapshot, pinned: bool = False) -> None:
@@ -57,6 +64,10 @@ class Corpus:
         self._snapshot = snapshot
         self._pinned = pinned
         self._all_released = True
+
+    def __repr__(self) -> str:
+        held = f"documents={self.num_documents}, passages={self.num_passages}, snapshot={self.snapshot}"
+        return f"Corpus({self.path.name!r}, {held})"
 
     @classmethod
     def create(cls, path: str | Path, splitter: str = DEFAULT_SPLITTER) -> "Corpus":

@@ -51,14 +51,29 @@ def read_documents(
     skip_bad: bool = False,
     on_bad: Callable[[InputError], None] | None = None,
 ) -> Iterator[Document]:
-    """The documents of files, of folders (every readable file in them) and of "-" (standard input, JSONL); files and
-    folders also by URL (s3://, gs://, https://, …), read with fsspec.
+    """Read documents from files and folders, one after another.
 
-    The suffix tells the format (jsonl, csv, tsv, parquet, text; compressed with .xz, .gz or .bz2 as well)
-    unless `format` does. A text file is one document, called by its path below the folder given.
+    Args:
+        paths (str | Path): Files, folders (every readable file in them) and "-" (standard input, JSONL); files and
+            folders also by URL (s3://, gs://, https://, …), read with fsspec. A text file is one document, called by
+            its path below the folder given.
+        format (str | None): jsonl, csv, tsv, parquet or text. Default: as the suffix says, with or without .xz, .gz,
+            .bz2.
+        skip_bad (bool): Leave out records that cannot be used. Default: False.
+        on_bad (Callable[[InputError], None] | None): Receives the error of each record that is left out. Default: None.
 
-    A record that cannot be used raises InputError "file:line: what is wrong"; with `skip_bad` it is left
-    out instead, and `on_bad`, if given, receives the error. A path that is not there raises at once.
+    Returns:
+        An iterator of the documents.
+
+    Raises:
+        InputError: "file:line: what is wrong" with a record, while it is read; a path that is not there, at once.
+
+    Example:
+        >>> with open("notes.jsonl", "w") as file:
+        ...     file.write('{"id": "a", "title": "A title", "text": "A text."}')
+        50
+        >>> [document.title for document in quoth.read_documents("notes.jsonl")]
+        ['A title']
     """
     if format is not None and format not in _READERS:
         raise InputError(f"format {format!r} is not one of {', '.join(_READERS)}")

@@ -103,7 +103,8 @@ def load_kind(source: EncoderSource, choose: Callable[[str, Any], str], remedy: 
     """A model (fp32, CPU) and its tokenizer; `choose` returns the name of its class in transformers, given the model's
     name and config.
 
-    Raises ModelNotFoundError, with `remedy`, if they cannot be loaded, and whatever `choose` raises.
+    Raises ModelNotFoundError, with `remedy`, if they cannot be loaded or some weights are missing, InputError for a
+    decoder, and whatever `choose` raises.
     """
     import transformers
     from transformers.utils import logging
@@ -117,12 +118,32 @@ def load_kind(source: EncoderSource, choose: Callable[[str, Any], str], remedy: 
         options: dict[str, Any] = {"config": config, "revision": revision, "dtype": torch.float32}
         if kind == "AutoModel" and config.model_type in ("bert", "roberta", "xlm-roberta"):
             options["add_pooling_layer"] = False
-        model = getattr(transformers, kind).from_pretrained(base, **options)
+        if kind == "AutoModel" and _is_decoder(config):
+            raise InputError(
+                f"model {base!r} is a {config.model_type}, a decoder: its tokens see only what is before them; "
+                f"{remedy} of an encoder, such as BERT or RoBERTa"
+            )
+        model, loaded = getattr(transformers, kind).from_pretrained(base, output_loading_info=True, **options)
+        if random := sorted(name for name in loaded["missing_keys"] if "pooler." not in name):
+            raise ModelNotFoundError(
+                f"model {base!r} lacks {len(random)} of its weights, such as {random[0]}, which would be random; "
+                f"{remedy}"
+            )
         tokenizer: Any = transformers.AutoTokenizer.from_pretrained(base, revision=revision)
     except (OSError, ValueError) as error:
         reason = str(error).strip().splitlines()[0]
         raise ModelNotFoundError(f"model {base!r} cannot be loaded: {reason}; {remedy}") from error
     return model, tokenizer
+
+
+def _is_decoder(config: Any) -> bool:
+    """Whether a model's tokens attend only to those before them, as far as its config says."""
+    from transformers.models.auto import modeling_auto
+
+    causal, masked = (
+        set(getattr(modeling_auto, f"MODEL_FOR_{kind}_MAPPING_NAMES")) for kind in ("CAUSAL_LM", "MASKED_LM")
+    )
+    return bool(getattr(config, "is_decoder", False)) or config.model_type in causal - masked
 
 
 def kinds_of(config: Any) -> list[str]:

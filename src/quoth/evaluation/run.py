@@ -6,7 +6,7 @@ Knows: how to ask systems blanks over a corpus and score the answers. Does not k
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,7 +17,7 @@ from quoth.errors import InputError
 from quoth.evaluation.baselines import Answers, System, bm25_phrases, frequent_phrases
 from quoth.evaluation.cloze import KINDS, Blank, draw_blanks
 from quoth.evaluation.metrics import ALL, HITS, LENGTHS, GroupScore, exact_and_hits, group_scores, markdown, rank
-from quoth.records import Document, Prediction
+from quoth.records import Document
 
 SYSTEMS = ("model", "untrained", "frequent", "bm25")
 UNTRAINED = "quoth-mini-base"
@@ -28,9 +28,8 @@ _TITLES = {"frequent": "most frequent phrase", "bm25": "most frequent phrase of 
 class Filler(Protocol):
     """What the evaluation needs of a model: NPM's `fill`, with the rows to exclude for each text, and `embed`."""
 
-    def fill(
-        self, text: Sequence[str], *, exclude: Sequence[Collection[int]], **options: Any
-    ) -> list[list[Prediction]]: ...
+    @property
+    def fill(self) -> Callable[..., Any]: ...
 
     def embed(self, precision: str, recall: float) -> object: ...
 
@@ -93,14 +92,6 @@ def run_cloze(
     count: int = 1000,
     seed: int = 0,
     limit: int | None = None,
-    passages: int | None = 3,
-    hybrid: float = 0.0,
-    combine: str = "joint",
-    k: int = 4096,
-    temperature: float = 1.0,
-    length_exponent: float = 0.0,
-    ban_stop_words: bool = False,
-    read: int | None = None,
     systems: Sequence[str] = SYSTEMS,
     progress: Progress | None = None,
     load: Load | None = None,
@@ -109,22 +100,11 @@ def run_cloze(
     """Hide `count` phrases of each kind in the documents of `pages`, and count the exact matches.
 
     If `heldout` is given, only the documents that it names (JSONL of ids and titles) are used. They are also the corpus
-    that is searched, without each blank's own passage. `limit` asks only the first blanks of each kind. The parameters
-    from `passages` to `read`, and `options`, are those of `NPM.fill`; `passages=None` and `hybrid` search every token,
-    embedded beforehand in full precision. `load` makes a model from a name and a corpus.
-    Raises InputError, ModelNotFoundError.
+    that is searched, without each blank's own passage. `limit` asks only the first blanks of each kind. `options` are
+    those of `FillOptions`, for the model's `fill`; if they search every token, the pages are embedded beforehand, in
+    full precision. `load` makes a model from a name and a corpus. Raises InputError, ModelNotFoundError.
     """
     _check(systems, count, seed, limit)
-    options |= {
-        "passages": passages,
-        "hybrid": hybrid,
-        "combine": combine,
-        "k": k,
-        "temperature": temperature,
-        "length_exponent": length_exponent,
-        "ban_stop_words": ban_stop_words,
-        "read": read,
-    }
     documents = read_pages(pages, heldout)
     with tempfile.TemporaryDirectory(prefix="quoth-cloze-") as folder:
         corpus = Corpus.create(Path(folder) / "pages.quoth")

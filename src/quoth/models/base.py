@@ -9,26 +9,28 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import reduce
-from typing import ClassVar, Literal, TypeVar, get_args
+from pathlib import Path
+from typing import ClassVar, Literal, get_args
 
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
 from quoth.memory import WORKING_MEMORY
 from quoth.predictors.answers import Source
 from quoth.records import Hit, Match
+from quoth.results import Hits
 from quoth.retrieval.fusion import FUSIONS
 from quoth.retrieval.retriever import Retriever
 from quoth.retrieval.sparse import Place, Ranking, best_places, check_count
 from quoth.retrieval.tables import Cost, Shortfall
 
-Texts = str | Sequence[str]
 Exclude = Collection[int] | Sequence[Collection[int]]
-Corpora = Corpus | Sequence[Corpus] | None
+CorpusOrPath = Corpus | str | Path
+Corpora = CorpusOrPath | Sequence[CorpusOrPath] | None
+"""What `corpus=` takes: a corpus or the path of one, or several."""
 Mode = Literal["bm25", "dense", "hybrid"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 FUSION_DEPTH = 100
 """How deep each ranking is read that becomes one with others."""
-_Found = TypeVar("_Found")
 
 
 class CorpusModel:
@@ -38,13 +40,28 @@ class CorpusModel:
     keys: ClassVar[str]
     fingerprint: str
 
-    def __init__(self, retriever: Retriever) -> None:
-        self._retriever = retriever
+    def __init__(self, retriever: Retriever, name: str) -> None:
+        self._retriever, self.name = retriever, name
 
-    def search(self, query: str, k: int = 10, mode: Mode = "bm25") -> list[Hit]:
-        """The k best passages by BM25, by vectors (dense), or by both (hybrid: reciprocal rank fusion).
+    def search(self, query: str, k: int = 10, mode: Mode = "bm25") -> Hits:
+        """Find the k best passages.
 
-        Raises InputError on another mode or k, or where vectors are missing.
+        Args:
+            query (str): What to look for.
+            k (int): Number of passages. Default: 10.
+            mode ("bm25" | "dense" | "hybrid"): By words, by vectors (requires `embed`), or by both, with reciprocal
+                rank fusion. Default: "bm25".
+
+        Returns:
+            The hits, best first; a hit has its passage and its score.
+
+        Raises:
+            InputError: Another mode, `k` below 1, or vectors missing.
+            EmptyCorpusError: No passage to search.
+
+        Example:
+            >>> npm.search("opera by Bizet", k=1)[0].passage.title
+            'Carmen'
         """
         if mode not in MODES:
             raise InputError(f"mode {mode!r}; allowed are {', '.join(MODES)}")
@@ -52,6 +69,9 @@ class CorpusModel:
         if mode == "hybrid":
             return FusedSearch([self]).search(query, k)
         return self.hits(self.ranked_by_words(query, k) if mode == "bm25" else self.ranking(query, k))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, keys={self.keys!r}, corpora={self.corpora!r})"
 
     @property
     def corpora(self) -> list[Corpus]:
@@ -62,10 +82,10 @@ class CorpusModel:
         """The k best passages by BM25, with their scores."""
         return self._retriever.ranked_by_words(query, k)
 
-    def hits(self, ranking: Ranking, matches: Mapping[Place, Sequence[Match]] | None = None) -> list[Hit]:
+    def hits(self, ranking: Ranking, matches: Mapping[Place, Sequence[Match]] | None = None) -> Hits:
         """The passages of a ranking, each with its matches, if there are some."""
         found = matches or {}
-        return [Hit(self._retriever.passage(place), score, tuple(found.get(place, ()))) for score, place in ranking]
+        return Hits(Hit(self._retriever.passage(place), score, tuple(found.get(place, ()))) for score, place in ranking)
 
     def ranking(self, query: str, k: int) -> Ranking:
         """The k best passages by vectors, with their scores."""
@@ -82,14 +102,29 @@ class CorpusModel:
         progress: Callable[[int, int], None] | None = None,
         memory: int = WORKING_MEMORY,
     ) -> list[Shortfall]:
-        """Store a vector for every key (token, or passage) of every corpus, for dense search; goes on where a broken
-        run stopped.
+        """Store a vector for every key of every corpus, for dense search; resumes where a broken run stopped.
 
-        Large segments are searched by compressed codes that find the share `recall` of a query's nearest keys (by
-        default 0.97); 1 compares every vector. `precision` is sq8, sq4 (half the bytes, less exact), fp16 or fp32.
-        About `memory` bytes are taken at most beside the loaded model, however large the corpora are.
-        Returns the segments whose codes find fewer than asked for. Raises InputError where vectors of another
-        precision are stored, LockedError while another process embeds.
+        Args:
+            precision (str): Storage per vector component: "sq8" (1 byte), "sq4" (half a byte, less exact), "fp16" or
+                "fp32". Default: "sq8".
+            recall (float | None): Large segments are searched by compressed codes, which find this share of a query's
+                nearest keys; 1 compares every vector. Default: 0.97.
+            progress (Callable[[int, int], None] | None): Receives how many passages are done, and of how many.
+                Default: None.
+            memory (int): Bytes that are taken at most, about, besides the loaded model. Default: 1 GB.
+
+        Returns:
+            The segments whose codes find fewer than asked for.
+
+        Raises:
+            InputError: Vectors of another precision are stored.
+            LockedError: Another process embeds.
+
+        Example:
+            >>> npm.embed()
+            []
+            >>> npm.fill("Carmen is an opera by [MASK].", passages=None, top_k=1)[0].text
+            'Georges Bizet'
         """
         every = self._retriever.tables
         return [short for tables in every for short in tables.build(precision, recall, progress, memory)]
@@ -125,8 +160,25 @@ class FusedSearch:
         weighted = [(way, (weights or {}).get(kind, 1.0)) for way, kind in zip(ways, kinds, strict=True)]
         self._ways = [(way, weight) for way, weight in weighted if weight != 0]
 
-    def search(self, query: str, k: int = 10) -> list[Hit]:
-        """The k best passages, with the keys of each that matched. Raises as each model's search does."""
+    def search(self, query: str, k: int = 10) -> Hits:
+        """Find the k best passages by all rankings together.
+
+        Args:
+            query (str): What to look for.
+            k (int): Number of passages. Default: 10.
+
+        Returns:
+            The hits, best first; a hit has its passage, its score, and as `matches` the keys that matched.
+
+        Raises:
+            InputError: `k` is below 1, or vectors are missing.
+            EmptyCorpusError: No passage to search.
+
+        Example:
+            >>> both = quoth.FusedSearch([realm, zero_ner])
+            >>> both.search("Where does the Nile end?", k=1)[0].passage.title
+            'Nile'
+        """
         check_count(k)
         rankings = [way(query, max(k, FUSION_DEPTH)) for way, _ in self._ways]
         best = self._fuse(rankings, [weight for _, weight in self._ways])[:k]
@@ -156,13 +208,9 @@ def best_sources(corpora: Sequence[Corpus], query: str, passages: int, exclude: 
 
 
 def listed(corpora: Corpora) -> list[Corpus]:
-    """None, one or several as a list."""
-    return [] if corpora is None else [corpora] if isinstance(corpora, Corpus) else list(corpora)
-
-
-def of_each(text: Texts, many: Callable[[Sequence[str]], list[_Found]]) -> _Found | list[_Found]:
-    """What `many` finds for a text, or for each of several."""
-    return many([text])[0] if isinstance(text, str) else many(text)
+    """None, one or several as a list of open corpora. Raises CorpusNotFoundError."""
+    several = [] if corpora is None else [corpora] if isinstance(corpora, CorpusOrPath) else corpora
+    return [each if isinstance(each, Corpus) else Corpus.open(each) for each in several]
 
 
 def for_each(exclude: Exclude, count: int) -> list[Collection[int]]:

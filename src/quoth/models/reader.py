@@ -10,21 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import overload
 
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
 from quoth.models.base import Corpora, Exclude, best_sources, check_questions, for_each, listed
+from quoth.models.blanks import with_mask, words_of
+from quoth.models.calls import one_or_many
 from quoth.predictors.answers import Source, predict_spans
 from quoth.predictors.calibration import calibrated
-from quoth.predictors.evidence import check_at_least_one
+from quoth.predictors.options import check_at_least_one, check_min_probability
 from quoth.predictors.reader_weights import open_reader
 from quoth.predictors.span_reader import SpanReader, Spans
-from quoth.records import Hit, Prediction
+from quoth.records import Prediction
+from quoth.results import Hits, Predictions
 from quoth.retrieval.sparse import bm25, check_not_empty
 from quoth.timing import step
 from quoth.tokenizers.pairs import fill_in
-from quoth.tokenizers.text import MASK
 
 TEXTS_AT_A_TIME = 8
 
@@ -32,8 +33,12 @@ TEXTS_AT_A_TIME = 8
 class Reader:
     """Answers questions, and fills blanks, with spans of the passages that BM25 finds."""
 
-    def __init__(self, reader: SpanReader, corpora: Sequence[Corpus] = ()) -> None:
+    def __init__(self, reader: SpanReader, corpora: Sequence[Corpus] = (), name: str = "") -> None:
+        self.name = name
         self.reader, self.corpora, self.config = reader, list(corpora), reader.config
+
+    def __repr__(self) -> str:
+        return f"Reader({self.name!r}, corpora={self.corpora!r})"
 
     @classmethod
     def from_pretrained(
@@ -45,24 +50,32 @@ class Reader:
         dtype: str | None = None,
         base: str | Path | None = None,
     ) -> Reader:
-        """Load a reader by shipped name (quoth-reader), or a folder that `quoth train reader` wrote.
+        """Load a reader.
 
-        `base` names a folder for the base encoder. Raises ModelNotFoundError, or InputError on an unknown device.
+        Args:
+            name (str | Path): A shipped model (quoth-reader), or the folder of one that `quoth train reader` wrote.
+                Default: "quoth-reader".
+            corpus (Corpus | str | Path | None): What to search: a corpus or the path of one, or a list of them.
+                Default: None.
+            device (str | None): "cpu", "cuda", "cuda:1" or "mps". Default: the best there is.
+            dtype (str | None): Precision of the encoder: "fp32", "bf16" or "fp16". Default: "fp32".
+            base (str | Path | None): Folder of the base encoder, if its package is not installed. Default: None.
+
+        Returns:
+            The model, ready to search.
+
+        Raises:
+            ModelNotFoundError: No model of that name, or its weights are missing or damaged.
+            InputError: Another kind of model, an unknown device or dtype.
+
+        Example:
+            >>> quoth.Reader.from_pretrained(corpus=corpus)
+            Reader('quoth-reader', corpora=[Corpus('tiny.quoth', documents=6, passages=6, snapshot=1)])
         """
         folder = None if base is None else str(base)
-        return cls(open_reader(str(name), device=device, dtype=dtype, base=folder), listed(corpus))
+        return cls(open_reader(str(name), device=device, dtype=dtype, base=folder), listed(corpus), str(name))
 
-    @overload
-    def ask(  # type: ignore[overload-overlap]
-        self,
-        question: str,
-        *,
-        top_k: int = 5,
-        passages: int | None = None,
-        min_probability: float | None = None,
-        exclude: Exclude = (),
-    ) -> list[Prediction]: ...
-    @overload
+    @one_or_many
     def ask(
         self,
         question: Sequence[str],
@@ -71,77 +84,102 @@ class Reader:
         passages: int | None = None,
         min_probability: float | None = None,
         exclude: Exclude = (),
-    ) -> list[list[Prediction]]: ...
-    def ask(
-        self,
-        question: str | Sequence[str],
-        *,
-        top_k: int = 5,
-        passages: int | None = None,
-        min_probability: float | None = None,
-        exclude: Exclude = (),
-    ) -> list[Prediction] | list[list[Prediction]]:
-        """Answer a question, or each of several, with spans of BM25's best passages, each shown where it occurs.
+    ) -> list[Predictions]:
+        """Answer a question with spans of BM25's best passages, each shown where it occurs.
 
         Args:
-            question: one question, or several.
-            top_k: how many answers.
-            passages: how many passages are read; None: the model's default (quoth-reader: 20).
-            min_probability: answers with a smaller chance to be right are marked `abstained`: the corpus does not say;
-                None: the model's default.
-            exclude: passage rows never read, in any corpus: one collection, or one for each question.
+            question: One question, or several.
+            top_k (int): Number of answers. Default: 5.
+            passages (int | None): Number of passages to read. Default: the model's (quoth-reader: 20).
+            min_probability (float | None): Answers with a smaller chance to be right are marked as guesses
+                (`abstained`): the corpus does not say. Default: the model's.
+            exclude (Collection[int]): Passage rows that are never read, in any corpus: one collection, or one for each
+                question. Default: ().
 
-        Returns: the answers, best first, or a list of them for each question. `score` is the log odds of an answer
-        against "no answer here", summed over its places; `probability` its chance to be right.
+        Returns:
+            The answers, best first, or a list of such lists for several questions. `score` is the log odds of an answer
+            against "no answer here", summed over its places; `probability` its chance to be right.
 
-        Raises: InputError on an empty question or a wrong number, EmptyCorpusError.
+        Raises:
+            InputError: An empty question, or a number out of bounds.
+            EmptyCorpusError: No passage to search.
+
+        Source:
+            Extractive reading with one normalization over all passages (Clark and Gardner, 2018).
+
+        Example:
+            >>> best = reader.ask("Who composed Carmen?")[0]
+            >>> best.text, best.evidence[0].title
+            ('Georges Bizet', 'Carmen')
         """
-        questions = [question] if isinstance(question, str) else list(question)
-        check_questions(questions)
-        found = self._answers([each.strip() for each in questions], questions, top_k, passages, exclude)
-        least = self.config.min_probability if min_probability is None else min_probability
-        answers = [calibrated(each, self.config.calibration, least) for each in found]
-        return answers[0] if isinstance(question, str) else answers
+        check_questions(question)
+        found = self._answers([each.strip() for each in question], question, top_k, passages, exclude)
+        least = self.config.defaults.min_probability if min_probability is None else min_probability
+        check_min_probability("min_probability", least)
+        return [Predictions(calibrated(each, self.config.calibration, least)) for each in found]
 
-    @overload
-    def fill(  # type: ignore[overload-overlap]
-        self, text: str, *, top_k: int = 5, passages: int | None = None, exclude: Exclude = ()
-    ) -> list[Prediction]: ...
-    @overload
+    @one_or_many
     def fill(
         self, text: Sequence[str], *, top_k: int = 5, passages: int | None = None, exclude: Exclude = ()
-    ) -> list[list[Prediction]]: ...
-    def fill(
-        self, text: str | Sequence[str], *, top_k: int = 5, passages: int | None = None, exclude: Exclude = ()
-    ) -> list[Prediction] | list[list[Prediction]]:
-        """Fill the `[MASK]` of a text, or of each of several, with spans of BM25's best passages; as `ask` else.
+    ) -> list[Predictions]:
+        """Fill the blank of a text with spans of BM25's best passages.
 
-        The probability is an answer's share among all that was read: it is calibrated for questions alone.
+        Args:
+            text: One text, or several, each with one blank: `[MASK]`, `<mask>` or `___`.
+            top_k (int): Number of answers. Default: 5.
+            passages (int | None): Number of passages to read. Default: the model's (quoth-reader: 20).
+            exclude (Collection[int]): As in `ask`. Default: ().
+
+        Returns:
+            As `ask`; the probability is an answer's share among all that was read: it is calibrated for questions
+            alone.
+
+        Raises:
+            InputError: A text without exactly one blank, or a number out of bounds.
+            EmptyCorpusError: No passage to search.
+
+        Example:
+            >>> reader.fill("Carmen was composed by [MASK].", top_k=1)[0].sequence
+            'Carmen was composed by Georges Bizet.'
         """
-        texts = [text] if isinstance(text, str) else list(text)
-        searched = [each.replace(MASK, " ").replace(self.reader.tokenizer.mask_token, " ") for each in texts]
-        answers = self._answers(texts, searched, top_k, passages, exclude)
-        found = [
-            [replace(p, sequence=fill_in(self.reader.tokenizer, each, p.text)) for p in predictions]
+        texts = [with_mask(each, self.reader.tokenizer.mask_token) for each in text]
+        answers = self._answers(texts, [*map(words_of, texts)], top_k, passages, exclude)
+        return [
+            Predictions(replace(p, sequence=fill_in(self.reader.tokenizer, each, p.text)) for p in predictions)
             for each, predictions in zip(texts, answers, strict=True)
         ]
-        return found[0] if isinstance(text, str) else found
 
     def num_tokens(self, phrase: str) -> int:
         """How many of the model's tokens a phrase has inside a text."""
         return len(self.reader.tokenizer.pieces([f" {phrase.strip()}"])[0][0])
 
-    def search(self, query: str, k: int = 10) -> list[Hit]:
-        """The k best passages by BM25. Raises InputError, EmptyCorpusError."""
-        return bm25(self.corpora, query, k)
+    def search(self, query: str, k: int = 10) -> Hits:
+        """Find the k best passages by BM25.
+
+        Args:
+            query (str): What to look for.
+            k (int): Number of passages. Default: 10.
+
+        Returns:
+            The hits, best first; a hit has its passage and its score.
+
+        Raises:
+            InputError: `k` is below 1.
+            EmptyCorpusError: No passage to search.
+
+        Example:
+            >>> reader.search("opera by Bizet", k=1)[0].passage.title
+            'Carmen'
+        """
+        return Hits(bm25(self.corpora, query, k))
 
     def read(
         self, texts: Sequence[str], searched: Sequence[str], passages: int | None = None, exclude: Exclude = ()
     ) -> Iterator[tuple[list[Source], list[Spans]]]:
         """BM25's best passages for what is `searched`, and what they say to each text, as the reader scores it."""
-        count = self.config.passages if passages is None else passages
+        count = self.config.defaults.passages if passages is None else passages
         if count < 1:
-            raise InputError(f"passages is {count}; allowed is 1 or more; try passages=20")
+            raise InputError(f"passages is {count}; it must be 1 or more; try passages=20")
         check_not_empty(self.corpora)
         hidden = for_each(exclude, len(texts))
         for at in range(0, len(texts), TEXTS_AT_A_TIME):

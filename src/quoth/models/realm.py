@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,9 @@ from quoth.encoders.passage_encoder import PassageEncoder, load_heads
 from quoth.encoders.pretrained import locate_realm
 from quoth.encoders.transformer import Transformer
 from quoth.errors import InputError
-from quoth.models.base import Corpora, CorpusModel, Exclude, Mode, Texts, check_questions, for_each, listed, of_each
+from quoth.models.base import Corpora, CorpusModel, Exclude, Mode, check_questions, for_each, listed
+from quoth.models.blanks import with_mask
+from quoth.models.calls import one_or_many
 from quoth.predictors.answers import (
     Read,
     Source,
@@ -32,10 +34,12 @@ from quoth.predictors.answers import (
     predict_words,
 )
 from quoth.predictors.calibration import calibrated
+from quoth.predictors.options import check_combine
 from quoth.predictors.reader import Reader, ReaderModel, Reading, readings
 from quoth.predictors.reader_weights import open_reader
 from quoth.predictors.span_reader import SpanReader
-from quoth.records import Hit, Likelihood, Prediction
+from quoth.records import Likelihood, Prediction
+from quoth.results import Hits, Predictions
 from quoth.retrieval.retriever import Retriever
 from quoth.retrieval.sparse import Place
 from quoth.timing import step
@@ -57,7 +61,7 @@ class REALM(CorpusModel):
     keys = "passages"
 
     def __init__(self, encoder: PassageEncoder, reader: Reader | SpanReader, corpora: Sequence[Corpus] = ()) -> None:
-        super().__init__(Retriever(corpora, encoder))
+        super().__init__(Retriever(corpora, encoder), encoder.name)
         self.encoder, self.reader = encoder, reader
         self.config, self.fingerprint = encoder.config, encoder.fingerprint
 
@@ -71,9 +75,27 @@ class REALM(CorpusModel):
         dtype: str | None = None,
         base: str | Path | None = None,
     ) -> REALM:
-        """Load a shipped model by name, or one by folder, such as training and `quoth convert` make.
+        """Load a REALM.
 
-        `base` names a folder for the base encoder. Raises ModelNotFoundError, or InputError on an unknown device.
+        Args:
+            name (str | Path): A shipped model (quoth-realm, quoth-realm-base), or the folder of one that was trained or
+                converted. Default: "quoth-realm".
+            corpus (Corpus | str | Path | None): What to search: a corpus or the path of one, or a list of them.
+                Default: None.
+            device (str | None): "cpu", "cuda", "cuda:1" or "mps". Default: the best there is.
+            dtype (str | None): Precision of the encoder: "fp32", "bf16" or "fp16". Default: "fp32".
+            base (str | Path | None): Folder of the base encoder, if its package is not installed. Default: None.
+
+        Returns:
+            The model, ready to search.
+
+        Raises:
+            ModelNotFoundError: No model of that name, or its weights are missing or damaged.
+            InputError: Another kind of model, an unknown device or dtype.
+
+        Example:
+            >>> quoth.REALM.from_pretrained(corpus=corpus)
+            REALM('quoth-realm', keys='passages', corpora=[Corpus('tiny.quoth', documents=6, passages=6, snapshot=1)])
         """
         source = locate_realm(str(name), None if base is None else str(base))
         encoder = PassageEncoder.load(source, device=device, dtype=dtype)
@@ -87,56 +109,64 @@ class REALM(CorpusModel):
         own = Reader(model.to(device=weight.device, dtype=weight.dtype), encoder.tokenizer)
         return cls(encoder, own, listed(corpus))
 
-    @overload
-    def ask(self, question: str, **options: Any) -> list[Prediction]: ...
-    @overload
-    def ask(self, question: Sequence[str], **options: Any) -> list[list[Prediction]]: ...
-    def ask(self, question: Texts, **options: Any) -> list[Prediction] | list[list[Prediction]]:
-        """Answer with a span of one of the passages nearest to the question (REALM §4, after ORQA).
-
-        Options, as in `ask_many`: top_k=5, passages=None, combine="softmax", exclude=(). Raises InputError,
-        EmptyCorpusError, EncoderMismatchError.
-        """
-        return of_each(question, lambda texts: self.ask_many(texts, **options))
-
-    def ask_many(
+    @one_or_many
+    def ask(
         self,
-        questions: Sequence[str],
+        question: Sequence[str],
         *,
         top_k: int = 5,
         passages: int | None = None,
-        combine: Literal["softmax", "marginal"] = "softmax",
+        combine: Literal["softmax", "marginal"] | None = None,
         exclude: Exclude = (),
-    ) -> list[list[Prediction]]:
-        """The best `top_k` answers to each question, from the `passages` nearest to it (None: one less than the model
-        was trained with, or takes by default).
+    ) -> list[Predictions]:
+        """Answer a question with spans of the passages nearest to it.
 
-        An answer's score sums exp over its spans. With `combine` "softmax" that is of the span's score, with the
-        passage's relevance where the model adds it (the released code: one softmax over all spans); with "marginal"
-        p(y|z,x) p(z|x), each normalised by itself (eq. 1): over the spans of one passage, and over the passages read.
-        A model whose `reader` is one of `Reader`'s, such as quoth-realm, takes that one's odds: with "softmax" without
-        relevance and calibrated; with "marginal" the rest of each passage's p(y|z,x) is that it holds no answer, and
-        probabilities are those of the equation. `exclude` are passage rows never searched: one collection, or one for
-        each question.
+        Args:
+            question: One question, or several.
+            top_k (int): Number of answers. Default: 5.
+            passages (int | None): Number of passages to read. Default: the model's (quoth-realm: 20).
+            combine ("softmax" | "marginal" | None): How spans of several passages come together. "softmax": one softmax
+                over all spans (the released code), with the passage's relevance if the model adds it. "marginal":
+                p(y|z,x) p(z|x), each normalised by itself (eq. 1). Default: the model's (quoth-realm: "softmax").
+            exclude (Collection[int]): Passage rows that are never searched, in any corpus: one collection, or one for
+                each question. Default: ().
+
+        Returns:
+            The answers, best first, or a list of such lists for several questions. A model whose reader is one of
+            `Reader`'s, such as quoth-realm, takes that one's odds: with "softmax" the probability is calibrated; with
+            "marginal" the rest of each passage's p(y|z,x) is that it holds no answer.
+
+        Raises:
+            InputError: An empty question, a value out of bounds, or vectors missing (`embed` stores them).
+            EmptyCorpusError: No passage to search.
+            EncoderMismatchError: The stored vectors are another model's.
+
+        Source:
+            REALM, section 4 (Guu et al., 2020), after ORQA (Lee et al., 2019).
+
+        Example:
+            >>> realm.ask("Who composed Carmen?")[0].text
+            'Georges Bizet'
         """
-        check_questions(questions)
-        if combine not in ("softmax", "marginal"):
-            raise InputError(f"combine is {combine!r}; use one of softmax, marginal")
-        texts = [each.strip() for each in questions]
+        check_questions(question)
+        combine = self.config.defaults.combine if combine is None else combine
+        check_combine("combine", combine, ("softmax", "marginal"))
+        texts = [each.strip() for each in question]
         asked = [list(ids) for ids, _ in self.encoder.tokenizer.pieces(texts)]
-        found = []
-        for text, question in zip(texts, self._questions(asked, self._count(passages), exclude), strict=True):
+        found: list[Predictions] = []
+        for text, encoded in zip(texts, self._questions(asked, self._count(passages), exclude), strict=True):
             if isinstance(self.reader, SpanReader):
                 config = self.reader.config
-                predictions = self._read_spans(text, question, top_k, combine == "marginal")
+                predictions = self._read_spans(text, encoded, top_k, combine == "marginal")
                 if combine == "softmax":
-                    predictions = calibrated(predictions, config.calibration, config.min_probability)
-                found.append(predictions)
+                    predictions = calibrated(predictions, config.calibration, config.defaults.min_probability)
+                found.append(Predictions(predictions))
                 continue
             with step("expand"):
-                read = self._read(question)
+                read = self._read(encoded)
                 spans = self.reader.spans([each.reading for each in read])
-            found.append(predict_answers(read, spans, self.config.add_relevance, top_k, combine == "marginal"))
+            answers = predict_answers(read, spans, self.config.add_relevance, top_k, combine == "marginal")
+            found.append(Predictions(answers))
         return found
 
     def _read_spans(self, text: str, question: Question, top_k: int, marginal: bool = False) -> list[Prediction]:
@@ -149,44 +179,62 @@ class REALM(CorpusModel):
         return predict_spans(sources, spans, top_k, marginal=marginal)
 
     def _count(self, passages: int | None) -> int:
-        """How many passages are read: `num_candidates` less the null document, if nothing else is asked for."""
-        return self.config.num_candidates - 1 if passages is None else passages
+        """How many passages are read: where nothing is said, `num_candidates` less the null document."""
+        count = self.config.defaults.passages if passages is None else passages
+        return self.config.num_candidates - 1 if count is None else count
 
-    @overload
-    def fill(self, text: str, **options: Any) -> list[Prediction]: ...
-    @overload
-    def fill(self, text: Sequence[str], **options: Any) -> list[list[Prediction]]: ...
-    def fill(self, text: Texts, **options: Any) -> list[Prediction] | list[list[Prediction]]:
-        """The words that fill the `[MASK]` of a text best, each with where it stands in the passages read.
+    @one_or_many
+    def fill(
+        self, text: Sequence[str], *, top_k: int = 5, passages: int | None = None, exclude: Exclude = ()
+    ) -> list[Predictions]:
+        """Fill the blank of a text with words of the passages nearest to it: p(y|x) = Σ_z p(y|z,x) p(z|x).
 
-        Options, as in `fill_many`: top_k=5, passages=None, exclude=(). Raises as `ask` does.
+        z are the passages read and the null document, an empty one, which stands for what the model knows without any;
+        y are the words of one token that occur in these passages.
+
+        Args:
+            text: One text, or several, each with one blank: `[MASK]`, `<mask>` or `___`.
+            top_k (int): Number of answers. Default: 5.
+            passages (int | None): Number of passages to read. Default: the model's (quoth-realm: 20).
+            exclude (Collection[int]): As in `ask`. Default: ().
+
+        Returns:
+            The predictions, best first, or a list of such lists for several texts.
+
+        Raises:
+            InputError: A text without exactly one blank; else as `ask`.
+
+        Source:
+            REALM, equation 1 (Guu et al., 2020).
+
+        Example:
+            >>> realm.fill("Carmen was composed by [MASK].", top_k=1)[0].text
+            'Georges Bizet'
         """
-        return of_each(text, lambda texts: self.fill_many(texts, **options))
-
-    def fill_many(
-        self, texts: Sequence[str], *, top_k: int = 5, passages: int | None = None, exclude: Exclude = ()
-    ) -> list[list[Prediction]]:
-        """The words that fill the blank of each text best: p(y|x) = Σ_z p(y|z,x) p(z|x) (REALM eq. 1).
-
-        z are the `passages` nearest to the text (by default one less than the model was trained with) and the null
-        document, an empty one, which stands for what the model knows without any; y are the words of one token that
-        stand in these passages.
-        """
-        masked = [masked_ids(self.encoder.tokenizer, text, self._room) for text in texts]
+        texts = [self._with_mask(each) for each in text]
+        masked = [masked_ids(self.encoder.tokenizer, each, self._room) for each in texts]
         null_D = self._null
-        found = []
-        for question, text in zip(self._questions(masked, self._count(passages), exclude), texts, strict=True):
+        found: list[Predictions] = []
+        for question, each in zip(self._questions(masked, self._count(passages), exclude), texts, strict=True):
             if isinstance(self.reader, SpanReader):
-                marked = self._read_spans(text, question, top_k)
-                found.append([replace(p, sequence=fill_in(self.encoder.tokenizer, text, p.text)) for p in marked])
+                marked = self._read_spans(each, question, top_k)
+                found.append(self._filled(each, marked))
                 continue
             with step("expand"):
                 read, nothing = self._read(question), self._readings(question, [""], [""])
-                log_p_NV = self.reader.masked([*(each.reading for each in read), *nothing])
+                log_p_NV = self.reader.masked([*(one.reading for one in read), *nothing])
             null = self.encoder.scale * float(null_D @ question.vector_D)
             answers = predict_words(read, null, log_p_NV, top_k)
-            found.append([replace(each, sequence=fill_in(self.encoder.tokenizer, text, each.text)) for each in answers])
+            found.append(self._filled(each, answers))
         return found
+
+    def _filled(self, text: str, predictions: Sequence[Prediction]) -> Predictions:
+        return Predictions(
+            replace(each, sequence=fill_in(self.encoder.tokenizer, text, each.text)) for each in predictions
+        )
+
+    def _with_mask(self, text: str) -> str:
+        return with_mask(text, self.encoder.tokenizer.mask_token)
 
     def likelihood(self, text: str, answer: str, *, passages: int | None = None, exclude: Exclude = ()) -> Likelihood:
         """How likely a given answer is in the `[MASK]` of a text, and which passages make it so (REALM Table 3).
@@ -203,15 +251,15 @@ class REALM(CorpusModel):
         the text has not one blank, and for a model whose reader marks spans and fills no masks, such as quoth-realm;
         otherwise as `ask` does.
 
-            >>> found = realm.likelihood("War and Peace was written by [MASK].", "Leo Tolstoy")
-            >>> found.probability, found.passages[0].passage.title, found.passages[0].share
+            found = realm.likelihood("War and Peace was written by [MASK].", "Leo Tolstoy")
+            found.probability, found.passages[0].passage.title, found.passages[0].share
         """
         if isinstance(self.reader, SpanReader):
             raise InputError(
                 f"the reader of {self.encoder.name} marks spans and fills no masks; use a model that "
                 "`quoth train realm-pretrain` or `quoth convert` made"
             )
-        tokenizer = self.encoder.tokenizer
+        tokenizer, text = self.encoder.tokenizer, self._with_mask(text)
         hidden = answer_ids(tokenizer, text, answer)
         if len(hidden) > self._room:
             raise InputError(
@@ -226,8 +274,26 @@ class REALM(CorpusModel):
         pieces = [tokenizer.hf.backend_tokenizer.id_to_token(each) for each in hidden]
         return explain_likelihood(read, null, answer.strip(), pieces, log_p_NM)
 
-    def search(self, query: str, k: int = 10, mode: Mode = "dense") -> list[Hit]:
-        """As `CorpusModel.search`, by vectors where nothing else is asked for."""
+    def search(self, query: str, k: int = 10, mode: Mode = "dense") -> Hits:
+        """Find the k best passages, by vectors unless `mode` says otherwise.
+
+        Args:
+            query (str): What to look for.
+            k (int): Number of passages. Default: 10.
+            mode ("bm25" | "dense" | "hybrid"): By words, by vectors (requires `embed`), or by both, with reciprocal
+                rank fusion. Default: "dense".
+
+        Returns:
+            The hits, best first; a hit has its passage and its score.
+
+        Raises:
+            InputError: Another mode, `k` below 1, or vectors missing.
+            EmptyCorpusError: No passage to search.
+
+        Example:
+            >>> realm.search("Which river flows through Egypt?", k=1)[0].passage.title
+            'Nile'
+        """
         return super().search(query, k, mode)
 
     @property
@@ -243,7 +309,7 @@ class REALM(CorpusModel):
 
     def _questions(self, asked: Sequence[Sequence[int]], passages: int, exclude: Exclude) -> list[Question]:
         if passages < 1:
-            raise InputError(f"passages is {passages}; allowed is 1 or more")
+            raise InputError(f"passages is {passages}; it must be 1 or more")
         with step("encode"):
             q_BD = self.encoder.vectors_of(asked)
         with step("search"):

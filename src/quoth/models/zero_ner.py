@@ -27,7 +27,8 @@ from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import InputError
 from quoth.models.base import Corpora, CorpusModel, Mode, check_questions, listed
 from quoth.ner.recognition import load_recognizer
-from quoth.records import Hit, Match
+from quoth.records import Match
+from quoth.results import Hits
 from quoth.retrieval.keys import TokenKeys
 from quoth.retrieval.retriever import KeyAt, Retriever
 from quoth.retrieval.sparse import Place, Ranking, check_count
@@ -52,7 +53,7 @@ class ZeroNER(CorpusModel):
     keys = "entities"
 
     def __init__(self, encoder: EntityEncoder, corpora: Sequence[Corpus] = ()) -> None:
-        super().__init__(Retriever(corpora, encoder))
+        super().__init__(Retriever(corpora, encoder), encoder.name)
         self.encoder = encoder
         self.config, self.fingerprint = encoder.config, encoder.fingerprint
 
@@ -67,11 +68,29 @@ class ZeroNER(CorpusModel):
         dtype: str | None = None,
         base: str | Path | None = None,
     ) -> ZeroNER:
-        """Load a shipped model by name, by a folder whose `quoth.json` holds its settings (`ZeroNERConfig`), or any
-        encoder (an NPM, a LUKE, a hub id) with the default settings.
+        """Load a Zero-NeR.
 
-        `recognizer` takes the place of the settings'. `base` names a folder for the base encoder. Raises
-        ModelNotFoundError, InputError.
+        Args:
+            name (str | Path): A shipped model (quoth-zero-ner), a folder whose quoth.json holds the settings
+                (`ZeroNERConfig`), or any encoder (an NPM, a LUKE, a hub id), which gets the default settings. Default:
+                "quoth-zero-ner".
+            corpus (Corpus | str | Path | None): What to search: a corpus or the path of one, or a list of them.
+                Default: None.
+            recognizer (Recognizer | None): What finds the entities, in the place of the settings'. Default: None.
+            device (str | None): "cpu", "cuda", "cuda:1" or "mps". Default: the best there is.
+            dtype (str | None): Precision of the encoder: "fp32", "bf16" or "fp16". Default: "fp32".
+            base (str | Path | None): Folder of the base encoder, if its package is not installed. Default: None.
+
+        Returns:
+            The model, ready to search.
+
+        Raises:
+            ModelNotFoundError: No model of that name, or its weights are missing or damaged.
+            InputError: Another kind of model, an unknown device or dtype.
+
+        Example:
+            >>> quoth.ZeroNER.from_pretrained(corpus=corpus).keys
+            'entities'
         """
         config = locate_zero_ner(str(name))
         corpora, folder = listed(corpus), None if base is None else str(base)
@@ -82,12 +101,32 @@ class ZeroNER(CorpusModel):
 
     def search(
         self, query: str, k: int = 20, mode: Mode = "dense", *, entities: Sequence[Entity] | None = None
-    ) -> list[Hit]:
-        """The k distinct passages with the keys nearest to the question's entities, each with the keys that matched.
+    ) -> Hits:
+        """Find the k distinct passages whose entities are nearest to the question's.
 
-        A passage's score is its nearest key's cosine with the question's entity (Hoshi et al. 2022, §3); with several
-        entities, their mean. `entities` are those of the question, its words or characters (recognised if None; the
-        whole question where there are none). Raises InputError where one does not stand there.
+        A passage's score is its nearest key's cosine with the question's entity; with several entities, their mean.
+
+        Args:
+            query (str): A question, or another text that names an entity.
+            k (int): Number of passages. Default: 20.
+            mode ("bm25" | "dense" | "hybrid"): By words, by entities (requires `embed`), or by both. Default: "dense".
+            entities (Sequence[str | tuple[int, int]] | None): The question's entities, by their words or characters.
+                Default: they are recognised; the whole question if it has none.
+
+        Returns:
+            The hits, best first; a hit has its passage, its score, and as `matches` the keys that matched.
+
+        Raises:
+            InputError: An entity that does not occur in the question, another mode, or vectors missing.
+            EmptyCorpusError: No passage to search.
+
+        Source:
+            Zero-NeR, section 3 (Hoshi et al., 2022).
+
+        Example:
+            >>> hit = zero_ner.search("Where does the Nile end?", k=1)[0]
+            >>> hit.passage.title, hit.matches[0].query
+            ('Nile', 'Nile')
         """
         if entities is not None and (mode != "dense" or self.config.ask_with == "question"):
             setting = f"mode {mode!r}" if mode != "dense" else "ask_with 'question'"

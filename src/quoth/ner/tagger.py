@@ -107,8 +107,22 @@ class Tagger:
     def spans(self, texts: Sequence[str], *, dates: bool = True) -> list[list[TaggedSpan]]:
         """The names and dates in each text as character ranges of whole words, in order, without overlap.
 
-        If a date overlaps a name, the longer of the two is kept, and the name if they are equally long. Texts may have
-        any length. Raises InputError for a string in place of a list.
+        Args:
+            texts (Sequence[str]): Texts of any length.
+            dates (bool): Find dates too, by rules. If a date overlaps a name, the longer of the two is kept, the
+                name if they are equally long. Default: True.
+
+        Returns:
+            For each text its spans: `text[span.start:span.end]` is a name or a date of the kind `span.label`.
+
+        Raises:
+            InputError: A string in place of a list.
+
+        Example:
+            >>> text = "Georges Bizet was born in Paris."
+            >>> [spans] = quoth.Tagger.load("quoth-tagger").spans([text])
+            >>> [(text[each.start : each.end], each.label) for each in spans]
+            [('Georges Bizet', 'PER'), ('Paris', 'LOC')]
         """
         if isinstance(texts, str):
             raise InputError("texts is a string; it must be a list of texts: write [text]")

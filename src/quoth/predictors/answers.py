@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.predictors import reader, span_reader
-from quoth.predictors.evidence import check_at_least_one
+from quoth.predictors.options import check_at_least_one
 from quoth.predictors.reader import Reading
 from quoth.records import Evidence, Likelihood, Passage, PassageShare, Prediction
 from quoth.scoring import Floats, group_equal, group_score, log_sum_exp

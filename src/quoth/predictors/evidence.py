@@ -15,15 +15,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.errors import InputError
 from quoth.records import Evidence, Passage, Prediction
 from quoth.retrieval.columns import passage_of
 from quoth.retrieval.keys import TokenHits, TokenKeys
 from quoth.scoring import Floats, Groups, Sums, contenders, group_equal, group_score, log_sum_exp
 from quoth.timing import step
 
-MOST = 2**31 - 1
-LEAST_TEMPERATURE = 1e-6
 TIE = 1e-6
 """Log scores closer than this are ties: similarities are float32, which cannot tell them apart."""
 
@@ -223,25 +220,3 @@ def in_favoured(hits: Sequence[TokenHits], starts: Sequence[NDArray[np.int64]]) 
 def score_sums(log_score_C: Floats, favoured_C: NDArray[np.bool_]) -> tuple[float, float]:
     """The logs of the sums of all scores, and of the favoured ones."""
     return log_sum_exp(log_score_C), log_sum_exp(log_score_C[favoured_C])
-
-
-def check_at_least_one(name: str, value: int) -> None:
-    """Raises InputError unless `value` is 1 or more, and no more than 32 bits hold."""
-    if value < 1:
-        raise InputError(f"{name} is {value}; it must be 1 or more; try {name}=5")
-    if value > MOST:
-        raise InputError(f"{name} is {value}; it must be at most {MOST}; try {name}=5")
-
-
-def check_share(name: str, value: float) -> None:
-    """Raises InputError unless the value is a share, from 0 to below 1."""
-    if not 0 <= value < 1:
-        raise InputError(f"{name} is {value}; it must be 0 or more and below 1; try {name}=0.33")
-
-
-def check_temperature(value: float) -> None:
-    """Raises InputError unless the temperature is finite and so far above 0 that scores are finite too."""
-    if not LEAST_TEMPERATURE <= value < float("inf"):
-        raise InputError(
-            f"temperature is {value}; it must be above 0 ({LEAST_TEMPERATURE} or more) and finite; try temperature=1.0"
-        )

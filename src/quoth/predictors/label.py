@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from quoth.errors import InputError
 from quoth.predictors.candidates import live_hits
-from quoth.predictors.evidence import Occurrences, Quoter, check_temperature, rank
-from quoth.predictors.phrase import check_combine, scaled_similarities
+from quoth.predictors.evidence import Occurrences, Quoter, rank
+from quoth.predictors.options import check_combine, check_temperature
+from quoth.predictors.phrase import scaled_similarities
 from quoth.records import Prediction
 from quoth.retrieval.keys import TokenKeys
 from quoth.scoring import Floats, Groups, group_equal, group_score, joint_score, log_sum_exp, sum_score
@@ -35,8 +36,8 @@ class LabelOptions:
     temperature: float = 5.0
 
     def __post_init__(self) -> None:
-        check_temperature(self.temperature)
-        check_combine(self.combine, get_args(Literal["joint", "sum"]))
+        check_temperature("temperature", self.temperature)
+        check_combine("combine", self.combine, get_args(Literal["joint", "sum"]))
 
 
 def predict_labels(

@@ -11,22 +11,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.errors import InputError
+from quoth.config import Combine
 from quoth.predictors.candidates import Candidates, find_candidates, live_hits
 from quoth.predictors.evidence import (
     Occurrences,
-    check_at_least_one,
-    check_share,
-    check_temperature,
     in_favoured,
     predict_scored,
     score_sums,
 )
+from quoth.predictors.options import check_options
 from quoth.records import Prediction
 from quoth.retrieval.keys import TokenHits, TokenKeys
 from quoth.scoring import (
@@ -41,9 +38,6 @@ from quoth.scoring import (
 )
 from quoth.timing import step
 from quoth.tokenizers.boundaries import MAY_END, MAY_START
-
-Combine = Literal["sum", "joint", "softmax_sum"]
-MOST_LENGTH_EXPONENT = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,27 +62,12 @@ class PhraseOptions:
     whole_words: bool = True
 
     def __post_init__(self) -> None:
-        check_at_least_one("top_k", self.top_k)
-        check_at_least_one("max_phrase_tokens", self.max_phrase_tokens)
-        check_temperature(self.temperature)
-        check_share("hybrid", self.hybrid)
-        check_combine(self.combine, get_args(Combine))
-        if not abs(self.length_exponent) <= MOST_LENGTH_EXPONENT:
-            most = MOST_LENGTH_EXPONENT
-            raise InputError(
-                f"length_exponent is {self.length_exponent}; it must be from -{most} to {most}; 0.0 is off"
-            )
+        check_options(self)
 
     @property
     def rounds(self) -> int:
         """How often sums over all candidates are asked for: of a and b, then of scores that take those."""
         return int(self.combine == "softmax_sum") + int(self.hybrid > 0)
-
-
-def check_combine(value: str, allowed: Sequence[str]) -> None:
-    """Raises InputError unless `value` is one of `allowed`."""
-    if value not in allowed:
-        raise InputError(f"combine is {value!r}; use one of {', '.join(allowed)}")
 
 
 @dataclass(frozen=True, slots=True)

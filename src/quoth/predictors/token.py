@@ -17,13 +17,11 @@ from numpy.typing import NDArray
 from quoth.predictors.candidates import live_hits
 from quoth.predictors.evidence import (
     Occurrences,
-    check_at_least_one,
-    check_share,
-    check_temperature,
     in_favoured,
     predict_scored,
     score_sums,
 )
+from quoth.predictors.options import check_options
 from quoth.predictors.phrase import PhraseOptions, scaled_similarities
 from quoth.records import Prediction
 from quoth.retrieval.columns import looked_up
@@ -52,9 +50,7 @@ class TokenOptions:
     hybrid: float = 0.0
 
     def __post_init__(self) -> None:
-        check_at_least_one("top_k", self.top_k)
-        check_temperature(self.temperature)
-        check_share("hybrid", self.hybrid)
+        check_options(self)
 
     @classmethod
     def of(cls, options: PhraseOptions) -> TokenOptions:

@@ -99,7 +99,7 @@ class Retriever:
     def best_places(self, query: str, passages: int, exclude: Collection[int] = ()) -> Ranking:
         """BM25's best live passages over all corpora, with their scores."""
         if passages < 1:
-            raise InputError(f"passages is {passages}; allowed is 1 or more, or None (--dense) for every token")
+            raise InputError(f"passages is {passages}; it must be 1 or more, or None (--dense) for every token")
         return best_places(self.corpora, query, passages, exclude)
 
     def gather(self, groups: Sequence[Collection[Place]]) -> list[list[TokenKeys]]:

@@ -11,16 +11,16 @@ Knows: bounds, which are checked before a text is read as tokens. Does not know:
 # No postponed annotations: FastAPI reads those of functions within functions.
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from typing import Annotated, Any, Protocol
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Literal, Protocol, get_type_hints
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from quoth.errors import InputError, UserError
-from quoth.models.npm import ASK_TEMPLATE
+from quoth.predictors.options import MEANINGS, FillOptions
 from quoth.records import Hit, Prediction
 
 Message = MutableMapping[str, Any]
@@ -37,7 +37,6 @@ LARGEST_EXPONENT = 100.0
 LONGEST_REASON = 300
 
 Count = Annotated[int, Field(le=MOST_ANSWERS)]
-Passages = Annotated[int, Field(le=MOST_PASSAGES)]
 Row = Annotated[int, Field(ge=0, lt=1 << 63)]
 
 
@@ -80,34 +79,39 @@ class BoundError(InputError):
     """A request that holds more than is allowed, or what no text can hold."""
 
 
-class Options(BaseModel):
-    """What a request may say beside its text; as in `NPM.fill`."""
-
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
-
-    top_k: Count = 5
-    k: Annotated[int, Field(le=MOST_NEIGHBOURS)] = 4096
-    passages: Passages | None = 3
-    combine: str = "joint"
-    temperature: Annotated[float, Field(ge=1e-3, le=1e3)] = 1.0
-    length_exponent: Annotated[float, Field(ge=-LARGEST_EXPONENT, le=LARGEST_EXPONENT)] = 0.0
-    banned_tokens: Annotated[list[str], Field(max_length=MOST_BANNED)] = []
-    ban_query: bool = False
-    ban_stop_words: bool = False
-    whole_words: bool = True
-    max_phrase_tokens: Annotated[int, Field(le=MOST_PHRASE_TOKENS)] = 10
-    hybrid: float = 0.0
-    read: Passages | None = None
-    exclude: Annotated[list[Row], Field(max_length=MOST_EXCLUDED)] = []
+STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
+BOUNDS: dict[str, Any] = {
+    "top_k": Field(le=MOST_ANSWERS),
+    "k": Field(le=MOST_NEIGHBOURS),
+    "temperature": Field(ge=1e-3, le=1e3),
+    "length_exponent": Field(ge=-LARGEST_EXPONENT, le=LARGEST_EXPONENT),
+    "banned_tokens": Field(max_length=MOST_BANNED),
+    "max_phrase_tokens": Field(le=MOST_PHRASE_TOKENS),
+    "read": Field(le=MOST_PASSAGES),
+}
+"""What a request may ask for at most, by option; a caller's own process has no such bounds."""
 
 
-class FillRequest(Options):
-    text: str | list[str]
+def _options(**defaults: Any) -> dict[str, Any]:
+    """What a request may say beside its text: the options of `FillOptions`, and rows of passages to leave out."""
+    hints = get_type_hints(FillOptions) | {"banned_tokens": list[str]}
+    defaults["banned_tokens"] = []
+    hints["passages"] = Annotated[int, Field(le=MOST_PASSAGES)] | Literal["default"] | None
+    found: dict[str, Any] = {
+        each.name: (
+            Annotated[hints[each.name], BOUNDS.get(each.name), Field(description=MEANINGS[each.name])],
+            defaults.get(each.name, each.default),
+        )
+        for each in fields(FillOptions)
+    }
+    return found | {"exclude": (Annotated[list[Row], Field(max_length=MOST_EXCLUDED)], [])}
 
 
-class AskRequest(Options):
-    question: str | list[str]
-    template: str = ASK_TEMPLATE
+Texts = str | list[str]
+FillRequest: Any = create_model("FillRequest", __config__=STRICT, text=(Texts, ...), **_options())
+AskRequest: Any = create_model(
+    "AskRequest", __config__=STRICT, question=(Texts, ...), template=(str | None, None), **_options(read=0)
+)
 
 
 class SearchRequest(BaseModel):
@@ -204,7 +208,7 @@ def http_api(limits: Limits, answering: Callable[[], Answering], patience: float
     @api.post("/search")
     def search(request: SearchRequest) -> dict[str, Any]:
         limits.check(request)
-        return {"passages": [asdict(each) for each in answering().search(request.query, request.k)]}
+        return {"passages": [each.to_dict() for each in answering().search(request.query, request.k)]}
 
     @api.get("/health")
     def health() -> dict[str, Any]:

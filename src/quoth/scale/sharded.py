@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import EmptyCorpusError, InputError
+from quoth.models.blanks import Asked
 from quoth.models.npm import NPM
 from quoth.predictors.evidence import best_groups, quoted, rank, sums_over
 from quoth.predictors.phrase import PhraseOptions
@@ -71,14 +72,13 @@ class ShardedNPM(NPM):
 
     def _answers(
         self,
-        searched: Sequence[str],
+        asked: Asked,
         queries: Sequence[tuple[Vector, Vector]],
-        hidden: Sequence[Collection[int]],
         k: int,
         passages: int | None,
         options: Sequence[PhraseOptions],
     ) -> Iterator[list[Prediction]]:
-        for words, query, rows, each in zip(searched, queries, hidden, options, strict=True):
+        for words, query, rows, each in zip(asked.searched, queries, asked.hidden, options, strict=True):
             with step("search"):
                 best = () if passages is None else self._best_rows(words, passages, rows)
             question = Question(

@@ -1,0 +1,71 @@
+"""Any model by its name.
+
+Knows: which class each kind of model is. Does not know: how one is loaded.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from quoth.encoders.pretrained import kind_of
+from quoth.errors import InputError
+from quoth.models.base import Corpora
+
+if TYPE_CHECKING:
+    from quoth.models.npm import NPM
+    from quoth.models.reader import Reader
+    from quoth.models.realm import REALM
+    from quoth.models.zero_ner import ZeroNER
+
+
+def load(
+    name: str | Path = "quoth-mini",
+    corpus: Corpora = None,
+    *,
+    device: str | None = None,
+    dtype: str | None = None,
+    base: str | Path | None = None,
+) -> NPM | REALM | Reader | ZeroNER:
+    """Load a model of any kind, ready to search a corpus.
+
+    Args:
+        name (str | Path): A shipped model (quoth-mini, quoth-reader, quoth-realm, quoth-zero-ner, …), the folder of one
+            that was trained or converted, or a hub id, such as facebook/npm. Default: "quoth-mini".
+        corpus (Corpus | str | Path | None): What to search: a corpus or the path of one, or a list of them.
+            Default: None.
+        device (str | None): "cpu", "cuda", "cuda:1" or "mps". Default: the best there is.
+        dtype (str | None): Precision of the encoder: "fp32", "bf16" or "fp16". Default: "fp32".
+        base (str | Path | None): Folder of the base encoder, if its package is not installed. Default: None.
+
+    Returns:
+        An NPM, REALM, Reader or ZeroNER, as the model's settings say.
+
+    Raises:
+        ModelNotFoundError: No model of that name, or its weights are missing or damaged.
+        CorpusNotFoundError: No corpus at that path.
+        InputError: A tagger, which searches no corpus; an unknown device or dtype.
+
+    Example:
+        >>> quoth.load("quoth-reader", corpus=corpus).ask("Who composed Carmen?")[0].text
+        'Georges Bizet'
+    """
+    match kind_of(str(name)):
+        case "reader":
+            from quoth.models.reader import Reader
+
+            return Reader.from_pretrained(name, corpus=corpus, device=device, dtype=dtype, base=base)
+        case "realm":
+            from quoth.models.realm import REALM
+
+            return REALM.from_pretrained(name, corpus=corpus, device=device, dtype=dtype, base=base)
+        case "zero-ner":
+            from quoth.models.zero_ner import ZeroNER
+
+            return ZeroNER.from_pretrained(name, corpus=corpus, device=device, dtype=dtype, base=base)
+        case "npm":
+            from quoth.models.npm import NPM
+
+            return NPM.from_pretrained(name, corpus=corpus, device=device, dtype=dtype, base=base)
+        case kind:
+            raise InputError(f"model {str(name)!r} is a {kind} and searches no corpus; load it with quoth.Tagger.load")

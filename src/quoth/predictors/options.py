@@ -1,0 +1,225 @@
+"""The options of `fill`: what each one means, its unit, its default and its check, said once.
+
+Knows: names, meanings and bounds; the command line, the HTTP service and the docstrings are built from them. Does not
+know: what an option does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, fields, replace
+from textwrap import wrap
+from typing import Any, Literal, get_args
+
+from quoth.config import Combine, NPMDefaults
+from quoth.errors import InputError
+
+MOST = 2**31 - 1
+LEAST_TEMPERATURE = 1e-6
+MOST_LENGTH_EXPONENT = 1000
+
+Check = Callable[[str, Any], None]
+Passages = int | Literal["default"] | None
+"""A number of passages, the model's default, or None: every token."""
+
+
+def check_at_least_one(name: str, value: int) -> None:
+    """Raises InputError unless `value` is 1 or more, and no more than 32 bits hold."""
+    if value < 1:
+        raise InputError(f"{name} is {value}; it must be 1 or more; try {name}=5")
+    if value > MOST:
+        raise InputError(f"{name} is {value}; it must be at most {MOST}; try {name}=5")
+
+
+def check_share(name: str, value: float) -> None:
+    """Raises InputError unless the value is a share, from 0 to below 1."""
+    if not 0 <= value < 1:
+        raise InputError(f"{name} is {value}; it must be 0 or more and below 1; try {name}=0.33")
+
+
+def check_temperature(name: str, value: float) -> None:
+    """Raises InputError unless the temperature is finite and so far above 0 that scores are finite too."""
+    if not LEAST_TEMPERATURE <= value < float("inf"):
+        raise InputError(
+            f"{name} is {value}; it must be above 0 ({LEAST_TEMPERATURE} or more) and finite; try {name}=1.0"
+        )
+
+
+def check_combine(name: str, value: str, allowed: tuple[str, ...] = get_args(Combine)) -> None:
+    """Raises InputError unless `value` is one of `allowed`."""
+    if value not in allowed:
+        raise InputError(f"{name} is {value!r}; use one of {', '.join(allowed)}")
+
+
+def check_min_probability(name: str, value: float) -> None:
+    """Raises InputError unless the value is a probability."""
+    if not 0 <= value <= 1:
+        raise InputError(f"{name} is {value}; it must be from 0 to 1; try {name}=0.5")
+
+
+def check_passages(name: str, value: int | str) -> None:
+    """Raises InputError unless `value` is a number of passages or the word for the model's own."""
+    if value != "default" and (isinstance(value, str) or value < 1):
+        raise InputError(f"{name} is {value!r}; it must be 1 or more, 'default', or None for every token; try {name}=3")
+
+
+def _check_neighbours(name: str, value: int) -> None:
+    if value < 1:
+        raise InputError(f"{name} is {value}; it must be 1 or more neighbours; try {name}=4096")
+
+
+def _check_read(name: str, value: int) -> None:
+    if value < 0:
+        raise InputError(f"{name} is {value}; it must be 0 (NPM alone) or more passages")
+
+
+def _check_length_exponent(name: str, value: float) -> None:
+    if not abs(value) <= MOST_LENGTH_EXPONENT:
+        most = MOST_LENGTH_EXPONENT
+        raise InputError(f"{name} is {value}; it must be from -{most} to {most}; 0.0 is off")
+
+
+def _meaning(meaning: str, check: Check | None = None) -> dict[str, Any]:
+    return {"meaning": meaning, "check": check}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FillOptions:
+    """What `NPM.fill` can be told, beside its texts.
+
+    None, and "default" for `passages`, stand for the model's own default (`defaults` in its `quoth.json`); `resolved`
+    puts it in. Raises InputError on a value out of bounds.
+    """
+
+    top_k: int = field(default=5, metadata=_meaning("Number of answers.", check_at_least_one))
+    k: int = field(
+        default=4096,
+        metadata=_meaning("Number of nearest tokens to search for, per end of a phrase.", _check_neighbours),
+    )
+    passages: Passages = field(
+        default="default",
+        metadata=_meaning(
+            "Number of BM25's best passages to search inside; None: every token, which requires `embed`.",
+            check_passages,
+        ),
+    )
+    combine: Combine | None = field(
+        default=None,
+        metadata=_meaning(
+            "How the two ends of a phrase make its score: sum (NPM, section 3.1), joint (its appendix A.1), "
+            "softmax_sum (its released code).",
+            check_combine,
+        ),
+    )
+    temperature: float = field(
+        default=1.0,
+        metadata=_meaning(
+            "Divides similarities: above 1 flattens probabilities, below 1 sharpens them.", check_temperature
+        ),
+    )
+    length_exponent: float = field(
+        default=0.0,
+        metadata=_meaning("Multiply a score by the phrase's length in tokens to this power.", _check_length_exponent),
+    )
+    banned_tokens: Collection[str] = field(default=(), metadata=_meaning("Words whose tokens no answer may hold."))
+    ban_query: bool = field(
+        default=False,
+        metadata=_meaning(
+            "No answer holds a token that the text itself holds. This forbids every right answer of some questions: of "
+            "10.4 % of NQ-open's, 18.6 % of WebQuestions', 5.4 % of TriviaQA's. It goes by tokens: a cased model may "
+            "still answer with another casing of the text's words.",
+        ),
+    )
+    ban_stop_words: bool = field(
+        default=False, metadata=_meaning("No answer is nothing but English stop words (the, of it).")
+    )
+    max_phrase_tokens: int = field(
+        default=10,
+        metadata=_meaning(
+            "The longest answer, in tokens; of a word's tokens only the first counts.", check_at_least_one
+        ),
+    )
+    whole_words: bool = field(
+        default=True,
+        metadata=_meaning("Answer with whole words; False, any token, is for models that answer with one token."),
+    )
+    hybrid: float | None = field(
+        default=None,
+        metadata=_meaning(
+            "Search every token, and give BM25's best passages this share of the probability beforehand; 0.33 is good.",
+            check_share,
+        ),
+    )
+    read: int | None = field(
+        default=None,
+        metadata=_meaning(
+            "Let the reader see this many of BM25's best passages and decide together with NPM; 0: NPM alone, as in "
+            "the paper.",
+            _check_read,
+        ),
+    )
+    min_probability: float | None = field(
+        default=None,
+        metadata=_meaning(
+            "Answers that were read and have a smaller chance to be right are marked as guesses (`abstained`): the "
+            "corpus does not say.",
+            check_min_probability,
+        ),
+    )
+    distinct: bool = field(
+        default=True, metadata=_meaning("Of phrases that overlap in their best place list only the best.")
+    )
+
+    def __post_init__(self) -> None:
+        if isinstance(self.banned_tokens, str):
+            raise InputError(f"banned_tokens is the string {self.banned_tokens!r}; write [{self.banned_tokens!r}]")
+        object.__setattr__(self, "banned_tokens", tuple(self.banned_tokens))
+        check_options(self)
+
+    def resolved(self, defaults: NPMDefaults) -> FillOptions:
+        """These options with the model's defaults in place of those that were left open."""
+        names = ("combine", "hybrid", "read", "min_probability")
+        own = {name: getattr(defaults, name) for name in names if getattr(self, name) is None}
+        if self.passages == "default":
+            own["passages"] = defaults.passages
+        return replace(self, **own)
+
+    @property
+    def num_passages(self) -> int | None:
+        """`passages` of resolved options."""
+        assert self.passages != "default"
+        return self.passages
+
+    def keywords(self) -> dict[str, Any]:
+        """The keyword arguments of `fill`, without those left to the model."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        open_ones = {name for name in ("combine", "hybrid", "read", "min_probability") if values[name] is None}
+        if self.passages == "default":
+            open_ones.add("passages")
+        return {name: value for name, value in values.items() if name not in open_ones}
+
+
+MEANINGS: dict[str, str] = {each.name: each.metadata["meaning"] for each in fields(FillOptions)}
+"""By option, what it means."""
+_CHECKS: dict[str, Check | None] = {each.name: each.metadata["check"] for each in fields(FillOptions)}
+
+
+def check_options(options: Any) -> None:
+    """Checks the fields that a record of options has in common with FillOptions. Raises InputError."""
+    for each in fields(options):
+        check, value = _CHECKS.get(each.name), getattr(options, each.name)
+        if check is not None and value is not None:
+            check(each.name, value)
+
+
+def described(indent: str, **defaults: Any) -> str:
+    """The options as lines of a docstring's Args: name, type, meaning, default (the record's, or another given)."""
+    lines = []
+    spelled = {"passages": 'int | "default" | None', "combine": '"sum" | "joint" | "softmax_sum" | None'}
+    for each in fields(FillOptions):
+        kind, default = spelled.get(each.name, str(each.type)), defaults.get(each.name, each.default)
+        default = "the model's" if default in (None, "default") else repr(default)
+        meaning = MEANINGS[each.name]
+        line = f"{each.name} ({kind}): {meaning} Default: {default}."
+        lines += wrap(line, 112, initial_indent=indent, subsequent_indent=2 * indent)
+    return "\n".join(lines).lstrip()

@@ -1,0 +1,90 @@
+"""What `help` says of the public callables: their sections, and that the examples print what they say."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+import quoth
+from quoth.predictors.options import FillOptions
+
+TEXTS = {
+    "genji": ("The Tale of Genji", "The Tale of Genji was written by Murasaki Shikibu, a lady of the court in Kyoto."),
+    "carmen": ("Carmen", "Carmen is an opera in four acts by Georges Bizet. It was first performed in Paris in 1875."),
+    "iceland": ("Iceland", "Iceland is an island in the Atlantic. Its capital is Reykjavik, a city on the coast."),
+    "nile": ("Nile", "The Nile is a river in Africa. It flows through Egypt and ends in the Mediterranean Sea."),
+    "good": ("A good book", "The book was good, a great joy to read."),
+    "bad": ("A bad book", "The book was bad, a terrible waste of time."),
+}
+
+ASKING = [
+    quoth.NPM.fill,
+    quoth.NPM.ask,
+    quoth.NPM.classify,
+    quoth.NPM.search,
+    quoth.NPM.embed,
+    quoth.NPM.query_vectors,
+    quoth.NPM.token_vectors,
+    quoth.REALM.ask,
+    quoth.REALM.fill,
+    quoth.REALM.search,
+    quoth.Reader.ask,
+    quoth.Reader.fill,
+    quoth.Reader.search,
+    quoth.ZeroNER.search,
+    quoth.FusedSearch.search,
+    quoth.Tagger.spans,
+    quoth.load,
+]
+LOADING = [quoth.NPM.from_pretrained, quoth.REALM.from_pretrained, quoth.Reader.from_pretrained]
+PUBLIC = [*ASKING, *LOADING, quoth.ZeroNER.from_pretrained, quoth.read_documents]
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """What the examples take as given: a tiny corpus, and the shipped models over it, with their vectors stored."""
+    folder = tmp_path_factory.mktemp("examples")
+    corpus = quoth.Corpus.create(folder / "tiny.quoth")
+    corpus.add(quoth.Document(name, title, text) for name, (title, text) in TEXTS.items())
+    realm, zero_ner = (quoth.load(name, corpus) for name in ("quoth-realm", "quoth-zero-ner"))
+    npm, reader = quoth.NPM.from_pretrained(corpus=corpus), quoth.Reader.from_pretrained(corpus=corpus)
+    for model in (realm, zero_ner):
+        assert not isinstance(model, quoth.Reader)
+        model.embed("fp32")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        yield {"quoth": quoth, "corpus": corpus, "npm": npm, "reader": reader, "realm": realm, "zero_ner": zero_ner}
+
+
+@pytest.mark.parametrize("public", [*PUBLIC, quoth.Corpus], ids=lambda each: each.__qualname__)
+def test_an_example_prints_what_it_says(public: Any, names: dict[str, Any]) -> None:
+    text = inspect.getdoc(public) or ""
+    example = doctest.DocTestParser().get_doctest(text, dict(names), public.__qualname__, None, 0)
+    assert example.examples
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    assert doctest.DocTestRunner(optionflags=flags).run(example).failed == 0
+
+
+@pytest.mark.parametrize("public", PUBLIC, ids=lambda each: each.__qualname__)
+def test_help_names_every_argument_and_what_is_returned_and_raised(public: Any) -> None:
+    text = inspect.getdoc(public) or ""
+    for section in ("\nArgs:\n", "\nReturns:\n", "\nExample:\n"):
+        assert section in text, section
+    taken = [name for name in inspect.signature(public).parameters if name not in ("self", "cls")]
+    arguments = text.partition("\nArgs:\n")[2].partition("\nReturns:\n")[0]
+    for name in taken:
+        assert f"\n    {name}" in f"\n{arguments}", name
+
+
+def test_the_options_of_fill_are_those_of_the_record() -> None:
+    shown = inspect.signature(quoth.NPM.fill).parameters
+    own = {each.name: each.default for each in fields(FillOptions)}
+    assert {name: each.default for name, each in shown.items() if name in own} == own
+    assert set(shown) - own.keys() == {"self", "text", "searched", "exclude"}
+    asked = inspect.signature(quoth.NPM.ask).parameters
+    assert {name: each.default for name, each in asked.items() if name in own} == own | {"read": 0}

@@ -1,0 +1,105 @@
+"""Rankings that show themselves: the page of a notebook and the table, with values by hand, and their names in JSON."""
+
+from __future__ import annotations
+
+import re
+import sys
+import types
+from typing import Any
+
+import pytest
+
+from quoth.errors import InputError
+from quoth.records import Evidence, Hit, Match, Passage, Prediction
+from quoth.results import EXCERPT, Hits, Predictions
+
+CONTEXT = "<b>Carmen</b> & Co: an opera by Georges Bizet."
+START = CONTEXT.index("Georges")
+PLACE = Evidence("d<1>", "Opéra", 7, 100 + START, 100 + START + 13, CONTEXT, 0.5, "arts", 100)
+
+
+def shown(page: str) -> str:
+    return re.sub(r"</?bdi>", "", page)
+
+
+def test_a_prediction_is_quoted_with_its_phrase_marked_and_nothing_taken_for_markup() -> None:
+    page = Predictions([Prediction("Georges Bizet", -1.5, 0.5, (PLACE,))])._repr_html_()
+    assert shown(page) == (
+        "<ol><li><b>Georges Bizet</b> 50.0 %<blockquote>&lt;b&gt;Carmen&lt;/b&gt; &amp; Co: an opera by "
+        f"<mark>Georges Bizet</mark>.<br><small>Opéra · d&lt;1&gt; · characters {100 + START}–{113 + START} · arts"
+        "</small></blockquote></li></ol>"
+    )
+    assert "<bdi>Georges Bizet</bdi>" in page  # a text that runs from right to left does not turn the rest around
+
+
+def test_a_guess_is_told_and_further_places_are_counted() -> None:
+    page = Predictions([Prediction("Georges Bizet", 0.0, 0.1, (PLACE,) * 5, abstained=True)])._repr_html_()
+    assert "(a guess: the corpus does not say)" in page
+    assert page.count("<blockquote>") == 3
+    assert "… and 2 more places" in page
+    assert "no phrase of the corpus fits" in Predictions()._repr_html_()
+
+
+def test_a_long_context_is_cut_around_the_phrase() -> None:
+    before, after = "a" * 1000, "b" * 1000
+    place = Evidence("d", "", 0, 1000, 1001, f"{before}x{after}", 1.0)
+    page = shown(Predictions([Prediction("x", 0.0, 1.0, (place,))])._repr_html_())
+    assert f"<blockquote>…{'a' * EXCERPT}<mark>x</mark>{'b' * EXCERPT}…<br>" in page
+
+
+def test_a_lone_surrogate_can_be_shown() -> None:
+    place = Evidence("d", "", 0, 0, 1, "x\ud800", 1.0)
+    Predictions([Prediction("x\ud800", 0.0, 1.0, (place,))])._repr_html_().encode()
+
+
+def test_hits_show_the_keys_that_matched() -> None:
+    passage = Passage(3, "d", "Carmen", "An opera by Bizet.", 50, 68)
+    matches = (Match("Bizet", "Bizet", 62, 67, 0.9), Match("Bizet", "Carmen", 50, 50, 0.8))
+    page = shown(Hits([Hit(passage, 1.25, matches)])._repr_html_())
+    assert "<b>Carmen</b> 1.250<blockquote>An opera by <mark>Bizet</mark>.<br>" in page
+    assert "no passage of the corpus matches" in Hits()._repr_html_()
+    assert Hit(passage, 1.25, matches).to_dict() == {
+        "score": 1.25,
+        "document_id": "d",
+        "title": "Carmen",
+        "passage": 3,
+        "start": 50,
+        "end": 68,
+        "text": "An opera by Bizet.",
+        "metadata": {},
+        "matches": [
+            {"query": "Bizet", "text": "Bizet", "start": 62, "end": 67, "similarity": 0.9},
+            {"query": "Bizet", "text": "Carmen", "start": 50, "end": 50, "similarity": 0.8},
+        ],
+    }
+
+
+def test_a_ranking_is_a_list() -> None:
+    found = Predictions([Prediction("a", 0.0, 1.0, ())])
+    assert found == [Prediction("a", 0.0, 1.0, ())]
+    assert isinstance(found, list)
+
+
+def test_tables_are_pandas_where_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", types.SimpleNamespace(DataFrame=lambda rows: rows))
+    rows: Any = Predictions([Prediction("Bizet", -1.5, 0.5, (PLACE, PLACE)), Prediction("none", -9.0, 0.0, ())])
+    first, second = rows.to_pandas()
+    assert (first["text"], first["probability"], first["log_score"], first["num_places"]) == ("Bizet", 0.5, -1.5, 2)
+    assert (first["document_id"], first["start"], first["corpus"]) == ("d<1>", 100 + START, "arts")
+    assert (second["document_id"], second["num_places"]) == (None, 0)
+    assert Hits([Hit(Passage(3, "d", "t", "x", 0, 1), 2.0)]).to_pandas()[0]["passage"] == 3
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(InputError, match="pandas, which is not installed; pip install pandas"):
+        Predictions().to_pandas()
+
+
+@pytest.mark.parametrize("sequence", ["", "By Bizet."])
+def test_json_has_python_s_names_and_the_pipelines_beside(sequence: str) -> None:
+    prediction = Prediction("Bizet", -1.5, 0.5, (PLACE,), sequence)
+    found = prediction.to_dict()
+    assert (found["text"], found["probability"], found["log_score"]) == ("Bizet", 0.5, -1.5)
+    assert (prediction.text, prediction.probability, prediction.log_score) == ("Bizet", 0.5, -1.5)
+    theirs = {"score": 0.5, "token_str": "Bizet", "sequence": sequence}
+    if not sequence:
+        theirs = {"score": 0.5, "answer": "Bizet", "start": PLACE.start, "end": PLACE.end}
+    assert {name: found[name] for name in theirs} == theirs

@@ -1,0 +1,158 @@
+"""What people meet first: any model by name, corpora by path, defaults of a model, blanks, and mistakes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import quoth
+from quoth.config import NPMConfig, NPMDefaults, model_config
+from quoth.errors import CorpusNotFoundError, InputError
+from quoth.models.blanks import with_mask
+from quoth.predictors.options import FillOptions
+from tiny import tiny_npm, tiny_realm
+
+TEXTS = ["Paris is the capital of France.", "Berlin is the capital of Germany.", "The river runs through Paris."]
+TEXT = "[MASK] is the capital of France."
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> quoth.Corpus:
+    made = quoth.Corpus.create(tmp_path_factory.mktemp("corpora") / "cities.quoth")
+    made.add(quoth.Document(f"d{n}", "", text) for n, text in enumerate(TEXTS))
+    return made
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_npm(tmp_path_factory.mktemp("models") / "npm")
+
+
+@pytest.fixture(scope="module")
+def npm(folder: Path, corpus: quoth.Corpus) -> quoth.NPM:
+    return quoth.NPM.from_pretrained(folder, corpus)
+
+
+def with_defaults(folder: Path, to: Path, **defaults: Any) -> Path:
+    """The model of a folder, with other defaults."""
+    to.mkdir()
+    for file in folder.iterdir():
+        to.joinpath(file.name).symlink_to(file)
+    settings = json.loads((folder / "quoth.json").read_text())
+    to.joinpath("quoth.json").unlink()
+    to.joinpath("quoth.json").write_text(json.dumps(settings | {"defaults": defaults}))
+    return to
+
+
+def test_a_model_of_any_kind_is_loaded_by_its_folder(folder: Path, corpus: quoth.Corpus, tmp_path: Path) -> None:
+    assert isinstance(quoth.load(folder, corpus), quoth.NPM)
+    assert isinstance(quoth.load(tiny_realm(tmp_path / "r"), corpus), quoth.REALM)
+    tagger = tmp_path / "tagger"
+    tagger.mkdir()
+    (tagger / "quoth.json").write_text('{"kind": "tagger", "labels": ["O"]}')
+    with pytest.raises(InputError, match=r"is a tagger and searches no corpus; load it with quoth\.Tagger\.load"):
+        quoth.load(tagger)
+
+
+def test_corpora_are_given_as_paths(folder: Path, corpus: quoth.Corpus, tmp_path: Path) -> None:
+    other = quoth.Corpus.create(tmp_path / "other.quoth")
+    other.add([quoth.Document("x", "", "Athens is the capital of Greece.")])
+    for given in (corpus, corpus.path, str(corpus.path), [str(corpus.path)]):
+        assert [each.path for each in quoth.load(folder, given).corpora] == [corpus.path]
+    both = quoth.load(folder, [corpus, str(other.path)])
+    assert [each.path for each in both.corpora] == [corpus.path, other.path]
+    assert repr(both) == (
+        f"NPM({both.name!r}, keys='tokens', corpora=[Corpus('cities.quoth', documents=3, passages=3, snapshot=1), "
+        "Corpus('other.quoth', documents=1, passages=1, snapshot=1)])"
+    )
+    with pytest.raises(CorpusNotFoundError, match="nowhere"):
+        quoth.load(folder, tmp_path / "nowhere.quoth")
+
+
+def test_a_model_s_defaults_are_those_of_its_settings(
+    folder: Path, npm: quoth.NPM, corpus: quoth.Corpus, tmp_path: Path
+) -> None:
+    defaults = {"passages": 1, "combine": "sum", "template": "{question} is [MASK]"}
+    other = quoth.NPM.from_pretrained(with_defaults(folder, tmp_path / "other", **defaults), corpus)
+    assert other.fill(TEXT) == npm.fill(TEXT, passages=1, combine="sum")
+    assert other.fill(TEXT, passages=3, combine="joint") == npm.fill(TEXT)
+    assert other.ask("capital") == npm.ask("capital", template="{question} is [MASK]", passages=1, combine="sum")
+    one = quoth.NPM.from_pretrained(with_defaults(folder, tmp_path / "one", classify_template="[MASK]: {text}"), corpus)
+    labels = {"a": ["Paris"], "b": ["Berlin"]}
+    assert one.classify("the capital", labels) == npm.classify("the capital", labels, template="[MASK]: {text}")
+
+
+def test_an_unknown_default_is_an_error_that_says_what_was_meant(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"defaults: unknown setting 'pasages'; .*; did you mean passages\?"):
+        quoth.load(with_defaults(folder, tmp_path / "wrong", pasages=3))
+
+
+@pytest.mark.parametrize(
+    "defaults",
+    [
+        {"passages": 0},
+        {"combine": "max"},
+        {"hybrid": 1},
+        {"read": -1},
+        {"min_probability": 2},
+        {"template": "no question [MASK]"},
+        [],
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", ["npm", "reader", "realm"])
+def test_defaults_out_of_bounds_are_refused(kind: str, defaults: Any) -> None:
+    with pytest.raises(InputError, match="defaults"):
+        model_config({"kind": kind, "defaults": defaults})
+
+
+def test_defaults_survive_a_round_trip() -> None:
+    config = NPMConfig(reader="r", defaults=NPMDefaults(read=7, passages=None))
+    assert model_config(json.loads(json.dumps(config.to_dict()))) == config
+    assert FillOptions().resolved(config.defaults).read == 7
+    assert FillOptions(read=0, passages=2).resolved(config.defaults).keywords()["passages"] == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a [MASK] b", "a [MASK] b"),
+        ("a <mask> b", "a [MASK] b"),
+        ("a ___ b", "a [MASK] b"),
+        ("a ______. b", "a [MASK]. b"),
+        ("a __ b", "a __ b"),
+        ("a [MASK] ___", "a [MASK] ___"),  # one blank already
+        ("a [M] ___", "a [MASK] ___"),
+        ("a ___ <mask>", "a [MASK] [MASK]"),  # two, which is told as ever
+    ],
+)
+def test_blanks_are_written_in_several_ways(text: str, expected: str) -> None:
+    assert with_mask(text, "[M]") == expected
+
+
+def test_every_model_understands_them(npm: quoth.NPM) -> None:
+    for blank in ("<mask>", "___", "________"):
+        assert npm.fill(TEXT.replace("[MASK]", blank)) == npm.fill(TEXT)
+    assert npm.query_vectors("___ runs")[0].tolist() == npm.query_vectors("[MASK] runs")[0].tolist()
+
+
+def test_a_misspelt_option_names_the_call_and_the_nearest(npm: quoth.NPM) -> None:
+    with pytest.raises(TypeError, match=r"^NPM\.fill\(\) has no option 'topk'; did you mean top_k\?$"):
+        npm.fill(TEXT, topk=3)  # type: ignore[call-overload]
+    with pytest.raises(TypeError, match=r"^NPM\.ask\(\) has no option 'templat'; did you mean template\?$"):
+        npm.ask("Who?", templat="x")  # type: ignore[call-overload]
+    with pytest.raises(TypeError, match=r"^NPM\.fill\(\) has no option 'xyz'; it takes top_k, k, passages"):
+        npm.fill(TEXT, xyz=3)  # type: ignore[call-overload]
+
+
+def test_one_label_alone_is_refused(npm: quoth.NPM) -> None:
+    with pytest.raises(InputError, match="labels has 'positive' alone, which would always win; give two or more"):
+        npm.classify("text", {"positive": ["great"]})
+
+
+def test_words_that_are_banned_are_a_list(npm: quoth.NPM) -> None:
+    with pytest.raises(InputError, match=r"banned_tokens is the string 'the'; write \['the'\]"):
+        npm.fill(TEXT, banned_tokens="the")
