@@ -24,11 +24,11 @@ from quoth import NPM, Corpus, Document, read_documents
 from quoth.evaluation.cloze import KINDS, draw_blanks
 from quoth.predictors.phrase import PhraseOptions
 from quoth.retrieval.codes import Codes
-from quoth.retrieval.columns import FILES
 from quoth.retrieval.index import search_together
-from quoth.retrieval.keys import TokenKeys
+from quoth.retrieval.key_columns import FILES
+from quoth.retrieval.key_table import KeyTable
 from quoth.retrieval.tables import KeyTables
-from quoth.retrieval.vectors import TokenVectors
+from quoth.retrieval.vectors import KeyVectors
 from quoth.storage import read_json
 from quoth.timing import timed
 
@@ -106,7 +106,7 @@ def drawn(corpus: Corpus, count: int) -> Blanks:
     return [(blank.text, blank.row) for pair in zip(*by_kind, strict=True) for blank in pair]
 
 
-def proposals(tables: Sequence[TokenKeys]) -> dict[str, int]:
+def proposals(tables: Sequence[KeyTable]) -> dict[str, int]:
     """How many vectors are compared for one query, here and in a corpus of very many segments."""
     coded = [table for table in tables if isinstance(table.codes, Codes)]
     if not coded:
@@ -146,7 +146,7 @@ def facts_of(path: Path, model: str) -> dict[str, Any]:
     }
 
 
-def opened_tables(path: Path, npm: NPM) -> tuple[Corpus, list[TokenKeys]]:
+def opened_tables(path: Path, npm: NPM) -> tuple[Corpus, list[KeyTable]]:
     corpus = Corpus.open(path)
     return corpus, KeyTables(corpus, npm.encoder).open()[0]
 
@@ -245,7 +245,7 @@ def medians(npm: NPM, blanks: Blanks, passages: int | None) -> dict[str, float]:
     return {name: median(each[name] for each in found[len(blanks) :]) for name in found[0]}
 
 
-def agreement(npm: NPM, tables: list[TokenKeys], blanks: Blanks, queries: Any) -> tuple[float, int]:
+def agreement(npm: NPM, tables: list[KeyTable], blanks: Blanks, queries: Any) -> tuple[float, int]:
     """The share of the exact neighbours that are found, and for how many blanks the best answer is that of exact
     search."""
     exact = [replace(table, codes=None) for table in tables]
@@ -259,7 +259,7 @@ def agreement(npm: NPM, tables: list[TokenKeys], blanks: Blanks, queries: Any) -
     return found / wanted, agreed
 
 
-def answers(npm: NPM, tables: list[TokenKeys], blanks: Blanks, queries: Any) -> Iterator[tuple[list[Any], str]]:
+def answers(npm: NPM, tables: list[KeyTable], blanks: Blanks, queries: Any) -> Iterator[tuple[list[Any], str]]:
     """For each blank the rows that were hit, by table, and the best answer."""
     hidden = [{row} for _, row in blanks]
     found = search_together(tables, hidden, np.stack(queries, axis=1), K)
@@ -268,7 +268,7 @@ def answers(npm: NPM, tables: list[TokenKeys], blanks: Blanks, queries: Any) -> 
         yield [rows for each in hits for rows in (each.start_rows, each.end_rows)], best.text
 
 
-def peer(tables: Sequence[TokenKeys], queries: Any) -> dict[str, Any]:
+def peer(tables: Sequence[KeyTable], queries: Any) -> dict[str, Any]:
     """FAISS comparing every vector: in fp32, or in eight bits where that does not fit into half the free memory."""
     import faiss
 
@@ -285,9 +285,9 @@ def peer(tables: Sequence[TokenKeys], queries: Any) -> dict[str, Any]:
     return {"peer": name, "peer_seconds": median(map(seconds, searches))}
 
 
-def blocks(tables: Sequence[TokenKeys]) -> Iterator[Any]:
+def blocks(tables: Sequence[KeyTable]) -> Iterator[Any]:
     """Every stored vector as floats, some at a time."""
     for table in tables:
-        assert isinstance(table.vectors, TokenVectors)
+        assert isinstance(table.vectors, KeyVectors)
         for first in range(0, table.num_tokens, ROWS_AT_A_TIME):
             yield table.vectors.floats(slice(first, min(first + ROWS_AT_A_TIME, table.num_tokens)))

@@ -20,10 +20,10 @@ from quoth.arrays import save_array
 from quoth.predictors.candidates import SPARE_PIECES
 from quoth.predictors.phrase import PhraseOptions, predict_phrases
 from quoth.retrieval.codes import DEPTH, Codes, build_codes
-from quoth.retrieval.columns import TokenColumns, save_columns
 from quoth.retrieval.index import CodeIndex, ExactIndex
-from quoth.retrieval.keys import TokenHits, TokenKeys
-from quoth.retrieval.vectors import Quantizer, TokenVectors, stored
+from quoth.retrieval.key_columns import KeyColumns, save_columns
+from quoth.retrieval.key_table import KeyHits, KeyTable
+from quoth.retrieval.vectors import KeyVectors, Quantizer, stored
 from quoth.storage import seal_folder
 from quoth.timing import timed
 from quoth.tokenizers.batching import batches_by_length, pad
@@ -96,7 +96,7 @@ def encoding(folder: Path) -> Iterator[Result]:
     )
 
 
-def random_table(folder: Path) -> tuple[TokenKeys, Any]:
+def random_table(folder: Path) -> tuple[KeyTable, Any]:
     """A million tokens of Zipfian words, vectors in clusters, some dimensions wider than others; and 32 queries."""
     rng = np.random.default_rng(0)
     spread = (24 / (24 + np.arange(DIMENSIONS))).astype(np.float32)
@@ -106,7 +106,7 @@ def random_table(folder: Path) -> tuple[TokenKeys, Any]:
     raw_ND /= np.linalg.norm(raw_ND, axis=1, keepdims=True)
     q_QD = raw_ND[rng.choice(TOKENS, 32)] + 0.03 * rng.standard_normal((32, DIMENSIONS), np.float32)
     quantizer = Quantizer.fit(raw_ND[:100_000])
-    vectors = TokenVectors(stored(raw_ND, "sq8", quantizer), 20.0, quantizer)
+    vectors = KeyVectors(stored(raw_ND, "sq8", quantizer), 20.0, quantizer)
     corpus = Corpus.create(folder / "words.quoth", splitter=f"fixed:{PASSAGE}")
     words = [f"w{word}" for word in word_N.tolist()]
     step = 100 * PASSAGE
@@ -116,7 +116,7 @@ def random_table(folder: Path) -> tuple[TokenKeys, Any]:
     start_N = np.cumsum(lengths + 1) - lengths - 1
     start_N -= np.repeat(start_N[within == 0], step)
     flags = rng.choice([MAY_START | MAY_END, MAY_START, MAY_END], TOKENS, p=[0.6, 0.2, 0.2]) | SPACE_BEFORE
-    keys = TokenKeys(
+    keys = KeyTable(
         corpus=corpus,
         passage_rows_P=np.arange(TOKENS // PASSAGE),
         offsets_P1=np.arange(0, TOKENS + 1, PASSAGE),
@@ -130,9 +130,9 @@ def random_table(folder: Path) -> tuple[TokenKeys, Any]:
     return keys, q_QD.astype(np.float32)
 
 
-def coded(codes: Path, keys: TokenKeys, q_QD: Any) -> CodeIndex:
+def coded(codes: Path, keys: KeyTable, q_QD: Any) -> CodeIndex:
     """A table with codes that find 97 % of these queries' neighbours."""
-    assert isinstance(keys.vectors, TokenVectors)
+    assert isinstance(keys.vectors, KeyVectors)
     exact = [each.rows_K for each in ExactIndex(keys).search(q_QD, DEPTH)]
     codes.mkdir()
     build_codes(codes, keys.vectors, q_QD, exact, 0.97)
@@ -147,22 +147,22 @@ def million() -> dict[str, float]:
         keys, q_QD = random_table(Path(work))
         tables = Path(work) / "tables"
         (tables / "0").mkdir(parents=True)
-        assert isinstance(keys.vectors, TokenVectors)
+        assert isinstance(keys.vectors, KeyVectors)
         save_array(tables / "0" / "vectors.npy", keys.vectors.stored_ND)
         columns = (keys.ids_N, keys.group_N, keys.flags_N, keys.start_N, keys.end_N, keys.offsets_P1)
         origin_P = np.asarray(keys.start_N[keys.offsets_P1[:-1]])
-        save_columns(tables / "0", lambda: [TokenColumns(*columns, origin_P)])
+        save_columns(tables / "0", lambda: [KeyColumns(*columns, origin_P)])
         index = coded(tables / "0.codes", keys, q_QD)
         took = best_seconds(lambda: index.search(q_QD[:2], K))
         return {"tokens": TOKENS, "search_seconds": took, **folder_bytes(tables)}
 
 
-def dense(folder: Path, keys: TokenKeys, q_QD: Any) -> Result:
+def dense(folder: Path, keys: KeyTable, q_QD: Any) -> Result:
     """The 4,096 nearest of a million, by codes and exact rescoring, against FAISS comparing every vector."""
     import faiss
 
     index = coded(folder / "codes", keys, q_QD)
-    assert isinstance(keys.vectors, TokenVectors)
+    assert isinstance(keys.vectors, KeyVectors)
     assert isinstance(index.codes, Codes)
     flat = faiss.IndexFlatIP(DIMENSIONS)
     flat.add(keys.vectors.floats(slice(None)))
@@ -176,10 +176,10 @@ def dense(folder: Path, keys: TokenKeys, q_QD: Any) -> Result:
     )
 
 
-def hot_path(keys: TokenKeys, q_QD: Any) -> Result:
+def hot_path(keys: KeyTable, q_QD: Any) -> Result:
     """Candidates, similarities, scores and groups of 4,096 start and end hits, against plain Python."""
     near = [each.rows_K for each in ExactIndex(keys).search(q_QD[:2], K)]
-    hits = TokenHits(keys, np.sort(near[0]), np.sort(near[1]))
+    hits = KeyHits(keys, np.sort(near[0]), np.sort(near[1]))
     options = PhraseOptions(combine="joint")
     ours = best_seconds(lambda: predict_phrases([hits], q_QD[0], q_QD[1], options))
     before = time.perf_counter()
@@ -196,10 +196,10 @@ def hot_path(keys: TokenKeys, q_QD: Any) -> Result:
     )
 
 
-def plain_phrases(hits: TokenHits, q_start_D: Any, q_end_D: Any, longest: int = 10) -> tuple[str, float]:
+def plain_phrases(hits: KeyHits, q_start_D: Any, q_end_D: Any, longest: int = 10) -> tuple[str, float]:
     """The best phrase and its probability, by position lists, dictionaries of spans and one vector at a time."""
     keys = hits.keys
-    assert isinstance(keys.vectors, TokenVectors)
+    assert isinstance(keys.vectors, KeyVectors)
     spans: set[tuple[int, int]] = set()
     for row in hits.start_rows.tolist():
         if keys.flags_N[row] & MAY_START:
@@ -225,7 +225,7 @@ def plain_phrases(hits: TokenHits, q_start_D: Any, q_end_D: Any, longest: int = 
     return " ".join(f"w{word}" for word in best), scores[best] / sum(scores.values())
 
 
-def plain_reach(keys: TokenKeys, rows: range, longest: int) -> Iterator[int]:
+def plain_reach(keys: KeyTable, rows: range, longest: int) -> Iterator[int]:
     """These rows as far as `longest` words begin in them."""
     words = 0
     for row in rows:

@@ -28,7 +28,7 @@ from quoth.corpus.documents import read_documents
 from quoth.corpus.passages import WHOLE
 from quoth.datasets.answers import exact_match, has_answer, normalise
 from quoth.datasets.comprehension import read_examples
-from quoth.datasets.questions import Question
+from quoth.datasets.questions import QAExample
 from quoth.encoders.pretrained import SETTINGS_FILE
 from quoth.evaluation.cloze import KINDS, draw_blanks
 from quoth.models.blanks import Asked
@@ -65,9 +65,9 @@ def ask_questions(
         corpus = Corpus.create(Path(place) / "dev.quoth", splitter=WHOLE)
         corpus.add(Document(str(i), each.title, each.text) for i, each in enumerate(texts))
         reader = Reader.from_pretrained(folder, corpus=corpus)
-        questions, hidden = list[Question](), list[set[int]]()
+        questions, hidden = list[QAExample](), list[set[int]]()
         for each in asked:
-            questions.append(Question(each.id, each.question, tuple(each.texts)))
+            questions.append(QAExample(each.id, each.question, tuple(each.texts)))
             rows = corpus.bm25(each.question, 100)[0].tolist() if rng.random() < UNANSWERABLE else []
             hidden.append({row for row in rows if has_answer(corpus.passage(row).text, questions[-1])})
         read = list(reader.read([each.text for each in questions], [each.text for each in questions], exclude=hidden))

@@ -21,7 +21,7 @@ from typing import Any
 from quoth.corpus.analysis import analyse
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
-from quoth.corpus.writing import split_documents, write_segment
+from quoth.corpus.segment_writer import split_documents, write_segment
 from quoth.records import Document
 
 State = dict[str, Document]

@@ -19,11 +19,11 @@ from quoth.datasets.answers import (
     normalise_answer,
     recall,
 )
-from quoth.datasets.questions import Question
+from quoth.datasets.questions import QAExample
 
 
-def asked(*answers: str, pattern: bool = False) -> Question:
-    return Question("q", "?", answers, pattern)
+def asked(*answers: str, pattern: bool = False) -> QAExample:
+    return QAExample("q", "?", answers, pattern)
 
 
 def tokens(text: str) -> list[str]:
@@ -193,7 +193,7 @@ def test_what_a_corpus_can_answer_equals_asking_every_passage() -> None:
         ("in 1969 and 1970", asked(r"19\d\d", "x*", "(", pattern=True), ["1969", "1970"]),
     ],
 )
-def test_where_an_answer_stands(text: str, question: Question, found: list[str]) -> None:
+def test_where_an_answer_stands(text: str, question: QAExample, found: list[str]) -> None:
     ranges = answer_ranges(text, question)
     assert [text[start:end] for start, end in ranges] == found
     assert len(set(ranges)) == len(ranges)

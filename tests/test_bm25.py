@@ -16,7 +16,7 @@ from quoth.corpus import bm25
 from quoth.corpus.analysis import analyse, analyse_with_characters, is_unspaced_character
 from quoth.corpus.bm25 import LiveWords, count, search
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.words import Words
+from quoth.corpus.word_index import Words
 from quoth.records import Document
 from quoth.retrieval.sparse import best_places
 

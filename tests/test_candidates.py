@@ -6,18 +6,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quoth.predictors.candidates import _SPACE, find_candidates
-from quoth.retrieval.keys import TokenHits, TokenKeys
+from quoth.retrieval.key_table import KeyHits, KeyTable
 from quoth.tokenizers.boundaries import BREAK_BEFORE, MAY_END, MAY_START, SPACE_BEFORE, SPELLING_BASE, spelling
 from token_tables import word_group, word_table
 
 
-def spans(keys: TokenKeys, starts: list[int], ends: list[int], longest: int, banned: list[int] | None = None):
-    hits = TokenHits(keys, np.array(starts, np.int64), np.array(ends, np.int64))
+def spans(keys: KeyTable, starts: list[int], ends: list[int], longest: int, banned: list[int] | None = None):
+    hits = KeyHits(keys, np.array(starts, np.int64), np.array(ends, np.int64))
     found = find_candidates(hits, longest, banned or [])
     return sorted(zip(found.start_C.tolist(), found.end_C.tolist(), strict=True))
 
 
-def random_hits(rng: np.random.Generator) -> TokenHits:
+def random_hits(rng: np.random.Generator) -> KeyHits:
     """Overlapping hits in passages of all lengths, some deleted, some tokens no border of a phrase."""
     passages = [" ".join(rng.choice(["a", "b", "B", "c"], rng.integers(0, 40))) for _ in range(rng.integers(1, 12))]
     tokens = sum(len(passage.split()) for passage in passages)
@@ -25,10 +25,10 @@ def random_hits(rng: np.random.Generator) -> TokenHits:
     live = rng.random(len(passages)) < 0.8 if rng.random() < 0.5 else None
     keys = word_table(passages, np.zeros((tokens, 2)), flags=flags, live=live)
     starts, ends = (rng.integers(0, tokens, rng.integers(0, 60) if tokens else 0) for _ in range(2))
-    return TokenHits(keys, starts, ends)
+    return KeyHits(keys, starts, ends)
 
 
-def counted(keys: TokenKeys, i: int, j: int) -> int:
+def counted(keys: KeyTable, i: int, j: int) -> int:
     """The tokens from i to j but for those that go on with a word, read one by one."""
     count, in_word = 0, False
     for row in range(i, j + 1):
@@ -40,7 +40,7 @@ def counted(keys: TokenKeys, i: int, j: int) -> int:
     return count
 
 
-def plain(keys: TokenKeys, starts: list[int], ends: list[int], longest: int, banned: list[int]):
+def plain(keys: KeyTable, starts: list[int], ends: list[int], longest: int, banned: list[int]):
     found = []
     for p in range(len(keys.passage_rows_P)):
         if keys.live_P is not None and not keys.live_P[p]:
@@ -62,12 +62,12 @@ def plain(keys: TokenKeys, starts: list[int], ends: list[int], longest: int, ban
     return found
 
 
-def names(keys: TokenKeys, *rows: tuple[int, int]) -> list[int]:
+def names(keys: KeyTable, *rows: tuple[int, int]) -> list[int]:
     """Names of phrases, which are the same whether their first or their last token was hit."""
     found = []
     for first, last in rows:
         pair = [
-            find_candidates(TokenHits(keys, np.array(starts, np.int64), np.array(ends, np.int64)), last - first + 1)
+            find_candidates(KeyHits(keys, np.array(starts, np.int64), np.array(ends, np.int64)), last - first + 1)
             for starts, ends in (([first], []), ([], [last]))
         ]
         from_start, from_end = (int(each.key_C[(each.start_C == first) & (each.end_C == last)].item()) for each in pair)
@@ -153,7 +153,7 @@ def test_phrases_of_nothing_but_stop_words_are_left_out() -> None:
     kept = [(i, j) for i, j in every if naming & set(range(i, j + 1))]
     assert {(2, 2), (2, 3), (2, 5), (3, 5)} <= set(every) - set(kept)
     for starts, ends in ((range(7), []), ([], range(7)), ([0, 3, 6], [3, 5])):
-        hits = TokenHits(keys, np.array([*starts], np.int64), np.array([*ends], np.int64))
+        hits = KeyHits(keys, np.array([*starts], np.int64), np.array([*ends], np.int64))
         found = find_candidates(hits, 10, (), stop)
         pairs = sorted(zip(found.start_C.tolist(), found.end_C.tolist(), strict=True))
         assert pairs == [(i, j) for i, j in kept if i in starts or j in ends]
@@ -169,7 +169,7 @@ def test_stop_words_are_found_however_they_are_cut() -> None:
         keys, group_N=np.array([spelling(piece) for piece in pieces], np.uint64), flags_N=np.array(flags, np.uint8)
     )
     for starts, ends in (([0, 3], []), ([], [2, 3, 5])):
-        hits = TokenHits(keys, np.array(starts, np.int64), np.array(ends, np.int64))
+        hits = KeyHits(keys, np.array(starts, np.int64), np.array(ends, np.int64))
         found = find_candidates(hits, 10, (), [spelling("above"), spelling("the"), spelling("ri")])
         pairs = sorted(zip(found.start_C.tolist(), found.end_C.tolist(), strict=True))
         assert pairs == [(0, 5), (3, 5), (4, 5)][: 2 if starts else 3]

@@ -18,9 +18,9 @@ from quoth.retrieval import codes as module
 from quoth.retrieval.codes import Codes, build_codes
 from quoth.retrieval.index import CodeIndex, ExactIndex, index_of, search_all, search_tables, search_together
 from quoth.retrieval.key_store import follow
-from quoth.retrieval.keys import TokenKeys
+from quoth.retrieval.key_table import KeyTable
 from quoth.retrieval.tables import sample_queries
-from quoth.retrieval.vectors import Quantizer, TokenVectors, stored
+from quoth.retrieval.vectors import KeyVectors, Quantizer, stored
 from quoth.storage import seal_folder
 from quoth.tokenizers.text import MASK
 from tiny import tiny_bert
@@ -30,7 +30,7 @@ N, D, K = 6000, 32, 50
 
 
 @pytest.fixture(scope="module")
-def vectors() -> TokenVectors:
+def vectors() -> KeyVectors:
     """Vectors in 200 clusters, some dimensions wider than others, as tokens' are, in eight bits."""
     rng = np.random.default_rng(0)
     spread = np.linspace(1.5, 0.1, D)
@@ -38,28 +38,28 @@ def vectors() -> TokenVectors:
     raw = (centres[rng.integers(200, size=N)] + 0.4 * spread * rng.normal(size=(N, D))).astype(np.float32)
     raw /= np.linalg.norm(raw, axis=1, keepdims=True)
     quantizer = Quantizer.fit(raw)
-    return TokenVectors(stored(raw, "sq8", quantizer), 20.0, quantizer)
+    return KeyVectors(stored(raw, "sq8", quantizer), 20.0, quantizer)
 
 
 @pytest.fixture(scope="module")
-def q_QD(vectors: TokenVectors) -> Any:
+def q_QD(vectors: KeyVectors) -> Any:
     rng = np.random.default_rng(1)
     near = vectors.floats(rng.choice(N, 24)) + 0.1 * rng.normal(size=(24, D))
     return near.astype(np.float32)
 
 
-def table_of(vectors: TokenVectors, live: Any = None) -> TokenKeys:
+def table_of(vectors: KeyVectors, live: Any = None) -> KeyTable:
     return replace(word_table(["x " * 10] * (N // 10), np.zeros((N, 2)), live=live), vectors=vectors)
 
 
-def exact(vectors: TokenVectors, q_QD: Any, k: int, live: Any = None) -> list[set[int]]:
+def exact(vectors: KeyVectors, q_QD: Any, k: int, live: Any = None) -> list[set[int]]:
     sims = q_QD.astype(np.float64) @ vectors.floats(slice(None)).astype(np.float64).T
     if live is not None:
         sims[:, ~np.repeat(live, 10)] = -np.inf
     return [set(np.argsort(-row)[:k].tolist()) for row in sims]
 
 
-def build(folder: Path, vectors: TokenVectors, q_QD: Any, recall: float = 0.97) -> Codes:
+def build(folder: Path, vectors: KeyVectors, q_QD: Any, recall: float = 0.97) -> Codes:
     truth = [np.array(sorted(rows)) for rows in exact(vectors, q_QD, K)]
     folder.mkdir()
     build_codes(folder, vectors, q_QD, truth, recall)
@@ -68,11 +68,11 @@ def build(folder: Path, vectors: TokenVectors, q_QD: Any, recall: float = 0.97) 
 
 
 @pytest.fixture(scope="module")
-def codes(tmp_path_factory: pytest.TempPathFactory, vectors: TokenVectors, q_QD: Any) -> Codes:
+def codes(tmp_path_factory: pytest.TempPathFactory, vectors: KeyVectors, q_QD: Any) -> Codes:
     return build(tmp_path_factory.mktemp("codes") / "flat", vectors, q_QD)
 
 
-def test_the_recall_asked_for_is_found(codes: Codes, vectors: TokenVectors, q_QD: Any) -> None:
+def test_the_recall_asked_for_is_found(codes: Codes, vectors: KeyVectors, q_QD: Any) -> None:
     found = CodeIndex(table_of(vectors), codes).search(q_QD, K)
     truth = exact(vectors, q_QD, K)
     recall = np.mean([len(rows & set(best.rows_K.tolist())) / K for rows, best in zip(truth, found, strict=True)])
@@ -88,13 +88,13 @@ def test_the_recall_asked_for_is_found(codes: Codes, vectors: TokenVectors, q_QD
 
 def test_finer_codes_where_coarse_ones_do_not_do(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    noise = TokenVectors(rng.normal(size=(N, D)).astype(np.float32), 1.0)
+    noise = KeyVectors(rng.normal(size=(N, D)).astype(np.float32), 1.0)
     q_QD = noise.floats(slice(0, 8)) + np.float32(0.1)
     assert build(tmp_path / "noise", noise, q_QD).facts.spec == "PCAR32,PQ16x4fs"
     assert build(tmp_path / "easy", noise, q_QD, 0.5).facts.spec == "PCAR16,PQ8x4fs"
 
 
-def test_a_lower_recall_proposes_less(codes: Codes, vectors: TokenVectors, q_QD: Any, tmp_path: Path) -> None:
+def test_a_lower_recall_proposes_less(codes: Codes, vectors: KeyVectors, q_QD: Any, tmp_path: Path) -> None:
     low = build(tmp_path / "low", vectors, q_QD, 0.6)
     assert low.facts.factor < codes.facts.factor
     assert low.count(K) < codes.count(K) == int(K * codes.facts.factor)
@@ -104,7 +104,7 @@ def test_a_lower_recall_proposes_less(codes: Codes, vectors: TokenVectors, q_QD:
 
 @pytest.mark.parametrize("share", [0.02, 0.5, 0.9])
 def test_deleted_rows_never_appear_and_take_no_place(
-    codes: Codes, vectors: TokenVectors, q_QD: Any, share: float
+    codes: Codes, vectors: KeyVectors, q_QD: Any, share: float
 ) -> None:
     live = np.random.default_rng(2).random(N // 10) < share
     found = CodeIndex(table_of(vectors, live), codes).search(q_QD, K)
@@ -117,14 +117,14 @@ def test_deleted_rows_never_appear_and_take_no_place(
     assert np.mean(recalls) > 0.95
 
 
-def test_everything_is_found_when_everything_is_wanted(codes: Codes, vectors: TokenVectors, q_QD: Any) -> None:
+def test_everything_is_found_when_everything_is_wanted(codes: Codes, vectors: KeyVectors, q_QD: Any) -> None:
     best = CodeIndex(table_of(vectors), codes).search(q_QD[:1], 10 * N)[0]
     assert sorted(best.rows_K.tolist()) == list(range(N))
 
 
 @pytest.mark.parametrize("cells", [False, True], ids=["flat", "cells"])
 def test_codes_in_several_files(
-    vectors: TokenVectors, q_QD: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cells: bool
+    vectors: KeyVectors, q_QD: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cells: bool
 ) -> None:
     monkeypatch.setattr(module, "ROWS_PER_FILE", 2500)
     monkeypatch.setattr(module, "ROWS_AT_A_TIME", 999)
@@ -139,7 +139,7 @@ def test_codes_in_several_files(
         assert best.rows_K.max() >= 2500
 
 
-def test_tables_with_and_without_codes_are_searched_together(codes: Codes, vectors: TokenVectors, q_QD: Any) -> None:
+def test_tables_with_and_without_codes_are_searched_together(codes: Codes, vectors: KeyVectors, q_QD: Any) -> None:
     coded, plain = replace(table_of(vectors), codes=codes), table_of(vectors)
     assert isinstance(index_of(coded), CodeIndex)
     assert isinstance(index_of(plain), ExactIndex)
@@ -157,14 +157,14 @@ def test_tables_with_and_without_codes_are_searched_together(codes: Codes, vecto
             assert {100 + row // 10 for each in found for row in each.tolist()}.isdisjoint(hidden[b])
 
 
-def test_tables_share_what_is_compared(vectors: TokenVectors, q_QD: Any, tmp_path: Path) -> None:
+def test_tables_share_what_is_compared(vectors: KeyVectors, q_QD: Any, tmp_path: Path) -> None:
     """Four tables compare about as many vectors as one, and find as many of the nearest of all."""
     size, k = N // 4, 400
     parts = [replace(vectors, stored_ND=vectors.stored_ND[at : at + size]) for at in range(0, N, size)]
     words = word_table(["x " * 10] * (size // 10), np.zeros((size, 2)))
     tables, compared = [], []
 
-    class Counting(TokenVectors):
+    class Counting(KeyVectors):
         def similarities(self, q_QD: Any, rows_R: Any = None) -> Any:
             compared.append(len(rows_R))
             return super().similarities(q_QD, rows_R)
@@ -191,7 +191,7 @@ def test_tables_share_what_is_compared(vectors: TokenVectors, q_QD: Any, tmp_pat
     assert np.mean(recalls) > 0.95
 
 
-def test_damage_is_named(vectors: TokenVectors, q_QD: Any, tmp_path: Path) -> None:
+def test_damage_is_named(vectors: KeyVectors, q_QD: Any, tmp_path: Path) -> None:
     build(tmp_path / "codes", vectors, q_QD)
     with pytest.raises(CorruptionError, match="do not fit the vectors"):
         Codes(tmp_path / "codes", N + 1)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from quoth.datasets.questions import Question
+from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
 from quoth.evaluation.coverage import Coverage, EntityQuestion
 from quoth.evaluation.entity_analysis import (
@@ -46,7 +46,7 @@ def test_a_name_is_as_rare_as_its_rarest_word() -> None:
 
 def report_of(names: Sequence[str], ranks: Sequence[int | None]) -> EntityReport:
     """Questions that are an entity's name and nothing else."""
-    asked = [EntityQuestion(Question("", each, ("x",)), "P1", (0, len(each)) if each else None) for each in names]
+    asked = [EntityQuestion(QAExample("", each, ("x",)), "P1", (0, len(each)) if each else None) for each in names]
     result = EntityResult("s", {"dpr": tuple(ranks), "string": tuple(ranks)})
     coverage = Coverage(frozenset({0, 1}), frozenset({0}))
     return EntityReport(tuple(asked), {"P1": len(asked)}, 100, coverage, 0, (1, 5), (result,))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from quoth import Corpus, Document, ZeroNER
-from quoth.datasets.questions import Question
+from quoth.datasets.questions import QAExample
 from quoth.encoders.key_encoder import unit
 from quoth.errors import InputError
 from quoth.evaluation import entity_picture
@@ -147,7 +147,7 @@ def test_stored_keys_are_those_that_the_encoder_makes_of_live_passages(model: Ze
 def report_of(questions: Sequence[tuple[str, str, str]]) -> EntityReport:
     """Questions with their entity and answer."""
     asked = [
-        EntityQuestion(Question(text, text, (answer,)), "P1", (text.index(name), text.index(name) + len(name)))
+        EntityQuestion(QAExample(text, text, (answer,)), "P1", (text.index(name), text.index(name) + len(name)))
         for text, name, answer in questions
     ]
     covered = frozenset(range(len(asked)))

@@ -16,7 +16,7 @@ from quoth.cli import entities as cli
 from quoth.corpus.analysis import analyse
 from quoth.corpus.corpus import Corpus
 from quoth.datasets.question_templates import QuestionTemplates
-from quoth.datasets.questions import Question
+from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
 from quoth.evaluation.coverage import Coverage, EntityQuestion, find_coverage
 from quoth.evaluation.entity_questions import has_string, read_entity_questions, run_entity_questions, table
@@ -70,7 +70,7 @@ class Told:
 
 def test_a_string_may_stand_inside_a_word_and_accents_may_be_composed_or_not() -> None:
     def held(text: str, *answers: str) -> bool:
-        return has_string(text, Question("", "", answers))
+        return has_string(text, QAExample("", "", answers))
 
     assert held("the Iranian  plateau", "IRAN")
     assert held("ran to  New\nYork", "new york")
@@ -94,7 +94,7 @@ def test_covered_is_what_a_passage_answers_that_names_the_entity(corpus: Corpus,
     found = find_coverage(read, [corpus])
     assert found == Coverage(frozenset({0, 1, 3, 4}), frozenset({0, 1, 3}))
     assert found.counts([3, 4]) == (2, 1)
-    across = EntityQuestion(Question("", "Towns Paris", ("Oslo",)), "P", (0, 11))  # from the title into the text
+    across = EntityQuestion(QAExample("", "Towns Paris", ("Oslo",)), "P", (0, 11))  # from the title into the text
     assert find_coverage([across], [corpus]) == Coverage(frozenset({0}), frozenset())
     assert find_coverage(read_entity_questions(files), [corpus]) == Coverage(frozenset({0, 1, 3, 4}), None)
 

@@ -13,7 +13,7 @@ import torch
 import quoth
 from quoth.corpus.corpus import Corpus
 from quoth.datasets.answers import answer_ranges, has_answer
-from quoth.datasets.questions import Question
+from quoth.datasets.questions import QAExample
 from quoth.encoders.passage_encoder import PassageEncoder
 from quoth.encoders.pretrained import locate_realm
 from quoth.errors import InputError
@@ -38,7 +38,7 @@ from realm_runs import (
 )
 
 LEARNT = ("queries", "reader")
-QUESTIONS = [Question(name, f"What is the capital of {name}?", (city,)) for name, city in CITIES.items()]
+QUESTIONS = [QAExample(name, f"What is the capital of {name}?", (city,)) for name, city in CITIES.items()]
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def corpus(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Corpus:
 def make_task(
     folder: Path,
     corpus: Corpus,
-    questions: list[Question] = QUESTIONS,
+    questions: list[QAExample] = QUESTIONS,
     model: TrainedREALM | None = None,
     **config: Any,
 ) -> FineTuneTask:
@@ -66,7 +66,7 @@ def make_task(
 
 
 def slow_losses(
-    model: TrainedREALM, vectors: dict[int, torch.Tensor], corpus: Corpus, question: Question, config: FineTuneConfig
+    model: TrainedREALM, vectors: dict[int, torch.Tensor], corpus: Corpus, question: QAExample, config: FineTuneConfig
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The retriever's and the reader's, each span scored by itself."""
     ids = model.tokenizer.hf(question.text, add_special_tokens=False)["input_ids"]
@@ -192,7 +192,7 @@ def test_right_spans_are_answers_between_token_edges(folder: Path) -> None:
     model = trained(folder)
     text = "Paris, the old Paris, is Paris-like."
     (reading,) = readings(model.tokenizer, model.config, [5], [text], ["France"])
-    question = Question("1", "?", ("Paris", "old Paris"))
+    question = QAExample("1", "?", ("Paris", "old Paris"))
     found = right_spans(reading, answer_ranges(text, question), 4)
     spans = [
         text[reading.offsets_T2[first][0] : reading.offsets_T2[first + width][1]]
@@ -237,7 +237,7 @@ def test_a_run_leaves_passages_as_they_are_and_learns_to_answer(folder: Path, co
 
 
 def test_questions_that_the_corpus_cannot_answer_are_left_out(folder: Path, corpus: Corpus) -> None:
-    unknown = Question("x", "Who sings?", ("Nobody at all",))
+    unknown = QAExample("x", "Who sings?", ("Nobody at all",))
     task = make_task(folder, corpus, [unknown, *QUESTIONS[:2], unknown])
     assert task.num_questions == 2
     assert task.settings()["data"] == {"passages": 16, "questions": 2}

@@ -24,7 +24,7 @@ from quoth.predictors.candidates import find_candidates
 from quoth.predictors.phrase import PhraseOptions, predict_phrases
 from quoth.records import Document, Passage, Prediction
 from quoth.retrieval.index import search_all
-from quoth.retrieval.keys import TokenKeys
+from quoth.retrieval.key_table import KeyTable
 from quoth.retrieval.retriever import Retriever
 from quoth.tokenizers.boundaries import boundary_flags, surface_group
 from quoth.tokenizers.text import TokenizedPassage
@@ -81,9 +81,9 @@ def npm(tmp_path: Path) -> NPM:
     return model
 
 
-def the_table(npm: NPM) -> TokenKeys:
+def the_table(npm: NPM) -> KeyTable:
     retriever: Retriever = npm._retriever
-    (keys,) = retriever.every_token()
+    (keys,) = retriever.key_tables()
     return keys
 
 

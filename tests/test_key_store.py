@@ -21,9 +21,9 @@ from quoth.records import Document
 from quoth.retrieval import codes
 from quoth.retrieval.key_store import MARKERS, KeyStore, files_of, follow, made_files, stores
 from quoth.retrieval.tables import KeyTables
-from quoth.retrieval.vectors import TokenVectors
-from quoth.scale.place import TEXT as TEXT_FILES
-from quoth.scale.place import Place
+from quoth.retrieval.vectors import KeyVectors
+from quoth.scale.remote import TEXT as TEXT_FILES
+from quoth.scale.remote import RemoteFolder
 from tiny import TEXT, tiny_bert
 
 QUERY = "Paris is the [MASK] of France."
@@ -53,7 +53,7 @@ def vectors(corpus: Corpus, encoder: TokenEncoder) -> Vectors:
     tables, late = KeyTables(corpus, encoder).open()
     assert late == []
     for keys in tables:
-        assert isinstance(keys.vectors, TokenVectors)
+        assert isinstance(keys.vectors, KeyVectors)
         live_P = np.ones(len(keys.passage_rows_P), np.bool_) if keys.live_P is None else keys.live_P
         for p in np.flatnonzero(live_P).tolist():
             passage = corpus.passage(int(keys.passage_rows_P[p]))
@@ -252,7 +252,7 @@ def test_vectors_at_a_url_are_read_and_follow_there(
     before = vectors(corpus, encoder)
     corpus.compact()
     name = corpus.segments[0].name
-    place = Place(f"file://{corpus.path}")
+    place = RemoteFolder(f"file://{corpus.path}")
     monkeypatch.setattr(encoder, "passages", lambda *_: pytest.fail("encoded a passage again"))
     monkeypatch.setenv("QUOTH_CACHE", str(tmp_path / "driver"))
     place.fetch(*TEXT_FILES, *MARKERS)

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from quoth import memory
 from quoth.arrays import forget, in_blocks, open_array, save_array, save_pieces
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.key_encoder import EncodedPassage, Place
+from quoth.encoders.key_encoder import EncodedPassage, TextSpan
 from quoth.errors import InputError
 from quoth.records import Document, Passage
 from quoth.retrieval import codes
 from quoth.retrieval.build import COPIES, sample_queries
 from quoth.retrieval.index import nearest_rows
 from quoth.retrieval.tables import KeyTables
-from quoth.retrieval.vectors import Quantizer, Spread, TokenVectors, stored
+from quoth.retrieval.vectors import KeyVectors, Quantizer, Spread, stored
 from quoth.tokenizers.boundaries import MAY_END, MAY_START
 from quoth.tokenizers.text import TokenizedPassage
 
@@ -58,7 +58,7 @@ class Wide:
     def words(self, query: str) -> NDArray[np.float32]:
         return self._encoded(query).vectors_TD
 
-    def queries_at(self, places: Iterable[Place], count: int) -> NDArray[np.float32]:
+    def queries_at(self, places: Iterable[TextSpan], count: int) -> NDArray[np.float32]:
         return np.concatenate([self._encoded(text).vectors_TD[:1] for text, _, _ in islice(places, count)])
 
 
@@ -124,7 +124,7 @@ def test_codes_take_a_sample_and_one_file_at_a_time(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(codes, "_sample", lambda vectors, count: sizes.append(count) or sample(vectors, count))
     raw_ND = np.random.default_rng(0).normal(size=(5000, 32)).astype(np.float32)
     save_array(tmp_path / "vectors.npy", raw_ND)
-    vectors = TokenVectors.open(tmp_path, 1.0)
+    vectors = KeyVectors.open(tmp_path, 1.0)
     q_QD = raw_ND[:4] + np.float32(0.1)
     exact = [np.argsort(-(raw_ND.astype(np.float64) @ q_D))[:20] for q_D in q_QD]
     np.testing.assert_array_equal(np.stack(nearest_rows(vectors, q_QD, 20, 999)), np.stack(exact))
@@ -183,9 +183,7 @@ def test_a_spread_is_that_of_all_numbers() -> None:
     np.testing.assert_allclose(spread.mean_D, whole.mean(axis=0), rtol=1e-5)
     np.testing.assert_allclose(spread.deviation_D, whole.std(axis=0), rtol=1e-5)
     fitted = Quantizer.fitting(spread)
-    assert (
-        np.abs(TokenVectors(stored(blocks[2], "sq8", fitted), 1.0, fitted).floats(slice(None)) - blocks[2]).max() < 0.1
-    )
+    assert np.abs(KeyVectors(stored(blocks[2], "sq8", fitted), 1.0, fitted).floats(slice(None)) - blocks[2]).max() < 0.1
 
 
 @pytest.mark.parametrize(("text", "count"), [("2GB", 2 * 10**9), ("1.5 MB", 1_500_000), (" 500kB", 500_000)])

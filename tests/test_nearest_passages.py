@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.key_encoder import EncodedPassage, Place
+from quoth.encoders.key_encoder import EncodedPassage, TextSpan
 from quoth.errors import EmptyCorpusError, EncoderMismatchError, InputError
 from quoth.records import Document, Passage
 from quoth.retrieval.retriever import Retriever
@@ -53,7 +53,7 @@ class Random:
     def words(self, query: str) -> NDArray[np.float32]:
         return self.vectors(query)
 
-    def queries_at(self, places: Iterable[Place], count: int) -> NDArray[np.float32]:
+    def queries_at(self, places: Iterable[TextSpan], count: int) -> NDArray[np.float32]:
         return np.stack([self.vectors(text)[0] for text, _, _ in list(places)[:count]])
 
 

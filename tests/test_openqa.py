@@ -15,7 +15,7 @@ from quoth.cli import openqa as cli
 from quoth.cli.main import main
 from quoth.corpus.corpus import Corpus
 from quoth.datasets.answers import has_answer
-from quoth.datasets.questions import Question
+from quoth.datasets.questions import QAExample
 from quoth.errors import EmptyCorpusError, InputError
 from quoth.evaluation.openqa import Answerer, abstention_table, draw, run_openqa, table
 from quoth.evaluation.squad import draw_passages, squad_corpus
@@ -30,10 +30,10 @@ TEXTS = (
     "Rats carried the plague.",
 )
 QUESTIONS = (
-    Question("1", "who composed carmen", ("Georges Bizet", "bizet"), gold="d0"),
-    Question("2", "where is carmen set, composed", ("Spain",), gold="d0"),
-    Question("3", "what carried it", (r"rats?\b",), pattern=True, gold="d3"),
-    Question("4", "who composed parsifal", ("Wagner",), gold="d9"),
+    QAExample("1", "who composed carmen", ("Georges Bizet", "bizet"), gold="d0"),
+    QAExample("2", "where is carmen set, composed", ("Spain",), gold="d0"),
+    QAExample("3", "what carried it", (r"rats?\b",), pattern=True, gold="d3"),
+    QAExample("4", "who composed parsifal", ("Wagner",), gold="d9"),
 )
 
 
@@ -114,7 +114,7 @@ def test_scores_by_hand(corpus: Corpus) -> None:
 
 
 def test_without_gold_or_coverage_nothing_is_said_of_them(corpus: Corpus) -> None:
-    report = run_openqa([Question("1", "Carmen", ("Spain",)), QUESTIONS[0]], [corpus], coverage=False)
+    report = run_openqa([QAExample("1", "Carmen", ("Spain",)), QUESTIONS[0]], [corpus], coverage=False)
     assert report.num_answerable is None
     assert report.systems[0].gold_ranks == ()
     assert report.to_dict()["systems"][0]["gold_recall"] is None
@@ -131,7 +131,7 @@ def test_several_corpora_are_searched_as_one(corpus: Corpus, tmp_path: Path) -> 
 
 
 def test_fewer_questions_are_drawn_by_seed(corpus: Corpus) -> None:
-    many = [Question(str(i), "x", ("y",)) for i in range(50)]
+    many = [QAExample(str(i), "x", ("y",)) for i in range(50)]
     drawn = draw(many, 10, 0)
     assert drawn == sorted(drawn, key=many.index)
     assert set(draw(many, 4, 0)) < set(drawn) != set(draw(many, 10, 1))

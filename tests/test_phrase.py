@@ -11,7 +11,7 @@ from quoth.errors import InputError
 from quoth.predictors.evidence import TIE, rank
 from quoth.predictors.phrase import PhraseOptions, predict_phrases
 from quoth.records import Prediction
-from quoth.retrieval.keys import TokenHits, TokenKeys
+from quoth.retrieval.key_table import KeyHits, KeyTable
 from quoth.tokenizers.boundaries import MAY_END, MAY_START, SPACE_BEFORE
 from test_candidates import counted
 from token_tables import word_table
@@ -19,15 +19,15 @@ from token_tables import word_table
 ONE = np.ones(1, np.float32)
 
 
-def hits(keys: TokenKeys, starts: Any, ends: Any) -> TokenHits:
-    return TokenHits(keys, np.asarray(starts, np.int64), np.asarray(ends, np.int64))
+def hits(keys: KeyTable, starts: Any, ends: Any) -> KeyHits:
+    return KeyHits(keys, np.asarray(starts, np.int64), np.asarray(ends, np.int64))
 
 
 def rows(*scores: float) -> list[float]:
     return [math.log(score) for score in scores]
 
 
-def brute_force(parts: list[TokenHits], q: Any, r: Any, options: PhraseOptions) -> list[tuple[Any, ...]]:
+def brute_force(parts: list[KeyHits], q: Any, r: Any, options: PhraseOptions) -> list[tuple[Any, ...]]:
     """(text, log score, probability, [(document, start, end, share)]) by the equations, a span at a time."""
     spans = []
     for part, hit in enumerate(parts):
@@ -67,7 +67,7 @@ def brute_force(parts: list[TokenHits], q: Any, r: Any, options: PhraseOptions) 
 
 
 def searched_sums(
-    parts: list[TokenHits], q: Any, r: Any, options: PhraseOptions, spans: list[tuple[int, int, int]]
+    parts: list[KeyHits], q: Any, r: Any, options: PhraseOptions, spans: list[tuple[int, int, int]]
 ) -> tuple[float, float]:
     """What the released code's two softmaxes divide by, a row at a time."""
     all_a = all_b = 0.0
@@ -99,7 +99,7 @@ def assert_equal(found: list[Prediction], expected: list[tuple[Any, ...]]) -> No
         assert [each.score for each in prediction.evidence] == pytest.approx(expected_shares, rel=1e-4)
 
 
-def random_case(rng: np.random.Generator, ties: bool) -> tuple[list[TokenHits], Any, Any]:
+def random_case(rng: np.random.Generator, ties: bool) -> tuple[list[KeyHits], Any, Any]:
     def numbers(*shape: int) -> Any:
         return rng.integers(-1, 2, shape) if ties else rng.standard_normal(shape)
 

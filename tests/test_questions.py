@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from quoth.datasets.questions import Question, Squad, read_questions, read_squad
+from quoth.datasets.questions import QAExample, Squad, read_questions, read_squad
 from quoth.errors import InputError
 from quoth.records import Document
 
@@ -47,21 +47,21 @@ def written(folder: Path, text: str, name: str = "q.tsv") -> Path:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("who sings\t['Linda', 'L. D.']\r\n", Question("q-1", "who sings", ("Linda", "L. D."))),
-        ('"say ""hi"" now"\t"[\'a\', ""b\'s""]"\n', Question("q-1", 'say "hi" now', ("a", "b's"))),
-        ('\n7\tfactoid\tWhen is "it"?\tSept?(ember)?\n', Question("7", 'When is "it"?', ("Sept?(ember)?",), True)),
+        ("who sings\t['Linda', 'L. D.']\r\n", QAExample("q-1", "who sings", ("Linda", "L. D."))),
+        ('"say ""hi"" now"\t"[\'a\', ""b\'s""]"\n', QAExample("q-1", 'say "hi" now', ("a", "b's"))),
+        ('\n7\tfactoid\tWhen is "it"?\tSept?(ember)?\n', QAExample("7", 'When is "it"?', ("Sept?(ember)?",), True)),
         (
             '[{"qId": "w1", "answers": ["A", "", "A", " B"], "qText": "x?"}]',
-            Question("w1", "x?", ("A", " B")),
+            QAExample("w1", "x?", ("A", " B")),
         ),
-        ('\ufeff[\n {"question": "x?", "answers": ["A"]}\n]', Question("q-1", "x?", ("A",))),
-        ('{"question": "x\u2028y?", "answer": ["A"]}\n', Question("q-1", "x\u2028y?", ("A",))),
-        ('\n{"question": "x?", "answer": "A"}\n\n', Question("q-2", "x?", ("A",))),
-        (json.dumps(SQUAD), Question("q1", "When?", ("1347", "in 1347"), gold="squad:Black_Death:0")),
+        ('\ufeff[\n {"question": "x?", "answers": ["A"]}\n]', QAExample("q-1", "x?", ("A",))),
+        ('{"question": "x\u2028y?", "answer": ["A"]}\n', QAExample("q-1", "x\u2028y?", ("A",))),
+        ('\n{"question": "x?", "answer": "A"}\n\n', QAExample("q-2", "x?", ("A",))),
+        (json.dumps(SQUAD), QAExample("q1", "When?", ("1347", "in 1347"), gold="squad:Black_Death:0")),
     ],
     ids=["nq", "quoted", "trec", "webquestions", "entityquestions", "jsonl", "jsonl-one-answer", "squad"],
 )
-def test_every_format_is_recognised_by_its_content(tmp_path: Path, text: str, expected: Question) -> None:
+def test_every_format_is_recognised_by_its_content(tmp_path: Path, text: str, expected: QAExample) -> None:
     assert read_questions(written(tmp_path, text)) == [expected]
 
 
@@ -70,7 +70,7 @@ def test_compressed_files_and_several(tmp_path: Path) -> None:
     packed.write_bytes(lzma.compress("who\t['é']\n".encode()))
     more = written(tmp_path, '{"question": "a?", "answer": ["b|c"]}\n{"question": "d?", "answer": ["e"]}', "t.json")
     first, *rest = read_questions(packed, more, patterns=True)
-    assert first == Question("nq.dev-1", "who", ("é",))
+    assert first == QAExample("nq.dev-1", "who", ("é",))
     assert [(each.id, each.pattern) for each in rest] == [("t-1", True), ("t-2", True)]
 
 

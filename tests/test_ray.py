@@ -25,7 +25,7 @@ from quoth.records import Document
 from quoth.retrieval.key_store import MARKERS
 from quoth.retrieval.tables import KeyTables
 from quoth.scale.cluster import ModelName, _check_reachable
-from quoth.scale.place import TEXT, Place
+from quoth.scale.remote import TEXT, RemoteFolder
 from test_npm import sentences
 from tiny import tiny_npm
 
@@ -233,7 +233,7 @@ def test_a_corpus_at_a_url(cluster: Any, model: ModelName, tmp_path: Path) -> No
     from quoth.scale.ray_build import embed, index
     from quoth.scale.ray_serve import ShardReplica
 
-    place = Place(f"file://{tmp_path}/far/wiki.quoth")
+    place = RemoteFolder(f"file://{tmp_path}/far/wiki.quoth")
     corpus = Corpus.create(place.path)
     assert index(corpus, documents(), block_characters=6_000, place=place) == 60
     far = Corpus.open(tmp_path / "far" / "wiki.quoth")
@@ -254,9 +254,9 @@ def test_a_corpus_at_a_url(cluster: Any, model: ModelName, tmp_path: Path) -> No
 
 def _asked(npm: NPM, replica: Any) -> tuple[Any, Any]:
     from quoth.predictors.phrase import PhraseOptions
-    from quoth.scale.shard import Question, Taken
+    from quoth.scale.shard import ShardQuery, Taken
 
-    question = Question(*npm.query_vectors(QUERY), PhraseOptions(), 9)
+    question = ShardQuery(*npm.query_vectors(QUERY), PhraseOptions(), 9)
     return question, Taken(np.arange(9), np.arange(9), replica.call("nearest", question).layout)
 
 
@@ -278,7 +278,7 @@ def served(cluster: Any, embedded: Corpus, model: ModelName) -> Iterator[NPM]:
 
     from quoth.scale.ray_serve import application, start
 
-    start(application(Place(str(embedded.path)), model, shards=2), "127.0.0.1", PORT)
+    start(application(RemoteFolder(str(embedded.path)), model, shards=2), "127.0.0.1", PORT)
     yield NPM.from_pretrained(model.name, embedded)
     serve.shutdown()
 
@@ -379,7 +379,7 @@ def test_requests_survive_the_death_of_a_shard(served: NPM) -> None:
 def test_more_shards_than_segments_are_refused(embedded: Corpus, model: ModelName) -> None:
     from quoth.scale.ray_serve import application
 
-    place = Place(str(embedded.path))
+    place = RemoteFolder(str(embedded.path))
     with pytest.raises(InputError, match="9 shards of 4 segments"):
         application(place, model, shards=9)
     with pytest.raises(InputError, match="0 replicas"):

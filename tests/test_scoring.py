@@ -5,13 +5,13 @@ import pytest
 
 from quoth.scoring import (
     Sums,
-    contenders,
     group_equal,
     group_score,
     interpolated,
     joint_score,
     length_weighted,
     log_sum_exp,
+    prune_to_top_groups,
     softmax_sum_score,
     sum_score,
 )
@@ -39,10 +39,10 @@ def test_length_weight_is_a_power_of_the_length() -> None:
 
 def test_interpolation_mixes_all_with_the_favoured_ones() -> None:
     score = np.log([1.0, 2.0, 5.0])
-    mixed = interpolated(score, np.array([True, False, True]), 0.25, Sums(everywhere=math.log(8), favoured=math.log(6)))
+    mixed = interpolated(score, np.array([True, False, True]), 0.25, Sums(everywhere=math.log(8), boosted=math.log(6)))
     np.testing.assert_allclose(np.exp(mixed), [0.75 / 8 + 0.25 / 6, 0.75 * 2 / 8, 0.75 * 5 / 8 + 0.25 * 5 / 6])
-    for weight, favoured, inside in ((0.25, [False] * 3, -math.inf), (0.0, [True] * 3, math.log(8))):
-        plain = interpolated(score, np.array(favoured), weight, Sums(everywhere=math.log(8), favoured=inside))
+    for weight, boosted, inside in ((0.25, [False] * 3, -math.inf), (0.0, [True] * 3, math.log(8))):
+        plain = interpolated(score, np.array(boosted), weight, Sums(everywhere=math.log(8), boosted=inside))
         np.testing.assert_allclose(np.exp(plain), [1 / 8, 2 / 8, 5 / 8])
 
 
@@ -86,7 +86,7 @@ def test_contenders_are_whole_keys_and_hold_all_that_may_rank(names: str, spread
         key_C = rng.choice(name_G, rng.integers(1, 2000))
         log_score_C = np.round(rng.standard_normal(len(key_C)) * spread, int(rng.integers(0, 9)))
         count, slack = int(rng.choice([1, 2, 5, 1000, 5000])), float(rng.choice([1e-6, 0.5]))
-        kept_C = contenders(key_C, log_score_C, count, slack)
+        kept_C = prune_to_top_groups(key_C, log_score_C, count, slack)
         groups = group_equal(key_C)
         score_G = group_score(log_score_C, groups)
         kept = set(key_C[kept_C].tolist())
@@ -98,5 +98,5 @@ def test_contenders_are_whole_keys_and_hold_all_that_may_rank(names: str, spread
 def test_few_candidates_contend() -> None:
     rng = np.random.default_rng(3)
     key_C, log_score_C = rng.integers(0, 1 << 64, 50_000, np.uint64), 4 * rng.standard_normal(50_000)
-    assert 5 <= len(contenders(key_C, log_score_C, 5, 1e-6)) < 500
-    assert len(contenders(key_C[:0], log_score_C[:0], 5, 1e-6)) == 0
+    assert 5 <= len(prune_to_top_groups(key_C, log_score_C, 5, 1e-6)) < 500
+    assert len(prune_to_top_groups(key_C[:0], log_score_C[:0], 5, 1e-6)) == 0

@@ -18,7 +18,7 @@ from quoth.retrieval import build as build_module
 from quoth.retrieval import tables as module
 from quoth.retrieval.key_store import follow
 from quoth.retrieval.tables import Cost, KeyTables, in_memory
-from quoth.retrieval.vectors import Quantizer, TokenVectors
+from quoth.retrieval.vectors import KeyVectors, Quantizer
 from quoth.storage import WriterLock, seal_folder
 from tiny import tiny_bert, tiny_roberta
 
@@ -468,7 +468,7 @@ def test_eight_bits_do_not_decay_over_many_merges(corpus: Corpus, encoder: Token
     passages = [corpus.passage(row) for row in keys.passage_rows_P.tolist()]
     encoded = encoder.passages([p.text for p in passages], [p.title for p in passages])
     fresh = in_memory(corpus, passages, encoded, encoder.scale).vectors.similarities(probe)
-    assert isinstance(keys.vectors, TokenVectors)
+    assert isinstance(keys.vectors, KeyVectors)
     assert keys.vectors.quantizer is not None
     step = encoder.scale * float(keys.vectors.quantizer.step_D.max())
     assert np.abs(keys.vectors.similarities(probe) - fresh).max() < 1.6 * step

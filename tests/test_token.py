@@ -7,14 +7,14 @@ import pytest
 
 from quoth.errors import InputError
 from quoth.predictors.token import TokenOptions, predict_tokens
-from quoth.retrieval.keys import TokenHits, TokenKeys
+from quoth.retrieval.key_table import KeyHits, KeyTable
 from token_tables import word_table
 
 ONE = np.ones(1, np.float32)
 
 
-def hits(keys: TokenKeys, rows: Any) -> TokenHits:
-    return TokenHits(keys, np.asarray(rows, np.int64), np.zeros(0, np.int64))
+def hits(keys: KeyTable, rows: Any) -> KeyHits:
+    return KeyHits(keys, np.asarray(rows, np.int64), np.zeros(0, np.int64))
 
 
 def test_values_by_hand() -> None:

@@ -9,9 +9,9 @@ from quoth.errors import InputError
 from quoth.retrieval import vectors as module
 from quoth.retrieval.vectors import (
     BITS,
+    KeyVectors,
     Quantizer,
     Spread,
-    TokenVectors,
     bytes_of,
     check_precision,
     save_quantizer,
@@ -28,9 +28,9 @@ def unit_vectors(count: int, dimensions: int, seed: int = 0) -> Any:
     return (x_ND / np.linalg.norm(x_ND, axis=1, keepdims=True)).astype(np.float32)
 
 
-def make(c_ND: Any, precision: str, scale: float) -> TokenVectors:
+def make(c_ND: Any, precision: str, scale: float) -> KeyVectors:
     quantizer = Quantizer.fit(c_ND, BITS[precision]) if precision in ("sq8", "sq4") else None
-    return TokenVectors(stored(c_ND, precision, quantizer), scale, quantizer)
+    return KeyVectors(stored(c_ND, precision, quantizer), scale, quantizer)
 
 
 @pytest.mark.parametrize("precision", ERROR)
@@ -63,7 +63,7 @@ def test_what_is_written_is_read(precision: str, tmp_path: Path) -> None:
     save_array(tmp_path / "vectors.npy", vectors.stored_ND)
     if vectors.quantizer:
         save_quantizer(tmp_path, vectors.quantizer)
-    opened = TokenVectors.open(tmp_path, 2.0)
+    opened = KeyVectors.open(tmp_path, 2.0)
     dtype = {"fp32": np.float32, "fp16": np.float16, "sq8": np.uint8, "sq4": np.uint8}[precision]
     assert opened.stored_ND.dtype == dtype
     assert opened.stored_ND[0].nbytes == bytes_of(precision, 8)
@@ -91,7 +91,7 @@ def test_four_bits_by_hand() -> None:
     packed = stored(sample, "sq4", quantizer)
     assert packed.shape == (16, 2)
     assert packed[[0, 3, 15]].tolist() == [[0 + 16 * 15, 0], [0 + 16 * 12, 3], [15 + 16 * 0, 15]]
-    vectors = TokenVectors(packed, 2.0, quantizer)
+    vectors = KeyVectors(packed, 2.0, quantizer)
     assert vectors.dimensions == 3
     assert vectors.floats(np.array([3, 15])) == pytest.approx(np.array([[0, 3, -3], [10.68, 15, -15]]), abs=0.01)
     assert vectors.similarities(np.array([[0, 1, 2]], np.float32), np.array([3]))[0, 0] == pytest.approx(-6, abs=1e-4)
@@ -111,7 +111,7 @@ def test_four_bits_of_any_dimension_are_what_floats_says(
     save_array(tmp_path / "vectors.npy", made.stored_ND)
     save_quantizer(tmp_path, made.quantizer)
     q_QD = unit_vectors(3, dimensions, seed=1)
-    for vectors in (made, TokenVectors.open(tmp_path, 3.0)):
+    for vectors in (made, KeyVectors.open(tmp_path, 3.0)):
         assert (vectors.dimensions, vectors.stored_ND.shape) == (dimensions, (count, (dimensions + 1) // 2))
         np.testing.assert_allclose(vectors.floats(slice(None)), floats_ND, atol=1e-5)
         np.testing.assert_allclose(vectors.similarities(q_QD), 3 * q_QD @ floats_ND.T, atol=1e-4)

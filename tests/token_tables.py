@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.records import Passage
-from quoth.retrieval.keys import TokenKeys
+from quoth.retrieval.key_table import KeyTable
 from quoth.tokenizers.boundaries import MAY_END, MAY_START, SPACE_BEFORE
 
 
@@ -51,7 +51,7 @@ def word_table(
     flags: Any = None,
     live: Any = None,
     first_row: int = 100,
-) -> TokenKeys:
+) -> KeyTable:
     """Passages of words, a token each; "a-b" is a and b with no white space between.
 
     Words equal but for case are one group; token ids follow the groups. Boundaries default to everywhere.
@@ -69,7 +69,7 @@ def word_table(
     group = [word_group(word) for _, _, word, _ in tokens]
     flag_N = np.full(len(tokens), MAY_START | MAY_END) if flags is None else np.asarray(flags)
     flag_N = flag_N | np.array([SPACE_BEFORE * space for *_, space in tokens], np.int64)
-    return TokenKeys(
+    return KeyTable(
         corpus=cast(Any, OneDocument(name, text, ranges, first_row)),
         passage_rows_P=np.arange(len(passages)) + first_row,
         offsets_P1=np.array(offsets, np.int64),

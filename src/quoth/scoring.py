@@ -63,12 +63,12 @@ def length_weighted(log_score_C: Floats, length_C: NDArray[np.int64], exponent: 
 @dataclass(frozen=True, slots=True)
 class Sums:
     """The normalisers of scores, as logs of sums over all tables and machines: exp a and exp b over the rows searched
-    (`softmax_sum_score`), the scores of all candidates, the scores of the favoured ones."""
+    (`softmax_sum_score`), the scores of all candidates, the scores of the boosted ones."""
 
     starts: float = -np.inf
     ends: float = -np.inf
     everywhere: float = -np.inf
-    favoured: float = -np.inf
+    boosted: float = -np.inf
 
     @classmethod
     def over(cls, parts: Sequence[Sums]) -> Sums:
@@ -76,15 +76,15 @@ class Sums:
         return cls(*(log_sum_exp(np.array(logs)) for logs in zip(*map(astuple, parts), strict=True)))
 
 
-def interpolated(log_score_C: Floats, favoured_C: NDArray[np.bool_], weight: float, sums: Sums) -> Floats:
-    """log((1 − w) p(c) + w p'(c)): [C]; p is a candidate's share of all scores, p' its share of the favoured ones'.
+def interpolated(log_score_C: Floats, boosted_C: NDArray[np.bool_], weight: float, sums: Sums) -> Floats:
+    """log((1 − w) p(c) + w p'(c)): [C]; p is a candidate's share of all scores, p' its share of the boosted ones'.
 
-    This is how kNN-LM mixes two distributions (Khandelwal et al. 2020, eq. 3). If nothing is favoured: log p.
+    This is how kNN-LM mixes two distributions (Khandelwal et al. 2020, eq. 3). If nothing is boosted: log p.
     """
     everywhere_C = log_score_C - sums.everywhere
-    if weight == 0 or sums.favoured == -np.inf:
+    if weight == 0 or sums.boosted == -np.inf:
         return everywhere_C
-    inside_C = np.where(favoured_C, log_score_C - sums.favoured, -np.inf)
+    inside_C = np.where(boosted_C, log_score_C - sums.boosted, -np.inf)
     with np.errstate(divide="ignore"):
         mixed_C: Floats = np.logaddexp(everywhere_C + np.log(1 - weight), inside_C + np.log(weight))
     return mixed_C
@@ -104,12 +104,12 @@ class Groups:
 
 
 # Weights are exp(score - top). Near the smallest float64 (2.2e-308) they become subnormal and lose digits, then
-# underflow to 0, so that comparing them says nothing. Below this bound `contenders` keeps every candidate: slow, but
-# right.
+# underflow to 0, so that comparing them says nothing. Below this bound `prune_to_top_groups` keeps every candidate:
+# slow, but right.
 _LEAST_WEIGHT = 1e-290
 
 
-def contenders(key_C: NDArray[np.uint64], log_score_C: Floats, count: int, slack: float) -> NDArray[np.int64]:
+def prune_to_top_groups(key_C: NDArray[np.uint64], log_score_C: Floats, count: int, slack: float) -> NDArray[np.int64]:
     """A superset of the candidates that matter: all those of the `count` best-scoring keys, and of every key within
     `slack` of these.
 
@@ -134,14 +134,14 @@ def contenders(key_C: NDArray[np.uint64], log_score_C: Floats, count: int, slack
 
 def group_equal(key_C: NDArray[np.uint64]) -> Groups:
     """Candidates of equal key; `first_G` is each group's first candidate."""
-    order_C = _together(key_C)
+    order_C = _stable_group_order(key_C)
     sorted_C = key_C[order_C]
     changes = np.flatnonzero(sorted_C[1:] != sorted_C[:-1]) + 1
     bounds_G1 = np.concatenate(([0], changes, [len(key_C)])) if len(key_C) else np.zeros(1, np.int64)
     return Groups(order_C, bounds_G1, order_C[bounds_G1[:-1]] if len(key_C) else order_C)
 
 
-def _together(key_C: NDArray[np.uint64]) -> NDArray[np.int64]:
+def _stable_group_order(key_C: NDArray[np.uint64]) -> NDArray[np.int64]:
     """An order that puts equal keys next to each other, in order of occurrence within a key.
 
     Sorts the keys with their lower bits replaced by their positions, in half the time of argsort. Falls back to argsort

@@ -84,11 +84,11 @@ def index(
 def _on_ray(output: str) -> "tuple[Path, Callable[..., int]]":
     """The folder that becomes the corpus, or the copy of one at a URL, and what the cluster adds documents with."""
     from quoth.scale.cluster import connect
-    from quoth.scale.place import Place
     from quoth.scale.ray_build import index
+    from quoth.scale.remote import RemoteFolder
 
     connect()
-    place = Place(output)
+    place = RemoteFolder(output)
     if place.is_remote:
         if place.exists():
             raise InputError(f"{output} is there already; name another")

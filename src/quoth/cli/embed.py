@@ -85,11 +85,11 @@ def embed(
     """
     from quoth.corpus.corpus import Corpus
     from quoth.retrieval.key_store import MARKERS
-    from quoth.scale.place import TEXT, Place
+    from quoth.scale.remote import TEXT, RemoteFolder
 
     if memory is not None:
         bytes_named(memory)
-    place = Place(directory)
+    place = RemoteFolder(directory)
     if place.is_remote and not ray:
         raise InputError(f"{directory} is a URL; add --ray, or copy the corpus to a local folder")
     place.fetch(*TEXT, *MARKERS)

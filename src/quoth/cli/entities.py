@@ -111,7 +111,7 @@ def entities(
     Example:
       quoth eval entities wiki.quoth test/*.json --templates relation_query_templates.json --model quoth-zero-ner
     """
-    from quoth.corpus.words import indexed_text
+    from quoth.corpus.word_index import indexed_text
     from quoth.datasets.question_templates import QuestionTemplates
     from quoth.evaluation.entity_analysis import count_terms, idf_buckets, idf_records, idf_table
     from quoth.evaluation.entity_keys import covered_questions, single_keys

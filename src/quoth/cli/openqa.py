@@ -17,7 +17,7 @@ from quoth.cli.output import LeftOut, counting, print_json, results
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
-    from quoth.datasets.questions import Question
+    from quoth.datasets.questions import QAExample
     from quoth.evaluation.openqa import Searcher
 
 app = typer.Typer()
@@ -209,7 +209,7 @@ def _asked(model: str, corpora: "list[Corpus]", setup: Setup) -> "Searcher":
 
 
 def _measure(
-    questions: "Sequence[Question]",
+    questions: "Sequence[QAExample]",
     corpora: "list[Corpus]",
     model: str | None,
     setup: Setup,

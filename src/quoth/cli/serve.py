@@ -52,7 +52,7 @@ def serve(
     if not ray:
         raise InputError("quoth serve runs on Ray only: add --ray (pip install 'quoth[ray]')")
     from quoth.scale.cluster import connect, machines
-    from quoth.scale.place import TEXT, Place
+    from quoth.scale.remote import TEXT, RemoteFolder
 
     body = bytes_named(max_body)
     given = connect()
@@ -61,7 +61,7 @@ def serve(
     from quoth.scale.ray_serve import application, start, stop
 
     limits = Limits(body, max_text, max_texts)
-    place = Place(directory)
+    place = RemoteFolder(directory)
     place.fetch(*TEXT)
     segments = len(Corpus.open(place.path).segments)
     shards = min(machines(), max(segments, 1)) if shards is None else shards

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.analysis import analyse, is_unspaced_character
-from quoth.corpus.words import Words, hashes
+from quoth.corpus.word_index import Words, hashes
 
 Rows = NDArray[np.int64]
 Scores = NDArray[np.float64]
@@ -88,14 +88,14 @@ class _Term:
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
+class _WeightedQuery:
     """The terms of a query, the heaviest first."""
 
     hashes_Q: NDArray[np.uint64]
     terms: list[_Term]
 
     @classmethod
-    def of(cls, query: str, statistics: Statistics) -> _Question:
+    def of(cls, query: str, statistics: Statistics) -> _WeightedQuery:
         times = Counter(term for term in analyse(query) if statistics.holders[term])
         weights = {term: number * statistics.idf(term) for term, number in times.items()}
         ordered = sorted(weights, key=lambda term: (-weights[term], term))
@@ -135,7 +135,7 @@ class LiveWords:
         passages_O = self.words.passages_O[occurrences]
         return len(passages_O) - int(_look_up(self._deleted_X, passages_O)[0].sum()) if len(passages_O) else 0
 
-    def best(self, question: _Question, k: int, floor: float) -> tuple[Rows, Scores]:
+    def best(self, question: _WeightedQuery, k: int, floor: float) -> tuple[Rows, Scores]:
         """Every live passage that may be among the k best, where those score `floor` or more: rows and scores.
 
         Terms are added up from the heaviest. What the lighter ones can still give bounds who may reach the k-th best
@@ -175,7 +175,7 @@ def search(parts: Sequence[LiveWords], query: str, k: int, statistics: Statistic
 
     Best score first, equal scores by row. No term that a passage holds: N = 0.
     """
-    question = _Question.of(query, statistics)
+    question = _WeightedQuery.of(query, statistics)
     rows_N, scores_N = np.empty(0, np.int64), np.empty(0, np.float64)
     for part in parts if k > 0 and question.terms else ():
         more, theirs = part.best(question, k, float(scores_N[-1]) if len(scores_N) == k else 0.0)

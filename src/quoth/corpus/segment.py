@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from quoth.arrays import open_array, open_blob, save_array
 from quoth.corpus.manifest import remedy_of
-from quoth.corpus.words import WordGatherer, Words, indexed_text
+from quoth.corpus.word_index import WordGatherer, Words, indexed_text
 from quoth.errors import CorruptionError, DuplicateDocumentError
 from quoth.records import Document, Passage
 from quoth.storage import check_file, check_folder, naming, seal_folder

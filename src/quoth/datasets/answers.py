@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from itertools import accumulate
 
-from quoth.datasets.questions import Question, compile_pattern
+from quoth.datasets.questions import QAExample, compile_pattern
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -33,7 +33,7 @@ def normalise_answer(text: str) -> str:
     return " ".join(_ARTICLES.sub(" ", bare).split())
 
 
-def exact_match(prediction: str, question: Question) -> bool:
+def exact_match(prediction: str, question: QAExample) -> bool:
     """Whether the prediction is one of the answers or, for patterns, begins with a match of one (as in ORQA).
 
     If normalisation would leave nothing (the band The The), articles and punctuation are kept.
@@ -45,7 +45,7 @@ def exact_match(prediction: str, question: Question) -> bool:
     return said != "" and any(_comparable(answer) == said for answer in question.answers)
 
 
-def has_answer(text: str, question: Question) -> bool:
+def has_answer(text: str, question: QAExample) -> bool:
     """Whether a passage's text contains an answer's tokens in sequence, ignoring case, or matches a pattern (DPR).
 
     The title does not count. An answer without tokens, an empty match and an invalid pattern never count as contained.
@@ -66,7 +66,7 @@ def joined_tokens(text: str) -> str:
     return f" {' '.join(tokens)} ".lower() if tokens else ""
 
 
-def answer_rank(texts: Iterable[str], question: Question) -> int | None:
+def answer_rank(texts: Iterable[str], question: QAExample) -> int | None:
     """The position of the first text that contains an answer, from 0; None if none does."""
     return first(has_answer(text, question) for text in texts)
 
@@ -81,13 +81,13 @@ def recall(ranks: Sequence[int | None], k: int) -> float:
     return sum(rank is not None and rank < k for rank in ranks) / len(ranks)
 
 
-def answerable(questions: Sequence[Question], texts: Iterable[str]) -> set[int]:
+def answerable(questions: Sequence[QAExample], texts: Iterable[str]) -> set[int]:
     """The indices of the questions that some text answers. Like `holders`, but stops looking for a question's answers
     after the first text that contains one."""
     return set(holders(questions, texts, first_only=True))
 
 
-def holders(questions: Sequence[Question], texts: Iterable[str], first_only: bool = False) -> dict[int, list[int]]:
+def holders(questions: Sequence[QAExample], texts: Iterable[str], first_only: bool = False) -> dict[int, list[int]]:
     """The indices of the texts that contain an answer (`has_answer`), by question; questions without any are left out.
 
     Reads the texts once. An answer is looked for only in texts that contain its longest token. Patterns have no such
@@ -113,7 +113,7 @@ def holders(questions: Sequence[Question], texts: Iterable[str], first_only: boo
     return dict(found)
 
 
-def answer_ranges(text: str, question: Question) -> list[tuple[int, int]]:
+def answer_ranges(text: str, question: QAExample) -> list[tuple[int, int]]:
     """Where an answer occurs in a text, by the rules of `has_answer`: distinct (start, end) character ranges."""
     if question.pattern:
         composed = unicodedata.normalize("NFC", text)

@@ -24,7 +24,7 @@ from quoth.corpus.documents import check_document, read_text
 from quoth.errors import InputError
 from quoth.records import Document
 
-Read = Callable[[str], "Question"]
+Read = Callable[[str], "QAExample"]
 """Reads one entry; takes the id to use if the entry has none, and raises ValueError saying what is wrong."""
 Entry = tuple[str, str, Read]
 """An entry's location (": entry 7", ":7" for line 7), its number, and its reader."""
@@ -36,7 +36,7 @@ _BROKEN_LIST = (ValueError, SyntaxError, TypeError, MemoryError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class QAExample:
     """A question and the answers that count as right: phrases or, with `pattern`, regular expressions.
 
     `gold` is the id of the document that the question was asked about, "" if unknown.
@@ -54,12 +54,12 @@ class Squad:
     """SQuAD's questions and its paragraphs, each a document `squad:ARTICLE:NUMBER` with its article's title."""
 
     paragraphs: tuple[Document, ...]
-    questions: tuple[Question, ...]
+    questions: tuple[QAExample, ...]
 
 
 def read_questions(
     *paths: str | Path, patterns: bool = False, skip_bad: bool = False, on_bad: OnBad | None = None
-) -> list[Question]:
+) -> list[QAExample]:
     """The questions in files of the known formats, compressed or not; `patterns` says that answers in JSON are
     patterns.
 
@@ -98,7 +98,7 @@ def _bad(skip_bad: bool, on_bad: OnBad | None, error: InputError) -> None:
         on_bad(error)
 
 
-def _collect(path: Path, entries: Iterable[Entry], bad: OnBad) -> list[Question]:
+def _collect(path: Path, entries: Iterable[Entry], bad: OnBad) -> list[QAExample]:
     stem = _SUFFIXES.sub("", path.name)
     questions = []
     for where, number, read in entries:
@@ -127,7 +127,7 @@ def _entries(path: Path, patterns: bool) -> Iterator[Entry]:
     return _lines(text, partial(_json_line, patterns=patterns))
 
 
-def _lines(text: str, read: Callable[[str, str], Question]) -> Iterator[Entry]:
+def _lines(text: str, read: Callable[[str, str], QAExample]) -> Iterator[Entry]:
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             yield f":{number}", str(number), partial(read, line.rstrip("\r"))
@@ -143,11 +143,11 @@ def _json(path: Path, text: str) -> Any:
         raise InputError(f"{path}:{getattr(error, 'lineno', 1)}: not JSON ({error}); fix the file") from None
 
 
-def _row(line: str, number: str) -> Question:
+def _row(line: str, number: str) -> QAExample:
     """A row of CuratedTREC, which quotes nothing, or of NQ-open and TriviaQA, which quote as CSV does."""
     cells = line.split("\t")
     if len(cells) == 4:
-        return Question(cells[0] or number, cells[2], (cells[3],), pattern=True)
+        return QAExample(cells[0] or number, cells[2], (cells[3],), pattern=True)
     try:
         cells = next(csv.reader([line], delimiter="\t"))
     except csv.Error as error:
@@ -155,12 +155,12 @@ def _row(line: str, number: str) -> Question:
     if len(cells) != 2:
         raise ValueError(f"{len(cells)} cells; expected a question and a list, or id, kind, question and pattern")
     try:
-        return Question(number, cells[0], _phrases(ast.literal_eval(cells[1])))
+        return QAExample(number, cells[0], _phrases(ast.literal_eval(cells[1])))
     except _BROKEN_LIST:
         raise ValueError(f"{cells[1][:80]!r} is not a list of answers such as ['a', 'b']") from None
 
 
-def _json_line(line: str, number: str, patterns: bool) -> Question:
+def _json_line(line: str, number: str, patterns: bool) -> QAExample:
     try:
         record = json.loads(line)
     except _BROKEN_JSON as error:
@@ -168,12 +168,12 @@ def _json_line(line: str, number: str, patterns: bool) -> Question:
     return _record(record, patterns, number)
 
 
-def _record(record: Any, patterns: bool, number: str) -> Question:
+def _record(record: Any, patterns: bool, number: str) -> QAExample:
     if not isinstance(record, Mapping):
         raise ValueError("not a JSON object")
     text = record.get("question", record.get("qText"))
     answers = record.get("answers", record.get("answer", ()))
-    return Question(str(record.get("id", record.get("qId", number))), text, _phrases(answers), patterns)
+    return QAExample(str(record.get("id", record.get("qId", number))), text, _phrases(answers), patterns)
 
 
 def _phrases(answers: Any) -> tuple[str, ...]:
@@ -184,7 +184,7 @@ def _phrases(answers: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(answer for answer in listed if answer.strip()))
 
 
-def _checked(question: Question) -> Question:
+def _checked(question: QAExample) -> QAExample:
     if not isinstance(question.text, str) or not question.text.strip():
         raise ValueError("no question")
     question.text.encode()
@@ -222,9 +222,9 @@ def _squad_entries(paragraphs: Iterable[tuple[Document, list[Any]]]) -> Iterator
             yield where, f"{document.id}-{number}", partial(_squad_question, record, document.id)
 
 
-def _squad_question(record: Any, gold: str, number: str) -> Question:
+def _squad_question(record: Any, gold: str, number: str) -> QAExample:
     try:
         answers = _phrases([answer["text"] for answer in record["answers"]])
-        return Question(str(record.get("id", number)), record["question"], answers, gold=gold)
+        return QAExample(str(record.get("id", number)), record["question"], answers, gold=gold)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not in SQuAD's format ({error!r})") from None

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.config import ZeroNERConfig
-from quoth.encoders.key_encoder import EncodedPassage, Place, span_keys, unit
+from quoth.encoders.key_encoder import EncodedPassage, TextSpan, span_keys, unit
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import InputError
 from quoth.records import Passage, TaggedSpan
@@ -146,7 +146,7 @@ class EntityEncoder:
         """The `queries` for the entities recognised in a text. Raises InputError on a text without words."""
         return self.queries(query, self.asked(query))
 
-    def queries_at(self, places: Iterable[Place], count: int) -> NDArray[np.float32]:
+    def queries_at(self, places: Iterable[TextSpan], count: int) -> NDArray[np.float32]:
         """Sample queries: entities of passages, each with some of its context, as questions would name them: [Q, D]."""
         entities = [place for place in islice(places, count) if place[1] < place[2]]
         texts = [text[max(start - QUERY_REACH, 0) : end + QUERY_REACH] for text, start, end in entities]

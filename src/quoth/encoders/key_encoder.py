@@ -20,7 +20,7 @@ from quoth.tokenizers.boundaries import MAY_END, MAY_START
 from quoth.tokenizers.text import TokenizedPassage
 
 Vectors = NDArray[np.floating[Any]]
-Place = tuple[str, int, int]
+TextSpan = tuple[str, int, int]
 """A passage's text, and the start and end of the characters that a key stands for."""
 
 
@@ -66,6 +66,6 @@ class KeyEncoder(Protocol):
         """The vectors to search for passages with, given a text: [T, D]. Raises InputError if the text has none."""
         ...
 
-    def queries_at(self, places: Iterable[Place], count: int) -> NDArray[np.float32]:
+    def queries_at(self, places: Iterable[TextSpan], count: int) -> NDArray[np.float32]:
         """Sample queries like those of users, made from the first suitable places: [Q, D], at most `count`."""
         ...

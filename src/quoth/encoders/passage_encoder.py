@@ -21,7 +21,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from quoth.config import REALMConfig
-from quoth.encoders.key_encoder import EncodedPassage, Place, span_keys
+from quoth.encoders.key_encoder import EncodedPassage, TextSpan, span_keys
 from quoth.encoders.pretrained import REALMSource
 from quoth.encoders.transformer import Transformer, longest_input
 from quoth.errors import InputError, ModelNotFoundError
@@ -165,7 +165,7 @@ class PassageEncoder:
             raise InputError(f"query {query!r} has no words; give words to search for")
         return self.queries([query])
 
-    def queries_at(self, places: Iterable[Place], count: int) -> NDArray[np.float32]:
+    def queries_at(self, places: Iterable[TextSpan], count: int) -> NDArray[np.float32]:
         """Sample queries: parts of passages: [Q, D]."""
         texts = [text[len(text) // 3 :][:QUERY_CHARACTERS] for text, _, _ in islice(places, count)]
         return self.queries(texts) if texts else np.zeros((0, self.dimensions), np.float32)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.config import NPMConfig
-from quoth.encoders.key_encoder import EncodedPassage, Place, unit
+from quoth.encoders.key_encoder import EncodedPassage, TextSpan, unit
 from quoth.encoders.pretrained import Source
 from quoth.encoders.transformer import Transformer
 from quoth.errors import InputError
@@ -92,7 +92,7 @@ class TokenEncoder:
             return False
         return True
 
-    def queries_at(self, places: Iterable[Place], count: int) -> NDArray[np.float32]:
+    def queries_at(self, places: Iterable[TextSpan], count: int) -> NDArray[np.float32]:
         """Sample queries: the start and end vectors of blanks at the first `count` places that fit the encoder: [Q,
         D]."""
         texts = (

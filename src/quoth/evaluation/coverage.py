@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from quoth.corpus.corpus import Corpus
 from quoth.datasets.answers import answerable, has_answer, holders
-from quoth.datasets.questions import Question
+from quoth.datasets.questions import QAExample
 from quoth.evaluation.openqa import read_passages
-from quoth.evaluation.run import Progress
+from quoth.evaluation.run import ProgressCallback
 from quoth.evaluation.searches import Range
 
 _TITLE_END = "\n|\n"
@@ -24,7 +24,7 @@ _TITLE_END = "\n|\n"
 class EntityQuestion:
     """A question, its relation, and the characters of its entity (None if unknown)."""
 
-    question: Question
+    question: QAExample
     relation: str
     entity: Range | None
 
@@ -52,14 +52,14 @@ class Coverage:
 
 
 def find_coverage(
-    questions: Sequence[EntityQuestion], corpora: Sequence[Corpus], progress: Progress | None = None
+    questions: Sequence[EntityQuestion], corpora: Sequence[Corpus], progress: ProgressCallback | None = None
 ) -> Coverage:
     """Which of the questions the corpora cover. Reads all passages, twice if entities are known."""
     texts = (passage.text for passage in read_passages(corpora, progress))
     answered = answerable([question.question for question in questions], texts)
     if not any(question.entity for question in questions):
         return Coverage(frozenset(answered), None)
-    names = [Question("", "", (asked.name,) if i in answered else ()) for i, asked in enumerate(questions)]
+    names = [QAExample("", "", (asked.name,) if i in answered else ()) for i, asked in enumerate(questions)]
     titled = (f"{passage.title}{_TITLE_END}{passage.text}" for passage in read_passages(corpora, progress))
     naming = holders(names, titled)
     places = [(corpus, row) for corpus in corpora for row in corpus.live_rows().tolist()]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.corpus.words import indexed_text
+from quoth.corpus.word_index import indexed_text
 from quoth.datasets.answers import holders, recall
 from quoth.encoders.key_encoder import Vectors, unit
 from quoth.errors import InputError

@@ -18,12 +18,12 @@ from typing import Any, Protocol
 
 from quoth.corpus.corpus import Corpus
 from quoth.datasets.answers import first, has_answer, normalise, recall
-from quoth.datasets.questions import Question, read_questions
+from quoth.datasets.questions import QAExample, read_questions
 from quoth.errors import InputError
 from quoth.evaluation.coverage import Coverage, EntityQuestion, find_coverage
 from quoth.evaluation.metrics import markdown, percent
 from quoth.evaluation.openqa import BM25, Ranks, draw
-from quoth.evaluation.run import Progress
+from quoth.evaluation.run import ProgressCallback
 from quoth.evaluation.searches import Range, Search, by_text
 from quoth.retrieval.sparse import check_not_empty
 
@@ -39,7 +39,7 @@ class Templates(Protocol):
     def entity(self, question: str, relation: str | None = None) -> Range | None: ...
 
 
-def has_string(text: str, question: Question) -> bool:
+def has_string(text: str, question: QAExample) -> bool:
     """Whether a passage's text contains an answer's characters, in NFD, ignoring case and the amount of white space.
 
     Mostly looser than DPR's match (Iranian contains Iran), but spaces around a dot or a dash count. (The string match
@@ -54,7 +54,7 @@ def _folded(text: str) -> str:
     return normalise(unicodedata.normalize("NFD", text))
 
 
-MATCHERS: Mapping[str, Callable[[str, Question], bool]] = {"dpr": has_answer, "string": has_string}
+MATCHERS: Mapping[str, Callable[[str, QAExample], bool]] = {"dpr": has_answer, "string": has_string}
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ def run_entity_questions(
     seed: int = 0,
     coverage: bool = True,
     covered_only: bool = False,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> EntityReport:
     """Ask BM25 and then each of `systems` every question, or `limit` questions per relation, drawn with `seed`.
 
@@ -192,7 +192,11 @@ def run_entity_questions(
 
 
 def _coverage(
-    asked: Sequence[EntityQuestion], corpora: Sequence[Corpus], wanted: bool, covered: bool, progress: Progress | None
+    asked: Sequence[EntityQuestion],
+    corpora: Sequence[Corpus],
+    wanted: bool,
+    covered: bool,
+    progress: ProgressCallback | None,
 ) -> Coverage | None:
     if covered:
         everything = frozenset(range(len(asked)))
@@ -201,7 +205,7 @@ def _coverage(
 
 
 def _covered(
-    questions: Sequence[EntityQuestion], corpora: Sequence[Corpus], progress: Progress | None
+    questions: Sequence[EntityQuestion], corpora: Sequence[Corpus], progress: ProgressCallback | None
 ) -> list[EntityQuestion]:
     covered = find_coverage(questions, corpora, progress).covered
     if covered is None:
@@ -212,7 +216,7 @@ def _covered(
 
 
 def _ask_all(
-    name: str, search: Search, questions: Sequence[EntityQuestion], k: int, progress: Progress | None
+    name: str, search: Search, questions: Sequence[EntityQuestion], k: int, progress: ProgressCallback | None
 ) -> EntityResult:
     ranks: dict[str, list[int | None]] = {matcher: [] for matcher in MATCHERS}
     for done, asked in enumerate(questions, start=1):

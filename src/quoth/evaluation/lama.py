@@ -22,12 +22,12 @@ from typing import Any, Protocol, TypeVar
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents, read_records
 from quoth.datasets.answers import exact_match, first
-from quoth.datasets.questions import Question
+from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
 from quoth.evaluation.cloze import Blank, words
 from quoth.evaluation.metrics import ALL, GroupScore, group_scores, markdown, percent
 from quoth.evaluation.openqa import draw
-from quoth.evaluation.run import Filler, Progress, ask_system, embed_if_wanted, model_answers
+from quoth.evaluation.run import Filler, ProgressCallback, ask_system, embed_if_wanted, model_answers
 from quoth.records import Document
 from quoth.tokenizers.text import MASK
 
@@ -165,7 +165,7 @@ def run_lama(
     per_relation: int | None = None,
     per_group: int | None = None,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
     **options: Any,
 ) -> LamaReport:
     """Ask a model for facts over corpora, or over the facts' evidence and the distractor documents.
@@ -211,7 +211,7 @@ def _searched(facts: Sequence[Fact], corpora: Sequence[Corpus], distractors: Seq
 
 def _rank(answer: str, given: Sequence[str]) -> int | None:
     """The rank of the first right answer, from 0; None if none is right."""
-    question = Question("", "", (answer,))
+    question = QAExample("", "", (answer,))
     return first(exact_match(text, question) for text in given)
 
 

@@ -17,7 +17,7 @@ from quoth.datasets.answers import first, recall
 from quoth.errors import InputError
 from quoth.evaluation.metrics import markdown, percent
 from quoth.evaluation.openqa import BM25, KS, Ranks, draw
-from quoth.evaluation.run import Progress
+from quoth.evaluation.run import ProgressCallback
 from quoth.evaluation.searches import Range, Search, by_name, by_text
 from quoth.ner.recognition import LINKS, read_links
 from quoth.records import Document, TaggedSpan
@@ -145,7 +145,7 @@ def run_links(
     ks: Sequence[int] = KS,
     limit: int | None = None,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> LinkReport:
     """Ask BM25 (with the sentence, and with the mention alone) and then each of `systems` about the mentions whose
     target another document mentions or is about, or about `limit` of them drawn with `seed`.
@@ -223,7 +223,7 @@ def _ask_all(
     corpus: Corpus,
     about: Mapping[str, Mapping[int, str]],
     k: int,
-    progress: Progress | None,
+    progress: ProgressCallback | None,
 ) -> Ranks:
     ranks: list[int | None] = []
     for done, query in enumerate(queries, start=1):

@@ -13,11 +13,11 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from quoth.corpus.corpus import Corpus
 from quoth.datasets.answers import answer_rank, answerable, exact_match, first, has_answer, recall
-from quoth.datasets.questions import Question
+from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
 from quoth.evaluation import abstention
 from quoth.evaluation.metrics import HITS, interval, markdown, percent
-from quoth.evaluation.run import Progress
+from quoth.evaluation.run import ProgressCallback
 from quoth.records import Hit, Passage, Prediction
 from quoth.retrieval.sparse import bm25
 
@@ -100,7 +100,7 @@ class OpenQAReport:
     `num_answerable`: the number of questions that some passage of the corpus answers (None if not measured).
     """
 
-    questions: tuple[Question, ...]
+    questions: tuple[QAExample, ...]
     num_passages: int
     num_answerable: int | None
     seed: int
@@ -135,7 +135,7 @@ class OpenQAReport:
 
 
 def run_openqa(
-    questions: Sequence[Question],
+    questions: Sequence[QAExample],
     corpus: Corpus | Sequence[Corpus],
     systems: Mapping[str, Searcher] | None = None,
     *,
@@ -145,7 +145,7 @@ def run_openqa(
     seed: int = 0,
     coverage: bool = True,
     deleted: bool = False,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
     **options: Any,
 ) -> OpenQAReport:
     """Ask BM25 and then each of `systems`, which search the same corpus, every question, or `limit` drawn with `seed`.
@@ -184,9 +184,9 @@ def draw(questions: Sequence[_Asked], limit: int, seed: int) -> list[_Asked]:
 def _ask_all(
     name: str,
     system: Searcher,
-    questions: Sequence[Question],
+    questions: Sequence[QAExample],
     k: int,
-    progress: Progress | None,
+    progress: ProgressCallback | None,
     options: Mapping[str, Any],
     hidden: Sequence[set[int]] = (),
 ) -> SystemResult:
@@ -216,7 +216,7 @@ def _ask_all(
     )
 
 
-def _evidence_rows(question: Question, corpora: Sequence[Corpus]) -> set[int]:
+def _evidence_rows(question: QAExample, corpora: Sequence[Corpus]) -> set[int]:
     """The rows of BM25's best passages that answer a question: those of its gold document or with an answer.
 
     Raises InputError for several corpora, whose rows cannot be told apart.
@@ -231,11 +231,13 @@ def _evidence_rows(question: Question, corpora: Sequence[Corpus]) -> set[int]:
     }
 
 
-def _count_answerable(questions: Sequence[Question], corpora: Sequence[Corpus], progress: Progress | None) -> int:
+def _count_answerable(
+    questions: Sequence[QAExample], corpora: Sequence[Corpus], progress: ProgressCallback | None
+) -> int:
     return len(answerable(questions, (passage.text for passage in read_passages(corpora, progress))))
 
 
-def read_passages(corpora: Sequence[Corpus], progress: Progress | None) -> Iterator[Passage]:
+def read_passages(corpora: Sequence[Corpus], progress: ProgressCallback | None) -> Iterator[Passage]:
     """Every passage, in order; `progress` gets the number read so far."""
     total = sum(corpus.num_passages for corpus in corpora)
     passages = (passage for corpus in corpora for passage in corpus.passages())
@@ -285,7 +287,7 @@ def _exact(result: SystemResult) -> str:
     return f"{interval(result.right)} ({percent(result.hit_at_5)})"
 
 
-def _check(questions: Sequence[Question], ks: Sequence[int], oracle: int, limit: int | None) -> None:
+def _check(questions: Sequence[QAExample], ks: Sequence[int], oracle: int, limit: int | None) -> None:
     if not questions:
         raise InputError("no questions to ask; name a file that contains some")
     if not ks or min(ks) < 1 or oracle < 1:

@@ -35,7 +35,7 @@ class Filler(Protocol):
 
 
 Load = Callable[[str, Corpus], Filler]
-Progress = Callable[[str, int, int], None]
+ProgressCallback = Callable[[str, int, int], None]
 """Takes a system's name, the number of blanks it has answered, and their total."""
 
 
@@ -93,7 +93,7 @@ def run_cloze(
     seed: int = 0,
     limit: int | None = None,
     systems: Sequence[str] = SYSTEMS,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
     load: Load | None = None,
     **options: Any,
 ) -> ClozeReport:
@@ -138,7 +138,7 @@ def read_pages(pages: Sequence[str | Path], heldout: Path | None) -> list[Docume
 
 
 def score_system(
-    system: str, name: str, answer: System, blanks: Sequence[Blank], progress: Progress | None = None
+    system: str, name: str, answer: System, blanks: Sequence[Blank], progress: ProgressCallback | None = None
 ) -> SystemScores:
     """Ask a system all blanks, and score its answers."""
     answers = ask_system(name, answer, blanks, progress)
@@ -147,7 +147,9 @@ def score_system(
     return SystemScores(system, name, scores, tuple(answers))
 
 
-def ask_system(name: str, answer: System, blanks: Sequence[Blank], progress: Progress | None = None) -> list[Answers]:
+def ask_system(
+    name: str, answer: System, blanks: Sequence[Blank], progress: ProgressCallback | None = None
+) -> list[Answers]:
     """A system's answers to all blanks, in their order. Blanks of neighbouring passages are asked together."""
     order = sorted(range(len(blanks)), key=lambda i: blanks[i].row)
     answers: list[Answers] = [()] * len(blanks)

@@ -13,7 +13,7 @@ import numpy as np
 
 from quoth.corpus.analysis import analyse
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.words import indexed_text
+from quoth.corpus.word_index import indexed_text
 from quoth.errors import InputError
 from quoth.evaluation.openqa import Searcher
 from quoth.records import Hit

@@ -20,7 +20,7 @@ from quoth.records import Hit, Match
 from quoth.results import Hits
 from quoth.retrieval.fusion import FUSIONS
 from quoth.retrieval.retriever import Retriever
-from quoth.retrieval.sparse import Place, Ranking, best_places, check_count
+from quoth.retrieval.sparse import PassageRef, Ranking, best_places, check_count
 from quoth.retrieval.tables import Cost, Shortfall
 
 Exclude = Collection[int] | Sequence[Collection[int]]
@@ -82,7 +82,7 @@ class CorpusModel:
         """The k best passages by BM25, with their scores."""
         return self._retriever.ranked_by_words(query, k)
 
-    def hits(self, ranking: Ranking, matches: Mapping[Place, Sequence[Match]] | None = None) -> Hits:
+    def hits(self, ranking: Ranking, matches: Mapping[PassageRef, Sequence[Match]] | None = None) -> Hits:
         """The passages of a ranking, each with its matches, if there are some."""
         found = matches or {}
         return Hits(Hit(self._retriever.passage(place), score, tuple(found.get(place, ()))) for score, place in ranking)
@@ -91,7 +91,7 @@ class CorpusModel:
         """The k best passages by vectors, with their scores."""
         return self._retriever.late_interaction(query, k)
 
-    def matches(self, query: str, places: Collection[Place]) -> dict[Place, list[Match]]:
+    def matches(self, query: str, places: Collection[PassageRef]) -> dict[PassageRef, list[Match]]:
         """By which of their keys these passages are near to the query, for models whose keys are parts of passages."""
         return {}
 
@@ -182,7 +182,7 @@ class FusedSearch:
         check_count(k)
         rankings = [way(query, max(k, FUSION_DEPTH)) for way, _ in self._ways]
         best = self._fuse(rankings, [weight for _, weight in self._ways])[:k]
-        matches: dict[Place, list[Match]] = {}
+        matches: dict[PassageRef, list[Match]] = {}
         for each in self._models:
             for place, found in each.matches(query, [place for _, place in best]).items():
                 matches.setdefault(place, []).extend(found)

@@ -28,7 +28,7 @@ from quoth.predictors.token import TokenOptions, predict_tokens
 from quoth.records import Prediction
 from quoth.results import Predictions
 from quoth.retrieval.index import search_all, search_together
-from quoth.retrieval.keys import TokenHits
+from quoth.retrieval.key_table import KeyHits
 from quoth.retrieval.retriever import Retriever
 from quoth.timing import step
 from quoth.tokenizers.boundaries import STOP_WORDS
@@ -112,7 +112,7 @@ class BlankFiller(CorpusModel):
             raise InputError("whole_words is False; only a model that answers with one token (NPM-single) allows that")
         if options.passages is None and options.hybrid:
             raise InputError(
-                f"hybrid is {options.hybrid} and passages None; say how many passages to favour: passages=3"
+                f"hybrid is {options.hybrid} and passages None; say how many passages to boost: passages=3"
             )
         texts = [self.with_mask(text) for text in texts]
         asked = Asked(texts, searched or [*map(words_of, texts)], for_each(exclude, len(texts)))
@@ -165,23 +165,23 @@ class BlankFiller(CorpusModel):
 
     def _hits(
         self, asked: Asked, queries: Sequence[tuple[Vector, Vector]], k: int, passages: int | None, hybrid: float
-    ) -> Iterator[list[TokenHits]]:
+    ) -> Iterator[list[KeyHits]]:
         """The tokens nearest to each blank, in BM25's passages or everywhere."""
         searched, hidden = asked.searched, asked.hidden
         if passages is None or hybrid:
-            found = search_together(self._retriever.every_token(), hidden, np.stack(queries, axis=1), k)
+            found = search_together(self._retriever.key_tables(), hidden, np.stack(queries, axis=1), k)
             for words, hits, rows in zip(searched, found, hidden, strict=True):
                 if passages is None:
                     yield hits
                 else:
-                    yield self._retriever.favour(hits, words, passages, rows)
+                    yield self._retriever.boost(hits, words, passages, rows)
             return
         tables = self._retriever.restricted(searched, passages, hidden)
         for keys, (q_start_D, q_end_D) in zip(tables, queries, strict=True):
             yield [replace(each, restricted=True) for each in search_all(keys, q_start_D, q_end_D, k)]
 
     def _predict(
-        self, hits: Sequence[TokenHits], q_start_D: Vector, q_end_D: Vector, options: PhraseOptions
+        self, hits: Sequence[KeyHits], q_start_D: Vector, q_end_D: Vector, options: PhraseOptions
     ) -> list[Prediction]:
         if self.single:
             return predict_tokens(hits, q_start_D, TokenOptions.of(options))

@@ -277,7 +277,7 @@ class NPM(BlankFiller):
         q_start_D, q_end_D = self.encoder.blanks([filled])[0]
         words = {label: [self._groups(word) for word in given] for label, given in labels.items()}
         queries = {label: f"{words_of(filled)} {' '.join(given)}" for label, given in labels.items()}
-        tables = self._retriever.every_token() if count is None else self._retriever.union(queries.values(), count)
+        tables = self._retriever.key_tables() if count is None else self._retriever.union(queries.values(), count)
         options = LabelOptions(temperature=temperature)
         found = predict_labels(tables, words, q_start_D, None if self.single else q_end_D, options)
         for label in (each.text for each in found if not each.evidence):

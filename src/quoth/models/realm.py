@@ -41,18 +41,18 @@ from quoth.predictors.span_reader import SpanReader
 from quoth.records import Likelihood, Prediction
 from quoth.results import Hits, Predictions
 from quoth.retrieval.retriever import Retriever
-from quoth.retrieval.sparse import Place
+from quoth.retrieval.sparse import PassageRef
 from quoth.timing import step
 from quoth.tokenizers.pairs import answer_ids, fill_in, masked_ids
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class EncodedQuery:
     """Token ids of what is asked, as long as is read, its vector [D], and the passages nearest to it."""
 
     ids: Sequence[int]
     vector_D: NDArray[np.float32]
-    places: Sequence[tuple[float, Place]]
+    places: Sequence[tuple[float, PassageRef]]
 
 
 class REALM(CorpusModel):
@@ -169,7 +169,7 @@ class REALM(CorpusModel):
             found.append(Predictions(answers))
         return found
 
-    def _read_spans(self, text: str, question: Question, top_k: int, marginal: bool = False) -> list[Prediction]:
+    def _read_spans(self, text: str, question: EncodedQuery, top_k: int, marginal: bool = False) -> list[Prediction]:
         """What a span reader finds in the passages nearest to a question, or to a text with a blank."""
         assert isinstance(self.reader, SpanReader)
         corpora = self._retriever.corpora
@@ -307,16 +307,16 @@ class REALM(CorpusModel):
         """Tokens of a question that are read, its special ones aside."""
         return self.config.query_tokens - 2
 
-    def _questions(self, asked: Sequence[Sequence[int]], passages: int, exclude: Exclude) -> list[Question]:
+    def _questions(self, asked: Sequence[Sequence[int]], passages: int, exclude: Exclude) -> list[EncodedQuery]:
         if passages < 1:
             raise InputError(f"passages is {passages}; it must be 1 or more")
         with step("encode"):
             q_BD = self.encoder.vectors_of(asked)
         with step("search"):
             places = self._retriever.nearest_passages(q_BD, passages, for_each(exclude, len(asked)))
-        return [Question(ids[: self._room], *each) for ids, *each in zip(asked, q_BD, places, strict=True)]
+        return [EncodedQuery(ids[: self._room], *each) for ids, *each in zip(asked, q_BD, places, strict=True)]
 
-    def _read(self, question: Question) -> list[Read]:
+    def _read(self, question: EncodedQuery) -> list[Read]:
         found = [(self._retriever.corpora[number], row, score) for score, (number, row) in question.places]
         passages = [corpus.passage(row) for corpus, row, _ in found]
         seen = self._readings(question, [each.text for each in passages], [each.title for each in passages])
@@ -325,5 +325,5 @@ class REALM(CorpusModel):
             for passage, (corpus, _, score), reading in zip(passages, found, seen, strict=True)
         ]
 
-    def _readings(self, question: Question, texts: Sequence[str], titles: Sequence[str]) -> list[Reading]:
+    def _readings(self, question: EncodedQuery, texts: Sequence[str], titles: Sequence[str]) -> list[Reading]:
         return readings(self.encoder.tokenizer, self.config, question.ids, texts, titles)

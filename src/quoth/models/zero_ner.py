@@ -29,9 +29,9 @@ from quoth.models.base import Corpora, CorpusModel, Mode, check_questions, liste
 from quoth.ner.recognition import load_recognizer
 from quoth.records import Match
 from quoth.results import Hits
-from quoth.retrieval.keys import TokenKeys
+from quoth.retrieval.key_table import KeyTable
 from quoth.retrieval.retriever import KeyAt, Retriever
-from quoth.retrieval.sparse import Place, Ranking, check_count
+from quoth.retrieval.sparse import PassageRef, Ranking, check_count
 from quoth.timing import step
 
 Entity = str | Range
@@ -39,7 +39,7 @@ Entity = str | Range
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
+class _EncodedQuestion:
     """What is asked, its entities and their vectors [S, D]."""
 
     text: str
@@ -142,17 +142,17 @@ class ZeroNER(CorpusModel):
         """As `CorpusModel.ranking`, by the question's entities."""
         return self._ranked(self._question(query, None), k)[0]
 
-    def matches(self, query: str, places: Collection[Place]) -> dict[Place, list[Match]]:
+    def matches(self, query: str, places: Collection[PassageRef]) -> dict[PassageRef, list[Match]]:
         """As `CorpusModel.matches`: for each entity of the question the nearest key."""
         question = self._question(query, None)
         found = self._retriever.nearest_keys(places, question.q_SD)
         return {place: self._explained(question, place, keys) for place, keys in found.items()}
 
-    def tables(self) -> list[TokenKeys]:
+    def tables(self) -> list[KeyTable]:
         """The keys of every passage. Raises InputError where vectors are missing."""
-        return self._retriever.every_token()
+        return self._retriever.key_tables()
 
-    def _question(self, text: str, entities: Sequence[Entity] | None) -> _Question:
+    def _question(self, text: str, entities: Sequence[Entity] | None) -> _EncodedQuestion:
         check_questions([text])
         if isinstance(entities, str):
             raise InputError(f"entities is the string {entities!r}; allowed is a list: write [{entities!r}]")
@@ -160,9 +160,9 @@ class ZeroNER(CorpusModel):
             found = self.encoder.asked(text) if entities is None else [_range(text, each) for each in entities]
             if not found:
                 raise InputError("entities is empty; give at least one, or None to have them recognised")
-            return _Question(text, found, self.encoder.queries(text, found))
+            return _EncodedQuestion(text, found, self.encoder.queries(text, found))
 
-    def _ranked(self, question: _Question, k: int) -> tuple[Ranking, dict[Place, list[KeyAt]]]:
+    def _ranked(self, question: _EncodedQuestion, k: int) -> tuple[Ranking, dict[PassageRef, list[KeyAt]]]:
         """The k best passages, and the key of each that is nearest to each entity.
 
         Of several entities, each one's nearest passages are found ever deeper until no passage beyond them could be
@@ -181,7 +181,7 @@ class ZeroNER(CorpusModel):
                 return ranked, best
             depth *= 2
 
-    def _explained(self, question: _Question, place: Place, keys: Sequence[KeyAt]) -> list[Match]:
+    def _explained(self, question: _EncodedQuestion, place: PassageRef, keys: Sequence[KeyAt]) -> list[Match]:
         passage = self._retriever.passage(place)
         whole = self.config.ask_with == "question"
         asked = [question.text] if whole else [question.text[start:end] for start, end in question.entities]

@@ -42,7 +42,7 @@ class Read(Source):
     reading: Reading
 
 
-Place = tuple[int, int, int]
+AnswerSpan = tuple[int, int, int]
 """Which of the passages read, and the characters of its text."""
 
 
@@ -120,7 +120,7 @@ def predict_words(read: Sequence[Read], null: float, log_p_NV: NDArray[np.float3
     """
     with step("score"):
         joint_NV = _log_retrieval(read, null)[:, None] + log_p_NV
-        standing: dict[int, list[Place]] = {}
+        standing: dict[int, list[AnswerSpan]] = {}
         for n, each in enumerate(read):
             for word, start, end in _words(each.reading):
                 standing.setdefault(word, []).append((n, start, end))
@@ -151,7 +151,7 @@ def explain_likelihood(
 
 def _predictions(
     read: Sequence[Source],
-    places: Sequence[Place],
+    places: Sequence[AnswerSpan],
     score_C: Floats,
     total: float,
     top_k: int,
@@ -177,10 +177,10 @@ def _predictions(
 
 
 def _apart(
-    found: Iterable[tuple[float, list[int]]], places: Sequence[Place], score_C: Floats
+    found: Iterable[tuple[float, list[int]]], places: Sequence[AnswerSpan], score_C: Floats
 ) -> Iterator[tuple[float, list[int]]]:
     """The groups, best first, but for those whose best place overlaps the best place of one before."""
-    taken: list[Place] = []
+    taken: list[AnswerSpan] = []
     for score, members in found:
         n, start, end = places[members[int(np.argmax(score_C[members]))]]
         if not any(n == m and start < last and first < end for m, first, last in taken):
@@ -195,14 +195,14 @@ def _words(reading: Reading) -> Iterator[tuple[int, int, int]]:
         yield int(ids_T[t]), int(reading.offsets_T2[t, 0]), int(reading.offsets_T2[t, 1])
 
 
-def _weights(joint_N: Floats, places: Sequence[Place]) -> Floats:
+def _weights(joint_N: Floats, places: Sequence[AnswerSpan]) -> Floats:
     """log of each place's part of what its passage gives."""
     count = Counter(n for n, _, _ in places)
     return np.array([joint_N[n] - np.log(count[n]) for n, _, _ in places])
 
 
 def _prediction(
-    read: Sequence[Source], places: Sequence[Place], log_weight: Floats, score: float, probability: float
+    read: Sequence[Source], places: Sequence[AnswerSpan], log_weight: Floats, score: float, probability: float
 ) -> Prediction:
     """An answer with all its places, heaviest first, which share its probability by their weights."""
     share = probability * np.exp(log_weight - log_sum_exp(log_weight))
@@ -213,7 +213,7 @@ def _prediction(
     return Prediction(text, score, probability, evidence)
 
 
-def _evidence(read: Source, place: Place, share: float) -> Evidence:
+def _evidence(read: Source, place: AnswerSpan, share: float) -> Evidence:
     passage, (_, start, end) = read.passage, place
     return Evidence(
         document_id=passage.document_id,

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.retrieval.columns import looked_up, passage_of
-from quoth.retrieval.keys import TokenHits, TokenKeys
+from quoth.retrieval.key_columns import looked_up, passage_of
+from quoth.retrieval.key_table import KeyHits, KeyTable
 from quoth.tokenizers.boundaries import (
     BREAK_BEFORE,
     LENGTH_MASK,
@@ -83,7 +83,7 @@ class _Limits:
 
 
 def find_candidates(
-    hits: TokenHits,
+    hits: KeyHits,
     max_phrase_tokens: int,
     banned_tokens: Collection[int] = (),
     stop_words: Collection[int] = (),
@@ -116,7 +116,7 @@ def find_candidates(
     )
 
 
-def live_hits(keys: TokenKeys, hit_rows: Rows, needed_flags: int) -> tuple[Rows, Rows]:
+def live_hits(keys: KeyTable, hit_rows: Rows, needed_flags: int) -> tuple[Rows, Rows]:
     """The distinct hits that stand in live passages and carry the flags: rows [H] ascending, passages [H]."""
     row_H = hit_rows if (np.diff(hit_rows) > 0).all() else np.unique(hit_rows)
     row_H = row_H[(keys.flags_N[row_H] & needed_flags) == needed_flags]
@@ -152,7 +152,7 @@ def _used(rows: Rows, index_C: Rows) -> tuple[Rows, Rows]:
     return rows[used], (np.cumsum(used) - 1)[index_C]
 
 
-def _spans(keys: TokenKeys, hit_rows: Rows, forward: bool, limits: _Limits, not_far: Rows | None = None) -> _Spans:
+def _spans(keys: KeyTable, hit_rows: Rows, forward: bool, limits: _Limits, not_far: Rows | None = None) -> _Spans:
     """The phrases from hits at their starts (`forward`) or at their ends, but none with its far end in `not_far`."""
     row_H, first_H, stop_H = _windows(keys, hit_rows, forward, limits)
     # Windows of neighbouring hits overlap, so each row in reach is looked up once, and a window is a range of these
@@ -188,7 +188,7 @@ def _spans(keys: TokenKeys, hit_rows: Rows, forward: bool, limits: _Limits, not_
     return spans.only(of_last(until_U) > of_first(until_U - naming_U))
 
 
-def _windows(keys: TokenKeys, hit_rows: Rows, forward: bool, limits: _Limits) -> tuple[Rows, Rows, Rows]:
+def _windows(keys: KeyTable, hit_rows: Rows, forward: bool, limits: _Limits) -> tuple[Rows, Rows, Rows]:
     """Usable hits, and the rows from `first_H` to before `stop_H` that each may share a phrase with: all ascending."""
     row_H, passage_H = live_hits(keys, hit_rows, MAY_START if forward else MAY_END)
     longest = limits.max_tokens + SPARE_PIECES
@@ -241,7 +241,7 @@ def _between_breaks(
     return np.maximum(first_H, from_H), np.minimum(stop_H, until_H)
 
 
-def _between_banned(keys: TokenKeys, row_H: Rows, first_H: Rows, stop_H: Rows, banned: Rows) -> tuple[Rows, Rows]:
+def _between_banned(keys: KeyTable, row_H: Rows, first_H: Rows, stop_H: Rows, banned: Rows) -> tuple[Rows, Rows]:
     """The windows as far as the next banned token on either side of the hit; empty where the hit is one."""
     row_U, _ = _union(first_H, stop_H)
     wall = row_U[np.isin(keys.ids_N[row_U], banned)]

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.records import Evidence, Passage, Prediction
-from quoth.retrieval.columns import passage_of
-from quoth.retrieval.keys import TokenHits, TokenKeys
-from quoth.scoring import Floats, Groups, Sums, contenders, group_equal, group_score, log_sum_exp
+from quoth.retrieval.key_columns import passage_of
+from quoth.retrieval.key_table import KeyHits, KeyTable
+from quoth.scoring import Floats, Groups, Sums, group_equal, group_score, log_sum_exp, prune_to_top_groups
 from quoth.timing import step
 
 TIE = 1e-6
@@ -29,7 +29,7 @@ TIE = 1e-6
 class Occurrences:
     """Scored places in the tables `parts`, in any order: part, first row, last row, log score: [C]."""
 
-    parts: Sequence[TokenKeys]
+    parts: Sequence[KeyTable]
     part_C: NDArray[np.int64]
     start_C: NDArray[np.int64]
     end_C: NDArray[np.int64]
@@ -38,7 +38,7 @@ class Occurrences:
     @property
     def rising_C(self) -> NDArray[np.int64]:
         """Numbers that rise with part, first row and last row: the order of occurrence."""
-        bases = np.cumsum([0, *(part.num_tokens for part in self.parts)])
+        bases = np.cumsum([0, *(part.num_keys for part in self.parts)])
         length_C = self.end_C - self.start_C
         rising_C: NDArray[np.int64] = (bases[self.part_C] + self.start_C) * (length_C.max(initial=0) + 1) + length_C
         return rising_C
@@ -110,7 +110,7 @@ def predict(occurrences: Occurrences, key_C: NDArray[np.uint64], top_k: int) -> 
     with step("score"):
         total = log_sum_exp(occurrences.log_score_C)
         # The sum is over all candidates, but only those that may rank are grouped and put in order.
-        kept_C = occurrences.in_order(contenders(key_C, occurrences.log_score_C, top_k, TIE))
+        kept_C = occurrences.in_order(prune_to_top_groups(key_C, occurrences.log_score_C, top_k, TIE))
         occurrences, groups = occurrences.take(kept_C), group_equal(key_C[kept_C])
         best = best_groups(groups, occurrences.log_score_C, total, top_k)
     with step("explain"):
@@ -206,17 +206,17 @@ class Quoter:
         return found
 
 
-def in_favoured(hits: Sequence[TokenHits], starts: Sequence[NDArray[np.int64]]) -> NDArray[np.bool_]:
-    """Which of the tables' rows, one table after another, stand in favoured passages: [C]."""
+def in_boosted(hits: Sequence[KeyHits], starts: Sequence[NDArray[np.int64]]) -> NDArray[np.bool_]:
+    """Which of the tables' rows, one table after another, stand in boosted passages: [C]."""
     parts = [
         np.zeros(len(rows), np.bool_)
-        if each.favoured_P is None
-        else each.favoured_P[passage_of(each.keys.offsets_P1, rows)]
+        if each.boosted_P is None
+        else each.boosted_P[passage_of(each.keys.offsets_P1, rows)]
         for each, rows in zip(hits, starts, strict=True)
     ]
     return np.concatenate([np.zeros(0, np.bool_), *parts])
 
 
-def score_sums(log_score_C: Floats, favoured_C: NDArray[np.bool_]) -> tuple[float, float]:
-    """The logs of the sums of all scores, and of the favoured ones."""
-    return log_sum_exp(log_score_C), log_sum_exp(log_score_C[favoured_C])
+def score_sums(log_score_C: Floats, boosted_C: NDArray[np.bool_]) -> tuple[float, float]:
+    """The logs of the sums of all scores, and of the boosted ones."""
+    return log_sum_exp(log_score_C), log_sum_exp(log_score_C[boosted_C])

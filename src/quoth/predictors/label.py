@@ -21,7 +21,7 @@ from quoth.predictors.evidence import Occurrences, Quoter, rank
 from quoth.predictors.options import check_combine, check_temperature
 from quoth.predictors.phrase import scaled_similarities
 from quoth.records import Prediction
-from quoth.retrieval.keys import TokenKeys
+from quoth.retrieval.key_table import KeyTable
 from quoth.scoring import Floats, Groups, group_equal, group_score, joint_score, log_sum_exp, sum_score
 from quoth.tokenizers.boundaries import MAY_END, MAY_START
 
@@ -41,7 +41,7 @@ class LabelOptions:
 
 
 def predict_labels(
-    tables: Sequence[TokenKeys],
+    tables: Sequence[KeyTable],
     labels: Mapping[str, Words],
     q_start_D: NDArray[np.float32],
     q_end_D: NDArray[np.float32] | None = None,
@@ -49,7 +49,7 @@ def predict_labels(
 ) -> list[Prediction]:
     """Every label, best first, with the occurrences of its words as evidence (NPM A.4).
 
-    `labels` gives each label's words as arrays of token groups, as in `TokenKeys.group_N`. With both queries
+    `labels` gives each label's words as arrays of token groups, as in `KeyTable.group_N`. With both queries
     (NPM) a word's occurrence from i to j scores exp((sim(q_start, c_i) + sim(q_end, c_j))/τ); with one query
     (NPM-single) words of one token score exp(sim(q, c_i)/τ), and longer words are left out. A label whose
     words stand nowhere in the live passages has score -inf and probability 0; ties go by the order of
@@ -92,7 +92,7 @@ class _Spans:
     label_C: NDArray[np.int64]
 
 
-def _find(keys: TokenKeys, words: list[list[tuple[int, ...]]]) -> _Spans:
+def _find(keys: KeyTable, words: list[list[tuple[int, ...]]]) -> _Spans:
     """Where the words stand whole in live passages."""
     first = np.array(sorted({word[0] for label_words in words for word in label_words}), np.uint64)
     row_R, passage_R = live_hits(keys, np.flatnonzero(np.isin(keys.group_N[:], first)), MAY_START)
@@ -113,7 +113,7 @@ def _find(keys: TokenKeys, words: list[list[tuple[int, ...]]]) -> _Spans:
 
 
 def _occurrences(
-    tables: Sequence[TokenKeys],
+    tables: Sequence[KeyTable],
     spans: list[_Spans],
     q_start_D: NDArray[np.float32],
     q_end_D: NDArray[np.float32] | None,

@@ -19,13 +19,13 @@ from quoth.config import Combine
 from quoth.predictors.candidates import Candidates, find_candidates, live_hits
 from quoth.predictors.evidence import (
     Occurrences,
-    in_favoured,
+    in_boosted,
     predict_scored,
     score_sums,
 )
 from quoth.predictors.options import check_options
 from quoth.records import Prediction
-from quoth.retrieval.keys import TokenHits, TokenKeys
+from quoth.retrieval.key_table import KeyHits, KeyTable
 from quoth.scoring import (
     Floats,
     Sums,
@@ -47,7 +47,7 @@ class PhraseOptions:
     `combine` names the equation: `sum` (NPM §3.1), `joint` (A.1, A.4), `softmax_sum` (released code). Phrases
     that hold a token id of `banned_tokens`, and those of nothing but `stop_words` (groups), are dropped before anything
     is normalised by candidates. `max_phrase_tokens` counts of a word's tokens only the first (`find_candidates`).
-    `hybrid` is the share of the probability that goes to favoured passages beforehand. `whole_words` is for models that
+    `hybrid` is the share of the probability that goes to boosted passages beforehand. `whole_words` is for models that
     answer with a token (TokenOptions). Raises InputError.
     """
 
@@ -80,7 +80,7 @@ class _Part:
 
 
 def predict_phrases(
-    hits: Sequence[TokenHits],
+    hits: Sequence[KeyHits],
     q_start_D: NDArray[np.float32],
     q_end_D: NDArray[np.float32],
     options: PhraseOptions | None = None,
@@ -100,7 +100,7 @@ class ScoredPhrases:
 
     def __init__(
         self,
-        hits: Sequence[TokenHits],
+        hits: Sequence[KeyHits],
         q_start_D: NDArray[np.float32],
         q_end_D: NDArray[np.float32],
         options: PhraseOptions,
@@ -114,8 +114,8 @@ class ScoredPhrases:
         ends = Sums(*self._searched) if normalised else Sums()
         if not len(self.key_C) or (normalised and known.starts == -np.inf):
             return ends
-        everywhere, favoured = score_sums(self._scored(known).log_score_C, self._favoured_C)
-        return replace(ends, everywhere=everywhere, favoured=favoured)
+        everywhere, boosted = score_sums(self._scored(known).log_score_C, self._boosted_C)
+        return replace(ends, everywhere=everywhere, boosted=boosted)
 
     @cached_property
     def _searched(self) -> tuple[float, float]:
@@ -132,19 +132,17 @@ class ScoredPhrases:
         found, weight = self._scored(sums), self._options.hybrid
         if not weight:
             return found
-        return replace(found, log_score_C=interpolated(found.log_score_C, self._favoured_C, weight, sums))
+        return replace(found, log_score_C=interpolated(found.log_score_C, self._boosted_C, weight, sums))
 
     @cached_property
-    def _favoured_C(self) -> NDArray[np.bool_]:
-        return in_favoured(self._hits, [part.candidates.start_C for part in self._parts])
+    def _boosted_C(self) -> NDArray[np.bool_]:
+        return in_boosted(self._hits, [part.candidates.start_C for part in self._parts])
 
     def _scored(self, sums: Sums) -> Occurrences:
         return _occurrences([each.keys for each in self._hits], self._parts, self._options, sums)
 
 
-def _part(
-    hits: TokenHits, q_start_D: NDArray[np.float32], q_end_D: NDArray[np.float32], options: PhraseOptions
-) -> _Part:
+def _part(hits: KeyHits, q_start_D: NDArray[np.float32], q_end_D: NDArray[np.float32], options: PhraseOptions) -> _Part:
     with step("expand"):
         found = find_candidates(hits, options.max_phrase_tokens, options.banned_tokens, options.stop_words)
     with step("score"):
@@ -155,11 +153,11 @@ def _part(
         )
 
 
-def _rows_searched(hits: TokenHits, found: Candidates) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _rows_searched(hits: KeyHits, found: Candidates) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """A table's rows over which exp a is summed, and those of exp b."""
     keys = hits.keys
     if hits.restricted:
-        every, _ = live_hits(keys, np.arange(keys.num_tokens), 0)
+        every, _ = live_hits(keys, np.arange(keys.num_keys), 0)
         return every, every
     starts, _ = live_hits(keys, hits.start_rows, MAY_START)
     ends, _ = live_hits(keys, hits.end_rows, MAY_END)
@@ -167,7 +165,7 @@ def _rows_searched(hits: TokenHits, found: Candidates) -> tuple[NDArray[np.int64
 
 
 def scaled_similarities(
-    keys: TokenKeys, q_D: NDArray[np.float32], row_R: NDArray[np.int64], temperature: float
+    keys: KeyTable, q_D: NDArray[np.float32], row_R: NDArray[np.int64], temperature: float
 ) -> Floats:
     """sim(q, c)/τ of a table's rows, in float64: [R]."""
     if not len(row_R):
@@ -176,7 +174,7 @@ def scaled_similarities(
     return sim_R / temperature
 
 
-def _occurrences(tables: list[TokenKeys], parts: list[_Part], options: PhraseOptions, sums: Sums) -> Occurrences:
+def _occurrences(tables: list[KeyTable], parts: list[_Part], options: PhraseOptions, sums: Sums) -> Occurrences:
     start_C = np.concatenate([part.candidates.start_C for part in parts])
     end_C = np.concatenate([part.candidates.end_C for part in parts])
     a_C = np.concatenate([part.a_S[part.candidates.start_index_C] for part in parts])

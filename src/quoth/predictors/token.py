@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 from quoth.predictors.candidates import live_hits
 from quoth.predictors.evidence import (
     Occurrences,
-    in_favoured,
+    in_boosted,
     predict_scored,
     score_sums,
 )
 from quoth.predictors.options import check_options
 from quoth.predictors.phrase import PhraseOptions, scaled_similarities
 from quoth.records import Prediction
-from quoth.retrieval.columns import looked_up
-from quoth.retrieval.keys import TokenHits
+from quoth.retrieval.key_columns import looked_up
+from quoth.retrieval.key_table import KeyHits
 from quoth.scoring import Sums, interpolated
 from quoth.timing import step
 from quoth.tokenizers.boundaries import MAY_END, MAY_START, spelling
@@ -71,7 +71,7 @@ class TokenOptions:
 
 
 def predict_tokens(
-    hits: Sequence[TokenHits], q_D: NDArray[np.float32], options: TokenOptions | None = None
+    hits: Sequence[KeyHits], q_D: NDArray[np.float32], options: TokenOptions | None = None
 ) -> list[Prediction]:
     """The tokens that fill the blank, best first: Σ exp(sim(q, c)/τ) over a token's hits (NPM A.3).
 
@@ -85,7 +85,7 @@ def predict_tokens(
 class ScoredTokens:
     """The candidate tokens of some tables, with their similarity to the query."""
 
-    def __init__(self, hits: Sequence[TokenHits], q_D: NDArray[np.float32], options: TokenOptions) -> None:
+    def __init__(self, hits: Sequence[KeyHits], q_D: NDArray[np.float32], options: TokenOptions) -> None:
         self._hits, self._weight = hits, options.hybrid
         with step("expand"):
             rows = self._rows = [_rows(part_hits, options) for part_hits in hits]
@@ -102,21 +102,21 @@ class ScoredTokens:
         self._found = Occurrences(tables, part_C, row_C, row_C, np.concatenate([np.zeros(0), *scores]))
 
     def sums(self, known: Sums) -> Sums:
-        everywhere, favoured = score_sums(self._found.log_score_C, self._favoured_C)
-        return Sums(everywhere=everywhere, favoured=favoured)
+        everywhere, boosted = score_sums(self._found.log_score_C, self._boosted_C)
+        return Sums(everywhere=everywhere, boosted=boosted)
 
     def occurrences(self, sums: Sums) -> Occurrences:
         if not self._weight:
             return self._found
-        score_C = interpolated(self._found.log_score_C, self._favoured_C, self._weight, sums)
+        score_C = interpolated(self._found.log_score_C, self._boosted_C, self._weight, sums)
         return replace(self._found, log_score_C=score_C)
 
     @cached_property
-    def _favoured_C(self) -> NDArray[np.bool_]:
-        return in_favoured(self._hits, self._rows)
+    def _boosted_C(self) -> NDArray[np.bool_]:
+        return in_boosted(self._hits, self._rows)
 
 
-def _rows(hits: TokenHits, options: TokenOptions) -> NDArray[np.int64]:
+def _rows(hits: KeyHits, options: TokenOptions) -> NDArray[np.int64]:
     word = MAY_START | MAY_END
     row_C, _ = live_hits(hits.keys, hits.start_rows, word if options.whole_words else 0)
     banned = np.fromiter(options.banned_tokens, np.int64, len(options.banned_tokens))

@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from quoth.arrays import in_blocks, open_array, save_pieces
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.segment import Segment
-from quoth.encoders.key_encoder import EncodedPassage, KeyEncoder, Place
+from quoth.encoders.key_encoder import EncodedPassage, KeyEncoder, TextSpan
 from quoth.errors import CorruptionError
 from quoth.memory import WORKING_MEMORY
 from quoth.records import Passage
-from quoth.retrieval.columns import TokenColumns, open_columns, passage_of, save_columns
+from quoth.retrieval.key_columns import KeyColumns, open_columns, passage_of, save_columns
 from quoth.retrieval.key_store import FORMAT, TABLE, KeyStore, absent_passages
-from quoth.retrieval.keys import TokenKeys
-from quoth.retrieval.vectors import BITS, Quantizer, Spread, TokenVectors, save_quantizer, stored
+from quoth.retrieval.key_table import KeyTable
+from quoth.retrieval.vectors import BITS, KeyVectors, Quantizer, Spread, save_quantizer, stored
 from quoth.storage import atomic_write_json, publish_directory, remove, seal_folder
 from quoth.tokenizers.boundaries import MAY_START
 
@@ -40,12 +40,12 @@ Batch = list[tuple[int, Passage | None]]
 """Numbers of passages, and those that are to be encoded."""
 
 
-def columns_of(passages: Sequence[Passage], encoded: Sequence[EncodedPassage]) -> TokenColumns:
+def columns_of(passages: Sequence[Passage], encoded: Sequence[EncodedPassage]) -> KeyColumns:
     """The columns of passages that were encoded now."""
     tokens = [each.tokens for each in encoded]
     ranges = [each.offsets_T2 + p.start for each, p in zip(tokens, passages, strict=True)]
     offsets_N2 = np.concatenate([np.zeros((0, 2), np.int64), *ranges])
-    return TokenColumns(
+    return KeyColumns(
         ids_N=np.concatenate([np.zeros(0, np.int32), *(each.ids_T for each in tokens)]).astype(np.int32),
         group_N=np.concatenate([np.zeros(0, np.uint64), *(each.group_T for each in tokens)]).astype(np.uint64),
         flags_N=np.concatenate([np.zeros(0, np.uint8), *(each.flags_T for each in tokens)]).astype(np.uint8),
@@ -60,7 +60,7 @@ def vectors_of(encoded: Sequence[EncodedPassage], dimensions: int) -> NDArray[np
     return np.concatenate([np.zeros((0, dimensions), np.float32), *(each.vectors_TD for each in encoded)])
 
 
-def sample_queries(encoder: KeyEncoder, keys: TokenKeys, count: int) -> NDArray[np.float32]:
+def sample_queries(encoder: KeyEncoder, keys: KeyTable, count: int) -> NDArray[np.float32]:
     """Queries drawn from the table's own passages at `count` places, always the same: [Q, D].
 
     A place that the encoder makes no query of is left out; where it makes none of many, Q is 0.
@@ -68,12 +68,12 @@ def sample_queries(encoder: KeyEncoder, keys: TokenKeys, count: int) -> NDArray[
     return encoder.queries_at((_place(keys, row) for row in _some_starts(keys, 50 * count).tolist()), count)
 
 
-def _some_starts(keys: TokenKeys, count: int) -> NDArray[np.int64]:
+def _some_starts(keys: KeyTable, count: int) -> NDArray[np.int64]:
     """Rows where a phrase may start: every one gets a random number, the `count` least are taken, in their order."""
     rng = np.random.default_rng(0)
     rows, numbers = np.zeros(0, np.int64), np.zeros(0)
-    for first in range(0, keys.num_tokens, ROWS_AT_A_TIME):
-        flags = keys.flags_N[first : min(first + ROWS_AT_A_TIME, keys.num_tokens)]
+    for first in range(0, keys.num_keys, ROWS_AT_A_TIME):
+        flags = keys.flags_N[first : min(first + ROWS_AT_A_TIME, keys.num_keys)]
         starts = first + np.flatnonzero(flags & MAY_START)
         rows, numbers = np.concatenate([rows, starts]), np.concatenate([numbers, rng.random(len(starts))])
         least = np.argsort(numbers)[:count]
@@ -81,7 +81,7 @@ def _some_starts(keys: TokenKeys, count: int) -> NDArray[np.int64]:
     return rows
 
 
-def _place(keys: TokenKeys, row: int) -> Place:
+def _place(keys: KeyTable, row: int) -> TextSpan:
     passage = keys.corpus.passage(int(keys.passage_rows_P[passage_of(keys.offsets_P1, row)]))
     return passage.text, int(keys.start_N[row]) - passage.start, int(keys.end_N[row]) - passage.start
 
@@ -137,7 +137,7 @@ class Builder:
         fresh = part.with_suffix(".tmp")
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir()
-        columns: list[TokenColumns] = []
+        columns: list[KeyColumns] = []
         spread = Spread(self._encoder.dimensions)
         vectors = self._vectors(first, last, columns, spread)
         if BITS[self._precision] <= 8 and not (self._work / "quantizer.npy").is_file():
@@ -153,7 +153,7 @@ class Builder:
         publish_directory(fresh, part)
 
     def _vectors(
-        self, first: int, last: int, columns: list[TokenColumns], spread: Spread
+        self, first: int, last: int, columns: list[KeyColumns], spread: Spread
     ) -> Iterator[NDArray[np.float32]]:
         """The vectors of passages in order, some passages at a time; tells where those lie that were encoded now."""
         known = _Known(self._partial) if self._partial.is_dir() else None
@@ -180,9 +180,7 @@ class Builder:
             tokens += size
         yield batch
 
-    def _made(
-        self, batch: Batch, known: _Known | None, spread: Spread
-    ) -> tuple[list[TokenColumns], NDArray[np.float32]]:
+    def _made(self, batch: Batch, known: _Known | None, spread: Spread) -> tuple[list[KeyColumns], NDArray[np.float32]]:
         """Some passages' columns and vectors, each from the partial table or encoded now."""
         passages = [passage for _, passage in batch if passage]
         encoded = self._encoder.encode(passages) if passages else []
@@ -195,7 +193,7 @@ class Builder:
         exceeds it, so that what is stored is not rounded again. Four bits are not widened: the larger of the two
         decides."""
         bits = BITS[self._precision]
-        known = TokenVectors.open(self._partial, 1.0) if self._partial.is_dir() else None
+        known = KeyVectors.open(self._partial, 1.0) if self._partial.is_dir() else None
         if known is None or known.quantizer is None or (bits == 4 and len(known) < spread.count):
             fitted = Quantizer.fitting(spread, bits)
         else:
@@ -231,7 +229,7 @@ class _Known:
 
     def __init__(self, folder: Path) -> None:
         self.absent = frozenset(absent_passages(folder).tolist())
-        self._columns, self._vectors = open_columns(folder), TokenVectors.open(folder, 1.0)
+        self._columns, self._vectors = open_columns(folder), KeyVectors.open(folder, 1.0)
 
     def _rows(self, number: int) -> slice:
         return slice(int(self._columns.offsets_P1[number]), int(self._columns.offsets_P1[number + 1]))
@@ -242,8 +240,8 @@ class _Known:
         return int(rows.stop - rows.start)
 
     def mixed(
-        self, batch: Batch, columns: TokenColumns, vectors_ND: NDArray[np.float32]
-    ) -> tuple[list[TokenColumns], NDArray[np.float32]]:
+        self, batch: Batch, columns: KeyColumns, vectors_ND: NDArray[np.float32]
+    ) -> tuple[list[KeyColumns], NDArray[np.float32]]:
         """The passages in order, each as it is stored, or from those that were encoded now."""
         pieces, vectors, at = [], [vectors_ND[:0]], 0
         for number, passage in batch:

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.arrays import open_array, save_array, save_pieces
-from quoth.retrieval.columns import TokenColumns, open_columns, ranges, save_columns
-from quoth.retrieval.vectors import Quantizer, TokenVectors, save_quantizer, stored
+from quoth.retrieval.key_columns import KeyColumns, open_columns, ranges, save_columns
+from quoth.retrieval.vectors import KeyVectors, Quantizer, save_quantizer, stored
 from quoth.storage import atomic_write_json
 
 PASSAGES_AT_A_TIME = 1024
@@ -33,7 +33,7 @@ def copy_table(part: Path, tables: Sequence[Path], origin_P2: NDArray[np.int64],
     if len(absent := np.flatnonzero(origin_P2[:, 0] < 0)):
         save_array(part / "absent.npy", absent)
     save_columns(part, lambda: (_taken(columns, *run) for run in _runs(origin_P2)))
-    vectors = [TokenVectors.open(table, 1.0) for table in tables]
+    vectors = [KeyVectors.open(table, 1.0) for table in tables]
     largest_first = sorted(vectors, key=len, reverse=True)
     quantizer = Quantizer.covering([each.quantizer for each in largest_first if each.quantizer])
     if quantizer:
@@ -48,8 +48,8 @@ def copy_table(part: Path, tables: Sequence[Path], origin_P2: NDArray[np.int64],
     atomic_write_json(part / "table.json", facts | {"tokens": total})
 
 
-def _taken(columns: Sequence[TokenColumns], table: int, numbers: NDArray[np.int64]) -> TokenColumns:
-    return columns[table].take(numbers) if table >= 0 else TokenColumns.without_tokens(len(numbers))
+def _taken(columns: Sequence[KeyColumns], table: int, numbers: NDArray[np.int64]) -> KeyColumns:
+    return columns[table].take(numbers) if table >= 0 else KeyColumns.without_tokens(len(numbers))
 
 
 def _runs(origin_P2: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64]]]:

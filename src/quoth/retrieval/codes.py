@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from quoth.errors import CorruptionError, InputError
 from quoth.memory import WORKING_MEMORY
-from quoth.retrieval.keys import Neighbours
-from quoth.retrieval.vectors import TokenVectors
+from quoth.retrieval.key_table import Neighbours
+from quoth.retrieval.vectors import KeyVectors
 from quoth.storage import Fields, atomic_write_json, check_fields, check_folder, read_json
 
 FLAT_FROM = 100_000
@@ -217,7 +217,7 @@ def _propose(indexes: Iterable[_Index], q_QD: Floats, count: int) -> list[Neighb
 
 def build_codes(
     folder: Path,
-    vectors: TokenVectors,
+    vectors: KeyVectors,
     q_QD: Floats,
     exact_QK: Sequence[Rows],
     recall: float,
@@ -242,7 +242,7 @@ def build_codes(
     atomic_write_json(folder / "codes.json", asdict(facts))
 
 
-def _trained(vectors: TokenVectors, kept: int, memory: int) -> tuple[Any, str]:
+def _trained(vectors: KeyVectors, kept: int, memory: int) -> tuple[Any, str]:
     """An empty index fitted to a sample that fits into memory: a rotation to `kept` dimensions, four bits for each two
     of them."""
     import faiss
@@ -260,7 +260,7 @@ def _trained(vectors: TokenVectors, kept: int, memory: int) -> tuple[Any, str]:
     return index, spec
 
 
-def _sample(vectors: TokenVectors, count: int) -> Floats:
+def _sample(vectors: KeyVectors, count: int) -> Floats:
     """So many of the vectors, in order, always the same ones."""
     # A fixed seed: the same vectors always give the same codes.
     rows = np.sort(np.random.default_rng(0).choice(len(vectors), count, replace=False))
@@ -271,7 +271,7 @@ def _sample(vectors: TokenVectors, count: int) -> Floats:
     return sample_ND
 
 
-def _write(folder: Path, trained: Any, vectors: TokenVectors, most: int) -> Iterator[Path]:
+def _write(folder: Path, trained: Any, vectors: KeyVectors, most: int) -> Iterator[Path]:
     import faiss
 
     rows = max(1, min(ROWS_PER_FILE, most))

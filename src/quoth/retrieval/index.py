@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.retrieval.codes import CodesGoneError
-from quoth.retrieval.columns import passage_of
-from quoth.retrieval.keys import Codes, Neighbours, TokenHits, TokenKeys
-from quoth.retrieval.vectors import TokenVectors
+from quoth.retrieval.key_columns import passage_of
+from quoth.retrieval.key_table import Codes, KeyHits, KeyTable, Neighbours
+from quoth.retrieval.vectors import KeyVectors
 
 SIMILARITIES_AT_A_TIME = 1 << 25  # 128 MB in fp32
 HIDDEN_MARGIN = 1.02
@@ -37,7 +37,7 @@ class VectorIndex(Protocol):
         ...
 
 
-def index_of(table: TokenKeys) -> VectorIndex:
+def index_of(table: KeyTable) -> VectorIndex:
     """By its codes where it has some, else exact."""
     return ExactIndex(table) if table.codes is None else CodeIndex(table, table.codes)
 
@@ -46,16 +46,16 @@ def index_of(table: TokenKeys) -> VectorIndex:
 class ExactIndex:
     """Compares a query with every live vector."""
 
-    keys: TokenKeys
+    keys: KeyTable
 
     def search(self, q_QD: Floats, k: int) -> list[Neighbours]:
         # Block by block, so that memory does not grow with the table.
         size = max(1, SIMILARITIES_AT_A_TIME // max(len(q_QD), 1))
-        if self.keys.num_tokens <= size:
+        if self.keys.num_keys <= size:
             return self.nearest(self.keys.vectors.similarities(q_QD), k)
         found = [Neighbours(np.zeros(0, np.int64), np.zeros(0, np.float32))] * len(q_QD)
-        for first in range(0, self.keys.num_tokens, size):
-            rows = np.arange(first, min(first + size, self.keys.num_tokens))
+        for first in range(0, self.keys.num_keys, size):
+            rows = np.arange(first, min(first + size, self.keys.num_keys))
             block = self.nearest(self.keys.vectors.similarities(q_QD, rows), k, rows)
             found = [joined(known, fresh, k) for known, fresh in zip(found, block, strict=True)]
         return found
@@ -72,7 +72,7 @@ class ExactIndex:
 class CodeIndex:
     """Compares a query with the live vectors that the table's codes propose."""
 
-    keys: TokenKeys
+    keys: KeyTable
     codes: Codes
 
     def search(self, q_QD: Floats, k: int) -> list[Neighbours]:
@@ -84,16 +84,16 @@ class CodeIndex:
         Raises CodesGoneError.
         """
         wanted = self.codes.count(k)
-        count = min(ceil(HIDDEN_MARGIN * wanted / live_share(self.keys)), self.keys.num_tokens)
+        count = min(ceil(HIDDEN_MARGIN * wanted / live_share(self.keys)), self.keys.num_keys)
         # The codes still hold deleted rows. If too few of the proposals are live, twice as many are asked for; asking
         # for every row, or getting fewer than asked for, ends the loop.
         while True:
             proposed = self.codes.propose(q_QD, count)
             alive = [near.at(live(self.keys, near.rows_K)) for near in proposed]
             enough = all(len(near.rows_K) >= wanted for near in alive)
-            if enough or count >= self.keys.num_tokens or all(len(near.rows_K) < count for near in proposed):
+            if enough or count >= self.keys.num_keys or all(len(near.rows_K) < count for near in proposed):
                 return [near.at(slice(wanted)) for near in alive]
-            count = min(2 * count, self.keys.num_tokens)
+            count = min(2 * count, self.keys.num_keys)
 
     def rescored(self, q_D: Floats, rows: Rows, k: int) -> Neighbours:
         """The k nearest of these rows, by exact similarity."""
@@ -102,25 +102,25 @@ class CodeIndex:
         return ExactIndex(self.keys).nearest(self.keys.vectors.similarities(q_D[None], rows), k, rows)[0]
 
 
-def live(keys: TokenKeys, rows_R: Rows | None) -> NDArray[np.bool_]:
+def live(keys: KeyTable, rows_R: Rows | None) -> NDArray[np.bool_]:
     """Which of these rows (None: of all) stand in passages that are neither deleted nor hidden: [R]."""
     if keys.live_P is None:
-        return np.ones(keys.num_tokens if rows_R is None else len(rows_R), np.bool_)
+        return np.ones(keys.num_keys if rows_R is None else len(rows_R), np.bool_)
     if rows_R is None:
         return np.repeat(keys.live_P, np.diff(keys.offsets_P1))
     alive: NDArray[np.bool_] = keys.live_P[passage_of(keys.offsets_P1, rows_R)]
     return alive
 
 
-def live_share(keys: TokenKeys) -> float:
+def live_share(keys: KeyTable) -> float:
     """The share of the table's rows that are live, at least 1 %."""
     if keys.live_P is None:
         return 1.0
     alive = int(np.diff(keys.offsets_P1)[keys.live_P].sum())
-    return max(alive / max(keys.num_tokens, 1), 0.01)
+    return max(alive / max(keys.num_keys, 1), 0.01)
 
 
-def nearest_rows(vectors: TokenVectors, q_QD: Floats, k: int, rows: int = 1 << 16) -> list[Rows]:
+def nearest_rows(vectors: KeyVectors, q_QD: Floats, k: int, rows: int = 1 << 16) -> list[Rows]:
     """The rows of the k vectors nearest to each query, nearest first; so many at a time are in memory."""
     found = [Neighbours(np.zeros(0, np.int64), np.zeros(0, np.float32))] * len(q_QD)
     for first, block in vectors.blocks(0, len(vectors), rows):
@@ -150,14 +150,12 @@ def top(sim_N: Floats, k: int) -> Neighbours:
     return Neighbours(rows, sim_N[rows])
 
 
-def search_all(tables: Sequence[TokenKeys], q_start_D: Floats, q_end_D: Floats, k: int) -> list[TokenHits]:
+def search_all(tables: Sequence[KeyTable], q_start_D: Floats, q_end_D: Floats, k: int) -> list[KeyHits]:
     """The k nearest tokens over all tables to the start query and to the end query, dealt out to their tables."""
     return _dealt(tables, search_tables(tables, np.stack([q_start_D, q_end_D]), k), k)
 
 
-def search_tables(
-    tables: Sequence[TokenKeys], q_QD: Floats, k: int, total: int | None = None
-) -> list[list[Neighbours]]:
+def search_tables(tables: Sequence[KeyTable], q_QD: Floats, k: int, total: int | None = None) -> list[list[Neighbours]]:
     """For each table and query the table's nearest, all that are among the k nearest of all tables among them.
 
     Of all that the tables' codes propose for a query only the rows of highest estimates are compared, as many as each
@@ -173,8 +171,8 @@ def search_tables(
     # Estimates of q·c are comparable across tables (`codes._Index`), so all tables share one number of comparisons.
     # With 1.56 million tokens in eight segments, searching each by itself took three times as long (docs/index.md).
     if len(proposed) > 1:
-        total = total or sum(table.num_tokens for table in tables)
-        count = sum(coded[t].codes.count(k, tables[t].num_tokens / total) for t in proposed)
+        total = total or sum(table.num_keys for table in tables)
+        count = sum(coded[t].codes.count(k, tables[t].num_keys / total) for t in proposed)
         each_query = [_highest(parts, count) for parts in zip(*proposed.values(), strict=True)]
         proposed = {t: [parts[place] for parts in each_query] for place, t in enumerate(proposed)}
     return [
@@ -195,13 +193,13 @@ def _highest(parts: Sequence[Neighbours], count: int) -> list[Neighbours]:
 
 
 def search_together(
-    tables: Sequence[TokenKeys], hidden: Sequence[Collection[int]], q_2BD: Floats, k: int
-) -> Iterator[list[TokenHits]]:
+    tables: Sequence[KeyTable], hidden: Sequence[Collection[int]], q_2BD: Floats, k: int
+) -> Iterator[list[KeyHits]]:
     """`search_all` over the same tables for B blanks, whose start and end queries are `q_2BD`; blank b never sees
     the passages `hidden[b]`. Vectors are read once for as many blanks as fit into memory."""
     compared = [table for table in tables if table.codes is None]
-    total = sum(table.num_tokens for table in tables)
-    size = max(1, SIMILARITIES_AT_A_TIME // max(2 * sum(table.num_tokens for table in compared), 1))
+    total = sum(table.num_keys for table in tables)
+    size = max(1, SIMILARITIES_AT_A_TIME // max(2 * sum(table.num_keys for table in compared), 1))
     for first in range(0, len(hidden), size):
         block_2BD = q_2BD[:, first : first + size]
         flat_QD = block_2BD.reshape(-1, block_2BD.shape[-1])
@@ -217,10 +215,10 @@ def search_together(
             yield _dealt(seen, found, k)
 
 
-def _dealt(tables: Sequence[TokenKeys], found: Sequence[list[Neighbours]], k: int) -> list[TokenHits]:
+def _dealt(tables: Sequence[KeyTable], found: Sequence[list[Neighbours]], k: int) -> list[KeyHits]:
     starts = deal([both[0] for both in found], k)
     ends = deal([both[1] for both in found], k)
-    return [TokenHits(*hits) for hits in zip(tables, starts, ends, strict=True)]
+    return [KeyHits(*hits) for hits in zip(tables, starts, ends, strict=True)]
 
 
 def deal(parts: Sequence[Neighbours], k: int) -> list[Rows]:

@@ -20,10 +20,10 @@ from quoth.corpus.corpus import Corpus
 from quoth.encoders.key_encoder import EncodedPassage, KeyEncoder
 from quoth.errors import InputError
 from quoth.records import Passage
-from quoth.retrieval.columns import passage_of
 from quoth.retrieval.index import search_tables
-from quoth.retrieval.keys import Neighbours, TokenHits, TokenKeys
-from quoth.retrieval.sparse import Place, Ranking, best_places, check_not_empty
+from quoth.retrieval.key_columns import passage_of
+from quoth.retrieval.key_table import KeyHits, KeyTable, Neighbours
+from quoth.retrieval.sparse import PassageRef, Ranking, best_places, check_not_empty
 from quoth.retrieval.tables import KeyTables, in_memory
 from quoth.timing import step
 
@@ -45,20 +45,20 @@ class Retriever:
     def __init__(self, corpora: Sequence[Corpus], encoder: KeyEncoder, only: Collection[str] | None = None) -> None:
         self.corpora, self._encoder = list(corpora), encoder
         self._tables = [KeyTables(corpus, encoder, only) for corpus in self.corpora]
-        self._cache: OrderedDict[Place, EncodedPassage] = OrderedDict()
+        self._cache: OrderedDict[PassageRef, EncodedPassage] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
     def tables(self) -> list[KeyTables]:
         return self._tables
 
-    def every_token(self) -> list[TokenKeys]:
+    def key_tables(self) -> list[KeyTable]:
         """The tables of every segment; passages added since the last embedding are encoded now, if they are few.
 
         Raises InputError or EncoderMismatchError where vectors are missing.
         """
         check_not_empty(self.corpora)
-        found: list[TokenKeys] = []
+        found: list[KeyTable] = []
         for number, tables in enumerate(self._tables):
             stored, late = tables.open()
             found += stored
@@ -69,7 +69,7 @@ class Retriever:
 
     def restricted(
         self, queries: Sequence[str], passages: int, exclude: Sequence[Collection[int]]
-    ) -> list[list[TokenKeys]]:
+    ) -> list[list[KeyTable]]:
         """For each query the tokens of BM25's best passages; `exclude[i]` are rows that query i never sees.
 
         Stored vectors are read; passages without are encoded now, all queries' together, unless the cache holds
@@ -82,17 +82,17 @@ class Retriever:
         ]
         return self.gather(found)
 
-    def union(self, queries: Iterable[str], passages: int) -> list[TokenKeys]:
+    def union(self, queries: Iterable[str], passages: int) -> list[KeyTable]:
         """The tokens of the best passages of several queries together, each passage once."""
         check_not_empty(self.corpora)
         return self.gather([{place for query in queries for _, place in self.best_places(query, passages)}])[0]
 
-    def favour(self, hits: Sequence[TokenHits], query: str, passages: int, exclude: Collection[int]) -> list[TokenHits]:
-        """The same hits, together with the tokens of BM25's best passages, which are favoured."""
+    def boost(self, hits: Sequence[KeyHits], query: str, passages: int, exclude: Collection[int]) -> list[KeyHits]:
+        """The same hits, together with the tokens of BM25's best passages, which are boosted."""
         places = [place for _, place in self.best_places(query, passages, exclude)]
         numbers = [self.corpora.index(each.keys.corpus) for each in hits]
         return [
-            each.favouring([row for owner, row in places if owner == number])
+            each.boosting([row for owner, row in places if owner == number])
             for each, number in zip(hits, numbers, strict=True)
         ]
 
@@ -102,9 +102,9 @@ class Retriever:
             raise InputError(f"passages is {passages}; it must be 1 or more, or None (--dense) for every token")
         return best_places(self.corpora, query, passages, exclude)
 
-    def gather(self, groups: Sequence[Collection[Place]]) -> list[list[TokenKeys]]:
+    def gather(self, groups: Sequence[Collection[PassageRef]]) -> list[list[KeyTable]]:
         """For each group of places their tables, by corpus and row, stored passages before fresh ones."""
-        stored: list[list[tuple[list[TokenKeys], list[Place]]]] = []
+        stored: list[list[tuple[list[KeyTable], list[PassageRef]]]] = []
         for group in groups:
             stored.append([])
             for number, tables in enumerate(self._tables):
@@ -121,12 +121,12 @@ class Retriever:
             for parts in stored
         ]
 
-    def _fresh(self, number: int, places: Sequence[Place], encoded: dict[Place, EncodedPassage]) -> TokenKeys:
+    def _fresh(self, number: int, places: Sequence[PassageRef], encoded: dict[PassageRef, EncodedPassage]) -> KeyTable:
         """The tokens of passages of one corpus that were encoded now."""
         passages = [self.passage(place) for place in places]
         return in_memory(self.corpora[number], passages, [encoded[place] for place in places], self._encoder.scale)
 
-    def _encoded(self, places: Collection[Place]) -> dict[Place, EncodedPassage]:
+    def _encoded(self, places: Collection[PassageRef]) -> dict[PassageRef, EncodedPassage]:
         with self._lock:
             found = {place: self._cache[place] for place in places if place in self._cache}
             for place in found:
@@ -142,7 +142,7 @@ class Retriever:
                 self._cache.popitem(last=False)
         return found
 
-    def passage(self, place: Place) -> Passage:
+    def passage(self, place: PassageRef) -> Passage:
         """The passage at a place."""
         return self.corpora[place[0]].passage(place[1])
 
@@ -156,7 +156,7 @@ class Retriever:
         passage (MaxSim, Khattab and Zaharia 2020), over every stored token."""
         q_TD = self._encoder.words(query)
         found: Ranking = []
-        for keys in self.every_token():
+        for keys in self.key_tables():
             number = self.corpora.index(keys.corpus)
             score_P = _max_sim(keys, q_TD)
             for p in np.argsort(-score_P, kind="stable")[:k]:
@@ -168,9 +168,9 @@ class Retriever:
         """For each query the k distinct passages that hold the nearest keys, by their largest similarity, ties by
         corpus, then row; `exclude[q]` are rows that query q never sees. More keys are fetched until there are enough.
         """
-        tables = self.every_token()
+        tables = self.key_tables()
         numbers = [self.corpora.index(keys.corpus) for keys in tables]
-        total = sum(keys.num_tokens for keys in tables)
+        total = sum(keys.num_keys for keys in tables)
         count = k + max(map(len, exclude), default=0)
         while True:
             found = search_tables(tables, q_QD, count)
@@ -183,9 +183,9 @@ class Retriever:
                 return best
             count = min(2 * count, total)
 
-    def nearest_keys(self, places: Collection[Place], q_QD: NDArray[np.float32]) -> dict[Place, list[KeyAt]]:
+    def nearest_keys(self, places: Collection[PassageRef], q_QD: NDArray[np.float32]) -> dict[PassageRef, list[KeyAt]]:
         """For each of these passages its nearest key to each query; a passage without keys is left out."""
-        found: dict[Place, list[KeyAt]] = {}
+        found: dict[PassageRef, list[KeyAt]] = {}
         for keys in self.gather([places])[0]:
             number = self.corpora.index(keys.corpus)
             sims_QN = keys.vectors.similarities(q_QD)
@@ -199,20 +199,20 @@ class Retriever:
         return found
 
 
-def _best_of_each(found: Iterable[tuple[TokenKeys, int, Neighbours]], count: int) -> dict[Place, float]:
+def _best_of_each(found: Iterable[tuple[KeyTable, int, Neighbours]], count: int) -> dict[PassageRef, float]:
     """The largest similarity in each passage that holds one of the `count` nearest keys of all tables."""
     nearest = [
         (sim, (number, int(keys.passage_rows_P[passage_of(keys.offsets_P1, row)])))
         for keys, number, near in found
         for row, sim in zip(near.rows_K.tolist(), near.sims_K.tolist(), strict=True)
     ]
-    best: dict[Place, float] = {}
+    best: dict[PassageRef, float] = {}
     for sim, place in sorted(nearest, key=lambda pair: (-pair[0], pair[1]))[:count]:
         best.setdefault(place, sim)
     return best
 
 
-def _max_sim(keys: TokenKeys, q_TD: NDArray[np.float32]) -> NDArray[np.float64]:
+def _max_sim(keys: KeyTable, q_TD: NDArray[np.float32]) -> NDArray[np.float64]:
     """Σ_t max over a passage's tokens of sim(q_t, c); −inf for deleted and empty passages: [P]."""
     score_P = np.full(len(keys.passage_rows_P), -np.inf)
     filled_P = np.diff(keys.offsets_P1) > 0

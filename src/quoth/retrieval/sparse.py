@@ -11,9 +11,9 @@ from quoth.corpus.corpus import Corpus
 from quoth.errors import EmptyCorpusError, InputError
 from quoth.records import Hit
 
-Place = tuple[int, int]
+PassageRef = tuple[int, int]
 """A corpus's number and a passage's row in it."""
-Ranking = list[tuple[float, Place]]
+Ranking = list[tuple[float, PassageRef]]
 """Places with their scores, best first."""
 
 

@@ -30,8 +30,8 @@ from quoth.records import Passage
 from quoth.retrieval import codes
 from quoth.retrieval.build import PASSAGES_PER_PART, Builder, columns_of, sample_queries
 from quoth.retrieval.codes import check_recall, open_codes
-from quoth.retrieval.columns import open_columns
 from quoth.retrieval.index import nearest_rows
+from quoth.retrieval.key_columns import open_columns
 from quoth.retrieval.key_store import (
     CODES,
     FORMAT,
@@ -43,8 +43,8 @@ from quoth.retrieval.key_store import (
     stores,
     table_facts,
 )
-from quoth.retrieval.keys import TokenKeys
-from quoth.retrieval.vectors import BITS, TokenVectors, bytes_of, check_precision
+from quoth.retrieval.key_table import KeyTable
+from quoth.retrieval.vectors import BITS, KeyVectors, bytes_of, check_precision
 from quoth.storage import check_folder, refuse_links_below, remove
 
 COLUMN_BYTES = 6
@@ -82,7 +82,7 @@ class Shortfall:
 class _Held:
     """What is stored of a segment: tables that hold no passage twice, and the rows of those that none holds."""
 
-    tables: tuple[TokenKeys, ...]
+    tables: tuple[KeyTable, ...]
     absent_rows: NDArray[np.int64]
 
 
@@ -90,13 +90,11 @@ _Place = tuple[str, tuple[Path, ...]]
 """A segment's name, and the tables that it is read from."""
 
 
-def in_memory(
-    corpus: Corpus, passages: Sequence[Passage], encoded: Sequence[EncodedPassage], scale: float
-) -> TokenKeys:
+def in_memory(corpus: Corpus, passages: Sequence[Passage], encoded: Sequence[EncodedPassage], scale: float) -> KeyTable:
     """A table of passages encoded on the fly, in the order given."""
-    vectors = TokenVectors(np.concatenate([each.vectors_TD for each in encoded]), scale)
+    vectors = KeyVectors(np.concatenate([each.vectors_TD for each in encoded]), scale)
     rows_P = np.array([passage.row for passage in passages], np.int64)
-    return TokenKeys.of(corpus, rows_P, columns_of(passages, encoded), vectors)
+    return KeyTable.of(corpus, rows_P, columns_of(passages, encoded), vectors)
 
 
 class KeyTables:
@@ -124,7 +122,7 @@ class KeyTables:
         with advising(remedy_of(self._corpus.path)):
             return [each for each in self._segments if not self._store.is_stored(each)]
 
-    def open(self) -> tuple[list[TokenKeys], list[int]]:
+    def open(self) -> tuple[list[KeyTable], list[int]]:
         """Every segment's tables, and the live passages that none of them holds, which are few.
 
         Raises InputError or EncoderMismatchError where more have no vectors.
@@ -179,20 +177,20 @@ class KeyTables:
                 self._shown[place] = shown = replace(held, tables=tuple(map(self._show, held.tables)))
             return shown
 
-    def _show(self, keys: TokenKeys) -> TokenKeys:
+    def _show(self, keys: KeyTable) -> KeyTable:
         live_P = self._corpus.live(keys.passage_rows_P)
         return replace(keys, live_P=live_P if keys.live_P is None else live_P & keys.live_P)
 
     def _forget(self) -> None:
         self._mapped, self._shown = {}, {}
 
-    def stored(self, passage_rows: Sequence[int]) -> tuple[list[TokenKeys], set[int]]:
+    def stored(self, passage_rows: Sequence[int]) -> tuple[list[KeyTable], set[int]]:
         """Tables of those of these passages whose vectors are stored, by segment; and which those are."""
         by_segment: dict[str, tuple[Segment, list[int]]] = {}
         for row in sorted(passage_rows):
             segment = self._corpus.segment_of(row)
             by_segment.setdefault(segment.name, (segment, []))[1].append(row)
-        tables: list[TokenKeys] = []
+        tables: list[KeyTable] = []
         found: set[int] = set()
         stored = self._held([segment for segment, _ in by_segment.values()])
         for (_, rows), held in zip(by_segment.values(), stored, strict=True):
@@ -207,7 +205,7 @@ class KeyTables:
         absent = absent_from(sources, segment.num_passages)
         return _Held(tuple(self._map_one(segment, each) for each in sources), segment.first_row + absent)
 
-    def _map_one(self, segment: Segment, source: Source) -> TokenKeys:
+    def _map_one(self, segment: Segment, source: Source) -> KeyTable:
         """A table as a segment reads it: passages that are not the segment's are hidden."""
         folder = source.table
         check_folder(folder)
@@ -217,7 +215,7 @@ class KeyTables:
                 "and embed again"
             )
         columns = open_columns(folder)
-        vectors = TokenVectors.open(folder, self._encoder.scale)
+        vectors = KeyVectors.open(folder, self._encoder.scale)
         count = len(columns.offsets_P1) - 1
         own = segment_of(folder) == segment.name
         fits = count == segment.num_passages if own else count > source.there_M.max(initial=-1)
@@ -230,7 +228,7 @@ class KeyTables:
         # rows must ascend, and only the first of equal rows is looked up: a hidden passage takes its predecessor's
         rows_P = np.maximum.accumulate(rows_P)
         found = open_codes(self._store.codes(segment_of(folder)), len(vectors))
-        return replace(TokenKeys.of(self._corpus, rows_P, columns, vectors, found), live_P=here_P)
+        return replace(KeyTable.of(self._corpus, rows_P, columns, vectors, found), live_P=here_P)
 
     def build(
         self,
@@ -331,8 +329,8 @@ class KeyTables:
         if not len(q_QD):
             return
         vectors = keys.vectors
-        assert isinstance(vectors, TokenVectors)
-        exact = nearest_rows(vectors, q_QD, min(codes.DEPTH, keys.num_tokens))
+        assert isinstance(vectors, KeyVectors)
+        exact = nearest_rows(vectors, q_QD, min(codes.DEPTH, keys.num_keys))
         publish(final, lambda part: codes.build_codes(part, vectors, q_QD, exact, target, memory))
 
     def _check_same(self, precision: str) -> None:

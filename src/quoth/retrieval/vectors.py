@@ -160,7 +160,7 @@ def _unpack(stored_RD: NDArray[np.generic], floats_RD: Floats) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class TokenVectors:
+class KeyVectors:
     """Vectors [N, D] of any precision (four bits: [N, W], two a byte), whose similarity to queries is `scale` q·c."""
 
     stored_ND: NDArray[np.generic]
@@ -203,14 +203,14 @@ class TokenVectors:
             floats_RD = floats_RD * self.quantizer.step_D + self.quantizer.low_D
         return floats_RD
 
-    def blocks(self, first: int, last: int, rows: int) -> Iterator[tuple[int, TokenVectors]]:
+    def blocks(self, first: int, last: int, rows: int) -> Iterator[tuple[int, KeyVectors]]:
         """The vectors from the first to the last, so many at a time, each block with the row that it begins at. Of
         mapped vectors no more than a block is in memory."""
         for at in range(first, last, rows):
             yield at, replace(self, stored_ND=self.stored_ND[at : min(at + rows, last)])
             forget(self.stored_ND)
 
-    def take(self, rows_R: NDArray[np.int64]) -> TokenVectors:
+    def take(self, rows_R: NDArray[np.int64]) -> KeyVectors:
         """These rows alone, in memory."""
         return replace(self, stored_ND=self.stored_ND[rows_R])
 
@@ -222,7 +222,7 @@ class TokenVectors:
         return q_QD * self.quantizer.step_D, (q_QD @ self.quantizer.low_D)[:, None]
 
     @classmethod
-    def open(cls, folder: Path, scale: float) -> TokenVectors:
+    def open(cls, folder: Path, scale: float) -> KeyVectors:
         """Map the vectors that `stored` and `save_quantizer` wrote; nothing is read. Raises CorruptionError."""
         stored_ND, codes = open_array(folder / "vectors.npy", None, (-1, -1)), folder / "quantizer.npy"
         if not codes.is_file():

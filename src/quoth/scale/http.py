@@ -110,7 +110,7 @@ def _options(**defaults: Any) -> dict[str, Any]:
 Texts = str | list[str]
 FillRequest: Any = create_model("FillRequest", __config__=STRICT, text=(Texts, ...), **_options())
 AskRequest: Any = create_model(
-    "AskRequest", __config__=STRICT, question=(Texts, ...), template=(str | None, None), **_options(read=0)
+    "AskRequest", __config__=STRICT, question=(Texts, ...), template=(str | None, None), **_options()
 )
 
 

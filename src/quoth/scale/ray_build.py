@@ -1,7 +1,7 @@
 """Indexing and embedding on a Ray cluster: one finished segment a task, begun anew elsewhere where a worker dies.
 
 Knows how work is cut and taken in. Does not know how a segment or its keys are made. The models are installed on every
-machine; the corpus lies in a `Place`.
+machine; the corpus lies in a `RemoteFolder`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any
 from uuid import uuid4
 
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.writing import split_documents, write_segment
+from quoth.corpus.segment_writer import split_documents, write_segment
 from quoth.errors import CorruptionError
 from quoth.memory import DEFAULT_LIMIT, left_of
 from quoth.records import Document
 from quoth.retrieval.key_store import MARKERS, SETTINGS_FILES, codes_of, files_of, made_files
 from quoth.retrieval.tables import KeyTables, Shortfall
 from quoth.scale.cluster import ModelName, connect, unwrapped
-from quoth.scale.place import TEXT, Place
+from quoth.scale.remote import TEXT, RemoteFolder
 from quoth.storage import remove
 
 BLOCK_CHARACTERS = 64_000_000
@@ -37,14 +37,14 @@ def index(
     documents: Iterable[Document],
     progress: Callable[[int], None] | None = None,
     block_characters: int = BLOCK_CHARACTERS,
-    place: Place | None = None,
+    place: RemoteFolder | None = None,
 ) -> int:
     """`corpus.add`, with documents split, written and analysed by the cluster; one commit.
 
     Documents are read here, and at most one block for each of the cluster's CPUs, and one more, is on its way.
     """
     in_flight = connect() + 1
-    place, blocks = place or Place(str(corpus.path)), _blocks(documents, block_characters)
+    place, blocks = place or RemoteFolder(str(corpus.path)), _blocks(documents, block_characters)
     run = f"segments/{uuid4().hex}"
     with place.writing():
         try:
@@ -58,7 +58,7 @@ def index(
 
 
 def _written(
-    place: Place,
+    place: RemoteFolder,
     run: str,
     blocks: Iterator[list[Document]],
     splitter: str,
@@ -102,7 +102,7 @@ def _cancelling(running: Callable[[], list[Any]]) -> Iterator[None]:
             ray.wait(left, num_returns=len(left), timeout=SECONDS_TO_STOP)
 
 
-def _write(place: Place, name: str, block: list[Document], splitter: str) -> None:
+def _write(place: RemoteFolder, name: str, block: list[Document], splitter: str) -> None:
     folder = place.path / name
     folder.parent.mkdir(parents=True, exist_ok=True)
     write_segment(folder, split_documents(block, splitter))
@@ -132,7 +132,7 @@ def embed(
     progress: Callable[[int, int], None] | None = None,
     cpus: float = 1,
     gpus: float = 0,
-    place: Place | None = None,
+    place: RemoteFolder | None = None,
     memory: int = DEFAULT_LIMIT,
 ) -> list[Shortfall]:
     """`KeyTables.build` by the cluster: each segment's table and codes are one task of so many CPUs and GPUs, whose
@@ -143,7 +143,7 @@ def embed(
     import ray
 
     connect()
-    place = place or Place(str(corpus.path))
+    place = place or RemoteFolder(str(corpus.path))
     tables = KeyTables(corpus, model.load())
     task = ray.remote(num_cpus=cpus, num_gpus=gpus, max_retries=RETRIES)(_embed)
     running: list[Any] = []
@@ -164,7 +164,7 @@ def embed(
         return tables.shortfalls()
 
 
-def _embed(place: Place, model: ModelName, segment: str, precision: str, target: float, memory: int) -> None:
+def _embed(place: RemoteFolder, model: ModelName, segment: str, precision: str, target: float, memory: int) -> None:
     place.fetch(*TEXT)
     place.fetch(*files_of(place.path, [segment]))
     tables = KeyTables(Corpus.open(place.path), model.load(), only=[segment])

@@ -23,7 +23,7 @@ from quoth.records import Hit
 from quoth.retrieval.key_store import files_of
 from quoth.scale.cluster import ModelName, starting, unwrapped
 from quoth.scale.http import Limits, http_api
-from quoth.scale.place import TEXT, Place
+from quoth.scale.remote import TEXT, RemoteFolder
 from quoth.scale.shard import Shard
 from quoth.scale.sharded import ShardedNPM, assigned
 
@@ -38,7 +38,7 @@ CALLS_WAITING = 256
 class ShardReplica:
     """A shard, as an actor."""
 
-    def __init__(self, place: Place, snapshot: int, model: ModelName, segments: Sequence[str]) -> None:
+    def __init__(self, place: RemoteFolder, snapshot: int, model: ModelName, segments: Sequence[str]) -> None:
         place.fetch(*TEXT)
         place.fetch(*files_of(place.path, segments))
         self._shard = Shard(Corpus.open(place.path, snapshot), model.load(), segments)
@@ -77,7 +77,7 @@ def _outcome(response: Any, again: Callable[[], Any]) -> Any:
 class Front:
     """Answers requests, asking every shard."""
 
-    def __init__(self, place: Place, snapshot: int, model: ModelName, shards: Sequence[Any]) -> None:
+    def __init__(self, place: RemoteFolder, snapshot: int, model: ModelName, shards: Sequence[Any]) -> None:
         place.fetch(*TEXT)
         self._corpus, self._shards = Corpus.open(place.path, snapshot), RemoteShards(shards)
         self._npm = ShardedNPM(model.load(), self._corpus, self._shards)
@@ -107,7 +107,7 @@ def _this_front() -> Any:
 
 
 def application(
-    place: Place, model: ModelName, shards: int, replicas: int = 1, cpus: float = 1, limits: Limits | None = None
+    place: RemoteFolder, model: ModelName, shards: int, replicas: int = 1, cpus: float = 1, limits: Limits | None = None
 ) -> serve.Application:
     """A corpus as it was fetched last, in that many shards, each in so many replicas of so many CPUs.
 

@@ -26,7 +26,7 @@ from quoth.predictors.phrase import PhraseOptions, ScoredPhrases
 from quoth.predictors.token import ScoredTokens, TokenOptions
 from quoth.records import Evidence
 from quoth.retrieval.index import Rows, joined, search_tables
-from quoth.retrieval.keys import Neighbours, TokenHits, TokenKeys
+from quoth.retrieval.key_table import KeyHits, KeyTable, Neighbours
 from quoth.retrieval.retriever import Retriever
 from quoth.scoring import Floats, Groups, Sums, group_equal, group_score
 
@@ -35,16 +35,16 @@ REMEMBERED = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ShardQuery:
     """A blank as every shard is asked about it: start and end query [D] (only the start's for TokenOptions), how many
-    neighbours, and passages by row: searched alone (None: every token), favoured, and never seen."""
+    neighbours, and passages by row: searched alone (None: every token), boosted, and never seen."""
 
     start_D: NDArray[np.float32]
     end_D: NDArray[np.float32]
     options: PhraseOptions | TokenOptions
     k: int
     inside: tuple[int, ...] | None = None
-    favoured: tuple[int, ...] = ()
+    boosted: tuple[int, ...] = ()
     hidden: frozenset[int] = frozenset()
     id: str = field(default_factory=lambda: uuid4().hex)
 
@@ -98,7 +98,7 @@ class Shard:
         self._known: OrderedDict[str, _Work] = OrderedDict()
         self._lock = threading.Lock()
 
-    def nearest(self, question: Question) -> Nearest:
+    def nearest(self, question: ShardQuery) -> Nearest:
         """The k nearest of this shard's tokens to the start and to the end query."""
         work = self._work(question)
         q_2D = np.stack([question.start_D, question.end_D])
@@ -107,22 +107,22 @@ class Shard:
         nearest_start, nearest_end = (_shifted(each, work.bases, question.k) for each in (starts, ends))
         return Nearest(nearest_start, nearest_end, work.layout)
 
-    def sums(self, question: Question, taken: Taken) -> Sums:
+    def sums(self, question: ShardQuery, taken: Taken) -> Sums:
         """This shard's share of the sums."""
         return self._work(question).scored(taken).sums(taken.sums)
 
-    def groups(self, question: Question, taken: Taken) -> Partial:
+    def groups(self, question: ShardQuery, taken: Taken) -> Partial:
         """This shard's phrases."""
         return self._work(question).groups(taken)
 
-    def quote(self, question: Question, taken: Taken, names: Sequence[int]) -> list[tuple[Evidence, ...]]:
+    def quote(self, question: ShardQuery, taken: Taken, names: Sequence[int]) -> list[tuple[Evidence, ...]]:
         """Where these phrases stand here; the shares of each one's places sum to 1. The question's last call."""
         found = self._work(question).quote(taken, names)
         with self._lock:
             self._known.pop(question.id, None)
         return found
 
-    def _work(self, question: Question) -> _Work:
+    def _work(self, question: ShardQuery) -> _Work:
         with self._lock:
             known = self._known.get(question.id)
         if known:
@@ -134,9 +134,9 @@ class Shard:
                 self._known.popitem(last=False)
             return work
 
-    def _tables(self, question: Question) -> list[TokenKeys]:
+    def _tables(self, question: ShardQuery) -> list[KeyTable]:
         if question.inside is None:
-            return [table.without(question.hidden) for table in self._retriever.every_token()]
+            return [table.without(question.hidden) for table in self._retriever.key_tables()]
         mine = [row for row in question.inside if self._corpus.segment_of(row).name in self._segments]
         return self._retriever.gather([[(0, row) for row in mine]])[0]
 
@@ -144,7 +144,7 @@ class Shard:
 class _Work:
     """What is known of one question."""
 
-    def __init__(self, question: Question, tables: list[TokenKeys]) -> None:
+    def __init__(self, question: ShardQuery, tables: list[KeyTable]) -> None:
         self.tables, self._question = tables, question
         self._scored: Scored | None = None
         self._groups: tuple[Groups, Occurrences] | None = None
@@ -153,12 +153,12 @@ class _Work:
     @cached_property
     def bases(self) -> Rows:
         """Where each table's rows begin among the shard's."""
-        return np.cumsum([0, *(table.num_tokens for table in self.tables)])
+        return np.cumsum([0, *(table.num_keys for table in self.tables)])
 
     @cached_property
     def layout(self) -> Layout:
         """By which rows are understood."""
-        return tuple((int(table.passage_rows_P[0]), table.num_tokens) for table in self.tables)
+        return tuple((int(table.passage_rows_P[0]), table.num_keys) for table in self.tables)
 
     def scored(self, taken: Taken) -> Scored:
         """The candidates with their similarities."""
@@ -173,11 +173,11 @@ class _Work:
                     self._scored = ScoredPhrases(hits, question.start_D, question.end_D, question.options)
             return self._scored
 
-    def _hits(self, taken: Taken) -> list[TokenHits]:
+    def _hits(self, taken: Taken) -> list[KeyHits]:
         starts, ends = (self._by_table(rows) for rows in (taken.start_rows, taken.end_rows))
-        restricted, favoured = self._question.inside is not None, self._question.favoured
-        hits = [TokenHits(*each, restricted=restricted) for each in zip(self.tables, starts, ends, strict=True)]
-        return [each.favouring(favoured) for each in hits] if favoured else hits
+        restricted, boosted = self._question.inside is not None, self._question.boosted
+        hits = [KeyHits(*each, restricted=restricted) for each in zip(self.tables, starts, ends, strict=True)]
+        return [each.boosting(boosted) for each in hits] if boosted else hits
 
     def _by_table(self, rows: Rows) -> list[Rows]:
         cuts = np.searchsorted(rows, self.bases)

@@ -31,7 +31,7 @@ from quoth.predictors.phrase import PhraseOptions
 from quoth.predictors.token import TokenOptions
 from quoth.records import Evidence, Prediction
 from quoth.retrieval.index import deal
-from quoth.scale.shard import Nearest, Partial, Question, TablesChangedError, Taken
+from quoth.scale.shard import Nearest, Partial, ShardQuery, TablesChangedError, Taken
 from quoth.scoring import Floats, group_equal, log_sum_exp
 from quoth.timing import step
 
@@ -81,17 +81,17 @@ class ShardedNPM(NPM):
         for words, query, rows, each in zip(asked.searched, queries, asked.hidden, options, strict=True):
             with step("search"):
                 best = () if passages is None else self._best_rows(words, passages, rows)
-            question = Question(
+            question = ShardQuery(
                 *query,
                 options=TokenOptions.of(each) if self.single else each,
                 k=k,
                 inside=best if passages is not None and not each.hybrid else None,
-                favoured=best if each.hybrid else (),
+                boosted=best if each.hybrid else (),
                 hidden=frozenset(rows),
             )
             yield self._answer(question)
 
-    def _answer(self, question: Question) -> list[Prediction]:
+    def _answer(self, question: ShardQuery) -> list[Prediction]:
         for _ in range(TRIES - 1):
             try:
                 return _answer(self._shards, question)
@@ -104,7 +104,7 @@ class ShardedNPM(NPM):
         return tuple(row for _, (_, row) in places)
 
 
-def _answer(shards: Shards, question: Question) -> list[Prediction]:
+def _answer(shards: Shards, question: ShardQuery) -> list[Prediction]:
     options = question.options
     with step("search"):
         near: list[Nearest] = shards.ask("nearest", [(question,)] * len(shards))

@@ -20,13 +20,13 @@ from torch import Tensor
 
 from quoth.corpus.corpus import Corpus
 from quoth.datasets.answers import answer_ranges, holders
-from quoth.datasets.questions import Question
+from quoth.datasets.questions import QAExample
 from quoth.encoders.passage_encoder import PassageEncoder, query_inputs
 from quoth.errors import InputError
 from quoth.predictors.reader import Reading, legal_spans, readings
 from quoth.records import Passage
 from quoth.retrieval.retriever import Retriever
-from quoth.retrieval.vectors import TokenVectors
+from quoth.retrieval.vectors import KeyVectors
 from quoth.tokenizers.pairs import Pair
 from quoth.training.distributed import SINGLE_PROCESS, World
 from quoth.training.marginal import marginal_choice_loss
@@ -40,7 +40,7 @@ class Asked:
     """A question, its beam's relevance and which of the beam hold an answer; the passages that are read, by their
     places in the beam, as the reader sees them."""
 
-    question: Question
+    question: QAExample
     relevance_K: Tensor
     right_K: Tensor
     read_R: Tensor
@@ -60,7 +60,7 @@ class FineTuneTask(REALMTask):
         model: TrainedREALM,
         encoder: PassageEncoder,
         corpus: Corpus,
-        questions: Sequence[Question],
+        questions: Sequence[QAExample],
         config: FineTuneConfig,
         progress: Callable[[int], None] | None = None,
         world: World = SINGLE_PROCESS,
@@ -112,7 +112,7 @@ class FineTuneTask(REALMTask):
             epoch, place = divmod(number, total)
             yield int(np.random.default_rng((self.config.seed, 4, epoch)).permutation(total)[place])
 
-    def _retrieve(self, drawn: Sequence[tuple[Question, NDArray[np.int64]]]) -> list[Asked]:
+    def _retrieve(self, drawn: Sequence[tuple[QAExample, NDArray[np.int64]]]) -> list[Asked]:
         """What there is to learn from questions, each with the places of the passages that answer it."""
         model, config = self.model, self.model.config
         ids = [ids for ids, _ in model.tokenizer.pieces([question.text for question, _ in drawn])]
@@ -123,7 +123,7 @@ class FineTuneTask(REALMTask):
             for (question, right), of_it, q_D in zip(drawn, ids, q_QD.float(), strict=True)
         ]
 
-    def _asked(self, question: Question, ids: Sequence[int], right: NDArray[np.int64], q_D: Tensor) -> Asked:
+    def _asked(self, question: QAExample, ids: Sequence[int], right: NDArray[np.int64], q_D: Tensor) -> Asked:
         config = self.model.config
         with torch.no_grad():
             beam_K = (self._z_PD @ q_D).topk(self.config.retriever_beam_size).indices
@@ -192,9 +192,9 @@ def right_spans(reading: Reading, answers: Sequence[tuple[int, int]], width: int
 def _vectors(corpus: Corpus, encoder: PassageEncoder) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """The rows of the corpus's live passages [P], and their vectors [P, D]."""
     rows, vectors = [], []
-    for keys in Retriever([corpus], encoder).every_token():
-        assert isinstance(keys.vectors, TokenVectors)
-        live_P = np.ones(keys.num_tokens, np.bool_) if keys.live_P is None else keys.live_P
+    for keys in Retriever([corpus], encoder).key_tables():
+        assert isinstance(keys.vectors, KeyVectors)
+        live_P = np.ones(keys.num_keys, np.bool_) if keys.live_P is None else keys.live_P
         rows.append(keys.passage_rows_P[live_P])
         vectors.append(keys.vectors.floats(np.flatnonzero(live_P)))
     return np.concatenate(rows), np.concatenate(vectors)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.bm25 import LiveWords, count, search
-from quoth.corpus.words import Words
+from quoth.corpus.word_index import Words
 from quoth.training.batches import TokenizedDocuments
 
 QUERY_TOKENS = 24

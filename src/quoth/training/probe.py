@@ -16,7 +16,7 @@ import torch
 
 from quoth.corpus.corpus import Corpus
 from quoth.datasets.answers import answer_rank, recall
-from quoth.datasets.questions import Question
+from quoth.datasets.questions import QAExample
 from quoth.encoders.passage_encoder import PassageEncoder
 from quoth.encoders.pretrained import REALMSource
 from quoth.ner.tagger import Tagger
@@ -60,7 +60,7 @@ class Probe:
             gain += found.gain().tolist()
             utility += found.utility().mean(dim=1).tolist()
             for example, passages in zip(part, found.passages, strict=True):
-                question = Question("", "", (example.answer,))
+                question = QAExample("", "", (example.answer,))
                 ranks.append(answer_rank((passage.text for passage in passages), question))
         return {
             "score": float(np.mean(score)),

@@ -20,7 +20,7 @@ from quoth.corpus.corpus import Corpus
 from quoth.corpus.passages import WHOLE
 from quoth.datasets.answers import has_answer
 from quoth.datasets.comprehension import OnBad, ReadingExample, read_examples
-from quoth.datasets.questions import Question
+from quoth.datasets.questions import QAExample
 from quoth.encoders.pretrained import ReaderSource, locate_reader
 from quoth.encoders.transformer import attend_in_fp32
 from quoth.errors import InputError
@@ -105,7 +105,7 @@ def _with_negatives(examples: Sequence[ReadingExample], run: Run) -> list[Readin
 def _negatives(example: ReadingExample, corpus: Corpus, most: int = 3) -> list[int]:
     rows, _ = corpus.bm25(example.question, _SEARCHED)
     said = tuple(example.texts)
-    wanted = Question(example.id, example.question, said)
+    wanted = QAExample(example.id, example.question, said)
     negatives = []
     for row in rows.tolist():
         passage = corpus.passage(row)

@@ -7,17 +7,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from quoth.retrieval.columns import TokenColumns, open_columns, save_columns
+from quoth.retrieval.key_columns import KeyColumns, open_columns, save_columns
 
 NAMES = ("ids_N", "group_N", "flags_N", "start_N", "end_N")
 
 
-def random_columns(rng: np.random.Generator, far: int) -> TokenColumns:
+def random_columns(rng: np.random.Generator, far: int) -> KeyColumns:
     counts = rng.integers(0, 6, rng.integers(0, 8))
     total = int(counts.sum())
     origin_P = np.sort(rng.integers(0, 1 << 40, len(counts)))
     start_N = np.repeat(origin_P, counts) + rng.integers(0, far, total)
-    return TokenColumns(
+    return KeyColumns(
         ids_N=rng.integers(0, 50, total).astype(np.int32),
         group_N=rng.integers(0, 1 << 64, 40, np.uint64)[rng.integers(0, 40, total)],
         flags_N=rng.integers(0, 8, total).astype(np.uint8),

@@ -11,7 +11,7 @@ from quoth.errors import InputError, LockedError
 from quoth.records import Document
 from quoth.retrieval.key_store import MARKERS
 from quoth.scale import place as module
-from quoth.scale.place import TEXT, Place
+from quoth.scale.remote import TEXT, RemoteFolder
 
 
 @pytest.fixture
@@ -20,9 +20,9 @@ def far(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def place(far: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+def place(far: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RemoteFolder:
     monkeypatch.setenv("QUOTH_CACHE", str(tmp_path / "one"))
-    return Place(f"file://{far}")
+    return RemoteFolder(f"file://{far}")
 
 
 def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -36,7 +36,7 @@ def write(path: Path, content: str) -> None:
 
 
 def test_a_folder_needs_no_copy(tmp_path: Path) -> None:
-    place = Place(str(tmp_path))
+    place = RemoteFolder(str(tmp_path))
     place.send("*")
     place.fetch("*")
     place.remove("*")
@@ -45,7 +45,7 @@ def test_a_folder_needs_no_copy(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_corpus_travels(place: Place, far: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_corpus_travels(place: RemoteFolder, far: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert place.path.name == "atlas.quoth"
     assert not place.exists()
     corpus = Corpus.create(place.path)
@@ -63,7 +63,7 @@ def test_a_corpus_travels(place: Place, far: Path, tmp_path: Path, monkeypatch: 
 
 
 def test_only_what_is_asked_for_and_new_is_copied(
-    place: Place, far: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: RemoteFolder, far: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "ALWAYS_ANEW", 2)
     write(far / "segments/1/large", "0123")
@@ -81,7 +81,7 @@ def test_only_what_is_asked_for_and_new_is_copied(
     assert (place.path / "segments/1/large").read_text() == "45678"
 
 
-def test_keys_that_were_not_sent_to_the_end_are_not_there(place: Place, far: Path) -> None:
+def test_keys_that_were_not_sent_to_the_end_are_not_there(place: RemoteFolder, far: Path) -> None:
     write(far / "keys/m/1/table.json", "{}")
     place.fetch(*MARKERS)
     assert not (place.path / "keys/m/1").exists()
@@ -90,7 +90,9 @@ def test_keys_that_were_not_sent_to_the_end_are_not_there(place: Place, far: Pat
     assert (place.path / "keys/m/1/table.json").is_file()
 
 
-def test_what_completes_the_others_is_sent_last(place: Place, far: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_completes_the_others_is_sent_last(
+    place: RemoteFolder, far: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     names = ["manifest-1.json", "keys/m/1/checksums.json", "keys/m/1/vectors.npy", "segments/0/checksums.json"]
     for name in names:
         write(place.path / name, "x")
@@ -108,14 +110,14 @@ def test_what_completes_the_others_is_sent_last(place: Place, far: Path, monkeyp
     assert sent == ["keys/m/1/vectors.npy", "keys/m/1/checksums.json", "segments/0/checksums.json", "manifest-1.json"]
 
 
-def test_what_matches_is_removed(place: Place, far: Path) -> None:
+def test_what_matches_is_removed(place: RemoteFolder, far: Path) -> None:
     write(far / "segments/run-1.tmp/segment/x", "x")
     write(far / "segments/0/x", "x")
     place.remove("segments/run*")
     assert [path.name for path in far.glob("segments/*")] == ["0"]
 
 
-def test_one_writes_at_a_time(place: Place, far: Path) -> None:
+def test_one_writes_at_a_time(place: RemoteFolder, far: Path) -> None:
     with place.writing():
         with (
             pytest.raises(LockedError, match=r"process \d+ on .* is writing; .* delete file://.*/writer.lock"),
@@ -130,16 +132,16 @@ def test_one_writes_at_a_time(place: Place, far: Path) -> None:
 
 def test_a_url_that_cannot_be_reached_is_named() -> None:
     with pytest.raises(InputError, match="nosuch://x: cannot be reached"):
-        Place("nosuch://x").fetch("*")
+        RemoteFolder("nosuch://x").fetch("*")
 
 
 def test_a_name_that_leads_out_of_the_copy_is_refused(
-    place: Place, far: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: RemoteFolder, far: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(far / "precious", "theirs")
     write(tmp_path / "one" / "precious", "mine")
     name = "segments/../../../precious"
-    monkeypatch.setattr(Place, "_sizes", lambda _: {name: 6})
+    monkeypatch.setattr(RemoteFolder, "_sizes", lambda _: {name: 6})
     with pytest.raises(InputError, match=r"segments/\.\./\.\./\.\./precious leads out of the corpus"):
         place.fetch(*TEXT)
     assert (tmp_path / "one" / "precious").read_text() == "mine"

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.corpus import Corpus
-from quoth.retrieval.columns import Column, TokenColumns, ranges
+from quoth.retrieval.key_columns import Column, KeyColumns, ranges
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Vectors(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class TokenKeys:
+class KeyTable:
     """All-token keys of some passages, in order: a segment's, or passages encoded on the fly.
 
     A key's local row is implicit: passage p owns rows `offsets_P1[p]` to `offsets_P1[p + 1]`.
@@ -81,10 +81,10 @@ class TokenKeys:
         cls,
         corpus: Corpus,
         passage_rows_P: NDArray[np.int64],
-        columns: TokenColumns,
+        columns: KeyColumns,
         vectors: Vectors,
         codes: Codes | None = None,
-    ) -> TokenKeys:
+    ) -> KeyTable:
         """A table of these passages with these columns, none of them deleted."""
         return cls(
             corpus=corpus,
@@ -100,7 +100,7 @@ class TokenKeys:
         )
 
     @property
-    def num_tokens(self) -> int:
+    def num_keys(self) -> int:
         return int(self.offsets_P1[-1])
 
     def holding(self, passage_rows: Sequence[int]) -> list[int]:
@@ -110,7 +110,7 @@ class TokenKeys:
         held: list[int] = wanted[self.passage_rows_P[at] == wanted].tolist() if len(self.passage_rows_P) else []
         return held
 
-    def take(self, passage_rows: Sequence[int]) -> TokenKeys:
+    def take(self, passage_rows: Sequence[int]) -> KeyTable:
         """A table of these passages alone, in ascending order; all must be in this one."""
         at_P = np.searchsorted(self.passage_rows_P, np.sort(np.array(passage_rows, np.int64)))
         offsets_P1 = np.asarray(self.offsets_P1)
@@ -129,7 +129,7 @@ class TokenKeys:
             codes=None,
         )
 
-    def without(self, passage_rows: Collection[int]) -> TokenKeys:
+    def without(self, passage_rows: Collection[int]) -> KeyTable:
         """The same table with some passages hidden from search."""
         if not passage_rows:
             return self
@@ -138,23 +138,23 @@ class TokenKeys:
 
 
 @dataclass(frozen=True, slots=True)
-class TokenHits:
+class KeyHits:
     """The local rows of one table among the k nearest to the start and to the end query of a blank, and which
-    passages are favoured, if any. If the search was `restricted` to some passages, the table holds these alone."""
+    passages are boosted, if any. If the search was `restricted` to some passages, the table holds these alone."""
 
-    keys: TokenKeys
+    keys: KeyTable
     start_rows: NDArray[np.int64]
     end_rows: NDArray[np.int64]
-    favoured_P: NDArray[np.bool_] | None = None
+    boosted_P: NDArray[np.bool_] | None = None
     restricted: bool = False
 
-    def favouring(self, passage_rows: Collection[int]) -> TokenHits:
-        """The same hits with every token of these passages, as far as they are in the table; they are favoured."""
-        favoured_P = np.isin(self.keys.passage_rows_P, np.fromiter(passage_rows, np.int64))
-        rows = ranges(self.keys.offsets_P1, np.flatnonzero(favoured_P))
+    def boosting(self, passage_rows: Collection[int]) -> KeyHits:
+        """The same hits with every token of these passages, as far as they are in the table; they are boosted."""
+        boosted_P = np.isin(self.keys.passage_rows_P, np.fromiter(passage_rows, np.int64))
+        rows = ranges(self.keys.offsets_P1, np.flatnonzero(boosted_P))
         return replace(
             self,
             start_rows=np.union1d(self.start_rows, rows),
             end_rows=np.union1d(self.end_rows, rows),
-            favoured_P=favoured_P,
+            boosted_P=boosted_P,
         )

@@ -27,7 +27,7 @@ ALWAYS_ANEW = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RemoteFolder:
     """A folder, or a URL with `://`. Raises InputError where the URL cannot be reached."""
 
     address: str

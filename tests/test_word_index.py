@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from quoth.corpus.words import Words, hashes
+from quoth.corpus.word_index import Words, hashes
 from quoth.errors import CorruptionError
 
 TEXTS = ["The cat saw the cats", "", "北京 cat", "dog"]

@@ -38,7 +38,7 @@ class Column(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class TokenColumns:
+class KeyColumns:
     """Tokens of passages in order: id, group and flags [N], characters of the document from start to end [N], the
     first token of each passage [P + 1], and where each passage starts in its document [P]."""
 
@@ -51,17 +51,17 @@ class TokenColumns:
     origin_P: NDArray[np.int64]
 
     @classmethod
-    def without_tokens(cls, num_passages: int) -> TokenColumns:
+    def without_tokens(cls, num_passages: int) -> KeyColumns:
         """Passages of which nothing is known."""
         none = np.zeros(0, np.int64)
         zeros = np.zeros(num_passages + 1, np.int64)
         return cls(none.astype(np.int32), none.astype(np.uint64), none.astype(np.uint8), none, none, zeros, zeros[1:])
 
-    def take(self, passages_P: NDArray[np.int64]) -> TokenColumns:
+    def take(self, passages_P: NDArray[np.int64]) -> KeyColumns:
         """These passages alone, in memory."""
         rows_N = ranges(self.offsets_P1, passages_P)
         counts = self.offsets_P1[passages_P + 1] - self.offsets_P1[passages_P]
-        return TokenColumns(
+        return KeyColumns(
             self.ids_N[rows_N],
             self.group_N[rows_N],
             self.flags_N[rows_N],
@@ -131,7 +131,7 @@ def looked_up(rows: NDArray[np.int64], *columns: Column) -> list[Any]:
     return [each[rows] for each in columns]
 
 
-def open_columns(folder: Path) -> TokenColumns:
+def open_columns(folder: Path) -> KeyColumns:
     """Map what `save_columns` wrote. Raises CorruptionError naming a damaged file."""
     kinds_G = open_array(folder / "kinds.npy", KIND, (-1,))
     offsets_P1 = open_array(folder / "offsets.npy", np.int64, (-1,))
@@ -144,7 +144,7 @@ def open_columns(folder: Path) -> TokenColumns:
         raise CorruptionError(f"{folder / 'place.npy'}: damaged, its header speaks of {place_N.dtype}; {REMEDY}")
     values = {name: np.ascontiguousarray(kinds_G[name]) for name in KIND.names or ()}
     of_kind = {name: _OfKind(kind_N, value_G, folder / "kind.npy") for name, value_G in values.items()}
-    return TokenColumns(
+    return KeyColumns(
         of_kind["id"],
         of_kind["group"],
         of_kind["flags"],
@@ -155,7 +155,7 @@ def open_columns(folder: Path) -> TokenColumns:
     )
 
 
-def save_columns(folder: Path, pieces: Callable[[], Iterable[TokenColumns]]) -> None:
+def save_columns(folder: Path, pieces: Callable[[], Iterable[KeyColumns]]) -> None:
     """Write the tokens of all pieces, one after another; `pieces` is called three times, and gives the same each time.
 
     One piece, and every kind of token, are in memory at a time.
@@ -176,19 +176,19 @@ def save_columns(folder: Path, pieces: Callable[[], Iterable[TokenColumns]]) -> 
     save_pieces(folder / "place.npy", total, (_places(piece).astype(narrow) for piece in pieces()))
 
 
-def _numbers(kinds_G: NDArray[Any], pieces: Iterable[TokenColumns]) -> Iterator[NDArray[np.uint32]]:
+def _numbers(kinds_G: NDArray[Any], pieces: Iterable[KeyColumns]) -> Iterator[NDArray[np.uint32]]:
     for piece in pieces:
         distinct, number_N = np.unique(_kinds(piece), return_inverse=True)
         yield np.searchsorted(kinds_G, distinct).astype(np.uint32)[number_N]
 
 
-def _kinds(piece: TokenColumns) -> NDArray[Any]:
+def _kinds(piece: KeyColumns) -> NDArray[Any]:
     kinds_N = np.empty(len(piece.ids_N), KIND)
     kinds_N["id"], kinds_N["group"], kinds_N["flags"] = piece.ids_N[:], piece.group_N[:], piece.flags_N[:]
     kinds_N["length"] = piece.end_N[:] - piece.start_N[:]
     return kinds_N
 
 
-def _places(piece: TokenColumns) -> NDArray[np.int64]:
+def _places(piece: KeyColumns) -> NDArray[np.int64]:
     places: NDArray[np.int64] = piece.start_N[:] - np.repeat(piece.origin_P, np.diff(piece.offsets_P1))
     return places
