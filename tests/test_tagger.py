@@ -24,7 +24,7 @@ from quoth.records import TaggedSpan
 from quoth.tokenizers.boundaries import words
 from quoth.tokenizers.fast import FastTokenizer
 from quoth.tokenizers.words import SHAPES, WordTokenizer
-from quoth.training.tagging import train_tagger
+from quoth.training.recipes import run_recipe
 from tiny import TEXT, tiny_bert, tiny_roberta, tiny_sentencepiece
 
 KINDS = {"bert": tiny_bert, "roberta": tiny_roberta, "sentencepiece": tiny_sentencepiece}
@@ -74,7 +74,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     (folder / "train").write_text("\n".join([*lines, "was O", "born O", "", ""]) * 4, encoding="utf-8")
     settings = {"epochs": "60", "batch_size": "4", "lora_rank": "4", "learning_rate": "0.01", "bf16": "false"}
-    train_tagger([str(folder / "train")], folder / "model", settings, model=str(folder / "base"))
+    run_recipe("tagger", [str(folder / "train")], folder / "model", settings, model=str(folder / "base"))
     return folder / "model"
 
 
