@@ -10,7 +10,7 @@ from quoth import Corpus
 from quoth.errors import InputError, LockedError
 from quoth.records import Document
 from quoth.retrieval.key_store import MARKERS
-from quoth.scale import place as module
+from quoth.scale import remote as module
 from quoth.scale.remote import TEXT, RemoteFolder
 
 
