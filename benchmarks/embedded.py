@@ -111,10 +111,10 @@ def proposals(tables: Sequence[KeyTable]) -> dict[str, int]:
     coded = [table for table in tables if isinstance(table.codes, Codes)]
     if not coded:
         return {"proposed": 0, "proposed_of_many": 0}
-    total = sum(table.num_tokens for table in tables)
-    facts = max(coded, key=lambda table: table.num_tokens).codes.facts
+    total = sum(table.num_keys for table in tables)
+    facts = max(coded, key=lambda table: table.num_keys).codes.facts
     return {
-        "proposed": sum(table.codes.count(K, table.num_tokens / total) for table in coded),
+        "proposed": sum(table.codes.count(K, table.num_keys / total) for table in coded),
         "proposed_of_many": int(K * max([facts.factor, *(factor for _, factor in facts.deeper or ())])),
     }
 
@@ -137,7 +137,7 @@ def facts_of(path: Path, model: str) -> dict[str, Any]:
     folder = path / "keys" / npm.fingerprint[:16]
     return {
         "precision": read_json(next(folder.glob("[0-9]*/table.json")))["precision"],
-        "tokens": sum(table.num_tokens for table in tables),
+        "tokens": sum(table.num_keys for table in tables),
         "passages": corpus.num_passages,
         "segments": len(tables),
         "dimensions": npm.encoder.dimensions,
@@ -180,7 +180,7 @@ def copied(passages: Any, path: Path, npm: NPM) -> tuple[int, float]:
     corpus = Corpus.create(path)
     corpus.add(Document(f"p{n}", each.title, each.text) for n, each in enumerate(passages))
     took = seconds(NPM(npm.encoder, [corpus]).embed)
-    return sum(table.num_tokens for table in opened_tables(path, npm)[1]), took
+    return sum(table.num_keys for table in opened_tables(path, npm)[1]), took
 
 
 def embed_samples(path: Path, model: str) -> list[list[float]]:
@@ -272,7 +272,7 @@ def peer(tables: Sequence[KeyTable], queries: Any) -> dict[str, Any]:
     """FAISS comparing every vector: in fp32, or in eight bits where that does not fit into half the free memory."""
     import faiss
 
-    tokens, dimensions = sum(table.num_tokens for table in tables), len(queries[0][0])
+    tokens, dimensions = sum(table.num_keys for table in tables), len(queries[0][0])
     fits = 4 * dimensions * tokens <= available_bytes() // 2
     name, spec = ("FAISS flat, fp32", "Flat") if fits else ("FAISS flat, 8 bits", "SQ8")
     flat = faiss.index_factory(dimensions, spec, faiss.METRIC_INNER_PRODUCT)
@@ -289,5 +289,5 @@ def blocks(tables: Sequence[KeyTable]) -> Iterator[Any]:
     """Every stored vector as floats, some at a time."""
     for table in tables:
         assert isinstance(table.vectors, KeyVectors)
-        for first in range(0, table.num_tokens, ROWS_AT_A_TIME):
-            yield table.vectors.floats(slice(first, min(first + ROWS_AT_A_TIME, table.num_tokens)))
+        for first in range(0, table.num_keys, ROWS_AT_A_TIME):
+            yield table.vectors.floats(slice(first, min(first + ROWS_AT_A_TIME, table.num_keys)))

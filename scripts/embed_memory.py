@@ -97,7 +97,7 @@ def measure(pages: Path, passages: int, memory: int, precision: str, dimensions:
         keys.build(precision, recall=0.5, memory=memory)
         status = Path("/proc/self/status").read_text()
         peak = 1024 * int(re.search(r"VmHWM:\s+(\d+)", status)[1])  # type: ignore[index]
-        vectors = keys.open()[0][0].num_tokens
+        vectors = keys.open()[0][0].num_keys
         size = sum(each.stat().st_size for each in corpus.path.glob("keys/**/vectors.npy"))
         print(
             f"{corpus.num_passages:,} passages, {vectors:,} vectors, {size / 1e6:.0f} MB: held {before / 1e6:.0f} MB "

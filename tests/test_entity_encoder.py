@@ -214,13 +214,13 @@ def test_settings_come_from_a_name_a_folder_or_another_encoder(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"pooling": "max"}, "pooling 'max'; allowed are mean, ends"),
-        ({"titles": True}, "titles True; allowed are alone, passage, none"),
-        ({"ask_with": "x"}, "ask_with 'x'; allowed are entity, alone, question"),
-        ({"base": ""}, "base ''; allowed are names and folders"),
-        ({"recognizer": None}, "recognizer None; allowed are"),
-        ({"joint": 1}, "joint 1; allowed are true and false"),
-        ({"max_tokens": 8}, "max_tokens 8; allowed are whole numbers from 16 on"),
+        ({"pooling": "max"}, "pooling 'max'; use one of mean, ends"),
+        ({"titles": True}, "titles True; use one of alone, passage, none"),
+        ({"ask_with": "x"}, "ask_with 'x'; use one of entity, alone, question"),
+        ({"base": ""}, "base ''; it must be a name or a folder"),
+        ({"recognizer": None}, "recognizer None; it must be"),
+        ({"joint": 1}, "joint 1; it must be true or false"),
+        ({"max_tokens": 8}, "max_tokens 8; it must be a whole number of at least 16"),
         ({"depth": 3}, "unknown setting 'depth'"),
     ],
 )

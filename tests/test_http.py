@@ -112,7 +112,7 @@ def test_a_large_body_is_refused_before_it_is_read(client: Client, stated: bool)
     pieces = [b'{"text": "'] + [b"word " * 100] * 10_000
     headers = {"content_length": str(sum(map(len, pieces)))} if stated else {}
     status, answer = client.send("/fill", pieces, **headers)
-    assert (status, answer) == (413, {"error": "the body is too large; allowed are 2,000 bytes"})
+    assert (status, answer) == (413, {"error": "the body is too large; at most 2,000 bytes"})
     assert client.taken == (0 if stated else 5)  # the piece that exceeds 2,000 bytes is the last one taken
     assert not client.answering.asked
 
@@ -126,13 +126,13 @@ def test_a_body_of_just_so_many_bytes_is_read(client: Client) -> None:
 @pytest.mark.parametrize(
     ("path", "body", "said"),
     [
-        ("/fill", {"text": "x" * 101}, "text: 101 characters; allowed are 100"),
-        ("/fill", {"text": ["a", "x" * 101]}, "text: 101 characters; allowed are 100"),
-        ("/fill", {"text": list("abcd")}, "text: a list of 4; allowed are 3 at once"),
-        ("/ask", {"question": list("abcd")}, "question: a list of 4; allowed are 3 at once"),
-        ("/ask", {"question": "a", "template": "x" * 101}, "template: 101 characters; allowed are 100"),
-        ("/search", {"query": "x" * 101}, "query: 101 characters; allowed are 100"),
-        ("/fill", {"text": "a", "banned_tokens": ["x" * 101]}, "banned_tokens: 101 characters; allowed are 100"),
+        ("/fill", {"text": "x" * 101}, "text: 101 characters; at most 100"),
+        ("/fill", {"text": ["a", "x" * 101]}, "text: 101 characters; at most 100"),
+        ("/fill", {"text": list("abcd")}, "text: a list of 4; at most 3 at once"),
+        ("/ask", {"question": list("abcd")}, "question: a list of 4; at most 3 at once"),
+        ("/ask", {"question": "a", "template": "x" * 101}, "template: 101 characters; at most 100"),
+        ("/search", {"query": "x" * 101}, "query: 101 characters; at most 100"),
+        ("/fill", {"text": "a", "banned_tokens": ["x" * 101]}, "banned_tokens: 101 characters; at most 100"),
         ("/fill", {"text": "a", "exclude": [1] * 600 + [2**63]}, "exclude"),
         ("/fill", b'{"text": "\\ud800 [MASK]"}', "text: "),
         ("/fill", b'{"text": "a", "banned_tokens": ["\\udfff"]}', "banned_tokens"),
@@ -177,5 +177,5 @@ def test_mistakes_and_patience_are_told_as_ever(client: Client) -> None:
 
 
 def test_limits_of_nothing_are_refused() -> None:
-    with pytest.raises(InputError, match="--max-text is 0; allowed are 1 or more"):
+    with pytest.raises(InputError, match="--max-text is 0; it must be 1 or more"):
         Limits(text=0)

@@ -138,7 +138,7 @@ def test_folders_that_hold_no_model(tmp_path: Path) -> None:
     with pytest.raises(ModelNotFoundError, match=r"has no model; it needs config.json, or an adapter with quoth.json"):
         locate(str(tmp_path))
     (tmp_path / "quoth.json").write_text('{"scale": 3}')
-    with pytest.raises(InputError, match="unknown setting 'scale'; allowed are"):
+    with pytest.raises(InputError, match="unknown setting 'scale'; use one of"):
         locate(str(tmp_path))
     (tmp_path / "quoth.json").write_text("{")
     with pytest.raises(InputError, match=r"quoth.json.*JSON"):
@@ -191,9 +191,9 @@ def test_kinds_of_models(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"kind": "poem"}', "model kind 'poem'; allowed are npm, reader, realm, tagger"),
-        ('{"kind": ["npm"]}', r"model kind \['npm'\]; allowed are npm, reader, realm, tagger"),
-        ('{"kind": "realm", "num_masks": 2}', "unknown setting 'num_masks'; allowed are kind, base"),
+        ('{"kind": "poem"}', "model kind 'poem'; use one of npm, reader, realm, tagger"),
+        ('{"kind": ["npm"]}', r"model kind \['npm'\]; use one of npm, reader, realm, tagger"),
+        ('{"kind": "realm", "num_masks": 2}', "unknown setting 'num_masks'; use one of kind, base"),
         ("[1]", "quoth.json' is not a JSON object of settings; fix it or train again"),
         ("{", "quoth.json' is not JSON"),
     ],
@@ -213,18 +213,18 @@ def test_settings_come_back() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"pooling": "max"}, "pooling 'max'; allowed are cls and mean"),
-        ({"dimensions": -1}, "dimensions -1; allowed are whole numbers from 0 on"),
-        ({"span_width": 0}, "span_width 0; allowed are whole numbers from 1 on"),
-        ({"num_candidates": 1}, "num_candidates 1; allowed are whole numbers from 2 on"),
-        ({"passage_tokens": 32.0}, "passage_tokens 32.0; allowed are whole numbers from 16 on"),
-        ({"span_hidden": True}, "span_hidden True; allowed are whole numbers"),
-        ({"normalize": 1}, "normalize 1; allowed are true and false"),
-        ({"similarity_scale": 0}, "similarity_scale 0; allowed are numbers above 0"),
-        ({"similarity_scale": float("nan")}, "similarity_scale nan; allowed are numbers above 0"),
-        ({"layer_norm_eps": -1.0}, "layer_norm_eps -1.0; allowed are numbers above 0, and null"),
+        ({"pooling": "max"}, "pooling 'max'; it must be cls or mean"),
+        ({"dimensions": -1}, "dimensions -1; it must be a whole number of at least 0"),
+        ({"span_width": 0}, "span_width 0; it must be a whole number of at least 1"),
+        ({"num_candidates": 1}, "num_candidates 1; it must be a whole number of at least 2"),
+        ({"passage_tokens": 32.0}, "passage_tokens 32.0; it must be a whole number of at least 16"),
+        ({"span_hidden": True}, "span_hidden True; it must be a whole number"),
+        ({"normalize": 1}, "normalize 1; it must be true or false"),
+        ({"similarity_scale": 0}, "similarity_scale 0; it must be a number above 0"),
+        ({"similarity_scale": float("nan")}, "similarity_scale nan; it must be a number above 0"),
+        ({"layer_norm_eps": -1.0}, "layer_norm_eps -1.0; it must be a number above 0, or null"),
         ({"query_tokens": 64, "reader_tokens": 79}, "reader_tokens 79 with query_tokens 64; .* 16 more than"),
-        ({"kind": "npm"}, "model kind 'npm'; allowed here is 'realm'"),
+        ({"kind": "npm"}, "model kind 'npm'; it must be 'realm'"),
     ],
 )
 def test_settings_of_a_realm_that_cannot_be(settings: dict[str, Any], message: str) -> None:

@@ -328,7 +328,7 @@ def test_several_texts_questions_and_searches(served: NPM) -> None:
         ({"text": QUERY, "combine": "best"}, 400, "combine is 'best'"),
         ({"text": QUERY, "topk": 3}, 422, "topk: Extra"),
         ({}, 422, "text"),
-        ({"text": "word " * 5000 + "[MASK]"}, 422, "25,006 characters; allowed are 20,000"),
+        ({"text": "word " * 5000 + "[MASK]"}, 422, "25,006 characters; at most 20,000"),
     ],
     ids=lambda value: str(value)[:60],
 )
@@ -344,7 +344,7 @@ def test_a_body_too_large_is_refused_and_the_service_lives(served: NPM) -> None:
     with suppress(ConnectionError, urllib.error.URLError):
         status, answer = post("fill", text="word " * 10_000_000 + "[MASK]")
         assert status == 413
-        assert "allowed are 1,000,000 bytes" in json.dumps(answer)
+        assert "at most 1,000,000 bytes" in json.dumps(answer)
     assert post("search", query="raven", k=1)[0] == 200
 
 

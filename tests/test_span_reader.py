@@ -222,10 +222,10 @@ def test_saved_weights_are_those_that_were_trained(reader: SpanReader, tmp_path:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"head": "biaffine"}, "head 'biaffine'; allowed are ends and mlp"),
-        ({"overlap": 4}, r"overlap 4; allowed is span_width \(5\) and more"),
+        ({"head": "biaffine"}, "head 'biaffine'; it must be ends or mlp"),
+        ({"overlap": 4}, r"overlap 4; it must be at least span_width \(5\)"),
         ({"max_tokens": 34}, "leaves 11 for a passage"),
-        ({"span_width": 0}, "span_width 0; allowed are whole numbers from 1 on"),
+        ({"span_width": 0}, "span_width 0; it must be a whole number of at least 1"),
     ],
 )
 def test_settings_that_cannot_be(settings: dict[str, Any], message: str) -> None:

@@ -157,7 +157,7 @@ def test_a_tagger_of_other_parts_is_refused(trained: Path, tmp_path: Path) -> No
     with pytest.raises(ModelNotFoundError, match=r"tagger\.safetensors cannot be read .*; fetch or train it again"):
         Tagger.load(folder)
     (folder / "quoth.json").write_text('{"kind": "npm"}')
-    with pytest.raises(InputError, match="model kind 'npm'; allowed here is 'tagger'"):
+    with pytest.raises(InputError, match="model kind 'npm'; it must be 'tagger'"):
         Tagger.load(folder)
     with pytest.raises(InputError, match="is of kind 'tagger'; kind 'npm' is required here"):
         locate(str(trained))
@@ -167,9 +167,9 @@ def test_settings_of_a_tagger() -> None:
     config = TaggerConfig.from_dict(json.loads(json.dumps(TaggerConfig(base="x", labels=("O", "PER")).to_dict())))
     assert config.labels == ("O", "PER")
     for labels in ((), [1], "O"):
-        with pytest.raises(InputError, match="allowed is a list of names such as O, B-PER"):
+        with pytest.raises(InputError, match="it must be a list of names such as O, B-PER"):
             TaggerConfig(labels=labels)
-    with pytest.raises(InputError, match="max_tokens 3; allowed are whole numbers from 16 on"):
+    with pytest.raises(InputError, match="max_tokens 3; it must be a whole number of at least 16"):
         TaggerConfig(labels=("O",), max_tokens=3)
 
 

@@ -140,5 +140,5 @@ def test_bytes_of_a_vector() -> None:
 def test_precisions() -> None:
     for name in ERROR:
         check_precision(name)
-    with pytest.raises(InputError, match="precision 'fp8'; allowed are sq8, sq4, fp16, fp32"):
+    with pytest.raises(InputError, match="precision 'fp8'; use one of sq8, sq4, fp16, fp32"):
         check_precision("fp8")

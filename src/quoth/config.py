@@ -24,10 +24,10 @@ class Config:
         known = [each.name for each in fields(cls)]
         own = next((each.default for each in fields(cls) if each.name == "kind"), None)
         if own is not None and (kind := values.get("kind", own)) != own:
-            raise InputError(f"model kind {kind!r}; allowed here is {own!r}")
+            raise InputError(f"model kind {kind!r}; it must be {own!r}")
         for key in values:
             if key not in known:
-                raise InputError(f"unknown setting {key!r}; allowed are {', '.join(known)}{nearest(key, known)}")
+                raise InputError(f"unknown setting {key!r}; use one of {', '.join(known)}{nearest(key, known)}")
         return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:
@@ -58,11 +58,11 @@ class NPMDefaults(Config):
         _check_count("passages", self.passages)
         _check_probability(self.min_probability)
         if self.combine not in get_args(Combine):
-            raise InputError(f"combine {self.combine!r}; allowed are {', '.join(get_args(Combine))}")
+            raise InputError(f"combine {self.combine!r}; use one of {', '.join(get_args(Combine))}")
         if not (_is_number(self.hybrid) and 0 <= self.hybrid < 1):
-            raise InputError(f"hybrid {self.hybrid!r}; allowed are numbers from 0 to below 1")
+            raise InputError(f"hybrid {self.hybrid!r}; it must be a number of at least 0 and below 1")
         if not isinstance(self.read, int) or isinstance(self.read, bool) or self.read < 0:
-            raise InputError(f"read {self.read!r}; allowed are whole numbers from 0 on")
+            raise InputError(f"read {self.read!r}; it must be a whole number of at least 0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ class REALMDefaults(Config):
     def __post_init__(self) -> None:
         _check_count("passages", self.passages)
         if self.combine not in ("softmax", "marginal"):
-            raise InputError(f"combine {self.combine!r}; allowed are softmax and marginal")
+            raise InputError(f"combine {self.combine!r}; it must be softmax or marginal")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,17 +122,17 @@ class NPMConfig(Config):
         _read_defaults(self, NPMDefaults)
         object.__setattr__(self, "read_weights", tuple(self.read_weights))
         if len(self.read_weights) != 3 or not all(map(_is_number, self.read_weights)):
-            raise InputError(f"read_weights {self.read_weights!r}; allowed are three numbers")
+            raise InputError(f"read_weights {self.read_weights!r}; it must be three numbers")
         if self.defaults.read and not self.reader:
-            raise InputError(f"defaults: read {self.defaults.read} without a reader; allowed is 0, or name a reader")
+            raise InputError(f"defaults: read {self.defaults.read} without a reader; set it to 0, or name a reader")
         if self.num_masks not in (1, 2):
-            raise InputError(f"num_masks {self.num_masks}; allowed are 2 (phrases) and 1 (single tokens)")
+            raise InputError(f"num_masks {self.num_masks}; it must be 2 (phrases) or 1 (single tokens)")
         if self.similarity_scale is not None and not (_is_number(self.similarity_scale) and self.similarity_scale > 0):
-            raise InputError(f"similarity_scale {self.similarity_scale!r}; allowed are numbers above 0, and null")
+            raise InputError(f"similarity_scale {self.similarity_scale!r}; it must be a number above 0, or null")
         if not isinstance(self.max_tokens, int) or self.max_tokens < 16:
-            raise InputError(f"max_tokens {self.max_tokens!r}; allowed are whole numbers from 16 on")
+            raise InputError(f"max_tokens {self.max_tokens!r}; it must be a whole number of at least 16")
         if not isinstance(self.normalize, bool):
-            raise InputError(f"normalize {self.normalize!r}; allowed are true and false")
+            raise InputError(f"normalize {self.normalize!r}; it must be true or false")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,23 +179,23 @@ class REALMConfig(Config):
     def __post_init__(self) -> None:
         _read_defaults(self, REALMDefaults)
         if self.pooling not in ("cls", "mean"):
-            raise InputError(f"pooling {self.pooling!r}; allowed are cls and mean")
+            raise InputError(f"pooling {self.pooling!r}; it must be cls or mean")
         for name, least in _REALM_LEAST.items():
             if not isinstance(value := getattr(self, name), int) or isinstance(value, bool) or value < least:
-                raise InputError(f"{name} {value!r}; allowed are whole numbers from {least} on")
+                raise InputError(f"{name} {value!r}; it must be a whole number of at least {least}")
         for name in ("pooler", "normalize", "separate_towers", "token_types", "reader_titles", "add_relevance"):
             if not isinstance(value := getattr(self, name), bool):
-                raise InputError(f"{name} {value!r}; allowed are true and false")
+                raise InputError(f"{name} {value!r}; it must be true or false")
         for name in ("similarity_scale", "reader_layer_norm_eps"):
             if not (_is_number(value := getattr(self, name)) and value > 0):
-                raise InputError(f"{name} {value!r}; allowed are numbers above 0")
+                raise InputError(f"{name} {value!r}; it must be a number above 0")
         if self.reader_tokens < self.query_tokens + 16:
             raise InputError(
                 f"reader_tokens {self.reader_tokens} with query_tokens {self.query_tokens}; the reader takes a "
-                "question and a passage: allowed are 16 more than query_tokens, and above"
+                "question and a passage: it must be at least 16 more than query_tokens"
             )
         if self.layer_norm_eps is not None and not (_is_number(self.layer_norm_eps) and self.layer_norm_eps > 0):
-            raise InputError(f"layer_norm_eps {self.layer_norm_eps!r}; allowed are numbers above 0, and null")
+            raise InputError(f"layer_norm_eps {self.layer_norm_eps!r}; it must be a number above 0, or null")
 
 
 _REALM_LEAST = {
@@ -241,19 +241,19 @@ class ReaderConfig(Config):
         _check_calibration(self)
         _read_defaults(self, ReaderDefaults)
         if self.head not in ("ends", "mlp"):
-            raise InputError(f"head {self.head!r}; allowed are ends and mlp")
+            raise InputError(f"head {self.head!r}; it must be ends or mlp")
         for name, least in _READER_LEAST.items():
             if not isinstance(value := getattr(self, name), int) or isinstance(value, bool) or value < least:
-                raise InputError(f"{name} {value!r}; allowed are whole numbers from {least} on")
+                raise InputError(f"{name} {value!r}; it must be a whole number of at least {least}")
         if self.overlap < self.span_width:
-            raise InputError(f"overlap {self.overlap}; allowed is span_width ({self.span_width}) and more")
+            raise InputError(f"overlap {self.overlap}; it must be at least span_width ({self.span_width})")
         if not (_is_number(self.prior) and self.prior >= 0):
-            raise InputError(f"prior {self.prior!r}; allowed are numbers from 0 on")
+            raise InputError(f"prior {self.prior!r}; it must be a number of at least 0")
         room = self.max_tokens - self.query_tokens - self.title_tokens - 3
         if room <= self.overlap:
             raise InputError(
                 f"max_tokens {self.max_tokens} leaves {room} for a passage; "
-                f"allowed is more than overlap ({self.overlap})"
+                f"it must be more than overlap ({self.overlap})"
             )
 
 
@@ -281,9 +281,9 @@ class TaggerConfig(Config):
     def __post_init__(self) -> None:
         labels: object = self.labels
         if not isinstance(labels, (list, tuple)) or not all(isinstance(each, str) for each in labels) or not labels:
-            raise InputError(f"labels {labels!r}; allowed is a list of names such as O, B-PER, I-PER")
+            raise InputError(f"labels {labels!r}; it must be a list of names such as O, B-PER, I-PER")
         if not isinstance(self.max_tokens, int) or self.max_tokens < 16:
-            raise InputError(f"max_tokens {self.max_tokens!r}; allowed are whole numbers from 16 on")
+            raise InputError(f"max_tokens {self.max_tokens!r}; it must be a whole number of at least 16")
         object.__setattr__(self, "labels", tuple(labels))
 
 
@@ -312,14 +312,14 @@ class ZeroNERConfig(Config):
     def __post_init__(self) -> None:
         for name, allowed in _ZERO_NER_CHOICES.items():
             if (value := getattr(self, name)) not in allowed:
-                raise InputError(f"{name} {value!r}; allowed are {', '.join(allowed)}")
+                raise InputError(f"{name} {value!r}; use one of {', '.join(allowed)}")
         for name in ("base", "recognizer"):
             if not isinstance(value := getattr(self, name), str) or not value:
-                raise InputError(f"{name} {value!r}; allowed are names and folders")
+                raise InputError(f"{name} {value!r}; it must be a name or a folder")
         if not isinstance(self.joint, bool):
-            raise InputError(f"joint {self.joint!r}; allowed are true and false")
+            raise InputError(f"joint {self.joint!r}; it must be true or false")
         if not isinstance(self.max_tokens, int) or self.max_tokens < 16:
-            raise InputError(f"max_tokens {self.max_tokens!r}; allowed are whole numbers from 16 on")
+            raise InputError(f"max_tokens {self.max_tokens!r}; it must be a whole number of at least 16")
 
 
 _ZERO_NER_CHOICES = {
@@ -342,7 +342,7 @@ def model_config(values: Mapping[str, Any]) -> ModelConfig:
     }
     kind = values.get("kind", "npm")
     if not isinstance(kind, str) or kind not in kinds:
-        raise InputError(f"model kind {kind!r}; allowed are {', '.join(kinds)}")
+        raise InputError(f"model kind {kind!r}; use one of {', '.join(kinds)}")
     return kinds[kind].from_dict(values)
 
 
@@ -351,7 +351,7 @@ def _check_calibration(config: NPMConfig | ReaderConfig) -> None:
     if given is not None:
         object.__setattr__(config, "calibration", tuple(given))
         if len(given) != 3 or not all(map(_is_number, given)):
-            raise InputError(f"calibration {given!r}; allowed are three numbers, and null")
+            raise InputError(f"calibration {given!r}; it must be three numbers, or null")
 
 
 def _read_defaults(config: Config, kind: type[Config]) -> None:
@@ -360,7 +360,7 @@ def _read_defaults(config: Config, kind: type[Config]) -> None:
     if isinstance(given, kind):
         return
     if not isinstance(given, Mapping):
-        raise InputError(f"defaults {given!r}; allowed is an object such as {{}}")
+        raise InputError(f"defaults {given!r}; it must be an object such as {{}}")
     try:
         object.__setattr__(config, "defaults", kind.from_dict(given))
     except InputError as error:
@@ -369,19 +369,19 @@ def _read_defaults(config: Config, kind: type[Config]) -> None:
 
 def _check_template(name: str, value: object, word: str) -> None:
     if not isinstance(value, str) or f"{{{word}}}" not in value:
-        raise InputError(f"{name} {value!r}; allowed are texts with {{{word}}}")
+        raise InputError(f"{name} {value!r}; it must be a text with {{{word}}}")
 
 
 def _check_count(name: str, value: object, or_none: bool = True) -> None:
     if value is None and or_none:
         return
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise InputError(f"{name} {value!r}; allowed are whole numbers from 1 on")
+        raise InputError(f"{name} {value!r}; it must be a whole number of at least 1")
 
 
 def _check_probability(value: object) -> None:
     if not (_is_number(value) and 0 <= value <= 1):  # type: ignore[operator]
-        raise InputError(f"min_probability {value!r}; allowed are numbers from 0 to 1")
+        raise InputError(f"min_probability {value!r}; it must be a number from 0 to 1")
 
 
 def _is_number(value: object) -> bool:

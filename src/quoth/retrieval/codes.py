@@ -115,7 +115,7 @@ def _read_facts(file: Path) -> CodeFacts:
 def check_recall(value: float) -> None:
     """Raises InputError unless `value` can be asked for."""
     if not 0.5 <= value <= 1:
-        raise InputError(f"recall is {value}; allowed is 0.5 to 1; 1 compares every vector exactly, without codes")
+        raise InputError(f"recall is {value}; it must be from 0.5 to 1; 1 compares every vector exactly, without codes")
 
 
 class Codes:

@@ -32,7 +32,7 @@ Floats = NDArray[np.float32]
 def check_precision(value: str) -> None:
     """Raises InputError unless `value` is a known precision."""
     if value not in BITS:
-        raise InputError(f"precision {value!r}; allowed are {', '.join(get_args(Precision))}")
+        raise InputError(f"precision {value!r}; use one of {', '.join(get_args(Precision))}")
 
 
 def bytes_of(precision: str, dimensions: int) -> int:

@@ -54,21 +54,21 @@ class Limits:
     def __post_init__(self) -> None:
         for each in fields(self):
             if (value := getattr(self, each.name)) < 1:
-                raise InputError(f"--max-{each.name} is {value}; allowed are 1 or more")
+                raise InputError(f"--max-{each.name} is {value}; it must be 1 or more")
 
     def check(self, request: BaseModel) -> None:
         """Raises BoundError where a text is too long or no Unicode text, or there are too many."""
         for name, value in request:
             members = value if isinstance(value, list) else [value]
             if name in ("text", "question") and len(members) > self.texts:
-                raise BoundError(f"{name}: a list of {len(members):,}; allowed are {self.texts:,} at once")
+                raise BoundError(f"{name}: a list of {len(members):,}; at most {self.texts:,} at once")
             for each in members:
                 if isinstance(each, str):
                     self._check_text(name, each)
 
     def _check_text(self, name: str, text: str) -> None:
         if len(text) > self.text:
-            raise BoundError(f"{name}: {len(text):,} characters; allowed are {self.text:,}")
+            raise BoundError(f"{name}: {len(text):,} characters; at most {self.text:,}")
         try:
             text.encode()
         except UnicodeEncodeError:
@@ -144,7 +144,7 @@ class BodyLimit:
         large = stated.isdigit() and int(stated[:20]) > self._most
         body = None if large else await self._read(receive)
         if body is None:
-            await _told(413, f"the body is too large; allowed are {self._most:,} bytes")(scope, receive, send)
+            await _told(413, f"the body is too large; at most {self._most:,} bytes")(scope, receive, send)
             return
         whole: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
