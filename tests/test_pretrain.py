@@ -401,6 +401,8 @@ def test_all_of_it_together_learns_to_fill_masks(folder: Path, tmp_path: Path) -
     texts = MaskedTexts(corpus, model.tokenizer, 22, "salient", Names())
     task, seen = PretrainTask(model, texts, IndexRefresher(tmp_path, corpus, 10, asynchronous=False), config), []
     Trainer(task, config, tmp_path).run(seen.append)
+    assert [each.step for each in seen] == [1, 5, 10, 15, 20, 25, 30]
+    del seen[0]  # the first step's own
     assert seen[-1].loss < 0.7 * seen[0].loss
     assert [round(each.measures["staleness"]) for each in seen] == [2, 7] * 3
     encoder = PassageEncoder.load(locate_realm(str(tmp_path)))
