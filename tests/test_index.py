@@ -41,7 +41,7 @@ def test_search_equals_brute_force(seed: int, k: int) -> None:
         scored = [
             (-float(table.vectors.c_ND[row] @ q), part, row)
             for part, table in enumerate(tables)
-            for row in range(table.num_tokens)
+            for row in range(table.num_keys)
             if table.live_P is None or table.live_P[row // 2]
         ]
         best = sorted(scored)[:k]

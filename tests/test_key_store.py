@@ -157,9 +157,9 @@ def test_deleted_vectors_are_gone_when_the_others_have_followed(corpus: Corpus, 
     live = len(vectors(corpus, encoder))
     corpus.compact()
     tables = KeyTables(corpus, encoder)
-    assert sum(keys.num_tokens for keys in tables.open()[0]) > live
+    assert sum(keys.num_keys for keys in tables.open()[0]) > live
     follow(corpus)
-    assert sum(keys.num_tokens for keys in tables.open()[0]) == live
+    assert sum(keys.num_keys for keys in tables.open()[0]) == live
     corpus.delete(["d1", "d2", "d3", "d4"])
     corpus.compact()
     follow(corpus)

@@ -66,7 +66,7 @@ def test_a_table_holds_every_token_of_its_segment(corpus: Corpus, encoder: Token
     opened = build(corpus, encoder).open()[0]
     assert [keys.passage_rows_P.tolist() for keys in opened] == [[0, 1, 2], [3, 4]]
     for keys in opened:
-        count = keys.num_tokens
+        count = keys.num_keys
         assert len(keys.ids_N) == len(keys.start_N) == len(keys.end_N) == len(keys.group_N) == count
         assert keys.flags_N[:].dtype == np.uint8
         assert keys.group_N[:].dtype == np.uint64
@@ -74,7 +74,7 @@ def test_a_table_holds_every_token_of_its_segment(corpus: Corpus, encoder: Token
     facts = json.loads((folders(corpus)[0] / "table.json").read_text())
     assert facts["fingerprint"] == encoder.fingerprint
     assert facts["precision"] == "fp32"
-    assert facts["tokens"] == opened[0].num_tokens
+    assert facts["tokens"] == opened[0].num_keys
 
 
 def test_stored_and_fresh_keys_are_the_same(corpus: Corpus, encoder: TokenEncoder) -> None:
@@ -229,7 +229,7 @@ def test_segments_without_passages_or_tokens(tmp_path: Path, encoder: TokenEncod
     corpus.add([Document("d", "", TEXTS[0])])
     for precision in ("sq8", "sq4", "fp32"):
         opened = build(corpus, encoder, precision).open()[0]
-        assert [keys.num_tokens > 0 for keys in opened] == [False, False, True]
+        assert [keys.num_keys > 0 for keys in opened] == [False, False, True]
         if precision != "fp32":
             shutil.rmtree(corpus.path / "keys")
     npm = NPM(encoder, [corpus])
@@ -362,7 +362,7 @@ def test_vectors_follow_their_passages_into_a_merged_segment(
             assert document.text[place.start : place.end].casefold() == each.text.casefold()
     (facts,) = [json.loads((folder / "table.json").read_text()) for folder in folders(corpus)]
     (keys,) = npm._retriever.tables[0].open()[0]
-    assert facts["tokens"] == keys.num_tokens
+    assert facts["tokens"] == keys.num_keys
     corpus.verify()
 
 
