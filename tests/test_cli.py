@@ -173,7 +173,7 @@ def test_embed_asks_where_it_is_much(corpus: Path, tiny: Path, run: Run, monkeyp
 
 
 def test_explain_says_how_long_each_step_took(corpus: Path, tiny: Path, run: Run) -> None:
-    code, out, err = run("fill", corpus, "It is in [MASK].", "--model", tiny, "--explain", "--json")
+    code, out, err = run("fill", corpus, "It is in [MASK].", "--model", tiny, "--timings", "--json")
     assert code == 0
     assert json.loads(out.splitlines()[0])["sequence"].startswith("It is in ")
     assert re.search(r"encode \d+\.\d ms · search .* · expand .* · score .* · explain \d+\.\d ms\n", err)
@@ -440,7 +440,7 @@ def test_a_realm_embeds_searches_and_answers(corpus: Path, realm: Path, run: Run
     code, out, err = run("fill", corpus, "[MASK] is an opera", "--model", realm, "--json", "--passages", "1")
     first, *_ = [json.loads(line) for line in out.splitlines()]
     assert (code, err, first["sequence"]) == (0, "", f"{first['token_str']} is an opera")
-    code, out, err = run("fill", corpus, "[MASK] is an opera", "--model", realm, "--explain")
+    code, out, err = run("fill", corpus, "[MASK] is an opera", "--model", realm, "--timings")
     assert code == 0
     assert "encode" in err
     assert "search" in err

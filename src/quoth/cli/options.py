@@ -97,7 +97,7 @@ PassageCount = Annotated[
     ),
 ]
 Dense = Annotated[bool, typer.Option("--dense", help="Search every token in the corpus (requires quoth embed).")]
-Explain = Annotated[bool, typer.Option("--explain", help="Say how long each of the five steps took.")]
+Timings = Annotated[bool, typer.Option("--timings", help="Say how long each of the five steps took.")]
 Temperature = Annotated[float, typer.Option("--temperature", help="Above 1 flattens, below 1 sharpens.")]
 
 
