@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.text import Text
 from typer.main import get_command
 
 from quoth import NPM, Corpus, Document, Evidence, Prediction
@@ -583,6 +584,29 @@ def test_help_is_fast_and_imports_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "quoth demo" in done.stdout
+
+
+def test_help_fits_a_screen_and_starts_with_an_example(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run("--help")[1].splitlines()
+    assert len(lines) <= 46
+    names = [line.split()[1] for line in lines if line.startswith("│ ")]
+    assert names.count("list") == 1
+    root: Any = get_command(app)
+    assert set(root.commands) <= set(names)
+    assert len(names) == len(root.commands) + 2  # --version and --help; so each command is told in one line
+    assert any('quoth fill notes.quoth "The meeting is on [MASK]."' in line for line in lines)
+
+
+def test_help_swallows_no_brackets(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    assert "(pip install 'quoth[ray]')" in " ".join(run("embed", "--help")[1].replace("│", " ").split())
+    root: Any = get_command(app)
+    commands = [*root.commands.values(), *root.commands["eval"].commands.values()]
+    texts = [text for each in commands for text in (each.help, *(p.help for p in each.params)) if text]
+    assert len(texts) > 100
+    for text in texts:
+        assert Text.from_markup(text).plain == text.replace("\\[", "[").replace("\b", "")
 
 
 def test_every_command_teaches_with_an_example(run: Run) -> None:

@@ -116,9 +116,10 @@ def add(directory: CorpusDir, docs: Documents, skip_bad: SkipBad = False, format
 
 @app.command(rich_help_panel=PANEL)
 def replace(directory: CorpusDir, docs: Documents, skip_bad: SkipBad = False, format: FormatName = None) -> None:
-    """Put new versions of documents in place of those of the same id; new ids are added.
+    """Put new versions of documents in place of the old ones.
 
-    A document that is there already, with the same title, text and metadata, is left alone, and keeps its vectors.
+    The old one is that of the same id; a document of a new id is added. One that is there already, with the same title,
+    text and metadata, is left alone, and keeps its vectors.
 
     \b
     Example:
@@ -157,7 +158,9 @@ def delete(
 
 @app.command(rich_help_panel=PANEL)
 def compact(directory: CorpusDir) -> None:
-    """Merge segments and free the space of deleted documents and old snapshots.
+    """Free the space of deleted documents and old snapshots.
+
+    Small segments are merged.
 
     \b
     Example:
@@ -249,7 +252,9 @@ def info(directory: CorpusDir, json: Json = False) -> None:
 
 @app.command(rich_help_panel=PANEL)
 def verify(directory: CorpusDir) -> None:
-    """Read everything in a corpus and compare it with its checksums; a damaged file is named.
+    """Compare everything in a corpus with its checksums.
+
+    A damaged file is named.
 
     \b
     Example:
@@ -265,9 +270,10 @@ def verify(directory: CorpusDir) -> None:
 
 @app.command(rich_help_panel=PANEL)
 def repair(directory: CorpusDir) -> None:
-    """Make again what is damaged in a corpus and follows from the rest, such as its words; say what is lost.
+    """Make again what is damaged and follows from the rest.
 
-    Damaged vectors are removed: embed makes them again. Documents that are damaged themselves are lost.
+    Words, tables and checksums are made again. Damaged vectors are removed: embed makes them again. Documents that are
+    damaged themselves are lost; they are named.
 
     \b
     Example:

@@ -72,8 +72,10 @@ def embed(
     device: Device = None,
     dtype: Dtype = None,
 ) -> None:
-    """Store a vector for every token, so that --dense can search all of them. With --keys (or a --model with such
-    keys), store one for every passage, or for every named entity and title.
+    """Store vectors, so that all of a corpus can be searched.
+
+    There is one for every token, for --dense; with --keys (or a --model with such keys), one for every passage, or for
+    every named entity and title.
 
     Estimates time and disk use from a sample first. At a terminal, asks for confirmation if they may exceed 2 minutes
     or 1 GB, unless --yes or --budget is given; if standard input is not a terminal, it starts without asking. If it is

@@ -74,7 +74,9 @@ Documents = Annotated[
 ]
 Ray = Annotated[
     bool,
-    typer.Option("--ray", help="On the Ray cluster of RAY_ADDRESS, or one on this machine (pip install 'quoth[ray]')."),
+    typer.Option(
+        "--ray", help="On the Ray cluster of RAY_ADDRESS, or one on this machine (pip install 'quoth\\[ray]')."
+    ),
 ]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out broken records and count them.")]
 FormatName = Annotated[Format | None, typer.Option("--format", help="Read DOCS as this format, whatever the suffix.")]

@@ -57,7 +57,9 @@ def fill(
     timings: Timings = False,
     json: Json = False,
 ) -> None:
-    """Fill the blank of a text with phrases of the corpus, and show where each one stands.
+    """Fill the blank of a text with phrases of the corpus.
+
+    Each is shown where it occurs.
 
     \b
     Example:
@@ -100,7 +102,9 @@ def ask(
     timings: Timings = False,
     json: Json = False,
 ) -> None:
-    """Answer a question with phrases of the corpus, and show where each one stands.
+    """Answer a question with phrases of the corpus.
+
+    Each is shown where it occurs.
 
     \b
     Example:
@@ -139,7 +143,9 @@ def classify(
     timings: Timings = False,
     json: Json = False,
 ) -> None:
-    """Choose a label for a text by the words of the corpus that fit best after it.
+    """Choose the label whose words fit a text best.
+
+    How well a word fits after the text is looked up in the corpus.
 
     \b
     Example:

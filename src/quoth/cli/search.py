@@ -46,7 +46,7 @@ def search(
     query: Annotated[str, typer.Argument(metavar="QUERY", help=f"What to look for; {STANDARD_INPUT}")],
     k: Annotated[int, typer.Option("-k", "--k", help="How many passages.")] = 10,
     mode: Annotated[
-        SearchMode, typer.Option("--mode", help="bm25 needs no model; the others want quoth embed.")
+        SearchMode, typer.Option("--mode", help="bm25 needs no model; the others require quoth embed.")
     ] = SearchMode.bm25,
     entity: Annotated[
         list[str] | None,
@@ -74,7 +74,9 @@ def search(
     dtype: Dtype = None,
     json: Json = False,
 ) -> None:
-    """Find the passages that match a query best: by its words, by vectors, by the entities it names, or by all.
+    """Find the passages that match a query best.
+
+    They match by its words, by vectors, by the entities it names, or by all of these.
 
     \b
     Example:
