@@ -28,7 +28,7 @@ def page() -> str:
             sections += [_section(f"quoth {name} {sub}", each) for sub, each in subcommands]
         else:
             sections.append(_section(f"quoth {name}", command))
-    return "\n".join(sections)
+    return "\n".join(sections).replace("\\[", "[")  # escaped for rich, which takes [word] for a style
 
 
 def _section(name: str, command: Any) -> str:

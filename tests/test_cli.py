@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.text import Text
 from typer.main import get_command
 
 from quoth import NPM, Corpus, Document, Evidence, Prediction
@@ -119,13 +120,45 @@ def test_a_broken_record_is_named_and_leaves_no_corpus(tmp_path: Path, documents
     assert "left out 1 broken record" in err
 
 
+def test_a_document_without_text_is_told(tmp_path: Path, run: Run) -> None:
+    table = tmp_path / "rows.csv"
+    table.write_text("id,title,text\na,A,Some words\nb,B,\nc,C,  \n", encoding="utf-8")
+    code, out, err = run("index", table, "-o", tmp_path / "new.quoth")
+    assert (code, "3 documents, 1 passage," in out) == (0, True)
+    assert err.splitlines() == [
+        "quoth: document 'b' has no text, so no passage",
+        "quoth: document 'c' has no text, so no passage",
+        "quoth: 2 documents without text, which no search finds",
+    ]
+
+
+def test_list_names_every_document(tmp_path: Path, run: Run) -> None:
+    table, corpus = tmp_path / "rows.csv", tmp_path / "new.quoth"
+    table.write_text("id,title,text\na,Athens,One two three four\nb,Berlin,\nc,Κόρινθος,One\n", encoding="utf-8")
+    run("index", table, "-o", corpus, "--splitter", "fixed:3")
+    code, out, err = run("list", corpus)
+    assert (code, err) == (0, "")
+    assert out.splitlines() == ["a  Athens  (2 passages)", "b  Berlin  (0 passages)", "c  Κόρινθος  (1 passage)"]
+    lines = run("list", corpus, "--contains", "ΚΌΡ", "--json")[1].splitlines()
+    assert [json.loads(each) for each in lines] == [{"id": "c", "title": "Κόρινθος", "passages": 1}]
+    assert run("list", corpus, "--contains", "B")[1] == "b  Berlin  (0 passages)\n"
+    run("delete", corpus, "a", "c")
+    assert run("list", corpus, "--contains", "rome")[1] == ""
+    assert run("list", corpus)[1] == "b  Berlin  (0 passages)\n"
+
+
 def test_add_replace_delete_and_compact_change_the_corpus(tmp_path: Path, corpus: Path, run: Run) -> None:
     more = tmp_path / "more.jsonl"
     more.write_text('{"id": "aida", "title": "Aida", "text": "By Verdi."}\n', encoding="utf-8")
     assert "3 documents" in run("add", corpus, more)[1]
     more.write_text('{"id": "aida", "title": "Aida", "text": "By Giuseppe Verdi."}\n', encoding="utf-8")
-    assert "3 documents" in run("replace", corpus, more)[1]
+    code, out, err = run("replace", corpus, more)
+    assert (code, "3 documents" in out, err) == (0, True, "quoth: replaced 1, new 0, unchanged 0\n")
     assert Corpus.open(corpus).document("aida").text == "By Giuseppe Verdi."
+    with more.open("a") as file:
+        file.write('{"id": "nabucco", "title": "Nabucco", "text": "By Verdi."}\n')
+    assert run("replace", corpus, more)[2] == "quoth: replaced 0, new 1, unchanged 1\n"
+    assert run("delete", corpus, "nabucco")[0] == 0
     assert "1 document," in run("delete", corpus, "aida", "carmen")[1]
     code, out, err = run("compact", corpus)
     assert code == 0
@@ -153,6 +186,9 @@ def test_embed_says_what_it_costs_and_keeps_to_the_budget(corpus: Path, document
     code, out, err = run("embed", corpus, "--model", tiny, "--budget", 1)
     assert (code, "2 passages embedded (sq8)" in out) == (0, True)
     assert run("embed", corpus, "--model", tiny)[2] == ""
+    assert run("replace", corpus, documents)[2] == "quoth: replaced 0, new 0, unchanged 2\n"
+    assert run("embed", corpus, "--model", tiny)[2] == ""
+    documents.write_text(documents.read_text("utf-8").replace('"title": "', '"title": "New '), encoding="utf-8")
     run("replace", corpus, documents)
     err = run("embed", corpus, "--model", tiny)[2]
     assert f"2 deleted passages would be embedded too; run `quoth compact {corpus}` first" in err
@@ -173,7 +209,7 @@ def test_embed_asks_where_it_is_much(corpus: Path, tiny: Path, run: Run, monkeyp
 
 
 def test_explain_says_how_long_each_step_took(corpus: Path, tiny: Path, run: Run) -> None:
-    code, out, err = run("fill", corpus, "It is in [MASK].", "--model", tiny, "--explain", "--json")
+    code, out, err = run("fill", corpus, "It is in [MASK].", "--model", tiny, "--timings", "--json")
     assert code == 0
     assert json.loads(out.splitlines()[0])["sequence"].startswith("It is in ")
     assert re.search(r"encode \d+\.\d ms · search .* · expand .* · score .* · explain \d+\.\d ms\n", err)
@@ -440,7 +476,7 @@ def test_a_realm_embeds_searches_and_answers(corpus: Path, realm: Path, run: Run
     code, out, err = run("fill", corpus, "[MASK] is an opera", "--model", realm, "--json", "--passages", "1")
     first, *_ = [json.loads(line) for line in out.splitlines()]
     assert (code, err, first["sequence"]) == (0, "", f"{first['token_str']} is an opera")
-    code, out, err = run("fill", corpus, "[MASK] is an opera", "--model", realm, "--explain")
+    code, out, err = run("fill", corpus, "[MASK] is an opera", "--model", realm, "--timings")
     assert code == 0
     assert "encode" in err
     assert "search" in err
@@ -548,6 +584,29 @@ def test_help_is_fast_and_imports_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "quoth demo" in done.stdout
+
+
+def test_help_fits_a_screen_and_starts_with_an_example(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run("--help")[1].splitlines()
+    assert len(lines) <= 46
+    names = [line.split()[1] for line in lines if line.startswith("│ ")]
+    assert names.count("list") == 1
+    root: Any = get_command(app)
+    assert set(root.commands) <= set(names)
+    assert len(names) == len(root.commands) + 2  # --version and --help; so each command is told in one line
+    assert any('quoth fill notes.quoth "The meeting is on [MASK]."' in line for line in lines)
+
+
+def test_help_swallows_no_brackets(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    assert "(pip install 'quoth[ray]')" in " ".join(run("embed", "--help")[1].replace("│", " ").split())
+    root: Any = get_command(app)
+    commands = [*root.commands.values(), *root.commands["eval"].commands.values()]
+    texts = [text for each in commands for text in (each.help, *(p.help for p in each.params)) if text]
+    assert len(texts) > 100
+    for text in texts:
+        assert Text.from_markup(text).plain == text.replace("\\[", "[").replace("\b", "")
 
 
 def test_every_command_teaches_with_an_example(run: Run) -> None:

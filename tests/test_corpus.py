@@ -95,6 +95,34 @@ def test_add_streams_into_bounded_segments(tmp_path: Path, monkeypatch: pytest.M
     assert_holds(corpus, model)
 
 
+def test_replacing_writes_only_what_differs(tmp_path: Path) -> None:
+    corpus = make(tmp_path / "x", document("a"), document("b"), document("c", words=0))
+    corpus.add([document("d")])
+    assert corpus.live_rows().tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8]
+    same = [document(each) for each in "abd"]
+    counts: list[int] = []
+    assert corpus.replace([*same, document("c", words=0)], progress=counts.append) == 0
+    assert (corpus.snapshot, len(corpus.segments), counts) == (2, 2, [1, 2, 3, 4])
+    b = document("b")
+    others = [
+        Document("b", "Another", b.text, b.metadata),
+        Document("b", b.title, b.text + " more", b.metadata),
+        Document("b", b.title, b.text, {"version": False}),
+    ]
+    for number, other in enumerate(others, 1):
+        assert corpus.replace([same[0], other, same[2]]) == 1
+        assert corpus.document("b") == other
+        assert corpus.rows_of("a") == [0, 1, 2]
+        assert corpus.rows_of("d") == [6, 7, 8]
+        assert len(corpus.segments) == 2 + number
+    corpus.delete(["a"])
+    assert corpus.replace([same[0], document("e")]) == 2
+    for twice in ([same[0], same[0]], [same[0], document("a", version=1)], [document("a", version=1), same[0]]):
+        with pytest.raises(DuplicateDocumentError, match="'a' comes twice"):
+            corpus.replace([document("f"), *twice])
+    assert {each.id for each in corpus.documents()} == set("abcde")
+
+
 def test_rows_are_never_given_out_twice(tmp_path: Path) -> None:
     corpus = make(tmp_path / "x", document("a"))
     corpus.replace([document("a", version=1)])

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -158,11 +159,49 @@ def test_a_broken_build_goes_on(
     tables = KeyTables(corpus, encoder)
     tables.build(precision, progress=lambda done, total: told.append((done, total)))
     assert later == [TEXTS[2:3], TEXTS[3:]]
-    assert told == [(2, 5), (3, 5), (5, 5)]
+    assert told == [(0, 5), (2, 5), (3, 5), (5, 5)]
     for keys, similarity in zip(tables.open()[0], expected, strict=True):
         found = keys.vectors.similarities(np.eye(32, dtype=np.float32))
         np.testing.assert_allclose(found, similarity, atol=1e-5)
     assert not list(corpus.path.glob("keys/*/*.part"))
+
+
+@pytest.mark.parametrize(("kept", "kinds"), [(1, "f"), (2, "uu")])
+def test_first_parts_are_kept_as_floats_until_the_quantizer_is_fitted_to_them(
+    corpus: Corpus, encoder: TokenEncoder, monkeypatch: pytest.MonkeyPatch, kept: int, kinds: str
+) -> None:
+    monkeypatch.setattr(build_module, "PASSAGES_PER_PART", 1)
+    monkeypatch.setattr(build_module, "FITTED_PARTS", 2)
+    encode, calls = encoder.passages, []
+
+    def breaking(texts: Any, titles: Any) -> Any:
+        if len(calls) == kept:
+            raise KeyboardInterrupt
+        calls.extend(texts)
+        return encode(texts, titles)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(encoder, "passages", breaking)
+        with pytest.raises(KeyboardInterrupt):
+            build(corpus, encoder, "sq8")
+    parts = sorted(corpus.path.glob("keys/*/*.part/*[0-9]/vectors.npy"))
+    assert "".join(np.load(each).dtype.kind for each in parts) == kinds
+    kept = len(calls)
+    calls.clear()
+    monkeypatch.setattr(encoder, "passages", lambda texts, titles: calls.extend(texts) or encode(texts, titles))
+    build(corpus, encoder, "sq8")
+    assert calls == TEXTS[kept:]
+    titles = [f"Title {number}" for number in range(3)]
+    vectors = np.concatenate([each.vectors_TD for each in encode(TEXTS[:2], titles[:2])])
+    low, high = vectors.min(axis=0), vectors.max(axis=0)
+    low_D, step_D = np.load(folders(corpus)[0] / "quantizer.npy")
+    np.testing.assert_allclose(low_D, low - 0.1 * (high - low), atol=1e-5)
+    np.testing.assert_allclose(low_D + 255 * step_D, high + 0.1 * (high - low), atol=1e-5)
+    every = np.concatenate([each.vectors_TD for each in encode(TEXTS[:3], titles)])
+    stored = low_D + step_D * np.load(folders(corpus)[0] / "vectors.npy")
+    inside = (every > low_D) & (every < low_D + 255 * step_D)
+    assert inside[: len(vectors)].all()
+    assert (np.abs(stored - every) <= 0.51 * step_D + 1e-5)[inside].all()
 
 
 def test_another_precision_than_what_is_stored_is_refused(corpus: Corpus, encoder: TokenEncoder) -> None:
@@ -202,7 +241,7 @@ def test_new_segments_alone_are_built(corpus: Corpus, encoder: TokenEncoder, mon
         tables.open()
     told: list[tuple[int, int]] = []
     tables.build("fp32", progress=lambda done, total: told.append((done, total)))
-    assert told == [(1, 1)]
+    assert told == [(0, 1), (1, 1)]
     assert len(tables.open()[0]) == 3
 
 
@@ -390,7 +429,7 @@ def test_a_merge_with_passages_that_have_no_vectors_carries_the_others(
         }
         assert after == pytest.approx(before, abs={"fp32": 1e-4, "sq8": 0.05, "sq4": 1.5}[precision])
         assert again.fill(QUERY, passages=9, top_k=1000, distinct=False)
-        corpus.replace([corpus.document("d0")])
+        corpus.replace([replace(corpus.document("d0"), metadata={"edition": 2})])
     del again
     corpus.compact()
     encoded.clear()

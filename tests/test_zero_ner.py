@@ -272,15 +272,15 @@ def test_the_command_line_embeds_searches_and_explains(place: Path, capsys: pyte
         "Where is Paris?",
         ["search", "one.quoth", "Where is Paris?", "--mode", "entity", "--model", "zero"],
     )
-    code, out, _ = run(*entity, "--json", "--explain", "-k", "2")
+    code, out, _ = run(*entity, "--json", "--show-matches", "-k", "2")
     records = [json.loads(line) for line in out.splitlines()]
     assert code == 0
     assert len(records) == 2
     assert [each["query"] for each in records[0]["matches"]] == ["Paris"]
     assert records[0]["matches"][0]["text"] == "Paris"
     assert "matches" not in json.loads(run(*entity, "--json")[1].splitlines()[0])
-    assert "Paris = Paris (characters" in run(*entity, "--explain")[1]
-    given = json.loads(run(*entity, "--json", "--explain", "--entity", "is Paris", "-k", "1")[1])
+    assert "Paris = Paris (characters" in run(*entity, "--show-matches")[1]
+    given = json.loads(run(*entity, "--json", "--show-matches", "--entity", "is Paris", "-k", "1")[1])
     assert [each["query"] for each in given["matches"]] == ["is Paris"]
     mixed = run(
         "search", "one.quoth", question, "--mode", "hybrid", "--model", "zero", "--weight", "entities=2", "--json"
@@ -327,7 +327,7 @@ def test_it_is_measured_alone_with_bm25_beside_its_own_base_and_by_one_key(
             "--keys tokens with --model zero, whose keys are",
         ),
         (["embed", "one.quoth", "--keys", "entities", "--ray"], "--ray embeds tokens, but the keys of quoth-zero-ner"),
-        (["search", "one.quoth", "x", "--explain"], "--explain goes with --mode entity or hybrid, not bm25"),
+        (["search", "one.quoth", "x", "--show-matches"], "--show-matches goes with --mode entity or hybrid, not bm25"),
         (
             ["search", "one.quoth", "x", "--mode", "entity", "--model", "quoth-realm"],
             "is of kind 'realm'; kind 'npm' is required here",

@@ -22,11 +22,11 @@ def convert(
     ],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="New folder for the model.")],
 ) -> None:
-    """Convert published REALM checkpoints into a model, whose folder --model then names.
+    """Convert published REALM checkpoints into a model.
 
-    An open-QA checkpoint answers questions, best together with the embedder whose passage vectors it was trained with.
-    An embedder and an encoder fill blanks. Weights are read from safetensors, or from pickles that contain only
-    tensors.
+    Its folder is what --model names. An open-QA checkpoint answers questions, best together with the embedder whose
+    passage vectors it was trained with. An embedder and an encoder fill blanks. Weights are read from safetensors, or
+    from pickles that contain only tensors.
 
     \b
     Example:

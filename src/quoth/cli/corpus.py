@@ -1,4 +1,4 @@
-"""The commands that make and change a corpus: index, add, replace, delete, compact, info, verify, repair.
+"""The commands that make and change a corpus: index, add, replace, delete, compact, list, info, verify, repair.
 
 Knows how to ask the corpus for it and what to say afterwards. Does not know how a corpus is stored.
 """
@@ -77,7 +77,7 @@ def index(
         if not Corpus.open(folder).num_documents:
             shutil.rmtree(folder)
         raise
-    source.left_out.report()
+    source.report()
     _state(corpus)
 
 
@@ -110,13 +110,16 @@ def add(directory: CorpusDir, docs: Documents, skip_bad: SkipBad = False, format
     corpus = Corpus.open(directory)
     with counting("adding", "documents") as progress:
         corpus.add(iter(source), progress=progress)
-    source.left_out.report()
+    source.report()
     _state(corpus)
 
 
 @app.command(rich_help_panel=PANEL)
 def replace(directory: CorpusDir, docs: Documents, skip_bad: SkipBad = False, format: FormatName = None) -> None:
-    """Put new versions of documents in place of those of the same id; new ids are added.
+    """Put new versions of documents in place of the old ones.
+
+    The old one is that of the same id; a document of a new id is added. One that is there already, with the same title,
+    text and metadata, is left alone, and keeps its vectors.
 
     \b
     Example:
@@ -126,9 +129,12 @@ def replace(directory: CorpusDir, docs: Documents, skip_bad: SkipBad = False, fo
 
     source = _Source(docs, format, skip_bad)
     corpus = Corpus.open(directory)
+    before = corpus.num_documents
     with counting("replacing", "documents") as progress:
-        corpus.replace(iter(source), progress=progress)
-    source.left_out.report()
+        written = corpus.replace(iter(source), progress=progress)
+    new = corpus.num_documents - before
+    source.report()
+    note(f"replaced {written - new:,}, new {new:,}, unchanged {source.count - written:,}")
     _state(corpus)
 
 
@@ -152,7 +158,9 @@ def delete(
 
 @app.command(rich_help_panel=PANEL)
 def compact(directory: CorpusDir) -> None:
-    """Merge segments and free the space of deleted documents and old snapshots.
+    """Free the space of deleted documents and old snapshots.
+
+    Small segments are merged.
 
     \b
     Example:
@@ -167,6 +175,36 @@ def compact(directory: CorpusDir) -> None:
     follow(corpus)
     note(f"{size(before)} before, {size(_bytes(directory))} now")
     _state(corpus)
+
+
+@app.command("list", rich_help_panel=PANEL)
+def list_documents(
+    directory: CorpusDir,
+    contains: Annotated[
+        str, typer.Option("--contains", metavar="TEXT", help="Only documents with this in their id or title.")
+    ] = "",
+    json: Json = False,
+) -> None:
+    """List a corpus's documents: id, title and number of passages.
+
+    In --contains, upper and lower case are the same.
+
+    \b
+    Example:
+      quoth list wiki.quoth --contains thessaloniki
+    """
+    from quoth.corpus.corpus import Corpus
+
+    corpus = Corpus.open(directory)
+    for document in corpus.documents():
+        if not any(contains.casefold() in each.casefold() for each in (document.id, document.title)):
+            continue
+        passages = len(corpus.rows_of(document.id))
+        if json:
+            print_json({"id": document.id, "title": document.title, "passages": passages})
+        else:
+            line = f"{document.id}  {document.title}  ({plural(passages, 'passage')})"
+            results().print(visible(line), soft_wrap=True)
 
 
 @app.command(rich_help_panel=PANEL)
@@ -214,7 +252,9 @@ def info(directory: CorpusDir, json: Json = False) -> None:
 
 @app.command(rich_help_panel=PANEL)
 def verify(directory: CorpusDir) -> None:
-    """Read everything in a corpus and compare it with its checksums; a damaged file is named.
+    """Compare everything in a corpus with its checksums.
+
+    A damaged file is named.
 
     \b
     Example:
@@ -230,9 +270,10 @@ def verify(directory: CorpusDir) -> None:
 
 @app.command(rich_help_panel=PANEL)
 def repair(directory: CorpusDir) -> None:
-    """Make again what is damaged in a corpus and follows from the rest, such as its words; say what is lost.
+    """Make again what is damaged and follows from the rest.
 
-    Damaged vectors are removed: embed makes them again. Documents that are damaged themselves are lost.
+    Words, tables and checksums are made again. Damaged vectors are removed: embed makes them again. Documents that are
+    damaged themselves are lost; they are named.
 
     \b
     Example:
@@ -312,23 +353,34 @@ def _tables(directory: Path, segments: list[str]) -> list[dict[str, Any]]:
 
 
 class _Source:
-    """The documents of a command, read once, with a count of the broken records left out."""
+    """The documents of a command, read once; counts them, those without text, and the broken records left out."""
 
     def __init__(self, docs: list[str], format: Format | None, skip_bad: bool) -> None:
         from quoth.corpus.documents import read_documents
 
-        self.left_out, self._docs = LeftOut(), docs
+        self.count, self._without_text = 0, 0
+        self._left_out, self._docs = LeftOut(), docs
         self.documents: Iterator[Document] = read_documents(
-            *docs, format=format.value if format else None, skip_bad=skip_bad, on_bad=self.left_out
+            *docs, format=format.value if format else None, skip_bad=skip_bad, on_bad=self._left_out
         )
 
     def __iter__(self) -> "Iterator[Document]":
         """Raises InputError where there is none."""
-        first = next(self.documents, None)
-        if first is None:
+        for document in self.documents:
+            self.count += 1
+            if not document.text.strip():
+                self._without_text += 1
+                if self._without_text <= 3:
+                    note(f"document {document.id!r} has no text, so no passage")
+            yield document
+        if not self.count:
             raise InputError(f"{', '.join(self._docs)}: no document in it; give one with documents")
-        yield first
-        yield from self.documents
+
+    def report(self) -> None:
+        """Say how many documents had no text, and how many were left out, if any."""
+        if self._without_text:
+            note(f"{plural(self._without_text, 'document')} without text, which no search finds")
+        self._left_out.report()
 
 
 def _state(corpus: "Corpus") -> None:

@@ -72,7 +72,7 @@ def demo(
     base: Base = None,
     device: Device = None,
 ) -> None:
-    """Fill blanks and answer questions from a small atlas, then swap it for a later edition.
+    """Answer from a small atlas, then swap it for a later edition.
 
     \b
     Example:

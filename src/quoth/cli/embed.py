@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from quoth.retrieval.tables import Cost
 
 app = typer.Typer()
-ASK_FROM_BYTES = 10_000_000_000
-ASK_FROM_SECONDS = 1800
+ASK_FROM_BYTES = 1_000_000_000
+ASK_FROM_SECONDS = 120
+SLOWER = 1.5
+"""Encoding may take so many times as long as its sample says: texts vary, vectors are stored and compressed."""
 DEFAULT_MODELS = {Keys.tokens: "quoth-mini", Keys.passages: "quoth-realm", Keys.entities: "quoth-zero-ner"}
 
 
@@ -70,11 +72,15 @@ def embed(
     device: Device = None,
     dtype: Dtype = None,
 ) -> None:
-    """Store a vector for every token, so that --dense can search all of them. With --keys (or a --model with such
-    keys), store one for every passage, or for every named entity and title. Resumes where it was stopped.
+    """Store vectors, so that all of a corpus can be searched.
 
-    Estimates time and disk use from a sample first and asks for confirmation if they are large. Uses no more than
-    --memory, however large the corpus is, unless a single passage needs more.
+    There is one for every token, for --dense; with --keys (or a --model with such keys), one for every passage, or for
+    every named entity and title.
+
+    Estimates time and disk use from a sample first. At a terminal, asks for confirmation if they may exceed 2 minutes
+    or 1 GB, unless --yes or --budget is given; if standard input is not a terminal, it starts without asking. If it is
+    stopped, the next run resumes: at most the last 256 passages are encoded again. Uses no more than --memory, however
+    large the corpus is, unless a single passage needs more.
 
     \b
     Example:
@@ -137,16 +143,22 @@ def _check_cost(directory: Path, cost: "Cost", budget: float | None, yes: bool, 
     if not cost.passages:
         return
     per_vector = cost.bytes // max(cost.tokens, 1)
+    longest = SLOWER * cost.seconds
     note(
-        f"{plural(cost.passages, 'passage')} to encode, {duration(cost.seconds)}; about {cost.tokens:,} vectors take "
-        f"{size(cost.bytes)} on disk ({per_vector} bytes each), at most {size(cost.peak_bytes)} while embedding, "
-        f"and at most {size(memory)} of memory"
+        f"{plural(cost.passages, 'passage')} to encode, {_between(cost.seconds, longest)}; about {cost.tokens:,} "
+        f"vectors take {size(cost.bytes)} on disk ({per_vector} bytes each), at most {size(cost.peak_bytes)} while "
+        f"embedding, and at most {size(memory)} of memory"
     )
     needed = size(cost.peak_bytes)
     if budget is not None and cost.peak_bytes > budget * 1e9:
         raise InputError(f"--budget {budget} GB is less than {needed}; allow more, or embed a smaller corpus")
     if cost.peak_bytes > (free := shutil.disk_usage(directory).free):
         raise InputError(f"{directory}: {size(free)} free, but {needed} needed; free some disk space first")
-    large = cost.bytes > ASK_FROM_BYTES or cost.seconds > ASK_FROM_SECONDS
+    large = cost.bytes > ASK_FROM_BYTES or longest > ASK_FROM_SECONDS
     if large and budget is None and not yes and sys.stdin.isatty():
         typer.confirm("quoth: continue?", abort=True, err=True)
+
+
+def _between(least: float, most: float) -> str:
+    """`3 minutes to 5 minutes`, or one of them if both read the same."""
+    return " to ".join(dict.fromkeys(map(duration, (least, most))))

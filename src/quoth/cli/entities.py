@@ -43,7 +43,7 @@ Dense = Annotated[
     ),
 ]
 Anserini = Annotated[
-    bool, typer.Option("--anserini", help="Also ask BM25 with k1 = 0.9 and b = 0.4 (pip install 'quoth[eval]').")
+    bool, typer.Option("--anserini", help="Also ask BM25 with k1 = 0.9 and b = 0.4 (pip install 'quoth\\[eval]').")
 ]
 
 
@@ -74,7 +74,9 @@ def entities(
     hybrid: Annotated[bool, typer.Option("--hybrid", help="Also ask --model together with BM25.")] = False,
     picture: Annotated[
         Path | None,
-        typer.Option("--picture", metavar="PNG", help="Draw covered questions and --model's keys (UMAP; quoth[eval])."),
+        typer.Option(
+            "--picture", metavar="PNG", help="Draw covered questions and --model's keys (UMAP; quoth\\[eval])."
+        ),
     ] = None,
     idf: Annotated[
         bool, typer.Option("--idf", help="Also report recall by how rare the entity is (requires --templates).")
@@ -195,9 +197,9 @@ def links(
 ) -> None:
     """Given a linked name in its sentence, find passages of other documents about the same target.
 
-    The corpus must have documents with "links": [[start, end, target], …] (characters of the text, title of a page). A
-    passage counts as relevant if it links to the same target or comes from the target's page. BM25 is asked with the
-    sentence and with the name alone, --model with the sentence and the position of the name.
+    The corpus must have documents with "links": [\\[start, end, target], …] (characters of the text, title of a
+    page). A passage counts as relevant if it links to the same target or comes from the target's page. BM25 is asked
+    with the sentence and with the name alone, --model with the sentence and the position of the name.
 
     \b
     Example:

@@ -45,7 +45,10 @@ def cloze(
     ] = None,
     count: Annotated[int, typer.Option("--count", help="Number of blanks of each kind.")] = 1000,
     limit: Annotated[
-        int | None, typer.Option("--limit", help="Ask only this many blanks of each kind, the first ones.")
+        int | None,
+        typer.Option(
+            "--limit", help="Ask at most this many blanks of each kind, drawn at random: the first that --seed draws."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Random seed for drawing blanks.")] = 0,
     *,

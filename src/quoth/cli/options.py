@@ -74,7 +74,9 @@ Documents = Annotated[
 ]
 Ray = Annotated[
     bool,
-    typer.Option("--ray", help="On the Ray cluster of RAY_ADDRESS, or one on this machine (pip install 'quoth[ray]')."),
+    typer.Option(
+        "--ray", help="On the Ray cluster of RAY_ADDRESS, or one on this machine (pip install 'quoth\\[ray]')."
+    ),
 ]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out broken records and count them.")]
 FormatName = Annotated[Format | None, typer.Option("--format", help="Read DOCS as this format, whatever the suffix.")]
@@ -97,7 +99,7 @@ PassageCount = Annotated[
     ),
 ]
 Dense = Annotated[bool, typer.Option("--dense", help="Search every token in the corpus (requires quoth embed).")]
-Explain = Annotated[bool, typer.Option("--explain", help="Say how long each of the five steps took.")]
+Timings = Annotated[bool, typer.Option("--timings", help="Say how long each of the five steps took.")]
 Temperature = Annotated[float, typer.Option("--temperature", help="Above 1 flattens, below 1 sharpens.")]
 
 

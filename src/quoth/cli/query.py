@@ -17,12 +17,12 @@ from quoth.cli.options import (
     Dense,
     Device,
     Dtype,
-    Explain,
     Json,
     Model,
     MoreCorpora,
     PassageCount,
     Temperature,
+    Timings,
     TopK,
     for_each_query,
     given,
@@ -54,10 +54,12 @@ def fill(
     base: Base = None,
     device: Device = None,
     dtype: Dtype = None,
-    explain: Explain = False,
+    timings: Timings = False,
     json: Json = False,
 ) -> None:
-    """Fill the blank of a text with phrases of the corpus, and show where each one stands.
+    """Fill the blank of a text with phrases of the corpus.
+
+    Each is shown where it occurs.
 
     \b
     Example:
@@ -66,7 +68,7 @@ def fill(
     """
     options = {"top_k": top_k} | fill_arguments(context, model, filling)
     loaded = load_predictor(model, open_corpora(directory, corpus), Setup(base, device, dtype))
-    _answer(text, lambda query: loaded.fill(query, **options), json, explain)
+    _answer(text, lambda query: loaded.fill(query, **options), json, timings)
 
 
 @app.command(rich_help_panel=PANEL)
@@ -97,10 +99,12 @@ def ask(
     base: Base = None,
     device: Device = None,
     dtype: Dtype = None,
-    explain: Explain = False,
+    timings: Timings = False,
     json: Json = False,
 ) -> None:
-    """Answer a question with phrases of the corpus, and show where each one stands.
+    """Answer a question with phrases of the corpus.
+
+    Each is shown where it occurs.
 
     \b
     Example:
@@ -111,7 +115,7 @@ def ask(
     options = {"top_k": top_k} | fill_arguments(context, model, filling, asks=True) | given(template=template)
     options |= _by_eq_1(model, marginal)
     loaded = load_predictor(model, open_corpora(directory, corpus), Setup(base, device, dtype))
-    _answer(question, lambda query: loaded.ask(query, **options), json, explain)
+    _answer(question, lambda query: loaded.ask(query, **options), json, timings)
 
 
 @app.command(rich_help_panel=PANEL)
@@ -136,9 +140,12 @@ def classify(
     base: Base = None,
     device: Device = None,
     dtype: Dtype = None,
+    timings: Timings = False,
     json: Json = False,
 ) -> None:
-    """Choose a label for a text by the words of the corpus that fit best after it.
+    """Choose the label whose words fit a text best.
+
+    How well a word fits after the text is looked up in the corpus.
 
     \b
     Example:
@@ -148,7 +155,7 @@ def classify(
     options: dict[str, Any] = {"template": template, "temperature": temperature}
     options["passages"] = num_passages(passages, dense)
     npm = load(model, open_corpora(directory, corpus), Setup(base, device, dtype))
-    _answer(text, lambda query: npm.classify(query, words, **options), json)
+    _answer(text, lambda query: npm.classify(query, words, **options), json, timings)
 
 
 def _by_eq_1(model: str, marginal: bool) -> dict[str, str]:
@@ -158,17 +165,17 @@ def _by_eq_1(model: str, marginal: bool) -> dict[str, str]:
     return {"combine": "marginal"} if marginal else {}
 
 
-def _answer(text: str, predict: "Callable[[str], Sequence[Prediction]]", json: bool, explain: bool = False) -> None:
+def _answer(text: str, predict: "Callable[[str], Sequence[Prediction]]", json: bool, timings: bool = False) -> None:
     """Print the predictions of each query that `text` stands for, as each is made.
 
-    With several queries, from standard input, each JSON object also names its query. With `explain`, the time that
+    With several queries, from standard input, each JSON object also names its query. With `timings`, the time that
     each step took goes to standard error.
     """
 
     def show(number: int, query: str) -> None:
         with timed() as seconds:
             predictions = predict(query)
-        if explain:
+        if timings:
             note(" · ".join(f"{name} {1000 * spent:.1f} ms" for name, spent in seconds.items()))
         if json:
             for prediction in predictions:

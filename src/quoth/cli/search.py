@@ -46,7 +46,7 @@ def search(
     query: Annotated[str, typer.Argument(metavar="QUERY", help=f"What to look for; {STANDARD_INPUT}")],
     k: Annotated[int, typer.Option("-k", "--k", help="How many passages.")] = 10,
     mode: Annotated[
-        SearchMode, typer.Option("--mode", help="bm25 needs no model; the others want quoth embed.")
+        SearchMode, typer.Option("--mode", help="bm25 needs no model; the others require quoth embed.")
     ] = SearchMode.bm25,
     entity: Annotated[
         list[str] | None,
@@ -61,7 +61,9 @@ def search(
             "--weight", metavar="KEYS=NUMBER", help="With --mode hybrid, of bm25, tokens, passages or entities."
         ),
     ] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Say which entity of each passage matched.")] = False,
+    show_matches: Annotated[
+        bool, typer.Option("--show-matches", help="Say which entity of each passage matched.")
+    ] = False,
     corpus: MoreCorpora = None,
     model: Annotated[
         list[str] | None,
@@ -72,20 +74,22 @@ def search(
     dtype: Dtype = None,
     json: Json = False,
 ) -> None:
-    """Find the passages that match a query best: by its words, by vectors, by the entities it names, or by all.
+    """Find the passages that match a query best.
+
+    They match by its words, by vectors, by the entities it names, or by all of these.
 
     \b
     Example:
       quoth search wiki.quoth "church in Thessaloniki" -k 3
       quoth embed wiki.quoth --keys entities
-      quoth search wiki.quoth --mode entity --explain "Where was Nikos Kazantzakis born?"
+      quoth search wiki.quoth --mode entity --show-matches "Where was Nikos Kazantzakis born?"
       quoth search wiki.quoth --mode hybrid --model quoth-zero-ner "Where was Nikos Kazantzakis born?"
     """
     for name, given, wanted in (("entity", entity, SearchMode.entity), ("weight", weight, SearchMode.hybrid)):
         if given and mode is not wanted:
             raise InputError(f"--{name} {given[0]} goes with --mode {wanted.value}, not {mode.value}; leave one out")
-    if explain and mode not in (SearchMode.entity, SearchMode.hybrid):
-        raise InputError(f"--explain goes with --mode entity or hybrid, not {mode.value}; leave one out")
+    if show_matches and mode not in (SearchMode.entity, SearchMode.hybrid):
+        raise InputError(f"--show-matches goes with --mode entity or hybrid, not {mode.value}; leave one out")
     setup = Setup(base, device, dtype)
     find = _finder(open_corpora(directory, corpus), mode, model or [], setup, entity, fusion.value, _weights(weight))
 
@@ -93,11 +97,11 @@ def search(
         hits = find(each, k)
         if json:
             for hit in hits:
-                print_json(({"query": each} if query == "-" else {}) | _record(hit, explain))
+                print_json(({"query": each} if query == "-" else {}) | _record(hit, show_matches))
             return
         from quoth.render import show_hits
 
-        show_hits(results(), each, hits, explain)
+        show_hits(results(), each, hits, show_matches)
 
     for_each_query(query, show)
 
@@ -141,6 +145,6 @@ def _weights(items: list[str] | None) -> dict[str, float]:
         raise InputError(f"--weight: {error}; give a number, such as entities=2") from None
 
 
-def _record(hit: "Hit", explain: bool) -> dict[str, Any]:
+def _record(hit: "Hit", show_matches: bool) -> dict[str, Any]:
     """A hit as JSON, with the keys that matched if they are asked for."""
-    return {name: value for name, value in hit.to_dict().items() if explain or name != "matches"}
+    return {name: value for name, value in hit.to_dict().items() if show_matches or name != "matches"}

@@ -39,10 +39,10 @@ def serve(
     device: Device = None,
     dtype: Dtype = None,
 ) -> None:
-    """Answer requests over HTTP, from shards on a Ray cluster; Ctrl-C stops it.
+    """Answer requests over HTTP, on a Ray cluster.
 
-    Each shard searches its own segments; the answers are those of one process. A shard that dies is replaced, and
-    requests wait for it. What is added to the corpus later is served after a new start.
+    Ctrl-C stops it. Each shard searches its own segments; the answers are those of one process. A shard that dies is
+    replaced, and requests wait for it. What is added to the corpus later is served after a new start.
 
     \b
     Example:

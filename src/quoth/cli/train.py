@@ -57,7 +57,9 @@ def train(
     skip_bad: SkipBad = False,
     base: Base = None,
 ) -> None:
-    """Train a model by a recipe. The same command resumes a stopped run; with more steps it extends it.
+    """Train a model by a recipe.
+
+    The same command resumes a stopped run; with more steps it extends it.
 
     \b
     Example:

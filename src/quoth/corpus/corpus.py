@@ -18,7 +18,6 @@ from quoth.corpus.bm25 import Statistics, count, search
 from quoth.corpus.deletions import Deletion, Deletions
 from quoth.corpus.manifest import (
     Manifest,
-    SegmentEntry,
     deletions_path,
     manifest_path,
     read_manifest,
@@ -211,7 +210,8 @@ class Corpus:
         return self._write_documents(documents, progress, replacing=False)
 
     def replace(self, documents: Iterable[Document], progress: Callable[[int], None] | None = None) -> int:
-        """Like `add`, but each document takes the place of the one of its id, if there is one."""
+        """Like `add`, but each document takes the place of the one of its id, if there is one; returns how many were
+        written: what is there already, with the same title, text and metadata, keeps its rows and vectors."""
         return self._write_documents(documents, progress, replacing=True)
 
     def add_written(self, folders: Generator[Path]) -> int:
@@ -219,7 +219,7 @@ class Corpus:
         of `segments/` whose name ends in .tmp; the folders are asked for one after another, and no more after an error.
         """
         with self._writing(), closing(folders):
-            return self._add(self._take_in(folders), replacing=False)
+            return self._add(self._take_in(folders))
 
     def delete(self, document_ids: Iterable[str]) -> int:
         """Deletes documents in one commit; returns how many. Raises UnknownDocumentError naming the id."""
@@ -272,27 +272,34 @@ class Corpus:
         self, documents: Iterable[Document], progress: Callable[[int], None] | None, replacing: bool
     ) -> int:
         with self._writing():
-            return self._add(self._write_segments(split_documents(documents, self.splitter, progress)), replacing)
+            split = split_documents(documents, self.splitter, progress)
+            if not replacing:
+                return self._add(self._write_segments(split))
+            kept_D = bytearray(self._snapshot.manifest.next_document)
+            return self._add(self._write_segments(self._snapshot.changed(split, kept_D)), kept_D)
 
-    def _add(self, segments: Iterable[Segment], replacing: bool) -> int:
+    def _add(self, segments: Iterable[Segment], kept_D: bytearray | None = None) -> int:
+        """Commits new segments; documents may take the place of others, but of those marked, where that is given."""
         new: list[Segment] = []
         deleted: list[Deletion] = []
         for segment in segments:
-            deleted += [deletion(*taken) for taken in self._taken(segment, new, replacing)]
+            deleted += [deletion(*taken) for taken in self._taken(segment, new, kept_D)]
             new.append(segment)
         if new:
             self._commit(new, self._snapshot.deletions.plus(deleted))
         return sum(segment.num_documents for segment in new)
 
-    def _taken(self, segment: Segment, new: list[Segment], replacing: bool) -> Iterator[tuple[Segment, int]]:
+    def _taken(self, segment: Segment, new: list[Segment], kept_D: bytearray | None) -> Iterator[tuple[Segment, int]]:
         """The documents whose ids a new segment takes; an error where it may not."""
         for earlier in new:
             for document in earlier.find_all(segment):
                 raise DuplicateDocumentError(f"document {earlier.id(document)!r} comes twice; leave one out")
         for older, document in self._snapshot.shared_with(segment):
-            if not replacing:
+            if kept_D is None:
                 taken = f"document {older.id(document)!r} is in {self.path} already"
                 raise DuplicateDocumentError(f"{taken}; `quoth replace` puts another in its place")
+            if kept_D[older.first_document + document]:
+                raise DuplicateDocumentError(f"document {older.id(document)!r} comes twice; leave one out")
             yield older, document
 
     def _write_segments(self, documents: Iterator[Split]) -> Iterator[Segment]:
@@ -350,7 +357,7 @@ class Corpus:
     ) -> None:
         old = self._snapshot.manifest
         gone = {segment.name for segment in merged}
-        segments = (*(each for each in old.segments if each.name not in gone), *map(_entry, new))
+        segments = (*(each for each in old.segments if each.name not in gone), *(each.entry for each in new))
         manifest = old.successor(
             segments=segments,
             next_row=old.next_row + sum(segment.num_passages for segment in new),
@@ -377,17 +384,6 @@ def _is_vacant(path: Path) -> bool:
     if not path.is_dir() or {each.name for each in path.iterdir() if each.suffix != ".tmp"} - _BEGUN:
         return False
     return manifest_path(path, 0).is_file() or not any(path.glob("*/*"))
-
-
-def _entry(segment: Segment) -> SegmentEntry:
-    return SegmentEntry(
-        name=segment.name,
-        first_row=segment.first_row,
-        first_document=segment.first_document,
-        num_documents=segment.num_documents,
-        num_passages=segment.num_passages,
-        sha256=segment.sha256,
-    )
 
 
 def _worth_merging(snapshot: Snapshot) -> list[Segment]:

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.arrays import open_array, open_blob, save_array
-from quoth.corpus.manifest import remedy_of
+from quoth.corpus.manifest import SegmentEntry, remedy_of
 from quoth.corpus.word_index import WordGatherer, Words, indexed_text
 from quoth.errors import CorruptionError, DuplicateDocumentError
 from quoth.records import Document, Passage
@@ -69,6 +69,18 @@ class Segment:
             raise CorruptionError(f"{path / 'documents.npy'}: damaged, it does not fit the files beside it")
         self.last_row = first_row + self.num_passages
         self.last_document = first_document + self.num_documents
+
+    @property
+    def entry(self) -> SegmentEntry:
+        """What a manifest says of this segment."""
+        return SegmentEntry(
+            name=self.name,
+            first_row=self.first_row,
+            first_document=self.first_document,
+            num_documents=self.num_documents,
+            num_passages=self.num_passages,
+            sha256=self.sha256,
+        )
 
     def verify(self) -> None:
         """Reads every byte. Raises CorruptionError naming the file that is damaged."""
@@ -117,6 +129,12 @@ class Segment:
         document_id, title, metadata = self._record(index)
         text = self._text(middle, end)
         return Document(document_id, title, text, metadata)
+
+    def holds(self, index: int, document: Document) -> bool:
+        """Whether the `index`-th document is this one, to the byte."""
+        begin, middle = self._documents_D13[index, :2].tolist()
+        end = int(self._documents_D13[index + 1, 0])
+        return (self._blob[begin:middle], self._blob[middle:end]) == _encoded(document)
 
     def passage_range(self, document: int) -> tuple[int, int]:
         """The passages of a document, counted in this segment."""
@@ -206,9 +224,7 @@ class SegmentWriter:
         """Appends a document whose passages are these character ranges, in order, none overlapping."""
         if document.id in self._ids:
             raise DuplicateDocumentError(f"document {document.id!r} comes twice; leave one out")
-        fields = [document.id, document.title, dict(document.metadata)]
-        record = json.dumps(fields, ensure_ascii=False).encode()
-        text = document.text.encode()
+        record, text = _encoded(document)
         begin = self._stream.tell()
         self._documents.extend((begin, begin + len(record), self.num_passages))
         self._document_checks.append(crc32(text, crc32(record)))
@@ -247,6 +263,12 @@ class SegmentWriter:
     def __exit__(self, *exception: object) -> None:
         with suppress(OSError) if exception[0] else nullcontext():  # a full disk is told once
             self._stream.close()
+
+
+def _encoded(document: Document) -> tuple[bytes, bytes]:
+    """A document's record and its text, as they lie on disk."""
+    fields = [document.id, document.title, dict(document.metadata)]
+    return json.dumps(fields, ensure_ascii=False).encode(), document.text.encode()
 
 
 def _byte_ranges(text: str, ranges: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:

@@ -2,11 +2,12 @@
 
 Knows rows, documents and passages; does not write and does not search.
 
-Shape suffixes: R rows.
+Shape suffixes: R rows, D documents that were ever given a number.
 """
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
@@ -17,7 +18,8 @@ from quoth.corpus.bm25 import LiveWords
 from quoth.corpus.deletions import Deletion, Deletions
 from quoth.corpus.manifest import Manifest, SegmentEntry, manifest_path, read_manifest, segment_path
 from quoth.corpus.segment import Segment
-from quoth.errors import CorruptionError, InputError, UnknownDocumentError
+from quoth.corpus.segment_writer import Split
+from quoth.errors import CorruptionError, DuplicateDocumentError, InputError, UnknownDocumentError
 from quoth.records import Document, Passage
 from quoth.storage import Lease, check_file
 
@@ -112,6 +114,20 @@ class Snapshot:
         """The document of that id. Raises UnknownDocumentError."""
         segment, document = self.locate(document_id)
         return segment.document(document)
+
+    def changed(self, documents: Iterable[Split], kept_D: bytearray) -> Iterator[Split]:
+        """Those that are not here already, to the byte; what is, is marked by its number. Raises DuplicateDocumentError
+        for one that comes twice."""
+        for document, ranges in documents:
+            with suppress(UnknownDocumentError):
+                segment, index = self.locate(document.id)
+                if segment.holds(index, document):
+                    number = segment.first_document + index
+                    if kept_D[number]:
+                        raise DuplicateDocumentError(f"document {document.id!r} comes twice; leave one out")
+                    kept_D[number] = True
+                    continue
+            yield document, ranges
 
     def rows_of(self, document_id: str) -> list[int]:
         """The rows of a document's passages. Raises UnknownDocumentError."""

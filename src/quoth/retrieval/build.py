@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,10 @@ from quoth.retrieval.vectors import BITS, KeyVectors, Quantizer, Spread, save_qu
 from quoth.storage import atomic_write_json, publish_directory, remove, seal_folder
 from quoth.tokenizers.boundaries import MAY_START
 
-PASSAGES_PER_PART = 1024
+PASSAGES_PER_PART = 256
+"""A kill loses at most the part that is being encoded."""
+FITTED_PARTS = 4
+"""The quantizer is fitted to so many parts, which are kept as floats until all of them are there."""
 COPIES = 6
 """How often a passage's vectors are in memory at most, as numbers of four bytes, while they are made and written."""
 MOST_TOKENS_AT_A_TIME = 1 << 17
@@ -86,12 +90,15 @@ def _place(keys: KeyTable, row: int) -> TextSpan:
     return passage.text, int(keys.start_N[row]) - passage.start, int(keys.end_N[row]) - passage.start
 
 
-def _is_readable(part: Path) -> bool:
-    """Whether a part is there, its arrays as long as they say."""
+def _is_readable(part: Path, passages: int) -> bool:
+    """Whether a part of so many passages is there, its arrays as long as they say."""
+    if not part.is_dir():
+        return False
     try:
-        return part.is_dir() and len(open_columns(part).ids_N) == len(open_array(part / "vectors.npy", None, (-1, -1)))
+        columns, vectors_ND = open_columns(part), open_array(part / "vectors.npy", None, (-1, -1))
     except CorruptionError:
         return False
+    return len(columns.origin_P) == passages and len(columns.ids_N) == len(vectors_ND)
 
 
 class Builder:
@@ -122,43 +129,36 @@ class Builder:
                 shutil.rmtree(other)
         self._work.mkdir(exist_ok=True)
         count = self._segment.num_passages
-        parts = []
+        parts: list[Path] = []
         for first in range(0, max(count, 1), PASSAGES_PER_PART):
             last = min(first + PASSAGES_PER_PART, count)
             part = self._work / f"{first:09d}"
-            if not _is_readable(part):
+            if not _is_readable(part, last - first):
                 self._encode(first, last, part)
             parts.append(part)
+            if len(parts) == FITTED_PARTS or last == count:
+                self._quantize(parts[:FITTED_PARTS])
             yield last - first
         self._join(parts)
 
     def _encode(self, first: int, last: int, part: Path) -> None:
-        """Encode a part's passages, but for those that a partial table holds."""
+        """Encode a part's passages, but for those that a partial table holds; floats until there is a quantizer."""
         fresh = part.with_suffix(".tmp")
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir()
         columns: list[KeyColumns] = []
-        spread = Spread(self._encoder.dimensions)
-        vectors = self._vectors(first, last, columns, spread)
-        if BITS[self._precision] <= 8 and not (self._work / "quantizer.npy").is_file():
-            floats = fresh / "floats.npy"
-            save_pieces(floats, None, vectors)
-            self._fit(spread)
-            vectors = in_blocks(open_array(floats))
-            floats.unlink()
         quantizer = self._quantizer()
-        blocks = (block_ND for vectors_ND in vectors for block_ND in in_blocks(vectors_ND))
-        save_pieces(fresh / "vectors.npy", None, (stored(each, self._precision, quantizer) for each in blocks))
+        precision = "fp32" if self._is_quantized and quantizer is None else self._precision
+        blocks = (block_ND for vectors_ND in self._vectors(first, last, columns) for block_ND in in_blocks(vectors_ND))
+        save_pieces(fresh / "vectors.npy", None, (stored(each, precision, quantizer) for each in blocks))
         save_columns(fresh, lambda: columns)
         publish_directory(fresh, part)
 
-    def _vectors(
-        self, first: int, last: int, columns: list[KeyColumns], spread: Spread
-    ) -> Iterator[NDArray[np.float32]]:
-        """The vectors of passages in order, some passages at a time; tells where those lie that were encoded now."""
-        known = _Known(self._partial) if self._partial.is_dir() else None
+    def _vectors(self, first: int, last: int, columns: list[KeyColumns]) -> Iterator[NDArray[np.float32]]:
+        """The vectors of passages in order, some passages at a time; their columns are appended."""
+        known = self._known()
         for batch in self._batches(first, last, known):
-            pieces, vectors_ND = self._made(batch, known, spread)
+            pieces, vectors_ND = self._made(batch, known)
             columns += pieces
             yield vectors_ND
 
@@ -180,31 +180,53 @@ class Builder:
             tokens += size
         yield batch
 
-    def _made(self, batch: Batch, known: _Known | None, spread: Spread) -> tuple[list[KeyColumns], NDArray[np.float32]]:
+    def _made(self, batch: Batch, known: _Known | None) -> tuple[list[KeyColumns], NDArray[np.float32]]:
         """Some passages' columns and vectors, each from the partial table or encoded now."""
         passages = [passage for _, passage in batch if passage]
         encoded = self._encoder.encode(passages) if passages else []
         columns, vectors_ND = columns_of(passages, encoded), vectors_of(encoded, self._encoder.dimensions)
-        spread.add(vectors_ND)
         return ([columns], vectors_ND) if known is None else known.mixed(batch, columns, vectors_ND)
 
-    def _fit(self, spread: Spread) -> None:
-        """Store the segment's quantizer: fitted to its first part, or the partial table's, widened where that part
-        exceeds it, so that what is stored is not rounded again. Four bits are not widened: the larger of the two
-        decides."""
-        bits = BITS[self._precision]
-        known = KeyVectors.open(self._partial, 1.0) if self._partial.is_dir() else None
-        if known is None or known.quantizer is None or (bits == 4 and len(known) < spread.count):
+    def _known(self) -> _Known | None:
+        return _Known(self._partial) if self._partial.is_dir() else None
+
+    @property
+    def _is_quantized(self) -> bool:
+        return BITS[self._precision] <= 8
+
+    def _quantize(self, parts: list[Path]) -> None:
+        """Fit the segment's quantizer to its first parts, unless it is there, and store as codes what is floats yet."""
+        if not self._is_quantized:
+            return
+        if self._quantizer() is None:
+            self._fit(parts)
+        quantizer = self._quantizer()
+        for part in parts:
+            vectors_ND, fresh = open_array(part / "vectors.npy", None, (-1, -1)), part / "codes.npy"
+            if vectors_ND.dtype.kind == "f":
+                save_pieces(fresh, None, (stored(each, self._precision, quantizer) for each in in_blocks(vectors_ND)))
+                fresh.replace(part / "vectors.npy")
+
+    def _fit(self, parts: list[Path]) -> None:
+        """Store the segment's quantizer: fitted to what was encoded of its first parts, or the partial table's, widened
+        where they exceed it, so that what is stored is not rounded again. Four bits are not widened: the larger of the
+        two decides."""
+        bits, known, spread = BITS[self._precision], self._known(), Spread(self._encoder.dimensions)
+        for number, part in enumerate(parts):
+            for vectors_ND in _encoded(part, number * PASSAGES_PER_PART, known):
+                spread.add(vectors_ND)
+        if known is None or known.quantizer is None or (bits == 4 and known.num_keys < spread.count):
             fitted = Quantizer.fitting(spread, bits)
         else:
             fitted = known.quantizer.widened(spread)
         save_quantizer(self._work, fitted)
 
     def _quantizer(self) -> Quantizer | None:
-        if (bits := BITS[self._precision]) > 8:
+        file = self._work / "quantizer.npy"
+        if not self._is_quantized or not file.is_file():
             return None
-        low_D, step_D = open_array(self._work / "quantizer.npy")
-        return Quantizer(low_D, step_D, bits)
+        low_D, step_D = open_array(file)
+        return Quantizer(low_D, step_D, BITS[self._precision])
 
     def _join(self, parts: list[Path]) -> None:
         whole = self._work / "whole"
@@ -212,7 +234,7 @@ class Builder:
         whole.mkdir()
         save_columns(whole, lambda: map(open_columns, parts))
         save_pieces(whole / "vectors.npy", None, (open_array(part / "vectors.npy") for part in parts))
-        if BITS[self._precision] <= 8:
+        if self._is_quantized:
             shutil.copy(self._work / "quantizer.npy", whole)
         facts = {"format": FORMAT, "model": self._encoder.name, "fingerprint": self._encoder.fingerprint}
         facts |= {"precision": self._precision, "tokens": len(open_array(whole / "vectors.npy"))}
@@ -230,6 +252,7 @@ class _Known:
     def __init__(self, folder: Path) -> None:
         self.absent = frozenset(absent_passages(folder).tolist())
         self._columns, self._vectors = open_columns(folder), KeyVectors.open(folder, 1.0)
+        self.num_keys, self.quantizer = len(self._vectors), self._vectors.quantizer
 
     def _rows(self, number: int) -> slice:
         return slice(int(self._columns.offsets_P1[number]), int(self._columns.offsets_P1[number + 1]))
@@ -253,6 +276,18 @@ class _Known:
             vectors.append(vectors_ND[columns.offsets_P1[at] : columns.offsets_P1[at + 1]])
             at += 1
         return pieces, np.concatenate(vectors)
+
+
+def _encoded(part: Path, first: int, known: _Known | None) -> Iterator[NDArray[np.float32]]:
+    """A part's vectors, still floats, without those of the partial table; its passages are numbered from `first`."""
+    floats_ND = open_array(part / "vectors.npy", np.float32, (-1, -1))
+    if known is None:
+        yield from in_blocks(floats_ND)
+        return
+    offsets = open_columns(part).offsets_P1.tolist()
+    for number, (begin, end) in enumerate(pairwise(offsets), first):
+        if number in known.absent:
+            yield floats_ND[begin:end]
 
 
 def _bytes(passage: Passage) -> int:

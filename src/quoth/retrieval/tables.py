@@ -28,7 +28,7 @@ from quoth.errors import CorruptionError, EncoderMismatchError, InputError, advi
 from quoth.memory import WORKING_MEMORY
 from quoth.records import Passage
 from quoth.retrieval import codes
-from quoth.retrieval.build import PASSAGES_PER_PART, Builder, columns_of, sample_queries
+from quoth.retrieval.build import FITTED_PARTS, PASSAGES_PER_PART, Builder, columns_of, sample_queries
 from quoth.retrieval.codes import check_recall, open_codes
 from quoth.retrieval.index import nearest_rows
 from quoth.retrieval.key_columns import open_columns
@@ -48,7 +48,8 @@ from quoth.retrieval.vectors import BITS, KeyVectors, bytes_of, check_precision
 from quoth.storage import check_folder, refuse_links_below, remove
 
 COLUMN_BYTES = 6
-SAMPLED_PASSAGES = 32
+SAMPLED_PASSAGES, SAMPLED_SECONDS, MOST_SAMPLED = 32, 3.0, 256
+"""An estimate encodes so many passages at a time, until that has taken so long, and at most so many in all."""
 LATE_PASSAGES = 256
 SAMPLED_QUERIES = 32
 
@@ -261,6 +262,8 @@ class KeyTables:
             self._store.follow(segment)
         missing = self.missing()
         total, done = sum(each.num_passages for each in missing), 0
+        if progress and total:
+            progress(0, total)
         for segment in missing:
             builder = Builder(self._corpus, segment, self._encoder, precision, self._store, memory)
             for finished in builder.run():
@@ -349,19 +352,21 @@ class KeyTables:
         if not (whole := sum(sizes)):
             return Cost(0, 0, 0, 0, 0.0)
         wanted = self.left(precision)
-        numbers = np.sort(np.random.default_rng(0).choice(whole, min(whole, SAMPLED_PASSAGES), replace=False))
+        numbers = np.random.default_rng(0).choice(whole, min(whole, MOST_SAMPLED), replace=False)
         begins = np.cumsum([0, *sizes])
         which = np.searchsorted(begins, numbers, side="right") - 1
         places = zip(numbers.tolist(), which.tolist(), strict=True)
         passages = [self._corpus.passage(missing[at].first_row + number - int(begins[at])) for number, at in places]
         self._encoder.encode(passages[:1])
+        encoded: list[EncodedPassage] = []
         began = perf_counter()
-        encoded = self._encoder.encode(passages)
-        seconds = (perf_counter() - began) * wanted / len(passages)
-        tokens = sum(len(each.tokens.ids_T) for each in encoded) * whole // len(passages)
+        while len(encoded) < len(passages) and perf_counter() - began < SAMPLED_SECONDS:
+            encoded += self._encoder.encode(passages[len(encoded) : len(encoded) + SAMPLED_PASSAGES])
+        seconds = (perf_counter() - began) * wanted / len(encoded)
+        tokens = sum(len(each.tokens.ids_T) for each in encoded) * whole // len(encoded)
         code = self._encoder.dimensions // 8 if tokens >= codes.FLAT_FROM else 0
         stored = tokens * (bytes_of(precision, self._encoder.dimensions) + code + COLUMN_BYTES)
-        part = min(max(sizes), PASSAGES_PER_PART)
+        part = min(max(sizes), FITTED_PARTS * PASSAGES_PER_PART)
         floats = 4 * self._encoder.dimensions * tokens * part // whole if BITS[precision] <= 8 else 0
         return Cost(wanted, tokens, stored, stored + max(stored * max(sizes) // whole, floats), seconds)
 
