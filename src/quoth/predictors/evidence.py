@@ -71,6 +71,19 @@ def best_groups(groups: Groups, log_score_C: Floats, total: float, top_k: int) -
     ]
 
 
+class Ranking(Protocol):
+    """The options that say how candidates are ranked and quoted."""
+
+    @property
+    def top_k(self) -> int: ...
+    @property
+    def max_evidence(self) -> int: ...
+    @property
+    def rounds(self) -> int:
+        """How often sums over all candidates are asked for."""
+        ...
+
+
 class Scored(Protocol):
     """Candidates of some tables, whose scores may need sums over other tables' candidates too."""
 
@@ -96,16 +109,16 @@ def sums_over(shares: Callable[[Sums], Sequence[Sums]], rounds: int) -> Sums:
     return sums
 
 
-def predict_scored(scored: Scored, rounds: int, top_k: int) -> list[Prediction]:
+def predict_scored(scored: Scored, options: Ranking) -> list[Prediction]:
     """`predict`, where no other tables have candidates."""
     if not len(scored.key_C):
         return []
     with step("score"):
-        found = scored.occurrences(sums_over(lambda known: [scored.sums(known)], rounds))
-    return predict(found, scored.key_C, top_k)
+        found = scored.occurrences(sums_over(lambda known: [scored.sums(known)], options.rounds))
+    return predict(found, scored.key_C, options.top_k, options.max_evidence)
 
 
-def predict(occurrences: Occurrences, key_C: NDArray[np.uint64], top_k: int) -> list[Prediction]:
+def predict(occurrences: Occurrences, key_C: NDArray[np.uint64], top_k: int, max_evidence: int) -> list[Prediction]:
     """The `top_k` phrases of highest score, ties by first occurrence; equal keys are one phrase."""
     with step("score"):
         total = log_sum_exp(occurrences.log_score_C)
@@ -115,14 +128,16 @@ def predict(occurrences: Occurrences, key_C: NDArray[np.uint64], top_k: int) -> 
         best = best_groups(groups, occurrences.log_score_C, total, top_k)
     with step("explain"):
         quoter = Quoter(occurrences)
-        return [quoted(each, quoter.explain(groups, each.group, each.probability)) for each in best]
+        return [quoted(each, quoter.explain(groups, each.group, each.probability, max_evidence)) for each in best]
 
 
-def quoted(best: Best, evidence: tuple[Evidence, ...]) -> Prediction:
+def quoted(best: Best, quotes: Quotes) -> Prediction:
     """The phrase as it occurs in its first place, white space aside."""
-    first = evidence[0]
+    first = quotes.evidence[0]
     text = first.context[first.start - first.context_start : first.end - first.context_start]
-    return Prediction(" ".join(text.split()), best.score, best.probability, evidence)
+    return Prediction(
+        " ".join(text.split()), best.score, best.probability, quotes.evidence, num_places=quotes.num_places
+    )
 
 
 def rank(score_G: Floats, first_G: NDArray[np.int64], top_k: int | None = None) -> tuple[NDArray[np.int64], Floats]:
@@ -157,6 +172,14 @@ def _tie_leaders(falling_R: Floats) -> NDArray[np.int64]:
         leads_R[too_far[np.unique(leader_R[too_far], return_index=True)[1]]] = True
 
 
+@dataclass(frozen=True, slots=True)
+class Quotes:
+    """A phrase's best places, with their shares of its probability, and how many places it has."""
+
+    evidence: tuple[Evidence, ...] = ()
+    num_places: int = 0
+
+
 class Quoter:
     """Turns occurrences into evidence, reading each passage once."""
 
@@ -164,12 +187,15 @@ class Quoter:
         self._occurrences = occurrences
         self._passages: dict[tuple[int, int], Passage] = {}
 
-    def explain(self, groups: Groups, group: int, probability: float) -> tuple[Evidence, ...]:
-        """A group's occurrences, with their shares of the probability, largest first, ties by occurrence."""
+    def explain(self, groups: Groups, group: int, probability: float, max_evidence: int | None = None) -> Quotes:
+        """A group's occurrences, with their shares of the probability, largest first, ties by occurrence.
+
+        Passages are read of the first `max_evidence` alone (None: of all).
+        """
         member_M = self._occurrences.in_order(groups.members(group))
         best_M, log_score_M = rank(self._occurrences.log_score_C[member_M], np.arange(len(member_M)))
         share_M = probability * np.exp(log_score_M - log_sum_exp(log_score_M))
-        return self._quote(member_M[best_M], share_M)
+        return Quotes(self._quote(member_M[best_M[:max_evidence]], share_M[:max_evidence]), len(member_M))
 
     def _quote(self, candidate_M: NDArray[np.int64], share_M: Floats) -> tuple[Evidence, ...]:
         """The evidence of these candidates with these shares, in their order."""

@@ -39,7 +39,8 @@ class TokenOptions:
     """How tokens are scored and ranked.
 
     `whole_words` leaves out tokens that are only a part of a word (the paper has any token); a later part of a
-    character is never an answer. `banned_tokens`, `stop_words` and `hybrid` as in PhraseOptions. Raises InputError.
+    character is never an answer. `banned_tokens`, `stop_words`, `hybrid` and `max_evidence` as in PhraseOptions.
+    Raises InputError.
     """
 
     top_k: int = 5
@@ -48,6 +49,7 @@ class TokenOptions:
     banned_tokens: frozenset[int] = field(default_factory=frozenset)
     stop_words: frozenset[int] = field(default_factory=frozenset)
     hybrid: float = 0.0
+    max_evidence: int = 10
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -62,6 +64,7 @@ class TokenOptions:
             banned_tokens=options.banned_tokens,
             stop_words=options.stop_words,
             hybrid=options.hybrid,
+            max_evidence=options.max_evidence,
         )
 
     @property
@@ -79,7 +82,7 @@ def predict_tokens(
     tokens hit. No hit, no prediction.
     """
     options = options or TokenOptions()
-    return predict_scored(ScoredTokens(hits, q_D, options), options.rounds, options.top_k)
+    return predict_scored(ScoredTokens(hits, q_D, options), options)
 
 
 class ScoredTokens:
