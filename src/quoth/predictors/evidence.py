@@ -15,10 +15,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.grouping import Groups, group_equal, group_score, prune_to_top_groups
 from quoth.records import Evidence, Passage, Prediction
 from quoth.retrieval.key_columns import passage_of
 from quoth.retrieval.key_table import KeyHits, KeyTable
-from quoth.scoring import Floats, Groups, Sums, group_equal, group_score, log_sum_exp, prune_to_top_groups
+from quoth.scoring import Floats, Sums, log_sum_exp
 from quoth.timing import step
 
 TIE = 1e-6
@@ -71,7 +72,7 @@ def best_groups(groups: Groups, log_score_C: Floats, total: float, top_k: int) -
     ]
 
 
-class Ranking(Protocol):
+class RankOptions(Protocol):
     """The options that say how candidates are ranked and quoted."""
 
     @property
@@ -109,7 +110,7 @@ def sums_over(shares: Callable[[Sums], Sequence[Sums]], rounds: int) -> Sums:
     return sums
 
 
-def predict_scored(scored: Scored, options: Ranking) -> list[Prediction]:
+def predict_scored(scored: Scored, options: RankOptions) -> list[Prediction]:
     """`predict`, where no other tables have candidates."""
     if not len(scored.key_C):
         return []

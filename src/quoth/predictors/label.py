@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.errors import InputError
+from quoth.grouping import Groups, group_equal, group_score
 from quoth.predictors.candidates import live_hits
 from quoth.predictors.evidence import Occurrences, Quoter, rank
 from quoth.predictors.options import check_combine, check_temperature
 from quoth.predictors.phrase import scaled_similarities
 from quoth.records import Prediction
 from quoth.retrieval.key_table import KeyTable
-from quoth.scoring import Floats, Groups, group_equal, group_score, joint_score, log_sum_exp, sum_score
+from quoth.scoring import Floats, joint_score, log_sum_exp, sum_score
 from quoth.tokenizers.boundaries import MAY_END, MAY_START
 
 Words = Sequence[NDArray[np.uint64]]

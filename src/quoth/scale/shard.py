@@ -21,13 +21,14 @@ from numpy.typing import NDArray
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import QuothError
+from quoth.grouping import Groups, group_equal, group_score
 from quoth.predictors.evidence import Occurrences, Quoter, Quotes, Scored
 from quoth.predictors.phrase import PhraseOptions, ScoredPhrases
 from quoth.predictors.token import ScoredTokens, TokenOptions
 from quoth.retrieval.index import Rows, joined, search_tables
 from quoth.retrieval.key_table import KeyHits, KeyTable, Neighbours
 from quoth.retrieval.retriever import Retriever
-from quoth.scoring import Floats, Groups, Sums, group_equal, group_score
+from quoth.scoring import Floats, Sums
 
 REMEMBERED = 16
 """How many questions' work a shard keeps at most: each is asked about three to five times, then forgotten."""

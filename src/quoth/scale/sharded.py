@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import EmptyCorpusError, InputError
+from quoth.grouping import group_equal
 from quoth.models.blanks import Asked
 from quoth.models.npm import NPM
 from quoth.predictors.evidence import Best, Quotes, best_groups, quoted, rank, sums_over
@@ -32,7 +33,7 @@ from quoth.predictors.token import TokenOptions
 from quoth.records import Evidence, Prediction
 from quoth.retrieval.index import deal
 from quoth.scale.shard import Nearest, Partial, ShardQuery, TablesChangedError, Taken
-from quoth.scoring import Floats, group_equal, log_sum_exp
+from quoth.scoring import Floats, log_sum_exp
 from quoth.timing import step
 
 LEAST_SHARE = 1e-300
