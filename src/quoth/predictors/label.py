@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from quoth.errors import InputError
 from quoth.grouping import Groups, group_equal, group_score
 from quoth.predictors.candidates import live_hits
-from quoth.predictors.evidence import Occurrences, Quoter, rank
+from quoth.predictors.evidence import Quoter
 from quoth.predictors.options import check_combine, check_temperature
 from quoth.predictors.phrase import scaled_similarities
+from quoth.predictors.ranking import Occurrences, rank
 from quoth.records import Prediction
 from quoth.retrieval.key_table import KeyTable
 from quoth.scoring import Floats, joint_score, log_sum_exp, sum_score

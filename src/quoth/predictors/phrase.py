@@ -17,13 +17,9 @@ from numpy.typing import NDArray
 
 from quoth.config import Combine
 from quoth.predictors.candidates import Candidates, find_candidates, live_hits
-from quoth.predictors.evidence import (
-    Occurrences,
-    in_boosted,
-    predict_scored,
-    score_sums,
-)
+from quoth.predictors.evidence import predict_scored
 from quoth.predictors.options import check_options
+from quoth.predictors.ranking import Occurrences, in_boosted, score_sums
 from quoth.records import Prediction
 from quoth.retrieval.key_table import KeyHits, KeyTable
 from quoth.scoring import (

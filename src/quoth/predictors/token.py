@@ -15,14 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.predictors.candidates import live_hits
-from quoth.predictors.evidence import (
-    Occurrences,
-    in_boosted,
-    predict_scored,
-    score_sums,
-)
+from quoth.predictors.evidence import predict_scored
 from quoth.predictors.options import check_options
 from quoth.predictors.phrase import PhraseOptions, scaled_similarities
+from quoth.predictors.ranking import Occurrences, in_boosted, score_sums
 from quoth.records import Prediction
 from quoth.retrieval.key_columns import looked_up
 from quoth.retrieval.key_table import KeyHits

@@ -22,8 +22,9 @@ from quoth.corpus.corpus import Corpus
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import QuothError
 from quoth.grouping import Groups, group_equal, group_score
-from quoth.predictors.evidence import Occurrences, Quoter, Quotes, Scored
+from quoth.predictors.evidence import Quoter, Quotes
 from quoth.predictors.phrase import PhraseOptions, ScoredPhrases
+from quoth.predictors.ranking import Occurrences, Scored
 from quoth.predictors.token import ScoredTokens, TokenOptions
 from quoth.retrieval.index import Rows, joined, search_tables
 from quoth.retrieval.key_table import KeyHits, KeyTable, Neighbours

@@ -27,8 +27,9 @@ from quoth.errors import EmptyCorpusError, InputError
 from quoth.grouping import group_equal
 from quoth.models.blanks import Asked
 from quoth.models.npm import NPM
-from quoth.predictors.evidence import Best, Quotes, best_groups, quoted, rank, sums_over
+from quoth.predictors.evidence import Quotes, quoted
 from quoth.predictors.phrase import PhraseOptions
+from quoth.predictors.ranking import Best, best_groups, rank, sums_over
 from quoth.predictors.token import TokenOptions
 from quoth.records import Evidence, Prediction
 from quoth.retrieval.index import deal
