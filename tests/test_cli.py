@@ -409,6 +409,7 @@ def test_options_reach_the_model(corpus: Path, run: Run, oracle: Oracle) -> None
         "ban_stop_words": True,
         "max_phrase_tokens": 10,
         "whole_words": False,
+        "max_evidence": 10,
     }
     assert (ask["passages"], ask["hybrid"], ask["template"]) == (7, 0.3, "{question} [MASK]")
     assert ask["read"] == 4

@@ -206,6 +206,17 @@ def test_5_explain(npm: NPM) -> None:
     assert SENTENCES[0][13:21] == SENTENCES[2][0:8] == "New York"
 
 
+def test_5_only_the_places_that_are_shown_are_read(npm: NPM, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    passage = Corpus.passage
+    monkeypatch.setattr(Corpus, "passage", lambda corpus, row: read.append(row) or passage(corpus, row))
+    (best,) = fill(npm, top_k=1, max_evidence=1)
+    # Its share is still 8/62, of two places that are 16/62 together.
+    assert [(each.document_id, each.score) for each in best.evidence] == [("d0", pytest.approx(8 / 62))]
+    assert (best.probability, best.num_places) == (pytest.approx(16 / 62), 2)
+    assert read == [best.evidence[0].passage]
+
+
 def test_6_what_the_options_do(npm: NPM) -> None:
     # length_exponent 1 multiplies each score by the number of words: New York 32, York 15, ... of 62 + 16 + 5 + 4 = 87.
     assert fill(npm, length_exponent=1.0)[0].probability == pytest.approx(32 / 87)

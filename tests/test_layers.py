@@ -20,6 +20,7 @@ LAYERS = {
     "corpus": 1,
     "datasets": 2,
     "scoring": 3,
+    "grouping": 3,
     "tokenizers": 3,
     "encoders": 4,
     "ner": 5,

@@ -426,7 +426,9 @@ def test_ask_fills_the_template(npm: NPM) -> None:
     filled = npm.fill(["Q: What is the capital?\nA: [MASK]."], passages=5, searched=["What is the capital?"])[0]
     assert [replace(each, sequence="") for each in filled] == asked
     theirs = {"answer", "score", "start", "end"}
-    assert set(asked[0].to_dict()) == theirs | {"text", "probability", "log_score", "abstained", "evidence"}
+    assert set(asked[0].to_dict()) == theirs | {
+        *("text", "probability", "log_score", "abstained", "evidence", "num_places")
+    }
     assert [each[0].text for each in npm.ask(["What is the capital?"], passages=5)] == [asked[0].text]
     assert npm.ask("tower", template="the {question} of [MASK]")[0].text
 

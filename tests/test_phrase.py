@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quoth.errors import InputError
-from quoth.predictors.evidence import TIE, rank
 from quoth.predictors.phrase import PhraseOptions, predict_phrases
+from quoth.predictors.ranking import TIE, rank
 from quoth.records import Prediction
 from quoth.retrieval.key_table import KeyHits, KeyTable
 from quoth.tokenizers.boundaries import MAY_END, MAY_START, SPACE_BEFORE
@@ -139,6 +139,7 @@ def test_equals_brute_force(combine: Any, ties: bool) -> None:
             length_exponent=float(rng.choice([0.0, 0.5, -1.0])),
             banned_tokens=frozenset(ids[: rng.integers(0, 2)].tolist()),
             max_phrase_tokens=int(rng.integers(1, 12)),
+            max_evidence=1000,
         )
         assert_equal(predict_phrases(parts, q, r, options), brute_force(parts, q, r, options))
 
@@ -232,7 +233,7 @@ def test_nothing_hit_predicts_nothing() -> None:
 def test_every_token_hit_and_any_top_k(passages: list[str], top_k: int) -> None:
     tokens = sum(len(passage.split()) for passage in passages)
     keys = word_table(passages, np.arange(tokens) % 3)
-    options = PhraseOptions(top_k=top_k)
+    options = PhraseOptions(top_k=top_k, max_evidence=100)
     part = hits(keys, range(tokens), range(tokens))
     found = predict_phrases([part], ONE, ONE, options)
     assert_equal(found, brute_force([part], ONE, ONE, options))

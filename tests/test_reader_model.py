@@ -122,6 +122,8 @@ def test_npm_and_reader_decide_together_by_hand() -> None:
         assert each.probability == pytest.approx(sums[each.text] / sum(sums.values()))
         assert sum(place.score for place in each.evidence) == pytest.approx(each.probability)
     assert combine(proposed, marked, (1.0, 0.0, 0.0), 1)[0].text == "Paris"
+    (rome,) = combine(proposed[1:], [], (1.0, 1.0, 0.0), 5, max_evidence=1)
+    assert ([place.passage for place in rome.evidence], rome.num_places) == ([2], 2)
 
 
 def test_the_passages_of_the_best_phrases_are_read() -> None:

@@ -38,6 +38,9 @@ def test_a_guess_is_told_and_further_places_are_counted() -> None:
     assert page.count("<blockquote>") == 3
     assert "… and 2 more places" in page
     assert "no phrase of the corpus fits" in Predictions()._repr_html_()
+    two_of_twelve = Prediction("Georges Bizet", 0.0, 0.1, (PLACE,) * 2, num_places=12)
+    assert "… and 10 more places" in Predictions([two_of_twelve])._repr_html_()
+    assert (two_of_twelve.to_row()["num_places"], two_of_twelve.to_dict()["num_places"]) == (12, 12)
 
 
 def test_a_long_context_is_cut_around_the_phrase() -> None:

@@ -3,18 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from quoth.scoring import (
-    Sums,
-    group_equal,
-    group_score,
-    interpolated,
-    joint_score,
-    length_weighted,
-    log_sum_exp,
-    prune_to_top_groups,
-    softmax_sum_score,
-    sum_score,
-)
+from quoth.grouping import group_equal, group_score, prune_to_top_groups
+from quoth.scoring import Sums, interpolated, joint_score, length_weighted, log_sum_exp, softmax_sum_score, sum_score
 
 A, B = np.log([1.0, 2.0, 4.0]), np.log([3.0, 5.0, 8.0])
 

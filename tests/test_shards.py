@@ -57,7 +57,7 @@ def assert_same(left: list[Prediction], right: list[Prediction]) -> None:
     assert [each.text for each in left] == [each.text for each in right]
     for ours, theirs in zip(left, right, strict=True):
         assert (ours.score, ours.probability) == pytest.approx((theirs.score, theirs.probability), rel=1e-6)
-        assert ours.sequence == theirs.sequence
+        assert (ours.sequence, ours.num_places) == (theirs.sequence, theirs.num_places)
         ours_at, theirs_at = (
             {(place.passage, place.start, place.end, place.context): place.score for place in each.evidence}
             for each in (ours, theirs)
@@ -71,6 +71,8 @@ def assert_same(left: list[Prediction], right: list[Prediction]) -> None:
     [
         {"passages": None},
         {"passages": None, "combine": "joint", "k": 7},
+        {"passages": None, "max_evidence": 1},
+        {"passages": 5, "max_evidence": 3},
         {"passages": None, "combine": "softmax_sum", "k": 30, "length_exponent": 0.5},
         {"passages": 3},
         {"passages": 5, "combine": "softmax_sum", "ban_query": True, "ban_stop_words": True},

@@ -54,7 +54,7 @@ def test_equals_brute_force(temperature: float) -> None:
                 word = part.keys.corpus.text[part.keys.start_N[row] : part.keys.end_N[row]].lower()
                 c = part.keys.vectors.c_ND[row].astype(np.float64)
                 expected[word] += math.exp(c @ q / temperature)
-        found = predict_tokens(parts, q, TokenOptions(temperature=temperature, top_k=100))
+        found = predict_tokens(parts, q, TokenOptions(temperature=temperature, top_k=100, max_evidence=100))
         ranked = sorted(expected.items(), key=lambda item: -item[1])
         assert [p.text.lower() for p in found] == [word for word, _ in ranked]
         assert [p.score for p in found] == pytest.approx([math.log(s) for _, s in ranked], rel=1e-4, abs=1e-5)

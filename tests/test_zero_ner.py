@@ -101,6 +101,21 @@ def _place(question: str, words: str) -> tuple[int, int]:
     return question.index(words), question.index(words) + len(words)
 
 
+def test_keys_are_searched_once_and_a_question_is_encoded_once(
+    folder: Path, corpora: list[Corpus], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zero_ner = model(folder, corpora)
+    calls: list[str] = []
+    for owner, name in ((zero_ner.encoder, "queries"), (zero_ner._retriever, "keys_in")):
+        whole = getattr(owner, name)
+        monkeypatch.setattr(owner, name, lambda *given, whole=whole, name=name: calls.append(name) or whole(*given))
+    assert len(zero_ner.search("Where is Paris?", 3, entities=["Paris"])) == 3
+    assert calls == ["queries"]
+    calls.clear()
+    assert all(hit.matches for hit in FusedSearch([zero_ner]).search("Was Pallas in Berlin?", 7))
+    assert calls.count("queries") == 1
+
+
 def test_given_entities_take_the_place_of_recognised_ones(folder: Path, corpora: list[Corpus]) -> None:
     zero_ner = model(folder, corpora)
     question = "Was Pallas above the Seine in Berlin?"
@@ -208,9 +223,9 @@ def test_words_tokens_passages_and_entities_are_one_search(folder: Path, corpora
     question, depth, weights = "Where is Paris?", 100, {"entities": 3.0, "bm25": 0.5}
     rankings = {
         0.5: npm.ranked_by_words(question, depth),
-        1.0: npm.ranking(question, depth),
-        1.0001: realm.ranking(question, depth),
-        3.0: zero_ner.ranking(question, depth),
+        1.0: npm.ranked_by_keys(question, depth).ranking,
+        1.0001: realm.ranked_by_keys(question, depth).ranking,
+        3.0: zero_ner.ranked_by_keys(question, depth).ranking,
     }
     scores: dict[Any, float] = {}
     for weight, ranking in rankings.items():

@@ -128,7 +128,7 @@ class Evidence:
 
     `passage` is the passage's row and `context` its text, which begins at `context_start` of the document,
     so that `context[start - context_start : end - context_start]` is the phrase too. `score` is this
-    occurrence's share of the prediction's probability; the shares of all its occurrences sum to it.
+    occurrence's share of the prediction's probability; the shares of all its occurrences sum to it, quoted or not.
     """
 
     document_id: str
@@ -146,8 +146,9 @@ class Evidence:
 class Prediction:
     """A phrase of the corpus, the log of its score, its probability, and where it occurs, best place first.
 
-    `sequence` is the query with its blank filled, or "" where there was no blank (`ask`). `abstained`: the probability
-    is below the least that was asked for, so the corpus does not say, and this is only a guess.
+    `evidence` are the best of its places, `num_places` is how many there are. `sequence` is the query with its blank
+    filled, or "" where there was no blank (`ask`). `abstained`: the probability is below the least that was asked for,
+    so the corpus does not say, and this is only a guess.
     """
 
     text: str
@@ -156,6 +157,10 @@ class Prediction:
     evidence: tuple[Evidence, ...]
     sequence: str = ""
     abstained: bool = False
+    num_places: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "num_places", max(self.num_places, len(self.evidence)))
 
     @property
     def log_score(self) -> float:
@@ -165,9 +170,9 @@ class Prediction:
     def to_dict(self) -> dict[str, Any]:
         """The prediction as JSON has it, on the command line and over HTTP.
 
-        `text`, `probability`, `log_score`, `abstained` and `evidence` are named as here. Beside them are the keys of
-        the Hugging Face pipelines: `score` (the probability), `token_str`, `sequence` of fill-mask, if a blank was
-        filled; else `score`, `answer`, `start`, `end` of question-answering.
+        `text`, `probability`, `log_score`, `abstained`, `evidence` and `num_places` are named as here. Beside them are
+        the keys of the Hugging Face pipelines: `score` (the probability), `token_str`, `sequence` of fill-mask, if a
+        blank was filled; else `score`, `answer`, `start`, `end` of question-answering.
         """
         best = self.evidence[0] if self.evidence else None
         theirs: dict[str, Any] = {"token_str": self.text, "sequence": self.sequence}
@@ -181,6 +186,7 @@ class Prediction:
             **theirs,
             "abstained": self.abstained,
             "evidence": [asdict(each) for each in self.evidence],
+            "num_places": self.num_places,
         }
 
     def to_row(self) -> dict[str, Any]:
@@ -189,4 +195,4 @@ class Prediction:
         best = self.evidence[0] if self.evidence else None
         for name in ("document_id", "title", "passage", "start", "end", "context", "corpus"):
             row[name] = getattr(best, name, None)
-        return row | {"num_places": len(self.evidence)}
+        return row | {"num_places": self.num_places}

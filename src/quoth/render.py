@@ -61,9 +61,10 @@ def show_predictions(console: Console, query: str, predictions: Sequence[Predict
     width = min(34, max(cell_len(printable(prediction.text)) for prediction in predictions))
     for rank, prediction in enumerate(predictions, start=1):
         console.print(_headline(rank, prediction, width))
-        for evidence in prediction.evidence[:top_evidence]:
+        shown = prediction.evidence[:top_evidence]
+        for evidence in shown:
             show_evidence(console, evidence)
-        _show_rest(console, len(prediction.evidence) - top_evidence)
+        _show_rest(console, prediction.num_places - len(shown))
 
 
 def show_evidence(console: Console, evidence: Evidence) -> None:

@@ -67,7 +67,7 @@ def _ranking(items: Iterable[str]) -> str:
 def _prediction(prediction: Prediction) -> str:
     guess = " <em>(a guess: the corpus does not say)</em>" if prediction.abstained else ""
     head = f"<b>{_text(prediction.text)}</b> {100 * prediction.probability:.1f} %{guess}"
-    more = len(prediction.evidence) - PLACES
+    more = prediction.num_places - len(prediction.evidence[:PLACES])
     rest = f"<small>… and {more:,} more {'place' if more == 1 else 'places'}</small>" if more > 0 else ""
     return head + "".join(map(_evidence, prediction.evidence[:PLACES])) + rest
 

@@ -7,8 +7,10 @@ Knows how rankings come together and how arguments are spread over texts. Does n
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
+from itertools import chain
 from pathlib import Path
 from typing import ClassVar, Literal, get_args
 
@@ -16,10 +18,10 @@ from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
 from quoth.memory import WORKING_MEMORY
 from quoth.predictors.answers import Source
-from quoth.records import Hit, Match
+from quoth.records import Hit, Match, Passage
 from quoth.results import Hits
 from quoth.retrieval.fusion import FUSIONS
-from quoth.retrieval.retriever import Retriever
+from quoth.retrieval.retriever import KeyAt, Retriever
 from quoth.retrieval.sparse import PassageRef, Ranking, best_places, check_count
 from quoth.retrieval.tables import Cost, Shortfall
 
@@ -31,6 +33,23 @@ Mode = Literal["bm25", "dense", "hybrid"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 FUSION_DEPTH = 100
 """How deep each ranking is read that becomes one with others."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRanking:
+    """The best passages by vectors. If the keys are parts of passages, also the parts of the question that were
+    searched for, and what tells each passage's nearest key to each of them."""
+
+    ranking: Ranking
+    queries: Sequence[str] = ()
+    keys: Callable[[Collection[PassageRef]], Mapping[PassageRef, Sequence[KeyAt]]] = lambda places: {}
+
+
+def matched(queries: Sequence[str], keys: Sequence[KeyAt], passage: Passage) -> Iterator[Match]:
+    """A passage's nearest keys, each with the part of the question that it is nearest to."""
+    for query, key in zip(queries, keys, strict=False):
+        text = passage.text[key.start - passage.start : key.end - passage.start]
+        yield Match(query, text or passage.title, key.start, key.end, key.similarity)
 
 
 class CorpusModel:
@@ -68,7 +87,7 @@ class CorpusModel:
         check_count(k)
         if mode == "hybrid":
             return FusedSearch([self]).search(query, k)
-        return self.hits(self.ranked_by_words(query, k) if mode == "bm25" else self.ranking(query, k))
+        return self.hits(self.ranked_by_words(query, k) if mode == "bm25" else self.ranked_by_keys(query, k).ranking)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, keys={self.keys!r}, corpora={self.corpora!r})"
@@ -82,18 +101,20 @@ class CorpusModel:
         """The k best passages by BM25, with their scores."""
         return self._retriever.ranked_by_words(query, k)
 
-    def hits(self, ranking: Ranking, matches: Mapping[PassageRef, Sequence[Match]] | None = None) -> Hits:
-        """The passages of a ranking, each with its matches, if there are some."""
-        found = matches or {}
-        return Hits(Hit(self._retriever.passage(place), score, tuple(found.get(place, ()))) for score, place in ranking)
-
-    def ranking(self, query: str, k: int) -> Ranking:
+    def ranked_by_keys(self, query: str, k: int) -> KeyRanking:
         """The k best passages by vectors, with their scores."""
-        return self._retriever.late_interaction(query, k)
+        return KeyRanking(self._retriever.late_interaction(query, k))
 
-    def matches(self, query: str, places: Collection[PassageRef]) -> dict[PassageRef, list[Match]]:
-        """By which of their keys these passages are near to the query, for models whose keys are parts of passages."""
-        return {}
+    def hits(self, ranking: Ranking, found: Sequence[KeyRanking] = ()) -> Hits:
+        """The passages of a ranking, each with the keys by which it matched in the searches that it comes from."""
+        places = [place for _, place in ranking]
+        keys = [each.keys(places) for each in found]
+        hits = Hits()
+        for score, place in ranking:
+            passage = self._retriever.passage(place)
+            matches = (matched(each.queries, of.get(place, ()), passage) for each, of in zip(found, keys, strict=True))
+            hits.append(Hit(passage, score, tuple(chain.from_iterable(matches))))
+        return hits
 
     def embed(
         self,
@@ -156,9 +177,7 @@ class FusedSearch:
         if any(each != searched[0] for each in searched):
             raise InputError("the models search other corpora or snapshots; load each with the same list of corpora")
         self._models, self._fuse = list(models), FUSIONS[fusion]
-        ways = [models[0].ranked_by_words, *(each.ranking for each in models)]
-        weighted = [(way, (weights or {}).get(kind, 1.0)) for way, kind in zip(ways, kinds, strict=True)]
-        self._ways = [(way, weight) for way, weight in weighted if weight != 0]
+        self._weights = [(weights or {}).get(kind, 1.0) for kind in kinds]
 
     def search(self, query: str, k: int = 10) -> Hits:
         """Find the k best passages by all rankings together.
@@ -180,13 +199,14 @@ class FusedSearch:
             'Nile'
         """
         check_count(k)
-        rankings = [way(query, max(k, FUSION_DEPTH)) for way, _ in self._ways]
-        best = self._fuse(rankings, [weight for _, weight in self._ways])[:k]
-        matches: dict[PassageRef, list[Match]] = {}
-        for each in self._models:
-            for place, found in each.matches(query, [place for _, place in best]).items():
-                matches.setdefault(place, []).extend(found)
-        return self._models[0].hits(best, matches)
+        first, depth = self._models[0], max(k, FUSION_DEPTH)
+        of_words, *of_models = self._weights
+        words = [first.ranked_by_words(query, depth)] if of_words else []
+        weighted = zip(self._models, of_models, strict=True)
+        found = [model.ranked_by_keys(query, depth) for model, weight in weighted if weight]
+        rankings = [*words, *(each.ranking for each in found)]
+        best = self._fuse(rankings, [*filter(None, self._weights)])[:k]
+        return first.hits(best, found)
 
 
 def _check_weights(weights: Mapping[str, float], kinds: Sequence[str]) -> None:

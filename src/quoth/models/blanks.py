@@ -135,6 +135,7 @@ class BlankFiller(CorpusModel):
             max_phrase_tokens=options.max_phrase_tokens,
             hybrid=options.hybrid or 0.0,
             whole_words=options.whole_words,
+            max_evidence=options.max_evidence,
         )
         said = [self._said(text) if options.ban_query else frozenset() for text in asked.texts]
         each = [replace(phrases, banned_tokens=phrases.banned_tokens | banned) for banned in said]
@@ -224,7 +225,7 @@ class BlankFiller(CorpusModel):
         for text, (found, marked, said) in zip(asked.texts, self.read(asked, proposed, options.read), strict=True):
             if options.ban_stop_words:
                 marked = [each for each in marked if naming(each.text)]
-            best = combine(found, marked, self.config.read_weights, options.top_k, said)
+            best = combine(found, marked, self.config.read_weights, options.top_k, said, options.max_evidence)
             sure = calibrated(best, self.config.calibration, options.min_probability)
             yield [replace(each, sequence=text.replace(MASK, each.text)) for each in sure]
 

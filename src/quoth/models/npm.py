@@ -104,6 +104,7 @@ class NPM(BlankFiller):
         read: int | None = None,
         min_probability: float | None = None,
         distinct: bool = True,
+        max_evidence: int = 10,
         searched: Sequence[str] = (),
         exclude: Exclude = (),
     ) -> list[Predictions]:
@@ -154,6 +155,7 @@ class NPM(BlankFiller):
             read=read,
             min_probability=min_probability,
             distinct=distinct,
+            max_evidence=max_evidence,
         )
         return self.fill_with(options, text, searched, exclude)
 
@@ -178,6 +180,7 @@ class NPM(BlankFiller):
         read: int = 0,
         min_probability: float | None = None,
         distinct: bool = True,
+        max_evidence: int = 10,
         exclude: Exclude = (),
     ) -> list[Predictions]:
         """Answer a question by filling the blank of a template. `Reader.ask` answers questions better.
@@ -225,6 +228,7 @@ class NPM(BlankFiller):
             read=read,
             min_probability=min_probability,
             distinct=distinct,
+            max_evidence=max_evidence,
         )
         texts = [template.replace("{question}", each.strip()) for each in question]
         answers = self.fill_with(options, texts, question, exclude)

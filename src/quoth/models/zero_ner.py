@@ -11,8 +11,9 @@ Shape suffixes: S entities of a question, D dimensions.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 
@@ -25,13 +26,12 @@ from quoth.encoders.entity_encoder import EntityEncoder, Range, Recognizer, Span
 from quoth.encoders.pretrained import EncoderSource, is_luke, locate, locate_zero_ner
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import InputError
-from quoth.models.base import Corpora, CorpusModel, Mode, check_questions, listed
+from quoth.models.base import Corpora, CorpusModel, KeyRanking, Mode, check_questions, listed
 from quoth.ner.recognition import load_recognizer
-from quoth.records import Match
 from quoth.results import Hits
 from quoth.retrieval.key_table import KeyTable
 from quoth.retrieval.retriever import KeyAt, Retriever
-from quoth.retrieval.sparse import PassageRef, Ranking, check_count
+from quoth.retrieval.sparse import PassageRef, check_count
 from quoth.timing import step
 
 Entity = str | Range
@@ -40,10 +40,9 @@ Entity = str | Range
 
 @dataclass(frozen=True, slots=True)
 class _EncodedQuestion:
-    """What is asked, its entities and their vectors [S, D]."""
+    """The parts of a question that are searched for, and their vectors [S, D]."""
 
-    text: str
-    entities: Sequence[Range]
+    parts: Sequence[str]
     q_SD: NDArray[np.float32]
 
 
@@ -134,19 +133,12 @@ class ZeroNER(CorpusModel):
         if mode != "dense":
             return super().search(query, k, mode)
         check_count(k)
-        question = self._question(query, entities)
-        ranking, best = self._ranked(question, k)
-        return self.hits(ranking, {place: self._explained(question, place, best[place]) for _, place in ranking})
+        found = self._ranked(self._question(query, entities), k)
+        return self.hits(found.ranking, [found])
 
-    def ranking(self, query: str, k: int) -> Ranking:
-        """As `CorpusModel.ranking`, by the question's entities."""
-        return self._ranked(self._question(query, None), k)[0]
-
-    def matches(self, query: str, places: Collection[PassageRef]) -> dict[PassageRef, list[Match]]:
-        """As `CorpusModel.matches`: for each entity of the question the nearest key."""
-        question = self._question(query, None)
-        found = self._retriever.nearest_keys(places, question.q_SD)
-        return {place: self._explained(question, place, keys) for place, keys in found.items()}
+    def ranked_by_keys(self, query: str, k: int) -> KeyRanking:
+        """As `CorpusModel.ranked_by_keys`, by the question's entities."""
+        return self._ranked(self._question(query, None), k)
 
     def tables(self) -> list[KeyTable]:
         """The keys of every passage. Raises InputError where vectors are missing."""
@@ -160,9 +152,10 @@ class ZeroNER(CorpusModel):
             found = self.encoder.asked(text) if entities is None else [_range(text, each) for each in entities]
             if not found:
                 raise InputError("entities is empty; give at least one, or None to have them recognised")
-            return _EncodedQuestion(text, found, self.encoder.queries(text, found))
+            parts = [text] if self.config.ask_with == "question" else [text[start:end] for start, end in found]
+            return _EncodedQuestion(parts, self.encoder.queries(text, found))
 
-    def _ranked(self, question: _EncodedQuestion, k: int) -> tuple[Ranking, dict[PassageRef, list[KeyAt]]]:
+    def _ranked(self, question: _EncodedQuestion, k: int) -> KeyRanking:
         """The k best passages, and the key of each that is nearest to each entity.
 
         Of several entities, each one's nearest passages are found ever deeper until no passage beyond them could be
@@ -171,25 +164,26 @@ class ZeroNER(CorpusModel):
         q_SD, depth = question.q_SD, k
         while True:
             with step("search"):
-                near = self._retriever.nearest_passages(q_SD, depth, [()] * len(q_SD))
+                near = self._retriever.nearest_keys(q_SD, depth, [()] * len(q_SD))
             with step("score"):
-                best = self._retriever.nearest_keys({place for each in near for _, place in each}, q_SD)
+                # A passage that is near to every entity has been found with its keys; only of the others are all keys
+                # compared.
+                found = {place: [each[place] for each in near] for place in set(near[0]).intersection(*near)}
+                best = self._keys(q_SD, found, set().union(*near))
             scored = [(fmean(key.similarity for key in keys), place) for place, keys in best.items()]
             ranked = sorted(scored, key=lambda pair: (-pair[0], pair[1]))[:k]
             whole = any(len(each) < depth for each in near)
-            if len(q_SD) == 1 or whole or ranked[-1][0] >= fmean(each[-1][0] for each in near):
-                return ranked, best
+            last = (next(reversed(each.values())).similarity for each in near)
+            if len(q_SD) == 1 or whole or ranked[-1][0] >= fmean(last):
+                return KeyRanking(ranked, question.parts, partial(self._keys, q_SD, best))
             depth *= 2
 
-    def _explained(self, question: _EncodedQuestion, place: PassageRef, keys: Sequence[KeyAt]) -> list[Match]:
-        passage = self._retriever.passage(place)
-        whole = self.config.ask_with == "question"
-        asked = [question.text] if whole else [question.text[start:end] for start, end in question.entities]
-        texts = [passage.text[each.start - passage.start : each.end - passage.start] for each in keys]
-        return [
-            Match(words, text or passage.title, key.start, key.end, key.similarity)
-            for words, text, key in zip(asked, texts, keys, strict=True)
-        ]
+    def _keys(
+        self, q_SD: NDArray[np.float32], known: Mapping[PassageRef, list[KeyAt]], places: Collection[PassageRef]
+    ) -> dict[PassageRef, list[KeyAt]]:
+        """The key that is nearest to each entity in each of these passages; it is searched for if it is not known."""
+        unknown = [place for place in places if place not in known]
+        return {**known, **(self._retriever.keys_in(unknown, q_SD) if unknown else {})}
 
 
 def _span_encoder(config: ZeroNERConfig, device: str | None, dtype: str | None, base: str | None) -> SpanEncoder:

@@ -16,11 +16,12 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.grouping import group_equal, group_score
 from quoth.predictors import reader, span_reader
 from quoth.predictors.options import check_at_least_one
 from quoth.predictors.reader import Reading
 from quoth.records import Evidence, Likelihood, Passage, PassageShare, Prediction
-from quoth.scoring import Floats, group_equal, group_score, log_sum_exp
+from quoth.scoring import Floats, log_sum_exp
 from quoth.timing import step
 from quoth.tokenizers.boundaries import MAY_END, MAY_START, surface_group
 

@@ -45,6 +45,7 @@ def combine(
     weights: tuple[float, float, float],
     top_k: int,
     said: frozenset[str] = frozenset(),
+    max_evidence: int | None = None,
 ) -> list[Prediction]:
     """The `top_k` phrases with the highest w · log p_NPM + v · log p_reader − e · echo, for weights (w, v, e).
 
@@ -52,7 +53,8 @@ def combine(
     sentence with the blank.
 
     A phrase that one of the two does not name has the probability `LEAST` there. `score` is that sum, the probability
-    its share of exp of all these sums. Evidence is the reader's, or else NPM's. Of phrases that overlap in their best
+    its share of exp of all these sums. Evidence is the reader's, or else NPM's, its best `max_evidence` places (None:
+    all). Of phrases that overlap in their best
     place only the best is listed.
     """
     by_phrase: dict[int, list[Prediction | None]] = {}
@@ -68,7 +70,8 @@ def combine(
         weighed.append(replace(best, score=w * _log(npm) + v * _log(reader) - echo))
     weighed.sort(key=lambda each: -each.score)
     total = log_sum_exp(np.array([each.score for each in weighed]))
-    return [_shared(each, math.exp(each.score - total)) for each in islice(apart(weighed), top_k)]
+    chosen = [replace(each, evidence=each.evidence[:max_evidence]) for each in islice(apart(weighed), top_k)]
+    return [_shared(each, math.exp(each.score - total)) for each in chosen]
 
 
 def _shared(prediction: Prediction, probability: float) -> Prediction:

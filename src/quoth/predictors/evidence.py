@@ -1,111 +1,35 @@
-"""From scored occurrences to ranked predictions that show where they stand.
+"""From scored occurrences to predictions that show where they occur.
 
-Knows: groups of equal occurrences, and how to turn one into a quotation. Does not know: how a score came
-about.
+Knows: how the best phrases are quoted from their passages. Does not know: how a score came about.
 
-Shape suffixes: C candidates (one occurrence each), G groups of equal candidates.
+Shape suffixes: C candidates (one occurrence each), M members of a group.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.grouping import Groups, group_equal, prune_to_top_groups
+from quoth.predictors.ranking import TIE, Best, Occurrences, RankOptions, Scored, best_groups, rank, sums_over
 from quoth.records import Evidence, Passage, Prediction
 from quoth.retrieval.key_columns import passage_of
-from quoth.retrieval.key_table import KeyHits, KeyTable
-from quoth.scoring import Floats, Groups, Sums, group_equal, group_score, log_sum_exp, prune_to_top_groups
+from quoth.scoring import Floats, log_sum_exp
 from quoth.timing import step
 
-TIE = 1e-6
-"""Log scores closer than this are ties: similarities are float32, which cannot tell them apart."""
 
-
-@dataclass(frozen=True, slots=True)
-class Occurrences:
-    """Scored places in the tables `parts`, in any order: part, first row, last row, log score: [C]."""
-
-    parts: Sequence[KeyTable]
-    part_C: NDArray[np.int64]
-    start_C: NDArray[np.int64]
-    end_C: NDArray[np.int64]
-    log_score_C: Floats
-
-    @property
-    def rising_C(self) -> NDArray[np.int64]:
-        """Numbers that rise with part, first row and last row: the order of occurrence."""
-        bases = np.cumsum([0, *(part.num_keys for part in self.parts)])
-        length_C = self.end_C - self.start_C
-        rising_C: NDArray[np.int64] = (bases[self.part_C] + self.start_C) * (length_C.max(initial=0) + 1) + length_C
-        return rising_C
-
-    def in_order(self, some_C: NDArray[np.int64]) -> NDArray[np.int64]:
-        """These of them in the order of occurrence."""
-        return some_C[np.argsort(self.take(some_C).rising_C)]
-
-    def take(self, some_C: NDArray[np.int64]) -> Occurrences:
-        """These of them alone."""
-        part_C, start_C, end_C = self.part_C[some_C], self.start_C[some_C], self.end_C[some_C]
-        return Occurrences(self.parts, part_C, start_C, end_C, self.log_score_C[some_C])
-
-
-@dataclass(frozen=True, slots=True)
-class Best:
-    """One of the best phrases: its group, the log of its score, and its share of all phrases' scores."""
-
-    group: int
-    score: float
-    probability: float
-
-
-def best_groups(groups: Groups, log_score_C: Floats, total: float, top_k: int) -> list[Best]:
-    """The `top_k` groups of highest score, ties by first occurrence; `total` is the log of the sum of all scores."""
-    score_G = group_score(log_score_C, groups)
-    group_R, score_R = rank(score_G, groups.first_G, top_k)
-    return [
-        Best(*each) for each in zip(group_R.tolist(), score_R.tolist(), np.exp(score_R - total).tolist(), strict=True)
-    ]
-
-
-class Scored(Protocol):
-    """Candidates of some tables, whose scores may need sums over other tables' candidates too."""
-
-    @property
-    def key_C(self) -> NDArray[np.uint64]:
-        """Equal for occurrences of one phrase."""
-        ...
-
-    def sums(self, known: Sums) -> Sums:
-        """This part's share of the sums, as far as they follow from those known."""
-        ...
-
-    def occurrences(self, sums: Sums) -> Occurrences:
-        """The candidates with their scores."""
-        ...
-
-
-def sums_over(shares: Callable[[Sums], Sequence[Sums]], rounds: int) -> Sums:
-    """The sums over all parts, each of which is asked for its share, once more where one sum takes another."""
-    sums = Sums()
-    for _ in range(rounds):
-        sums = Sums.over(shares(sums))
-    return sums
-
-
-def predict_scored(scored: Scored, rounds: int, top_k: int) -> list[Prediction]:
+def predict_scored(scored: Scored, options: RankOptions) -> list[Prediction]:
     """`predict`, where no other tables have candidates."""
     if not len(scored.key_C):
         return []
     with step("score"):
-        found = scored.occurrences(sums_over(lambda known: [scored.sums(known)], rounds))
-    return predict(found, scored.key_C, top_k)
+        found = scored.occurrences(sums_over(lambda known: [scored.sums(known)], options.rounds))
+    return predict(found, scored.key_C, options.top_k, options.max_evidence)
 
 
-def predict(occurrences: Occurrences, key_C: NDArray[np.uint64], top_k: int) -> list[Prediction]:
+def predict(occurrences: Occurrences, key_C: NDArray[np.uint64], top_k: int, max_evidence: int) -> list[Prediction]:
     """The `top_k` phrases of highest score, ties by first occurrence; equal keys are one phrase."""
     with step("score"):
         total = log_sum_exp(occurrences.log_score_C)
@@ -115,46 +39,24 @@ def predict(occurrences: Occurrences, key_C: NDArray[np.uint64], top_k: int) -> 
         best = best_groups(groups, occurrences.log_score_C, total, top_k)
     with step("explain"):
         quoter = Quoter(occurrences)
-        return [quoted(each, quoter.explain(groups, each.group, each.probability)) for each in best]
+        return [quoted(each, quoter.explain(groups, each.group, each.probability, max_evidence)) for each in best]
 
 
-def quoted(best: Best, evidence: tuple[Evidence, ...]) -> Prediction:
+def quoted(best: Best, quotes: Quotes) -> Prediction:
     """The phrase as it occurs in its first place, white space aside."""
-    first = evidence[0]
+    first = quotes.evidence[0]
     text = first.context[first.start - first.context_start : first.end - first.context_start]
-    return Prediction(" ".join(text.split()), best.score, best.probability, evidence)
+    return Prediction(
+        " ".join(text.split()), best.score, best.probability, quotes.evidence, num_places=quotes.num_places
+    )
 
 
-def rank(score_G: Floats, first_G: NDArray[np.int64], top_k: int | None = None) -> tuple[NDArray[np.int64], Floats]:
-    """The `top_k` (all) highest by score descending: (which, score), both [top_k].
+@dataclass(frozen=True, slots=True)
+class Quotes:
+    """A phrase's best places, with their shares of its probability, and how many places it has."""
 
-    Ties (`TIE`) share the highest score of the tie and go by `first_G`.
-    """
-    # Linear instead of sorting all groups. Scores within TIE of the k-th may tie with it and come first by `first_G`,
-    # so they stay in until ties are ordered.
-    if top_k is not None and top_k < len(score_G):
-        kth = np.partition(score_G, len(score_G) - top_k)[len(score_G) - top_k]
-        group_R = np.flatnonzero(score_G >= kth - TIE)
-    else:
-        group_R = np.arange(len(score_G))
-    group_R = group_R[np.argsort(-score_G[group_R], kind="stable")]
-    leader_R = _tie_leaders(score_G[group_R])
-    score_R = score_G[group_R][leader_R]
-    return group_R[np.lexsort((first_G[group_R], leader_R))][:top_k], score_R[:top_k]
-
-
-def _tie_leaders(falling_R: Floats) -> NDArray[np.int64]:
-    """For each of these falling scores, the first one that it ties with: no tie is wider than `TIE`."""
-    place_R = np.arange(len(falling_R))
-    leads_R = np.diff(falling_R, prepend=np.inf) < -TIE
-    # Near ties can chain: a ~ b and b ~ c, though a and c are more than TIE apart. Each turn splits every chain at its
-    # first member too far from the leader, until no chain is wider than TIE.
-    while True:
-        leader_R = np.maximum.accumulate(np.where(leads_R, place_R, 0))
-        too_far = np.flatnonzero(falling_R < falling_R[leader_R] - TIE)
-        if not len(too_far):
-            return leader_R
-        leads_R[too_far[np.unique(leader_R[too_far], return_index=True)[1]]] = True
+    evidence: tuple[Evidence, ...] = ()
+    num_places: int = 0
 
 
 class Quoter:
@@ -164,12 +66,15 @@ class Quoter:
         self._occurrences = occurrences
         self._passages: dict[tuple[int, int], Passage] = {}
 
-    def explain(self, groups: Groups, group: int, probability: float) -> tuple[Evidence, ...]:
-        """A group's occurrences, with their shares of the probability, largest first, ties by occurrence."""
+    def explain(self, groups: Groups, group: int, probability: float, max_evidence: int | None = None) -> Quotes:
+        """A group's occurrences, with their shares of the probability, largest first, ties by occurrence.
+
+        Passages are read of the first `max_evidence` alone (None: of all).
+        """
         member_M = self._occurrences.in_order(groups.members(group))
         best_M, log_score_M = rank(self._occurrences.log_score_C[member_M], np.arange(len(member_M)))
         share_M = probability * np.exp(log_score_M - log_sum_exp(log_score_M))
-        return self._quote(member_M[best_M], share_M)
+        return Quotes(self._quote(member_M[best_M[:max_evidence]], share_M[:max_evidence]), len(member_M))
 
     def _quote(self, candidate_M: NDArray[np.int64], share_M: Floats) -> tuple[Evidence, ...]:
         """The evidence of these candidates with these shares, in their order."""
@@ -204,19 +109,3 @@ class Quoter:
             keys = self._occurrences.parts[part]
             found = self._passages[part, local] = keys.corpus.passage(int(keys.passage_rows_P[local]))
         return found
-
-
-def in_boosted(hits: Sequence[KeyHits], starts: Sequence[NDArray[np.int64]]) -> NDArray[np.bool_]:
-    """Which of the tables' rows, one table after another, stand in boosted passages: [C]."""
-    parts = [
-        np.zeros(len(rows), np.bool_)
-        if each.boosted_P is None
-        else each.boosted_P[passage_of(each.keys.offsets_P1, rows)]
-        for each, rows in zip(hits, starts, strict=True)
-    ]
-    return np.concatenate([np.zeros(0, np.bool_), *parts])
-
-
-def score_sums(log_score_C: Floats, boosted_C: NDArray[np.bool_]) -> tuple[float, float]:
-    """The logs of the sums of all scores, and of the boosted ones."""
-    return log_sum_exp(log_score_C), log_sum_exp(log_score_C[boosted_C])

@@ -16,13 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.errors import InputError
+from quoth.grouping import Groups, group_equal, group_score
 from quoth.predictors.candidates import live_hits
-from quoth.predictors.evidence import Occurrences, Quoter, rank
+from quoth.predictors.evidence import Quoter
 from quoth.predictors.options import check_combine, check_temperature
 from quoth.predictors.phrase import scaled_similarities
+from quoth.predictors.ranking import Occurrences, rank
 from quoth.records import Prediction
 from quoth.retrieval.key_table import KeyTable
-from quoth.scoring import Floats, Groups, group_equal, group_score, joint_score, log_sum_exp, sum_score
+from quoth.scoring import Floats, joint_score, log_sum_exp, sum_score
 from quoth.tokenizers.boundaries import MAY_END, MAY_START
 
 Words = Sequence[NDArray[np.uint64]]
@@ -145,7 +147,7 @@ def _predictions(
     predictions = []
     for group, score in zip(*(x.tolist() for x in rank(score_G, label_G)), strict=True):
         probability = float(np.exp(score - total))
-        evidence = quoter.explain(groups, group, probability)
+        evidence = quoter.explain(groups, group, probability).evidence
         predictions.append(Prediction(names[label_G[group]], score, probability, evidence))
     absent = [Prediction(name, -np.inf, 0.0, ()) for i, name in enumerate(names) if i not in label_G]
     return predictions + absent

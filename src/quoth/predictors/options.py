@@ -169,6 +169,13 @@ class FillOptions:
     distinct: bool = field(
         default=True, metadata=_meaning("Of phrases that overlap in their best place list only the best.")
     )
+    max_evidence: int = field(
+        default=10,
+        metadata=_meaning(
+            "Number of places quoted per answer, those with the largest shares; the others count all the same.",
+            check_at_least_one,
+        ),
+    )
 
     def __post_init__(self) -> None:
         if isinstance(self.banned_tokens, str):

@@ -17,13 +17,9 @@ from numpy.typing import NDArray
 
 from quoth.config import Combine
 from quoth.predictors.candidates import Candidates, find_candidates, live_hits
-from quoth.predictors.evidence import (
-    Occurrences,
-    in_boosted,
-    predict_scored,
-    score_sums,
-)
+from quoth.predictors.evidence import predict_scored
 from quoth.predictors.options import check_options
+from quoth.predictors.ranking import Occurrences, in_boosted, score_sums
 from quoth.records import Prediction
 from quoth.retrieval.key_table import KeyHits, KeyTable
 from quoth.scoring import (
@@ -48,7 +44,7 @@ class PhraseOptions:
     that hold a token id of `banned_tokens`, and those of nothing but `stop_words` (groups), are dropped before anything
     is normalised by candidates. `max_phrase_tokens` counts of a word's tokens only the first (`find_candidates`).
     `hybrid` is the share of the probability that goes to boosted passages beforehand. `whole_words` is for models that
-    answer with a token (TokenOptions). Raises InputError.
+    answer with a token (TokenOptions). `max_evidence` places of a phrase are quoted. Raises InputError.
     """
 
     top_k: int = 5
@@ -60,6 +56,7 @@ class PhraseOptions:
     max_phrase_tokens: int = 10
     hybrid: float = 0.0
     whole_words: bool = True
+    max_evidence: int = 10
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -85,14 +82,14 @@ def predict_phrases(
     q_end_D: NDArray[np.float32],
     options: PhraseOptions | None = None,
 ) -> list[Prediction]:
-    """The phrases that fill the blank, best first, each with every occurrence among the candidates.
+    """The phrases that fill the blank, best first, each with its best occurrences among the candidates.
 
     `hits` are the k nearest tokens to each query over all tables, dealt out to their tables. `score` is the
     log of the equation's score, `probability` its share among all candidate phrases. No candidate, no
     prediction.
     """
     options = options or PhraseOptions()
-    return predict_scored(ScoredPhrases(hits, q_start_D, q_end_D, options), options.rounds, options.top_k)
+    return predict_scored(ScoredPhrases(hits, q_start_D, q_end_D, options), options)
 
 
 class ScoredPhrases:

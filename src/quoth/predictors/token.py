@@ -15,14 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.predictors.candidates import live_hits
-from quoth.predictors.evidence import (
-    Occurrences,
-    in_boosted,
-    predict_scored,
-    score_sums,
-)
+from quoth.predictors.evidence import predict_scored
 from quoth.predictors.options import check_options
 from quoth.predictors.phrase import PhraseOptions, scaled_similarities
+from quoth.predictors.ranking import Occurrences, in_boosted, score_sums
 from quoth.records import Prediction
 from quoth.retrieval.key_columns import looked_up
 from quoth.retrieval.key_table import KeyHits
@@ -39,7 +35,8 @@ class TokenOptions:
     """How tokens are scored and ranked.
 
     `whole_words` leaves out tokens that are only a part of a word (the paper has any token); a later part of a
-    character is never an answer. `banned_tokens`, `stop_words` and `hybrid` as in PhraseOptions. Raises InputError.
+    character is never an answer. `banned_tokens`, `stop_words`, `hybrid` and `max_evidence` as in PhraseOptions.
+    Raises InputError.
     """
 
     top_k: int = 5
@@ -48,6 +45,7 @@ class TokenOptions:
     banned_tokens: frozenset[int] = field(default_factory=frozenset)
     stop_words: frozenset[int] = field(default_factory=frozenset)
     hybrid: float = 0.0
+    max_evidence: int = 10
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -62,6 +60,7 @@ class TokenOptions:
             banned_tokens=options.banned_tokens,
             stop_words=options.stop_words,
             hybrid=options.hybrid,
+            max_evidence=options.max_evidence,
         )
 
     @property
@@ -79,7 +78,7 @@ def predict_tokens(
     tokens hit. No hit, no prediction.
     """
     options = options or TokenOptions()
-    return predict_scored(ScoredTokens(hits, q_D, options), options.rounds, options.top_k)
+    return predict_scored(ScoredTokens(hits, q_D, options), options)
 
 
 class ScoredTokens:

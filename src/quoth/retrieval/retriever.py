@@ -12,6 +12,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,13 +31,27 @@ from quoth.timing import step
 CACHED_PASSAGES = 1024
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class KeyAt:
-    """A key's similarity to a query, and the characters of the document that it stands for."""
+    """A key that is near to a query: its similarity, its table and its row there."""
 
     similarity: float
-    start: int
-    end: int
+    keys: KeyTable
+    row: int
+
+    @property
+    def start(self) -> int:
+        """Where in its document the text begins that it stands for."""
+        return int(self.keys.start_N[self.row])
+
+    @property
+    def end(self) -> int:
+        """Where that text ends."""
+        return int(self.keys.end_N[self.row])
+
+
+_Fresh = tuple[Passage, EncodedPassage]
+"""A passage that was encoded now, so that it is read once."""
 
 
 class Retriever:
@@ -45,7 +60,7 @@ class Retriever:
     def __init__(self, corpora: Sequence[Corpus], encoder: KeyEncoder, only: Collection[str] | None = None) -> None:
         self.corpora, self._encoder = list(corpora), encoder
         self._tables = [KeyTables(corpus, encoder, only) for corpus in self.corpora]
-        self._cache: OrderedDict[PassageRef, EncodedPassage] = OrderedDict()
+        self._cache: OrderedDict[PassageRef, _Fresh] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
@@ -121,12 +136,12 @@ class Retriever:
             for parts in stored
         ]
 
-    def _fresh(self, number: int, places: Sequence[PassageRef], encoded: dict[PassageRef, EncodedPassage]) -> KeyTable:
+    def _fresh(self, number: int, places: Sequence[PassageRef], encoded: dict[PassageRef, _Fresh]) -> KeyTable:
         """The tokens of passages of one corpus that were encoded now."""
-        passages = [self.passage(place) for place in places]
-        return in_memory(self.corpora[number], passages, [encoded[place] for place in places], self._encoder.scale)
+        passages, keys = zip(*(encoded[place] for place in places), strict=True)
+        return in_memory(self.corpora[number], passages, keys, self._encoder.scale)
 
-    def _encoded(self, places: Collection[PassageRef]) -> dict[PassageRef, EncodedPassage]:
+    def _encoded(self, places: Collection[PassageRef]) -> dict[PassageRef, _Fresh]:
         with self._lock:
             found = {place: self._cache[place] for place in places if place in self._cache}
             for place in found:
@@ -134,13 +149,12 @@ class Retriever:
         fresh = sorted(place for place in places if place not in found)
         passages = [self.passage(place) for place in fresh]
         with step("encode"):
-            encoded = self._encoder.encode(passages)
-        found.update(zip(fresh, encoded, strict=True))
+            encoded = dict(zip(fresh, zip(passages, self._encoder.encode(passages), strict=True), strict=True))
         with self._lock:
-            self._cache.update(zip(fresh, encoded, strict=True))
+            self._cache.update(encoded)
             while len(self._cache) > CACHED_PASSAGES:
                 self._cache.popitem(last=False)
-        return found
+        return found | encoded
 
     def passage(self, place: PassageRef) -> Passage:
         """The passage at a place."""
@@ -165,8 +179,17 @@ class Retriever:
         return sorted(found, key=lambda pair: (-pair[0], pair[1]))[:k]
 
     def nearest_passages(self, q_QD: NDArray[np.float32], k: int, exclude: Sequence[Collection[int]]) -> list[Ranking]:
-        """For each query the k distinct passages that hold the nearest keys, by their largest similarity, ties by
-        corpus, then row; `exclude[q]` are rows that query q never sees. More keys are fetched until there are enough.
+        """For each query the passages of `nearest_keys`, with their largest similarity."""
+        found = self.nearest_keys(q_QD, k, exclude)
+        return [[(key.similarity, place) for place, key in each.items()] for each in found]
+
+    def nearest_keys(
+        self, q_QD: NDArray[np.float32], k: int, exclude: Sequence[Collection[int]]
+    ) -> list[dict[PassageRef, KeyAt]]:
+        """For each query the k distinct passages that hold the nearest keys, with the nearest key of each.
+
+        Largest similarity first, ties by corpus, then row; `exclude[q]` are rows that query q never sees. More keys are
+        searched for until there are enough passages.
         """
         tables = self.key_tables()
         numbers = [self.corpora.index(keys.corpus) for keys in tables]
@@ -174,16 +197,16 @@ class Retriever:
         count = k + max(map(len, exclude), default=0)
         while True:
             found = search_tables(tables, q_QD, count)
-            best: list[Ranking] = []
+            best: list[dict[PassageRef, KeyAt]] = []
             for q, hidden in enumerate(exclude):
-                score = _best_of_each(zip(tables, numbers, (each[q] for each in found), strict=True), count)
-                ranked = sorted(score.items(), key=lambda pair: (-pair[1], pair[0]))
-                best.append([(sim, place) for place, sim in ranked if place[1] not in hidden][:k])
+                nearest = _best_of_each(zip(tables, numbers, (each[q] for each in found), strict=True), count)
+                seen = ((place, key) for place, key in nearest.items() if place[1] not in hidden)
+                best.append(dict(islice(seen, k)))
             if count >= total or all(len(each) == k for each in best):
                 return best
             count = min(2 * count, total)
 
-    def nearest_keys(self, places: Collection[PassageRef], q_QD: NDArray[np.float32]) -> dict[PassageRef, list[KeyAt]]:
+    def keys_in(self, places: Collection[PassageRef], q_QD: NDArray[np.float32]) -> dict[PassageRef, list[KeyAt]]:
         """For each of these passages its nearest key to each query; a passage without keys is left out."""
         found: dict[PassageRef, list[KeyAt]] = {}
         for keys in self.gather([places])[0]:
@@ -193,22 +216,21 @@ class Retriever:
                 if first < last:
                     best_Q = first + sims_QN[:, first:last].argmax(axis=1)
                     found[(number, int(row))] = [
-                        KeyAt(float(sims_N[n]), int(keys.start_N[n]), int(keys.end_N[n]))
-                        for n, sims_N in zip(best_Q, sims_QN, strict=True)
+                        KeyAt(float(sims_N[n]), keys, int(n)) for n, sims_N in zip(best_Q, sims_QN, strict=True)
                     ]
         return found
 
 
-def _best_of_each(found: Iterable[tuple[KeyTable, int, Neighbours]], count: int) -> dict[PassageRef, float]:
-    """The largest similarity in each passage that holds one of the `count` nearest keys of all tables."""
+def _best_of_each(found: Iterable[tuple[KeyTable, int, Neighbours]], count: int) -> dict[PassageRef, KeyAt]:
+    """The nearest key in each passage that holds one of the `count` nearest keys of all tables, nearest first."""
     nearest = [
-        (sim, (number, int(keys.passage_rows_P[passage_of(keys.offsets_P1, row)])))
+        ((number, int(keys.passage_rows_P[passage_of(keys.offsets_P1, row)])), KeyAt(sim, keys, row))
         for keys, number, near in found
         for row, sim in zip(near.rows_K.tolist(), near.sims_K.tolist(), strict=True)
     ]
-    best: dict[PassageRef, float] = {}
-    for sim, place in sorted(nearest, key=lambda pair: (-pair[0], pair[1]))[:count]:
-        best.setdefault(place, sim)
+    best: dict[PassageRef, KeyAt] = {}
+    for place, key in sorted(nearest, key=lambda pair: (-pair[1].similarity, pair[0]))[:count]:
+        best.setdefault(place, key)
     return best
 
 

@@ -21,14 +21,15 @@ from numpy.typing import NDArray
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import QuothError
-from quoth.predictors.evidence import Occurrences, Quoter, Scored
+from quoth.grouping import Groups, group_equal, group_score
+from quoth.predictors.evidence import Quoter, Quotes
 from quoth.predictors.phrase import PhraseOptions, ScoredPhrases
+from quoth.predictors.ranking import Occurrences, Scored
 from quoth.predictors.token import ScoredTokens, TokenOptions
-from quoth.records import Evidence
 from quoth.retrieval.index import Rows, joined, search_tables
 from quoth.retrieval.key_table import KeyHits, KeyTable, Neighbours
 from quoth.retrieval.retriever import Retriever
-from quoth.scoring import Floats, Groups, Sums, group_equal, group_score
+from quoth.scoring import Floats, Sums
 
 REMEMBERED = 16
 """How many questions' work a shard keeps at most: each is asked about three to five times, then forgotten."""
@@ -115,8 +116,8 @@ class Shard:
         """This shard's phrases."""
         return self._work(question).groups(taken)
 
-    def quote(self, question: ShardQuery, taken: Taken, names: Sequence[int]) -> list[tuple[Evidence, ...]]:
-        """Where these phrases stand here; the shares of each one's places sum to 1. The question's last call."""
+    def quote(self, question: ShardQuery, taken: Taken, names: Sequence[int]) -> list[Quotes]:
+        """Where these phrases occur here; shares are those of the phrase here. The question's last call."""
         found = self._work(question).quote(taken, names)
         with self._lock:
             self._known.pop(question.id, None)
@@ -200,14 +201,15 @@ class _Work:
                 self._groups = group_equal(scored.key_C), scored.occurrences(taken.sums)
             return self._groups
 
-    def quote(self, taken: Taken, names: Sequence[int]) -> list[tuple[Evidence, ...]]:
+    def quote(self, taken: Taken, names: Sequence[int]) -> list[Quotes]:
         key_C = self.scored(taken).key_C
         if not len(key_C):
-            return [()] * len(names)
+            return [Quotes()] * len(names)
         groups, found = self._grouped(taken)
         quoter, key_G = Quoter(found), key_C[groups.first_G]
-        places = [np.flatnonzero(key_G == np.uint64(name)) for name in names]
-        return [quoter.explain(groups, int(at[0]), 1.0) if len(at) else () for at in places]
+        most = self._question.options.max_evidence
+        found_G = [np.flatnonzero(key_G == np.uint64(name)) for name in names]
+        return [quoter.explain(groups, int(at[0]), 1.0, most) if len(at) else Quotes() for at in found_G]
 
 
 def _shifted(found: Sequence[Neighbours], bases: Rows, k: int) -> Neighbours:

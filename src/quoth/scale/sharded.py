@@ -24,15 +24,17 @@ from numpy.typing import NDArray
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import EmptyCorpusError, InputError
+from quoth.grouping import group_equal
 from quoth.models.blanks import Asked
 from quoth.models.npm import NPM
-from quoth.predictors.evidence import best_groups, quoted, rank, sums_over
+from quoth.predictors.evidence import Quotes, quoted
 from quoth.predictors.phrase import PhraseOptions
+from quoth.predictors.ranking import Best, best_groups, rank, sums_over
 from quoth.predictors.token import TokenOptions
 from quoth.records import Evidence, Prediction
 from quoth.retrieval.index import deal
 from quoth.scale.shard import Nearest, Partial, ShardQuery, TablesChangedError, Taken
-from quoth.scoring import Floats, group_equal, log_sum_exp
+from quoth.scoring import Floats, log_sum_exp
 from quoth.timing import step
 
 LEAST_SHARE = 1e-300
@@ -126,26 +128,30 @@ def _answer(shards: Shards, question: ShardQuery) -> list[Prediction]:
         best = best_groups(groups, score_C, log_sum_exp(score_C), options.top_k)
     with step("explain"):
         names = key_C[groups.first_G[[each.group for each in best]]]
-        quotes = shards.ask("quote", [(question, each, names.tolist()) for each in taken])
-        evidence = [_merged(name, parts, [found[i] for found in quotes]) for i, name in enumerate(names)]
+        quotes: list[list[Quotes]] = shards.ask("quote", [(question, each, names.tolist()) for each in taken])
         return [
-            quoted(each, tuple(replace(place, score=place.score * each.probability) for place in places))
-            for each, places in zip(best, evidence, strict=True)
+            _merged(each, name, parts, [of_shard[i] for of_shard in quotes], options.max_evidence)
+            for i, (each, name) in enumerate(zip(best, names, strict=True))
         ]
 
 
-def _merged(name: np.uint64, parts: Sequence[Partial], quotes: Sequence[tuple[Evidence, ...]]) -> list[Evidence]:
-    """A phrase's places in all shards, with their shares of it, largest first, ties by shard and place."""
+def _merged(
+    best: Best, name: np.uint64, parts: Sequence[Partial], quotes: Sequence[Quotes], max_evidence: int
+) -> Prediction:
+    """A phrase with its places in all shards, with their shares of it, largest first, ties by shard and place."""
     shares: list[Floats] = []
     places: list[Evidence] = []
-    for part, found in zip(parts, quotes, strict=True):
-        here = part.log_score_G[part.key_G == name]
-        shares += [np.log(np.maximum([each.score for each in found], LEAST_SHARE)) + (here[0] if len(here) else 0.0)]
-        places += found
+    scores = [part.log_score_G[part.key_G == name] for part in parts]
+    for score, found in zip(scores, quotes, strict=True):
+        share = [each.score for each in found.evidence]
+        shares.append(np.log(np.maximum(share, LEAST_SHARE)) + (score[0] if len(score) else 0.0))
+        places += found.evidence
     log_share = np.concatenate(shares)
-    order, log_score = rank(log_share, np.arange(len(log_share)))
-    share = np.exp(log_score - np.logaddexp.reduce(log_score))
-    return [replace(places[at], score=float(each)) for at, each in zip(order, share, strict=True)]
+    order, log_score = rank(log_share, np.arange(len(log_share)), max_evidence)
+    # Relative to all places, of which a shard quotes only its best.
+    share_M = best.probability * np.exp(log_score - log_sum_exp(np.concatenate(scores)))
+    evidence = tuple(replace(places[at], score=float(each)) for at, each in zip(order, share_M, strict=True))
+    return quoted(best, Quotes(evidence, sum(each.num_places for each in quotes)))
 
 
 def assigned(segments: Sequence[str], shards: int) -> list[list[str]]:

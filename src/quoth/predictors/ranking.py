@@ -1,0 +1,156 @@
+"""Scored occurrences, and the phrases that rank best among them, in one process or over several shards.
+
+Knows: groups of equal occurrences, ties, and what scores take from other tables' candidates. Does not know: how a score
+came about, or what a phrase is quoted from.
+
+Shape suffixes: C candidates (one occurrence each), G groups of equal candidates, R ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.grouping import Groups, group_score
+from quoth.retrieval.key_columns import passage_of
+from quoth.retrieval.key_table import KeyHits, KeyTable
+from quoth.scoring import Floats, Sums, log_sum_exp
+
+TIE = 1e-6
+"""Log scores closer than this are ties: similarities are float32, which cannot tell them apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrences:
+    """Scored places in the tables `parts`, in any order: part, first row, last row, log score: [C]."""
+
+    parts: Sequence[KeyTable]
+    part_C: NDArray[np.int64]
+    start_C: NDArray[np.int64]
+    end_C: NDArray[np.int64]
+    log_score_C: Floats
+
+    @property
+    def rising_C(self) -> NDArray[np.int64]:
+        """Numbers that rise with part, first row and last row: the order of occurrence."""
+        bases = np.cumsum([0, *(part.num_keys for part in self.parts)])
+        length_C = self.end_C - self.start_C
+        rising_C: NDArray[np.int64] = (bases[self.part_C] + self.start_C) * (length_C.max(initial=0) + 1) + length_C
+        return rising_C
+
+    def in_order(self, some_C: NDArray[np.int64]) -> NDArray[np.int64]:
+        """These of them in the order of occurrence."""
+        return some_C[np.argsort(self.take(some_C).rising_C)]
+
+    def take(self, some_C: NDArray[np.int64]) -> Occurrences:
+        """These of them alone."""
+        part_C, start_C, end_C = self.part_C[some_C], self.start_C[some_C], self.end_C[some_C]
+        return Occurrences(self.parts, part_C, start_C, end_C, self.log_score_C[some_C])
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """One of the best phrases: its group, the log of its score, and its share of all phrases' scores."""
+
+    group: int
+    score: float
+    probability: float
+
+
+def best_groups(groups: Groups, log_score_C: Floats, total: float, top_k: int) -> list[Best]:
+    """The `top_k` groups of highest score, ties by first occurrence; `total` is the log of the sum of all scores."""
+    score_G = group_score(log_score_C, groups)
+    group_R, score_R = rank(score_G, groups.first_G, top_k)
+    return [
+        Best(*each) for each in zip(group_R.tolist(), score_R.tolist(), np.exp(score_R - total).tolist(), strict=True)
+    ]
+
+
+class RankOptions(Protocol):
+    """The options that say how candidates are ranked and quoted."""
+
+    @property
+    def top_k(self) -> int: ...
+    @property
+    def max_evidence(self) -> int: ...
+    @property
+    def rounds(self) -> int:
+        """How often sums over all candidates are asked for."""
+        ...
+
+
+class Scored(Protocol):
+    """Candidates of some tables, whose scores may need sums over other tables' candidates too."""
+
+    @property
+    def key_C(self) -> NDArray[np.uint64]:
+        """Equal for occurrences of one phrase."""
+        ...
+
+    def sums(self, known: Sums) -> Sums:
+        """This part's share of the sums, as far as they follow from those known."""
+        ...
+
+    def occurrences(self, sums: Sums) -> Occurrences:
+        """The candidates with their scores."""
+        ...
+
+
+def sums_over(shares: Callable[[Sums], Sequence[Sums]], rounds: int) -> Sums:
+    """The sums over all parts, each of which is asked for its share, once more where one sum takes another."""
+    sums = Sums()
+    for _ in range(rounds):
+        sums = Sums.over(shares(sums))
+    return sums
+
+
+def rank(score_G: Floats, first_G: NDArray[np.int64], top_k: int | None = None) -> tuple[NDArray[np.int64], Floats]:
+    """The `top_k` (all) highest by score descending: (which, score), both [top_k].
+
+    Ties (`TIE`) share the highest score of the tie and go by `first_G`.
+    """
+    # Linear instead of sorting all groups. Scores within TIE of the k-th may tie with it and come first by `first_G`,
+    # so they stay in until ties are ordered.
+    if top_k is not None and top_k < len(score_G):
+        kth = np.partition(score_G, len(score_G) - top_k)[len(score_G) - top_k]
+        group_R = np.flatnonzero(score_G >= kth - TIE)
+    else:
+        group_R = np.arange(len(score_G))
+    group_R = group_R[np.argsort(-score_G[group_R], kind="stable")]
+    leader_R = _tie_leaders(score_G[group_R])
+    score_R = score_G[group_R][leader_R]
+    return group_R[np.lexsort((first_G[group_R], leader_R))][:top_k], score_R[:top_k]
+
+
+def _tie_leaders(falling_R: Floats) -> NDArray[np.int64]:
+    """For each of these falling scores, the first one that it ties with: no tie is wider than `TIE`."""
+    place_R = np.arange(len(falling_R))
+    leads_R = np.diff(falling_R, prepend=np.inf) < -TIE
+    # Near ties can chain: a ~ b and b ~ c, though a and c are more than TIE apart. Each turn splits every chain at its
+    # first member too far from the leader, until no chain is wider than TIE.
+    while True:
+        leader_R = np.maximum.accumulate(np.where(leads_R, place_R, 0))
+        too_far = np.flatnonzero(falling_R < falling_R[leader_R] - TIE)
+        if not len(too_far):
+            return leader_R
+        leads_R[too_far[np.unique(leader_R[too_far], return_index=True)[1]]] = True
+
+
+def in_boosted(hits: Sequence[KeyHits], starts: Sequence[NDArray[np.int64]]) -> NDArray[np.bool_]:
+    """Which of the tables' rows, one table after another, stand in boosted passages: [C]."""
+    parts = [
+        np.zeros(len(rows), np.bool_)
+        if each.boosted_P is None
+        else each.boosted_P[passage_of(each.keys.offsets_P1, rows)]
+        for each, rows in zip(hits, starts, strict=True)
+    ]
+    return np.concatenate([np.zeros(0, np.bool_), *parts])
+
+
+def score_sums(log_score_C: Floats, boosted_C: NDArray[np.bool_]) -> tuple[float, float]:
+    """The logs of the sums of all scores, and of the boosted ones."""
+    return log_sum_exp(log_score_C), log_sum_exp(log_score_C[boosted_C])
