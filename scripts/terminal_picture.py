@@ -39,7 +39,7 @@ def main() -> None:
             (Path(folder) / sample.name).symlink_to(sample)
         for command in COMMANDS:
             console.print(Text(f"$ {command}", style="bold"))
-            console.print(Text.from_ansi(printed(command, folder)), "")
+            console.print(Text.from_ansi(printed(command, folder)), end="\n\n")
     picture = console.export_svg(title="quoth")
     # A picture asks no network for its letters.
     output.write_text(re.sub(r"@font-face \{.*?\}\s*", "", picture, flags=re.S), encoding="utf-8")

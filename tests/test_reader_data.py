@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from safetensors.torch import load_file
 
 from quoth.datasets.comprehension import read_examples
 
@@ -104,3 +105,15 @@ def test_relations_become_statements_and_dates_after_in_keep_their_year_alone(tm
     both = written(tmp_path / "both.jsonl", [*rows, other])
     left = run("relation_blanks.py", both, tmp_path / "left.jsonl.gz", "--apart", str(test))
     assert [each["id"] for each in left] == ["other"]
+
+
+def test_an_average_lies_between_two_readers(tmp_path: Path) -> None:
+    script, name = ROOT / "scripts" / "average_readers.py", "encoder.encoder.layer.5.output.dense.weight"
+    asked = ["quoth-reader", "quoth-reader-base", "-o", tmp_path / "between", "--weight", "0.25"]
+    subprocess.run([sys.executable, script, *asked], check=True, timeout=300)
+    before, between = (
+        load_file(folder / "reader.safetensors") for folder in (ROOT / "adapters" / "reader-mini", tmp_path / "between")
+    )
+    change, part = (each[name].float() * each[f"{name}.scale"] for each in (before, between))
+    assert change.abs().max() > 0
+    assert (part - 0.75 * change).abs().max() <= between[f"{name}.scale"].max()  # the base has no change at all
