@@ -260,6 +260,7 @@ def test_the_command_for_questions(
         "ban_query": True,
         "ban_stop_words": False,
         "max_phrase_tokens": 4,
+        "max_evidence": 10,
         "whole_words": True,
         "read": 6,
         "min_probability": 0.75,

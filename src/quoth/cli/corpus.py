@@ -66,7 +66,7 @@ def index(
     if ray:
         folder, write = _on_ray(output)
     elif "://" in output:
-        raise InputError(f"{output} is a URL: add --ray, or name a folder")
+        raise InputError(f"{output} is a URL; add --ray, or name a local folder")
     corpus = Corpus.create(folder, splitter=splitter)
     try:
         with counting("indexing", "documents") as progress:
