@@ -14,6 +14,7 @@ from quoth.errors import EmptyCorpusError, InputError
 from quoth.models.realm import REALM
 from quoth.predictors.combined import LEAST, combine, passages_of, words_beside
 from quoth.records import Evidence, Prediction
+from quoth.timing import STEPS, timed
 from test_span_reader import make_reader
 from tiny import TEXT, tiny_npm, tiny_realm
 
@@ -140,7 +141,9 @@ def test_npm_asks_its_reader(span_reader: Any, corpus: quoth.Corpus, tmp_path: P
     both = quoth.NPM(npm.encoder, [corpus], lambda: span_reader)
     alone = both.fill(text)
     assert [each.text for each in alone] == [each.text for each in npm.fill(text)]
-    found = both.fill(text, read=2, top_k=20)
+    with timed() as seconds:
+        found = both.fill(text, read=2, top_k=20)
+    assert all(seconds[name] > 0 for name in STEPS)
     check(found, corpus)
     assert found[0].sequence.startswith("Paris is the ")
     assert [each.text for each in found] != [each.text for each in both.fill(text, top_k=20)]

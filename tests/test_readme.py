@@ -1,10 +1,13 @@
 """The README's Python example, run as it stands."""
 
 import doctest
+import shlex
 import tempfile
 from pathlib import Path
 
 import pytest
+
+from quoth.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -17,3 +20,22 @@ def test_the_python_example_prints_what_it_says(tmp_path: Path, monkeypatch: pyt
     assert len(example.examples) > 5
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     assert doctest.DocTestRunner(optionflags=flags).run(example).failed == 0
+
+
+def test_its_commands_run_as_they_stand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those that need no vectors and train nothing, in their order, with the shipped models."""
+    (tmp_path / "samples").symlink_to(ROOT / "samples")
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    lines = [shlex.split(line, comments=True) for line in text.splitlines() if line.startswith("quoth ")]
+    verbs = ("index", "fill", "ask", "search", "classify", "replace", "compact")
+    wanting = {"--dense", "--model", "--mode"}
+    commands = [words[1:] for words in lines if words[1] in verbs and not wanting & {*words}]
+    assert [command[0] for command in commands] == [*verbs]
+    for command in commands:
+        assert main(command) == 0
+    shown = capsys.readouterr().out
+    assert "Louvre" in shown
+    assert "Leo Tolstoy" in shown

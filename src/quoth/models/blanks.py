@@ -196,11 +196,12 @@ class BlankFiller(CorpusModel):
         prior = self.reader.config.prior
         for at in range(0, len(asked.texts), READ_AT_A_TIME):
             part = slice(at, at + READ_AT_A_TIME)
-            with step("read"):
+            with step("search"):
                 sources = [
                     self._sources(words, found, read, rows)
                     for words, found, rows in zip(asked.searched[part], proposed[part], asked.hidden[part], strict=True)
                 ]
+            with step("expand"):
                 spans = self.reader.read(asked.texts[part], [[each.passage for each in group] for group in sources])
             for text, found, group, said in zip(asked.texts[part], proposed[part], sources, spans, strict=True):
                 marked = predict_spans(group, said, PROPOSED, distinct=False, prior=prior)
