@@ -146,6 +146,7 @@ def test_a_body_of_just_so_many_bytes_is_read(client: Client) -> None:
         ("/fill", {"text": "a", "max_phrase_tokens": 2**70}, "max_phrase_tokens: "),
         ("/fill", {"text": "a", "k": 2**70}, "65536"),
         ("/fill", {"text": "a", "top_k": 10**9}, "1000"),
+        ("/fill", {"text": "a", "max_evidence": 10**9}, "1000"),
         ("/fill", {"text": "a", "passages": 10**9}, "256"),
         ("/search", {"query": "a", "k": 10**9}, "1000"),
         ("/fill", {"text": 5}, "text"),

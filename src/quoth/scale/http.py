@@ -82,6 +82,7 @@ class BoundError(InputError):
 STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 BOUNDS: dict[str, Any] = {
     "top_k": Field(le=MOST_ANSWERS),
+    "max_evidence": Field(le=MOST_ANSWERS),
     "k": Field(le=MOST_NEIGHBOURS),
     "temperature": Field(ge=1e-3, le=1e3),
     "length_exponent": Field(ge=-LARGEST_EXPONENT, le=LARGEST_EXPONENT),
@@ -92,15 +93,14 @@ BOUNDS: dict[str, Any] = {
 """What a request may ask for at most, by option; a caller's own process has no such bounds."""
 
 
-def _options(**defaults: Any) -> dict[str, Any]:
+def _options() -> dict[str, Any]:
     """What a request may say beside its text: the options of `FillOptions`, and rows of passages to leave out."""
     hints = get_type_hints(FillOptions) | {"banned_tokens": list[str]}
-    defaults["banned_tokens"] = []
     hints["passages"] = Annotated[int, Field(le=MOST_PASSAGES)] | Literal["default"] | None
     found: dict[str, Any] = {
         each.name: (
             Annotated[hints[each.name], BOUNDS.get(each.name), Field(description=MEANINGS[each.name])],
-            defaults.get(each.name, each.default),
+            [] if each.name == "banned_tokens" else each.default,
         )
         for each in fields(FillOptions)
     }
