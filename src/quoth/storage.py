@@ -15,7 +15,7 @@ import os
 import shutil
 import stat
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -59,15 +59,6 @@ def naming(path: Path) -> Iterator[None]:
         if error.errno and error.filename is None:
             error.filename = str(path)
         raise
-
-
-def usual_mode(folder: Path) -> int:
-    """The permissions that a new file in a folder gets."""
-    probe = folder / f"mode.{os.getpid()}.tmp"
-    with create(probe) as stream:
-        mode = stat.S_IMODE(os.fstat(stream.fileno()).st_mode)
-    probe.unlink()
-    return mode
 
 
 def open_plain(path: Path, flags: int) -> int:
@@ -219,6 +210,16 @@ def publish_directory(part: Path, final: Path) -> None:
     remove(final)
     part.replace(final)
     fsync_path(final.parent)
+
+
+def publish_folder(final: Path, write: Callable[[Path], None]) -> None:
+    """Have a folder written, then seal it and make it visible under its name, in place of what was there."""
+    part = final.with_name(f"{final.name}.tmp")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    write(part)
+    seal_folder(part)
+    publish_directory(part, final)
 
 
 def remove(path: Path) -> None:

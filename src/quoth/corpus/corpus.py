@@ -113,7 +113,6 @@ class Corpus:
         with advising(remedy_of(self.path)):
             if read_manifest(self.path).snapshot != self.snapshot:
                 self._snapshot = open_snapshot(self.path, None, self.segments)
-                self._words_checked = False
 
     def catch_up(self) -> None:
         """`refresh`, unless this object was opened to read one snapshot."""

@@ -11,7 +11,6 @@ A passage that moved more than once has a row for each segment that is still of 
 Shape suffixes: M moves, P passages.
 """
 
-import shutil
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from quoth.arrays import open_array, save_array
 from quoth.corpus.beside import kept_beside, segment_of
 from quoth.corpus.manifest import segment_name, segment_path
 from quoth.errors import CorruptionError
-from quoth.storage import check_folder, fsync_path, publish_directory, remove, seal_folder
+from quoth.storage import check_folder, fsync_path, publish_folder, remove
 
 Moves = NDArray[np.int64]
 NO_MOVES: Moves = np.zeros((0, 3), np.int64)
@@ -56,13 +55,7 @@ def moves_from(corpus: Path, segment: str, numbers_P: NDArray[np.int64], first: 
 
 def save_moves(corpus: Path, segment: str, moves_M3: Moves) -> None:
     """Write a segment's moves, whole or not at all."""
-    final = moves_path(corpus, segment)
-    part = final.with_name(f"{segment}.tmp")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
-    save_array(part / "moves.npy", moves_M3)
-    seal_folder(part)
-    publish_directory(part, final)
+    publish_folder(moves_path(corpus, segment), lambda part: save_array(part / "moves.npy", moves_M3))
     fsync_path(corpus)
 
 

@@ -22,8 +22,7 @@ Shape suffixes: N tokens, M and P passages, D dimensions.
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,10 +46,9 @@ from quoth.storage import (
     atomic_write_json,
     check_fields,
     check_folder,
-    publish_directory,
+    publish_folder,
     read_json,
     remove,
-    seal_folder,
 )
 
 FORMAT = 2
@@ -162,7 +160,7 @@ class KeyStore:
         def write(part: Path) -> None:
             atomic_write_json(part / f"{SETTINGS}.json", {"recall": recall})
 
-        publish(self.folder / SETTINGS, write)
+        publish_folder(self.folder / SETTINGS, write)
 
     def follow(self, segment: Segment) -> None:
         """Copy what other tables hold of a segment's keys into one of its own, unless it has one; holding the lock.
@@ -175,7 +173,7 @@ class KeyStore:
         sources = self.sources(name, segment.num_passages, self.tables(name))
         if sources:
             final = self.partial(name) if len(absent_from(sources, segment.num_passages)) else self.whole(name)
-            publish(final, lambda part: self._copy(part, sources, segment.num_passages))
+            publish_folder(final, lambda part: self._copy(part, sources, segment.num_passages))
 
     def _copy(self, part: Path, sources: list[Source], num_passages: int) -> None:
         origin_P2 = np.full((num_passages, 2), -1, np.int64)
@@ -280,13 +278,3 @@ def absent_passages(table: Path) -> Numbers:
 def absent_from(sources: Sequence[Source], num_passages: int) -> Numbers:
     """The numbers of a segment's passages that none of its sources holds, ascending."""
     return np.setdiff1d(np.arange(num_passages), np.concatenate([np.zeros(0, np.int64), *(s.here_M for s in sources)]))
-
-
-def publish(final: Path, write: Callable[[Path], None]) -> None:
-    """Have a folder written, then seal it and make it visible under its name, in place of what was there."""
-    part = final.with_name(f"{final.name}.tmp")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir()
-    write(part)
-    seal_folder(part)
-    publish_directory(part, final)

@@ -39,13 +39,12 @@ from quoth.retrieval.key_store import (
     Source,
     absent_from,
     is_sound,
-    publish,
     stores,
     table_facts,
 )
 from quoth.retrieval.key_table import KeyTable
 from quoth.retrieval.vectors import BITS, KeyVectors, bytes_of, check_precision
-from quoth.storage import check_folder, refuse_links_below, remove
+from quoth.storage import check_folder, publish_folder, refuse_links_below, remove
 
 COLUMN_BYTES = 6
 SAMPLED_PASSAGES, SAMPLED_SECONDS, MOST_SAMPLED = 32, 3.0, 256
@@ -334,7 +333,7 @@ class KeyTables:
         vectors = keys.vectors
         assert isinstance(vectors, KeyVectors)
         exact = nearest_rows(vectors, q_QD, min(codes.DEPTH, keys.num_keys))
-        publish(final, lambda part: codes.build_codes(part, vectors, q_QD, exact, target, memory))
+        publish_folder(final, lambda part: codes.build_codes(part, vectors, q_QD, exact, target, memory))
 
     def _check_same(self, precision: str) -> None:
         for facts in self._store.facts():
