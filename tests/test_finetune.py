@@ -18,6 +18,7 @@ from quoth.encoders.passage_encoder import PassageEncoder
 from quoth.encoders.pretrained import locate_realm
 from quoth.errors import InputError
 from quoth.predictors.reader import legal_spans, readings
+from quoth.retrieval.key_store import KeyStore
 from quoth.retrieval.tables import KeyTables
 from quoth.training.distributed import World
 from quoth.training.finetune import FineTuneTask, right_spans
@@ -264,3 +265,27 @@ def test_deleted_passages_are_not_searched(folder: Path, tmp_path: Path) -> None
     task = make_task(folder, corpus, QUESTIONS[:3], retriever_beam_size=14)
     assert task.num_questions == 2
     assert sorted(task._rows_P) == sorted(corpus.live_rows())
+
+
+def test_a_table_that_lacks_passages_gives_every_passage_its_own_vector(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus, encoder = make_corpus(tmp_path / "c"), PassageEncoder.load(locate_realm(str(folder)))
+    KeyTables(corpus, encoder).build("fp32", recall=1.0)
+    changed = [replace(corpus.document(name), title="") for name in ("Greece-0", "Spain-1")]
+    corpus.replace(changed)
+    corpus.delete(["Greece-1"])
+    corpus.compact()
+    [segment] = corpus.segments
+    store = KeyStore(corpus.path, encoder.fingerprint[:16])
+    with store.lock():
+        store.follow(segment)
+    assert store.partial(segment.name).is_dir()
+    task = make_task(folder, corpus, QUESTIONS)
+    assert sorted(task._rows_P) == sorted(corpus.live_rows())
+    for row, z_D in zip(task._rows_P.tolist(), task._z_PD.numpy(), strict=True):
+        [own] = encoder.encode([corpus.passage(row)])
+        np.testing.assert_allclose(z_D, own.vectors_TD[0], rtol=1e-4, atol=1e-5)
+    monkeypatch.setattr("quoth.retrieval.tables.LATE_PASSAGES", len(changed) - 1)
+    with pytest.raises(InputError, match=r"1 of 1 segments have no vectors of .*; `quoth embed .*` makes them"):
+        make_task(folder, corpus, QUESTIONS)

@@ -194,7 +194,8 @@ def _vectors(corpus: Corpus, encoder: PassageEncoder) -> tuple[NDArray[np.int64]
     rows, vectors = [], []
     for keys in Retriever([corpus], encoder).key_tables():
         assert isinstance(keys.vectors, KeyVectors)
-        live_P = np.ones(keys.num_keys, np.bool_) if keys.live_P is None else keys.live_P
+        live_P = np.ones(len(keys.passage_rows_P), np.bool_) if keys.live_P is None else keys.live_P
         rows.append(keys.passage_rows_P[live_P])
-        vectors.append(keys.vectors.floats(np.flatnonzero(live_P)))
+        # A table that a stopped embedding left may lack the keys of some passages, so a key's row is not its passage's.
+        vectors.append(keys.vectors.floats(np.asarray(keys.offsets_P1[:-1])[live_P]))
     return np.concatenate(rows), np.concatenate(vectors)
