@@ -18,6 +18,7 @@ from quoth.encoders.passage_encoder import PassageEncoder
 from quoth.encoders.pretrained import locate_realm
 from quoth.errors import InputError
 from quoth.predictors.reader import legal_spans, readings
+from quoth.records import Document
 from quoth.retrieval.key_store import KeyStore
 from quoth.retrieval.tables import KeyTables
 from quoth.training.distributed import World
@@ -274,6 +275,9 @@ def test_a_table_that_lacks_passages_gives_every_passage_its_own_vector(
     KeyTables(corpus, encoder).build("fp32", recall=1.0)
     changed = [replace(corpus.document(name), title="") for name in ("Greece-0", "Spain-1")]
     corpus.replace(changed)
+    late = {segment.name for segment in corpus.segments}
+    corpus.add([Document("last", "Paris", "Paris is the capital of France, and was so before.")])
+    KeyTables(corpus, encoder, {segment.name for segment in corpus.segments} - late).build("fp32", recall=1.0)
     corpus.delete(["Greece-1"])
     corpus.compact()
     [segment] = corpus.segments
