@@ -39,12 +39,12 @@ def measure_all(data: dict[str, Any]) -> None:
     """The benchmarks that make their own data."""
     import torch
 
-    from benchmarks import search, training
+    from benchmarks import own, search, training
 
     data["machine"] = f"{machine()}, {torch.get_num_threads()} threads, torch {torch.__version__}"
     data["million"] = alone(search.million, threads=1)
     data["results"] = []
-    for result in chain(search.run(), training.run()):
+    for result in chain(search.run(), training.run(), own.run()):
         print(result.row(), flush=True)
         data["results"].append(asdict(result))
     page.save(data)
