@@ -14,8 +14,8 @@ import torch
 from benchmarks.measure import Result, best_seconds, peak_bytes
 from quoth import read_documents
 from quoth.config import NPMConfig
-from quoth.encoders.pretrained import locate
 from quoth.encoders.transformer import load_base
+from quoth.hub import locate
 from quoth.tokenizers.batching import pad
 from quoth.tokenizers.boundaries import MAY_END, MAY_START
 from quoth.tokenizers.text import TextTokenizer
@@ -31,7 +31,7 @@ QUERIES, TOKENS, DIMENSIONS = 4096, 32768, 384
 
 def run() -> Iterator[Result]:
     """Every benchmark of training."""
-    source = locate("quoth-mini-base")
+    source = locate("quoth-mini-base", NPMConfig)
     model, hf = load_base(source.encoder)
     tokenizer = TextTokenizer(hf, num_masks=2, max_tokens=256)
     data = tokenize_documents(read_documents(SAMPLES), tokenizer)

@@ -23,7 +23,7 @@ from realm_job import REALM_JOBS, train_realm
 
 from quoth.config import NPMConfig, ReaderConfig
 from quoth.corpus.documents import read_documents
-from quoth.encoders.pretrained import MINILM, ReaderSource
+from quoth.hub import MINILM, ModelSource
 from quoth.tokenizers.fast import FastTokenizer
 from quoth.tokenizers.text import TextTokenizer
 from quoth.training.batches import tokenize_documents
@@ -92,7 +92,7 @@ def train_reader(settings: dict[str, str], options: argparse.Namespace, work: Pa
         [str(file) for file in sorted(options.input.glob("reading-*"))],
         work,
         settings | (TINY_READER if options.tiny else {}),
-        model=ReaderSource("base", ReaderConfig(base=MINILM), None, str(options.input / "base")),
+        model=ModelSource("base", ReaderConfig(base=MINILM), None, str(options.input / "base")),
         seconds=options.seconds,
         progress=lambda now: print(now, flush=True),
     )

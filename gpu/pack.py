@@ -13,8 +13,9 @@ from pathlib import Path
 
 from safetensors.torch import load_file, save_file
 
+from quoth.config import NPMConfig
 from quoth.corpus.documents import read_documents
-from quoth.encoders.pretrained import SETTINGS_FILE, locate
+from quoth.hub import SETTINGS_FILE, locate
 from quoth.training.run import without
 
 MEGABYTES = 60
@@ -22,7 +23,7 @@ MEGABYTES = 60
 
 def pack_base(folder: Path) -> None:
     """The base encoder of quoth-mini in half precision, as a model folder of its own."""
-    source = locate("quoth-mini-base")
+    source = locate("quoth-mini-base", NPMConfig)
     folder.mkdir(parents=True, exist_ok=True)
     weights = load_file(Path(source.base) / "model.safetensors")
     save_file({name: weight.half() for name, weight in weights.items()}, folder / "model.safetensors")

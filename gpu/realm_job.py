@@ -13,26 +13,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from quoth.config import REALMConfig
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
 from quoth.encoders.passage_encoder import PassageEncoder
-from quoth.encoders.pretrained import (
-    MINILM,
-    REALM_READER,
-    SETTINGS_FILE,
-    SHIPPED_REALM,
-    REALMSource,
-    locate_realm,
-    shipped_adapter,
-)
-from quoth.ner.tagger import SHIPPED_TAGGERS
+from quoth.hub import MINILM, REALM_READER, SETTINGS_FILE, UNTRAINED, ModelSource, locate, shipped_folder
 from quoth.retrieval.tables import KeyTables
 from quoth.training.realm_model import PARTS, TrainedREALM
 from quoth.training.recipes import run_recipe
 from quoth.training.trainer import Progress
 
 Settings = dict[str, str]
-UNTRAINED: Any = SHIPPED_REALM["quoth-realm-base"]
+START: Any = UNTRAINED["quoth-realm-base"]
 REALM_JOBS: dict[str, Settings] = {
     "realm-mini": {},
     "realm-mini-tokens": {"masking": "tokens"},
@@ -87,15 +79,15 @@ def _say(now: Progress) -> None:
 def _start(base: str, folder: Path, tiny: bool) -> None:
     """The untrained REALM, over the packed base."""
     if not (folder / SETTINGS_FILE).is_file():
-        config = replace(UNTRAINED, base=base)
-        reader = None if tiny else shipped_adapter(REALM_READER)
-        TrainedREALM(REALMSource("start", config, None, base, reader), trained=(), lora_rank=0).save(folder)
+        config = replace(START, base=base)
+        reader = None if tiny else shipped_folder(REALM_READER)
+        TrainedREALM(ModelSource("start", config, None, base, reader), trained=(), lora_rank=0).save(folder)
 
 
 def _tagger(base: str, folder: Path) -> Path:
     """The shipped tagger, over the packed base."""
     if not folder.exists():
-        shutil.copytree(shipped_adapter(SHIPPED_TAGGERS["quoth-tagger"]), folder)
+        shutil.copytree(shipped_folder("quoth-tagger"), folder)
         settings = json.loads((folder / SETTINGS_FILE).read_text(encoding="utf-8"))
         (folder / SETTINGS_FILE).write_text(json.dumps(settings | {"base": base}), encoding="utf-8")
     return folder
@@ -106,6 +98,6 @@ def _embed(texts: list[str], folder: Path, model: Path) -> None:
     corpus = Corpus.open(folder) if folder.exists() else Corpus.create(folder)
     if not corpus.num_passages:
         corpus.add(read_documents(*texts))
-    tables = KeyTables(corpus, PassageEncoder.load(locate_realm(str(model)), dtype="bf16"))
+    tables = KeyTables(corpus, PassageEncoder.load(locate(str(model), REALMConfig), dtype="bf16"))
     if tables.missing():
         tables.build("fp16", recall=1.0)

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import torch
 
-from quoth.encoders.pretrained import locate_reader
+from quoth.config import ReaderConfig
+from quoth.hub import locate
 from quoth.predictors.reader_weights import load_reader, save_reader, trained
 
 BASE = "quoth-reader-base"
@@ -25,7 +26,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder of the result")
     parser.add_argument("--weight", type=float, default=0.5, help="share of AFTER in the average, from 0 to 1")
     options = parser.parse_args()
-    before, after, base = (load_reader(locate_reader(name))[0] for name in (options.before, options.after, BASE))
+    before, after, base = (load_reader(locate(name, ReaderConfig))[0] for name in (options.before, options.after, BASE))
     theirs = trained(after)
     with torch.no_grad():
         for name, own in trained(before).items():

@@ -29,8 +29,8 @@ from quoth.corpus.passages import WHOLE
 from quoth.datasets.answers import exact_match, has_answer, normalise
 from quoth.datasets.comprehension import read_examples
 from quoth.datasets.questions import QAExample
-from quoth.encoders.pretrained import SETTINGS_FILE
 from quoth.evaluation.cloze import KINDS, draw_blanks
+from quoth.hub import SETTINGS_FILE
 from quoth.models.blanks import Asked
 from quoth.models.npm import NPM
 from quoth.models.reader import Reader

@@ -17,7 +17,7 @@ import torch
 
 from quoth.config import REALMConfig
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.pretrained import REALMSource, locate_realm
+from quoth.hub import ModelSource, locate
 from quoth.records import Document, Passage, TaggedSpan
 from quoth.tokenizers.pairs import PairBatch
 from quoth.training.realm_model import PARTS, TrainedREALM
@@ -72,12 +72,12 @@ def make_model(folder: Path, rank: int = 0, **settings: Any) -> Path:
     """A model folder: whole encoders, or with a rank adapters to a base beside it."""
     base = str(tiny_bert(folder.with_name(f"{folder.name}-base"), TEXT))
     config = REALMConfig.from_dict({**CONFIG.to_dict(), "base": base, **settings})
-    trained(REALMSource("tiny", config, None, base), rank=rank, scatter=True).save(folder)
+    trained(ModelSource("tiny", config, None, base), rank=rank, scatter=True).save(folder)
     return folder
 
 
 def trained(
-    source: REALMSource | Path,
+    source: ModelSource[REALMConfig] | Path,
     parts: Sequence[str] = PARTS,
     *,
     rank: int = 0,
@@ -86,7 +86,7 @@ def trained(
 ) -> TrainedREALM:
     """A model with gradients; `scatter` gives heads and adapters, which begin at 0 in part, weights to tell apart."""
     if isinstance(source, Path):
-        source = locate_realm(str(source))
+        source = locate(str(source), REALMConfig)
     model = TrainedREALM(source, trained=parts, lora_rank=rank, own_queries=own_queries)
     return scattered(model) if scatter else model
 

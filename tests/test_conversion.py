@@ -16,9 +16,10 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from quoth import REALM, Corpus, Document
+from quoth.config import REALMConfig
 from quoth.encoders.passage_encoder import passage_inputs
-from quoth.encoders.pretrained import locate_realm
 from quoth.encoders.transformer import load_base
+from quoth.hub import locate
 from quoth.models.conversion import READER_NAMES, TOWER_NAMES, Names, convert
 from quoth.predictors.reader import readings
 from quoth.tokenizers.fast import FastTokenizer
@@ -34,7 +35,7 @@ TITLES, BLOCKS = ([block[i] for block in TEXTS["blocks"]] for i in (0, 1))
 
 def trained(folder: Path) -> TrainedREALM:
     """The model with gradients everywhere."""
-    return TrainedREALM(locate_realm(str(folder)), trained=PARTS, lora_rank=0)
+    return TrainedREALM(locate(str(folder), REALMConfig), trained=PARTS, lora_rank=0)
 
 
 def close(found: Any, name: str) -> None:
@@ -92,7 +93,10 @@ def test_the_tokenizer_is_the_published_one(pretrained: Path) -> None:
 
 
 def test_transformers_reads_the_same_tokenizer(pretrained: Path) -> None:
-    light, (_, full) = FastTokenizer(pretrained / "reader"), load_base(locate_realm(str(pretrained)).part("reader"))
+    light, (_, full) = (
+        FastTokenizer(pretrained / "reader"),
+        load_base(locate(str(pretrained), REALMConfig).part("reader")),
+    )
     texts = ["Quoth the RAVEN, nevermore.", "Who wrote [MASK]?", "Paríś", "xyz"]
     assert light(texts)["input_ids"] == full(texts)["input_ids"]
     assert (light.mask_token_id, light.pad_token_id) == (full.mask_token_id, full.pad_token_id)

@@ -12,11 +12,11 @@ import pytest
 from numpy.typing import NDArray
 
 from quoth import Corpus, Document, Passage
-from quoth.config import ZeroNERConfig, model_config
+from quoth.config import NPMConfig, ZeroNERConfig, model_config
 from quoth.encoders.entity_encoder import EntityEncoder, Range, TokenSpans
-from quoth.encoders.pretrained import is_luke, kind_of, locate, locate_zero_ner
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import InputError
+from quoth.hub import is_luke, kind_of, locate
 from quoth.ner.name_list import NameList
 from quoth.ner.recognition import ByText, Links, load_recognizer
 from quoth.records import TaggedSpan
@@ -43,7 +43,7 @@ class Capitals:
 @pytest.fixture(scope="module")
 def tokens(tmp_path_factory: pytest.TempPathFactory) -> TokenEncoder:
     folder = tiny_npm(tmp_path_factory.mktemp("entities") / "npm")
-    return TokenEncoder.load(locate(str(folder)))
+    return TokenEncoder.load(locate(str(folder), NPMConfig))
 
 
 def encoder(tokens: TokenEncoder, **settings: str) -> EntityEncoder:
@@ -125,7 +125,7 @@ def test_queries_that_tune_the_index_are_entities_in_a_part_of_their_passage(tok
 
 
 def test_the_fingerprint_names_all_that_changes_keys_and_nothing_else(tokens: TokenEncoder, tmp_path: Path) -> None:
-    other = TokenEncoder.load(locate(str(tiny_roberta(tmp_path / "roberta"))))
+    other = TokenEncoder.load(locate(str(tiny_roberta(tmp_path / "roberta")), NPMConfig))
     config = ZeroNERConfig()
     marks = [
         encoder(tokens).fingerprint,
@@ -196,15 +196,15 @@ def test_a_setting_names_the_recogniser(tmp_path: Path) -> None:
 def test_settings_come_from_a_name_a_folder_or_another_encoder(tmp_path: Path) -> None:
     settings = {"kind": "zero-ner", "base": "studio-ousia/luke-base", "joint": False, "recognizer": "links"}
     (tmp_path / "quoth.json").write_text(json.dumps(settings), encoding="utf-8")
-    assert locate_zero_ner(str(tmp_path)).to_dict().items() >= settings.items()
+    assert locate(str(tmp_path), ZeroNERConfig).config.to_dict().items() >= settings.items()
     (tmp_path / "names.txt").touch()
     beside = {"kind": "zero-ner", "recognizer": "names.txt"}
     (tmp_path / "quoth.json").write_text(json.dumps(beside), encoding="utf-8")
-    assert locate_zero_ner(str(tmp_path)) == ZeroNERConfig(recognizer=str(tmp_path / "names.txt"))
+    assert locate(str(tmp_path), ZeroNERConfig).config == ZeroNERConfig(recognizer=str(tmp_path / "names.txt"))
     (tmp_path / "config.json").write_text("[1]", encoding="utf-8")
     assert not is_luke(str(tmp_path))
-    assert locate_zero_ner("quoth-zero-ner") == ZeroNERConfig()
-    assert locate_zero_ner("quoth-mini-base") == ZeroNERConfig(base="quoth-mini-base")
+    assert locate("quoth-zero-ner", ZeroNERConfig).config == ZeroNERConfig()
+    assert locate("quoth-mini-base", ZeroNERConfig).config == ZeroNERConfig(base="quoth-mini-base")
     kinds = {str(tmp_path), "quoth-zero-ner", "studio-ousia/luke-base", "studio-ousia/mluke-large"}
     assert {kind_of(each) for each in kinds} == {"zero-ner"}
     assert not is_luke("someone/flukey-model")

@@ -11,12 +11,13 @@ import pytest
 import torch
 
 import quoth
+from quoth.config import REALMConfig
 from quoth.corpus.corpus import Corpus
 from quoth.datasets.answers import answer_ranges, has_answer
 from quoth.datasets.questions import QAExample
 from quoth.encoders.passage_encoder import PassageEncoder
-from quoth.encoders.pretrained import locate_realm
 from quoth.errors import InputError
+from quoth.hub import locate
 from quoth.predictors.reader import legal_spans, readings
 from quoth.records import Document
 from quoth.retrieval.key_store import KeyStore
@@ -51,7 +52,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def corpus(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     corpus = make_corpus(tmp_path_factory.mktemp("corpus") / "c")
-    KeyTables(corpus, PassageEncoder.load(locate_realm(str(folder)))).build("fp32", recall=1.0)
+    KeyTables(corpus, PassageEncoder.load(locate(str(folder), REALMConfig))).build("fp32", recall=1.0)
     return corpus
 
 
@@ -64,7 +65,7 @@ def make_task(
 ) -> FineTuneTask:
     model = model or scattered(trained(folder, LEARNT, own_queries=True))
     settings = FineTuneConfig(**{"lora_rank": 0, "retriever_beam_size": 6, "num_reader_passages": 3, **config})
-    return FineTuneTask(model, PassageEncoder.load(locate_realm(str(folder))), corpus, questions, settings)
+    return FineTuneTask(model, PassageEncoder.load(locate(str(folder), REALMConfig)), corpus, questions, settings)
 
 
 def slow_losses(
@@ -105,7 +106,7 @@ def test_losses_and_gradients_are_those_of_all_spans(
     corpus: Corpus, tmp_path: Path, folder: Path, add_relevance: bool, force_positive: bool
 ) -> None:
     other = make_model(tmp_path / "m", add_relevance=add_relevance)
-    KeyTables(corpus, PassageEncoder.load(locate_realm(str(other)))).build("fp32", recall=1.0)
+    KeyTables(corpus, PassageEncoder.load(locate(str(other), REALMConfig))).build("fp32", recall=1.0)
     seen = set()
     for number in range(len(QUESTIONS)):
         questions = QUESTIONS[number : number + 1]
@@ -164,7 +165,7 @@ class HalfOf(World):
 
 def test_the_shares_of_two_processes_add_up(folder: Path, corpus: Corpus) -> None:
     encoder, config = (
-        PassageEncoder.load(locate_realm(str(folder))),
+        PassageEncoder.load(locate(str(folder), REALMConfig)),
         FineTuneConfig(lora_rank=0, retriever_beam_size=6, num_reader_passages=3, batch_size=4),
     )
     whole, loss, sums = make_task(folder, corpus, batch_size=4), 0.0, dict[str, torch.Tensor]()
@@ -205,7 +206,7 @@ def test_right_spans_are_answers_between_token_edges(folder: Path) -> None:
 
 
 def test_a_run_leaves_passages_as_they_are_and_learns_to_answer(folder: Path, corpus: Corpus, tmp_path: Path) -> None:
-    before = PassageEncoder.load(locate_realm(str(folder)))
+    before = PassageEncoder.load(locate(str(folder), REALMConfig))
     task = make_task(
         folder,
         corpus,
@@ -261,7 +262,7 @@ def test_what_cannot_be_is_refused(folder: Path, corpus: Corpus, tmp_path: Path)
 
 def test_deleted_passages_are_not_searched(folder: Path, tmp_path: Path) -> None:
     corpus = make_corpus(tmp_path / "c")
-    KeyTables(corpus, PassageEncoder.load(locate_realm(str(folder)))).build("fp32", recall=1.0)
+    KeyTables(corpus, PassageEncoder.load(locate(str(folder), REALMConfig))).build("fp32", recall=1.0)
     corpus.delete(["Greece-0", "Greece-1"])
     task = make_task(folder, corpus, QUESTIONS[:3], retriever_beam_size=14)
     assert task.num_questions == 2
@@ -271,7 +272,7 @@ def test_deleted_passages_are_not_searched(folder: Path, tmp_path: Path) -> None
 def test_a_table_that_lacks_passages_gives_every_passage_its_own_vector(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    corpus, encoder = make_corpus(tmp_path / "c"), PassageEncoder.load(locate_realm(str(folder)))
+    corpus, encoder = make_corpus(tmp_path / "c"), PassageEncoder.load(locate(str(folder), REALMConfig))
     KeyTables(corpus, encoder).build("fp32", recall=1.0)
     changed = [replace(corpus.document(name), title="") for name in ("Greece-0", "Spain-1")]
     corpus.replace(changed)

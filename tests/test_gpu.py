@@ -12,7 +12,7 @@ import pytest
 
 import quoth
 from quoth import REALM
-from quoth.encoders.pretrained import MINILM
+from quoth.hub import MINILM
 from quoth.storage import read_json
 from quoth.training.realm_model import PARTS
 from tiny import tiny_npm

@@ -16,10 +16,11 @@ import numpy as np
 import pytest
 import torch
 
+from quoth.config import REALMConfig
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.passage_encoder import PassageEncoder
-from quoth.encoders.pretrained import locate_realm
 from quoth.errors import TrainingError
+from quoth.hub import locate
 from quoth.retrieval.tables import KeyTables
 from quoth.training import index_refresh
 from quoth.training.index_refresh import BUILDER_LOG, INDEX, KEYS, TOWERS, IndexRefresher, index_step
@@ -52,7 +53,7 @@ def corpus(tmp_path: Path) -> Corpus:
 
 def brute_force(model: Path, corpus: Corpus) -> list[list[float]]:
     """Each query's similarities with the passages, by row."""
-    encoder = PassageEncoder.load(locate_realm(str(model)))
+    encoder = PassageEncoder.load(locate(str(model), REALMConfig))
     passages = list(corpus.passages())
     encoded = encoder.passages([each.text for each in passages], [each.title for each in passages])
     return [[float(each.vectors_TD[0] @ q_D) for each in encoded] for q_D in QUERIES]
@@ -106,7 +107,7 @@ def test_the_first_index_may_be_wanted_at_any_step(folder: Path, corpus: Corpus,
 
 
 def test_vectors_that_were_there_before_are_kept(folder: Path, corpus: Corpus, tmp_path: Path) -> None:
-    tables = KeyTables(corpus, PassageEncoder.load(locate_realm(str(folder))))
+    tables = KeyTables(corpus, PassageEncoder.load(locate(str(folder), REALMConfig)))
     tables.build("sq8", recall=1.0)
     model, refresher = trained(folder), IndexRefresher(tmp_path, corpus, 1, asynchronous=False)
     refresher.refresh(0, model)

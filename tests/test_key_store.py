@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 from quoth import NPM, Corpus
+from quoth.config import NPMConfig
 from quoth.corpus import corpus as corpus_module
 from quoth.corpus.moves import read_moves
-from quoth.encoders.pretrained import locate
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import CorruptionError
+from quoth.hub import locate
 from quoth.records import Document
 from quoth.retrieval import codes
 from quoth.retrieval.key_store import MARKERS, KeyStore, files_of, follow, made_files, stores
@@ -32,7 +33,7 @@ Vectors = dict[tuple[str, int, int], list[float]]
 
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory: pytest.TempPathFactory) -> TokenEncoder:
-    return TokenEncoder.load(locate(str(tiny_bert(tmp_path_factory.mktemp("models") / "tiny-bert"))))
+    return TokenEncoder.load(locate(str(tiny_bert(tmp_path_factory.mktemp("models") / "tiny-bert")), NPMConfig))
 
 
 @pytest.fixture

@@ -10,12 +10,14 @@ import quoth
 ROOT = Path(quoth.__file__).parent
 LAYERS = {
     "errors": 0,
+    "hub": 0,
     "records": 0,
     "results": 0,
     "config": 0,
     "memory": 0,
     "storage": 0,
     "arrays": 0,
+    "types": 0,
     "timing": 0,
     "corpus": 1,
     "datasets": 2,

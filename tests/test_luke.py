@@ -14,8 +14,8 @@ from torch import Tensor
 from transformers import AutoTokenizer, LukeConfig, LukeForEntitySpanClassification, LukeModel
 
 from quoth.encoders.luke import MAX_ENTITIES, LukeSpans
-from quoth.encoders.pretrained import EncoderSource
 from quoth.errors import InputError, ModelNotFoundError
+from quoth.hub import EncoderSource
 from quoth.ner.luke_tagger import MAX_ENTITIES as MAX_TAGGED
 from quoth.ner.luke_tagger import LukeTagger, best_spans
 from quoth.records import TaggedSpan

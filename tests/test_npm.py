@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 
 from quoth import NPM
+from quoth.config import NPMConfig
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.pretrained import locate
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import EmptyCorpusError, InputError, UserError
+from quoth.hub import locate
 from quoth.records import Document, Prediction
 from tiny import tiny_bert, tiny_roberta
 
@@ -60,7 +61,7 @@ def npm(folder: Path, corpora: list[Corpus]) -> NPM:
 
 @pytest.fixture(scope="module")
 def single(folder: Path, corpora: list[Corpus]) -> NPM:
-    source = locate(str(folder))
+    source = locate(str(folder), NPMConfig)
     source = replace(source, config=replace(source.config, num_masks=1))
     return NPM(TokenEncoder.load(source), corpora)
 

@@ -18,9 +18,9 @@ from torch import Tensor, nn
 from quoth.config import REALMConfig
 from quoth.encoders.bert import BertEncoder, States
 from quoth.encoders.passage_encoder import QUERY_CHARACTERS, PassageEncoder, Tower, embed, passage_inputs
-from quoth.encoders.pretrained import EncoderSource, locate_realm
 from quoth.encoders.transformer import Transformer, load_base
 from quoth.errors import InputError
+from quoth.hub import EncoderSource, locate
 from quoth.tokenizers.boundaries import MAY_END, MAY_START
 from quoth.tokenizers.pairs import Pair, PairBatch, PairTokenizer, fill_in, masked_ids
 from tiny import TEXT, tiny_bert, tiny_realm, tiny_roberta
@@ -51,7 +51,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def encoder(folder: Path) -> PassageEncoder:
-    return PassageEncoder.load(locate_realm(str(folder)))
+    return PassageEncoder.load(locate(str(folder), REALMConfig))
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def altered(folder: Path, other: Path, **settings: Any) -> PassageEncoder:
         (other / name).symlink_to(folder / name)
     values = json.loads((folder / "quoth.json").read_text())
     (other / "quoth.json").write_text(json.dumps(values | settings))
-    return PassageEncoder.load(locate_realm(str(other)))
+    return PassageEncoder.load(locate(str(other), REALMConfig))
 
 
 # Towers
@@ -237,7 +237,7 @@ def test_token_types_are_used_only_where_they_are_set(folder: Path, encoder: Pas
 
 
 def test_an_encoder_with_one_token_type_is_given_none(tmp_path: Path) -> None:
-    source = locate_realm(str(tiny_realm(tmp_path / "roberta", tiny_roberta, token_types=True)))
+    source = locate(str(tiny_realm(tmp_path / "roberta", tiny_roberta, token_types=True)), REALMConfig)
     encoder = PassageEncoder.load(source)
     assert not encoder.tokenizer.types
     (found,) = encoder.passages([TEXT[3]], ["Αθήνα"])
@@ -285,7 +285,7 @@ def test_parts_of_passages_stand_in_for_questions(encoder: PassageEncoder) -> No
 
 
 def test_each_tower_has_its_own_encoder_where_that_is_asked_for(tmp_path: Path) -> None:
-    encoder = PassageEncoder.load(locate_realm(str(tiny_realm(tmp_path / "two", separate_towers=True))))
+    encoder = PassageEncoder.load(locate(str(tiny_realm(tmp_path / "two", separate_towers=True)), REALMConfig))
     inputs = [encoder.tokenizer.single([7, 8], 10)]
     first, second = (embed(each, encoder.tokenizer, inputs) for each in (encoder.passage_tower, encoder.query_tower))
     assert np.abs(first - second).max() > 1e-2
@@ -309,12 +309,12 @@ def test_a_fingerprint_names_all_that_makes_a_passages_vector_and_nothing_else(
     ]
     assert set(marks[: len(same)]) == {encoder.fingerprint}
     assert len(set(marks)) == len(other) + 1
-    two = PassageEncoder.load(locate_realm(str(tiny_realm(tmp_path / "seed", seed=1))))
+    two = PassageEncoder.load(locate(str(tiny_realm(tmp_path / "seed", seed=1)), REALMConfig))
     assert two.fingerprint not in marks
 
 
 def test_half_precision_is_near_and_the_same_model(folder: Path, encoder: PassageEncoder) -> None:
-    half = PassageEncoder.load(locate_realm(str(folder)), dtype="bf16")
+    half = PassageEncoder.load(locate(str(folder), REALMConfig), dtype="bf16")
     np.testing.assert_allclose(half.queries(TEXT), encoder.queries(TEXT), atol=0.3)
     assert half.queries(TEXT).dtype == np.float32
     assert half.fingerprint == encoder.fingerprint

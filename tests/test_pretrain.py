@@ -10,10 +10,11 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from quoth.config import REALMConfig
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.passage_encoder import PassageEncoder
-from quoth.encoders.pretrained import locate_realm
 from quoth.errors import InputError
+from quoth.hub import locate
 from quoth.records import Document, Passage
 from quoth.training.distributed import SINGLE_PROCESS, World
 from quoth.training.index_refresh import IndexRefresher
@@ -405,6 +406,6 @@ def test_all_of_it_together_learns_to_fill_masks(folder: Path, tmp_path: Path) -
     del seen[0]  # the first step's own
     assert seen[-1].loss < 0.7 * seen[0].loss
     assert [round(each.measures["staleness"]) for each in seen] == [2, 7] * 3
-    encoder = PassageEncoder.load(locate_realm(str(tmp_path)))
+    encoder = PassageEncoder.load(locate(str(tmp_path), REALMConfig))
     trained_z = passage_vector(model, "Paris.", "France").detach().numpy()
     assert encoder.passages(["Paris."], ["France"])[0].vectors_TD[0] == pytest.approx(trained_z, abs=1e-4)

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import torch
 
+from quoth.config import REALMConfig
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.pretrained import locate_realm
+from quoth.hub import locate
 from quoth.training.probe import Probe
 from quoth.training.salient import MaskedTexts
 from quoth.training.settings import PretrainConfig
@@ -67,16 +68,16 @@ def by_hand(folder: Path, corpus: Corpus) -> dict[str, float]:
 
 
 def test_a_model_is_measured_as_by_hand(folder: Path, probe: Probe, tmp_path: Path) -> None:
-    found = probe.measure(locate_realm(str(folder)))
+    found = probe.measure(locate(str(folder), REALMConfig))
     assert found == pytest.approx(by_hand(folder, probe._corpus), abs=1e-4)
     assert 0 < found["recall_at_1"] < found["recall_at_5"] < 1
     assert found["gain"] != 0 != found["utility"]
 
 
 def test_every_model_has_the_same_blanks_and_nothing_is_left(folder: Path, probe: Probe, tmp_path: Path) -> None:
-    first = probe.measure(locate_realm(str(folder)))
-    other = probe.measure(locate_realm(str(make_model(tmp_path / "other"))))
-    assert probe.measure(locate_realm(str(folder))) == first != other
+    first = probe.measure(locate(str(folder), REALMConfig))
+    other = probe.measure(locate(str(make_model(tmp_path / "other")), REALMConfig))
+    assert probe.measure(locate(str(folder), REALMConfig)) == first != other
     assert list(tmp_path.glob("quoth-probe-*"))
     probe.close()
     assert not list(tmp_path.glob("quoth-probe-*"))

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 from quoth.config import REALMConfig
 from quoth.encoders.passage_encoder import pair_tokenizer
-from quoth.encoders.pretrained import EncoderSource, locate_realm
 from quoth.encoders.transformer import Transformer
 from quoth.errors import InputError
+from quoth.hub import EncoderSource, locate
 from quoth.predictors.reader import MLMHead, Reader, ReaderModel, Reading, SpanHead, legal_spans, readings
 from quoth.tokenizers.boundaries import MAY_END, MAY_START, words
 from quoth.tokenizers.pairs import Pair, PairTokenizer
@@ -32,7 +32,7 @@ WHOLE = re.compile(r"[^\W\d_\u3000-\u9fff]{2}")
 
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Reader:
-    source = locate_realm(str(tiny_realm(tmp_path_factory.mktemp("realm") / "tiny")))
+    source = locate(str(tiny_realm(tmp_path_factory.mktemp("realm") / "tiny")), REALMConfig)
     return load(source.part("reader"), source.config)
 
 

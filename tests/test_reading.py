@@ -14,8 +14,8 @@ from safetensors.torch import load_file
 
 from quoth.config import ReaderConfig
 from quoth.datasets.comprehension import ReadingExample, TitledText, read_examples
-from quoth.encoders.pretrained import ReaderSource
 from quoth.errors import InputError
+from quoth.hub import ModelSource
 from quoth.predictors.reader import Reading
 from quoth.predictors.reader_weights import WEIGHTS_FILE, load_reader
 from quoth.predictors.span_reader import NEVER
@@ -52,7 +52,7 @@ def start(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("start") / "m"
     config = ReaderConfig(**SMALL, base=str(base))
     torch.manual_seed(0)
-    model, _ = load_reader(ReaderSource("tiny", config, None, str(base)))
+    model, _ = load_reader(ModelSource("tiny", config, None, str(base)))
     save_reader(folder, model, model, config.to_dict())
     return folder
 
@@ -78,8 +78,8 @@ def make_task(base: Path, **settings: Any) -> ReadingTask:
     config = ReaderTrainConfig(**{"batch_size": 3, "bf16": False, **settings})
     reader = ReaderConfig(**SMALL, base=str(base))
     torch.manual_seed(0)
-    model, tokenizer = load_reader(ReaderSource("tiny", reader, None, str(base)))
-    untouched, _ = load_reader(ReaderSource("tiny", reader, None, str(base)))
+    model, tokenizer = load_reader(ModelSource("tiny", reader, None, str(base)))
+    untouched, _ = load_reader(ModelSource("tiny", reader, None, str(base)))
     inputs = Inputs(EXAMPLES, tokenizer, reader)
     return ReadingTask(model, untouched, inputs, [(0, len(EXAMPLES), 1.0)], config)
 
@@ -151,7 +151,7 @@ def test_the_window_with_the_answer_is_shown(base: Path) -> None:
     at = text.index("Paris")
     long = ReadingExample("x", "What is the capital?", TitledText("", text), ((at, at + 5),))
     reader = ReaderConfig(**SMALL, base=str(base))
-    _, tokenizer = load_reader(ReaderSource("tiny", reader, None, str(base)))
+    _, tokenizer = load_reader(ModelSource("tiny", reader, None, str(base)))
     found = Inputs([long], tokenizer, reader).read(0, long.passage, long.answers)
     [(first, beyond)] = found.right_R2.tolist()
     start, end = found.reading.offsets_T2[first, 0], found.reading.offsets_T2[first + beyond, 1]

@@ -18,8 +18,9 @@ from safetensors.torch import load_file, save_file
 
 import quoth
 from quoth import NPM, Corpus, Document, Prediction
-from quoth.encoders.pretrained import locate_realm
+from quoth.config import REALMConfig
 from quoth.errors import EmptyCorpusError, EncoderMismatchError, InputError, ModelNotFoundError
+from quoth.hub import locate
 from quoth.models.base import check_questions, for_each
 from quoth.models.calls import one_or_many
 from quoth.models.realm import REALM
@@ -599,7 +600,7 @@ def test_a_missing_part_is_named(tmp_path: Path, part: str) -> None:
 def test_what_training_saves_is_what_is_loaded(
     folder: Path, realm: REALM, corpora: list[Corpus], tmp_path: Path
 ) -> None:
-    TrainedREALM(locate_realm(str(folder)), trained=(), lora_rank=0).save(tmp_path / "saved")
+    TrainedREALM(locate(str(folder), REALMConfig), trained=(), lora_rank=0).save(tmp_path / "saved")
     saved = REALM.from_pretrained(tmp_path / "saved", corpora)
     assert (saved.fingerprint, saved.config) == (realm.fingerprint, realm.config)
     assert saved.ask(QUESTIONS[0]) == realm.ask(QUESTIONS[0])
@@ -639,7 +640,7 @@ def test_the_shipped_model_answers_questions(tmp_path: Path) -> None:
     corpus = Corpus.create(tmp_path / "atlas.quoth")
     corpus.add(each for each in atlas if each.title in titles)
     realm = REALM.from_pretrained(corpus=corpus)
-    assert locate_realm("quoth-realm").config == realm.config
+    assert locate("quoth-realm", REALMConfig).config == realm.config
     realm.embed()
     for found, answer in zip(realm.ask(list(asked)), asked.values(), strict=True):
         assert found[0].text == answer

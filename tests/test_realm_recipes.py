@@ -13,10 +13,11 @@ from safetensors.torch import load_file
 
 import quoth
 from quoth.cli.main import main
+from quoth.config import REALMConfig
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.passage_encoder import PassageEncoder
-from quoth.encoders.pretrained import REALMSource, locate_realm
 from quoth.errors import CorpusNotFoundError, InputError, LockedError
+from quoth.hub import ModelSource, locate
 from quoth.predictors.reader import readings
 from quoth.storage import WriterLock
 from quoth.training.realm_model import PARTS, TrainedREALM
@@ -109,7 +110,9 @@ def test_what_is_not_trained_stays_as_it_was(adapted: Path, folder: Path, tmp_pa
             continue
         model = trained(source, ("queries", "reader"), rank=rank, own_queries=True, scatter=True)
         model.save(tmp_path / str(number))
-        before, after = (PassageEncoder.load(locate_realm(str(each))) for each in (source, tmp_path / str(number)))
+        before, after = (
+            PassageEncoder.load(locate(str(each), REALMConfig)) for each in (source, tmp_path / str(number))
+        )
         assert before.fingerprint == after.fingerprint
         for file in (source / "passages").iterdir():
             assert (tmp_path / str(number) / "passages" / file.name).read_bytes() == file.read_bytes()
@@ -119,12 +122,12 @@ def test_what_is_not_trained_stays_as_it_was(adapted: Path, folder: Path, tmp_pa
 def test_a_base_that_is_not_trained_needs_no_files(tmp_path: Path) -> None:
     base = str(tiny_bert(tmp_path / "base"))
     config = type(CONFIG).from_dict({**CONFIG.to_dict(), "base": base, "dimensions": 0, "layer_norm_eps": None})
-    source = REALMSource("tiny", config, None, base)
+    source = ModelSource("tiny", config, None, base)
     before = PassageEncoder.load(source)
     for rank in (0, 4):
         output = tmp_path / str(rank)
         trained(source, ("queries", "reader"), rank=rank, own_queries=True, scatter=True).save(output)
-        assert PassageEncoder.load(locate_realm(str(output))).fingerprint == before.fingerprint
+        assert PassageEncoder.load(locate(str(output), REALMConfig)).fingerprint == before.fingerprint
         assert not list((output / "passages").iterdir())
         quoth.REALM.from_pretrained(output)
 
@@ -150,7 +153,9 @@ def test_towers_that_are_one_learn_together(folder: Path) -> None:
 
 
 def test_only_what_is_trained_drops(folder: Path) -> None:
-    model = TrainedREALM(locate_realm(str(folder)), trained=("queries",), lora_rank=0, own_queries=True, dropout=0.2)
+    model = TrainedREALM(
+        locate(str(folder), REALMConfig), trained=("queries",), lora_rank=0, own_queries=True, dropout=0.2
+    )
     assert all(module.training for module in model.queries.modules())
     assert {module.p for module in model.queries.modules() if isinstance(module, torch.nn.Dropout)} == {0.2}
     assert not any(module.training for part in (model.passages, model.reader) for module in part.modules())

@@ -17,9 +17,10 @@ from transformers import AutoTokenizer
 
 import quoth
 from quoth.cli.main import main
+from quoth.config import NPMConfig
 from quoth.corpus.documents import read_documents
-from quoth.encoders.pretrained import locate
 from quoth.errors import InputError, LockedError
+from quoth.hub import locate
 from quoth.records import Document
 from quoth.storage import WriterLock
 from quoth.tokenizers.text import TextTokenizer
@@ -95,7 +96,9 @@ def test_dropout_and_clip_are_the_released_codes_in_the_papers_recipe_alone() ->
 def test_the_papers_recipe_fills_inputs_of_256_tokens(tmp_path: Path) -> None:
     config = RECIPES["npm-large"].config
     hf = AutoTokenizer.from_pretrained(tiny_roberta(tmp_path))
-    tokenizer = TextTokenizer(hf, num_masks=2, max_tokens=locate("FacebookAI/roberta-large").config.max_tokens)
+    tokenizer = TextTokenizer(
+        hf, num_masks=2, max_tokens=locate("FacebookAI/roberta-large", NPMConfig).config.max_tokens
+    )
     long = Document("long", "Greece", " ".join(DOCUMENTS[0].text for _ in range(20)))
     data = tokenize_documents([long], tokenizer, splitter=config.splitter, max_passage_tokens=config.max_passage_tokens)
     lengths = np.diff(data.offsets) + np.diff(data.title_offsets) + 2

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from quoth import NPM, Corpus
-from quoth.encoders.pretrained import locate
+from quoth.config import NPMConfig
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import InputError
+from quoth.hub import locate
 from quoth.records import Document, Prediction
 from quoth.scale.shard import Shard
 from quoth.scale.sharded import LocalShards, ShardedNPM, assigned
@@ -36,7 +37,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
 
 @pytest.fixture(scope="module", params=[2, 1], ids=["phrases", "tokens"])
 def encoder(request: Any, tmp_path_factory: pytest.TempPathFactory, corpus: Corpus) -> TokenEncoder:
-    source = locate(str(tiny_bert(tmp_path_factory.mktemp("model") / "bert")))
+    source = locate(str(tiny_bert(tmp_path_factory.mktemp("model") / "bert")), NPMConfig)
     encoder = TokenEncoder.load(replace(source, config=replace(source.config, num_masks=request.param)))
     NPM(encoder, [corpus]).embed("fp32")
     return encoder

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from quoth.config import ReaderConfig
-from quoth.encoders.pretrained import ReaderSource
 from quoth.errors import InputError, ModelNotFoundError
+from quoth.hub import ModelSource
 from quoth.predictors.answers import Source, predict_spans
 from quoth.predictors.reader_weights import load_reader, open_reader, save_reader
 from quoth.predictors.span_reader import (
@@ -47,7 +47,7 @@ def make_reader(folder: Path, head: str = "ends", base: Any = tiny_bert, **setti
     """A reader with random heads that tell tokens apart."""
     config = ReaderConfig(**{**SMALL, "head": head, "base": str(folder), **settings})
     torch.manual_seed(3)
-    model, tokenizer = load_reader(ReaderSource("tiny", config, None, str(base(folder))))
+    model, tokenizer = load_reader(ModelSource("tiny", config, None, str(base(folder))))
     with torch.no_grad():
         for name, weight in model.named_parameters():
             if name.startswith(("span.", "none.")):
@@ -202,9 +202,9 @@ def test_every_script_is_quoted_as_it_stands(tmp_path: Path) -> None:
 
 
 def test_saved_weights_are_those_that_were_trained(reader: SpanReader, tmp_path: Path) -> None:
-    base, _ = load_reader(ReaderSource("tiny", reader.config, None, reader.config.base))
+    base, _ = load_reader(ModelSource("tiny", reader.config, None, reader.config.base))
     model = SpanReaderModel(base.encoder, reader.config)
-    model, _ = load_reader(ReaderSource("tiny", reader.config, None, reader.config.base))
+    model, _ = load_reader(ModelSource("tiny", reader.config, None, reader.config.base))
     torch.manual_seed(1)
     with torch.no_grad():
         for name, weight in model.named_parameters():

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from quoth import NPM
+from quoth.config import NPMConfig
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.pretrained import locate
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import CorruptionError, EncoderMismatchError, InputError, LockedError
+from quoth.hub import locate
 from quoth.records import Document
 from quoth.retrieval import build as build_module
 from quoth.retrieval import tables as module
@@ -40,7 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def encoder(folder: Path) -> TokenEncoder:
-    return TokenEncoder.load(locate(str(folder)))
+    return TokenEncoder.load(locate(str(folder), NPMConfig))
 
 
 @pytest.fixture
@@ -315,7 +316,7 @@ def test_a_missing_file_is_named(corpus: Corpus, encoder: TokenEncoder) -> None:
 
 def test_keys_of_another_model_are_told_apart(corpus: Corpus, encoder: TokenEncoder, tmp_path: Path) -> None:
     build(corpus, encoder)
-    other = TokenEncoder.load(locate(str(tiny_roberta(tmp_path / "tiny-roberta"))))
+    other = TokenEncoder.load(locate(str(tiny_roberta(tmp_path / "tiny-roberta")), NPMConfig))
     with pytest.raises(EncoderMismatchError) as error:
         NPM(other, [corpus]).fill("the [MASK]", passages=None)
     message = str(error.value)

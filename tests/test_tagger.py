@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from quoth.config import TaggerConfig
-from quoth.encoders.pretrained import locate
+from quoth.config import NPMConfig, TaggerConfig
 from quoth.encoders.transformer import load_base
 from quoth.errors import InputError, ModelNotFoundError
+from quoth.hub import locate
 from quoth.ner.tag_network import HEAD_FILE
 from quoth.ner.tagger import Tagger
 from quoth.records import TaggedSpan
@@ -140,7 +140,7 @@ def test_the_encoder_of_transformers_gives_the_same(trained: Path) -> None:
     ids, mask, shapes = torch.tensor([[2, 9, 30, 3]]), torch.ones(1, 4, dtype=torch.long), torch.tensor([[0, 11, 2, 0]])
     with torch.no_grad():
         light = network(ids, mask, shapes)
-        plain, _ = load_base(locate(str(trained.parent / "base")).encoder)
+        plain, _ = load_base(locate(str(trained.parent / "base"), NPMConfig).encoder)
         plain.load_state_dict(network.encoder.state_dict(), strict=False)
         network.encoder = plain
         torch.testing.assert_close(network(ids, mask, shapes), light, atol=1e-5, rtol=0)
@@ -157,10 +157,10 @@ def test_a_tagger_of_other_parts_is_refused(trained: Path, tmp_path: Path) -> No
     with pytest.raises(ModelNotFoundError, match=r"tagger\.safetensors cannot be read .*; fetch or train it again"):
         Tagger.load(folder)
     (folder / "quoth.json").write_text('{"kind": "npm"}')
-    with pytest.raises(InputError, match="model kind 'npm'; it must be 'tagger'"):
+    with pytest.raises(InputError, match="is of kind 'npm'; kind 'tagger' is required here"):
         Tagger.load(folder)
     with pytest.raises(InputError, match="is of kind 'tagger'; kind 'npm' is required here"):
-        locate(str(trained))
+        locate(str(trained), NPMConfig)
 
 
 def test_settings_of_a_tagger() -> None:
@@ -180,7 +180,7 @@ def test_a_token_classifier_of_hugging_face(tmp_path: Path, labels: list[str]) -
     tiny_bert(tmp_path)
     config = BertConfig.from_pretrained(tmp_path, id2label=dict(enumerate(labels)))
     model = BertForTokenClassification(config)
-    model.bert.load_state_dict(load_base(locate(str(tmp_path)).encoder)[0].state_dict(), strict=False)
+    model.bert.load_state_dict(load_base(locate(str(tmp_path), NPMConfig).encoder)[0].state_dict(), strict=False)
     model.save_pretrained(tmp_path)
     tagger = Tagger.load(str(tmp_path))
     assert tagger.labels == tuple(labels)

@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from quoth.cli.main import main
-from quoth.encoders.pretrained import locate
+from quoth.config import NPMConfig
 from quoth.encoders.transformer import load_base
 from quoth.errors import InputError, TrainingError
+from quoth.hub import locate
 from quoth.ner.tag_network import TagNetwork
 from quoth.ner.tagger import Tagger
 from quoth.ner.tags import bio_labels
@@ -73,7 +74,7 @@ def width(example: object) -> int:
 
 
 def test_the_loss_by_hand(folder: Path) -> None:
-    encoder, hf = load_base(locate(str(folder)).encoder)
+    encoder, hf = load_base(locate(str(folder), NPMConfig).encoder)
     network = TagNetwork(encoder, len(LABELS)).eval()
     batch = examples([SENTENCE, TaggedText("Paris", ())], WordTokenizer(hf, 64), LABELS)
     total, count = 0.0, 0

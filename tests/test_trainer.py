@@ -19,9 +19,9 @@ from transformers import AutoModel, AutoTokenizer
 
 import quoth
 from quoth.config import NPMConfig
-from quoth.encoders.pretrained import locate
 from quoth.encoders.transformer import Transformer, apply_adapter, load_base
 from quoth.errors import CorruptionError, InputError, TrainingError
+from quoth.hub import locate
 from quoth.records import Document
 from quoth.tokenizers.text import TextTokenizer
 from quoth.training.adapter import set_dropout
@@ -65,7 +65,7 @@ def data(base: Path) -> TokenizedDocuments:
 def trainer(
     base: Path, data: TokenizedDocuments, output: Path, config: TrainConfig = CONFIG, world: World = SINGLE_PROCESS
 ) -> Trainer:
-    source = locate(str(base))
+    source = locate(str(base), NPMConfig)
     npm = NPMConfig(
         base=str(base), similarity_scale=20.0, normalize=True, num_masks=2 if config.masking == "spans" else 1
     )
@@ -339,7 +339,7 @@ def test_a_warm_start_goes_on_from_an_adapter(base: Path, data: TokenizedDocumen
 def test_full_fine_tuning_goes_on_from_an_adapter(base: Path, data: TokenizedDocuments, tmp_path: Path) -> None:
     trainer(base, data, tmp_path / "first", changed(steps=2, bf16=True)).run()
     whole = trainer(base, data, tmp_path / "second", changed(warm_start=str(tmp_path / "first"), lora_rank=0))
-    merged = Transformer.load(locate(str(tmp_path / "first")).encoder).model.state_dict()
+    merged = Transformer.load(locate(str(tmp_path / "first"), NPMConfig).encoder).model.state_dict()
     untrained = dict(AutoModel.from_pretrained(base, add_pooling_layer=False).named_parameters())
     assert any(not torch.equal(merged[name], value) for name, value in untrained.items())
     for name, value in whole.parameters.items():

@@ -11,18 +11,17 @@ from safetensors.torch import load_file, save_file
 
 from quoth.config import NPMConfig
 from quoth.encoders.bert import BertConfig, BertEncoder
-from quoth.encoders.pretrained import EncoderSource, Source, locate
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.encoders.transformer import (
     Transformer,
     apply_adapter,
     attend_in_fp32,
-    batches_by_length,
     fingerprint_of,
     load_base,
-    pad,
 )
 from quoth.errors import InputError, ModelNotFoundError
+from quoth.hub import EncoderSource, ModelSource, locate
+from quoth.tokenizers.batching import batches_by_length, pad
 from quoth.tokenizers.fast import FastTokenizer
 from tiny import TEXT, tiny_bert, tiny_roberta, tiny_sentencepiece
 
@@ -41,11 +40,11 @@ def random_inputs() -> list[Any]:
 
 
 def test_batches_equal_one_by_one_and_the_model_itself(folder: Path) -> None:
-    transformer = Transformer.load(locate(str(folder)).encoder)
+    transformer = Transformer.load(locate(str(folder), NPMConfig).encoder)
     assert transformer.max_tokens == 260
     inputs = random_inputs()
     together = transformer.encode(inputs)
-    model, _ = load_base(locate(str(folder)).encoder)
+    model, _ = load_base(locate(str(folder), NPMConfig).encoder)
     for ids, found in zip(inputs, together, strict=True):
         assert found.shape == (len(ids), transformer.dimensions)
         assert found.dtype == np.float32
@@ -57,7 +56,7 @@ def test_batches_equal_one_by_one_and_the_model_itself(folder: Path) -> None:
 
 
 def test_the_light_path_gives_what_transformers_gives(folder: Path) -> None:
-    source = locate(str(folder))
+    source = locate(str(folder), NPMConfig)
     light = Transformer.load(source.encoder)
     model, tokenizer = load_base(source.encoder)
     assert isinstance(light.model, BertEncoder)
@@ -73,7 +72,7 @@ def test_the_light_path_gives_what_transformers_gives(folder: Path) -> None:
 
 
 def test_the_light_path_is_right_about_the_default_encoder() -> None:
-    source = locate("quoth-mini-base")
+    source = locate("quoth-mini-base", NPMConfig)
     model, tokenizer = load_base(source.encoder)
     light, full = (
         Transformer.load(source.encoder),
@@ -87,8 +86,9 @@ def test_the_light_path_is_right_about_the_default_encoder() -> None:
 
 def test_the_light_path_imports_nothing_slow() -> None:
     program = (
-        "import sys; from quoth.encoders.pretrained import locate; from quoth.encoders.transformer import Transformer; "
-        "Transformer.load(locate('quoth-mini').encoder); slow = {'transformers', 'peft', 'torch._dynamo'}; "
+        "import sys; from quoth.config import NPMConfig; from quoth.hub import locate; "
+        "from quoth.encoders.transformer import Transformer; "
+        "Transformer.load(locate('quoth-mini', NPMConfig).encoder); slow = {'transformers', 'peft', 'torch._dynamo'}; "
         "print(sorted(slow & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -104,7 +104,7 @@ def test_other_architectures_go_through_transformers(tmp_path: Path) -> None:
         DistilBertConfig(vocab_size=vocabulary, dim=32, n_layers=1, n_heads=2, hidden_dim=64)
     ).save_pretrained(folder)
     assert BertConfig.read(folder) is None
-    transformer = Transformer.load(locate(str(folder)).encoder)
+    transformer = Transformer.load(locate(str(folder), NPMConfig).encoder)
     assert isinstance(transformer.model, DistilBertModel)
     assert transformer.encode([np.array([2, 7, 3])])[0].shape == (3, 32)
 
@@ -115,14 +115,14 @@ def test_weights_that_are_missing_are_named(tmp_path: Path) -> None:
     name = "encoder.layer.1.output.dense.weight"
     save_file({**weights, name: weights[name][:3].contiguous()}, folder / "model.safetensors")
     with pytest.raises(ModelNotFoundError, match=rf"{name} has shape \[3, 64\], .* says \[32, 64\]"):
-        Transformer.load(locate(str(folder)).encoder)
+        Transformer.load(locate(str(folder), NPMConfig).encoder)
     del weights[name]
     save_file(weights, folder / "model.safetensors")
     with pytest.raises(ModelNotFoundError, match=f"lacks {name}"):
-        Transformer.load(locate(str(folder)).encoder)
+        Transformer.load(locate(str(folder), NPMConfig).encoder)
     (folder / "model.safetensors").write_bytes(b"nonsense")
     with pytest.raises(ModelNotFoundError, match=r"model.safetensors"):
-        Transformer.load(locate(str(folder)).encoder)
+        Transformer.load(locate(str(folder), NPMConfig).encoder)
 
 
 def test_what_transformers_would_make_up_is_refused(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_what_transformers_would_make_up_is_refused(tmp_path: Path) -> None:
     del weights[name]
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
     with pytest.raises(ModelNotFoundError, match=rf"lacks 1 of its weights, such as {name}, which would be random"):
-        Transformer.load(locate(str(folder)).encoder)
+        Transformer.load(locate(str(folder), NPMConfig).encoder)
 
 
 def test_a_decoder_is_refused(tmp_path: Path) -> None:
@@ -145,11 +145,11 @@ def test_a_decoder_is_refused(tmp_path: Path) -> None:
     folder = tiny_roberta(tmp_path / "tiny")
     GPT2Model(GPT2Config(vocab_size=500, n_embd=32, n_layer=1, n_head=2, n_positions=64)).save_pretrained(folder)
     with pytest.raises(InputError, match=r"is a gpt2, a decoder: its tokens see only what is before them; name a"):
-        Transformer.load(locate(str(folder)).encoder)
+        Transformer.load(locate(str(folder), NPMConfig).encoder)
 
 
 def test_attention_in_fp32_is_attention(folder: Path) -> None:
-    model, _ = load_base(locate(str(folder)).encoder)
+    model, _ = load_base(locate(str(folder), NPMConfig).encoder)
     ids_BT, mask_BT = pad([np.array([5, 9, 7, 8]), np.array([6, 5])], 0)
     with torch.no_grad():
         before = model(input_ids=ids_BT, attention_mask=mask_BT).last_hidden_state
@@ -183,13 +183,13 @@ def test_adapters_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     folder = tiny_bert(tmp_path / "tiny")
     (folder / "adapter_config.json").write_text('{"peft_type": "LORA", "r": 2, "lora_alpha": 2}')
     with pytest.raises(ModelNotFoundError, match=r"has no adapter_model\.safetensors; fetch or train it again"):
-        Transformer.load(locate(str(folder)).encoder)
+        Transformer.load(locate(str(folder), NPMConfig).encoder)
     for place in ("encoder.layer.9.output.dense", "encoder.layer.1.output.dense"):
         name = f"base_model.model.{place}.lora_A.weight"
         weights = {name: torch.zeros(2, 5), name.replace("lora_A", "lora_B"): torch.zeros(32, 2)}
         save_file(weights, folder / "adapter_model.safetensors")
         with pytest.raises(InputError, match=f"does not fit its base at {place}; name the base"):
-            Transformer.load(locate(str(folder)).encoder)
+            Transformer.load(locate(str(folder), NPMConfig).encoder)
 
 
 def test_padding_is_bounded() -> None:
@@ -210,28 +210,28 @@ def test_pad_by_hand() -> None:
 
 
 def test_half_precision_is_near(folder: Path) -> None:
-    exact = Transformer.load(locate(str(folder)).encoder).encode(random_inputs())
-    half = Transformer.load(locate(str(folder)).encoder, dtype="bf16").encode(random_inputs())
+    exact = Transformer.load(locate(str(folder), NPMConfig).encoder).encode(random_inputs())
+    half = Transformer.load(locate(str(folder), NPMConfig).encoder, dtype="bf16").encode(random_inputs())
     for a, b in zip(exact, half, strict=True):
         assert b.dtype == np.float32
         assert np.abs(a - b).mean() < 0.1
 
 
 def test_fingerprints_name_weights_and_settings(folder: Path, tmp_path: Path) -> None:
-    first, again = (TokenEncoder.load(locate(str(folder))) for _ in range(2))
-    half = TokenEncoder.load(locate(str(folder)), dtype="bf16")
-    other = TokenEncoder.load(locate(str(KINDS[folder.name](tmp_path / "other", seed=1))))
-    normal = TokenEncoder.load(Source("n", NPMConfig(base="", normalize=True), str(folder), None))
+    first, again = (TokenEncoder.load(locate(str(folder), NPMConfig)) for _ in range(2))
+    half = TokenEncoder.load(locate(str(folder), NPMConfig), dtype="bf16")
+    other = TokenEncoder.load(locate(str(KINDS[folder.name](tmp_path / "other", seed=1)), NPMConfig))
+    normal = TokenEncoder.load(ModelSource("n", NPMConfig(base="", normalize=True), None, str(folder)))
     assert first.fingerprint == again.fingerprint == half.fingerprint
     assert len({first.fingerprint, other.fingerprint, normal.fingerprint}) == 3
 
 
 def test_token_encoder_conventions(folder: Path) -> None:
-    source = locate(str(folder))
+    source = locate(str(folder), NPMConfig)
     plain = TokenEncoder.load(source)
     assert plain.scale == pytest.approx(32**-0.5)
     normal = TokenEncoder.load(
-        Source("n", NPMConfig(base="", normalize=True, similarity_scale=20.0), source.base, None)
+        ModelSource("n", NPMConfig(base="", normalize=True, similarity_scale=20.0), None, source.base)
     )
     assert normal.scale == 20.0
     texts = ["Paris is the capital.", "The raven " * 200, "\u200b"]
@@ -252,7 +252,7 @@ def test_token_encoder_conventions(folder: Path) -> None:
 
 
 def test_inputs_never_exceed_the_model(folder: Path) -> None:
-    source = Source("long", NPMConfig(base="", max_tokens=512), str(folder), None)
+    source = ModelSource("long", NPMConfig(base="", max_tokens=512), None, str(folder))
     encoder = TokenEncoder.load(source)
     assert encoder.tokenizer.max_tokens == 260
     assert len(encoder.passages(["raven " * 600], [""])[0].tokens.windows) > 2
@@ -260,12 +260,12 @@ def test_inputs_never_exceed_the_model(folder: Path) -> None:
 
 def test_mistakes(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="device 'gpu9' is not available; use cpu, cuda or mps"):
-        Transformer.load(locate(str(folder)).encoder, device="gpu9")
+        Transformer.load(locate(str(folder), NPMConfig).encoder, device="gpu9")
     with pytest.raises(InputError, match="dtype 'int8' is unknown; use one of fp32, bf16, fp16"):
-        Transformer.load(locate(str(folder)).encoder, dtype="int8")
+        Transformer.load(locate(str(folder), NPMConfig).encoder, dtype="int8")
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(ModelNotFoundError, match="cannot be loaded: ") as error:
-        Transformer.load(locate(str(tmp_path)).encoder)
+        Transformer.load(locate(str(tmp_path), NPMConfig).encoder)
     assert "\n" not in str(error.value)
 
 
@@ -273,7 +273,7 @@ def test_mistakes(folder: Path, tmp_path: Path) -> None:
 def test_an_adapter_is_added_as_peft_adds_it(folder: Path, tmp_path: Path) -> None:
     from peft import LoraConfig, get_peft_model
 
-    model, _ = load_base(locate(str(folder)).encoder)
+    model, _ = load_base(locate(str(folder), NPMConfig).encoder)
     torch.manual_seed(0)
     adapted = get_peft_model(model, LoraConfig(r=4, lora_alpha=8, target_modules=["query", "value", "dense"]))
     for name, parameter in adapted.named_parameters():
@@ -285,4 +285,4 @@ def test_an_adapter_is_added_as_peft_adds_it(folder: Path, tmp_path: Path) -> No
     with torch.no_grad():
         expected = adapted.eval()(input_ids=torch.from_numpy(ids)[None]).last_hidden_state[0].numpy()
     np.testing.assert_allclose(transformer.encode([ids])[0], expected, atol=1e-4)
-    assert transformer.fingerprint != Transformer.load(locate(str(folder)).encoder).fingerprint
+    assert transformer.fingerprint != Transformer.load(locate(str(folder), NPMConfig).encoder).fingerprint

@@ -26,8 +26,8 @@ from transformers import (
 
 from quoth.config import NPMConfig, REALMConfig
 from quoth.encoders.passage_encoder import Tower, head_state
-from quoth.encoders.pretrained import HEADS_FILE, SETTINGS_FILE, EncoderSource
 from quoth.encoders.transformer import Transformer
+from quoth.hub import HEADS_FILE, SETTINGS_FILE, EncoderSource
 from quoth.predictors.reader import ReaderModel
 
 TEXT = (

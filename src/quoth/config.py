@@ -329,21 +329,21 @@ _ZERO_NER_CHOICES = {
 }
 
 ModelConfig = NPMConfig | REALMConfig | ReaderConfig | TaggerConfig | ZeroNERConfig
+KINDS: dict[str, type[ModelConfig]] = {
+    "npm": NPMConfig,
+    "reader": ReaderConfig,
+    "realm": REALMConfig,
+    "tagger": TaggerConfig,
+    "zero-ner": ZeroNERConfig,
+}
 
 
 def model_config(values: Mapping[str, Any]) -> ModelConfig:
     """The settings of a model of any kind. Raises InputError on an unknown kind."""
-    kinds: dict[str, type[ModelConfig]] = {
-        "npm": NPMConfig,
-        "reader": ReaderConfig,
-        "realm": REALMConfig,
-        "tagger": TaggerConfig,
-        "zero-ner": ZeroNERConfig,
-    }
     kind = values.get("kind", "npm")
-    if not isinstance(kind, str) or kind not in kinds:
-        raise InputError(f"model kind {kind!r}; use one of {', '.join(kinds)}")
-    return kinds[kind].from_dict(values)
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise InputError(f"model kind {kind!r}; use one of {', '.join(KINDS)}")
+    return KINDS[kind].from_dict(values)
 
 
 def _check_calibration(config: NPMConfig | ReaderConfig) -> None:

@@ -3,7 +3,7 @@
 Knows: keys that are equal for equal phrases, and log scores. Does not know: texts, or how a score came about. numpy
 only.
 
-Shape suffixes: C candidates, G groups of equal candidates, B buckets of candidates.
+Shape suffixes that differ from the project's: B buckets of candidates.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.scoring import Floats
+from quoth.types import Doubles
 
 _BUCKET_BITS = 12
 
@@ -37,7 +37,7 @@ class Groups:
 _LEAST_WEIGHT = 1e-290
 
 
-def prune_to_top_groups(key_C: NDArray[np.uint64], log_score_C: Floats, count: int, slack: float) -> NDArray[np.int64]:
+def prune_to_top_groups(key_C: NDArray[np.uint64], log_score_C: Doubles, count: int, slack: float) -> NDArray[np.int64]:
     """A superset of the candidates that matter: all those of the `count` best-scoring keys, and of every key within
     `slack` of these.
 
@@ -87,7 +87,7 @@ def _stable_group_order(key_C: NDArray[np.uint64]) -> NDArray[np.int64]:
     return order_C
 
 
-def group_score(log_score_C: Floats, groups: Groups) -> Floats:
+def group_score(log_score_C: Doubles, groups: Groups) -> Doubles:
     """log Σ exp over the occurrences of each phrase: [G]. NPM §3.1 (phrases), A.3 (tokens), A.4 (labels)."""
     starts_G = groups.bounds_G1[:-1]
     if not len(starts_G):

@@ -16,10 +16,10 @@ from dataclasses import astuple, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from quoth.types import Doubles
 
 
-def log_sum_exp(x: Floats) -> float:
+def log_sum_exp(x: Doubles) -> float:
     """log Σ exp x, computed relative to the maximum; −inf if x is empty or all −inf."""
     top = float(x.max(initial=-np.inf))
     if top == -np.inf:
@@ -27,20 +27,20 @@ def log_sum_exp(x: Floats) -> float:
     return top + float(np.log(np.exp(x - top).sum()))
 
 
-def sum_score(a_C: Floats, b_C: Floats) -> Floats:
+def sum_score(a_C: Doubles, b_C: Doubles) -> Doubles:
     """log(exp a_i + exp b_j): [C]. NPM §3.1."""
     high_C = np.maximum(a_C, b_C)
     low_C = np.minimum(a_C, b_C)
-    score_C: Floats = high_C + np.log1p(np.exp(low_C - high_C))
+    score_C: Doubles = high_C + np.log1p(np.exp(low_C - high_C))
     return score_C
 
 
-def joint_score(a_C: Floats, b_C: Floats) -> Floats:
+def joint_score(a_C: Doubles, b_C: Doubles) -> Doubles:
     """log exp(a_i + b_j): [C]. NPM appendices A.1 and A.4."""
     return a_C + b_C
 
 
-def softmax_sum_score(a_C: Floats, b_C: Floats, log_sum_a: float, log_sum_b: float) -> Floats:
+def softmax_sum_score(a_C: Doubles, b_C: Doubles, log_sum_a: float, log_sum_b: float) -> Doubles:
     """log(softmax(a)_i + softmax(b)_j): [C]. NPM's released code.
 
     `log_sum_a` is log Σ exp a over the rows searched, `log_sum_b` log Σ exp b: over every token of the passages if
@@ -50,7 +50,7 @@ def softmax_sum_score(a_C: Floats, b_C: Floats, log_sum_a: float, log_sum_b: flo
     return sum_score(a_C - log_sum_a, b_C - log_sum_b)
 
 
-def length_weighted(log_score_C: Floats, length_C: NDArray[np.int64], exponent: float) -> Floats:
+def length_weighted(log_score_C: Doubles, length_C: NDArray[np.int64], exponent: float) -> Doubles:
     """log(score · length^α), length in tokens: [C]. NPM's released code; α = 0 leaves scores as they are."""
     if exponent == 0.0:
         return log_score_C
@@ -73,7 +73,7 @@ class Sums:
         return cls(*(log_sum_exp(np.array(logs)) for logs in zip(*map(astuple, parts), strict=True)))
 
 
-def interpolated(log_score_C: Floats, boosted_C: NDArray[np.bool_], weight: float, sums: Sums) -> Floats:
+def interpolated(log_score_C: Doubles, boosted_C: NDArray[np.bool_], weight: float, sums: Sums) -> Doubles:
     """log((1 − w) p(c) + w p'(c)): [C]; p is a candidate's share of all scores, p' its share of the boosted ones'.
 
     This is how kNN-LM mixes two distributions (Khandelwal et al. 2020, eq. 3). If nothing is boosted: log p.
@@ -83,5 +83,5 @@ def interpolated(log_score_C: Floats, boosted_C: NDArray[np.bool_], weight: floa
         return everywhere_C
     inside_C = np.where(boosted_C, log_score_C - sums.boosted, -np.inf)
     with np.errstate(divide="ignore"):
-        mixed_C: Floats = np.logaddexp(everywhere_C + np.log(1 - weight), inside_C + np.log(weight))
+        mixed_C: Doubles = np.logaddexp(everywhere_C + np.log(1 - weight), inside_C + np.log(weight))
     return mixed_C

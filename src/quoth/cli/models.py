@@ -46,7 +46,7 @@ def ray_model(model: str, setup: Setup) -> "ModelName":
 
 def kind(model: str) -> str:
     """The kind of model that a name or folder stands for: "npm", "reader", "realm", "zero-ner"."""
-    from quoth.encoders.pretrained import kind_of
+    from quoth.hub import kind_of
 
     return kind_of(model)
 

@@ -6,8 +6,8 @@ summed over the query's terms t, a repeated one as often as it is repeated (Robe
 Lucene's idf), in 64 bits. N, n_t and the average length are counted over exactly the passages that are searched, and
 those of several corpora add up. Knows words and which passages are deleted. Does not know texts or files.
 
-Shape suffixes: P the passages of a segment, X those of them that are deleted, O a word's occurrences, C candidates,
-Q a query's terms, N hits.
+Shape suffixes that differ from the project's: X deleted passages of a segment, O a word's occurrences, Q a
+query's terms, N hits.
 """
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ from numpy.typing import NDArray
 
 from quoth.corpus.analysis import analyse, is_unspaced_character
 from quoth.corpus.word_index import Words, hashes
-
-Rows = NDArray[np.int64]
-Scores = NDArray[np.float64]
+from quoth.types import Doubles, Rows
 
 K1, B = 1.2, 0.75
 _SLACK = 1e-9
@@ -79,11 +77,11 @@ class _Term:
         """No passage gets as much for this term."""
         return self.weight * (K1 + 1)
 
-    def scores(self, counts_O: NDArray[np.integer[Any]], lengths_O: NDArray[np.int32]) -> Scores:
+    def scores(self, counts_O: NDArray[np.integer[Any]], lengths_O: NDArray[np.int32]) -> Doubles:
         """What the term gives passages of these lengths that hold it so often: [O]."""
         frequency_O = counts_O.astype(np.float64)
         norm_O = lengths_O * (K1 * B / self.average) + K1 * (1 - B)
-        scores_O: Scores = self.bound * frequency_O / (frequency_O + norm_O)
+        scores_O: Doubles = self.bound * frequency_O / (frequency_O + norm_O)
         return scores_O
 
 
@@ -135,7 +133,7 @@ class LiveWords:
         passages_O = self.words.passages_O[occurrences]
         return len(passages_O) - int(_look_up(self._deleted_X, passages_O)[0].sum()) if len(passages_O) else 0
 
-    def best(self, question: _WeightedQuery, k: int, floor: float) -> tuple[Rows, Scores]:
+    def best(self, question: _WeightedQuery, k: int, floor: float) -> tuple[Rows, Doubles]:
         """Every live passage that may be among the k best, where those score `floor` or more: rows and scores.
 
         Terms are added up from the heaviest. What the lighter ones can still give bounds who may reach the k-th best
@@ -170,7 +168,7 @@ def count(parts: Iterable[LiveWords], query: str) -> Statistics:
     return sum((part.statistics(terms) for part in parts), Statistics(0, 0, 0, Counter()))
 
 
-def search(parts: Sequence[LiveWords], query: str, k: int, statistics: Statistics) -> tuple[Rows, Scores]:
+def search(parts: Sequence[LiveWords], query: str, k: int, statistics: Statistics) -> tuple[Rows, Doubles]:
     """The `k` best live passages for any of the query's terms: rows int64 [N], scores float64 [N], N <= k.
 
     Best score first, equal scores by row. No term that a passage holds: N = 0.
@@ -183,7 +181,7 @@ def search(parts: Sequence[LiveWords], query: str, k: int, statistics: Statistic
     return rows_N, scores_N
 
 
-def _best(rows_N: Rows, scores_N: Scores, k: int) -> tuple[Rows, Scores]:
+def _best(rows_N: Rows, scores_N: Doubles, k: int) -> tuple[Rows, Doubles]:
     if len(scores_N) > k:
         keep_N = scores_N >= _kth_best(scores_N, k)
         rows_N, scores_N = rows_N[keep_N], scores_N[keep_N]
@@ -191,7 +189,7 @@ def _best(rows_N: Rows, scores_N: Scores, k: int) -> tuple[Rows, Scores]:
     return rows_N[order_N], scores_N[order_N]
 
 
-def _kth_best(scores_N: Scores, k: int) -> float:
+def _kth_best(scores_N: Doubles, k: int) -> float:
     return float(np.partition(scores_N, -k)[-k]) if len(scores_N) >= k else 0.0
 
 

@@ -30,11 +30,10 @@ from quoth.corpus.manifest import (
 from quoth.corpus.moves import NO_MOVES, moves_from, save_moves
 from quoth.corpus.passages import DEFAULT_SPLITTER, get_splitter
 from quoth.corpus.repair import Repairs, repair
-from quoth.corpus.segment import Segment, SegmentWriter
-from quoth.corpus.segment_writer import Split, split_documents, take_in
+from quoth.corpus.segment import Segment, SegmentWriter, Split
+from quoth.corpus.segment_writer import split_documents, take_in
 from quoth.corpus.snapshot import Snapshot, deletion, open_snapshot
 from quoth.corpus.sweep import release, sweep
-from quoth.corpus.verify import verify
 from quoth.errors import DuplicateDocumentError, InputError, advising
 from quoth.records import Document, Passage
 from quoth.storage import CHECKSUMS, WriterLock, fsync_path, sha256_file
@@ -251,6 +250,8 @@ class Corpus:
 
         Raises CorruptionError naming the file that is missing, truncated or altered.
         """
+        from quoth.corpus.verify import verify
+
         verify(self.path)
 
     @contextmanager

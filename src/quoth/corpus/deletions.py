@@ -2,7 +2,7 @@
 
 Knows numbers only: a document's passages are consecutive rows, so each deletion is one interval.
 
-Shape suffixes: X deleted documents, R rows.
+Shape suffixes that differ from the project's: X deleted documents.
 """
 
 from collections.abc import Iterable

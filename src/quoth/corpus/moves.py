@@ -8,7 +8,7 @@ moves stay as long as one of the segments named in them is there, or anything is
 
 A passage that moved more than once has a row for each segment that is still of use.
 
-Shape suffixes: M moves, P passages.
+Shape suffixes that differ from the project's: M moves.
 """
 
 from contextlib import suppress

@@ -30,8 +30,7 @@ from quoth.corpus.manifest import (
 )
 from quoth.corpus.moves import saved_moves
 from quoth.corpus.passages import Ranges, get_splitter
-from quoth.corpus.segment import SegmentWriter
-from quoth.corpus.segment_writer import Split
+from quoth.corpus.segment import SegmentWriter, Split
 from quoth.errors import CorruptionError, QuothError
 from quoth.records import Document
 from quoth.storage import WriterLock, atomic_write_bytes, check_file, check_folder, publish_directory, remove

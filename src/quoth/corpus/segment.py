@@ -11,7 +11,7 @@ document numbers in its files count from 0; the corpus says where they begin in 
                     document's record and its own bytes; what is read is compared (segments of before have none)
     words.bin       the passages' words (`words`); a segment of the first format has none
 
-Shape suffixes: D documents, P passages, O documents of another segment.
+Shape suffixes that differ from the project's: D documents, O documents of another segment.
 """
 
 import json
@@ -29,12 +29,15 @@ from numpy.typing import NDArray
 
 from quoth.arrays import open_array, open_blob, save_array
 from quoth.corpus.manifest import SegmentEntry, remedy_of
+from quoth.corpus.passages import Ranges
 from quoth.corpus.word_index import WordGatherer, Words, indexed_text
 from quoth.errors import CorruptionError, DuplicateDocumentError
 from quoth.records import Document, Passage
 from quoth.storage import check_file, check_folder, naming, seal_folder
 
 WORDS = "words.bin"
+Split = tuple[Document, Ranges]
+"""A document, and the character ranges of its passages."""
 
 
 def hash_id(document_id: str) -> int:

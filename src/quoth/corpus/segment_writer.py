@@ -9,13 +9,11 @@ from pathlib import Path
 from uuid import uuid4
 
 from quoth.corpus.documents import check_document
-from quoth.corpus.passages import Ranges, get_splitter
-from quoth.corpus.segment import SegmentWriter
+from quoth.corpus.passages import get_splitter
+from quoth.corpus.segment import SegmentWriter, Split
 from quoth.errors import InputError
 from quoth.records import Document
 from quoth.storage import fsync_path, publish_directory
-
-Split = tuple[Document, Ranges]
 
 
 def split_documents(

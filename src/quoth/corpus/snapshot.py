@@ -2,7 +2,7 @@
 
 Knows rows, documents and passages; does not write and does not search.
 
-Shape suffixes: R rows, D documents that were ever given a number.
+Shape suffixes that differ from the project's: D documents that were ever given a number.
 """
 
 from bisect import bisect_right
@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from quoth.corpus.bm25 import LiveWords
 from quoth.corpus.deletions import Deletion, Deletions
 from quoth.corpus.manifest import Manifest, SegmentEntry, manifest_path, read_manifest, segment_path
-from quoth.corpus.segment import Segment
-from quoth.corpus.segment_writer import Split
+from quoth.corpus.segment import Segment, Split
 from quoth.errors import CorruptionError, DuplicateDocumentError, InputError, UnknownDocumentError
 from quoth.records import Document, Passage
 from quoth.storage import Lease, check_file

@@ -14,7 +14,7 @@ such a character. In the file they are one after the other:
 
 Two words are taken for one where their hashes are equal: among a million, with a chance of 1 in 30 million.
 
-Shape suffixes: W words, O occurrences (a word in a passage), P passages, Q the words of a query.
+Shape suffixes that differ from the project's: O occurrences (a word in a passage), Q the words of a query.
 """
 
 from array import array

@@ -3,7 +3,7 @@
 Knows: entity inputs (the [MASK] entity at the tokens of a range), windows over long texts, how many entities share a
 forward pass. Does not know: which ranges are encoded, or what their vectors are for.
 
-Shape suffixes besides the project's: E entities of an input, M tokens of an entity.
+Shape suffixes that differ from the project's: E entities of an input, M tokens of an entity.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from quoth.encoders.pretrained import EncoderSource
+from quoth.encoders.batched import run_batched
 from quoth.encoders.transformer import (
     apply_adapter,
     device_named,
@@ -29,9 +28,11 @@ from quoth.encoders.transformer import (
     longest_input,
 )
 from quoth.errors import InputError, ModelNotFoundError
-from quoth.tokenizers.batching import batches_by_length, pad
+from quoth.hub import EncoderSource
+from quoth.tokenizers.batching import pad
 from quoth.tokenizers.boundaries import BOUNDARIES_VERSION, trim
-from quoth.tokenizers.words import Ints, TextWords, WordTokenizer
+from quoth.tokenizers.words import TextWords, WordTokenizer
+from quoth.types import Floats, Ints
 
 MAX_ENTITIES = 32
 """How many entities may share a forward pass: as many as LukeTokenizer allows."""
@@ -43,7 +44,6 @@ PUBLISHED = {
 }
 """The classes of transformers that can be loaded here, each with the hub id of an example."""
 
-Floats = NDArray[np.float32]
 Span = tuple[int, int]
 
 Network = Callable[[dict[str, Tensor], Tensor, Tensor], Tensor]
@@ -171,7 +171,6 @@ class EntityNetwork:
         self.tokenizer, self.width = tokenizer, width
         self._network, self._device = network, device
 
-    @torch.inference_mode()
     def rows(self, texts: Sequence[TextTokens], spans: Sequence[Ints]) -> list[Floats]:
         """The rows of each text's ranges of tokens, zeros for empty ones: [S, width], in the order given."""
         rows = [np.zeros((len(spans_S2), self.width), np.float32) for spans_S2 in spans]
@@ -181,14 +180,15 @@ class EntityNetwork:
             for one in self.tokenizer.inputs(text, tokens, spans_S2)
         ]
         costs = [len(one.input_ids) + TOKENS_PER_ENTITY * len(one.spans) for one in inputs]
-        for members in batches_by_length(costs):
-            values, first_BE, last_BE = self.tokenizer.batch([inputs[member] for member in members])
-            on_device = {name: value.to(self._device) for name, value in values.items()}
-            rows_BED = self._network(on_device, first_BE.to(self._device), last_BE.to(self._device)).float().cpu()
-            for member, rows_ED in zip(members, rows_BED.numpy(), strict=True):
-                one = inputs[member]
-                rows[one.text][one.spans] = rows_ED[: len(one.spans)]
+        for member, rows_ED in run_batched(inputs, costs, self._forward):
+            one = inputs[member]
+            rows[one.text][one.spans] = rows_ED[: len(one.spans)]
         return rows
+
+    def _forward(self, inputs: Sequence[EntityInput]) -> Tensor:
+        values, first_BE, last_BE = self.tokenizer.batch(inputs)
+        on_device = {name: value.to(self._device) for name, value in values.items()}
+        return self._network(on_device, first_BE.to(self._device), last_BE.to(self._device))
 
 
 class LukeSpans:

@@ -14,19 +14,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from quoth.config import REALMConfig
+from quoth.encoders.batched import run_batched
 from quoth.encoders.key_encoder import EncodedPassage, TextSpan, span_keys
-from quoth.encoders.pretrained import REALMSource
 from quoth.encoders.transformer import Transformer, longest_input
 from quoth.errors import InputError, ModelNotFoundError
+from quoth.hub import ModelSource
 from quoth.records import Passage
-from quoth.tokenizers.batching import batches_by_length
 from quoth.tokenizers.pairs import Pair, PairBatch, PairTokenizer
 
 QUERY_CHARACTERS = 200
@@ -124,7 +123,9 @@ class PassageEncoder:
         self.passage_tower, self.query_tower = passages.eval(), queries.eval()
 
     @classmethod
-    def load(cls, source: REALMSource, *, device: str | None = None, dtype: str | None = None) -> PassageEncoder:
+    def load(
+        cls, source: ModelSource[REALMConfig], *, device: str | None = None, dtype: str | None = None
+    ) -> PassageEncoder:
         """Raises ModelNotFoundError, or InputError on an unknown device or dtype."""
         config = source.config
         transformer = Transformer.load(source.part("passages"), device=device, dtype=dtype)
@@ -209,14 +210,13 @@ def passage_inputs(
     return [tokenizer.pair(head[: limit // 2], body, limit) for (head, _), (body, _) in both]
 
 
-@torch.inference_mode()
 def embed(tower: Tower, tokenizer: PairTokenizer, inputs: Sequence[Pair]) -> NDArray[np.float32]:
     """The vectors of encoder inputs, in the order given: [B, D]."""
     vectors_BD = np.empty((len(inputs), tower.dimensions), np.float32)
     device = next(tower.parameters()).device
-    for members in batches_by_length([len(pair.ids_T) for pair in inputs]):
-        batch = tokenizer.batch([inputs[member] for member in members], device)
-        vectors_BD[members] = tower(batch).float().cpu().numpy()
+    lengths = [len(pair.ids_T) for pair in inputs]
+    for member, vector_D in run_batched(inputs, lengths, lambda pairs: tower(tokenizer.batch(pairs, device))):
+        vectors_BD[member] = vector_D
     return vectors_BD
 
 

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from quoth.config import NPMConfig
 from quoth.encoders.key_encoder import EncodedPassage, TextSpan, unit
-from quoth.encoders.pretrained import Source
 from quoth.encoders.transformer import Transformer
 from quoth.errors import InputError
+from quoth.hub import ModelSource
 from quoth.records import Passage
 from quoth.tokenizers.boundaries import BOUNDARIES_VERSION, SPELLING_VERSION
 from quoth.tokenizers.text import MASK, TextTokenizer
+from quoth.types import Floats
 
-Vector = NDArray[np.float32]
 QUERY_REACH = 300
 """Characters of context on either side of a blank that serves as a sample query."""
 
@@ -49,7 +49,9 @@ class TokenEncoder:
         self.fingerprint = hashlib.sha256(settings.encode()).hexdigest()
 
     @classmethod
-    def load(cls, source: Source, *, device: str | None = None, dtype: str | None = None) -> TokenEncoder:
+    def load(
+        cls, source: ModelSource[NPMConfig], *, device: str | None = None, dtype: str | None = None
+    ) -> TokenEncoder:
         """Raises ModelNotFoundError, or InputError on an unknown device or dtype."""
         return cls(Transformer.load(source.encoder, device=device, dtype=dtype), source.config, source.name)
 
@@ -71,7 +73,7 @@ class TokenEncoder:
             for passage in tokenized
         ]
 
-    def blanks(self, texts: Sequence[str]) -> list[tuple[Vector, Vector]]:
+    def blanks(self, texts: Sequence[str]) -> list[tuple[Floats, Floats]]:
         """The start and end query vectors of each text's blank: [D] each, both the same for NPM-single.
 
         Raises InputError unless each text has exactly one blank and fits the encoder.

@@ -1,13 +1,13 @@
 """A Hugging Face encoder with an optional PEFT adapter: token ids in, last hidden states out.
 
-Knows: loading, devices, dtypes, batching by length with bounded padding. Does not know: what the vectors are for.
+Knows: loading, devices, dtypes, padding. Does not know: what the vectors are for.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,12 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from quoth.encoders.batched import run_batched
 from quoth.encoders.bert import BertConfig, BertEncoder
-from quoth.encoders.pretrained import EncoderSource
 from quoth.errors import InputError, ModelNotFoundError
+from quoth.hub import EncoderSource
 from quoth.storage import read_json, sha256_file
-from quoth.tokenizers.batching import batches_by_length, pad
+from quoth.tokenizers.batching import pad
 from quoth.tokenizers.fast import FastTokenizer
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -65,17 +66,15 @@ class Transformer:
     def encode(self, inputs: Sequence[NDArray[np.int64]]) -> list[NDArray[np.float32]]:
         """Last hidden states of each input: a list of [T, D], in the order given."""
         results: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * len(inputs)
-        for members, states_BTD in self._batches(inputs):
-            for member, states_TD in zip(members, states_BTD.float().cpu().numpy(), strict=True):
-                results[member] = states_TD[: len(inputs[member])]
+        for member, states_TD in run_batched(inputs, list(map(len, inputs)), self._states):
+            results[member] = states_TD[: len(inputs[member])]
         return results
 
-    @torch.inference_mode()
-    def _batches(self, inputs: Sequence[NDArray[np.int64]]) -> Iterator[tuple[list[int], Tensor]]:
-        for members in batches_by_length([len(ids) for ids in inputs]):
-            ids_BT, mask_BT = pad([inputs[member] for member in members], self.pad_id)
-            output = self.model(input_ids=ids_BT.to(self.device), attention_mask=mask_BT.to(self.device))
-            yield members, output.last_hidden_state
+    def _states(self, inputs: Sequence[NDArray[np.int64]]) -> Tensor:
+        ids_BT, mask_BT = pad(inputs, self.pad_id)
+        output = self.model(input_ids=ids_BT.to(self.device), attention_mask=mask_BT.to(self.device))
+        states_BTD: Tensor = output.last_hidden_state
+        return states_BTD
 
 
 def load_encoder(source: EncoderSource) -> tuple[Any, Any]:

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.passage_encoder import mean_state
-from quoth.encoders.pretrained import EncoderSource
 from quoth.encoders.transformer import device_named, dtype_named, kinds_of, load_kind
 from quoth.errors import InputError, ModelNotFoundError
+from quoth.hub import EncoderSource
 from quoth.records import Hit, Passage
 from quoth.retrieval.sparse import check_not_empty
 

@@ -22,11 +22,10 @@ from quoth.evaluation.entity_analysis import TermCounts, count_terms, entity_idf
 from quoth.evaluation.entity_questions import EntityReport
 from quoth.evaluation.openqa import Ranks
 from quoth.records import Passage
+from quoth.types import Rows
 
 if TYPE_CHECKING:
     from quoth.models.zero_ner import ZeroNER
-
-Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

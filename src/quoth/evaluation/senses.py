@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from quoth.corpus.documents import read_records
 from quoth.encoders.key_encoder import EncodedPassage
 from quoth.errors import InputError
+from quoth.types import Doubles
 
 PAIRS_AT_A_TIME = 64
-
-Floats = NDArray[np.float64]
 
 
 class Encoder(Protocol):
@@ -66,7 +65,7 @@ def read_pairs(path: str | Path) -> list[Pair]:
     return pairs
 
 
-def similarities(encoder: Encoder, pairs: Sequence[Pair]) -> Floats:
+def similarities(encoder: Encoder, pairs: Sequence[Pair]) -> Doubles:
     """The cosine of the marked words' vectors, each the mean over its tokens: [P]."""
     cosines = []
     for first in range(0, len(pairs), PAIRS_AT_A_TIME):
@@ -77,16 +76,16 @@ def similarities(encoder: Encoder, pairs: Sequence[Pair]) -> Floats:
     return np.array(cosines)
 
 
-def _mean(passage: EncodedPassage, start: int, end: int) -> Floats:
+def _mean(passage: EncodedPassage, start: int, end: int) -> Doubles:
     inside_T = (passage.tokens.offsets_T2[:, 0] < end) & (passage.tokens.offsets_T2[:, 1] > start)
     if not inside_T.any():
         raise InputError(f"characters {start} to {end} contain no token; mark a word")
     mean_D = passage.vectors_TD[inside_T].astype(np.float64).mean(axis=0)
-    unit_D: Floats = mean_D / np.linalg.norm(mean_D)
+    unit_D: Doubles = mean_D / np.linalg.norm(mean_D)
     return unit_D
 
 
-def sense_scores(cosine_P: Floats, same_P: NDArray[np.bool_]) -> SenseScores:
+def sense_scores(cosine_P: Doubles, same_P: NDArray[np.bool_]) -> SenseScores:
     """Score cosines of pairs. Raises InputError for fewer than four pairs, or if all have the same label."""
     if len(cosine_P) < 4 or same_P.all() or not same_P.any():
         raise InputError(f"{len(cosine_P)} pairs; give four or more, with the same and with different meanings")

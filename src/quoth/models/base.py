@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import chain
 from pathlib import Path
-from typing import ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
@@ -21,9 +21,11 @@ from quoth.predictors.answers import Source
 from quoth.records import Hit, Match, Passage
 from quoth.results import Hits
 from quoth.retrieval.fusion import FUSIONS
-from quoth.retrieval.retriever import KeyAt, Retriever
 from quoth.retrieval.sparse import PassageRef, Ranking, best_places, check_count
 from quoth.retrieval.tables import Cost, Shortfall
+
+if TYPE_CHECKING:
+    from quoth.retrieval.retriever import KeyAt, Retriever
 
 Exclude = Collection[int] | Sequence[Collection[int]]
 CorpusOrPath = Corpus | str | Path

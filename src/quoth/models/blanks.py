@@ -14,7 +14,7 @@ from itertools import islice
 import numpy as np
 
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.token_encoder import TokenEncoder, Vector
+from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import InputError
 from quoth.models.base import CorpusModel, Exclude, best_sources, for_each
 from quoth.predictors.answers import Source, predict_spans
@@ -33,6 +33,7 @@ from quoth.retrieval.retriever import Retriever
 from quoth.timing import step
 from quoth.tokenizers.boundaries import STOP_WORDS
 from quoth.tokenizers.text import MASK
+from quoth.types import Floats
 
 TEXTS_AT_A_TIME = 32
 READ_AT_A_TIME = 8
@@ -152,7 +153,7 @@ class BlankFiller(CorpusModel):
     def _answers(
         self,
         asked: Asked,
-        queries: Sequence[tuple[Vector, Vector]],
+        queries: Sequence[tuple[Floats, Floats]],
         k: int,
         passages: int | None,
         options: Sequence[PhraseOptions],
@@ -165,7 +166,7 @@ class BlankFiller(CorpusModel):
             yield self._predict(hits, *query, each)
 
     def _hits(
-        self, asked: Asked, queries: Sequence[tuple[Vector, Vector]], k: int, passages: int | None, hybrid: float
+        self, asked: Asked, queries: Sequence[tuple[Floats, Floats]], k: int, passages: int | None, hybrid: float
     ) -> Iterator[list[KeyHits]]:
         """The tokens nearest to each blank, in BM25's passages or everywhere."""
         searched, hidden = asked.searched, asked.hidden
@@ -182,7 +183,7 @@ class BlankFiller(CorpusModel):
             yield [replace(each, restricted=True) for each in search_all(keys, q_start_D, q_end_D, k)]
 
     def _predict(
-        self, hits: Sequence[KeyHits], q_start_D: Vector, q_end_D: Vector, options: PhraseOptions
+        self, hits: Sequence[KeyHits], q_start_D: Floats, q_end_D: Floats, options: PhraseOptions
     ) -> list[Prediction]:
         if self.single:
             return predict_tokens(hits, q_start_D, TokenOptions.of(options))

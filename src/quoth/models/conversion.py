@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from quoth.config import REALMConfig
 from quoth.encoders.bert import GELU, BertConfig, BertEncoder
 from quoth.encoders.passage_encoder import Tower
-from quoth.encoders.pretrained import HEADS_FILE, SETTINGS_FILE
 from quoth.errors import InputError, ModelNotFoundError
+from quoth.hub import HEADS_FILE, SETTINGS_FILE
 from quoth.models.checkpoint import Checkpoint, open_checkpoint
 from quoth.predictors.reader import ReaderModel, SpanHead
 from quoth.storage import atomic_write_bytes, atomic_write_json, read_json

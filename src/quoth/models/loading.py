@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quoth.encoders.pretrained import kind_of
 from quoth.errors import InputError
+from quoth.hub import kind_of
 from quoth.models.base import Corpora
 
 if TYPE_CHECKING:

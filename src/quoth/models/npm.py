@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.config import Combine
-from quoth.encoders.pretrained import locate
-from quoth.encoders.token_encoder import TokenEncoder, Vector
+from quoth.config import Combine, NPMConfig
+from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import InputError
+from quoth.hub import locate
 from quoth.models.base import Corpora, Exclude, check_questions, listed
 from quoth.models.blanks import BlankFiller, words_of
 from quoth.models.calls import one_or_many
@@ -27,6 +27,7 @@ from quoth.predictors.options import FillOptions, Passages
 from quoth.predictors.reader_weights import open_reader
 from quoth.records import Passage
 from quoth.results import Predictions
+from quoth.types import Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class NPM(BlankFiller):
             NPM('quoth-mini', keys='tokens', corpora=[Corpus('tiny.quoth', documents=6, passages=6, snapshot=1)])
         """
         folder = None if base is None else str(base)
-        source = locate(str(name), folder)
+        source = locate(str(name), NPMConfig, folder)
         reader = source.config.reader
         load = partial(open_reader, reader, device=device, dtype=dtype, base=folder) if reader else None
         return cls(TokenEncoder.load(source, device=device, dtype=dtype), listed(corpus), load)
@@ -290,7 +291,7 @@ class NPM(BlankFiller):
                 raise InputError(f"label {label!r}: none of its words ({given}) stands in the corpus; give it another")
         return Predictions(found)
 
-    def query_vectors(self, text: str) -> tuple[Vector, Vector]:
+    def query_vectors(self, text: str) -> tuple[Floats, Floats]:
         """The start and the end query of a text's blank.
 
         Args:

@@ -4,7 +4,7 @@ Knows: how towers, retrieval and reader come together. The five steps are those 
 (passage_encoder) → search (retriever) → expand (reader: the spans of each passage) → score (marginal over passages) →
 explain (evidence).
 
-Shape suffixes: B texts, N passages read, D dimensions, V vocabulary, C spans.
+Shape suffixes that differ from the project's: N passages that are read.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.config import REALMConfig
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.passage_encoder import PassageEncoder, load_heads
-from quoth.encoders.pretrained import locate_realm
 from quoth.encoders.transformer import Transformer
 from quoth.errors import InputError
+from quoth.hub import locate
 from quoth.models.base import Corpora, CorpusModel, Exclude, Mode, check_questions, for_each, listed
 from quoth.models.blanks import with_mask
 from quoth.models.calls import one_or_many
@@ -97,7 +98,7 @@ class REALM(CorpusModel):
             >>> quoth.REALM.from_pretrained(corpus=corpus)
             REALM('quoth-realm', keys='passages', corpora=[Corpus('tiny.quoth', documents=6, passages=6, snapshot=1)])
         """
-        source = locate_realm(str(name), None if base is None else str(base))
+        source = locate(str(name), REALMConfig, None if base is None else str(base))
         encoder = PassageEncoder.load(source, device=device, dtype=dtype)
         if reader := source.config.reader:
             folder = None if base is None else str(base)

@@ -5,7 +5,7 @@ Knows: how entity keys, search and explanation come together. Does not know: rec
 encode (entity_encoder) → search (retriever: distinct passages) → expand and score (the best key of each passage for
 each entity) → explain (which key it was).
 
-Shape suffixes: S entities of a question, D dimensions.
+Shape suffixes that differ from the project's: S entities of a question.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.config import ZeroNERConfig
+from quoth.config import NPMConfig, ZeroNERConfig
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.entity_encoder import EntityEncoder, Range, Recognizer, SpanEncoder, TokenSpans
-from quoth.encoders.pretrained import EncoderSource, is_luke, locate, locate_zero_ner
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import InputError
+from quoth.hub import EncoderSource, is_luke, locate
 from quoth.models.base import Corpora, CorpusModel, KeyRanking, Mode, check_questions, listed
 from quoth.ner.recognition import load_recognizer
 from quoth.results import Hits
@@ -91,7 +91,7 @@ class ZeroNER(CorpusModel):
             >>> quoth.ZeroNER.from_pretrained(corpus=corpus).keys
             'entities'
         """
-        config = locate_zero_ner(str(name))
+        config = locate(str(name), ZeroNERConfig).config
         corpora, folder = listed(corpus), None if base is None else str(base)
         if recognizer is None:
             recognizer = load_recognizer(config.recognizer, corpora, device, folder)
@@ -192,7 +192,7 @@ def _span_encoder(config: ZeroNERConfig, device: str | None, dtype: str | None, 
 
         luke = EncoderSource(config.base, revision=config.revision)
         return LukeSpans.load(luke, joint=config.joint, max_tokens=config.max_tokens, device=device, dtype=dtype)
-    source = locate(config.base, base)
+    source = locate(config.base, NPMConfig, base)
     settings = replace(source.config, max_tokens=config.max_tokens, revision=config.revision or source.config.revision)
     encoder = TokenEncoder.load(replace(source, config=settings), device=device, dtype=dtype)
     return TokenSpans(encoder, config.pooling)

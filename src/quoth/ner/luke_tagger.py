@@ -3,7 +3,7 @@ do not overlap.
 
 Knows: span classifiers such as studio-ousia/luke-large-finetuned-conll-2003. Does not know: encoder inputs, training.
 
-Shape suffixes besides the project's: E entities of an input.
+Shape suffixes that differ from the project's: E entities of an input.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor
 
-from quoth.encoders.luke import EntityNetwork, EntityTokenizer, Floats, TextTokens, load_luke
-from quoth.encoders.pretrained import EncoderSource
+from quoth.encoders.luke import EntityNetwork, EntityTokenizer, TextTokens, load_luke
 from quoth.encoders.transformer import longest_input
 from quoth.errors import InputError
+from quoth.hub import EncoderSource
 from quoth.records import TaggedSpan
 from quoth.tokenizers.boundaries import words
-from quoth.tokenizers.words import Ints
+from quoth.types import Floats, Ints
 
 MAX_WORDS = 16
 """The longest name considered. (The published training used spans of up to 16 word pieces.)"""

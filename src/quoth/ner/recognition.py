@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.entity_encoder import Recognizer
-from quoth.encoders.pretrained import is_luke
 from quoth.errors import InputError
+from quoth.hub import is_luke
 from quoth.ner.name_list import NameList
 from quoth.ner.tagger import Tagger
 from quoth.records import Passage, TaggedSpan

@@ -8,34 +8,32 @@ training, what the spans are used for.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from quoth.config import TaggerConfig
-from quoth.encoders.pretrained import SETTINGS_FILE, EncoderSource, find_base, shipped_adapter
+from quoth.encoders.batched import run_batched
 from quoth.encoders.transformer import Transformer
-from quoth.errors import InputError, ModelNotFoundError
+from quoth.errors import InputError
+from quoth.hub import EncoderSource, ModelSource, has_settings, locate
 from quoth.ner.dates import DATES_VERSION, find_dates, longest
 from quoth.ner.tag_network import HEAD_FILE, TagNetwork
 from quoth.ner.tags import best_labels, spans_of_labels
 from quoth.records import TaggedSpan
-from quoth.storage import read_json, sha256_file
-from quoth.tokenizers.batching import batches_by_length, pad
+from quoth.storage import sha256_file
+from quoth.tokenizers.batching import pad
 from quoth.tokenizers.boundaries import BOUNDARIES_VERSION
-from quoth.tokenizers.words import TextWords, WordTokenizer
+from quoth.tokenizers.words import TextWords, WordTokenizer, WordWindow
+from quoth.types import Floats
 
-SHIPPED_TAGGERS = {"quoth-tagger": "tagger-mini"}
 CPU = torch.device("cpu")
 
 Network = Callable[[Tensor, Tensor, Tensor], Tensor]
 """Maps token ids, attention mask and word shapes, each [B, T], to logits [B, T, L]."""
-
-Scores = NDArray[np.float32]
 
 
 class Tagger:
@@ -68,27 +66,25 @@ class Tagger:
 
         Raises ModelNotFoundError, or InputError on an unknown device or a folder with another kind of model.
         """
-        shipped = SHIPPED_TAGGERS.get(str(name))
-        folder = shipped_adapter(shipped) if shipped else Path(name)
-        if (folder / SETTINGS_FILE).is_file():
-            return cls._load_own(folder, str(name), device, None if base is None else str(base))
-        if str(name).startswith("quoth-") and not folder.is_dir():
-            raise ModelNotFoundError(
-                f"tagger {name!r} not found; name {', '.join(SHIPPED_TAGGERS)}, a folder or a hub id"
-            )
-        return cls._load_classifier(str(name), device)
+        name = str(name)
+        if Path(name).is_dir() and not has_settings(name):
+            return cls._load_classifier(name, device)
+        if has_settings(name) or name.startswith("quoth-"):
+            return cls._load_own(locate(name, TaggerConfig, None if base is None else str(base)), device)
+        return cls._load_classifier(name, device)
 
     @classmethod
-    def _load_own(cls, folder: Path, name: str, device: str | None, base: str | None) -> Tagger:
-        config = TaggerConfig.from_dict(read_json(folder / SETTINGS_FILE))
-        source = EncoderSource(find_base(config.base, base), folder, config.revision)
-        transformer = Transformer.load(source, device=device)
+    def _load_own(cls, source: ModelSource[TaggerConfig], device: str | None) -> Tagger:
+        config, folder = source.config, source.folder
+        assert folder is not None
+        encoder = EncoderSource(source.base, folder, config.revision)
+        transformer = Transformer.load(encoder, device=device)
         network = TagNetwork(transformer.model, len(config.labels))
         network.load_head(folder)
         network.to(transformer.device).eval()
         tokenizer = WordTokenizer(transformer.tokenizer, min(config.max_tokens, transformer.max_tokens))
         fingerprint = f"{transformer.fingerprint} {sha256_file(folder / HEAD_FILE)}"
-        return cls(network, tokenizer, config.labels, name, fingerprint, transformer.device)
+        return cls(network, tokenizer, config.labels, source.name, fingerprint, transformer.device)
 
     @classmethod
     def _load_classifier(cls, name: str, device: str | None) -> Tagger:
@@ -136,25 +132,23 @@ class Tagger:
         tokenized = self._tokenizer.texts(texts)
         return [self._spans(text, scores) for text, scores in zip(tokenized, self._scores(tokenized), strict=True)]
 
-    def _spans(self, text: TextWords, scores_TL: Scores) -> list[TaggedSpan]:
+    def _spans(self, text: TextWords, scores_TL: Floats) -> list[TaggedSpan]:
         filled = text.first_W >= 0
         words = [word for word, has in zip(text.words, filled, strict=True) if has]
         return spans_of_labels(words, best_labels(scores_TL[text.first_W[filled]], self.labels))
 
-    def _scores(self, texts: Sequence[TextWords]) -> list[Scores]:
+    def _scores(self, texts: Sequence[TextWords]) -> list[Floats]:
         """Log probabilities of the labels for each text's tokens: [T, L] per text."""
         scores = [np.zeros((len(text.ids_T), len(self.labels)), np.float32) for text in texts]
         windows = [(row, window) for row, text in enumerate(texts) for window in self._tokenizer.windows(text)]
-        for members, scores_BTL in self._run([(w.input_ids, w.shapes) for _, w in windows]):
-            for member, scores_TL in zip(members, scores_BTL, strict=True):
-                row, window = windows[member]
-                scores[row][window.tokens] = scores_TL[window.inside]
+        inputs = [window for _, window in windows]
+        for member, scores_TL in run_batched(inputs, [len(each.input_ids) for each in inputs], self._log_p):
+            row, window = windows[member]
+            scores[row][window.tokens] = scores_TL[window.inside]
         return scores
 
-    @torch.inference_mode()
-    def _run(self, inputs: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> Iterator[tuple[list[int], Scores]]:
-        for members in batches_by_length([len(ids) for ids, _ in inputs]):
-            ids_BT, mask_BT = pad([inputs[member][0] for member in members], self._tokenizer.pad_id)
-            shapes_BT, _ = pad([inputs[member][1] for member in members], 0)
-            logits_BTL = self._network(*(x_BT.to(self._device) for x_BT in (ids_BT, mask_BT, shapes_BT)))
-            yield members, logits_BTL.float().log_softmax(-1).cpu().numpy()
+    def _log_p(self, inputs: Sequence[WordWindow]) -> Tensor:
+        ids_BT, mask_BT = pad([window.input_ids for window in inputs], self._tokenizer.pad_id)
+        shapes_BT, _ = pad([window.shapes for window in inputs], 0)
+        logits_BTL = self._network(*(x_BT.to(self._device) for x_BT in (ids_BT, mask_BT, shapes_BT)))
+        return logits_BTL.float().log_softmax(-1)

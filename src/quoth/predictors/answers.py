@@ -3,7 +3,7 @@
 Knows: REALM's marginal over passages (Guu et al. 2020, eq. 1), and grouping of equal answers. Does not know: encoders,
 or how the passages were found.
 
-Shape suffixes: N passages read, T tokens, V vocabulary, C places of answers.
+Shape suffixes that differ from the project's: N passages that are read, C places of answers.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from quoth.predictors import reader, span_reader
 from quoth.predictors.options import check_at_least_one
 from quoth.predictors.reader import Reading
 from quoth.records import Evidence, Likelihood, Passage, PassageShare, Prediction
-from quoth.scoring import Floats, log_sum_exp
+from quoth.scoring import log_sum_exp
 from quoth.timing import step
 from quoth.tokenizers.boundaries import MAY_END, MAY_START, surface_group
+from quoth.types import Doubles
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +106,10 @@ def predict_spans(
     return _predictions(read, places, odds_C, total, top_k, distinct)
 
 
-def _log_retrieval(read: Sequence[Source], *null: float) -> Floats:
+def _log_retrieval(read: Sequence[Source], *null: float) -> Doubles:
     """log p(z|x): the softmax of relevance over the passages read and, last, a null document's: [N]. REALM §3.2."""
     relevance_N = np.array([*(each.relevance for each in read), *null], np.float64)
-    log_p_N: Floats = relevance_N - log_sum_exp(relevance_N)
+    log_p_N: Doubles = relevance_N - log_sum_exp(relevance_N)
     return log_p_N
 
 
@@ -153,7 +154,7 @@ def explain_likelihood(
 def _predictions(
     read: Sequence[Source],
     places: Sequence[AnswerSpan],
-    score_C: Floats,
+    score_C: Doubles,
     total: float,
     top_k: int,
     distinct: bool = False,
@@ -178,7 +179,7 @@ def _predictions(
 
 
 def _apart(
-    found: Iterable[tuple[float, list[int]]], places: Sequence[AnswerSpan], score_C: Floats
+    found: Iterable[tuple[float, list[int]]], places: Sequence[AnswerSpan], score_C: Doubles
 ) -> Iterator[tuple[float, list[int]]]:
     """The groups, best first, but for those whose best place overlaps the best place of one before."""
     taken: list[AnswerSpan] = []
@@ -196,14 +197,14 @@ def _words(reading: Reading) -> Iterator[tuple[int, int, int]]:
         yield int(ids_T[t]), int(reading.offsets_T2[t, 0]), int(reading.offsets_T2[t, 1])
 
 
-def _weights(joint_N: Floats, places: Sequence[AnswerSpan]) -> Floats:
+def _weights(joint_N: Doubles, places: Sequence[AnswerSpan]) -> Doubles:
     """log of each place's part of what its passage gives."""
     count = Counter(n for n, _, _ in places)
     return np.array([joint_N[n] - np.log(count[n]) for n, _, _ in places])
 
 
 def _prediction(
-    read: Sequence[Source], places: Sequence[AnswerSpan], log_weight: Floats, score: float, probability: float
+    read: Sequence[Source], places: Sequence[AnswerSpan], log_weight: Doubles, score: float, probability: float
 ) -> Prediction:
     """An answer with all its places, heaviest first, which share its probability by their weights."""
     share = probability * np.exp(log_weight - log_sum_exp(log_weight))

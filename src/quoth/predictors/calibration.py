@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.records import Prediction
-from quoth.scoring import Floats
+from quoth.types import Doubles
 
 Weights = tuple[float, float, float]
 """Of 1, of the log odds of an answer's share, and of its score."""
@@ -48,7 +48,7 @@ def calibrated(predictions: Iterable[Prediction], weights: Weights | None, min_p
     return found
 
 
-def fit(features_N3: Floats, right_N: NDArray[np.bool_]) -> Weights:
+def fit(features_N3: Doubles, right_N: NDArray[np.bool_]) -> Weights:
     """The weights of highest likelihood (logistic regression, Newton's method, a ridge of 0.001 but for the bias)."""
     w_3 = np.zeros(3)
     ridge_3 = np.array([0.0, _RIDGE, _RIDGE])

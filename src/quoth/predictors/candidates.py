@@ -2,8 +2,8 @@
 
 Knows: passages, boundaries, and how tokens are spelt. Does not know: vectors and scores.
 
-Shape suffixes: H hits, U tokens in reach of any hit, F far ends in reach of any hit, C candidates, S distinct first
-tokens, E distinct last tokens, N tokens of a table, P passages.
+Shape suffixes that differ from the project's: H hits, U tokens in reach of any hit, F far ends in reach of any
+hit, S distinct first tokens, E distinct last tokens.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from quoth.tokenizers.boundaries import (
     SPACE_BEFORE,
     SPELLING_BASE,
 )
+from quoth.types import Rows
 
-Rows = NDArray[np.int64]
 Names = NDArray[np.uint64]
 Spread = Callable[[NDArray[Any]], NDArray[Any]]
 """From a value of each token in reach to one of each phrase: that of its first token, or that of its last."""

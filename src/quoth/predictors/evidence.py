@@ -2,7 +2,7 @@
 
 Knows: how the best phrases are quoted from their passages. Does not know: how a score came about.
 
-Shape suffixes: C candidates (one occurrence each), M members of a group.
+Shape suffixes that differ from the project's: M members of a group.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from quoth.grouping import Groups, group_equal, prune_to_top_groups
 from quoth.predictors.ranking import TIE, Best, Occurrences, RankOptions, Scored, best_groups, rank, sums_over
 from quoth.records import Evidence, Passage, Prediction
 from quoth.retrieval.key_columns import passage_of
-from quoth.scoring import Floats, log_sum_exp
+from quoth.scoring import log_sum_exp
 from quoth.timing import step
+from quoth.types import Doubles
 
 
 def predict_scored(scored: Scored, options: RankOptions) -> list[Prediction]:
@@ -76,7 +77,7 @@ class Quoter:
         share_M = probability * np.exp(log_score_M - log_sum_exp(log_score_M))
         return Quotes(self._quote(member_M[best_M[:max_evidence]], share_M[:max_evidence]), len(member_M))
 
-    def _quote(self, candidate_M: NDArray[np.int64], share_M: Floats) -> tuple[Evidence, ...]:
+    def _quote(self, candidate_M: NDArray[np.int64], share_M: Doubles) -> tuple[Evidence, ...]:
         """The evidence of these candidates with these shares, in their order."""
         part_M = self._occurrences.part_C[candidate_M]
         local_M, start_M, end_M = (np.zeros(len(part_M), np.int64) for _ in range(3))

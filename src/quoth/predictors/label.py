@@ -2,8 +2,6 @@
 
 Knows: the words (verbalizers) of each label as sequences of token groups, and where they stand. Does not
 know: tokenizers, and what a label means.
-
-Shape suffixes: D dimensions, C occurrences, P passages.
 """
 
 from __future__ import annotations
@@ -24,8 +22,9 @@ from quoth.predictors.phrase import scaled_similarities
 from quoth.predictors.ranking import Occurrences, rank
 from quoth.records import Prediction
 from quoth.retrieval.key_table import KeyTable
-from quoth.scoring import Floats, joint_score, log_sum_exp, sum_score
+from quoth.scoring import joint_score, log_sum_exp, sum_score
 from quoth.tokenizers.boundaries import MAY_END, MAY_START
+from quoth.types import Doubles
 
 Words = Sequence[NDArray[np.uint64]]
 
@@ -121,7 +120,7 @@ def _occurrences(
     q_end_D: NDArray[np.float32] | None,
     options: LabelOptions,
 ) -> Occurrences:
-    scores: list[Floats] = [np.zeros(0)]
+    scores: list[Doubles] = [np.zeros(0)]
     for table, span in zip(tables, spans, strict=True):
         score = scaled_similarities(table, q_start_D, span.start_C, options.temperature)
         if q_end_D is not None:

@@ -3,7 +3,7 @@
 Knows: the start and the end query of a blank, the hits of both, and the equation asked for. Does not know:
 encoders, tokenizers, or how the hits were found.
 
-Shape suffixes: D dimensions, R rows, C candidates, S distinct first tokens, E distinct last tokens.
+Shape suffixes that differ from the project's: S distinct first tokens, E distinct last tokens.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from quoth.predictors.ranking import Occurrences, in_boosted, score_sums
 from quoth.records import Prediction
 from quoth.retrieval.key_table import KeyHits, KeyTable
 from quoth.scoring import (
-    Floats,
     Sums,
     interpolated,
     joint_score,
@@ -34,6 +33,7 @@ from quoth.scoring import (
 )
 from quoth.timing import step
 from quoth.tokenizers.boundaries import MAY_END, MAY_START
+from quoth.types import Doubles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +72,8 @@ class _Part:
     """One table's candidates with a and b of their distinct first and last tokens."""
 
     candidates: Candidates
-    a_S: Floats
-    b_E: Floats
+    a_S: Doubles
+    b_E: Doubles
 
 
 def predict_phrases(
@@ -163,11 +163,11 @@ def _rows_searched(hits: KeyHits, found: Candidates) -> tuple[NDArray[np.int64],
 
 def scaled_similarities(
     keys: KeyTable, q_D: NDArray[np.float32], row_R: NDArray[np.int64], temperature: float
-) -> Floats:
+) -> Doubles:
     """sim(q, c)/τ of a table's rows, in float64: [R]."""
     if not len(row_R):
         return np.zeros(0)
-    sim_R: Floats = keys.vectors.similarities(q_D[None, :], row_R)[0].astype(np.float64)
+    sim_R: Doubles = keys.vectors.similarities(q_D[None, :], row_R)[0].astype(np.float64)
     return sim_R / temperature
 
 

@@ -2,8 +2,6 @@
 
 Knows: groups of equal occurrences, ties, and what scores take from other tables' candidates. Does not know: how a score
 came about, or what a phrase is quoted from.
-
-Shape suffixes: C candidates (one occurrence each), G groups of equal candidates, R ranks.
 """
 
 from __future__ import annotations
@@ -18,7 +16,8 @@ from numpy.typing import NDArray
 from quoth.grouping import Groups, group_score
 from quoth.retrieval.key_columns import passage_of
 from quoth.retrieval.key_table import KeyHits, KeyTable
-from quoth.scoring import Floats, Sums, log_sum_exp
+from quoth.scoring import Sums, log_sum_exp
+from quoth.types import Doubles
 
 TIE = 1e-6
 """Log scores closer than this are ties: similarities are float32, which cannot tell them apart."""
@@ -32,7 +31,7 @@ class Occurrences:
     part_C: NDArray[np.int64]
     start_C: NDArray[np.int64]
     end_C: NDArray[np.int64]
-    log_score_C: Floats
+    log_score_C: Doubles
 
     @property
     def rising_C(self) -> NDArray[np.int64]:
@@ -61,7 +60,7 @@ class Best:
     probability: float
 
 
-def best_groups(groups: Groups, log_score_C: Floats, total: float, top_k: int) -> list[Best]:
+def best_groups(groups: Groups, log_score_C: Doubles, total: float, top_k: int) -> list[Best]:
     """The `top_k` groups of highest score, ties by first occurrence; `total` is the log of the sum of all scores."""
     score_G = group_score(log_score_C, groups)
     group_R, score_R = rank(score_G, groups.first_G, top_k)
@@ -108,7 +107,7 @@ def sums_over(shares: Callable[[Sums], Sequence[Sums]], rounds: int) -> Sums:
     return sums
 
 
-def rank(score_G: Floats, first_G: NDArray[np.int64], top_k: int | None = None) -> tuple[NDArray[np.int64], Floats]:
+def rank(score_G: Doubles, first_G: NDArray[np.int64], top_k: int | None = None) -> tuple[NDArray[np.int64], Doubles]:
     """The `top_k` (all) highest by score descending: (which, score), both [top_k].
 
     Ties (`TIE`) share the highest score of the tie and go by `first_G`.
@@ -126,7 +125,7 @@ def rank(score_G: Floats, first_G: NDArray[np.int64], top_k: int | None = None) 
     return group_R[np.lexsort((first_G[group_R], leader_R))][:top_k], score_R[:top_k]
 
 
-def _tie_leaders(falling_R: Floats) -> NDArray[np.int64]:
+def _tie_leaders(falling_R: Doubles) -> NDArray[np.int64]:
     """For each of these falling scores, the first one that it ties with: no tie is wider than `TIE`."""
     place_R = np.arange(len(falling_R))
     leads_R = np.diff(falling_R, prepend=np.inf) < -TIE
@@ -151,6 +150,6 @@ def in_boosted(hits: Sequence[KeyHits], starts: Sequence[NDArray[np.int64]]) -> 
     return np.concatenate([np.zeros(0, np.bool_), *parts])
 
 
-def score_sums(log_score_C: Floats, boosted_C: NDArray[np.bool_]) -> tuple[float, float]:
+def score_sums(log_score_C: Doubles, boosted_C: NDArray[np.bool_]) -> tuple[float, float]:
     """The logs of the sums of all scores, and of the boosted ones."""
     return log_sum_exp(log_score_C), log_sum_exp(log_score_C[boosted_C])

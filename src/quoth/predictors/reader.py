@@ -3,12 +3,12 @@
 Knows: the knowledge-augmented encoder with its two heads (Guu et al. 2020, §3.2; the span reader of Lee et al. 2019),
 and its inputs. Does not know: how passages were found, and how readings of several come together.
 
-Shape suffixes: B inputs, T tokens, H hidden size, S span size, W widths of spans, M masked tokens, V vocabulary.
+Shape suffixes that differ from the project's: S span size, W widths of spans.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from quoth.config import REALMConfig
+from quoth.encoders.batched import run_batched
 from quoth.encoders.bert import GELU
 from quoth.encoders.passage_encoder import dense
 from quoth.errors import InputError
-from quoth.tokenizers.batching import batches_by_length
 from quoth.tokenizers.boundaries import BREAK_BEFORE, MAY_END, MAY_START, boundary_flags, trim
 from quoth.tokenizers.pairs import Pair, PairBatch, PairTokenizer
 
@@ -156,44 +156,42 @@ class Reader:
         self.model, self.tokenizer = model.eval(), tokenizer
         self._device = next(model.parameters()).device
 
-    @torch.inference_mode()
     def spans(self, read: Sequence[Reading]) -> list[Spans]:
         """The answers that each passage holds, as `legal_spans` says."""
         found = [Spans(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))] * len(read)
-        for members, states_BTH in self._encoded(read):
-            scores_BTW = self.model.span(states_BTH).double().cpu().numpy()
-            for member, scores_TW in zip(members, scores_BTW, strict=True):
-                found[member] = _scored(read[member], scores_TW)
+        for member, scores_TW in self._run(read, lambda part: self.model.span(self._states(part))):
+            found[member] = _scored(read[member], scores_TW.astype(np.float64))
         return found
 
-    @torch.inference_mode()
     def masked(self, read: Sequence[Reading]) -> NDArray[np.float32]:
         """log p(y|z, x) of every token of the vocabulary at the first mask of each input: [B, V]."""
         found = np.empty((len(read), len(self.model.mlm.bias)), np.float32)
-        for members, log_p_BMV in self._at_masks(read, 1):
-            found[members] = log_p_BMV[:, 0].cpu().numpy()
+        for member, log_p_V in self._run(read, lambda part: self._at_masks(part, 1)[:, 0]):
+            found[member] = log_p_V
         return found
 
-    @torch.inference_mode()
     def likelihood(self, read: Sequence[Reading], hidden_M: Sequence[int]) -> NDArray[np.float32]:
         """log p(y_m|z, x) of these tokens, one at each of the first M masks of each input: [B, M]."""
         found = np.empty((len(read), len(hidden_M)), np.float32)
-        for members, log_p_BMV in self._at_masks(read, len(hidden_M)):
-            found[members] = log_p_BMV[:, torch.arange(len(hidden_M)), list(hidden_M)].cpu().numpy()
+        which = torch.arange(len(hidden_M)), list(hidden_M)
+        for member, log_p_M in self._run(read, lambda part: self._at_masks(part, len(hidden_M))[:, *which]):
+            found[member] = log_p_M
         return found
 
-    def _at_masks(self, read: Sequence[Reading], masks: int) -> Iterator[tuple[list[int], Tensor]]:
+    def _at_masks(self, read: Sequence[Reading], masks: int) -> Tensor:
         """log p of the vocabulary at the first so many masks of inputs, those of the question: [B, M, V]."""
-        for members, states_BTH in self._encoded(read):
-            ids = (read[member].pair.ids_T for member in members)
-            at_BM = torch.from_numpy(np.stack([np.flatnonzero(each == self.tokenizer.mask_id)[:masks] for each in ids]))
-            logits_BMV = self.model.mlm(states_BTH[torch.arange(len(members))[:, None], at_BM])
-            yield members, logits_BMV.float().log_softmax(dim=-1)
+        ids = (each.pair.ids_T for each in read)
+        at_BM = torch.from_numpy(np.stack([np.flatnonzero(each == self.tokenizer.mask_id)[:masks] for each in ids]))
+        logits_BMV: Tensor = self.model.mlm(self._states(read)[torch.arange(len(read))[:, None], at_BM])
+        return logits_BMV.float().log_softmax(dim=-1)
 
-    def _encoded(self, read: Sequence[Reading]) -> Iterator[tuple[list[int], Tensor]]:
-        for members in batches_by_length([len(each.pair.ids_T) for each in read]):
-            batch = self.tokenizer.batch([read[member].pair for member in members], self._device)
-            yield members, self.model.states(batch)
+    def _states(self, read: Sequence[Reading]) -> Tensor:
+        return self.model.states(self.tokenizer.batch([each.pair for each in read], self._device))
+
+    def _run(
+        self, read: Sequence[Reading], forward: Callable[[list[Reading]], Tensor]
+    ) -> Iterator[tuple[int, NDArray[np.float32]]]:
+        return run_batched(read, [len(each.pair.ids_T) for each in read], forward)
 
 
 def legal_spans(reading: Reading, width: int) -> NDArray[np.bool_]:

@@ -15,9 +15,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from quoth.encoders.pretrained import SETTINGS_FILE, ReaderSource, locate_reader
+from quoth.config import ReaderConfig
 from quoth.encoders.transformer import device_named, dtype_named, load_base, load_encoder, longest_input
 from quoth.errors import ModelNotFoundError
+from quoth.hub import SETTINGS_FILE, ModelSource, locate
 from quoth.predictors.span_reader import SpanReader, SpanReaderModel
 from quoth.storage import atomic_write_bytes, atomic_write_json
 from quoth.tokenizers.pairs import PairTokenizer
@@ -26,7 +27,9 @@ WEIGHTS_FILE = "reader.safetensors"
 _LARGEST = 127
 
 
-def load_reader(source: ReaderSource, *, with_dropouts: bool = False) -> tuple[SpanReaderModel, PairTokenizer]:
+def load_reader(
+    source: ModelSource[ReaderConfig], *, with_dropouts: bool = False
+) -> tuple[SpanReaderModel, PairTokenizer]:
     """The network (fp32, CPU) and what makes its inputs; with random heads where the source has no folder.
 
     `with_dropouts` takes the encoder of transformers, which has dropouts for training. Raises ModelNotFoundError where
@@ -44,7 +47,7 @@ def open_reader(
     name: str, *, device: str | None = None, dtype: str | None = None, base: str | None = None
 ) -> SpanReader:
     """A reader by shipped name or folder, ready to read. Raises as `load_reader`, InputError on an unknown device."""
-    model, tokenizer = load_reader(locate_reader(name, base))
+    model, tokenizer = load_reader(locate(name, ReaderConfig, base))
     return SpanReader(model.to(device=device_named(device), dtype=dtype_named(dtype)), tokenizer)
 
 

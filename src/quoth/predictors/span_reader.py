@@ -3,7 +3,7 @@
 Knows: the network, its inputs, windows of long passages. Does not know: how passages were found, how readings of
 several come together (`answers`), training.
 
-Shape suffixes: B inputs, T tokens, H hidden size, W widths of spans, C spans.
+Shape suffixes that differ from the project's: W widths of spans.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from quoth.config import ReaderConfig, REALMConfig
+from quoth.encoders.batched import run_batched
 from quoth.encoders.passage_encoder import dense
 from quoth.predictors.reader import Reading, SpanHead, legal_spans, trimmed
 from quoth.records import Passage
-from quoth.scoring import Floats, log_sum_exp
-from quoth.tokenizers.batching import batches_by_length
+from quoth.scoring import log_sum_exp
 from quoth.tokenizers.boundaries import boundary_flags
 from quoth.tokenizers.pairs import PairBatch, PairTokenizer, Pieces, masked_ids
 from quoth.tokenizers.text import MASK
+from quoth.types import Doubles
 
 NEVER = -1e30
 """The score of what is no span. Finite, so that a softmax over nothing else has a gradient of 0, not none."""
@@ -110,7 +111,7 @@ class Spans:
 
     start_C: NDArray[np.int64]
     end_C: NDArray[np.int64]
-    odds_C: Floats
+    odds_C: Doubles
     total: float
 
 
@@ -121,7 +122,6 @@ class SpanReader:
         self.model, self.tokenizer, self.config = model.eval(), tokenizer, model.config
         self._device = next(model.parameters()).device
 
-    @torch.inference_mode()
     def read(self, queries: Sequence[str], passages: Sequence[Sequence[Passage]]) -> list[list[Spans]]:
         """What each query's passages say, all queries' together in batches.
 
@@ -131,14 +131,16 @@ class SpanReader:
         shown = dict(self._shown(asked, passages))
         inputs = [(place, window) for place, found in shown.items() for window in found]
         parts: dict[tuple[int, int], list[Spans]] = {place: [] for place in shown}
-        for members in batches_by_length([len(window.pair.ids_T) for _, window in inputs]):
-            read = [inputs[member][1] for member in members]
-            batch = self.tokenizer.batch([each.pair for each in read], self._device)
-            legal_BTW = legal_in(read, batch.ids_BT.shape[1], self.config.span_width)
-            odds_BTW = self.model(batch, legal_BTW.to(self._device)).double().cpu()
-            for member, odds_TW in zip(members, odds_BTW, strict=True):
-                parts[inputs[member][0]].append(best_spans(inputs[member][1], odds_TW))
+        read = [window for _, window in inputs]
+        for member, odds_TW in run_batched(read, [len(window.pair.ids_T) for window in read], self._odds):
+            parts[inputs[member][0]].append(best_spans(read[member], torch.from_numpy(odds_TW).double()))
         return [[merged(parts[q, n]) for n in range(len(group))] for q, group in enumerate(passages)]
+
+    def _odds(self, read: Sequence[Reading]) -> Tensor:
+        batch = self.tokenizer.batch([each.pair for each in read], self._device)
+        legal_BTW = legal_in(read, batch.ids_BT.shape[1], self.config.span_width)
+        odds_BTW: Tensor = self.model(batch, legal_BTW.to(self._device))
+        return odds_BTW
 
     def _shown(
         self, asked: Sequence[Sequence[int]], passages: Sequence[Sequence[Passage]]

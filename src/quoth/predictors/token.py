@@ -1,8 +1,6 @@
 """NPM-single: the tokens of a corpus that fill a blank best.
 
 Knows: the query of a blank and its hits. Does not know: encoders, tokenizers, or how the hits were found.
-
-Shape suffixes: D dimensions, C candidates (one token each).
 """
 
 from __future__ import annotations

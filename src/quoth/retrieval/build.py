@@ -2,8 +2,6 @@
 
 Knows: what is encoded, what a partial table holds already, how a broken build goes on, what fits in memory.
 Does not know: search.
-
-Shape suffixes: N tokens, P passages, D dimensions, Q queries.
 """
 
 from __future__ import annotations
@@ -12,13 +10,12 @@ import shutil
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quoth.arrays import in_blocks, open_array, save_pieces
-from quoth.corpus.corpus import Corpus
-from quoth.corpus.segment import Segment
 from quoth.encoders.key_encoder import EncodedPassage, KeyEncoder, TextSpan
 from quoth.errors import CorruptionError
 from quoth.memory import WORKING_MEMORY
@@ -29,6 +26,10 @@ from quoth.retrieval.key_table import KeyTable
 from quoth.retrieval.vectors import BITS, KeyVectors, Quantizer, Spread, save_quantizer, stored
 from quoth.storage import atomic_write_json, publish_directory, remove, seal_folder
 from quoth.tokenizers.boundaries import MAY_START
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
+    from quoth.corpus.segment import Segment
 
 PASSAGES_PER_PART = 256
 """A kill loses at most the part that is being encoded."""

@@ -1,8 +1,6 @@
 """A table copied together from others: stored vectors are copied, not made again.
 
 Knows: the arrays of key tables. Does not know: models, segments, which tables there are (`key_store`).
-
-Shape suffixes: P passages of the new table, D dimensions.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Knows: FAISS, its files, how many rows must be proposed for a stated recall. Doe
     codes.json       what was chosen and measured
     rows-000.faiss   the codes of ROWS_PER_FILE rows, or of fewer where memory is short; further files for further rows
 
-Shape suffixes: N vectors, D dimensions, Q queries, K neighbours, P passages, C proposed rows.
+Shape suffixes that differ from the project's: C proposed rows.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from quoth.memory import WORKING_MEMORY
 from quoth.retrieval.key_table import Neighbours
 from quoth.retrieval.vectors import KeyVectors
 from quoth.storage import Fields, atomic_write_json, check_fields, check_folder, read_json
+from quoth.types import Floats, Rows
 
 FLAT_FROM = 100_000
 """Fewer vectors are compared one by one, which is as fast."""
@@ -54,9 +55,6 @@ FACTS: Fields = {
     "deeper": (list, type(None)),
     "format": (int,),
 }
-
-Floats = NDArray[np.float32]
-Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,6 @@
 """Nearest vectors: the protocol that exact and approximate indexes share, and both of them.
 
 Knows: rows and similarities. Does not know: tokens, passages, files.
-
-Shape suffixes: Q queries, D dimensions, K neighbours, N vectors, P passages, R rows.
 """
 
 from __future__ import annotations
@@ -20,13 +18,11 @@ from quoth.retrieval.codes import CodesGoneError
 from quoth.retrieval.key_columns import passage_of
 from quoth.retrieval.key_table import Codes, KeyHits, KeyTable, Neighbours
 from quoth.retrieval.vectors import KeyVectors
+from quoth.types import Floats, Rows
 
 SIMILARITIES_AT_A_TIME = 1 << 25  # 128 MB in fp32
 HIDDEN_MARGIN = 1.02
 """So many more rows are proposed than the share of live ones asks for: what is hidden is often near."""
-
-Floats = NDArray[np.float32]
-Rows = NDArray[np.int64]
 
 
 class VectorIndex(Protocol):

@@ -9,7 +9,7 @@ Does not know: vectors, models, where the tokens come from.
     origin.npy   [P] where the passage starts in its document
     offsets.npy  [P + 1] the first token of each passage
 
-Shape suffixes: N tokens, P passages, G kinds, R rows.
+Shape suffixes that differ from the project's: G kinds of tokens.
 """
 
 from __future__ import annotations

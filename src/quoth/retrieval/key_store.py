@@ -17,7 +17,7 @@ When segments are merged, their tables stay; a segment without a table is read f
 passages were (`corpus.moves`). So a merge needs to know no keys, and a kill after it loses none. Whoever embeds next
 copies what is stored into one table (`follow`), and removes the tables that nobody reads any more.
 
-Shape suffixes: N tokens, M and P passages, D dimensions.
+Shape suffixes that differ from the project's: M passages that a table holds.
 """
 
 from __future__ import annotations
@@ -26,17 +26,14 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from quoth.arrays import open_array
 from quoth.corpus.beside import BESIDE, LOCK, segment_of
-from quoth.corpus.corpus import Corpus
 from quoth.corpus.manifest import remedy_of, segment_name, segment_path
 from quoth.corpus.moves import Moves, read_moves
-from quoth.corpus.segment import Segment
 from quoth.errors import CorruptionError, LockedError, advising
 from quoth.retrieval.carry import copy_table
 from quoth.storage import (
@@ -50,6 +47,11 @@ from quoth.storage import (
     read_json,
     remove,
 )
+from quoth.types import Rows
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
+    from quoth.corpus.segment import Segment
 
 FORMAT = 2
 FACTS: Fields = {"format": (int,), "model": (str,), "fingerprint": (str,), "precision": (str,), "tokens": (int,)}
@@ -60,8 +62,6 @@ MARKERS = tuple(f"{BESIDE}/*/{name}" for name in (TABLE, CODES, f"{SETTINGS}.jso
 """The files that say which keys there are."""
 SETTINGS_FILES = f"{BESIDE}/*/{SETTINGS}/*"
 
-Numbers = NDArray[np.int64]
-
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -69,8 +69,8 @@ class Source:
     segment."""
 
     table: Path
-    there_M: Numbers
-    here_M: Numbers
+    there_M: Rows
+    here_M: Rows
 
 
 class KeyStore:
@@ -129,7 +129,7 @@ class KeyStore:
                 found.append(Source(table, there_M[kept_M], here_M[kept_M]))
         return found
 
-    def absent(self, segment: Segment) -> Numbers:
+    def absent(self, segment: Segment) -> Rows:
         """The numbers of a segment's passages whose keys no sound table holds, ascending."""
         tables = [each for each in self.tables(segment.name) if is_sound(each)]
         return absent_from(self.sources(segment.name, segment.num_passages, tables), segment.num_passages)
@@ -270,11 +270,11 @@ def is_sound(folder: Path, facts: str = TABLE) -> bool:
     return True
 
 
-def absent_passages(table: Path) -> Numbers:
+def absent_passages(table: Path) -> Rows:
     """The numbers of the passages whose keys a table lacks, ascending. Raises CorruptionError."""
     return open_array(table / ABSENT, np.int64, (-1,)) if table.suffix == ".partial" else np.zeros(0, np.int64)
 
 
-def absent_from(sources: Sequence[Source], num_passages: int) -> Numbers:
+def absent_from(sources: Sequence[Source], num_passages: int) -> Rows:
     """The numbers of a segment's passages that none of its sources holds, ascending."""
     return np.setdiff1d(np.arange(num_passages), np.concatenate([np.zeros(0, np.int64), *(s.here_M for s in sources)]))

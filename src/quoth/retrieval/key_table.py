@@ -2,22 +2,21 @@
 
 Knows: rows, character ranges, boundaries, and where similarities come from.
 Does not know: how tokens were encoded or stored.
-
-Shape suffixes: N tokens, P passages, D dimensions, Q queries, R rows,
-K neighbours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.corpus.corpus import Corpus
 from quoth.retrieval.key_columns import Column, KeyColumns, ranges
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,6 @@
 
 Knows: corpora, key tables, encoding passages on the fly with a bounded cache, ways to find passages.
 Does not know: phrases and answers.
-
-Shape suffixes: T tokens, D dimensions, P passages, N tokens of a table.
 """
 
 from __future__ import annotations
@@ -13,11 +11,11 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.corpus.corpus import Corpus
 from quoth.encoders.key_encoder import EncodedPassage, KeyEncoder
 from quoth.errors import InputError
 from quoth.records import Passage
@@ -27,6 +25,9 @@ from quoth.retrieval.key_table import KeyHits, KeyTable, Neighbours
 from quoth.retrieval.sparse import PassageRef, Ranking, best_places, check_not_empty
 from quoth.retrieval.tables import KeyTables, in_memory
 from quoth.timing import step
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
 
 CACHED_PASSAGES = 1024
 

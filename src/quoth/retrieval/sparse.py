@@ -6,10 +6,13 @@ Knows: how their hits come together. Does not know: models.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
-from quoth.corpus.corpus import Corpus
 from quoth.errors import EmptyCorpusError, InputError
 from quoth.records import Hit
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
 
 PassageRef = tuple[int, int]
 """A corpus's number and a passage's row in it."""

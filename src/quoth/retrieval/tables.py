@@ -2,8 +2,6 @@
 
 Knows: which segments have keys, how they are shown at a snapshot, in what order they are made. Does not know: their
 files (`key_store`), how a table is made (`build`), search.
-
-Shape suffixes: N tokens, P passages, D dimensions, Q queries.
 """
 
 from __future__ import annotations
@@ -15,14 +13,13 @@ from contextlib import contextmanager
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.beside import segment_of
-from quoth.corpus.corpus import Corpus
 from quoth.corpus.manifest import remedy_of
-from quoth.corpus.segment import Segment
 from quoth.encoders.key_encoder import EncodedPassage, KeyEncoder
 from quoth.errors import CorruptionError, EncoderMismatchError, InputError, advising
 from quoth.memory import WORKING_MEMORY
@@ -45,6 +42,10 @@ from quoth.retrieval.key_store import (
 from quoth.retrieval.key_table import KeyTable
 from quoth.retrieval.vectors import BITS, KeyVectors, bytes_of, check_precision
 from quoth.storage import check_folder, publish_folder, refuse_links_below, remove
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
+    from quoth.corpus.segment import Segment
 
 COLUMN_BYTES = 6
 SAMPLED_PASSAGES, SAMPLED_SECONDS, MOST_SAMPLED = 32, 3.0, 256

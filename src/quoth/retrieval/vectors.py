@@ -2,7 +2,7 @@
 
 Knows: precisions (fp32, fp16, sq8, sq4) and blocks. Does not know: passages and segments.
 
-Shape suffixes: N vectors, D dimensions, Q queries, R rows, W packed bytes, (D + 1) // 2.
+Shape suffixes that differ from the project's: W packed bytes, (D + 1) // 2.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from quoth.arrays import forget, open_array, save_array
 from quoth.errors import CorruptionError, InputError
+from quoth.types import Floats
 
 Precision = Literal["sq8", "sq4", "fp16", "fp32"]
 BITS = {"sq8": 8, "sq4": 4, "fp16": 16, "fp32": 32}
@@ -25,8 +26,6 @@ ROWS_PER_BLOCK = 1024
 _MARGIN = 0.1
 _DEVIATIONS = 2.5
 """Where four bits end: of 2.25 to 3.5, what kept most neighbours of mask queries."""
-
-Floats = NDArray[np.float32]
 
 
 def check_precision(value: str) -> None:

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from quoth.encoders.pretrained import locate
+from quoth.config import NPMConfig
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import ClusterError, EncoderMismatchError, InputError, QuothError
+from quoth.hub import locate
 
 CONNECT_SECONDS = 10
 START_SECONDS = 120
@@ -49,7 +50,7 @@ class ModelName:
 
 @lru_cache(maxsize=1)
 def _load(name: str, base: str | None, device: str | None, dtype: str | None) -> TokenEncoder:
-    return TokenEncoder.load(locate(name, base), device=device, dtype=dtype)
+    return TokenEncoder.load(locate(name, NPMConfig, base), device=device, dtype=dtype)
 
 
 def connect() -> int:

@@ -2,8 +2,6 @@
 
 Knows one blank at a time and its own segments' candidates; what it needs of the others' are sums. Does not know
 other shards, or how it is reached.
-
-Shape suffixes: D dimensions, G groups of equal candidates.
 """
 
 from __future__ import annotations
@@ -26,10 +24,11 @@ from quoth.predictors.evidence import Quoter, Quotes
 from quoth.predictors.phrase import PhraseOptions, ScoredPhrases
 from quoth.predictors.ranking import Occurrences, Scored
 from quoth.predictors.token import ScoredTokens, TokenOptions
-from quoth.retrieval.index import Rows, joined, search_tables
+from quoth.retrieval.index import joined, search_tables
 from quoth.retrieval.key_table import KeyHits, KeyTable, Neighbours
 from quoth.retrieval.retriever import Retriever
-from quoth.scoring import Floats, Sums
+from quoth.scoring import Sums
+from quoth.types import Doubles, Rows
 
 REMEMBERED = 16
 """How many questions' work a shard keeps at most: each is asked about three to five times, then forgotten."""
@@ -83,7 +82,7 @@ class Partial:
     """A shard's phrases by their first occurrence: names [G], and logs of their scores in this shard [G]."""
 
     key_G: NDArray[np.uint64]
-    log_score_G: Floats
+    log_score_G: Doubles
 
 
 class Shard:

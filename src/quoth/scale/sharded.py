@@ -8,7 +8,7 @@ reached, or what they hold.
 3. Each shard names its phrases with their scores; those of equal phrases are summed.
 4. The shards quote the best phrases.
 
-Shape suffixes: C a shard's phrases, of all shards; G groups of equal ones.
+Shape suffixes that differ from the project's: C the phrases of all shards.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from typing import Any, Protocol
 from uuid import uuid4
 
 import numpy as np
-from numpy.typing import NDArray
 
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.token_encoder import TokenEncoder
@@ -34,12 +33,12 @@ from quoth.predictors.token import TokenOptions
 from quoth.records import Evidence, Prediction
 from quoth.retrieval.index import deal
 from quoth.scale.shard import Nearest, Partial, ShardQuery, TablesChangedError, Taken
-from quoth.scoring import Floats, log_sum_exp
+from quoth.scoring import log_sum_exp
 from quoth.timing import step
+from quoth.types import Doubles, Floats
 
 LEAST_SHARE = 1e-300
 TRIES = 3
-Vector = NDArray[np.float32]
 
 
 class Shards(Protocol):
@@ -75,7 +74,7 @@ class ShardedNPM(NPM):
     def _answers(
         self,
         asked: Asked,
-        queries: Sequence[tuple[Vector, Vector]],
+        queries: Sequence[tuple[Floats, Floats]],
         k: int,
         passages: int | None,
         options: Sequence[PhraseOptions],
@@ -139,7 +138,7 @@ def _merged(
     best: Best, name: np.uint64, parts: Sequence[Partial], quotes: Sequence[Quotes], max_evidence: int
 ) -> Prediction:
     """A phrase with its places in all shards, with their shares of it, largest first, ties by shard and place."""
-    shares: list[Floats] = []
+    shares: list[Doubles] = []
     places: list[Evidence] = []
     scores = [part.log_score_G[part.key_G == name] for part in parts]
     for score, found in zip(scores, quotes, strict=True):

@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from quoth.errors import InputError
 from quoth.tokenizers.boundaries import trim, words
-
-Ints = NDArray[np.int64]
+from quoth.types import Ints
 
 SHAPES = ("special", "lower", "capitalised", "capitals", "capital", "mixed", "digits", "uncased", "other")
 """What a word looks like. "special" tokens do not occur in texts; "uncased" scripts have no capitals."""

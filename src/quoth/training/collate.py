@@ -2,8 +2,7 @@
 
 Knows: passages as token ids, masks, positions. Does not know: encoders and losses.
 
-Shape suffixes: B encoder inputs, T tokens, N body tokens of the batch laid end to end, K of them that are keys,
-M hidden spans.
+Shape suffixes that differ from the project's: K tokens of the batch that are keys.
 """
 
 from __future__ import annotations

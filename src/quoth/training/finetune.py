@@ -3,8 +3,7 @@
 Knows: distant supervision (a passage or span is right if an answer occurs in it), and the step's gradient. Does not
 know: the loop, or where questions come from.
 
-Shape suffixes: Q questions, B inputs, P passages of the corpus, K passages of the beam, R passages read,
-T tokens, W widths of spans, D dimensions.
+Shape suffixes that differ from the project's: K passages of the beam, R passages that are read, W widths of spans.
 """
 
 from __future__ import annotations

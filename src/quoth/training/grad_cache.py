@@ -4,7 +4,7 @@ Knows: gradient caching (Gao et al. 2021): all vectors are computed without acti
 vector's gradient, and each part of the batch is encoded again, with the same dropout, to send it on to the weights.
 Processes share out the encoding and the queries; every query meets every key. Does not know: optimisers and files.
 
-Shape suffixes: B encoder inputs, T tokens, K keys, M hidden spans, D dimensions, 2 start and end.
+Shape suffixes that differ from the project's: K keys.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """The inverse cloze task, which teaches two towers to find a passage by a sentence of it (Lee et al. 2019, §4).
 
 Knows: sentences and passages of a corpus, and the step's gradient. Does not know: the loop.
-
-Shape suffixes: B examples, D dimensions.
 """
 
 from __future__ import annotations

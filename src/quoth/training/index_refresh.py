@@ -22,10 +22,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.config import REALMConfig
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.passage_encoder import PassageEncoder
-from quoth.encoders.pretrained import locate_realm
 from quoth.errors import TrainingError
+from quoth.hub import locate
 from quoth.records import Passage
 from quoth.retrieval.retriever import Retriever
 from quoth.retrieval.tables import KeyTables
@@ -128,7 +129,9 @@ class IndexRefresher:
         if part.exists():
             remove(part)
         model.save(part)
-        keys = KeyTables(self._corpus, PassageEncoder.load(locate_realm(str(part), self._base), device="cpu")).folder
+        keys = KeyTables(
+            self._corpus, PassageEncoder.load(locate(str(part), REALMConfig, self._base), device="cpu")
+        ).folder
         if keys in ours or not keys.exists():
             atomic_write_bytes(part / KEYS, keys.name.encode())
         replaced = self._keys(step)
@@ -191,7 +194,7 @@ def build_newest(output: Path, corpus: Corpus, base: str | None, dtype: str) -> 
 
 
 def _encoder(output: Path, step: int, base: str | None, dtype: str) -> PassageEncoder:
-    return PassageEncoder.load(locate_realm(str(_towers(output, step)), base), dtype=dtype)
+    return PassageEncoder.load(locate(str(_towers(output, step)), REALMConfig, base), dtype=dtype)
 
 
 def _towers(output: Path, step: int) -> Path:

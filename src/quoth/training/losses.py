@@ -2,7 +2,7 @@
 
 Knows: vectors, which rows belong to which sequence, positives. Does not know: how they were encoded or masked.
 
-Shape suffixes: M queries, N tokens of the batch laid end to end, D dimensions.
+Shape suffixes that differ from the project's: M queries.
 """
 
 from __future__ import annotations
@@ -43,15 +43,9 @@ def contrastive_loss(
     for first in range(0, len(q_MD), size):
         last = min(first + size, len(q_MD))
         left, right = torch.searchsorted(positive_query, torch.tensor([first, last], device=q_MD.device)).tolist()
-        arguments = (
-            q_MD[first:last],
-            c_ND,
-            query_sequence_M[first:last],
-            sequence_N,
-            positive_query[left:right] - first,
-            positive_row[left:right],
-            scale,
-        )
+        sequences = query_sequence_M[first:last], sequence_N
+        positives = positive_query[left:right] - first, positive_row[left:right]
+        arguments = q_MD[first:last], c_ND, sequences, positives, scale
         if chunk and torch.is_grad_enabled():
             terms.append(checkpoint(_negative_log_shares, *arguments, use_reentrant=False))
         else:
@@ -60,19 +54,17 @@ def contrastive_loss(
 
 
 def _negative_log_shares(
-    q_MD: Tensor,
-    c_ND: Tensor,
-    query_sequence_M: Tensor,
-    sequence_N: Tensor,
-    positive_query: Tensor,
-    positive_row: Tensor,
-    scale: float,
+    q_MD: Tensor, c_ND: Tensor, sequences: tuple[Tensor, Tensor], positives: tuple[Tensor, Tensor], scale: float
 ) -> Tensor:
-    """−log of the softmax mass on the positives, per query (meaningless for a query without one): [M]."""
+    """−log of the softmax mass on the positives, per query (meaningless for a query without one): [M].
+
+    `sequences` are those of the queries [M] and of the tokens [N], `positives` the queries and rows of all pairs.
+    """
+    query_sequence_M, sequence_N = sequences
     sim_MN = scale * (q_MD @ c_ND.T)
     own_MN = query_sequence_M[:, None] == sequence_N[None, :]
     everything_M = sim_MN.masked_fill(own_MN, -torch.inf).logsumexp(dim=1)
-    return everything_M - grouped_logsumexp(sim_MN[positive_query, positive_row], positive_query, len(q_MD))
+    return everything_M - grouped_logsumexp(sim_MN[positives], positives[0], len(q_MD))
 
 
 def grouped_logsumexp(values: Tensor, group: Tensor, num_groups: int) -> Tensor:

@@ -2,7 +2,7 @@
 
 Knows: relevance scores and log probabilities. Does not know: encoders, texts, where passages come from.
 
-Shape suffixes: B examples, N candidate passages of each, M masked tokens of each, K passages or spans, D dimensions.
+Shape suffixes that differ from the project's: N candidate passages of an example, K passages or spans.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Knows: token ids, word boundaries, the sampling rules of the papers.
 Does not know: encoders and losses.
 
-Shape suffixes: N tokens of the batch laid end to end, S sequences, M spans.
+Shape suffixes that differ from the project's: S sequences.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from quoth.tokenizers.boundaries import BREAK_BEFORE, MAY_END, MAY_START
-
-Ints = NDArray[np.int64]
+from quoth.types import Flags, Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class NGrams:
     group: Ints
 
 
-def ngrams(ids_N: Ints, sequence_N: Ints, flags_N: NDArray[np.uint8], max_span: int) -> list[NGrams]:
+def ngrams(ids_N: Ints, sequence_N: Ints, flags_N: Flags, max_span: int) -> list[NGrams]:
     """Every span of 1 to `max_span` tokens inside one sequence that starts and ends at word boundaries and crosses no
     break.
 
@@ -105,11 +105,7 @@ def recurring(grams: NGrams, together: int = 0) -> NDArray[np.bool_]:
 
 
 def mask_spans(
-    ids_N: Ints,
-    sequence_N: Ints,
-    flags_N: NDArray[np.uint8],
-    rng: np.random.Generator,
-    options: MaskingOptions = MaskingOptions(),
+    ids_N: Ints, sequence_N: Ints, flags_N: Flags, rng: Generator, options: MaskingOptions = MaskingOptions()
 ) -> MaskedSpans:
     """Span masking (NPM §3.2.1, A.2): hide phrases that also occur in another sequence of the same group.
 
@@ -127,7 +123,7 @@ def mask_spans(
 
 
 def _choose(
-    tables: list[tuple[NGrams, Ints]], sequence_N: Ints, rng: np.random.Generator, options: MaskingOptions
+    tables: list[tuple[NGrams, Ints]], sequence_N: Ints, rng: Generator, options: MaskingOptions
 ) -> list[tuple[int, int]]:
     """Pairs (length, index in that length's table)."""
     num_sequences = int(sequence_N.max(initial=-1)) + 1
@@ -205,11 +201,7 @@ def _with_positives(tables: list[NGrams], chosen: list[tuple[int, int]]) -> Mask
 
 
 def mask_tokens(
-    ids_N: Ints,
-    sequence_N: Ints,
-    flags_N: NDArray[np.uint8],
-    rng: np.random.Generator,
-    options: MaskingOptions = MaskingOptions(),
+    ids_N: Ints, sequence_N: Ints, flags_N: Flags, rng: Generator, options: MaskingOptions = MaskingOptions()
 ) -> MaskedSpans:
     """Uniform masking for NPM-single (A.3): each token that also occurs in another sequence of the same group may be
     hidden alone.

@@ -12,10 +12,11 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+from quoth.config import NPMConfig
 from quoth.corpus.documents import read_documents
-from quoth.encoders.pretrained import locate
 from quoth.encoders.transformer import load_base
 from quoth.evaluation.run import run_cloze
+from quoth.hub import locate
 from quoth.records import Document
 from quoth.tokenizers.text import TextTokenizer
 from quoth.training.batches import TokenizedDocuments, tokenize_documents
@@ -28,7 +29,7 @@ from quoth.training.trainer import Evaluation
 
 def prepare(run: Run, config: TrainConfig) -> Job:
     """Tokenize the documents, unless an earlier call has done it, and load the encoder."""
-    source = locate(str(run.model), run.base)
+    source = locate(str(run.model), NPMConfig, run.base)
     if source.adapter is not None and not config.warm_start:
         config = replace(config, warm_start=str(source.adapter))
     num_masks = 2 if config.masking == "spans" else 1

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 
 from quoth.config import NPMConfig
-from quoth.encoders.pretrained import SETTINGS_FILE
 from quoth.encoders.transformer import attend_in_fp32
+from quoth.hub import SETTINGS_FILE
 from quoth.storage import atomic_write_bytes, atomic_write_json
 from quoth.tokenizers.text import TextTokenizer
 from quoth.training.adapter import save_adapter, set_dropout, with_adapter

@@ -2,8 +2,8 @@
 
 Knows: how examples, passages and losses become a gradient. Does not know: the loop, or how the index is refreshed.
 
-Shape suffixes: B examples, N candidates of each (the null document first), M masked tokens, T tokens, U distinct
-passages, D dimensions, V vocabulary.
+Shape suffixes that differ from the project's: N candidates of an example (the null document first), U distinct
+passages.
 """
 
 from __future__ import annotations

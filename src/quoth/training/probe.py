@@ -2,7 +2,7 @@
 
 Knows: blanks drawn from held-out passages, and what is measured of them. Does not know: training.
 
-Shape suffixes: B examples, N candidates, D dimensions.
+Shape suffixes that differ from the project's: N candidates.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from quoth.config import REALMConfig
 from quoth.corpus.corpus import Corpus
 from quoth.datasets.answers import answer_rank, recall
 from quoth.datasets.questions import QAExample
 from quoth.encoders.passage_encoder import PassageEncoder
-from quoth.encoders.pretrained import REALMSource
+from quoth.hub import ModelSource
 from quoth.ner.tagger import Tagger
 from quoth.records import Document
 from quoth.retrieval.tables import KeyTables
@@ -42,7 +43,7 @@ class Probe:
         self._drawn: list[Masked] = []
 
     @torch.inference_mode()
-    def measure(self, source: REALMSource) -> dict[str, float]:
+    def measure(self, source: ModelSource[REALMConfig]) -> dict[str, float]:
         """Of the blanks, in passages other than their own: `recall_at_1` and `recall_at_5`, the shares for which one
         of so many retrieved holds what was hidden; `score`, the mean log p(y|x); `gain`, how much of it is owed to
         passages; `utility`, the mean retrieval utility of those retrieved."""

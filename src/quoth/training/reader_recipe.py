@@ -16,14 +16,15 @@ from pathlib import Path
 
 import torch
 
+from quoth.config import ReaderConfig
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.passages import WHOLE
 from quoth.datasets.answers import has_answer
 from quoth.datasets.comprehension import OnBad, ReadingExample, read_examples
 from quoth.datasets.questions import QAExample
-from quoth.encoders.pretrained import ReaderSource, locate_reader
 from quoth.encoders.transformer import attend_in_fp32
 from quoth.errors import InputError
+from quoth.hub import ModelSource, locate
 from quoth.predictors.reader_weights import load_reader
 from quoth.records import Document
 from quoth.storage import atomic_write_bytes
@@ -37,7 +38,7 @@ _NEGATIVES_FILE = "negatives.json"
 
 def prepare(run: Run, config: ReaderTrainConfig) -> Job:
     """Read the examples, find negatives for them unless an earlier call has done it, and load the reader."""
-    source = run.model if isinstance(run.model, ReaderSource) else locate_reader(run.model, run.base)
+    source = run.model if isinstance(run.model, ModelSource) else locate(run.model, ReaderConfig, run.base)
     if source.folder is None:
         source = replace(source, config=replace(source.config, head=config.head, span_width=config.span_width))
     run.claim()

@@ -2,7 +2,7 @@
 
 Knows: how examples become inputs and batches, hard negatives, the loss. Does not know: the loop, files' formats.
 
-Shape suffixes: B inputs, T tokens, W widths of spans, Q questions.
+Shape suffixes that differ from the project's: W widths of spans.
 """
 
 from __future__ import annotations

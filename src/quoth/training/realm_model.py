@@ -18,9 +18,9 @@ from torch import Tensor, nn
 
 from quoth.config import REALMConfig
 from quoth.encoders.passage_encoder import Tower, head_state, load_heads, pair_tokenizer
-from quoth.encoders.pretrained import HEADS_FILE, SETTINGS_FILE, REALMSource
 from quoth.encoders.transformer import attend_in_fp32, load_base
 from quoth.errors import InputError
+from quoth.hub import HEADS_FILE, SETTINGS_FILE, ModelSource
 from quoth.predictors.reader import ReaderModel
 from quoth.storage import atomic_write_bytes, atomic_write_json
 from quoth.training.adapter import save_adapter, set_dropout, with_adapter
@@ -70,7 +70,7 @@ class TrainedREALM:
 
     def __init__(
         self,
-        source: REALMSource,
+        source: ModelSource[REALMConfig],
         *,
         trained: Collection[str],
         lora_rank: int,

@@ -13,13 +13,14 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from quoth.config import REALMConfig
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
 from quoth.corpus.manifest import snapshots
 from quoth.datasets.questions import read_questions
 from quoth.encoders.passage_encoder import PassageEncoder
-from quoth.encoders.pretrained import REALMSource, locate_realm
 from quoth.errors import InputError
+from quoth.hub import ModelSource, locate
 from quoth.ner.tagger import Tagger
 from quoth.retrieval.tables import KeyTables
 from quoth.storage import atomic_write_bytes, remove
@@ -39,7 +40,7 @@ CORPUS = "corpus.quoth"
 
 def prepare(run: Run, config: ICTConfig | PretrainConfig | FineTuneConfig) -> Job:
     """The task of one of the three stages, by its settings."""
-    source = locate_realm(str(run.model), run.base)
+    source = locate(str(run.model), REALMConfig, run.base)
     run.claim()
     match config:
         case ICTConfig():
@@ -50,14 +51,14 @@ def prepare(run: Run, config: ICTConfig | PretrainConfig | FineTuneConfig) -> Jo
             return _fine_tune(run, source, config)
 
 
-def _warm_start(run: Run, source: REALMSource, config: ICTConfig) -> Job:
+def _warm_start(run: Run, source: ModelSource[REALMConfig], config: ICTConfig) -> Job:
     """The inverse cloze task."""
     corpus = _shared_corpus(run, config)
     model = _model(run, source, config, ("passages", "queries"))
     return Job(ICTTask(model, corpus, config, run.world), config)
 
 
-def _pretrain(run: Run, source: REALMSource, config: PretrainConfig) -> Job:
+def _pretrain(run: Run, source: ModelSource[REALMConfig], config: PretrainConfig) -> Job:
     """Masked words, with passages that are retrieved for them."""
     searched = None if run.corpus is None else Corpus.open(run.corpus)
     corpus = _shared_corpus(run, config)
@@ -82,10 +83,10 @@ def _evaluation(run: Run, config: PretrainConfig, tagger: Tagger) -> Evaluation:
     """Masked names in held-out documents."""
     documents = read_documents(config.evaluate_on)
     probe = run.stack.enter_context(closing(Probe(documents, config, tagger, config.evaluate_blanks)))
-    return Evaluation(config.evaluate_every, lambda folder: probe.measure(locate_realm(str(folder), run.base)))
+    return Evaluation(config.evaluate_every, lambda folder: probe.measure(locate(str(folder), REALMConfig, run.base)))
 
 
-def _fine_tune(run: Run, source: REALMSource, config: FineTuneConfig) -> Job:
+def _fine_tune(run: Run, source: ModelSource[REALMConfig], config: FineTuneConfig) -> Job:
     """Questions, over passage vectors that stay as they are."""
     if not config.corpus:
         raise InputError("no corpus to answer from; name one with --set corpus=DIR")
@@ -103,7 +104,7 @@ def _fine_tune(run: Run, source: REALMSource, config: FineTuneConfig) -> Job:
 
 
 def _model(
-    run: Run, source: REALMSource, config: LoopConfig, trained: Sequence[str], own_queries: bool = False
+    run: Run, source: ModelSource[REALMConfig], config: LoopConfig, trained: Sequence[str], own_queries: bool = False
 ) -> TrainedREALM:
     return TrainedREALM(
         source,

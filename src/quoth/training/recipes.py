@@ -25,8 +25,9 @@ from quoth.training.settings import (
 )
 
 if TYPE_CHECKING:
+    from quoth.config import ReaderConfig
     from quoth.datasets.comprehension import OnBad
-    from quoth.encoders.pretrained import ReaderSource
+    from quoth.hub import ModelSource
     from quoth.training.distributed import World
     from quoth.training.run import Job, Preparing, Run
     from quoth.training.trainer import Progress
@@ -174,7 +175,7 @@ def run_recipe(
     output: str | Path,
     overrides: Mapping[str, object] | None = None,
     *,
-    model: str | ReaderSource | None = None,
+    model: str | ModelSource[ReaderConfig] | None = None,
     corpus: str | Path | None = None,
     base: str | None = None,
     seconds: float | None = None,

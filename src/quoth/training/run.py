@@ -12,9 +12,10 @@ from pathlib import Path
 
 import torch
 
+from quoth.config import ReaderConfig
 from quoth.corpus.documents import read_documents, read_listing
 from quoth.datasets.comprehension import OnBad
-from quoth.encoders.pretrained import ReaderSource
+from quoth.hub import ModelSource
 from quoth.records import Document
 from quoth.storage import WriterLock
 from quoth.training.distributed import World
@@ -35,7 +36,7 @@ class Run:
 
     inputs: Sequence[str]
     output: Path
-    model: str | ReaderSource
+    model: str | ModelSource[ReaderConfig]
     world: World
     stack: ExitStack
     base: str | None = None

@@ -1,8 +1,6 @@
 """REALM's training examples: texts with a salient span hidden (salient span masking, Guu et al. 2020 §3.4).
 
 Knows: corpora, taggers, which tokens become masks. Does not know: encoders and losses.
-
-Shape suffixes: M masked tokens, T tokens.
 """
 
 from __future__ import annotations

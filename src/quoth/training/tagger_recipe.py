@@ -11,11 +11,11 @@ from dataclasses import replace
 
 import torch
 
-from quoth.config import TaggerConfig
+from quoth.config import NPMConfig, TaggerConfig
 from quoth.datasets.conll import read_conll
-from quoth.encoders.pretrained import Source, locate
 from quoth.encoders.transformer import attend_in_fp32, load_base
 from quoth.errors import InputError
+from quoth.hub import ModelSource, locate
 from quoth.ner.tag_network import TagNetwork
 from quoth.ner.tags import bio_labels
 from quoth.records import TaggedText
@@ -54,8 +54,8 @@ def _digest(documents: Sequence[Sequence[TaggedText]]) -> str:
     return hashlib.sha256(repr(documents).encode()).hexdigest()[:16]
 
 
-def _plain_source(model: str, base: str | None) -> Source:
-    source = locate(model, base)
+def _plain_source(model: str, base: str | None) -> ModelSource[NPMConfig]:
+    source = locate(model, NPMConfig, base)
     if source.adapter is not None:
         raise InputError(f"model {model!r} has an adapter, but a tagger starts without one; name quoth-mini-base")
     return source

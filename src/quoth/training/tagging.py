@@ -1,8 +1,6 @@
 """Training a tagger: an encoder with LoRA, the shapes of words and a linear head.
 
 Knows: how sentences become batches, the loss, what is saved. Does not know: files, the loop, how a tagger is measured.
-
-Shape suffixes: B batch, T tokens, L labels.
 """
 
 from __future__ import annotations
@@ -19,16 +17,17 @@ from torch.nn.functional import cross_entropy
 
 from quoth.config import TaggerConfig
 from quoth.datasets.conll import joined
-from quoth.encoders.pretrained import SETTINGS_FILE
+from quoth.hub import SETTINGS_FILE
 from quoth.ner.tag_network import TagNetwork
 from quoth.ner.tags import labels_of_spans
 from quoth.records import TaggedText
 from quoth.storage import atomic_write_json
 from quoth.tokenizers.batching import pad
-from quoth.tokenizers.words import Ints, WordTokenizer
+from quoth.tokenizers.words import WordTokenizer
 from quoth.training.adapter import save_adapter, set_dropout
 from quoth.training.settings import TaggingConfig
 from quoth.training.trainer import Step
+from quoth.types import Ints
 
 NO_LABEL = -100
 _LIKE_LENGTHS = 32

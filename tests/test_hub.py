@@ -1,6 +1,7 @@
 import json
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,20 +10,11 @@ import huggingface_hub
 import pytest
 from huggingface_hub.errors import LocalEntryNotFoundError
 
+from quoth import hub
 from quoth.config import NPMConfig, REALMConfig, model_config
-from quoth.encoders import pretrained
-from quoth.encoders.pretrained import (
-    MINILM,
-    SHIPPED,
-    SHIPPED_REALM,
-    EncoderSource,
-    REALMSource,
-    kind_of,
-    locate,
-    locate_realm,
-)
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import InputError, ModelNotFoundError
+from quoth.hub import MINILM, UNTRAINED, EncoderSource, ModelSource, kind_of, locate, shipped
 from quoth.storage import sha256_file
 from tiny import tiny_bert
 
@@ -35,8 +27,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def standing_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The tiny model takes MiniLM's place: its weights are the ones that are asked for, and stand nowhere yet."""
-    monkeypatch.setattr(pretrained, "MINILM_SHA256", sha256_file(folder / "model.safetensors"))
-    monkeypatch.setattr(pretrained.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(hub, "MINILM_SHA256", sha256_file(folder / "model.safetensors"))
+    monkeypatch.setattr(hub.importlib.util, "find_spec", lambda name: None)
     monkeypatch.setattr(huggingface_hub, "snapshot_download", nothing_cached)
     return folder
 
@@ -52,18 +44,18 @@ def package(folder: Path) -> Callable[[str], Any]:
 def test_the_base_is_found_in_three_places(standing_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for place in ("package/model", "hub", "named"):
         shutil.copytree(standing_in, tmp_path / place)
-    sources = [locate("quoth-mini-base", str(tmp_path / "named"))]
+    sources = [locate("quoth-mini-base", NPMConfig, str(tmp_path / "named"))]
     monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda *a, **k: str(tmp_path / "hub"))
-    sources.append(locate("quoth-mini-base"))
-    monkeypatch.setattr(pretrained.importlib.util, "find_spec", package(tmp_path / "package"))
-    sources.append(locate("quoth-mini-base"))
+    sources.append(locate("quoth-mini-base", NPMConfig))
+    monkeypatch.setattr(hub.importlib.util, "find_spec", package(tmp_path / "package"))
+    sources.append(locate("quoth-mini-base", NPMConfig))
     assert [Path(each.base).relative_to(tmp_path).as_posix() for each in sources] == ["named", "hub", "package/model"]
     assert len({TokenEncoder.load(each).fingerprint for each in sources}) == 1
 
 
 def test_without_any_the_error_names_three_ways(standing_in: Path) -> None:
     with pytest.raises(ModelNotFoundError) as error:
-        locate("quoth-mini-base")
+        locate("quoth-mini-base", NPMConfig)
     message = str(error.value)
     assert "\n" not in message
     for way in (
@@ -79,35 +71,35 @@ def test_other_weights_are_refused(standing_in: Path, tmp_path: Path) -> None:
     file = tmp_path / "other" / "model.safetensors"
     file.write_bytes(file.read_bytes() + b" ")
     with pytest.raises(ModelNotFoundError, match=r"model.safetensors' has sha256 .*, not that of .*; fetch it again"):
-        locate("quoth-mini-base", str(tmp_path / "other"))
+        locate("quoth-mini-base", NPMConfig, str(tmp_path / "other"))
     with pytest.raises(ModelNotFoundError, match=r"has no model.safetensors"):
-        locate("quoth-mini-base", str(tmp_path / "nowhere"))
+        locate("quoth-mini-base", NPMConfig, str(tmp_path / "nowhere"))
 
 
 def test_shipped_names(standing_in: Path) -> None:
-    for name in SHIPPED:
-        source = locate(name, str(standing_in))
+    for name in shipped("npm"):
+        source = locate(name, NPMConfig, str(standing_in))
         assert source.config.normalize
         assert source.config.similarity_scale == 20.0
         assert (source.adapter is None) == (name == "quoth-mini-base")
-    assert locate("quoth-mini-single", str(standing_in)).config.num_masks == 1
+    assert locate("quoth-mini-single", NPMConfig, str(standing_in)).config.num_masks == 1
 
 
 def test_a_hub_id_is_taken_as_it_is() -> None:
-    source = locate("facebook/npm")
+    source = locate("facebook/npm", NPMConfig)
     assert (source.name, source.base, source.adapter) == ("facebook/npm", "facebook/npm", None)
     assert source.config == NPMConfig(base="facebook/npm")
-    assert locate("facebook/npm-single").config.num_masks == 1
-    assert locate("someone/else").config == NPMConfig(base="someone/else")
-    assert locate("facebook/npm", "a folder").base == "a folder"
+    assert locate("facebook/npm-single", NPMConfig).config.num_masks == 1
+    assert locate("someone/else", NPMConfig).config == NPMConfig(base="someone/else")
+    assert locate("facebook/npm", NPMConfig, "a folder").base == "a folder"
 
 
 def test_a_folder_of_a_whole_model(folder: Path, tmp_path: Path) -> None:
-    assert locate(str(folder)).base == str(folder)
+    assert locate(str(folder), NPMConfig).base == str(folder)
     shutil.copytree(folder, tmp_path / "model")
     settings = NPMConfig(similarity_scale=3.0, normalize=True, num_masks=1)
     (tmp_path / "model" / "quoth.json").write_text(json.dumps(settings.to_dict()))
-    source = locate(str(tmp_path / "model"))
+    source = locate(str(tmp_path / "model"), NPMConfig)
     assert source.config == settings
     assert source.base == str(tmp_path / "model")
 
@@ -115,47 +107,47 @@ def test_a_folder_of_a_whole_model(folder: Path, tmp_path: Path) -> None:
 def test_a_folder_of_an_adapter(standing_in: Path, tmp_path: Path) -> None:
     (tmp_path / "quoth.json").write_text(json.dumps(NPMConfig(base=MINILM).to_dict()))
     (tmp_path / "adapter_config.json").write_text("{}")
-    source = locate(str(tmp_path), str(standing_in))
+    source = locate(str(tmp_path), NPMConfig, str(standing_in))
     assert source.adapter == tmp_path
     assert source.base == str(standing_in)
 
 
 def test_a_folder_as_peft_saves_it_names_its_base(tmp_path: Path) -> None:
     (tmp_path / "adapter_config.json").write_text('{"base_model_name_or_path": "roberta-base"}')
-    source = locate(str(tmp_path))
+    source = locate(str(tmp_path), NPMConfig)
     assert (source.base, source.config.base, source.adapter) == ("roberta-base", "roberta-base", tmp_path)
-    assert locate("bert-base-uncased").base == "bert-base-uncased"
+    assert locate("bert-base-uncased", NPMConfig).base == "bert-base-uncased"
 
 
 @pytest.mark.parametrize("name", ["quoth-maxi", "/no/such/folder", "./nothing", "a/b/c"])
 def test_unknown_names(name: str) -> None:
     with pytest.raises(ModelNotFoundError, match=r"not found; name quoth-mini, .* a folder, or a hub id") as error:
-        locate(name)
+        locate(name, NPMConfig)
     assert repr(name) in str(error.value)
 
 
 def test_folders_that_hold_no_model(tmp_path: Path) -> None:
     with pytest.raises(ModelNotFoundError, match=r"has no model; it needs config.json, or an adapter with quoth.json"):
-        locate(str(tmp_path))
+        locate(str(tmp_path), NPMConfig)
     (tmp_path / "quoth.json").write_text('{"scale": 3}')
     with pytest.raises(InputError, match="unknown setting 'scale'; use one of"):
-        locate(str(tmp_path))
+        locate(str(tmp_path), NPMConfig)
     (tmp_path / "quoth.json").write_text("{")
     with pytest.raises(InputError, match=r"quoth.json.*JSON"):
-        locate(str(tmp_path))
+        locate(str(tmp_path), NPMConfig)
 
 
 # REALM
 
 
 def test_an_untrained_realm_is_its_base_and_a_reader_that_knows_masks(standing_in: Path) -> None:
-    source = locate_realm("quoth-realm-base", str(standing_in))
+    source = locate("quoth-realm-base", REALMConfig, str(standing_in))
     assert (source.name, source.folder, source.heads) == ("quoth-realm-base", None, None)
-    assert source.config == SHIPPED_REALM["quoth-realm-base"]
+    assert source.config == UNTRAINED["quoth-realm-base"]
     assert source.part("passages") == source.part("queries") == EncoderSource(str(standing_in))
     reader = source.part("reader")
     assert (reader.base, reader.adapter) == (str(standing_in), source.reader)
-    assert locate("quoth-mini-single", str(standing_in)).adapter == source.reader
+    assert locate("quoth-mini-single", NPMConfig, str(standing_in)).adapter == source.reader
 
 
 def test_the_parts_of_a_folder(tmp_path: Path) -> None:
@@ -164,23 +156,23 @@ def test_the_parts_of_a_folder(tmp_path: Path) -> None:
     for name, file in (("passages", "config.json"), ("queries", "adapter_config.json"), ("reader", "other")):
         (tmp_path / name).mkdir()
         (tmp_path / name / file).write_text("{}")
-    source = locate_realm(str(tmp_path))
-    assert source == REALMSource(str(tmp_path), config, tmp_path, "someone/bert")
+    source = locate(str(tmp_path), REALMConfig)
+    assert source == ModelSource(str(tmp_path), config, tmp_path, "someone/bert")
     assert source.heads == tmp_path / "heads.safetensors"
     assert source.part("passages") == EncoderSource(str(tmp_path / "passages"))
     assert source.part("queries") == EncoderSource("someone/bert", tmp_path / "queries", "abc")
     assert source.part("reader") == EncoderSource("someone/bert", None, "abc")
-    assert locate_realm(str(tmp_path), "a folder").part("reader").base == "a folder"
+    assert locate(str(tmp_path), REALMConfig, "a folder").part("reader").base == "a folder"
     (tmp_path / "quoth.json").write_text(json.dumps(REALMConfig().to_dict()))
-    whole = locate_realm(str(tmp_path))
+    whole = locate(str(tmp_path), REALMConfig)
     assert whole.part("passages") == EncoderSource(str(tmp_path / "passages"))
     with pytest.raises(ModelNotFoundError, match="queries' has no encoder; fetch or train the model again"):
         whole.part("queries")
 
 
 def test_kinds_of_models(tmp_path: Path) -> None:
-    assert {kind_of(name) for name in SHIPPED} == {kind_of("someone/else"), kind_of(str(tmp_path))} == {"npm"}
-    assert {kind_of(name) for name in SHIPPED_REALM} == {"realm"}
+    assert {kind_of(name) for name in shipped("npm")} == {kind_of("someone/else"), kind_of(str(tmp_path))} == {"npm"}
+    assert {kind_of(name) for name in shipped("realm")} == {"realm"}
     for config in (NPMConfig(), REALMConfig()):
         (tmp_path / "quoth.json").write_text(json.dumps(config.to_dict()))
         assert kind_of(str(tmp_path)) == config.kind
@@ -200,7 +192,7 @@ def test_kinds_of_models(tmp_path: Path) -> None:
 )
 def test_settings_that_are_no_models(tmp_path: Path, content: str, message: str) -> None:
     (tmp_path / "quoth.json").write_text(content)
-    for find in (locate, locate_realm, kind_of):
+    for find in (partial(locate, kind=NPMConfig), partial(locate, kind=REALMConfig), kind_of):
         with pytest.raises(InputError, match=message):
             find(str(tmp_path))
 
