@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -96,7 +97,8 @@ def merge_library() -> float:
     began = time.perf_counter()
     from peft import PeftModel
 
-    merged = PeftModel.from_pretrained(model, source.adapter).merge_and_unload()
+    with warnings.catch_warnings(action="ignore", category=FutureWarning):
+        merged = PeftModel.from_pretrained(model, source.adapter).merge_and_unload()
     took = time.perf_counter() - began
     for name, weight in own.state_dict().items():
         torch.testing.assert_close(merged.state_dict()[name], weight, atol=1e-5, rtol=1e-4)

@@ -11,10 +11,10 @@ import pytest
 from huggingface_hub.errors import LocalEntryNotFoundError
 
 from quoth import hub
-from quoth.config import NPMConfig, REALMConfig, model_config
+from quoth.config import KINDS, ModelConfig, NPMConfig, REALMConfig, ZeroNERConfig, model_config
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import InputError, ModelNotFoundError
-from quoth.hub import MINILM, UNTRAINED, EncoderSource, ModelSource, kind_of, locate, shipped
+from quoth.hub import MINILM, TRAINED, UNTRAINED, EncoderSource, ModelSource, kind_of, locate, shipped
 from quoth.storage import sha256_file
 from tiny import tiny_bert
 
@@ -195,6 +195,29 @@ def test_settings_that_are_no_models(tmp_path: Path, content: str, message: str)
     for find in (partial(locate, kind=NPMConfig), partial(locate, kind=REALMConfig), kind_of):
         with pytest.raises(InputError, match=message):
             find(str(tmp_path))
+
+
+@pytest.mark.parametrize("kind", [*KINDS.values()])
+def test_a_shipped_name_is_of_one_kind(standing_in: Path, kind: type[ModelConfig]) -> None:
+    for name in (*TRAINED, *UNTRAINED):
+        if kind is ZeroNERConfig and name != "quoth-zero-ner":
+            assert locate(name, kind).config == ZeroNERConfig(base=name)
+        elif KINDS[kind_of(name)] is kind:
+            source = locate(name, kind, str(standing_in))
+            assert (source.name, type(source.config)) == (name, kind)
+            assert (source.folder is None) == (name in UNTRAINED)
+        else:
+            with pytest.raises(
+                InputError, match=rf"model '{name}' is of kind '{kind_of(name)}'; kind '.*' is required"
+            ):
+                locate(name, kind, str(standing_in))
+
+
+def test_the_settings_of_a_zero_ner_count_even_beside_a_luke(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "luke"}')
+    assert locate(str(tmp_path), ZeroNERConfig).config == ZeroNERConfig(base=str(tmp_path))
+    (tmp_path / "quoth.json").write_text('{"kind": "zero-ner", "base": "studio-ousia/luke-base", "joint": false}')
+    assert locate(str(tmp_path), ZeroNERConfig).config == ZeroNERConfig(base="studio-ousia/luke-base", joint=False)
 
 
 def test_settings_come_back() -> None:

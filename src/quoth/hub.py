@@ -169,7 +169,8 @@ def locate(name: str, kind: type[C], base: str | None = None) -> ModelSource[C]:
         ModelNotFoundError: No such model, or its base is missing; says which names there are.
         InputError: A model of another kind, or broken settings.
     """
-    other = kind is ZeroNERConfig and (is_luke(name) or kind_of(name) != "zero-ner")
+    own = name in UNTRAINED or has_settings(name)  # whose settings may be a Zero-NeR's; anything else is its base
+    other = kind is ZeroNERConfig and not (own and kind_of(name) == "zero-ner")
     given, folder = (ZeroNERConfig(base=name), None) if other else _settings(name, kind)
     if not isinstance(given, kind):
         raise InputError(f"model {name!r} is of kind {given.kind!r}; kind {_kind(kind)!r} is required here")
