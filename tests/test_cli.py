@@ -126,9 +126,9 @@ def test_a_document_without_text_is_told(tmp_path: Path, run: Run) -> None:
     code, out, err = run("index", table, "-o", tmp_path / "new.quoth")
     assert (code, "3 documents, 1 passage," in out) == (0, True)
     assert err.splitlines() == [
-        "quoth: document 'b' has no text, so no passage",
-        "quoth: document 'c' has no text, so no passage",
-        "quoth: 2 documents without text, which no search finds",
+        "quoth: document 'b' has no text, so it gets no passage",
+        "quoth: document 'c' has no text, so it gets no passage",
+        "quoth: 2 documents without text; no search finds them",
     ]
 
 
@@ -253,7 +253,7 @@ def test_a_recall_that_is_not_reached_is_told(
     (made,) = embedded["codes"]
     assert (embedded["precision"], made["segment"], made["target"]) == ("sq4", "0" * 12, 0.9999)
     assert float(said[1]) <= made["recall"] < float(said[1]) + 0.001
-    assert f", recall {said[1]}, 0.9999 asked for)" in " ".join(run("info", path)[1].split())
+    assert f", recall {said[1]}, 0.9999 requested)" in " ".join(run("info", path)[1].split())
     monkeypatch.setattr(codes, "DEPTH", 4096)
     assert run("embed", path, "--model", tiny, "--precision", "sq4", "--recall", 0.5)[2] == ""
     assert re.search(r", recall [01]\.\d+\)", " ".join(run("info", path)[1].split()))
@@ -498,7 +498,7 @@ def test_a_realm_answers_by_eq_1(corpus: Path, realm: Path, run: Run) -> None:
     for model, of in (("quoth-mini", "npm"), ("quoth-reader", "reader")):
         code, _, err = run("ask", corpus, "Who?", "--model", model, "--marginal")
         assert code == 2
-        assert f"--marginal is REALM's (--model quoth-realm), and {model} is of kind '{of}'" in err
+        assert f"--marginal requires a REALM, and {model} is of kind '{of}'; try --model quoth-realm" in err
 
 
 def test_the_price_of_banning_the_texts_words_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -523,7 +523,7 @@ def test_the_price_of_banning_the_texts_words_is_told(run: Run, monkeypatch: pyt
     ],
 )
 def test_options_that_are_npms_alone(corpus: Path, realm: Path, run: Run, given: Sequence[str]) -> None:
-    said = f"{given[0]} is nothing that {realm}, a realm, takes; leave it out, or ask an NPM: --model quoth-mini"
+    said = f"{given[0]} is not an option of {realm} (kind realm); leave it out, or use an NPM: --model quoth-mini"
     expected = (2, "", f"quoth: {said}\n")
     assert run("ask", corpus, "Who?", "--model", realm, *given) == expected
     assert run("fill", corpus, "[MASK]", "--model", realm, *given) == expected
@@ -531,7 +531,7 @@ def test_options_that_are_npms_alone(corpus: Path, realm: Path, run: Run, given:
 
 def test_what_a_realm_cannot_do_is_said_in_one_line(corpus: Path, realm: Path, tmp_path: Path, run: Run) -> None:
     mistakes = {
-        ("ask", corpus, "Who?", "--template", "{question} [MASK]"): "--template is nothing that",
+        ("ask", corpus, "Who?", "--template", "{question} [MASK]"): "--template is not an option of",
         ("classify", corpus, "A joy", "--labels", "good=great"): "is of kind 'realm'; kind 'npm' is required here",
         ("embed", corpus, "--ray"): "are passages; leave --ray out",
         ("ask", tmp_path / "none.quoth", "Who?"): "none.quoth",
