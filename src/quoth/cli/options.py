@@ -76,7 +76,7 @@ Ray = Annotated[
     bool,
     typer.Option(
         "--ray",
-        help="Run on the Ray cluster at RAY_ADDRESS, or on this machine (requires pip install 'quoth\\[ray]').",
+        help="Run on the Ray cluster at RAY_ADDRESS, or on this machine (pip install 'quoth\\[ray]').",
     ),
 ]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out broken records and report their number.")]
@@ -143,7 +143,7 @@ def num_passages(passages: int | None, dense: bool, hybrid: float = 0.0) -> "int
     if dense and hybrid:
         raise InputError(f"--hybrid {hybrid} searches every token already; leave --dense out")
     if dense and passages is not None:
-        raise InputError(f"--dense searches every token, --passages {passages} only some of them; leave one out")
+        raise InputError(f"--dense searches every token, --passages {passages} only some; give only one of them")
     return None if dense else "default" if passages is None else passages
 
 

@@ -96,9 +96,9 @@ def ask(
     timings: Timings = False,
     json: Json = False,
 ) -> None:
-    """Answer a question with phrases from the corpus, or report that it does not say.
+    """Answer a question with phrases from the corpus.
 
-    Every answer is shown where it occurs.
+    Every answer is shown where it occurs. If the corpus does not say, the command says so.
 
     \b
     Example:
