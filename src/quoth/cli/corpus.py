@@ -50,7 +50,7 @@ def index(
     format: FormatName = None,
     ray: Ray = False,
 ) -> None:
-    """Make a corpus from documents. Takes seconds, because no model is used.
+    """Make a corpus from documents, in seconds and without a model.
 
     The corpus can be searched and asked at once. With --ray, DIR must be a URL or a folder that every machine of the
     cluster sees; the documents are read on this machine.

@@ -72,7 +72,7 @@ def demo(
     base: Base = None,
     device: Device = None,
 ) -> None:
-    """Answer from a small encyclopedia, then swap it for a later edition.
+    """Answer from a small encyclopedia, then from a later edition of it.
 
     \b
     Example:
