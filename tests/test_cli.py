@@ -599,6 +599,56 @@ def test_help_fits_a_screen_and_starts_with_an_example(run: Run, monkeypatch: py
     assert any('quoth fill notes.quoth "The meeting is on [MASK]."' in line for line in lines)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["fill", "x.quoth", "a [MASK]", "--topk", "3"], "--topk; did you mean --top-k? See `quoth fill --help`"),
+        (["fil", "x.quoth"], "no such command 'fil'. Did you mean 'fill'? See `quoth --help`"),
+        (["search", "x.quoth"], "missing argument 'QUERY'; see `quoth search --help`"),
+        (["fill", "x.quoth", "a", "[MASK]"], "a text with spaces must be in quotes; see `quoth fill --help`"),
+        (["embed", "x.quoth", "--precision", "sq9"], "'sq9' is not one of 'sq8', 'sq4', 'fp16', 'fp32'"),
+        (["fill", "x.quoth", "a [MASK]", "--model", "quoth-min"], "no model 'quoth-min'; did you mean quoth-mini?"),
+        (["train", "adpt", "x", "-o", "y"], "did you mean adapt?"),
+    ],
+)
+def test_a_misspelt_command_line_is_one_line_with_the_remedy(arguments: list[str], said: str, run: Run) -> None:
+    code, out, err = run(*arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("quoth: ")
+    assert said in err
+
+
+def test_a_path_that_is_not_a_corpus_is_said_to_be_something_else(tmp_path: Path, documents: Path, run: Run) -> None:
+    for path, kind in ((tmp_path, "a folder"), (documents, "a file")):
+        code, _, err = run("info", path)
+        remedy = f"`quoth index {path} -o NAME.quoth` makes one from its documents"
+        assert (code, err) == (2, f"quoth: {path} is {kind} but not a corpus; {remedy}\n")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    for path in (empty, tmp_path / "missing"):
+        code, _, err = run("info", path)
+        assert (code, err) == (2, f"quoth: {path}: corpus not found; `quoth index DOCS -o {path}` makes one\n")
+
+
+def test_help_wraps_its_paragraphs_to_the_terminal(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line is full unless its paragraph ends: the next line's first word would not have fitted."""
+    monkeypatch.setenv("COLUMNS", "60")
+    shown = [line.strip() for line in run("embed", "--help")[1].splitlines()]
+    first = next(index for index, line in enumerate(shown) if line.startswith("Estimates"))
+    last = shown.index("", first)
+    assert last - first > 3
+    for line, following in zip(shown[first : last - 1], shown[first + 1 : last], strict=True):
+        assert len(line) + 1 + len(following.split()[0]) > 58
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "said"),
+    [(130, 170, "2 to 3 minutes"), (30, 100, "under a minute to 2 minutes"), (120, 121, "2 minutes")],
+)
+def test_an_estimate_names_its_unit_once(least: float, most: float, said: str) -> None:
+    assert cli_embed._between(least, most) == said
+
+
 def test_help_swallows_no_brackets(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "120")
     assert "(pip install 'quoth[ray]')" in " ".join(run("embed", "--help")[1].replace("│", " ").split())

@@ -176,5 +176,6 @@ def _check_cost(corpus: "Corpus", cost: "Cost", budget: float | None, yes: bool,
 
 
 def _between(least: float, most: float) -> str:
-    """`3 minutes to 5 minutes`, or one of them if both read the same."""
-    return " to ".join(dict.fromkeys(map(duration, (least, most))))
+    """`3 to 5 minutes`, `3 minutes to 2.5 hours`, or one of them if both read the same."""
+    first, last = duration(least), duration(most)
+    return last if first == last else f"{first.removesuffix(f' {last.split()[-1]}')} to {last}"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from quoth.errors import InputError
+from quoth.errors import InputError, ModelNotFoundError, nearest
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
@@ -48,7 +48,17 @@ def kind(model: str) -> str:
     """The kind of a model, given by name or folder: "npm", "reader", "realm", "zero-ner"."""
     from quoth.encoders.pretrained import kind_of
 
-    return kind_of(model)
+    return kind_of(_checked(model))
+
+
+def _checked(model: str) -> str:
+    """The model's name. Raises ModelNotFoundError for a misspelt shipped name, for which the hub is not asked."""
+    from quoth.encoders.pretrained import SHIPPED, SHIPPED_READERS, SHIPPED_REALM, SHIPPED_ZERO_NER
+
+    shipped = [*SHIPPED, *SHIPPED_READERS, *SHIPPED_REALM, *SHIPPED_ZERO_NER]
+    if model in shipped or "/" in model or Path(model).is_dir() or not (hint := nearest(model, shipped)):
+        return model
+    raise ModelNotFoundError(f"no model {model!r}{hint} A folder or a hub id may be given too")
 
 
 def load(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM":
@@ -56,7 +66,7 @@ def load(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM":
     quiet_libraries()
     from quoth.models.npm import NPM
 
-    return NPM.from_pretrained(model, corpus=list(corpora), **setup._asdict())
+    return NPM.from_pretrained(_checked(model), corpus=list(corpora), **setup._asdict())
 
 
 def load_reader(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "Reader":
@@ -64,7 +74,7 @@ def load_reader(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "Reade
     quiet_libraries()
     from quoth.models.reader import Reader
 
-    return Reader.from_pretrained(model, corpus=list(corpora), **setup._asdict())
+    return Reader.from_pretrained(_checked(model), corpus=list(corpora), **setup._asdict())
 
 
 def load_entities(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "ZeroNER":
@@ -72,7 +82,7 @@ def load_entities(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "Zer
     quiet_libraries()
     from quoth.models.zero_ner import ZeroNER
 
-    return ZeroNER.from_pretrained(model, corpus=list(corpora), **setup._asdict())
+    return ZeroNER.from_pretrained(_checked(model), corpus=list(corpora), **setup._asdict())
 
 
 def load_predictor(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM | Reader | REALM":
@@ -101,4 +111,4 @@ def _load_any(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM | R
     quiet_libraries()
     from quoth.models.loading import load
 
-    return load(model, list(corpora), **setup._asdict())
+    return load(_checked(model), list(corpora), **setup._asdict())

@@ -101,7 +101,7 @@ def train(
 def _kind(recipe: str, corpus: bool, skip_bad: bool) -> str:
     """The kind of model that a recipe trains. Raises InputError on a wrong name, or an option for another recipe."""
     if recipe not in RECIPES:
-        raise InputError(f"unknown recipe {recipe!r}{nearest(recipe, RECIPES)}; it must be one of {NAMES}")
+        raise InputError(f"unknown recipe {recipe!r}; it must be one of {NAMES}{nearest(recipe, RECIPES)}")
     if corpus and not RECIPES[recipe].retrieves:
         raise InputError("--corpus is for the recipe realm-pretrain; leave it out (realm-qa takes --set corpus=DIR)")
     if skip_bad and RECIPES[recipe].kind != "reader":

@@ -37,7 +37,7 @@ class ModelName:
     fingerprint: str = ""
 
     def load(self) -> TokenEncoder:
-        """Load it, once per process. Raises ModelNotFoundError, EncoderMismatchError if this machine has another one."""
+        """Load it, once per process. Raises ModelNotFoundError, EncoderMismatchError if another one is installed."""
         encoder = _load(self.name, self.base, self.device, self.dtype)
         if self.fingerprint not in ("", encoder.fingerprint):
             raise EncoderMismatchError(
