@@ -204,7 +204,7 @@ def test_the_command_for_squad(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["eval", "openqa", kept, squad, "--k", "1", "--k", "2", "--no-coverage"]) == 0
     assert capsys.readouterr().out == shown
     assert main(["eval", "squad", squad, *options]) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
 
 
 def test_the_corpus_is_embedded_where_that_is_wanted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
