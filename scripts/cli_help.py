@@ -52,7 +52,8 @@ def _prose(text: str) -> str:
 
 
 def _metavar(parameter: Any) -> str:
-    return str(parameter.metavar or parameter.name.upper())
+    name = str(parameter.metavar or parameter.name.upper())
+    return f"{name.rstrip('.')}..." if parameter.nargs == -1 else name
 
 
 def _spelling(option: Any) -> str:
@@ -85,7 +86,7 @@ def main() -> int:
         return 0
     if PAGE.exists() and PAGE.read_text(encoding="utf-8") == wanted:
         return 0
-    print("docs/cli.md is not what the commands say; write it anew with: make docs", file=sys.stderr)
+    print("docs/cli.md differs from the commands' help; write it again with: make docs", file=sys.stderr)
     return 1
 
 

@@ -126,9 +126,9 @@ def test_a_document_without_text_is_told(tmp_path: Path, run: Run) -> None:
     code, out, err = run("index", table, "-o", tmp_path / "new.quoth")
     assert (code, "3 documents, 1 passage," in out) == (0, True)
     assert err.splitlines() == [
-        "quoth: document 'b' has no text, so no passage",
-        "quoth: document 'c' has no text, so no passage",
-        "quoth: 2 documents without text, which no search finds",
+        "quoth: document 'b' has no text, so it gets no passage",
+        "quoth: document 'c' has no text, so it gets no passage",
+        "quoth: 2 documents without text; no search finds them",
     ]
 
 
@@ -253,7 +253,7 @@ def test_a_recall_that_is_not_reached_is_told(
     (made,) = embedded["codes"]
     assert (embedded["precision"], made["segment"], made["target"]) == ("sq4", "0" * 12, 0.9999)
     assert float(said[1]) <= made["recall"] < float(said[1]) + 0.001
-    assert f", recall {said[1]}, 0.9999 asked for)" in " ".join(run("info", path)[1].split())
+    assert f", recall {said[1]}, 0.9999 requested)" in " ".join(run("info", path)[1].split())
     monkeypatch.setattr(codes, "DEPTH", 4096)
     assert run("embed", path, "--model", tiny, "--precision", "sq4", "--recall", 0.5)[2] == ""
     assert re.search(r", recall [01]\.\d+\)", " ".join(run("info", path)[1].split()))
@@ -498,7 +498,7 @@ def test_a_realm_answers_by_eq_1(corpus: Path, realm: Path, run: Run) -> None:
     for model, of in (("quoth-mini", "npm"), ("quoth-reader", "reader")):
         code, _, err = run("ask", corpus, "Who?", "--model", model, "--marginal")
         assert code == 2
-        assert f"--marginal is REALM's (--model quoth-realm), and {model} is of kind '{of}'" in err
+        assert f"--marginal requires a REALM, and {model} is of kind '{of}'; try --model quoth-realm" in err
 
 
 def test_the_price_of_banning_the_texts_words_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -523,7 +523,7 @@ def test_the_price_of_banning_the_texts_words_is_told(run: Run, monkeypatch: pyt
     ],
 )
 def test_options_that_are_npms_alone(corpus: Path, realm: Path, run: Run, given: Sequence[str]) -> None:
-    said = f"{given[0]} is nothing that {realm}, a realm, takes; leave it out, or ask an NPM: --model quoth-mini"
+    said = f"{given[0]} is not an option of {realm} (kind realm); leave it out, or use an NPM: --model quoth-mini"
     expected = (2, "", f"quoth: {said}\n")
     assert run("ask", corpus, "Who?", "--model", realm, *given) == expected
     assert run("fill", corpus, "[MASK]", "--model", realm, *given) == expected
@@ -531,7 +531,7 @@ def test_options_that_are_npms_alone(corpus: Path, realm: Path, run: Run, given:
 
 def test_what_a_realm_cannot_do_is_said_in_one_line(corpus: Path, realm: Path, tmp_path: Path, run: Run) -> None:
     mistakes = {
-        ("ask", corpus, "Who?", "--template", "{question} [MASK]"): "--template is nothing that",
+        ("ask", corpus, "Who?", "--template", "{question} [MASK]"): "--template is not an option of",
         ("classify", corpus, "A joy", "--labels", "good=great"): "is of kind 'realm'; kind 'npm' is required here",
         ("embed", corpus, "--ray"): "are passages; leave --ray out",
         ("ask", tmp_path / "none.quoth", "Who?"): "none.quoth",
@@ -597,6 +597,56 @@ def test_help_fits_a_screen_and_starts_with_an_example(run: Run, monkeypatch: py
     assert set(root.commands) <= set(names)
     assert len(names) == len(root.commands) + 2  # --version and --help; so each command is told in one line
     assert any('quoth fill notes.quoth "The meeting is on [MASK]."' in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["fill", "x.quoth", "a [MASK]", "--topk", "3"], "--topk; did you mean --top-k? See `quoth fill --help`"),
+        (["fil", "x.quoth"], "no such command 'fil'. Did you mean 'fill'? See `quoth --help`"),
+        (["search", "x.quoth"], "missing argument 'QUERY'; see `quoth search --help`"),
+        (["fill", "x.quoth", "a", "[MASK]"], "a text with spaces must be in quotes; see `quoth fill --help`"),
+        (["embed", "x.quoth", "--precision", "sq9"], "'sq9' is not one of 'sq8', 'sq4', 'fp16', 'fp32'"),
+        (["fill", "x.quoth", "a [MASK]", "--model", "quoth-min"], "no model 'quoth-min'; did you mean quoth-mini?"),
+        (["train", "adpt", "x", "-o", "y"], "did you mean adapt?"),
+    ],
+)
+def test_a_misspelt_command_line_is_one_line_with_the_remedy(arguments: list[str], said: str, run: Run) -> None:
+    code, out, err = run(*arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("quoth: ")
+    assert said in err
+
+
+def test_a_path_that_is_not_a_corpus_is_said_to_be_something_else(tmp_path: Path, documents: Path, run: Run) -> None:
+    for path, kind in ((tmp_path, "a folder"), (documents, "a file")):
+        code, _, err = run("info", path)
+        remedy = f"`quoth index {path} -o NAME.quoth` makes one from its documents"
+        assert (code, err) == (2, f"quoth: {path} is {kind} but not a corpus; {remedy}\n")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    for path in (empty, tmp_path / "missing"):
+        code, _, err = run("info", path)
+        assert (code, err) == (2, f"quoth: {path}: corpus not found; `quoth index DOCS -o {path}` makes one\n")
+
+
+def test_help_wraps_its_paragraphs_to_the_terminal(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line is full unless its paragraph ends: the next line's first word would not have fitted."""
+    monkeypatch.setenv("COLUMNS", "60")
+    shown = [line.strip() for line in run("embed", "--help")[1].splitlines()]
+    first = next(index for index, line in enumerate(shown) if line.startswith("Estimates"))
+    last = shown.index("", first)
+    assert last - first > 3
+    for line, following in zip(shown[first : last - 1], shown[first + 1 : last], strict=True):
+        assert len(line) + 1 + len(following.split()[0]) > 58
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "said"),
+    [(130, 170, "2 to 3 minutes"), (30, 100, "under a minute to 2 minutes"), (120, 121, "2 minutes")],
+)
+def test_an_estimate_names_its_unit_once(least: float, most: float, said: str) -> None:
+    assert cli_embed._between(least, most) == said
 
 
 def test_help_swallows_no_brackets(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

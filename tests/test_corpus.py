@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 import killed
 from killed import document
-from quoth.corpus import corpus as corpus_module
+from quoth.corpus import writer as writer_module
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
 from quoth.corpus.manifest import manifest_path
@@ -76,7 +76,7 @@ def test_create_add_open(tmp_path: Path) -> None:
 
 
 def test_add_streams_into_bounded_segments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corpus_module, "SEGMENT_PASSAGES", 10)
+    monkeypatch.setattr(writer_module, "SEGMENT_PASSAGES", 10)
     model = {str(number): document(str(number)) for number in range(20)}
     counts: list[int] = []
     corpus = Corpus.create(tmp_path / "x", splitter="fixed:3")
@@ -85,7 +85,7 @@ def test_add_streams_into_bounded_segments(tmp_path: Path, monkeypatch: pytest.M
     assert corpus.snapshot == 1
     assert [each.num_passages for each in corpus.segments] == [12, 12, 12, 12, 12]
     assert_holds(corpus, model)
-    with pytest.raises(DuplicateDocumentError, match="'19' comes twice"):
+    with pytest.raises(DuplicateDocumentError, match="'19' occurs twice"):
         corpus.replace([*model.values(), model["19"]])
     corpus.delete(["0"])
     before = [each.name for each in corpus.segments]
@@ -118,7 +118,7 @@ def test_replacing_writes_only_what_differs(tmp_path: Path) -> None:
     corpus.delete(["a"])
     assert corpus.replace([same[0], document("e")]) == 2
     for twice in ([same[0], same[0]], [same[0], document("a", version=1)], [document("a", version=1), same[0]]):
-        with pytest.raises(DuplicateDocumentError, match="'a' comes twice"):
+        with pytest.raises(DuplicateDocumentError, match="'a' occurs twice"):
             corpus.replace([document("f"), *twice])
     assert {each.id for each in corpus.documents()} == set("abcde")
 
@@ -129,7 +129,7 @@ def test_rows_are_never_given_out_twice(tmp_path: Path) -> None:
     assert corpus.live_rows().tolist() == [3, 4, 5]
     corpus.compact()
     assert corpus.live_rows().tolist() == [6, 7, 8]
-    with pytest.raises(InputError, match="row 2 is no passage"):
+    with pytest.raises(InputError, match="row 2 is not a passage"):
         corpus.passage(2)
     with pytest.raises(InputError):
         corpus.passage(-1)
@@ -141,7 +141,7 @@ def test_mistakes_are_named_and_commit_nothing(tmp_path: Path) -> None:
     corpus = make(tmp_path / "x", *model.values())
     with pytest.raises(DuplicateDocumentError, match=r"'a' is in .*`quoth replace`"):
         corpus.add([document("c"), document("a")])
-    with pytest.raises(DuplicateDocumentError, match="'c' comes twice"):
+    with pytest.raises(DuplicateDocumentError, match="'c' occurs twice"):
         corpus.add([document("c"), document("c")])
     with pytest.raises(InputError, match="document 2, 'd': text is not valid Unicode"):
         corpus.add([document("c"), Document("d", "", "\ud800")])
@@ -149,7 +149,7 @@ def test_mistakes_are_named_and_commit_nothing(tmp_path: Path) -> None:
         corpus.delete(["a", "nope"])
     with pytest.raises(UnknownDocumentError, match="'nope'"):
         corpus.document("nope")
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="already exists"):
         Corpus.create(tmp_path / "x")
     with pytest.raises(InputError, match="splitter"):
         Corpus.create(tmp_path / "y", splitter="lines")
@@ -334,7 +334,7 @@ def corpus_moves(path: Path) -> Iterator[dict[int, Any]]:
     saved: dict[int, Any] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            corpus_module, "save_moves", lambda _, name, moves_M3: saved.update({int(name): moves_M3.tolist()})
+            writer_module, "save_moves", lambda _, name, moves_M3: saved.update({int(name): moves_M3.tolist()})
         )
         yield saved
 

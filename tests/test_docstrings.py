@@ -41,8 +41,27 @@ ASKING = [
     quoth.Tagger.spans,
     quoth.load,
 ]
+CORPUS = [
+    quoth.Corpus.create,
+    quoth.Corpus.open,
+    quoth.Corpus.repair,
+    quoth.Corpus.passage,
+    quoth.Corpus.rows_of,
+    quoth.Corpus.document,
+    quoth.Corpus.bm25,
+    quoth.Corpus.add,
+    quoth.Corpus.replace,
+    quoth.Corpus.delete,
+]
+WITHOUT_ARGUMENTS = [
+    quoth.Corpus,
+    quoth.Corpus.passages,
+    quoth.Corpus.documents,
+    quoth.Corpus.compact,
+    quoth.Corpus.verify,
+]
 LOADING = [quoth.NPM.from_pretrained, quoth.REALM.from_pretrained, quoth.Reader.from_pretrained]
-PUBLIC = [*ASKING, *LOADING, quoth.ZeroNER.from_pretrained, quoth.read_documents]
+PUBLIC = [*ASKING, *CORPUS, *LOADING, quoth.ZeroNER.from_pretrained, quoth.read_documents]
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +80,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         yield {"quoth": quoth, "corpus": corpus, "npm": npm, "reader": reader, "realm": realm, "zero_ner": zero_ner}
 
 
-@pytest.mark.parametrize("public", [*PUBLIC, quoth.Corpus], ids=lambda each: each.__qualname__)
+@pytest.mark.parametrize("public", [*PUBLIC, *WITHOUT_ARGUMENTS], ids=lambda each: each.__qualname__)
 def test_an_example_prints_what_it_says(public: Any, names: dict[str, Any]) -> None:
     text = inspect.getdoc(public) or ""
     example = doctest.DocTestParser().get_doctest(text, dict(names), public.__qualname__, None, 0)

@@ -13,7 +13,7 @@ import pytest
 
 from quoth import NPM, Corpus
 from quoth.config import NPMConfig
-from quoth.corpus import corpus as corpus_module
+from quoth.corpus import writer as writer_module
 from quoth.corpus.moves import read_moves
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import CorruptionError
@@ -73,11 +73,11 @@ def names(corpus: Corpus, encoder: TokenEncoder) -> set[str]:
 
 COMPACT = """
 import os, signal, sys
-from quoth.corpus import corpus, sweep
+from quoth.corpus import corpus, sweep, writer
 def kill(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 if sys.argv[2]:
-    setattr(sweep if sys.argv[2] == "sweep_moves" else corpus, sys.argv[2], kill)
+    setattr(sweep if sys.argv[2] == "sweep_moves" else writer, sys.argv[2], kill)
 corpus.Corpus.open(sys.argv[1]).compact()
 assert not [name for name in sys.modules if name.startswith("quoth.retrieval")]
 """
@@ -120,7 +120,7 @@ def test_merges_of_merges_are_read_where_their_vectors_are(
     before = vectors(corpus, encoder)
     stored = names(corpus, encoder)
     for passages, segments in ((4, 4), (20, 1), (20, 1)):  # first, one table is read by two segments
-        monkeypatch.setattr(corpus_module, "SEGMENT_PASSAGES", passages)
+        monkeypatch.setattr(writer_module, "SEGMENT_PASSAGES", passages)
         corpus.compact()
         assert len(corpus.segments) == segments
         assert vectors(corpus, encoder) == before
@@ -218,7 +218,7 @@ def test_damaged_moves_are_named_and_cost_no_more_than_vectors(corpus: Corpus, e
     for read in (corpus.verify, KeyTables(corpus, encoder).open):
         with pytest.raises(CorruptionError, match=r"moves\.npy.*`quoth repair"):
             read()
-    assert "moves.npy" in Corpus.repair(corpus.path).mended[0]
+    assert "moves.npy" in Corpus.repair(corpus.path).repaired[0]
     assert [each.name for each in KeyTables(corpus, encoder).missing()] == [corpus.segments[0].name]
     KeyTables(corpus, encoder).build("fp32")
     assert {place: pytest.approx(each, abs=1e-5) for place, each in vectors(corpus, encoder).items()} == before

@@ -138,7 +138,7 @@ def test_the_command_line_on_a_cluster(
         assert main(["index", str(texts), "-o", place, "--ray"]) == 0
         assert main(["embed", place, "--ray", "--model", model.name]) == 0
         assert main(["index", str(texts), "-o", place, "--ray"]) == 2
-        assert "is there already" in capsys.readouterr().err
+        assert "already exists" in capsys.readouterr().err
     far = Corpus.open(tmp_path / "far.quoth")
     far.verify()
     assert NPM.from_pretrained(model.name, far).fill(QUERY, passages=None)

@@ -210,9 +210,9 @@ def test_held_out_ids_and_titles_are_left_out(recipe: str, docs: Path, tmp_path:
     saved = np.load(tmp_path / "run" / "tokens" / "document.npy")
     assert len(set(saved.tolist())) == 3
     listing.write_text("\n".join([*records, json.dumps(lines[2])]), encoding="utf-8")
-    with pytest.raises(InputError, match=r'heldout\.jsonl:3: no JSON object with an "id" or a "title"'):
+    with pytest.raises(InputError, match=r'heldout\.jsonl:3: not a JSON object with an "id" or a "title"'):
         list(without([], str(listing)))
-    with pytest.raises(InputError, match="nowhere: cannot be read, No such file or directory; name a JSONL file"):
+    with pytest.raises(InputError, match=r"nowhere: cannot be read \(No such file or directory\); give a JSONL file"):
         list(without([], "nowhere"))
 
 

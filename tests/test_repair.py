@@ -1,4 +1,4 @@
-"""Damage: what is noticed and when, what is mended from the rest, what is told to be lost."""
+"""Damage: what is noticed and when, what is repaired from the rest, what is reported as lost."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ def test_what_follows_from_the_rest_is_mended(path: Path, name: str, how: str) -
     damage(path / name, how)
     assert name.rpartition("/")[2].partition(".")[0] in refused(path)
     found = Corpus.repair(path)
-    assert len(found.mended) == 1
-    assert name in found.mended[0]
+    assert len(found.repaired) == 1
+    assert name in found.repaired[0]
     assert not found.lost
     assert_sound(path)
     assert Corpus.repair(path) == Repairs([], [])
@@ -107,7 +107,7 @@ def test_all_at_once_and_only_from_the_texts(path: Path) -> None:
     (path / "manifest-3.json").unlink()
     (path / "manifest-1.json").write_text("{}")
     found = Corpus.repair(path)
-    assert len(found.mended) == 3
+    assert len(found.repaired) == 3
     assert not found.lost
     assert_sound(path)
     assert Corpus.open(path).snapshots() == [0, 2, 3]
@@ -133,7 +133,7 @@ def test_without_words_texts_are_there_and_all_but_search_goes_on(path: Path) ->
     assert [each.id for each in corpus.documents()] == ["a", "c"]
     assert corpus.passage(1).text == "the Seine"
     assert main(["info", str(path)]) == 0
-    with pytest.raises(CorruptionError, match=r"words\.bin.*missing; `quoth repair .*x\.quoth` mends"):
+    with pytest.raises(CorruptionError, match=r"words\.bin.*missing; `quoth repair .*x\.quoth` repairs"):
         corpus.bm25("Seine", 1)
     corpus.delete(["c"])
     Corpus.repair(path)
@@ -191,7 +191,7 @@ def test_what_was_never_committed_is_no_lost_commit(path: Path) -> None:
 def test_a_manifest_and_its_copy_lost_together_are_told(path: Path) -> None:
     for name in ("manifest-3.json", "committed.json"):
         damage(path / name, "flipped")
-    assert "go back to the snapshot before" in Corpus.repair(path).lost[0]
+    assert "return to the previous snapshot" in Corpus.repair(path).lost[0]
     assert Corpus.open(path, snapshot=2).num_documents == 3
 
 
@@ -205,7 +205,7 @@ def test_damaged_keys_are_removed(path: Path, name: str) -> None:
     damage(path / "keys" / "model" / name / "some.npy", "flipped")
     assert "some.npy" in refused(path)
     found = Corpus.repair(path)
-    assert "`quoth embed" in found.mended[0]
+    assert "`quoth embed" in found.repaired[0]
     left = {each.name for each in (path / "keys" / "model").iterdir() if each.suffix != ".lock"}
     gone = {name, "000000000000.codes"} if name == "000000000000" else {name}
     assert left == {"000000000000", "000000000000.codes", "settings"} - gone
@@ -214,11 +214,11 @@ def test_damaged_keys_are_removed(path: Path, name: str) -> None:
 
 def test_the_command_says_what_was_mended_and_what_is_lost(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["repair", str(path)]) == 0
-    assert capsys.readouterr().out.startswith(f"{path}: sound, nothing to mend\n")
+    assert capsys.readouterr().out.startswith(f"{path}: sound, nothing to repair\n")
     damage(path / "segments" / "000000000000" / "words.bin", "cut")
     assert main(["repair", str(path)]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("mended: ")
+    assert out.startswith("repaired: ")
     assert out.endswith("2 documents, 4 passages, snapshot 3\n")
     damage(path / "segments" / "000000000000" / "documents.bin", "cut")
     assert main(["repair", str(path)]) == 1
@@ -242,7 +242,7 @@ def test_a_text_that_was_altered_is_never_given_out(tmp_path: Path) -> None:
     assert len(sound) == 99
     (wrong,) = set(names) - set(sound)
     for read in (corpus.document, lambda name: corpus.passage(corpus.rows_of(name)[-1])):
-        with pytest.raises(CorruptionError, match=r"documents\.bin: damaged .* not what was written\); `quoth repair"):
+        with pytest.raises(CorruptionError, match=r"documents\.bin: damaged .* not as it was written\); `quoth repair"):
             read(wrong)
 
 

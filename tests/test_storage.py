@@ -67,7 +67,7 @@ def test_a_seal_sees_sizes_and_small_files_always_and_all_contents_when_asked(tm
     with pytest.raises(CorruptionError, match=r"a\.bin.*altered"):
         check_folder(folder, seal)
     (folder / "sub" / "a.bin").write_bytes(b"hell")
-    with pytest.raises(CorruptionError, match=r"a\.bin: 4 bytes, 5 were written"):
+    with pytest.raises(CorruptionError, match=r"a\.bin: 4 bytes, but 5 were written"):
         check_folder(folder, seal)
     (folder / "sub" / "a.bin").unlink()
     with pytest.raises(CorruptionError, match=r"a\.bin.*missing"):

@@ -65,10 +65,10 @@ def test_metadata_that_json_cannot_hold_is_refused(tmp_path: Path, run: Run, val
     file.write_text(f'{{"id": "a", "text": "x", "v": 1.5}}\n{{"id": "b", "text": "x", "v": {value}}}\n')
     code, out, err = run("index", file, "-o", tmp_path / "c.quoth")
     assert (code, out) == (2, "")
-    assert err.startswith(f"quoth: {file}:2: metadata holds NaN or an infinite number")
+    assert err.startswith(f"quoth: {file}:2: metadata contains NaN or an infinite number")
     assert not (tmp_path / "c.quoth").exists()
     corpus = Corpus.create(tmp_path / "c.quoth")
-    with pytest.raises(InputError, match="'b': metadata holds NaN"):
+    with pytest.raises(InputError, match="'b': metadata contains NaN"):
         corpus.add([Document("b", "", "x", {"v": json.loads(value)})])
 
 
@@ -101,7 +101,7 @@ def test_input_without_a_document_is_refused(tmp_path: Path, run: Run, name: str
     (tmp_path / name).write_text(contents.get(name, ""))
     code, out, err = run("index", tmp_path / name, "-o", tmp_path / "c.quoth", "--skip-bad")
     assert (code, out) == (2, "")
-    assert err.splitlines()[-1] == f"quoth: {tmp_path / name}: no document in it; give one with documents"
+    assert err.splitlines()[-1] == f"quoth: {tmp_path / name}: no documents in it; give a file that has some"
     assert os.listdir(tmp_path) == [name]
 
 
@@ -176,7 +176,7 @@ def test_ctrl_c_in_a_command_is_one_line(tmp_path: Path, run: Run, monkeypatch: 
 
 KILLED = """
 import os, signal, sys
-from quoth.corpus import corpus
+from quoth.corpus import corpus, writer
 from quoth.cli.main import main
 where = sys.argv[1]
 def die(*_, **__):
@@ -186,7 +186,7 @@ def late(function):
 if where == "manifest-0":
     corpus.write_manifest = die
 elif where == "segment":
-    corpus.Corpus._commit = die
+    writer.Writer.commit = die
 main(["index", sys.argv[2], "-o", sys.argv[3]])
 """
 
@@ -202,7 +202,7 @@ def test_a_first_index_that_was_killed_is_run_again(tmp_path: Path, run: Run, do
     corpus.verify()
     assert corpus.bm25("capital", 5)[0].tolist() == [0]
     code, _, err = run("index", documents, "-o", path)
-    assert (code, "is there already" in err) == (2, True)
+    assert (code, "already exists" in err) == (2, True)
 
 
 def test_only_what_was_begun_is_begun_again(tmp_path: Path, run: Run, documents: Path) -> None:
@@ -278,7 +278,7 @@ def test_names_of_files_do_not_command_the_terminal(tmp_path: Path, run: Run, do
     shown = f"{tmp_path}/o\\x1b]0;t\\x07\\u202e.q"
     assert run("index", documents, "-o", path)[1] == f"{shown}: 1 document, 1 passage, snapshot 1\n"
     assert run("verify", path)[1].startswith(f"{shown}: sound\n")
-    assert f"quoth: {shown} is there already" in run("index", documents, "-o", path)[2]
+    assert f"quoth: {shown} already exists" in run("index", documents, "-o", path)[2]
     assert "\x1b" not in run("info", path)[1]
 
 

@@ -44,7 +44,7 @@ def fsync_path(path: Path) -> None:
 
 @contextmanager
 def create(path: Path) -> Iterator[BinaryIO]:
-    """A new file to write; what stood there before is removed. An OSError within that names no file names this one."""
+    """A new file to write; what was there before is removed. An OSError inside without a file name gets this one."""
     path.unlink(missing_ok=True)
     with naming(path), path.open("xb") as stream:
         yield stream
@@ -52,7 +52,7 @@ def create(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """An OSError that names no file, as that of a full disk, names this one."""
+    """An OSError inside without a file name, such as that of a full disk, gets this one."""
     try:
         yield
     except OSError as error:
@@ -75,25 +75,25 @@ def open_plain(path: Path, flags: int) -> int:
 
 
 def refuse_unless_plain(path: Path) -> None:
-    """Raises InputError where a symbolic link, a pipe or the like stands: what is written there would go elsewhere."""
+    """Raises InputError for a symbolic link, a pipe and the like: a write there would end up elsewhere."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
         return
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        kind = "a symbolic link" if stat.S_ISLNK(mode) else "no plain file"
-        raise InputError(f"{path} is {kind}; Quoth writes to plain files only: delete it, or put a copy in its place")
+        kind = "a symbolic link" if stat.S_ISLNK(mode) else "not a plain file"
+        raise InputError(f"{path} is {kind}; Quoth writes only to plain files; delete it, or replace it with a copy")
 
 
 def refuse_links_below(folder: Path) -> None:
-    """`refuse_unless_plain` of everything in a folder, which may itself be a link."""
+    """`refuse_unless_plain` for everything in a folder, which may itself be a link."""
     for at, folders, files in os.walk(folder):
         for name in (*folders, *files):
             refuse_unless_plain(Path(at, name))
 
 
 def atomic_write_bytes(path: Path, content: bytes) -> None:
-    """Readers see the old file or the new one, never a part; it is on disk when this returns."""
+    """Readers see the old file or the new one, never a part of it; the new one is on disk when this returns."""
     part = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     with create(part) as stream:
         stream.write(content)
@@ -104,17 +104,17 @@ def atomic_write_bytes(path: Path, content: bytes) -> None:
 
 
 def atomic_write_json(path: Path, content: Any) -> None:
-    """`atomic_write_bytes` of readable JSON."""
+    """`atomic_write_bytes`, of readable JSON."""
     atomic_write_bytes(path, encode_json(content))
 
 
 def encode_json(content: Any) -> bytes:
-    """The one form in which JSON is written here, so that equal contents are equal bytes."""
+    """The only form in which JSON is written here, so that equal contents are equal bytes."""
     return json.dumps(content, ensure_ascii=False, indent=1).encode() + b"\n"
 
 
 def read_json(path: Path) -> Any:
-    """Raises CorruptionError where the file is missing or is no JSON."""
+    """The content of a JSON file. Raises CorruptionError if the file is missing or is not JSON."""
     try:
         return json.loads(path.read_bytes())
     except FileNotFoundError:
@@ -128,10 +128,10 @@ def read_json(path: Path) -> Any:
 def check_fields(path: Path, content: Any, fields: Fields) -> dict[str, Any]:
     """The content of a JSON file, or of a part of it, as an object of exactly these fields.
 
-    Raises CorruptionError, naming the file and the field, where it is another; no number may be negative.
+    Raises CorruptionError, naming the file and the field, if anything differs, or a number is negative.
     """
     if not isinstance(content, dict):
-        raise CorruptionError(f"{path}: damaged, holds {brief(content)} where an object of {', '.join(fields)} was")
+        raise CorruptionError(f"{path}: damaged, contains {brief(content)} instead of an object of {', '.join(fields)}")
     if missing := fields.keys() - content.keys():
         raise CorruptionError(f"{path}: damaged, its field {min(missing)!r} is missing")
     if unknown := content.keys() - fields.keys():
@@ -144,7 +144,7 @@ def check_fields(path: Path, content: Any, fields: Fields) -> dict[str, Any]:
 
 
 def brief(value: Any) -> str:
-    """A value as it is shown in an error."""
+    """A value as errors show it, at most 60 characters long."""
     shown = repr(value)
     return shown if len(shown) <= 60 else f"{shown[:57]}..."
 
@@ -164,19 +164,19 @@ def describe_file(path: Path) -> dict[str, Any]:
 
 
 def check_file(path: Path, expected: dict[str, Any], contents: bool = False) -> None:
-    """Raises CorruptionError where the file is missing, has another size or (small, or `contents`) other bytes."""
+    """Raises CorruptionError if the file is missing, or its size or (if small, or with `contents`) its bytes differ."""
     try:
         size = path.stat().st_size
     except FileNotFoundError:
         raise CorruptionError(f"{path}: the file is missing") from None
     if size != expected["size"]:
-        raise CorruptionError(f"{path}: {size} bytes, {expected['size']} were written; truncated or altered")
+        raise CorruptionError(f"{path}: {size} bytes, but {expected['size']} were written; truncated or altered")
     if (contents or size <= SMALL) and sha256_file(path) != expected["sha256"]:
         raise CorruptionError(f"{path}: its SHA-256 is not the recorded one; the file was altered")
 
 
 def seal_folder(folder: Path) -> str:
-    """Flushes a finished folder to disk, lists its files in `checksums.json`, returns the SHA-256 of that."""
+    """Flushes a finished folder to disk, lists its files in `checksums.json` and returns the SHA-256 of that list."""
     files = sorted(each for each in folder.rglob("*") if each.is_file() and each.name != CHECKSUMS)
     for file in files:
         fsync_path(file)
@@ -187,8 +187,8 @@ def seal_folder(folder: Path) -> str:
 
 
 def check_folder(folder: Path, sha256: str | None = None, contents: bool = False, but: str = "") -> dict[str, Any]:
-    """Checks a sealed folder: its list against `sha256`, every size, the bytes of small files and, with `contents`,
-    of all; of every file `but` one. Returns the list. Raises CorruptionError naming the file."""
+    """Checks a sealed folder, except the file `but`: its list against `sha256`, all sizes, and the bytes of small files
+    or, with `contents`, of all. Returns the list. Raises CorruptionError naming the file."""
     listing = folder / CHECKSUMS
     files = read_json(listing)
     if sha256 is not None and sha256_file(listing) != sha256:
@@ -213,7 +213,7 @@ def publish_directory(part: Path, final: Path) -> None:
 
 
 def publish_folder(final: Path, write: Callable[[Path], None]) -> None:
-    """Have a folder written, then seal it and make it visible under its name, in place of what was there."""
+    """Lets `write` fill a folder, seals it, and makes it visible under its name in place of what was there."""
     part = final.with_name(f"{final.name}.tmp")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
@@ -223,7 +223,7 @@ def publish_folder(final: Path, write: Callable[[Path], None]) -> None:
 
 
 def remove(path: Path) -> None:
-    """Removes a file, a link or a folder. A folder loses its name first, so that no half of it is ever seen."""
+    """Removes a file, a link or a folder. A folder loses its name first, so that nobody sees half of it."""
     if path.is_symlink() or not path.is_dir():
         path.unlink(missing_ok=True)
         return
@@ -233,9 +233,9 @@ def remove(path: Path) -> None:
 
 
 class Lease:
-    """A file held for reading as long as this is referred to: `remove_unless_leased` leaves it alone.
+    """Keeps a file, as long as this object is referred to: `remove_unless_leased` leaves it alone.
 
-    Raises CorruptionError where the file is missing.
+    Raises CorruptionError if the file is missing.
     """
 
     def __init__(self, path: Path) -> None:
@@ -250,7 +250,7 @@ class Lease:
 
 
 def remove_unless_leased(path: Path) -> bool:
-    """Remove a file unless somebody, in any process, holds it; returns whether it is gone."""
+    """Removes a file unless somebody, in any process, has a lease on it; returns whether it is gone."""
     with open(open_plain(path, os.O_RDWR), "r+b") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -261,13 +261,13 @@ def remove_unless_leased(path: Path) -> bool:
 
 
 class WriterLock:
-    """One writer at a time, who stays in the folder: a lock the system frees with its process, in a file that names
-    the holder.
+    """One writer at a time, who writes only inside the folder. The system releases the lock with its process; the file
+    names the holder.
 
     >>> with WriterLock(folder / "writer.lock"): ...
 
-    Raises LockedError, naming the holder's pid, where another holds it, and InputError where a symbolic link stands in
-    the folder or below.
+    Raises LockedError, naming the holder's pid, if another process has it, and InputError if there is a symbolic link
+    in the folder or below.
     """
 
     def __init__(self, path: Path) -> None:

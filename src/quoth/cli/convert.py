@@ -1,6 +1,6 @@
 """The command that converts published models: convert.
 
-Knows the options. Does not know what is in a checkpoint.
+Knows the options. Does not know what a checkpoint contains.
 """
 
 from pathlib import Path
@@ -18,15 +18,15 @@ app = typer.Typer()
 def convert(
     checkpoints: Annotated[
         list[str],
-        typer.Argument(metavar="CHECKPOINTS...", help="Folders or hub ids of published REALM checkpoints."),
+        typer.Argument(metavar="CHECKPOINTS", help="Folders or hub ids of published REALM checkpoints."),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="New folder for the model.")],
 ) -> None:
     """Convert published REALM checkpoints into a model.
 
-    Its folder is what --model names. An open-QA checkpoint answers questions, best together with the embedder whose
-    passage vectors it was trained with. An embedder and an encoder fill blanks. Weights are read from safetensors, or
-    from pickles that contain only tensors.
+    The other commands take its folder as --model. An open-QA checkpoint answers questions, best together with the
+    embedder that made the passage vectors it was trained with. An embedder and an encoder fill blanks. Weights are read
+    from safetensors, or from pickles that contain only tensors.
 
     \b
     Example:

@@ -1,6 +1,6 @@
 """The commands that make and change a corpus: index, add, replace, delete, compact, list, info, verify, repair.
 
-Knows how to ask the corpus for it and what to say afterwards. Does not know how a corpus is stored.
+Knows how to call the corpus and what to report afterwards. Does not know how a corpus is stored.
 """
 
 import shutil
@@ -36,7 +36,7 @@ PANEL = "Make and change a corpus"
 def index(
     docs: Documents,
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="DIR", help="The new corpus folder; with --ray also a URL.")
+        str, typer.Option("--output", "-o", metavar="DIR", help="Folder for the new corpus; with --ray also a URL.")
     ],
     splitter: Annotated[
         str,
@@ -50,9 +50,10 @@ def index(
     format: FormatName = None,
     ray: Ray = False,
 ) -> None:
-    """Make a corpus of documents. Takes seconds: no model is used.
+    """Make a corpus from documents, in seconds and without a model.
 
-    With --ray, DIR is a folder that every machine of the cluster sees, or a URL; documents are read on this one.
+    The corpus can be searched and asked at once. With --ray, DIR must be a URL or a folder that every machine of the
+    cluster sees; the documents are read on this machine.
 
     \b
     Example:
@@ -72,7 +73,7 @@ def index(
         with counting("indexing", "documents") as progress:
             write(corpus, iter(source), progress)
     except LockedError:
-        raise  # the corpus is another's
+        raise  # another process is writing this corpus
     except BaseException:
         if not Corpus.open(folder).num_documents:
             shutil.rmtree(folder)
@@ -82,7 +83,7 @@ def index(
 
 
 def _on_ray(output: str) -> "tuple[Path, Callable[..., int]]":
-    """The folder that becomes the corpus, or the copy of one at a URL, and what the cluster adds documents with."""
+    """The new corpus's folder, which for a URL is a copy, and the function by which the cluster adds documents."""
     from quoth.scale.cluster import connect
     from quoth.scale.ray_build import index
     from quoth.scale.remote import RemoteFolder
@@ -91,7 +92,7 @@ def _on_ray(output: str) -> "tuple[Path, Callable[..., int]]":
     place = RemoteFolder(output)
     if place.is_remote:
         if place.exists():
-            raise InputError(f"{output} is there already; name another")
+            raise InputError(f"{output} already exists; choose another name")
         shutil.rmtree(place.path, ignore_errors=True)
     return place.named, partial(index, place=place)
 
@@ -99,6 +100,8 @@ def _on_ray(output: str) -> "tuple[Path, Callable[..., int]]":
 @app.command(rich_help_panel=PANEL)
 def add(directory: CorpusDir, docs: Documents, skip_bad: SkipBad = False, format: FormatName = None) -> None:
     """Add documents to a corpus: all of them in one commit, or none.
+
+    To replace documents that are in it already, use quoth replace.
 
     \b
     Example:
@@ -116,10 +119,10 @@ def add(directory: CorpusDir, docs: Documents, skip_bad: SkipBad = False, format
 
 @app.command(rich_help_panel=PANEL)
 def replace(directory: CorpusDir, docs: Documents, skip_bad: SkipBad = False, format: FormatName = None) -> None:
-    """Put new versions of documents in place of the old ones.
+    """Replace documents with new versions, and add new ones.
 
-    The old one is that of the same id; a document of a new id is added. One that is there already, with the same title,
-    text and metadata, is left alone, and keeps its vectors.
+    A document replaces the one with its id; if there is none, it is added. A document that is already there with the
+    same title, text and metadata is left alone, and keeps its vectors.
 
     \b
     Example:
@@ -141,7 +144,7 @@ def replace(directory: CorpusDir, docs: Documents, skip_bad: SkipBad = False, fo
 @app.command(rich_help_panel=PANEL)
 def delete(
     directory: CorpusDir,
-    ids: Annotated[list[str], typer.Argument(metavar="IDS...", help="Ids of documents.")],
+    ids: Annotated[list[str], typer.Argument(metavar="IDS", help="Ids of documents, as quoth list shows them.")],
 ) -> None:
     """Delete documents by id: all of them in one commit, or none.
 
@@ -160,7 +163,7 @@ def delete(
 def compact(directory: CorpusDir) -> None:
     """Free the space of deleted documents and old snapshots.
 
-    Small segments are merged.
+    Also merges small segments, which makes searches faster.
 
     \b
     Example:
@@ -181,13 +184,13 @@ def compact(directory: CorpusDir) -> None:
 def list_documents(
     directory: CorpusDir,
     contains: Annotated[
-        str, typer.Option("--contains", metavar="TEXT", help="Only documents with this in their id or title.")
+        str, typer.Option("--contains", metavar="TEXT", help="Only documents with this text in their id or title.")
     ] = "",
     json: Json = False,
 ) -> None:
     """List a corpus's documents: id, title and number of passages.
 
-    In --contains, upper and lower case are the same.
+    --contains ignores upper and lower case.
 
     \b
     Example:
@@ -197,7 +200,7 @@ def list_documents(
 
     corpus = Corpus.open(directory)
     for document in corpus.documents():
-        if not any(contains.casefold() in each.casefold() for each in (document.id, document.title)):
+        if not any(contains.casefold() in name.casefold() for name in (document.id, document.title)):
             continue
         passages = len(corpus.rows_of(document.id))
         if json:
@@ -209,7 +212,7 @@ def list_documents(
 
 @app.command(rich_help_panel=PANEL)
 def info(directory: CorpusDir, json: Json = False) -> None:
-    """Say what a corpus holds, and which models' vectors.
+    """Show what a corpus contains, and which models have embedded it.
 
     \b
     Example:
@@ -245,16 +248,16 @@ def info(directory: CorpusDir, json: Json = False) -> None:
         for each in tables
     )
     shown = {**facts, "documents": f"{corpus.num_documents:,}", "passages": f"{corpus.num_passages:,}"}
-    shown |= {"bytes": size(total), "embedded": embedded or "nothing; fill encodes what it reads"}
+    shown |= {"bytes": size(total), "embedded": embedded or "nothing (fill and ask encode the passages they read)"}
     shown |= {"freed_by_compact": f"about {size(freed)}", "segments": ", ".join(map(_in_words, segments)) or "none"}
     show_facts(results(), ((name, str(value)) for name, value in shown.items()))
 
 
 @app.command(rich_help_panel=PANEL)
 def verify(directory: CorpusDir) -> None:
-    """Compare everything in a corpus with its checksums.
+    """Check every file of a corpus against its checksums.
 
-    A damaged file is named.
+    Names the first damaged file; quoth repair repairs what can be repaired.
 
     \b
     Example:
@@ -270,10 +273,10 @@ def verify(directory: CorpusDir) -> None:
 
 @app.command(rich_help_panel=PANEL)
 def repair(directory: CorpusDir) -> None:
-    """Make again what is damaged and follows from the rest.
+    """Rebuild damaged files from the rest of the corpus.
 
-    Words, tables and checksums are made again. Damaged vectors are removed: embed makes them again. Documents that are
-    damaged themselves are lost; they are named.
+    Rebuilds words, tables and checksums from the documents. Removes damaged vectors, which quoth embed makes again.
+    Documents that are damaged themselves are lost; the files to restore from a backup are named.
 
     \b
     Example:
@@ -281,20 +284,20 @@ def repair(directory: CorpusDir) -> None:
     """
     from quoth.corpus.corpus import Corpus
 
-    found = Corpus.repair(directory)
-    for line in found.mended:
-        results().print(f"mended: {line}", soft_wrap=True)
-    if found.lost:
-        for line in found.lost:
+    repairs = Corpus.repair(directory)
+    for line in repairs.repaired:
+        results().print(f"repaired: {line}", soft_wrap=True)
+    if repairs.lost:
+        for line in repairs.lost:
             note(f"lost: {line}")
         raise typer.Exit(1)
-    if not found.mended:
-        results().print(f"{directory}: sound, nothing to mend", soft_wrap=True)
+    if not repairs.repaired:
+        results().print(f"{directory}: sound, nothing to repair", soft_wrap=True)
     _state(Corpus.open(directory))
 
 
 def _segment(corpus: "Corpus", directory: Path, segment: "Segment") -> dict[str, Any]:
-    """A segment's passages, how many of them are deleted, and its bytes, keys included."""
+    """A segment's number of passages, deleted ones included, and of deleted ones, and its bytes with its keys."""
     import numpy as np
 
     from quoth.retrieval.key_store import stores
@@ -315,16 +318,16 @@ def _in_words(segment: dict[str, Any]) -> str:
 
 
 def _recall_in_words(codes: list[dict[str, Any]]) -> str:
-    """The worst recall of a model's codes, with what was asked for where that is more."""
+    """The lowest recall of a model's codes, with the requested one if that is higher."""
     if not codes:
         return ""
     lowest = min(codes, key=lambda each: float(each["recall"] - each["target"]))
-    asked = f", {lowest['target']} asked for" if lowest["recall"] < lowest["target"] else ""
-    return f", recall {rounded_down(lowest['recall'])}{asked}"
+    target = f", {lowest['target']} requested" if lowest["recall"] < lowest["target"] else ""
+    return f", recall {rounded_down(lowest['recall'])}{target}"
 
 
 def _freed_by_compact(segments: list[dict[str, Any]], directory: Path) -> int:
-    """About the bytes of deleted passages, and of segments that only older snapshots have."""
+    """About how many bytes deleted passages take, and segments that only older snapshots have."""
     from quoth.corpus.beside import segment_of
     from quoth.retrieval.key_store import stores
 
@@ -336,11 +339,11 @@ def _freed_by_compact(segments: list[dict[str, Any]], directory: Path) -> int:
 
 
 def _tables(directory: Path, segments: list[str]) -> list[dict[str, Any]]:
-    """The models' key tables of these segments: model, precision, how many segments and bytes, their codes' recall."""
+    """The key tables of these segments, per model: precision, numbers of segments and bytes, recall of the codes."""
     from quoth.retrieval.codes import facts_of
     from quoth.retrieval.key_store import stores, table_facts
 
-    found = []
+    embedded = []
     for store in stores(directory):
         tables = [store.tables(segment) for segment in segments]
         facts = [table_facts(each[0]) for each in tables if each]
@@ -348,12 +351,12 @@ def _tables(directory: Path, segments: list[str]) -> list[dict[str, Any]]:
             same = {name: facts[0][name] for name in ("model", "precision", "fingerprint")}
             coded = {segment: facts_of(store.codes(segment)) for segment in segments}
             codes = [{"segment": s, "recall": c.recall, "target": c.target} for s, c in coded.items() if c]
-            found.append({**same, "segments": len(facts), "bytes": _bytes(store.folder), "codes": codes})
-    return found
+            embedded.append({**same, "segments": len(facts), "bytes": _bytes(store.folder), "codes": codes})
+    return embedded
 
 
 class _Source:
-    """The documents of a command, read once; counts them, those without text, and the broken records left out."""
+    """A command's documents, read once; counts them, those without text, and the broken records left out."""
 
     def __init__(self, docs: list[str], format: Format | None, skip_bad: bool) -> None:
         from quoth.corpus.documents import read_documents
@@ -365,30 +368,30 @@ class _Source:
         )
 
     def __iter__(self) -> "Iterator[Document]":
-        """Raises InputError where there is none."""
+        """Raises InputError if there is no document."""
         for document in self.documents:
             self.count += 1
             if not document.text.strip():
                 self._without_text += 1
                 if self._without_text <= 3:
-                    note(f"document {document.id!r} has no text, so no passage")
+                    note(f"document {document.id!r} has no text, so it gets no passage")
             yield document
         if not self.count:
-            raise InputError(f"{', '.join(self._docs)}: no document in it; give one with documents")
+            raise InputError(f"{', '.join(self._docs)}: no documents in it; give a file that has some")
 
     def report(self) -> None:
-        """Say how many documents had no text, and how many were left out, if any."""
+        """Report how many documents had no text and how many were left out, if any."""
         if self._without_text:
-            note(f"{plural(self._without_text, 'document')} without text, which no search finds")
+            note(f"{plural(self._without_text, 'document')} without text; no search finds them")
         self._left_out.report()
 
 
 def _state(corpus: "Corpus") -> None:
-    """One line on standard output: what the corpus holds now."""
+    """One line on standard output: what the corpus contains now."""
     documents, passages = plural(corpus.num_documents, "document"), plural(corpus.num_passages, "passage")
     results().print(f"{visible(str(corpus.path))}: {documents}, {passages}, snapshot {corpus.snapshot}", soft_wrap=True)
 
 
 def _bytes(folder: Path) -> int:
-    """Bytes of all files below `folder`."""
+    """The bytes of all files below a folder."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -1,7 +1,7 @@
 """The command that shows what Quoth does on bundled texts: demo.
 
 Knows the bundled samples, the language reference that comes with every Python, and how to show answers compactly. Does
-not know how they are found. The blanks are fixed: wrong answers are shown and counted as well.
+not know how answers are found. The blanks are fixed; wrong answers are shown and counted too.
 """
 
 import json
@@ -63,7 +63,7 @@ PYTHON_BLANKS = (
 @app.command(rich_help_panel="See it work")
 def demo(
     python: Annotated[
-        bool, typer.Option("--python", help="Use Python's language reference instead of the atlas.")
+        bool, typer.Option("--python", help="Use Python's language reference instead of the encyclopedia.")
     ] = False,
     keep: Annotated[
         Path | None, typer.Option("--keep", metavar="DIR", help="Keep the corpus in this new folder.")
@@ -72,7 +72,7 @@ def demo(
     base: Base = None,
     device: Device = None,
 ) -> None:
-    """Answer from a small atlas, then swap it for a later edition.
+    """Answer from a small encyclopedia, then from a later edition of it.
 
     \b
     Example:
@@ -110,7 +110,7 @@ def atlas(edition: str) -> "Iterator[Document]":
 
 
 def sample(name: str) -> list[dict[str, Any]]:
-    """The records of a bundled JSONL file: of the installed package, or else of the checkout."""
+    """The records of a bundled JSONL file, from the installed package or from the checkout."""
     checkout: Traversable = Path(__file__).resolve().parents[3] / "samples"
     for folder in (files("quoth") / "samples", checkout):
         if (folder / name).is_file():

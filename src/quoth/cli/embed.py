@@ -6,13 +6,13 @@ Knows how to report the cost beforehand and the result afterwards. Does not know
 import shutil
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from quoth.cli.groups import takes_setup
 from quoth.cli.models import Setup, load_entities, load_searcher, ray_model
-from quoth.cli.options import Base, CorpusPlace, Device, Dtype, Keys, Precision, Ray
+from quoth.cli.options import CorpusPlace, Keys, Precision, Ray
 from quoth.cli.output import counting, duration, note, plural, results, rounded_down, size
 from quoth.errors import InputError
 from quoth.memory import bytes_named, left_of, limit
@@ -21,66 +21,80 @@ if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
     from quoth.models.base import CorpusModel
     from quoth.retrieval.tables import Cost
+    from quoth.scale.remote import RemoteFolder
 
 app = typer.Typer()
 ASK_FROM_BYTES = 1_000_000_000
 ASK_FROM_SECONDS = 120
 SLOWER = 1.5
-"""Encoding may take so many times as long as its sample says: texts vary, vectors are stored and compressed."""
+"""Encoding may take this many times as long as its sample: texts vary, and vectors are stored and compressed."""
 DEFAULT_MODELS = {Keys.tokens: "quoth-mini", Keys.passages: "quoth-realm", Keys.entities: "quoth-zero-ner"}
+
+StoredPrecision = Annotated[
+    Precision,
+    typer.Option(
+        "--precision",
+        help="Storage per vector component: sq8 = 1 byte, sq4 = ½ byte (less accurate), fp16 = 2, fp32 = 4.",
+    ),
+]
+Recall = Annotated[
+    float | None,
+    typer.Option("--recall", help="Share of the nearest keys that a search must find (0.97); 1 compares every vector."),
+]
+Budget = Annotated[
+    float | None, typer.Option("--budget", metavar="GB", help="Refuse to start if more disk space is needed.")
+]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        "--memory",
+        metavar="SIZE",
+        help="Use at most this much memory, including the model (2GB; with --ray: per task).",
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation, whatever the cost.")]
+CPUs = Annotated[float, typer.Option("--cpus", help="With --ray: CPUs per task (one task per segment).")]
+GPUs = Annotated[float, typer.Option("--gpus", help="With --ray: GPUs per task; 0.5 lets two tasks share one.")]
+KeyKind = Annotated[
+    Keys | None,
+    typer.Option("--keys", help="What to embed: tokens, passages or entities. Default: whatever --model uses."),
+]
+OwnModel = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        help="A shipped model, a folder or a hub id. Default: quoth-mini for tokens, quoth-realm for passages, "
+        "quoth-zero-ner for entities.",
+    ),
+]
 
 
 @app.command(rich_help_panel="Make and change a corpus")
+@takes_setup
 def embed(
     directory: CorpusPlace,
-    precision: Annotated[
-        Precision,
-        typer.Option(
-            "--precision",
-            help="Storage per vector component: sq8 = 1 byte, sq4 = ½ byte (less accurate), fp16 = 2, fp32 = 4.",
-        ),
-    ] = Precision.sq8,
-    recall: Annotated[
-        float | None,
-        typer.Option(
-            "--recall", help="Share of the nearest keys that a search must find (0.97); 1 compares every vector."
-        ),
-    ] = None,
-    budget: Annotated[
-        float | None, typer.Option("--budget", metavar="GB", help="Refuse to start if more disk space is needed.")
-    ] = None,
-    memory: Annotated[
-        str | None,
-        typer.Option(
-            "--memory",
-            metavar="SIZE",
-            help="Use at most this much memory, including the model (2GB; with --ray: per task).",
-        ),
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation, whatever the cost.")] = False,
+    precision: StoredPrecision = Precision.sq8,
+    recall: Recall = None,
+    budget: Budget = None,
+    memory: Memory = None,
+    yes: Yes = False,
     ray: Ray = False,
-    cpus: Annotated[float, typer.Option("--cpus", help="With --ray: CPUs per task (one task per segment).")] = 1,
-    gpus: Annotated[float, typer.Option("--gpus", help="With --ray: GPUs per task; 0.5 lets two tasks share one.")] = 0,
-    keys: Annotated[
-        Keys | None,
-        typer.Option("--keys", help="What to embed: tokens, passages or entities. Default: whatever --model uses."),
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option("--model", help="A model's name, folder or hub id. Default: the shipped one.")
-    ] = None,
-    base: Base = None,
-    device: Device = None,
-    dtype: Dtype = None,
+    cpus: CPUs = 1,
+    gpus: GPUs = 0,
+    keys: KeyKind = None,
+    model: OwnModel = None,
+    *,
+    setup: Setup,
 ) -> None:
-    """Store vectors, so that all of a corpus can be searched.
+    """Store vectors, so that searches see the whole corpus.
 
-    There is one for every token, for --dense; with --keys (or a --model with such keys), one for every passage, or for
+    By default every token gets one, for --dense. With --keys (or a --model with such keys), every passage gets one, or
     every named entity and title.
 
     Estimates time and disk use from a sample first. At a terminal, asks for confirmation if they may exceed 2 minutes
-    or 1 GB, unless --yes or --budget is given; if standard input is not a terminal, it starts without asking. If it is
-    stopped, the next run resumes: at most the last 256 passages are encoded again. Uses no more than --memory, however
-    large the corpus is, unless a single passage needs more.
+    or 1 GB, unless --yes or --budget is given; if standard input is not a terminal, it starts without asking. A stopped
+    run resumes: at most 256 passages are encoded again. Uses no more than --memory, however large the corpus is, unless
+    a single passage needs more.
 
     \b
     Example:
@@ -89,28 +103,15 @@ def embed(
       quoth embed wiki.quoth --keys entities
       quoth search wiki.quoth --mode entity "Where was Nikos Kazantzakis born?"
     """
-    from quoth.corpus.corpus import Corpus
-    from quoth.retrieval.key_store import MARKERS
-    from quoth.scale.remote import TEXT, RemoteFolder
-
     if memory is not None:
-        bytes_named(memory)
-    place = RemoteFolder(directory)
-    if place.is_remote and not ray:
-        raise InputError(f"{directory} is a URL; add --ray, or copy the corpus to a local folder")
-    place.fetch(*TEXT, *MARKERS)
-    corpus = Corpus.open(place.named)
+        bytes_named(memory)  # a bad amount is refused before the model is loaded
+    place, corpus = _open(directory, ray)
     model = model or DEFAULT_MODELS[keys or Keys.tokens]
-    setup = Setup(base, device, dtype)
     loaded = _load(keys, model, corpus, setup)
     if ray and loaded.keys != Keys.tokens:
         raise InputError(f"--ray embeds tokens, but the keys of {model} are {loaded.keys}; leave --ray out")
-    cost = loaded.embed_cost(precision.value)
-    deleted = sum(each.num_passages for each in corpus.segments) - corpus.num_passages
-    if cost.passages and 10 * deleted > corpus.num_passages:
-        note(f"{plural(deleted, 'deleted passage')} would be embedded too; run `quoth compact {directory}` first")
     most = limit(memory)
-    _check_cost(corpus.path, cost, budget, yes, most)
+    _check_cost(corpus, loaded.embed_cost(precision.value), budget, yes, most)
     with counting("embedding", "passages") as progress:
         if ray:
             from quoth.scale.ray_build import embed as embed_on_ray
@@ -124,9 +125,21 @@ def embed(
             f"segment {short.segment}: its codes find {rounded_down(short.recall)} of the nearest {loaded.keys}, "
             f"not {short.target}; --recall 1 compares every vector"
         )
-    results().print(
-        f"{directory}: {plural(corpus.num_passages, 'passage')} embedded ({precision.value})", soft_wrap=True
-    )
+    passages = plural(corpus.num_passages, "passage")
+    results().print(f"{directory}: {passages} embedded ({precision.value})", soft_wrap=True)
+
+
+def _open(directory: str, ray: bool) -> "tuple[RemoteFolder, Corpus]":
+    """The folder or URL of a corpus, and the corpus. Raises InputError for a URL without --ray."""
+    from quoth.corpus.corpus import Corpus
+    from quoth.retrieval.key_store import MARKERS
+    from quoth.scale.remote import TEXT, RemoteFolder
+
+    place = RemoteFolder(directory)
+    if place.is_remote and not ray:
+        raise InputError(f"{directory} is a URL; add --ray, or copy the corpus to a local folder")
+    place.fetch(*TEXT, *MARKERS)
+    return place, Corpus.open(place.named)
 
 
 def _load(keys: Keys | None, model: str, corpus: "Corpus", setup: Setup) -> "CorpusModel":
@@ -138,10 +151,13 @@ def _load(keys: Keys | None, model: str, corpus: "Corpus", setup: Setup) -> "Cor
     return loaded
 
 
-def _check_cost(directory: Path, cost: "Cost", budget: float | None, yes: bool, memory: int) -> None:
+def _check_cost(corpus: "Corpus", cost: "Cost", budget: float | None, yes: bool, memory: int) -> None:
     """Report what embedding costs; refuse, or ask for confirmation, if it is too much."""
     if not cost.passages:
         return
+    deleted = sum(segment.num_passages for segment in corpus.segments) - corpus.num_passages
+    if 10 * deleted > corpus.num_passages:
+        note(f"{plural(deleted, 'deleted passage')} would be embedded too; run `quoth compact {corpus.path}` first")
     per_vector = cost.bytes // max(cost.tokens, 1)
     longest = SLOWER * cost.seconds
     note(
@@ -151,14 +167,15 @@ def _check_cost(directory: Path, cost: "Cost", budget: float | None, yes: bool, 
     )
     needed = size(cost.peak_bytes)
     if budget is not None and cost.peak_bytes > budget * 1e9:
-        raise InputError(f"--budget {budget} GB is less than {needed}; allow more, or embed a smaller corpus")
-    if cost.peak_bytes > (free := shutil.disk_usage(directory).free):
-        raise InputError(f"{directory}: {size(free)} free, but {needed} needed; free some disk space first")
+        raise InputError(f"--budget {budget} GB is less than {needed}; allow more, or use --precision sq4")
+    if cost.peak_bytes > (free := shutil.disk_usage(corpus.path).free):
+        raise InputError(f"{corpus.path}: {size(free)} free, but {needed} needed; free some disk space first")
     large = cost.bytes > ASK_FROM_BYTES or longest > ASK_FROM_SECONDS
     if large and budget is None and not yes and sys.stdin.isatty():
         typer.confirm("quoth: continue?", abort=True, err=True)
 
 
 def _between(least: float, most: float) -> str:
-    """`3 minutes to 5 minutes`, or one of them if both read the same."""
-    return " to ".join(dict.fromkeys(map(duration, (least, most))))
+    """`3 to 5 minutes`, `3 minutes to 2.5 hours`, or one of them if both read the same."""
+    first, last = duration(least), duration(most)
+    return last if first == last else f"{first.removesuffix(f' {last.split()[-1]}')} to {last}"

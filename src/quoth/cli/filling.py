@@ -1,33 +1,32 @@
-"""The options of `fill` on the command line, made of `FillOptions` for every command that fills blanks or asks.
+"""The options of `fill` on the command line, made from `FillOptions` for every command that fills blanks or asks.
 
-Knows how an option is spelled there, and which of them a kind of model takes. Does not know what they do.
+Knows how an option is spelled there, and which options each kind of model takes. Does not know what they do.
 """
 
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from functools import wraps
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from quoth.cli.groups import Command, takes_group
 from quoth.cli.models import kind
 from quoth.cli.options import Combine, Dense, PassageCount, given, num_passages
 from quoth.errors import InputError
 from quoth.predictors.options import MEANINGS, FillOptions
 
 _FLAGS = {"k": ("--k", "--neighbours"), "banned_tokens": ("--ban",), "whole_words": ("--any-token",)}
-"""Options that are not spelled as in Python."""
+"""Options whose flag is not their name in Python."""
 _NAMES = {"k": "neighbours", "banned_tokens": "ban", "whole_words": "any_token"}
-"""What the commands call them."""
+"""The names of their parameters in a command."""
 _OWN = ("combine", "hybrid", "read", "min_probability")
 _OPTIONS = [each for each in fields(FillOptions) if each.name not in ("top_k", "distinct")]
 
 
 def _declared() -> dict[str, tuple[Any, Any]]:
-    """By the name of a command's parameter, how typer declares it, and its default."""
+    """By the name of a command's parameter: how typer declares it, and its default."""
     hints = get_type_hints(FillOptions) | {"combine": Combine | None, "banned_tokens": list[str] | None}
-    found: dict[str, tuple[Any, Any]] = {}
+    declared: dict[str, tuple[Any, Any]] = {}
     for each in _OPTIONS:
         flags = _FLAGS.get(each.name, (f"--{each.name.replace('_', '-')}",))
         meaning = MEANINGS[each.name] + (" Default: the model's own." if each.name in _OWN else "")
@@ -35,10 +34,12 @@ def _declared() -> dict[str, tuple[Any, Any]]:
         option: Any = typer.Option(*flags, help=meaning)
         match each.name:
             case "passages":
-                found |= {"passages": (PassageCount, None), "dense": (Dense, False)}
+                declared |= {"passages": (PassageCount, None), "dense": (Dense, False)}
                 continue
             case "banned_tokens":
-                option = typer.Option(*flags, metavar="TOKEN", help="Not in an answer. May be repeated.")
+                option = typer.Option(
+                    *flags, metavar="TOKEN", help="No answer may contain this word's tokens. May be repeated."
+                )
                 default = None
             case "whole_words":
                 option = typer.Option(
@@ -47,8 +48,8 @@ def _declared() -> dict[str, tuple[Any, Any]]:
                 default = False
             case "combine":
                 default = None
-        found[name] = (Annotated[hints[each.name], option], default)
-    return found
+        declared[name] = (Annotated[hints[each.name], option], default)
+    return declared
 
 
 _DECLARED = _declared()
@@ -56,61 +57,39 @@ _DECLARED = _declared()
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """What a command was told of these options, by the names of its parameters."""
+    """The values that a command got for these options, by the names of its parameters."""
 
     told: Mapping[str, Any]
 
     def options(self) -> FillOptions:
-        """The record of them. Raises InputError on options that exclude each other, or out of bounds."""
-        told = self.told
-        values = {each.name: told[_NAMES.get(each.name, each.name)] for each in _OPTIONS}
-        values["passages"] = num_passages(told["passages"], told["dense"], told["hybrid"] or 0.0)
-        values["combine"] = told["combine"] and told["combine"].value
-        values["banned_tokens"] = tuple(told["ban"] or ())
-        values["whole_words"] = not told["any_token"]
+        """Their record. Raises InputError if two exclude each other or a value is out of bounds."""
+        own = self.told
+        values = {each.name: own[_NAMES.get(each.name, each.name)] for each in _OPTIONS}
+        values["passages"] = num_passages(own["passages"], own["dense"], own["hybrid"] or 0.0)
+        values["combine"] = own["combine"] and own["combine"].value
+        values["banned_tokens"] = tuple(own["ban"] or ())
+        values["whole_words"] = not own["any_token"]
         return FillOptions(**values)
 
     def keywords(self) -> dict[str, Any]:
-        """The keyword arguments of `NPM.fill` that they are, but for the number of answers. Raises as `options`."""
+        """Their keyword arguments of `NPM.fill`, without the number of answers. Raises the errors of `options`."""
         own = self.options().keywords()
         return {name: value for name, value in own.items() if name not in ("top_k", "distinct")}
 
 
-def takes_fill_options(**declared: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Gives a command the options of FillOptions, in the place of its parameter `filling`, which it gets them as.
+def takes_fill_options(**declared: Any) -> Callable[[Command], Command]:
+    """Gives a command the options of FillOptions in place of its parameter `filling`, a `Filling`.
 
-    `declared` are other declarations of some of them, where a flag or its help differs in that command.
+    `declared` are other declarations of some of them, for a command whose flag or help differs.
     """
-
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        parameters = []
-        for each in inspect.signature(command, eval_str=True).parameters.values():
-            if each.name == "filling":
-                parameters += [
-                    _keyword(name, default, declared.get(name, hint)) for name, (hint, default) in _DECLARED.items()
-                ]
-            else:
-                parameters.append(_keyword(each.name, each.default, each.annotation))
-
-        @wraps(command)
-        def run(**options: Any) -> None:
-            command(filling=Filling({name: options.pop(name) for name in _DECLARED}), **options)
-
-        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        run.__annotations__ = {each.name: each.annotation for each in parameters}
-        return run
-
-    return decorate
-
-
-def _keyword(name: str, default: Any, annotation: Any) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    options = {name: (declared.get(name, hint), default) for name, (hint, default) in _DECLARED.items()}
+    return lambda command: takes_group(command, "filling", options, Filling)
 
 
 def fill_arguments(context: typer.Context, model: str, filling: Filling, *, asks: bool = False) -> dict[str, Any]:
-    """The keyword arguments of `fill`, or `ask`, of a model of whatever kind.
+    """The keyword arguments of `fill`, or of `ask`, for a model of any kind.
 
-    Raises InputError where an option is given that this kind of model does not take.
+    Raises InputError for an option that this kind of model does not take.
     """
     of = kind(model)
     if of == "npm":
@@ -121,7 +100,7 @@ def fill_arguments(context: typer.Context, model: str, filling: Filling, *, asks
         source = getattr(context.get_parameter_source(name), "name", None)
         if name in {*_DECLARED, "template"} - taken and source == "COMMANDLINE":
             raise InputError(
-                f"{parameter.opts[0]} is nothing that {model}, a {of}, takes; leave it out, or ask an NPM: "
+                f"{parameter.opts[0]} is not an option of {model} (kind {of}); leave it out, or use an NPM: "
                 "--model quoth-mini"
             )
     names = ("passages", "min_probability") if "min_probability" in taken else ("passages",)

@@ -3,10 +3,11 @@
 Knows exit codes: 0 success, 1 failure, 2 a mistake by the user, 130 interrupted. Imports no model.
 """
 
+import inspect
 import warnings
 from collections.abc import Sequence
 from errno import EACCES, ENOSPC
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer.main import get_command
@@ -14,9 +15,11 @@ from typer.main import get_command
 from quoth import __version__
 from quoth.cli import convert, corpus, demo, embed, entities, evaluate, openqa, query, search, serve, train
 from quoth.cli.output import note
-from quoth.errors import QuothError, UserError
+from quoth.errors import QuothError, UserError, nearest
 
 INTERRUPTED = 130
+UsageError: Any = typer.BadParameter.__base__
+"""A command line that cannot be parsed; typer exports no name for it."""
 
 app = typer.Typer(
     name="quoth",
@@ -29,6 +32,16 @@ for _part in (demo.app, corpus.app, embed.app, query.app, search.app, serve.app,
     app.registered_commands += _part.registered_commands
 evaluate.app.registered_commands += openqa.app.registered_commands + entities.app.registered_commands
 app.add_typer(evaluate.app, name="eval", rich_help_panel="Train and measure")
+
+
+def _flowing(text: str) -> str:
+    """Help in paragraphs of one line each, which the terminal wraps; a block marked \\b keeps its lines."""
+    paragraphs = inspect.cleandoc(text).split("\n\n")
+    return "\n\n".join(each if each.startswith("\b") else " ".join(each.split()) for each in paragraphs)
+
+
+for _command in (*app.registered_commands, *evaluate.app.registered_commands):
+    _command.help = _flowing(getattr(_command.callback, "__doc__", None) or "")
 
 
 def _version(wanted: bool) -> None:
@@ -57,10 +70,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line `arguments` (default: those of this process) and return the exit code."""
     warnings.showwarning = lambda message, *_: note(str(message))  # on one line, like every note
     try:
-        get_command(app).main(args=arguments, prog_name="quoth")
+        code = get_command(app).main(args=arguments, prog_name="quoth", standalone_mode=False)
+    except UsageError as error:
+        if type(error).__name__ != "NoArgsIsHelpError":  # that one has printed the help
+            note(_misuse(error))
+        return 2
+    except typer.Abort:
+        note("stopped; nothing was changed")
+        return 1
     except SystemExit as stop:
-        code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-        return _interrupted() if code == INTERRUPTED else code
+        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except QuothError as error:
         note(str(error))
         return 2 if isinstance(error, UserError) else 1
@@ -68,13 +87,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         note(_reason(error))
         return 2 if isinstance(error, PermissionError) else 1
     except KeyboardInterrupt:
-        return _interrupted()
-    return 0
+        code = INTERRUPTED
+    if code == INTERRUPTED:
+        note("interrupted; everything committed so far is kept")
+    return code or 0
 
 
-def _interrupted() -> int:
-    note("interrupted; everything committed so far is kept")
-    return INTERRUPTED
+def _misuse(error: Any) -> str:
+    """What is wrong with a command line, the nearest right word, and where to read on."""
+    what = error.format_message().rstrip(".").replace("Value error, ", "")
+    what = what[:1].lower() + what[1:]
+    if type(error).__name__ == "NoSuchOption":
+        what = f"no option {error.option_name}{nearest(error.option_name, error.possibilities or ())}"
+    elif "extra argument" in what:
+        what += ": a text with spaces must be in quotes"
+    read_on = f"see `{error.ctx.command_path if error.ctx else 'quoth'} --help`"
+    return f"{what} {read_on.capitalize()}" if what.endswith("?") else f"{what}; {read_on}"
 
 
 def _reason(error: OSError) -> str:

@@ -1,6 +1,6 @@
-"""How the commands come to a model and its corpora.
+"""How the commands load a model and open its corpora.
 
-Knows where the library's doors are. Does not know what is behind them; imports torch only when called.
+Knows which class loads which kind of model. Does not know models; imports torch only when called.
 """
 
 import os
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from quoth.errors import InputError
+from quoth.errors import InputError, ModelNotFoundError, nearest
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 class Setup(NamedTuple):
-    """How a model is loaded: the folder of its base, the device it runs on, the numbers it computes with; None: its
-    own place, the best one, fp32."""
+    """How to load a model: the folder of its base weights, its device, its number format. None means where they are
+    installed, the best device, and fp32."""
 
     base: Path | None = None
     device: str | None = None
@@ -29,14 +29,14 @@ class Setup(NamedTuple):
 
 
 def open_corpora(first: Path, more: Iterable[Path] | None = None) -> "list[Corpus]":
-    """The corpora of a command, each opened once. Raises CorpusNotFoundError."""
+    """The corpora of a command, without repetitions. Raises CorpusNotFoundError."""
     from quoth.corpus.corpus import Corpus
 
     return [Corpus.open(path) for path in dict.fromkeys([first, *(more or ())])]
 
 
 def ray_model(model: str, setup: Setup) -> "ModelName":
-    """The model as the workers of a cluster load it, folders by their absolute paths."""
+    """The model as a cluster's workers load it, with absolute paths of folders."""
     from quoth.scale.cluster import ModelName
 
     name = str(Path(model).absolute()) if Path(model).is_dir() else model
@@ -45,54 +45,65 @@ def ray_model(model: str, setup: Setup) -> "ModelName":
 
 
 def kind(model: str) -> str:
-    """The kind of model that a name or folder stands for: "npm", "reader", "realm", "zero-ner"."""
+    """The kind of a model, given by name or folder: "npm", "reader", "realm", "zero-ner"."""
     from quoth.hub import kind_of
 
-    return kind_of(model)
+    return kind_of(_checked(model))
+
+
+def _checked(model: str) -> str:
+    """The model's name. Raises ModelNotFoundError for a misspelt shipped name, for which the hub is not asked."""
+    from quoth.hub import TRAINED, UNTRAINED
+
+    shipped = [*TRAINED, *UNTRAINED]
+    if model in shipped or "/" in model or Path(model).is_dir() or not (hint := nearest(model, shipped)):
+        return model
+    raise ModelNotFoundError(f"no model {model!r}{hint} A folder or a hub id may be given too")
 
 
 def load(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM":
-    """An NPM, ready to search `corpora`, without its libraries' own progress bars on standard error."""
+    """An NPM that searches `corpora`; its libraries keep their progress bars off standard error."""
     quiet_libraries()
     from quoth.models.npm import NPM
 
-    return NPM.from_pretrained(model, corpus=list(corpora), **setup._asdict())
+    return NPM.from_pretrained(_checked(model), corpus=list(corpora), **setup._asdict())
 
 
 def load_reader(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "Reader":
-    """`load`, of a reader."""
+    """`load`, for a reader."""
     quiet_libraries()
     from quoth.models.reader import Reader
 
-    return Reader.from_pretrained(model, corpus=list(corpora), **setup._asdict())
+    return Reader.from_pretrained(_checked(model), corpus=list(corpora), **setup._asdict())
 
 
 def load_entities(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "ZeroNER":
-    """`load`, of what finds passages by their entities: a Zero-NeR, or one made of another encoder."""
+    """`load`, for a model that finds passages by their entities: a Zero-NeR, or one made from another encoder."""
     quiet_libraries()
     from quoth.models.zero_ner import ZeroNER
 
-    return ZeroNER.from_pretrained(model, corpus=list(corpora), **setup._asdict())
+    return ZeroNER.from_pretrained(_checked(model), corpus=list(corpora), **setup._asdict())
 
 
 def load_predictor(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM | Reader | REALM":
-    """`load`, of what fills blanks and answers questions."""
+    """`load`, for a model that fills blanks or answers questions."""
     if kind(model) == "zero-ner":
-        return load(model, corpora, setup)  # which says that it answers nothing
+        return load(model, corpora, setup)  # raises: a Zero-NeR answers nothing
     return cast("NPM | Reader | REALM", _load_any(model, corpora, setup))
 
 
 def load_searcher(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM | REALM | ZeroNER":
-    """`load`, of what embeds and searches by vectors. Raises InputError for a reader, which has none."""
+    """`load`, for a model that embeds and searches by vectors. Raises InputError for a reader, which has none."""
     if kind(model) == "reader":
-        raise InputError(f"model {model!r} is a reader and has no vectors; name quoth-realm or quoth-mini")
+        raise InputError(f"model {model!r} is a reader and has no vectors; use quoth-realm or quoth-mini")
     return cast("NPM | REALM | ZeroNER", _load_any(model, corpora, setup))
 
 
 def quiet_libraries() -> None:
-    """Keep the libraries' own progress bars off standard error."""
+    """Keep the libraries' progress bars and retries off standard error."""
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("HF_HUB_VERBOSITY", "error")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 
@@ -100,4 +111,4 @@ def _load_any(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM | R
     quiet_libraries()
     from quoth.models.loading import load
 
-    return load(model, list(corpora), **setup._asdict())
+    return load(_checked(model), list(corpora), **setup._asdict())

@@ -16,7 +16,7 @@ from quoth.errors import InputError
 
 
 class Combine(StrEnum):
-    """How a phrase's start and end similarities are combined (design: `sum`, `joint`, `softmax_sum`)."""
+    """How a phrase's start and end similarities are combined."""
 
     sum = "sum"
     joint = "joint"
@@ -50,7 +50,7 @@ class Precision(StrEnum):
 
 
 class Format(StrEnum):
-    """Formats of documents that can be named when a file's suffix does not tell."""
+    """Formats of documents, for files whose suffix does not say."""
 
     jsonl = "jsonl"
     csv = "csv"
@@ -59,7 +59,7 @@ class Format(StrEnum):
     text = "text"
 
 
-STANDARD_INPUT = "- reads one a line from standard input."
+STANDARD_INPUT = "- reads one per line from standard input."
 CorpusDir = Annotated[Path, typer.Argument(metavar="DIR", help="A corpus folder made by quoth index.")]
 CorpusPlace = Annotated[
     str, typer.Argument(metavar="DIR", help="A corpus folder; with --ray also a URL (s3://, gs://, …).")
@@ -67,29 +67,32 @@ CorpusPlace = Annotated[
 Documents = Annotated[
     list[str],
     typer.Argument(
-        metavar="DOCS...",
-        help="Files, folders or URLs (s3://, https://, …) of documents: JSONL (also .gz .bz2 .xz), CSV, TSV, Parquet, "
-        "text. - reads JSONL from standard input.",
+        metavar="DOCS",
+        help="Files, folders or URLs (s3://, https://, …) of documents: JSONL, CSV, TSV, Parquet or text, also "
+        "compressed (.gz .bz2 .xz). - reads JSONL from standard input.",
     ),
 ]
 Ray = Annotated[
     bool,
     typer.Option(
-        "--ray", help="On the Ray cluster of RAY_ADDRESS, or one on this machine (pip install 'quoth\\[ray]')."
+        "--ray",
+        help="Run on the Ray cluster at RAY_ADDRESS, or on this machine (pip install 'quoth\\[ray]').",
     ),
 ]
-SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out broken records and count them.")]
-FormatName = Annotated[Format | None, typer.Option("--format", help="Read DOCS as this format, whatever the suffix.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
-Model = Annotated[str, typer.Option("--model", help="A model's name, folder or hub id.")]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out broken records and report their number.")]
+FormatName = Annotated[Format | None, typer.Option("--format", help="Read DOCS in this format, whatever their suffix.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
+Model = Annotated[
+    str, typer.Option("--model", help="A shipped model (quoth-mini, quoth-reader, quoth-realm), a folder or a hub id.")
+]
 Base = Annotated[Path | None, typer.Option("--base", help="Folder with the base weights, if they are not installed.")]
-Device = Annotated[str | None, typer.Option("--device", help="cpu, cuda, cuda:1, mps; default: the best.")]
-Dtype = Annotated[str | None, typer.Option("--dtype", help="The encoder's numbers: fp32 (default), bf16, fp16.")]
+Device = Annotated[str | None, typer.Option("--device", help="cpu, cuda, cuda:1 or mps. Default: the best available.")]
+Dtype = Annotated[str | None, typer.Option("--dtype", help="Number format of the encoder: fp32 (default), bf16, fp16.")]
 MoreCorpora = Annotated[
     list[Path] | None,
     typer.Option("--corpus", metavar="DIR", help="Search this corpus as well. May be repeated."),
 ]
-TopK = Annotated[int, typer.Option("--top-k", help="How many answers.")]
+TopK = Annotated[int, typer.Option("--top-k", help="Number of answers.")]
 PassageCount = Annotated[
     int | None,
     typer.Option(
@@ -99,19 +102,21 @@ PassageCount = Annotated[
     ),
 ]
 Dense = Annotated[bool, typer.Option("--dense", help="Search every token in the corpus (requires quoth embed).")]
-Timings = Annotated[bool, typer.Option("--timings", help="Say how long each of the five steps took.")]
-Temperature = Annotated[float, typer.Option("--temperature", help="Above 1 flattens, below 1 sharpens.")]
+Timings = Annotated[bool, typer.Option("--timings", help="Report how long each of the five steps took.")]
+Temperature = Annotated[
+    float, typer.Option("--temperature", help="Above 1 flattens the probabilities, below 1 sharpens them.")
+]
 
 
 def for_each_query(text: str, handle: Callable[[int, str], None]) -> None:
-    """Call `handle` with the number and the text of each query that `text` stands for: itself, or for "-" the lines of
-    standard input that are not blank.
+    """Call `handle` with the number and the text of each query: `text` itself or, if it is "-", the lines of standard
+    input that are not blank.
 
-    A line that is not UTF-8, or that `handle` refuses with an InputError, is noted with its number; the others are
-    handled, and the exit code is 2.
+    A line that is not UTF-8, or that `handle` refuses with an InputError, is reported with its number. The other lines
+    are handled, and the exit code is 2.
     """
     if text != "-":
-        if any("\ud800" <= each <= "\udfff" for each in text):
+        if any("\ud800" <= character <= "\udfff" for character in text):
             raise InputError(f"{text!r} is not UTF-8 text; convert it with iconv")
         handle(0, text)
         return
@@ -133,38 +138,38 @@ def for_each_query(text: str, handle: Callable[[int, str], None]) -> None:
 
 
 def num_passages(passages: int | None, dense: bool, hybrid: float = 0.0) -> "int | Literal['default'] | None":
-    """What `--passages`, `--dense` and `--hybrid` mean together: a number of passages, None for every token, or the
-    model's own."""
+    """`passages` of `NPM.fill`, from `--passages`, `--dense` and `--hybrid`: a number, None for every token, or the
+    model's default."""
     if dense and hybrid:
         raise InputError(f"--hybrid {hybrid} searches every token already; leave --dense out")
     if dense and passages is not None:
-        raise InputError(f"--dense searches every token, --passages {passages} only some; give one of them")
+        raise InputError(f"--dense searches every token, --passages {passages} only some; give only one of them")
     return None if dense else "default" if passages is None else passages
 
 
 def given(**options: Any) -> dict[str, Any]:
-    """The options that were given: the others are a model's own."""
+    """The options that were given; for the others, the model has its own defaults."""
     return {name: value for name, value in options.items() if value is not None}
 
 
 def pairs(items: list[str], option: str, example: str) -> dict[str, str]:
     """`["a=1", "b=2"]` as a mapping. Raises InputError on an item without "=" or a name given twice."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for item in items:
         name, equals, value = item.partition("=")
         if not equals or not name.strip():
             raise InputError(f"{option} {item!r} is not NAME=VALUE; for example {option} {example}")
-        if name.strip() in found:
+        if name.strip() in values:
             raise InputError(f"{option} names {name.strip()!r} twice; give each name once")
-        found[name.strip()] = value
-    return found
+        values[name.strip()] = value
+    return values
 
 
 def label_words(items: list[str]) -> dict[str, list[str]]:
     """`["positive=great,good"]` as `{"positive": ["great", "good"]}`. Raises InputError on anything else."""
     labels = pairs(items, "--labels", "positive=great,good")
     words = {label: [word.strip() for word in value.split(",")] for label, value in labels.items()}
-    for label, found in words.items():
-        if "" in found:
+    for label, its_words in words.items():
+        if "" in its_words:
             raise InputError(f"--labels {label}={labels[label]} lacks a word; write --labels {label}=great,good")
     return words

@@ -18,7 +18,7 @@ _OBEYED = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def results() -> "Console":
-    """The console of standard output: colour only in a terminal, characters it cannot spell replaced."""
+    """The console of standard output: colour only in a terminal; characters that it cannot encode are replaced."""
     from rich.console import Console
 
     _tolerate(sys.stdout, "replace")
@@ -32,23 +32,23 @@ def note(message: str) -> None:
 
 
 def visible(text: str) -> str:
-    """`text` with what a terminal would obey (control characters, bidirectional overrides) as Python escapes it."""
-    return _OBEYED.sub(lambda found: ascii(found[0])[1:-1], text)
+    """`text` with the characters that a terminal would obey (control characters, bidirectional overrides) escaped."""
+    return _OBEYED.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def print_json(record: Mapping[str, Any]) -> None:
-    """One JSON object on one line of standard output; ASCII where the output is not UTF-8."""
+    """One JSON object on one line of standard output; ASCII if the output is not UTF-8."""
     unicode_output = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     _tolerate(sys.stdout, "backslashreplace")
     try:
         line = json.dumps(record, ensure_ascii=not unicode_output, allow_nan=False)
     except ValueError:
         line = json.dumps(_finite(record), ensure_ascii=not unicode_output)
-    print(_OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", line), flush=True)
+    print(_OBEYED.sub(lambda match: f"\\u{ord(match[0]):04x}", line), flush=True)
 
 
 def _finite(value: Any) -> Any:
-    """The value with null in place of numbers that JSON cannot hold."""
+    """The value with null in place of numbers that JSON cannot represent."""
     if isinstance(value, Mapping):
         return {name: _finite(each) for name, each in value.items()}
     if isinstance(value, (list, tuple)):
@@ -58,9 +58,9 @@ def _finite(value: Any) -> Any:
 
 @contextmanager
 def counting(label: str, unit: str) -> Iterator[Callable[..., None]]:
-    """A progress line on standard error while the block runs; silent where that is not a terminal.
+    """A progress line on standard error while the block runs, if that is a terminal.
 
-    Yields a function that takes how many are done by now and, if it is known, of how many.
+    Yields a function that receives the count so far and, if it is known, the total.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -74,7 +74,7 @@ def counting(label: str, unit: str) -> Iterator[Callable[..., None]]:
 
 
 class LeftOut:
-    """Counts the broken records that are left out, and notes the first three."""
+    """Counts the broken records that are left out, and reports the first three."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -85,7 +85,7 @@ class LeftOut:
             note(f"left out: {error}")
 
     def report(self) -> None:
-        """Say how many were left out, if any were."""
+        """Report how many were left out, if any."""
         if self.count:
             note(f"left out {plural(self.count, 'broken record')}")
 
@@ -104,7 +104,7 @@ def duration(seconds: float) -> str:
 
 
 def rounded_down(share: float) -> float:
-    """Three digits, never more than what was reached."""
+    """Rounded down to three digits, so that it never exceeds the real value."""
     return floor(1000 * share) / 1000
 
 
@@ -119,6 +119,6 @@ def size(num_bytes: int) -> str:
 
 
 def _tolerate(stream: Any, errors: str) -> None:
-    """Make `stream` write characters that its encoding lacks in another way, instead of failing."""
+    """Make `stream` replace characters that its encoding lacks, instead of failing."""
     if hasattr(stream, "reconfigure"):
         stream.reconfigure(errors=errors)

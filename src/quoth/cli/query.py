@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quoth.cli.filling import Filling, fill_arguments, takes_fill_options
+from quoth.cli.groups import takes_setup
 from quoth.cli.models import Setup, kind, load, load_predictor, open_corpora
 from quoth.cli.options import (
     STANDARD_INPUT,
-    Base,
     CorpusDir,
     Dense,
-    Device,
-    Dtype,
     Json,
     Model,
     MoreCorpora,
@@ -41,6 +39,7 @@ PANEL = "Ask a corpus"
 
 
 @app.command(rich_help_panel=PANEL)
+@takes_setup
 @takes_fill_options()
 def fill(
     context: typer.Context,
@@ -51,15 +50,13 @@ def fill(
     *,
     filling: Filling,
     model: Model = "quoth-mini",
-    base: Base = None,
-    device: Device = None,
-    dtype: Dtype = None,
+    setup: Setup,
     timings: Timings = False,
     json: Json = False,
 ) -> None:
-    """Fill the blank of a text with phrases of the corpus.
+    """Fill the blank in a text with phrases from the corpus.
 
-    Each is shown where it occurs.
+    Mark the blank with [MASK] or ___. Every answer is shown where it occurs.
 
     \b
     Example:
@@ -67,44 +64,41 @@ def fill(
       quoth fill wiki.quoth --corpus news.quoth --json - < queries.txt
     """
     options = {"top_k": top_k} | fill_arguments(context, model, filling)
-    loaded = load_predictor(model, open_corpora(directory, corpus), Setup(base, device, dtype))
+    loaded = load_predictor(model, open_corpora(directory, corpus), setup)
     _answer(text, lambda query: loaded.fill(query, **options), json, timings)
 
 
 @app.command(rich_help_panel=PANEL)
+@takes_setup
 @takes_fill_options()
 def ask(
     context: typer.Context,
     directory: CorpusDir,
     question: Annotated[str, typer.Argument(metavar="QUESTION", help=f"A question; {STANDARD_INPUT}")],
     corpus: MoreCorpora = None,
+    top_k: TopK = 5,
+    model: Model = "quoth-reader",
+    *,
     template: Annotated[
         str | None,
-        typer.Option(
-            "--template", help="The text that an NPM makes of {question}, with one [MASK]. Default: the model's own."
-        ),
+        typer.Option("--template", help="For an NPM: a text with {question} and one [MASK]. Default: the model's own."),
     ] = None,
     marginal: Annotated[
         bool,
         typer.Option(
             "--marginal",
-            help="REALM: weigh each passage's own answers by p(z|x), the paper's eq. 1, in place of one softmax over "
+            help="For REALM: weight each passage's answers by p(z|x) (the paper's eq. 1), instead of one softmax over "
             "the answers of all passages.",
         ),
     ] = False,
-    top_k: TopK = 5,
-    *,
     filling: Filling,
-    model: Model = "quoth-reader",
-    base: Base = None,
-    device: Device = None,
-    dtype: Dtype = None,
+    setup: Setup,
     timings: Timings = False,
     json: Json = False,
 ) -> None:
-    """Answer a question with phrases of the corpus.
+    """Answer a question with phrases from the corpus.
 
-    Each is shown where it occurs.
+    Every answer is shown where it occurs. If the corpus does not say, the command says so.
 
     \b
     Example:
@@ -114,38 +108,38 @@ def ask(
     """
     options = {"top_k": top_k} | fill_arguments(context, model, filling, asks=True) | given(template=template)
     options |= _by_eq_1(model, marginal)
-    loaded = load_predictor(model, open_corpora(directory, corpus), Setup(base, device, dtype))
+    loaded = load_predictor(model, open_corpora(directory, corpus), setup)
     _answer(question, lambda query: loaded.ask(query, **options), json, timings)
 
 
 @app.command(rich_help_panel=PANEL)
+@takes_setup
 def classify(
     directory: CorpusDir,
     text: Annotated[str, typer.Argument(metavar="TEXT", help=f"A text to label; {STANDARD_INPUT}")],
     labels: Annotated[
         list[str],
-        typer.Option("--labels", metavar="LABEL=WORD,WORD", help="A label and its words. Repeat it."),
+        typer.Option("--labels", metavar="LABEL=WORD,WORD", help="A label and its words. Give one for each label."),
     ],
     template: Annotated[
         str | None,
         typer.Option(
-            "--template", help="The text made of {text}, with one [MASK]. Default: the model's ({text} It was [MASK].)."
+            "--template", help="A text with {text} and one [MASK]. Default: the model's own ({text} It was [MASK].)."
         ),
     ] = None,
     corpus: MoreCorpora = None,
     passages: PassageCount = None,
     dense: Dense = False,
     temperature: Temperature = 5.0,
+    *,
     model: Model = "quoth-mini",
-    base: Base = None,
-    device: Device = None,
-    dtype: Dtype = None,
+    setup: Setup,
     timings: Timings = False,
     json: Json = False,
 ) -> None:
     """Choose the label whose words fit a text best.
 
-    How well a word fits after the text is looked up in the corpus.
+    The words of each label compete for the blank after the text; the corpus says how well they fit.
 
     \b
     Example:
@@ -154,22 +148,24 @@ def classify(
     words = label_words(labels)
     options: dict[str, Any] = {"template": template, "temperature": temperature}
     options["passages"] = num_passages(passages, dense)
-    npm = load(model, open_corpora(directory, corpus), Setup(base, device, dtype))
+    npm = load(model, open_corpora(directory, corpus), setup)
     _answer(text, lambda query: npm.classify(query, words, **options), json, timings)
 
 
 def _by_eq_1(model: str, marginal: bool) -> dict[str, str]:
-    """The keyword argument of `REALM.ask` that --marginal is. Raises InputError for a model of another kind."""
+    """The keyword argument of `REALM.ask` for --marginal. Raises InputError for a model of another kind."""
     if marginal and kind(model) != "realm":
-        raise InputError(f"--marginal is REALM's (--model quoth-realm), and {model} is of kind {kind(model)!r}")
+        raise InputError(
+            f"--marginal requires a REALM, and {model} is of kind {kind(model)!r}; try --model quoth-realm"
+        )
     return {"combine": "marginal"} if marginal else {}
 
 
 def _answer(text: str, predict: "Callable[[str], Sequence[Prediction]]", json: bool, timings: bool = False) -> None:
-    """Print the predictions of each query that `text` stands for, as each is made.
+    """Print the predictions for `text` or, if it is "-", for each line of standard input as soon as they are made.
 
-    With several queries, from standard input, each JSON object also names its query. With `timings`, the time that
-    each step took goes to standard error.
+    The JSON objects for standard input also name their query. With `timings`, the time that each step took goes to
+    standard error.
     """
 
     def show(number: int, query: str) -> None:

@@ -1,6 +1,6 @@
 """The command that finds passages: search.
 
-Knows the options, and which model each mode wants. Does not know how passages are ranked.
+Knows the options, and which model each mode requires. Does not know how passages are ranked.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from quoth.cli.groups import takes_setup
 from quoth.cli.models import Setup, load_entities, load_searcher, open_corpora
 from quoth.cli.options import (
     STANDARD_INPUT,
-    Base,
     CorpusDir,
-    Device,
-    Dtype,
     Json,
     MoreCorpora,
     SearchMode,
@@ -40,43 +38,58 @@ class Fusion(StrEnum):
     sum = "sum"
 
 
+NumPassages = Annotated[int, typer.Option("-k", "--k", help="Number of passages.")]
+Mode = Annotated[
+    SearchMode,
+    typer.Option("--mode", help="What to compare: words (bm25), vectors (dense), entities, or all of them (hybrid)."),
+]
+EntityWords = Annotated[
+    list[str] | None,
+    typer.Option("--entity", metavar="WORDS", help="With --mode entity: words of the query. May be repeated."),
+]
+FusionRule = Annotated[
+    Fusion, typer.Option("--fusion", help="With --mode hybrid: add up reciprocal ranks (rrf), or scores from 0 to 1.")
+]
+Weights = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--weight",
+        metavar="KEYS=NUMBER",
+        help="With --mode hybrid: how much bm25, tokens, passages or entities count (1). May be repeated.",
+    ),
+]
+ShowMatches = Annotated[bool, typer.Option("--show-matches", help="Show which entity of each passage matched.")]
+Models = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model",
+        help="A shipped model, a folder or a hub id; repeatable with --mode hybrid. Default: quoth-realm; with --mode "
+        "entity, quoth-zero-ner.",
+    ),
+]
+
+
 @app.command(rich_help_panel="Ask a corpus")
+@takes_setup
 def search(
     directory: CorpusDir,
     query: Annotated[str, typer.Argument(metavar="QUERY", help=f"What to look for; {STANDARD_INPUT}")],
-    k: Annotated[int, typer.Option("-k", "--k", help="How many passages.")] = 10,
-    mode: Annotated[
-        SearchMode, typer.Option("--mode", help="bm25 needs no model; the others require quoth embed.")
-    ] = SearchMode.bm25,
-    entity: Annotated[
-        list[str] | None,
-        typer.Option("--entity", metavar="WORDS", help="With --mode entity: words of the query. May be repeated."),
-    ] = None,
-    fusion: Annotated[
-        Fusion, typer.Option("--fusion", help="With --mode hybrid: add up reciprocal ranks, or scores from 0 to 1.")
-    ] = Fusion.rrf,
-    weight: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--weight", metavar="KEYS=NUMBER", help="With --mode hybrid, of bm25, tokens, passages or entities."
-        ),
-    ] = None,
-    show_matches: Annotated[
-        bool, typer.Option("--show-matches", help="Say which entity of each passage matched.")
-    ] = False,
+    k: NumPassages = 10,
+    mode: Mode = SearchMode.bm25,
+    entity: EntityWords = None,
+    fusion: FusionRule = Fusion.rrf,
+    weight: Weights = None,
+    show_matches: ShowMatches = False,
     corpus: MoreCorpora = None,
-    model: Annotated[
-        list[str] | None,
-        typer.Option("--model", help="A model's name, folder or hub id; with --mode hybrid several may be given."),
-    ] = None,
-    base: Base = None,
-    device: Device = None,
-    dtype: Dtype = None,
+    model: Models = None,
+    *,
+    setup: Setup,
     json: Json = False,
 ) -> None:
     """Find the passages that match a query best.
 
-    They match by its words, by vectors, by the entities it names, or by all of these.
+    They match by their words (the default; no model is used), by vectors, by the entities they name, or by all of
+    these. Every mode but bm25 requires quoth embed.
 
     \b
     Example:
@@ -85,25 +98,29 @@ def search(
       quoth search wiki.quoth --mode entity --show-matches "Where was Nikos Kazantzakis born?"
       quoth search wiki.quoth --mode hybrid --model quoth-zero-ner "Where was Nikos Kazantzakis born?"
     """
-    for name, given, wanted in (("entity", entity, SearchMode.entity), ("weight", weight, SearchMode.hybrid)):
-        if given and mode is not wanted:
-            raise InputError(f"--{name} {given[0]} goes with --mode {wanted.value}, not {mode.value}; leave one out")
-    if show_matches and mode not in (SearchMode.entity, SearchMode.hybrid):
-        raise InputError(f"--show-matches goes with --mode entity or hybrid, not {mode.value}; leave one out")
-    setup = Setup(base, device, dtype)
+    _check_mode(mode, entity, weight, show_matches)
     find = _finder(open_corpora(directory, corpus), mode, model or [], setup, entity, fusion.value, _weights(weight))
 
-    def show(_: int, each: str) -> None:
-        hits = find(each, k)
+    def show(_: int, text: str) -> None:
+        hits = find(text, k)
         if json:
             for hit in hits:
-                print_json(({"query": each} if query == "-" else {}) | _record(hit, show_matches))
+                print_json(({"query": text} if query == "-" else {}) | _record(hit, show_matches))
             return
         from quoth.render import show_hits
 
-        show_hits(results(), each, hits, show_matches)
+        show_hits(results(), text, hits, show_matches)
 
     for_each_query(query, show)
+
+
+def _check_mode(mode: SearchMode, entity: list[str] | None, weight: list[str] | None, show_matches: bool) -> None:
+    """Raises InputError for an option of another mode."""
+    for name, values, its_mode in (("entity", entity, SearchMode.entity), ("weight", weight, SearchMode.hybrid)):
+        if values and mode is not its_mode:
+            raise InputError(f"--{name} {values[0]} goes with --mode {its_mode.value}, not {mode.value}; leave it out")
+    if show_matches and mode not in (SearchMode.entity, SearchMode.hybrid):
+        raise InputError(f"--show-matches goes with --mode entity or hybrid, not {mode.value}; leave it out")
 
 
 def _finder(
@@ -133,18 +150,18 @@ def _finder(
         case SearchMode.hybrid:
             from quoth.models.base import FusedSearch
 
-            each = [load_searcher(name, corpora, setup) for name in models or ["quoth-realm"]]
-            return FusedSearch(each, fusion, weights).search
+            searchers = [load_searcher(name, corpora, setup) for name in models or ["quoth-realm"]]
+            return FusedSearch(searchers, fusion, weights).search
 
 
 def _weights(items: list[str] | None) -> dict[str, float]:
-    found = pairs(items or [], "--weight", "entities=2")
+    given = pairs(items or [], "--weight", "entities=2")
     try:
-        return {name: float(value) for name, value in found.items()}
+        return {name: float(value) for name, value in given.items()}
     except ValueError as error:
         raise InputError(f"--weight: {error}; give a number, such as entities=2") from None
 
 
 def _record(hit: "Hit", show_matches: bool) -> dict[str, Any]:
-    """A hit as JSON, with the keys that matched if they are asked for."""
+    """A hit as JSON, with the keys that matched only if `show_matches`."""
     return {name: value for name, value in hit.to_dict().items() if show_matches or name != "matches"}

@@ -1,4 +1,4 @@
-"""The command that trains: train, and what it shows of a run.
+"""The command that trains, train, and what it shows of a run.
 
 Knows the recipes' names and terminals. Does not know what training is.
 """
@@ -15,7 +15,7 @@ import typer
 
 from quoth.cli.options import Base, SkipBad, pairs
 from quoth.cli.output import LeftOut, note
-from quoth.errors import InputError
+from quoth.errors import InputError, nearest
 from quoth.training.recipes import RECIPES, run_recipe
 
 if TYPE_CHECKING:
@@ -26,48 +26,55 @@ NAMES = ", ".join(RECIPES)
 SECONDS_PER_LINE = 29.0
 
 
+RecipeName = Annotated[str, typer.Argument(metavar="RECIPE", help=f"One of {NAMES}.")]
+TrainingData = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="DOCS",
+        help="Files or folders of documents. For reader: files of questions with their passages (FILE:SHARE takes a "
+        "share of a file per epoch). For tagger: CoNLL files. For realm-qa: files of questions.",
+    ),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the recipe. May be repeated."),
+]
+StartModel = Annotated[
+    str | None,
+    typer.Option("--model", help="Model to start from: a shipped one, a folder or a hub id. Default: the recipe's."),
+]
+PassageCorpus = Annotated[
+    Path | None,
+    typer.Option(
+        "--corpus",
+        metavar="DIR",
+        help="For realm-pretrain: retrieve passages from this corpus (made by quoth index) instead of DOCS.",
+    ),
+]
+
+
 @app.command(rich_help_panel="Train and measure")
 def train(
-    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help=f"Name of a recipe: {NAMES}.")],
-    docs: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="DOCS...",
-            help="Files or folders of documents. For reader: files of questions with their passages (FILE:SHARE takes "
-            "a share of a file per epoch). For tagger: CoNLL files. For realm-qa: files of questions.",
-        ),
-    ],
+    recipe: RecipeName,
+    docs: TrainingData,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the model.")],
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the recipe. May be repeated."),
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option("--model", help="Model to start from: name, folder or hub id. Default: the recipe's."),
-    ] = None,
-    corpus: Annotated[
-        Path | None,
-        typer.Option(
-            "--corpus",
-            metavar="DIR",
-            help="For realm-pretrain: retrieve passages from this corpus (made by quoth index) instead of DOCS.",
-        ),
-    ] = None,
+    settings: Settings = None,
+    model: StartModel = None,
+    corpus: PassageCorpus = None,
     skip_bad: SkipBad = False,
     base: Base = None,
 ) -> None:
-    """Train a model by a recipe.
+    """Train a model with a recipe.
 
-    The same command resumes a stopped run; with more steps it extends it.
+    To adapt the shipped model to your own texts, use adapt; to teach the reader your own questions, reader. The same
+    command resumes a stopped run; with more steps it extends a finished one.
 
     \b
     Example:
       quoth train adapt notes/ -o mine --set steps=200
       quoth fill notes.quoth --model mine "The meeting is on [MASK]."
-      quoth train reader my_questions.jsonl -o my-reader && quoth ask notes.quoth --model my-reader "Who is ill?"
+      quoth train reader my_questions.jsonl -o my-reader
       quoth train tagger wikigold.conll.txt:train wnut17train.conll -o my-tagger
-      quoth train realm-pretrain wiki.jsonl -o pretrained && quoth embed wiki.quoth --model pretrained
       quoth train realm-pretrain news.jsonl --corpus wiki.quoth -o pretrained
       quoth train realm-qa nq.tsv -o mine --model pretrained --set corpus=wiki.quoth
     """
@@ -94,7 +101,7 @@ def train(
 def _kind(recipe: str, corpus: bool, skip_bad: bool) -> str:
     """The kind of model that a recipe trains. Raises InputError on a wrong name, or an option for another recipe."""
     if recipe not in RECIPES:
-        raise InputError(f"unknown recipe {recipe!r}; it must be one of {NAMES}")
+        raise InputError(f"unknown recipe {recipe!r}; it must be one of {NAMES}{nearest(recipe, RECIPES)}")
     if corpus and not RECIPES[recipe].retrieves:
         raise InputError("--corpus is for the recipe realm-pretrain; leave it out (realm-qa takes --set corpus=DIR)")
     if skip_bad and RECIPES[recipe].kind != "reader":
@@ -103,14 +110,14 @@ def _kind(recipe: str, corpus: bool, skip_bad: bool) -> str:
 
 
 class Display:
-    """A run on standard error: a bar in a terminal, and a line for the first step, for scores, and every half
+    """A run on standard error: a bar if it is a terminal, and a line for the first step, for scores, and per half
     minute."""
 
     def __init__(self, bar: "Bar | None") -> None:
         self._bar, self._what, self._said = bar, "", 0.0
 
     def preparing(self, what: str, done: int, total: int | None) -> None:
-        """Show what is done before the first step."""
+        """Show the work before the first step."""
         if self._bar is not None:
             self._bar.show(what, done, total)
         elif what != self._what:
@@ -131,7 +138,7 @@ class Display:
 
 
 class Bar:
-    """A progress bar that is about one thing after another."""
+    """A progress bar for one piece of work after another."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -145,7 +152,7 @@ class Bar:
         self._what = ""
 
     def show(self, label: str, done: int, total: int | None) -> None:
-        """Move the bar; another thing than before starts its clock anew."""
+        """Move the bar; a new piece of work restarts its clock."""
         what = label.partition(",")[0]
         if what != self._what:
             self._what = what
@@ -156,7 +163,7 @@ class Bar:
 
 @contextmanager
 def display() -> Iterator[Display]:
-    """What shows a run while the block runs: with a bar in a terminal, else in lines."""
+    """The display of a run while the block runs: with a bar if standard error is a terminal, otherwise in lines."""
     if not sys.stderr.isatty():
         yield Display(None)
         return

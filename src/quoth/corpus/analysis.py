@@ -1,14 +1,13 @@
 """Text to search terms, the same way for passages and queries, in any script.
 
-Knows Unicode, the scripts written without spaces and English stems. Knows nothing of indexes, scores or
-corpora.
+Knows Unicode, the scripts written without spaces and English stems. Does not know indexes, scores or corpora.
 
-1. NFKC, case folding; signs that only steer the display (joiners, soft hyphens, direction marks) go.
-2. Diacritics of Latin and Greek letters go: München and Munchen meet, Καζαντζάκης and ΚΑΖΑΝΤΖΑΚΗΣ too.
+1. NFKC and case folding; characters that only control the display (joiners, soft hyphens, direction marks) are removed.
+2. Diacritics of Latin and Greek letters are removed: München equals Munchen, and Καζαντζάκης equals ΚΑΖΑΝΤΖΑΚΗΣ.
 3. A word is a run of letters and digits with their combining marks; ASCII words are stemmed (Porter2 by
    PyStemmer, the Snowball project's own binding).
 4. Scripts written without spaces (Han, kana, Thai, Lao, Khmer, Myanmar) and Hangul, where particles stick
-   to the noun, give overlapping pairs of characters, a character keeping its marks; one alone stays one.
+   to the noun, give overlapping pairs of characters with their marks; a single character stays one term.
 
 The terms of an index depend on this file: a change here needs a new `ANALYSIS_VERSION`.
 """
@@ -71,9 +70,9 @@ _stemmer_lock = threading.Lock()
 
 
 def analyse(text: str) -> list[str]:
-    """The terms of a text, in its order, repetitions kept; without letters or digits, an empty list.
+    """The terms of a text in order, with repetitions; an empty list if it has no letters or digits.
 
-    Any string is allowed; words over `MAX_TERM_LENGTH` characters are cut to it.
+    Takes any string; words longer than `MAX_TERM_LENGTH` characters are cut.
     """
     if text.isascii():
         return [_stem(word) for word in _ASCII_WORD.findall(text.lower())]
@@ -81,10 +80,10 @@ def analyse(text: str) -> list[str]:
 
 
 def analyse_with_characters(text: str) -> tuple[list[str], list[str]]:
-    """`analyse(text)` and, beside it, every single character of the unspaced runs.
+    """`analyse(text)`, and every single character of the unspaced runs.
 
-    Pairs alone would hide a one-character query (京 in 北京): an index keeps these characters as a field of
-    their own and asks it where `is_unspaced_character(term)`.
+    With pairs alone, a one-character query (京 in 北京) would find nothing. So an index keeps these characters in a
+    field of their own, and searches it if `is_unspaced_character(term)`.
     """
     if text.isascii():
         return analyse(text), []
@@ -99,7 +98,7 @@ def is_unspaced_character(term: str) -> bool:
 
 
 def normalise(text: str) -> str:
-    """NFKC, case folded, invisible signs and the diacritics of Latin and Greek letters removed."""
+    """NFKC, case folded, without invisible characters and without the diacritics of Latin and Greek letters."""
     folded = unicodedata.normalize("NFKC", text).translate(_fold_table()).casefold()
     return _latin_and_greek_marks().sub("", folded)
 

@@ -1,8 +1,8 @@
-"""What others keep in a corpus's folder beside its passages.
+"""What others keep in a corpus's folder next to its passages.
 
-Knows the names alone. `keys/<owner>/` has one owner, who holds its `writer.lock` while writing. Each folder in it
-belongs to the segment by whose name it is called, or to no segment, and is sealed unless its name ends in .part or
-.tmp. Does not know what it holds, or whether it is of use: its owner does, and can make it again.
+Knows only the names. `keys/<owner>/` has one owner, who holds its `writer.lock` while writing. A folder in it belongs
+to the segment it is named after, if any, and is sealed unless its name ends in .part or .tmp. Does not know what the
+folders contain, or whether they are still needed: their owner knows, and can make them again.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ UNFINISHED = (".part", ".tmp")
 
 
 def kept_beside(corpus: Path) -> list[Path]:
-    """Everything that any owner keeps, finished or not."""
+    """Everything kept by any owner, finished or not."""
     return [path for path in sorted((corpus / BESIDE).glob("*/*")) if path.name != LOCK]
 
 
@@ -34,7 +34,7 @@ def segment_of(path: Path) -> str:
 
 @contextmanager
 def owners_waiting(corpus: Path) -> Iterator[None]:
-    """No owner writes meanwhile. Raises LockedError where one does already."""
+    """Keeps every owner from writing during the block. Raises LockedError if one is writing already."""
     with ExitStack() as held:
         for lock in sorted((corpus / BESIDE).glob(f"*/{LOCK}")):
             held.enter_context(WriterLock(lock))

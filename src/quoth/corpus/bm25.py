@@ -2,9 +2,9 @@
 
     ln(1 + (N - n_t + 0.5) / (n_t + 0.5)) * (k1 + 1) * f / (f + k1 * (1 - b + b * length / average))
 
-summed over the query's terms t, a repeated one as often as it is repeated (Robertson and Zaragoza 2009, eq. 3.15, with
+summed over the query's terms t, a repeated one as often as it occurs (Robertson and Zaragoza 2009, eq. 3.15, with
 Lucene's idf), in 64 bits. N, n_t and the average length are counted over exactly the passages that are searched, and
-those of several corpora add up. Knows words and which passages are deleted. Does not know texts or files.
+add up over several corpora. Knows words and which passages are deleted. Does not know texts or files.
 
 Shape suffixes that differ from the project's: X deleted passages of a segment, O a word's occurrences, Q a
 query's terms, N hits.
@@ -29,15 +29,15 @@ from quoth.types import Doubles, Rows
 
 K1, B = 1.2, 0.75
 _SLACK = 1e-9
-"""Bounds are widened by so much of themselves, more than sums of a query's scores are rounded by."""
+"""Bounds are widened by this share of themselves, which exceeds the rounding of a sum of scores."""
 _LOOKUP_COST = 8
-"""Looking a passage up among a word's occurrences takes about as long as scoring so many of them."""
+"""Looking up a passage among a word's occurrences takes about as long as scoring this many of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """What a query's scores depend on beside the passage: how many passages are searched, how many terms and single
-    characters they have together, and how many of them hold each of the query's terms.
+    """What a query's scores depend on besides the passage: the number of passages searched, their total numbers of
+    terms and of single characters, and how many of them contain each of the query's terms.
     """
 
     num_passages: int
@@ -64,21 +64,21 @@ class Statistics:
 
 @dataclass(frozen=True, slots=True)
 class _Term:
-    """A term of a query that some passage holds."""
+    """A term of a query that occurs in some passage."""
 
     weight: float
-    """Its idf, as often as it stands in the query."""
+    """Its idf times how often it occurs in the query."""
     field: int
-    """Which of `Words.lengths_2P` counts."""
+    """Which row of `Words.lengths_2P` is its field's."""
     average: float
 
     @property
     def bound(self) -> float:
-        """No passage gets as much for this term."""
+        """Every passage's score for this term is below this."""
         return self.weight * (K1 + 1)
 
     def scores(self, counts_O: NDArray[np.integer[Any]], lengths_O: NDArray[np.int32]) -> Doubles:
-        """What the term gives passages of these lengths that hold it so often: [O]."""
+        """The term's scores in passages of these lengths that contain it this many times: [O]."""
         frequency_O = counts_O.astype(np.float64)
         norm_O = lengths_O * (K1 * B / self.average) + K1 * (1 - B)
         scores_O: Doubles = self.bound * frequency_O / (frequency_O + norm_O)
@@ -104,7 +104,7 @@ class _WeightedQuery:
 
 
 class LiveWords:
-    """The words of a segment's passages but the deleted ones; the passages' rows begin at `first_row`."""
+    """The words of a segment's passages without the deleted ones; the passages' rows begin at `first_row`."""
 
     def __init__(self, words: Words, first_row: int = 0, deleted_X: NDArray[np.int64] | Sequence[int] = ()) -> None:
         self.words = words
@@ -124,7 +124,7 @@ class LiveWords:
         return terms, characters
 
     def statistics(self, terms: Sequence[str]) -> Statistics:
-        """Those of the live passages, for these different terms."""
+        """The statistics of the live passages, for these distinct terms."""
         found = zip(terms, self.words.find(hashes(terms)), strict=True)
         holders = Counter({term: self._num_live(each) for term, each in found})
         return Statistics(self.words.num_passages - len(self._deleted_X), *self._lengths, holders)
@@ -134,10 +134,10 @@ class LiveWords:
         return len(passages_O) - int(_look_up(self._deleted_X, passages_O)[0].sum()) if len(passages_O) else 0
 
     def best(self, question: _WeightedQuery, k: int, floor: float) -> tuple[Rows, Doubles]:
-        """Every live passage that may be among the k best, where those score `floor` or more: rows and scores.
+        """Every live passage that may be among the k best, if those score `floor` or more: rows and scores.
 
-        Terms are added up from the heaviest. What the lighter ones can still give bounds who may reach the k-th best
-        score seen so far, and where few may, those alone are looked up (MaxScore: Turtle and Flood 1995).
+        Terms are added up, the heaviest first. The most that the lighter terms can still add decides which passages may
+        reach the k-th best score so far; if these are few, only they are looked up (MaxScore: Turtle and Flood 1995).
         """
         words = self.words
         found = zip(question.terms, words.find(question.hashes_Q), strict=True)
@@ -163,7 +163,7 @@ class LiveWords:
 
 
 def count(parts: Iterable[LiveWords], query: str) -> Statistics:
-    """What the scores of a query over these passages depend on."""
+    """The statistics on which a query's scores over these passages depend."""
     terms = sorted(set(analyse(query)))
     return sum((part.statistics(terms) for part in parts), Statistics(0, 0, 0, Counter()))
 
@@ -171,7 +171,7 @@ def count(parts: Iterable[LiveWords], query: str) -> Statistics:
 def search(parts: Sequence[LiveWords], query: str, k: int, statistics: Statistics) -> tuple[Rows, Doubles]:
     """The `k` best live passages for any of the query's terms: rows int64 [N], scores float64 [N], N <= k.
 
-    Best score first, equal scores by row. No term that a passage holds: N = 0.
+    Best score first, equal scores by row. N = 0 if no passage contains any of the terms.
     """
     question = _WeightedQuery.of(query, statistics)
     rows_N, scores_N = np.empty(0, np.int64), np.empty(0, np.float64)
@@ -196,6 +196,6 @@ def _kth_best(scores_N: Doubles, k: int) -> float:
 def _look_up(
     passages_C: NDArray[np.int64], passages_O: NDArray[np.int32]
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Which of these passages are among a word's, at least one, and where: [C]."""
+    """Which of these passages contain a word (which occurs at least once), and where in its list: [C]."""
     at_C = np.minimum(np.searchsorted(passages_O, passages_C), len(passages_O) - 1)
     return passages_O[at_C] == passages_C, at_C

@@ -41,7 +41,7 @@ class Deletions:
 
     @property
     def num_rows(self) -> int:
-        """How many passages the deleted documents had."""
+        """Number of passages of the deleted documents."""
         return int((self._last_X - self._first_X).sum())
 
     def __contains__(self, document: int) -> bool:
@@ -49,7 +49,7 @@ class Deletions:
         return bool(place < len(self) and self._documents_X[place] == document)
 
     def count(self, first_document: int, last_document: int) -> int:
-        """How many documents in [first, last) are deleted."""
+        """Number of deleted documents in [first, last)."""
         first, last = np.searchsorted(self._documents_X, [first_document, last_document])
         return int(last - first)
 
@@ -62,11 +62,11 @@ class Deletions:
         return hidden_R
 
     def plus(self, deletions: Iterable[Deletion]) -> "Deletions":
-        """This set and more documents, none of which is in it."""
+        """This set with more documents, which must not be in it yet."""
         table_X3 = np.concatenate([self._table_X3, np.array(list(deletions), np.int64).reshape(-1, 3)])
         return Deletions(table_X3[np.argsort(table_X3[:, 0])])
 
     def without(self, first_document: int, last_document: int) -> "Deletions":
-        """This set less the documents in [first, last)."""
+        """This set without the documents in [first, last)."""
         first, last = np.searchsorted(self._documents_X, [first_document, last_document])
         return Deletions(np.delete(self._table_X3, slice(first, last), axis=0))

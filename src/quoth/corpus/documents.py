@@ -2,9 +2,9 @@
 
 Knows formats, compression and what makes a record usable; does not know how documents are stored or split.
 
-A record names its document by `id` (also `_id`, `wikipedia_id`), `title` (`wikipedia_title`) and `text`, a
-string or a list of paragraphs (KILT); every other field is metadata. Where the first record of a file has
-no id, no record of that file may have one, and each is called `<stem>-<line number>`.
+A record gives its document's `id` (also `_id`, `wikipedia_id`), `title` (`wikipedia_title`) and `text`, a
+string or a list of paragraphs (KILT); every other field is metadata. If the first record of a file has no
+id, no record of that file may have one, and their ids are `<stem>-<line number>`.
 """
 
 import bz2
@@ -24,10 +24,10 @@ from quoth.errors import InputError
 from quoth.records import Document
 
 Source = tuple[str, str | Path, str]
-"""A file's format, the file (a URL is a string), and its name below what was given."""
+"""A file's format, the file (a URL is a string), and its name relative to the path that was given."""
 
 Records = Generator[tuple[int, Any], None, None]
-"""Line numbers (or row numbers) and what stands there; a ValueError in its place tells what is wrong."""
+"""Line numbers (or row numbers) and their records; a ValueError in place of a record says what is wrong with it."""
 
 ID_FIELDS = ("id", "_id", "wikipedia_id")
 TITLE_FIELDS = ("title", "wikipedia_title")
@@ -42,6 +42,8 @@ _FORMATS_BY_SUFFIX = {
     ".txt": "text",
     ".md": "text",
 }
+_SUFFIXES = ", ".join(_FORMATS_BY_SUFFIX)
+_REMEDY = "convert it, or name its format (--format, format=)"
 _DAMAGE = (OSError, EOFError, lzma.LZMAError)
 
 
@@ -55,10 +57,10 @@ def read_documents(
 
     Args:
         paths (str | Path): Files, folders (every readable file in them) and "-" (standard input, JSONL); files and
-            folders also by URL (s3://, gs://, https://, …), read with fsspec. A text file is one document, called by
+            folders also by URL (s3://, gs://, https://, …), read with fsspec. A text file is one document, whose id is
             its path below the folder given.
-        format (str | None): jsonl, csv, tsv, parquet or text. Default: as the suffix says, with or without .xz, .gz,
-            .bz2.
+        format (str | None): jsonl, csv, tsv, parquet or text. Default: what the suffix says, with or without .xz,
+            .gz, .bz2.
         skip_bad (bool): Leave out records that cannot be used. Default: False.
         on_bad (Callable[[InputError], None] | None): Receives the error of each record that is left out. Default: None.
 
@@ -66,7 +68,7 @@ def read_documents(
         An iterator of the documents.
 
     Raises:
-        InputError: "file:line: what is wrong" with a record, while it is read; a path that is not there, at once.
+        InputError: A path does not exist (at once), or a record cannot be used (when it is read; names file and line).
 
     Example:
         >>> with open("notes.jsonl", "w") as file:
@@ -89,15 +91,15 @@ def read_documents(
 
 
 def read_listing(path: str | Path) -> tuple[set[str], set[str]]:
-    """The ids and the titles (case folded) that a JSONL file of {"id": …, "title": …} names; either will do.
+    """The ids and the case-folded titles in a JSONL file of {"id": …, "title": …}; a line may have only one of them.
 
-    Raises InputError where there is no such file, or naming a line with neither.
+    Raises InputError if there is no such file, or for a line with neither.
     """
     ids: set[str] = set()
     titles: set[str] = set()
     for line, record in read_records(path):
         if not any(record.get(name) for name in ("id", "title")):
-            raise InputError(f'{path}:{line}: no JSON object with an "id" or a "title"; mend or remove the line')
+            raise InputError(f'{path}:{line}: not a JSON object with an "id" or a "title"; fix or remove the line')
         ids.add(str(record.get("id") or ""))
         titles.add(str(record.get("title") or "").casefold())
     return ids - {""}, titles - {""}
@@ -106,27 +108,27 @@ def read_listing(path: str | Path) -> tuple[set[str], set[str]]:
 def read_records(path: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """The objects of a JSONL file (compressed or not) with their line numbers.
 
-    Raises InputError where there is no such file, or naming a line that holds no object.
+    Raises InputError if there is no such file, or for a line that is not an object.
     """
     try:
         with open_file(Path(path)) as stream:
             for line, record in _read_jsonl(stream, str(path)):
                 if not isinstance(record, Mapping):
-                    raise InputError(f"{path}:{line}: no JSON object; mend the line or remove it")
+                    raise InputError(f"{path}:{line}: not a JSON object; fix or remove the line")
                 yield line, record
     except _DAMAGE as error:
-        raise InputError(
-            f"{path}: cannot be read, {_reason(error)}; name a JSONL file that is there and whole"
-        ) from None
+        raise InputError(f"{path}: cannot be read ({_reason(error)}); give a complete JSONL file") from None
 
 
 def read_text(path: str | Path) -> str:
-    """The whole text of a file, compressed or not. Raises InputError where it cannot be read, or naming a line."""
+    """The text of a file, compressed or not. Raises InputError if it cannot be read or is not UTF-8."""
     try:
         with open_file(Path(path)) as stream:
             content = stream.read()
     except _DAMAGE as error:
-        raise InputError(f"{path}: cannot be read, {_reason(error)}; name a file that is there and whole") from None
+        raise InputError(
+            f"{path}: cannot be read ({_reason(error)}); give a file that exists and is complete"
+        ) from None
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -135,12 +137,12 @@ def read_text(path: str | Path) -> str:
 
 
 def check_document(document: Document) -> None:
-    """Raises ValueError, saying what is wrong, for a document that cannot be stored exactly as it is."""
+    """Raises ValueError for a document that cannot be stored exactly as it is; the message says why."""
     if not isinstance(document.id, str) or not document.id:
         raise ValueError(f"id {document.id!r} is not a non-empty string")
     metadata = json.dumps(document.metadata, ensure_ascii=False, default=_refuse_type)
     if not _is_finite(metadata):
-        raise ValueError("metadata holds NaN or an infinite number, which JSON cannot")
+        raise ValueError("metadata contains NaN or an infinite number, which JSON cannot represent")
     fields = {"id": document.id, "title": document.title, "text": document.text, "metadata": metadata}
     for name, value in fields.items():
         if not isinstance(value, str):
@@ -152,14 +154,14 @@ def check_document(document: Document) -> None:
 
 
 def _is_finite(metadata: str) -> bool:
-    """Whether JSON as Python writes it is JSON."""
+    """Whether JSON written by Python is valid, with finite numbers only."""
     strange: list[str] = []
     json.loads(metadata, parse_constant=strange.append)
     return not strange
 
 
 def _refuse_type(value: object) -> object:
-    raise ValueError(f"metadata holds {_kind(value)}, which JSON cannot")
+    raise ValueError(f"metadata contains {_kind(value)}, which JSON cannot represent")
 
 
 def _kind(value: object) -> str:
@@ -167,13 +169,13 @@ def _kind(value: object) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """What the system says (no permission, for example), or that what stands in the file is wrong."""
-    told = error.strerror if isinstance(error, OSError) else None
-    return told or f"the file is damaged or truncated ({error})"
+    """The system's message (no permission, for example), or that the file is damaged."""
+    message = error.strerror if isinstance(error, OSError) else None
+    return message or f"the file is damaged or truncated ({error})"
 
 
 def _sources(path: str | Path, format: str | None) -> list[Source]:
-    """(format, file, its name below the path that was given) of every file that a path stands for."""
+    """Every file of a path: its format, the file, and its name relative to the path."""
     if str(path) == "-":
         return [(format or "jsonl", Path("-"), "stdin")]
     if "://" in str(path):
@@ -184,13 +186,17 @@ def _sources(path: str | Path, format: str | None) -> list[Source]:
         known = ((format or _format(file), file, file.relative_to(path).as_posix()) for file in files)
         found: list[Source] = [(kind, file, name) for kind, file, name in known if kind is not None]
         if not found:
-            raise InputError(f"{path}: no file in it ends in one of {', '.join(_FORMATS_BY_SUFFIX)}")
+            raise InputError(
+                f"{path}: no file in it ends in {_SUFFIXES}; to read other files, give --format (format= in Python)"
+            )
         return found
     if not path.exists():
-        raise InputError(f"{path}: no such file or folder; name one, or - for standard input")
+        raise InputError(f"{path}: no such file or folder; give one that exists, or - for standard input")
     kind = format or _format(path)
     if kind is None:
-        raise InputError(f"{path}: not one of {', '.join(_FORMATS_BY_SUFFIX)}; name the format")
+        raise InputError(
+            f"{path}: its name does not end in {_SUFFIXES}; give --format (format= in Python), or convert it"
+        )
     return [(kind, path, path.name)]
 
 
@@ -202,14 +208,14 @@ def _remote_sources(url: str, format: str | None) -> list[Source]:
         system, root = fsspec.core.url_to_fs(url)
         is_folder = system.isdir(root)
         files = sorted(system.find(root)) if is_folder else [root] if system.exists(root) else []
-    except Exception as error:  # every file system has its own
+    except Exception as error:  # every file system raises its own
         raise InputError(f"{url}: cannot be read ({error})") from error
     base = root.rstrip("/") if is_folder else root.rpartition("/")[0]
     named = [(each, each.removeprefix(base).lstrip("/")) for each in files]
     kinds = [(format or _format(Path(name)), each, name) for each, name in named if not _hidden(Path(name))]
     found: list[Source] = [(kind, system.unstrip_protocol(each), name) for kind, each, name in kinds if kind]
     if not found:
-        raise InputError(f"{url}: no file there ends in one of {', '.join(_FORMATS_BY_SUFFIX)}; name the format")
+        raise InputError(f"{url}: no file there ends in {_SUFFIXES}; {_REMEDY}")
     return found
 
 
@@ -232,7 +238,7 @@ def _read(format: str, file: str | Path, name: str, bad: Callable[[InputError], 
         with open_file(file) as stream, closing(_READERS[format](stream, name)) as records:
             yield from _documents(records, str(file), stem, bad)
     except _DAMAGE as error:
-        raise InputError(f"{file}: cannot be read, {_reason(error)}") from error
+        raise InputError(f"{file}: cannot be read ({_reason(error)})") from error
 
 
 def open_file(file: str | Path) -> IO[bytes]:
@@ -264,7 +270,7 @@ def _documents(
             document = _document(record, f"{stem}-{line}" if numbered else None)
             check_document(document)
         except (ValueError, RecursionError) as error:
-            bad(InputError(f"{file}:{line}: {error}; mend it or leave it out (--skip-bad)"))
+            bad(InputError(f"{file}:{line}: {error}; fix it or leave it out (--skip-bad)"))
         else:
             yield document
 
@@ -272,7 +278,7 @@ def _documents(
 def _document(record: Mapping[str, Any], number: str | None) -> Document:
     given = _first(record, ID_FIELDS)
     if (given is None) == (number is None):
-        raise ValueError("no id" if given is None else "an id, where the file's first record has none")
+        raise ValueError("no id" if given is None else "an id, although the file's first record has none")
     if number is None and (isinstance(given, bool) or not isinstance(given, (str, int))):
         raise ValueError(f"id is {_kind(given)}, not a string")
     if "text" not in record:
@@ -292,7 +298,7 @@ def _first(record: Mapping[str, Any], names: Iterable[str]) -> Any:
 
 def _join(paragraphs: list[Any]) -> str:
     if not all(isinstance(each, str) for each in paragraphs):
-        raise ValueError("text is a list that holds more than strings")
+        raise ValueError("text is a list, but not only of strings")
     return "".join(each if each.endswith("\n") else each + "\n" for each in paragraphs)
 
 
@@ -311,7 +317,7 @@ def _read_jsonl(stream: IO[bytes], name: str) -> Records:
 
 
 def _read_table(stream: IO[bytes], name: str, delimiter: str) -> Records:
-    """Rows under a header; bytes that are no UTF-8 become lone surrogates, which `check_document` refuses."""
+    """Rows under a header; bytes that are not UTF-8 become lone surrogates, which `check_document` refuses."""
     csv.field_size_limit(sys.maxsize)
     lines = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
     try:
@@ -333,7 +339,7 @@ def _rows(table: Any, name: str) -> Records:
         if not header:
             header = cells
             if "text" not in header:
-                raise InputError(f"{name}:1: the header {header} names no 'text'")
+                raise InputError(f"{name}:1: the header {header} has no column 'text'")
         elif len(cells) == len(header):
             yield table.line_num, dict(zip(header, cells, strict=True))
         elif cells:
@@ -354,7 +360,7 @@ def _read_parquet(stream: IO[bytes], name: str) -> Records:
 
 
 def _plain(value: Any) -> Any:
-    """A Parquet value as JSON can hold it: dates and decimals become strings."""
+    """A Parquet value as JSON can represent it: dates and decimals become strings."""
     return value if isinstance(value, (str, int, type(None))) else json.loads(json.dumps(value, default=str))
 
 

@@ -1,13 +1,13 @@
 """The manifest of one snapshot: which segments and which deletions it consists of.
 
-Knows the JSON file and the names of everything in a corpus's folder; does not know what segments hold.
+Knows the JSON file and the names of everything in a corpus's folder; does not know what segments contain.
 
     manifest-<n>.json   snapshot n; the highest n is the current state, and its rename is the commit
-    committed.json      a copy of the last manifest, written after the commit: it tells of one that is lost
-    segments/<name>/    immutable, called by its first document's number
+    committed.json      a copy of the last manifest, written after the commit: it shows if that one is lost
+    segments/<name>/    immutable, named after the number of its first document
     deleted-<n>.npy     the documents deleted up to snapshot n
     moves/<name>/       where the passages of a merged segment were (`moves`)
-    keys/<owner>/       what others keep beside the passages (`beside`)
+    keys/<owner>/       what others keep next to the passages (`beside`)
     writer.lock         the pid of the writer, if there is one
 """
 
@@ -29,7 +29,7 @@ from quoth.storage import (
 
 FORMAT = 2
 READABLE = (1, 2)
-"""Segments of the first format have no words; one index beside them had those of every snapshot."""
+"""Segments of the first format have no words: one index outside them had the words of every snapshot."""
 COMMITTED = "committed.json"
 
 _SEGMENT_FIELDS: Fields = {
@@ -67,7 +67,7 @@ class SegmentEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """All there is to know of a snapshot without opening another file.
+    """All that is known of a snapshot without opening another file.
 
     A write removes the snapshots below `kept_from` once nobody reads them.
     """
@@ -89,7 +89,7 @@ class Manifest:
 
 def remedy_of(corpus: Path) -> str:
     """What to do about damage in a corpus."""
-    return f"`quoth repair {corpus}` mends what can be mended"
+    return f"`quoth repair {corpus}` repairs what can be repaired"
 
 
 def manifest_path(corpus: Path, snapshot: int) -> Path:
@@ -118,32 +118,39 @@ def write_manifest(corpus: Path, manifest: Manifest) -> None:
     content = {"format": FORMAT, **asdict(manifest)}
     encoded = encode_json({**content, "sha256": _checksum(content)})
     atomic_write_bytes(manifest_path(corpus, manifest.snapshot), encoded)
-    with suppress(OSError):  # all is committed; a full disk leaves an older copy
+    with suppress(OSError):  # everything is committed; if the disk is full, an older copy remains
         atomic_write_bytes(corpus / COMMITTED, encoded)
 
 
 def read_manifest(corpus: Path, snapshot: int | None = None) -> Manifest:
-    """A snapshot's manifest, the current one's when None.
+    """A snapshot's manifest, by default the current one's.
 
-    Raises CorpusNotFoundError where there is none, CorruptionError where the file is damaged, or lost.
+    Raises CorpusNotFoundError if there is none, CorruptionError if the file is damaged or lost.
     """
     copy = _content(corpus / COMMITTED)  # before the list, which then has its snapshot or a later one
     known = snapshots(corpus)
     if snapshot is None and copy and copy != _content(manifest_path(corpus, known[-1] if known else 0)):
         _check_not_lost(corpus, known)
     if not known:
-        raise CorpusNotFoundError(f"{corpus}: corpus not found; `quoth index DOCS -o {corpus}` makes one")
+        raise CorpusNotFoundError(_not_found(corpus))
     if snapshot is not None and snapshot not in known:
-        raise CorpusNotFoundError(f"{corpus}: no snapshot {snapshot}, compact releases old ones; there are {known}")
+        raise CorpusNotFoundError(f"{corpus}: no snapshot {snapshot} (compact releases old ones); use one of {known}")
     number = known[-1] if snapshot is None else snapshot
     manifest = parse_manifest(path := manifest_path(corpus, number))
     if manifest.snapshot != number:
-        raise CorruptionError(f"{path}: holds the manifest of snapshot {manifest.snapshot}")
+        raise CorruptionError(f"{path}: contains the manifest of snapshot {manifest.snapshot}")
     return manifest
 
 
+def _not_found(corpus: Path) -> str:
+    if not corpus.exists() or (corpus.is_dir() and not any(corpus.iterdir())):
+        return f"{corpus}: corpus not found; `quoth index DOCS -o {corpus}` makes one"
+    kind = "a folder" if corpus.is_dir() else "a file"
+    return f"{corpus} is {kind} but not a corpus; `quoth index {corpus} -o NAME.quoth` makes one from its documents"
+
+
 def _content(path: Path) -> bytes:
-    with suppress(FileNotFoundError, IsADirectoryError):
+    with suppress(FileNotFoundError, IsADirectoryError, NotADirectoryError):
         return path.read_bytes()
     return b""
 
@@ -155,39 +162,39 @@ def _check_not_lost(corpus: Path, known: list[int]) -> None:
     left: list[Path] = []
     with suppress(CorruptionError):
         left = unnamed(corpus, read_manifest(corpus, known[-1])) if known else []
-    names = f"; what it named is there: {', '.join(each.name for each in left)}" if left else ""
+    names = f"; the files it named are there: {', '.join(each.name for each in left)}" if left else ""
     raise CorruptionError(
-        f"{manifest_path(corpus, copied.snapshot)}: the file is missing, the manifest of the last commit{names}"
+        f"{manifest_path(corpus, copied.snapshot)}: the file is missing (the manifest of the last commit){names}"
     )
 
 
 def committed(corpus: Path) -> Manifest | None:
-    """The copy of the last manifest, None where there is none to read."""
+    """The copy of the last manifest; None if it cannot be read."""
     with suppress(CorruptionError):
         return parse_manifest(corpus / COMMITTED)
     return None
 
 
 def check_copy(corpus: Path) -> None:
-    """Raises CorruptionError where the copy of the last manifest is damaged; corpora of before may have none."""
+    """Raises CorruptionError if the copy of the last manifest is damaged; corpora of earlier versions may have none."""
     copy, latest = corpus / COMMITTED, manifest_path(corpus, snapshots(corpus)[-1])
     if not copy.exists() or parse_manifest(copy).snapshot < parse_manifest(latest).snapshot:
-        return  # the copy is written after the commit, and a kill may come between
+        return  # the copy is written after the commit: the writer may have been killed in between
     if copy.read_bytes() != latest.read_bytes():
         raise CorruptionError(f"{copy}: no longer a copy of {latest.name}")
 
 
 def parse_manifest(path: Path) -> Manifest:
-    """The manifest in a file. Raises CorruptionError where it is not as it was written."""
+    """The manifest in a file. Raises CorruptionError if it is not as it was written."""
     content = read_json(path)
     if not isinstance(content, dict) or path.read_bytes() != encode_json(content):
         raise CorruptionError(f"{path}: not as it was written; the file was altered")
     if content.pop("sha256", None) != _checksum(content):
-        raise CorruptionError(f"{path}: its SHA-256 is not the one in it; the file was altered")
+        raise CorruptionError(f"{path}: its content does not match the SHA-256 in it; the file was altered")
     if (version := content.pop("format", None)) not in READABLE:
-        remedy = "take a newer Quoth" if isinstance(version, int) and version > FORMAT else "index again"
-        raise CorruptionError(f"{path}: format {version}, this version of Quoth reads {FORMAT}; {remedy}")
-    for name in ("words", "stale_rows"):  # the first format's
+        remedy = "install a newer Quoth" if isinstance(version, int) and version > FORMAT else "index again"
+        raise CorruptionError(f"{path}: format {version}, but this version of Quoth reads {FORMAT}; {remedy}")
+    for name in ("words", "stale_rows"):  # of the first format
         content.pop(name, None)
     check_fields(path, content, _FIELDS)
     if content["deletions"] is not None:
@@ -201,11 +208,11 @@ def parse_manifest(path: Path) -> Manifest:
 
 
 def _check_names(path: Path, manifest: Manifest) -> None:
-    """Files lie where they were written, and nowhere outside the corpus."""
+    """Raises CorruptionError if the manifest names files that Quoth does not write, or files outside the corpus."""
     deletions = manifest.deletions["name"] if manifest.deletions else ""
     named = all(each.name == segment_name(each.first_document) for each in manifest.segments)
     if not named or Path(deletions).name != deletions:
-        raise CorruptionError(f"{path}: damaged, it names files that no corpus has")
+        raise CorruptionError(f"{path}: damaged, it names files that do not belong to a corpus")
 
 
 def _checksum(content: dict[str, Any]) -> str:
@@ -218,7 +225,7 @@ def _numbers(corpus: Path, pattern: str) -> list[int]:
 
 
 def unnamed(corpus: Path, current: Manifest) -> list[Path]:
-    """What was written for a later snapshot than the current one."""
+    """What was written for a snapshot later than the current one."""
     segments = [path for path in corpus.glob("segments/*") if path.name >= segment_name(current.next_document)]
     later = (number for number in _numbers(corpus, "deleted-*.npy") if number > current.snapshot)
     return [*segments, *(deletions_path(corpus, number) for number in later)]

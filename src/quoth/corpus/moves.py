@@ -1,12 +1,12 @@
-"""Where the passages of a merged segment were before, so that what is kept of them elsewhere can follow.
+"""Where the passages of a merged segment were before, so that whatever is kept of them elsewhere can follow.
 
-Knows segments by their names, and passages by their numbers in them. Does not know what follows, or when: a segment's
-moves stay as long as one of the segments named in them is there, or anything is called by its name.
+Knows segments by name, and passages by their numbers in a segment. Does not know what follows, or when: a segment's
+moves are kept as long as one of the segments named in them exists, or anything is named after one.
 
     moves/<segment>/moves.npy   int64 [M, 3]: a segment, by the number of its first document, a passage's number
                                 there, and its number in this segment
 
-A passage that moved more than once has a row for each segment that is still of use.
+A passage that moved more than once has a row for each segment that is still needed.
 
 Shape suffixes that differ from the project's: M moves.
 """
@@ -32,7 +32,7 @@ def moves_path(corpus: Path, segment: str) -> Path:
 
 
 def read_moves(corpus: Path, segment: str) -> Moves:
-    """A segment's moves: [M, 3]; none where it was not merged. Raises CorruptionError."""
+    """A segment's moves: [M, 3]; none if it was not merged. Raises CorruptionError."""
     folder = moves_path(corpus, segment)
     if not folder.is_dir():
         return NO_MOVES
@@ -41,7 +41,7 @@ def read_moves(corpus: Path, segment: str) -> Moves:
 
 
 def moves_from(corpus: Path, segment: str, numbers_P: NDArray[np.int64], first: int) -> Moves:
-    """The moves of passages that leave a segment, of these numbers in it, ascending, to the numbers from `first` on.
+    """The moves of passages that leave a segment: from these ascending numbers in it to the numbers from `first` on.
 
     Raises CorruptionError.
     """
@@ -54,7 +54,7 @@ def moves_from(corpus: Path, segment: str, numbers_P: NDArray[np.int64], first: 
 
 
 def save_moves(corpus: Path, segment: str, moves_M3: Moves) -> None:
-    """Write a segment's moves, whole or not at all."""
+    """Write a segment's moves, completely or not at all."""
     publish_folder(moves_path(corpus, segment), lambda part: save_array(part / "moves.npy", moves_M3))
     fsync_path(corpus)
 
@@ -65,10 +65,10 @@ def saved_moves(corpus: Path) -> list[Path]:
 
 
 def sweep_moves(corpus: Path) -> None:
-    """Remove the moves that are of no use any more."""
+    """Remove the moves that are no longer needed."""
     of_use = _of_use(corpus)
     for folder in saved_moves(corpus):
-        with suppress(CorruptionError):  # `verify` tells of it
+        with suppress(CorruptionError):  # `verify` reports it
             if not (segment_path(corpus, folder.name).exists() and _names(read_moves(corpus, folder.name), of_use)):
                 remove(folder)
 
@@ -79,6 +79,6 @@ def _names(moves_M3: Moves, segments: list[int]) -> bool:
 
 
 def _of_use(corpus: Path) -> list[int]:
-    """The segments, by their first documents, that are there or have something called by their name."""
+    """The segments, by their first documents, that exist or that anything is named after."""
     names = {path.name for path in corpus.glob("segments/*")} | set(map(segment_of, kept_beside(corpus)))
     return [int(each) for each in names if each.isdecimal() and each == segment_name(int(each))]

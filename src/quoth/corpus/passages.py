@@ -1,14 +1,14 @@
 """Splitters: where a text is cut into passages.
 
-Knows characters, words and sentence ends; does not know documents, models (but for a tokenizer's count) or
-storage. A passage begins and ends with a non-space character, and every non-space character is in one.
+Knows characters, words and sentence ends; does not know documents, storage or models (apart from counting a
+tokenizer's tokens). A passage begins and ends with a non-space character, and every non-space character is in one.
 
     words:N             up to N words, cut at the last sentence end that fits (the default, N = 120)
     fixed:N             exactly N words, wherever sentences end (N = 100: DPR's `psgs_w100`)
     tokens:N:TOKENIZER  up to N tokens of a tokenizer (a folder or a hub name), cut at sentence ends
 
-A word is a run of non-space characters (of which each 64 count as one more word, so that no text is
-unbounded), a single character of Chinese or Japanese, or four letters of Thai, Lao, Burmese or Khmer.
+A word is a run of non-space characters (a longer run counts as one word per 64 characters, so that every passage is
+bounded), a single character of Chinese or Japanese, or four letters of Thai, Lao, Burmese or Khmer.
 """
 
 import re
@@ -25,7 +25,7 @@ Splitter = Callable[[str], Ranges]
 
 DEFAULT_SPLITTER = "words:120"
 WHOLE = "words:1000000"
-"""The splitter of a corpus whose documents are passages already."""
+"""The splitter of a corpus whose documents are already passages."""
 
 _IDEOGRAPHIC = "\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
@@ -36,24 +36,26 @@ _MARKS = (
 )
 _WORD = re.compile(rf"[{_IDEOGRAPHIC}]|(?:[{_UNSPACED}][{_MARKS}]*){{1,4}}|[^\s{_IDEOGRAPHIC}{_UNSPACED}]{{1,64}}")
 _SENTENCE_END = re.compile(
-    r"(?:(?<!\b[A-Z])\.|[!?…])[\"'”’»)\]]*(?=\s+[^\sa-z])"  # not after an initial, nor before a small letter
+    r"(?:(?<!\b[A-Z])\.|[!?…])[\"'”’»)\]]*(?=\s+[^\sa-z])"  # not after an initial, nor before a lower-case letter
     r"|[。！？｡।॥][”’」』）]*"
     r"|\n[^\S\n]*(?=\n)"
 )
 _NEAR = 32
-"""How many characters a cut inside a word may move back to the word's beginning."""
+"""A cut inside a word may move back this many characters, to the beginning of the word."""
 
 
 def get_splitter(spec: str) -> Splitter:
     """The function that `spec` names: from a text to its passages' character ranges, in order.
 
-    Raises InputError for another spec, ModelNotFoundError for a tokenizer that is not there.
+    Raises InputError for an invalid spec, ModelNotFoundError if the tokenizer cannot be loaded.
     """
     kind, _, rest = spec.partition(":")
     count, _, tokenizer = rest.partition(":")
     known = kind in _SPLITTERS and bool(tokenizer) == (kind == "tokens")
     if not known or not count.isdecimal() or int(count) < 1:
-        raise InputError(f"splitter {spec!r} is not one of words:N, fixed:N, tokens:N:TOKENIZER with N > 0")
+        raise InputError(
+            f"splitter {spec!r} is not one of words:N, fixed:N, tokens:N:TOKENIZER with N > 0; try words:120"
+        )
     return _SPLITTERS[kind](int(count), tokenizer)
 
 
@@ -92,7 +94,7 @@ def _load_tokenizer(name: str) -> Any:
     try:
         tokenizer = Tokenizer.from_file(str(file)) if file.is_file() else Tokenizer.from_pretrained(name)
     except Exception as error:  # the library raises a bare Exception
-        raise ModelNotFoundError(f"tokenizer {name!r}: neither a folder nor a hub name") from error
+        raise ModelNotFoundError(f"tokenizer {name!r}: neither a folder with a tokenizer.json nor a hub id") from error
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
@@ -107,7 +109,7 @@ def _sentence_ends(text: str) -> list[int]:
 
 
 def _split(text: str, units: list[int], ends: list[int], limit: int) -> Ranges:
-    """Greedy: each passage reaches to the last of `ends` within `limit` units, or else to that limit."""
+    """Greedy: a passage extends to the last of `ends` within `limit` units, or if there is none, to that limit."""
     cuts = [0]
     first = 0
     while first + limit < len(units):

@@ -1,9 +1,8 @@
-"""Mending a damaged corpus: what can be made again from the rest, and what is lost.
+"""Repairing a damaged corpus: what can be rebuilt from the rest, and what is lost.
 
-Knows which files say the same as others: a segment's tables, its words and its list of checksums what its documents
-say, the copy of the last manifest what that says. What is made again counts only if its SHA-256
-is the recorded one. Does not know what is kept beside the passages: what is damaged of it is removed, and its owner
-makes it again.
+Knows which files repeat others: a segment's tables, words and list of checksums follow from its documents, and the last
+manifest has a copy. A rebuilt file counts only if it has the recorded SHA-256. Does not know what is kept next to the
+passages: if any of it is damaged it is removed, and its owner makes it again.
 """
 
 import json
@@ -38,29 +37,29 @@ from quoth.storage import WriterLock, atomic_write_bytes, check_file, check_fold
 
 @dataclass(frozen=True, slots=True)
 class Repairs:
-    """What was mended, and what cannot be, one line of words each."""
+    """What was repaired and what is lost, one line of text for each file."""
 
-    mended: list[str] = field(default_factory=list)
+    repaired: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
 
 
 def repair(path: Path) -> Repairs:
     """`Corpus.repair`."""
     if not snapshots(path) and committed(path) is None:
-        read_manifest(path)  # raises: there is no corpus
+        read_manifest(path)  # raises, because there is no corpus
     done = Repairs()
     with WriterLock(path / LOCK), owners_waiting(path):
-        manifest = _mend_manifest(path, done)
+        manifest = _repair_manifest(path, done)
         if manifest is not None:
-            _mend_segments(path, manifest, done)
-            _mend_deletions(path, manifest, done)
+            _repair_segments(path, manifest, done)
+            _repair_deletions(path, manifest, done)
             _release_damaged(path, manifest, done)
         _remove_damaged_beside(path, done)
     return done
 
 
-def _mend_manifest(path: Path, done: Repairs) -> Manifest | None:
-    """The last commit's manifest, and its copy, each made of the other; None where neither can be read."""
+def _repair_manifest(path: Path, done: Repairs) -> Manifest | None:
+    """The last commit's manifest, after rebuilding it or its copy from the other; None if neither can be read."""
     numbers, copy, copied = snapshots(path), path / COMMITTED, committed(path)
     last, latest, reason = numbers[-1] if numbers else -1, None, ""
     try:
@@ -71,34 +70,34 @@ def _mend_manifest(path: Path, done: Repairs) -> Manifest | None:
         file = manifest_path(path, copied.snapshot)
         remove(file)
         atomic_write_bytes(file, copy.read_bytes())
-        done.mended.append(f"{file}: made again from its copy {COMMITTED}")
+        done.repaired.append(f"{file}: rebuilt from its copy {COMMITTED}")
         return copied
     if latest is None:
-        remedy = f"restore it from a backup, or delete it and {COMMITTED} to go back to the snapshot before"
-        done.lost.append(f"{reason}; {COMMITTED} holds no copy of it: {remedy}")
+        remedy = f"restore it from a backup, or delete it and {COMMITTED} to return to the previous snapshot"
+        done.lost.append(f"{reason}; {COMMITTED} is not a copy of it: {remedy}")
         return None
     newest = manifest_path(path, last).read_bytes()
     if copy.exists() and (copied is None or copy.read_bytes() != newest):
         remove(copy)
-        done.mended.append(f"{copy}: copied again from {manifest_path(path, last).name}")
+        done.repaired.append(f"{copy}: copied again from {manifest_path(path, last).name}")
     atomic_write_bytes(copy, newest)
     return latest
 
 
-def _mend_segments(path: Path, manifest: Manifest, done: Repairs) -> None:
+def _repair_segments(path: Path, manifest: Manifest, done: Repairs) -> None:
     for entry in manifest.segments:
         folder = segment_path(path, entry.name)
         try:
             check_folder(folder, entry.sha256, contents=True)
         except CorruptionError as error:
             if _write_again(path, entry, manifest.splitter):
-                done.mended.append(f"{error}; made again from its documents")
+                done.repaired.append(f"{error}; rebuilt from its documents")
             else:
                 done.lost.append(f"{error}; restore {folder} from a backup, or index its documents again")
 
 
 def _write_again(path: Path, entry: SegmentEntry, splitter: str) -> bool:
-    """Makes a segment anew from its documents and where they lie; whether it has become what it was."""
+    """Rebuild a segment from its documents; returns whether the result equals the original."""
     folder, part = segment_path(path, entry.name), segment_path(path, f"{entry.name}.repair.tmp")
     sources: tuple[Callable[[Path], Iterator[Split]], ...] = (_stored, partial(_split, splitter=splitter))
     for source, with_checks, with_words in product(sources, (True, False), (True, False)):
@@ -109,7 +108,7 @@ def _write_again(path: Path, entry: SegmentEntry, splitter: str) -> bool:
                     writer.add(*each)
                 sha256 = writer.seal(with_checks, with_words)
         except (QuothError, ValueError, TypeError, IndexError):
-            continue  # what it would be made of is damaged
+            continue  # the files it would be rebuilt from are damaged
         if sha256 == entry.sha256:
             publish_directory(part, folder)
             return True
@@ -134,14 +133,14 @@ def _stored(folder: Path) -> Iterator[Split]:
 
 
 def _split(folder: Path, splitter: str) -> Iterator[Split]:
-    """The documents, with their passages as they are split anew."""
+    """The documents, with their passages split again."""
     ranges_of = get_splitter(splitter)
     for document, _, _ in _documents(folder):
         ranges: Ranges = ranges_of(document.text)
         yield document, ranges
 
 
-def _mend_deletions(path: Path, manifest: Manifest, done: Repairs) -> None:
+def _repair_deletions(path: Path, manifest: Manifest, done: Repairs) -> None:
     try:
         _check_deletions(path, manifest)
     except CorruptionError as error:
@@ -154,7 +153,7 @@ def _check_deletions(path: Path, manifest: Manifest) -> None:
 
 
 def _release_damaged(path: Path, latest: Manifest, done: Repairs) -> None:
-    """Older snapshots that can no longer be read, for what they alone have, are released."""
+    """Release older snapshots that cannot be read any more because of files that only they use."""
     for number in snapshots(path)[:-1]:
         try:
             manifest = read_manifest(path, number)
@@ -164,11 +163,11 @@ def _release_damaged(path: Path, latest: Manifest, done: Repairs) -> None:
                 check_folder(segment_path(path, entry.name), entry.sha256, contents=True)
         except CorruptionError as error:
             remove(manifest_path(path, number))
-            done.mended.append(f"{error}; snapshot {number}, an older one, is released")
+            done.repaired.append(f"{error}; the older snapshot {number} that used it is released")
 
 
 def _remove_damaged_beside(path: Path, done: Repairs) -> None:
-    """A folder goes with those that are called by its name and more, which belong to it; as do a segment's moves."""
+    """Remove the damaged folders of keys and moves, and with a folder all that belong to it (its name and a suffix)."""
     folders = [*saved_moves(path), *sealed_beside(path)]
     for folder in folders:
         try:
@@ -178,6 +177,6 @@ def _remove_damaged_beside(path: Path, done: Repairs) -> None:
             belonging = (each for each in folders if each.parent == folder.parent and each.stem == folder.name)
             for each in {folder, *belonging}:
                 remove(each)
-            done.mended.append(
-                f"{error}; removed {folder}: `quoth embed {path}`, with the model it was of, makes it again"
+            done.repaired.append(
+                f"{error}; removed {folder}: `quoth embed {path}`, with the same model, makes it again"
             )

@@ -3,12 +3,12 @@
 Knows how documents and passages lie on disk; does not know other segments, deletions or snapshots. Rows and
 document numbers in its files count from 0; the corpus says where they begin in its own count.
 
-    documents.bin   for each document its record, JSON [id, title, metadata], then its text, both UTF-8
+    documents.bin   per document its record, JSON [id, title, metadata], then its text, both UTF-8
     documents.npy   int64 [D + 1, 3]: where the record begins, where the text begins, the first passage
     passages.npy    int64 [P, 5]: document, start and end (characters), start and end (bytes in documents.bin)
-    ids.npy         uint64 [2, D]: the hashes of the documents' ids in order, and whose they are
+    ids.npy         uint64 [2, D]: the hashes of the documents' ids, ascending, and whose they are
     checks.npy      uint32 [D + P]: CRC-32 of each document's bytes, then of each passage: its row of the table, its
-                    document's record and its own bytes; what is read is compared (segments of before have none)
+                    document's record and its own bytes, compared on every read (older segments have none)
     words.bin       the passages' words (`words`); a segment of the first format has none
 
 Shape suffixes that differ from the project's: D documents, O documents of another segment.
@@ -41,14 +41,14 @@ Split = tuple[Document, Ranges]
 
 
 def hash_id(document_id: str) -> int:
-    """64 bits of an id, by which it is looked up; equal hashes are told apart by the ids themselves."""
+    """The 64 bits by which an id is looked up; ids with equal hashes are then compared themselves."""
     return int.from_bytes(blake2b(document_id.encode("utf-8", "surrogatepass"), digest_size=8).digest())
 
 
 class Segment:
     """A sealed segment, open for reading. Its passages are the corpus's rows from `first_row` to before `last_row`.
 
-    Raises CorruptionError, naming the file, where a size is wrong or a record cannot be read.
+    Raises CorruptionError, naming the file, if a size is wrong or a record cannot be read.
     """
 
     def __init__(self, path: Path, first_row: int, first_document: int, sha256: str) -> None:
@@ -69,13 +69,13 @@ class Segment:
             self._checks_DP = open_array(checks, np.uint32, (self.num_documents + self.num_passages,))
         ends = [len(self._blob), len(self._blob), self.num_passages]
         if len(self._hashes_D) != self.num_documents or self._documents_D13[-1:].tolist() != [ends]:
-            raise CorruptionError(f"{path / 'documents.npy'}: damaged, it does not fit the files beside it")
+            raise CorruptionError(f"{path / 'documents.npy'}: damaged, it does not match the files next to it")
         self.last_row = first_row + self.num_passages
         self.last_document = first_document + self.num_documents
 
     @property
     def entry(self) -> SegmentEntry:
-        """What a manifest says of this segment."""
+        """This segment's entry in a manifest."""
         return SegmentEntry(
             name=self.name,
             first_row=self.first_row,
@@ -90,11 +90,11 @@ class Segment:
         check_folder(self.path, self.sha256, contents=True)
 
     def passage(self, index: int) -> Passage:
-        """The `index`-th passage, in microseconds, reading nothing else."""
+        """The `index`-th passage, in microseconds: nothing else is read."""
         row = self._passages_P5[index]
         document, start, end, first_byte, last_byte = row.tolist()
         if not 0 <= document < self.num_documents:
-            raise self._damaged(f"passage {index} is of no document", "passages.npy")
+            raise self._damaged(f"passage {index} belongs to no document", "passages.npy")
         if self._checks_DP is not None:
             first, last = self._documents_D13[document, :2].tolist()
             found = passage_check(row.tobytes(), self._blob[first:last], self._blob[first_byte:last_byte])
@@ -109,14 +109,14 @@ class Segment:
 
     @property
     def has_words(self) -> bool:
-        """Whether the passages' words are on disk, as they are but in a segment of the first format."""
+        """Whether the passages' words are on disk: always, except in a segment of the first format."""
         return self._words_file is not None
 
     @cached_property
     def words(self) -> Words:
-        """The passages' words; a segment that has none is read whole, and they are kept in memory.
+        """The passages' words. If they are not on disk, all passages are read and their words kept in memory.
 
-        Raises CorruptionError where they are damaged, which is not looked at before.
+        Raises CorruptionError if they are damaged, which is not checked before.
         """
         if self._words_file is None:
             return Words.of(indexed_text(each.title, each.text) for each in self.passages())
@@ -134,13 +134,13 @@ class Segment:
         return Document(document_id, title, text, metadata)
 
     def holds(self, index: int, document: Document) -> bool:
-        """Whether the `index`-th document is this one, to the byte."""
+        """Whether the `index`-th document equals this one, to the byte."""
         begin, middle = self._documents_D13[index, :2].tolist()
         end = int(self._documents_D13[index + 1, 0])
         return (self._blob[begin:middle], self._blob[middle:end]) == _encoded(document)
 
     def passage_range(self, document: int) -> tuple[int, int]:
-        """The passages of a document, counted in this segment."""
+        """The first passage of a document and the one after its last, counted in this segment."""
         return int(self._documents_D13[document, 2]), int(self._documents_D13[document + 1, 2])
 
     def ranges(self, document: int) -> list[tuple[int, int]]:
@@ -149,7 +149,7 @@ class Segment:
         return [(start, end) for start, end in self._passages_P5[first:last, 1:3].tolist()]
 
     def find(self, document_id: str) -> int | None:
-        """The document of that id, or None."""
+        """The document with that id, or None."""
         hashed = np.uint64(hash_id(document_id))
         first = int(np.searchsorted(self._hashes_D, hashed, "left"))
         last = int(np.searchsorted(self._hashes_D, hashed, "right"))
@@ -186,25 +186,25 @@ class Segment:
     def _compare(self, place: int, found: int, what: str) -> None:
         assert self._checks_DP is not None
         if int(self._checks_DP[place]) != found:
-            raise self._damaged(f"{what} is not what was written", "documents.bin")
+            raise self._damaged(f"{what} is not as it was written", "documents.bin")
 
     def _damaged(self, reason: object, name: str = "documents.bin") -> CorruptionError:
         return CorruptionError(f"{self.path / name}: damaged ({reason}); {remedy_of(self.path.parents[1])}")
 
 
 def passage_check(row: bytes, record: bytes, text: bytes) -> int:
-    """The CRC-32 of all that a passage is read from."""
+    """The CRC-32 of everything that a passage is read from."""
     return crc32(text, crc32(record, crc32(row)))
 
 
 class SegmentWriter:
-    """Writes one segment, texts straight to disk: what it holds in memory is 44 bytes a passage, the ids and the words.
+    """Writes one segment, with texts straight to disk: memory holds 44 bytes per passage, the ids and the words.
 
     >>> with SegmentWriter(folder) as writer:
     ...     writer.add(document, ranges)
     >>> sha256 = writer.seal()
 
-    Raises DuplicateDocumentError where an id comes twice.
+    Raises DuplicateDocumentError if an id occurs twice.
     """
 
     def __init__(self, path: Path) -> None:
@@ -224,9 +224,9 @@ class SegmentWriter:
         return len(self._ids)
 
     def add(self, document: Document, ranges: list[tuple[int, int]]) -> None:
-        """Appends a document whose passages are these character ranges, in order, none overlapping."""
+        """Appends a document whose passages are these character ranges, in order and without overlap."""
         if document.id in self._ids:
-            raise DuplicateDocumentError(f"document {document.id!r} comes twice; leave one out")
+            raise DuplicateDocumentError(f"document {document.id!r} occurs twice; leave one out")
         record, text = _encoded(document)
         begin = self._stream.tell()
         self._documents.extend((begin, begin + len(record), self.num_passages))
@@ -264,18 +264,18 @@ class SegmentWriter:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        with suppress(OSError) if exception[0] else nullcontext():  # a full disk is told once
+        with suppress(OSError) if exception[0] else nullcontext():  # a full disk is reported once
             self._stream.close()
 
 
 def _encoded(document: Document) -> tuple[bytes, bytes]:
-    """A document's record and its text, as they lie on disk."""
+    """A document's record and its text, as they are on disk."""
     fields = [document.id, document.title, dict(document.metadata)]
     return json.dumps(fields, ensure_ascii=False).encode(), document.text.encode()
 
 
 def _byte_ranges(text: str, ranges: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Where character ranges, in order, lie in the text's UTF-8."""
+    """The byte ranges, in the text's UTF-8, of character ranges in order."""
     if text.isascii():
         yield from ranges
         return

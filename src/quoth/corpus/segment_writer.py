@@ -1,6 +1,6 @@
-"""Documents on their way into a corpus: split into passages; as segments that other processes write beside it.
+"""Documents on their way into a corpus: splitting them into passages, and segments that other processes write.
 
-Knows how documents become a finished segment, whole or absent. Does not know rows and snapshots.
+Knows how documents become a finished segment, complete or absent. Does not know rows or snapshots.
 """
 
 import shutil
@@ -19,13 +19,13 @@ from quoth.storage import fsync_path, publish_directory
 def split_documents(
     documents: Iterable[Document], splitter: str, progress: Callable[[int], None] | None = None
 ) -> Iterator[Split]:
-    """Each document with its passages' character ranges; `progress` is told the count. Raises InputError."""
+    """Every document with its passages' character ranges; `progress` receives the count so far. Raises InputError."""
     ranges_of = get_splitter(splitter)
     for count, document in enumerate(documents, 1):
         try:
             check_document(document)
         except (ValueError, TypeError, RecursionError) as error:
-            raise InputError(f"document {count}, {document.id!r}: {error}; mend it or leave it out") from None
+            raise InputError(f"document {count}, {document.id!r}: {error}; fix it or leave it out") from None
         yield document, ranges_of(document.text)
         if progress is not None:
             progress(count)
@@ -34,7 +34,7 @@ def split_documents(
 def write_segment(folder: Path, documents: Iterable[Split]) -> None:
     """Writes documents, with their passages' character ranges, as one finished segment into a new folder.
 
-    A process that dies leaves a folder that ends in .tmp. Raises DuplicateDocumentError where an id comes twice.
+    A process that dies leaves a folder whose name ends in .tmp. Raises DuplicateDocumentError if an id occurs twice.
     """
     part = folder.with_name(f"{folder.stem}.{uuid4().hex}.tmp")
     try:
@@ -49,6 +49,6 @@ def write_segment(folder: Path, documents: Iterable[Split]) -> None:
 
 
 def take_in(folder: Path, final: Path) -> None:
-    """Moves a segment that was written to where the corpus has its segments."""
+    """Moves a finished segment to its place among the corpus's segments."""
     folder.replace(final)
     fsync_path(final.parent)

@@ -1,4 +1,4 @@
-"""One state of a corpus, open for reading: its segments less its deletions.
+"""One state of a corpus, open for reading: its segments without the deleted documents.
 
 Knows rows, documents and passages; does not write and does not search.
 
@@ -24,9 +24,9 @@ from quoth.storage import Lease, check_file
 
 
 class Snapshot:
-    """Immutable; `known` segments, open already, are used again. While it is referred to, `compact` keeps its files.
+    """Immutable; reuses `known` segments, which are open already. While it is referred to, `compact` keeps its files.
 
-    Raises CorruptionError, naming the file, where one is missing or has another size than was written.
+    Raises CorruptionError, naming the file, if one is missing or its size has changed.
     """
 
     def __init__(self, path: Path, manifest: Manifest, known: Iterable[Segment] = ()) -> None:
@@ -45,20 +45,20 @@ class Snapshot:
         self._last_R = np.array([each.last_row for each in self.segments], np.int64)
 
     def verify_deletions(self) -> None:
-        """Reads the deletions, all that a snapshot has beside its segments. Raises CorruptionError."""
+        """Reads the deletions, which are all that a snapshot has besides its segments. Raises CorruptionError."""
         if self.manifest.deletions is not None:
             check_file(self.path / self.manifest.deletions["name"], self.manifest.deletions, contents=True)
 
     def passage(self, row: int) -> Passage:
-        """The passage of a row, deleted or not. Raises InputError for a row that no segment holds."""
+        """The passage of a row, deleted or not. Raises InputError for a row that no segment contains."""
         segment = self.segment_of(row)
         return segment.passage(row - segment.first_row)
 
     def segment_of(self, row: int) -> Segment:
-        """The segment that holds a row. Raises InputError where none does."""
+        """The segment that contains a row. Raises InputError if none does."""
         segment = self.segments[place] if (place := bisect_right(self._first_rows, row) - 1) >= 0 else None
         if segment is None or row >= segment.last_row:
-            raise InputError(f"row {row} is no passage of snapshot {self.manifest.snapshot} of {self.path}")
+            raise InputError(f"row {row} is not a passage of snapshot {self.manifest.snapshot} of {self.path}")
         return segment
 
     def live(self, rows_R: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -78,7 +78,7 @@ class Snapshot:
 
     @cached_property
     def live_words(self) -> list[LiveWords]:
-        """The words of each segment's passages, less the deleted ones."""
+        """The words of every segment's passages, without the deleted ones."""
         return [LiveWords(each.words, each.first_row, self._deleted_in(each)) for each in self.segments]
 
     def _deleted_in(self, segment: Segment) -> NDArray[np.int64]:
@@ -95,35 +95,39 @@ class Snapshot:
                 yield document
 
     def num_deleted(self, segment: Segment) -> int:
-        """How many documents of a segment are deleted."""
+        """Number of deleted documents of a segment."""
         return self.deletions.count(segment.first_document, segment.last_document)
 
     def is_deleted(self, segment: Segment, document: int) -> bool:
         return segment.first_document + document in self.deletions
 
     def locate(self, document_id: str) -> tuple[Segment, int]:
-        """The segment that holds a document, and its number there. Raises UnknownDocumentError."""
+        """The segment that contains a document, and its number there. Raises UnknownDocumentError."""
         for segment in reversed(self.segments):
             document = segment.find(document_id)
             if document is not None and not self.is_deleted(segment, document):
                 return segment, document
-        raise UnknownDocumentError(f"document {document_id!r} is not in {self.path}; give the id it was added with")
+        raise UnknownDocumentError(
+            f"document {document_id!r} is not in {self.path}; `quoth list {self.path}` shows the ids"
+        )
 
     def document(self, document_id: str) -> Document:
-        """The document of that id. Raises UnknownDocumentError."""
+        """The document with that id. Raises UnknownDocumentError."""
         segment, document = self.locate(document_id)
         return segment.document(document)
 
     def changed(self, documents: Iterable[Split], kept_D: bytearray) -> Iterator[Split]:
-        """Those that are not here already, to the byte; what is, is marked by its number. Raises DuplicateDocumentError
-        for one that comes twice."""
+        """The documents that are new or differ by a byte; the others are marked in `kept_D` by their numbers.
+
+        Raises DuplicateDocumentError if an unchanged one occurs twice.
+        """
         for document, ranges in documents:
             with suppress(UnknownDocumentError):
                 segment, index = self.locate(document.id)
                 if segment.holds(index, document):
                     number = segment.first_document + index
                     if kept_D[number]:
-                        raise DuplicateDocumentError(f"document {document.id!r} comes twice; leave one out")
+                        raise DuplicateDocumentError(f"document {document.id!r} occurs twice; leave one out")
                     kept_D[number] = True
                     continue
             yield document, ranges
@@ -135,7 +139,7 @@ class Snapshot:
         return list(range(segment.first_row + first, segment.first_row + last))
 
     def shared_with(self, other: Segment) -> Iterator[tuple[Segment, int]]:
-        """The documents whose ids a new segment has as well."""
+        """The documents whose ids a new segment has too."""
         for segment in self.segments:
             for document in segment.find_all(other):
                 if not self.is_deleted(segment, document):
@@ -149,7 +153,7 @@ def deletion(segment: Segment, document: int) -> Deletion:
 
 
 def open_snapshot(path: Path, number: int | None, known: Iterable[Segment] = ()) -> Snapshot:
-    """Opens a snapshot, the current one where `number` is None: a newer one if a writer removes files meanwhile."""
+    """Opens a snapshot, the current one if `number` is None: a newer one if a writer removes its files meanwhile."""
     while True:
         manifest = read_manifest(path, number)
         try:
@@ -163,5 +167,5 @@ def _open(path: Path, entry: SegmentEntry) -> Segment:
     folder = segment_path(path, entry.name)
     segment = Segment(folder, entry.first_row, entry.first_document, entry.sha256)
     if (segment.num_documents, segment.num_passages) != (entry.num_documents, entry.num_passages):
-        raise CorruptionError(f"{folder}: holds another number of documents than the manifest says")
+        raise CorruptionError(f"{folder}: its number of documents is not the one in the manifest")
     return segment

@@ -1,7 +1,7 @@
-"""What is removed from a corpus's folder: what a killed writer left, and snapshots that nobody reads.
+"""What is removed from a corpus's folder: the leftovers of a killed writer, and snapshots that nobody reads.
 
-Knows which files the manifests name. Does not know which of the things kept beside the passages are of use, but that
-what is called by a segment that was never committed is not: its name is given to another one.
+Knows which files the manifests name. Of what is kept next to the passages it knows one thing only: whatever is named
+after a segment that was never committed must go, because the next segment gets that name.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ TEMPORARY = ("*.tmp", "segments/*.tmp", "moves/*.tmp")
 
 
 def sweep(corpus: Path, current: Manifest) -> None:
-    """Removes what a killed writer left: nothing that a manifest names."""
+    """Removes the leftovers of a killed writer, and nothing that a manifest names."""
     first = segment_name(current.next_document)
     called = [path for path in (*corpus.glob("moves/*"), *kept_beside(corpus)) if segment_of(path).isdecimal()]
     _remove_all(path for path in called if segment_of(path) >= first)
@@ -25,9 +25,9 @@ def sweep(corpus: Path, current: Manifest) -> None:
 
 
 def release(corpus: Path, before: int, thorough: bool = False) -> bool:
-    """Removes the snapshots below `before` that nobody reads, with the files that only they needed.
+    """Removes the snapshots below `before` that nobody reads, with the files that only they used.
 
-    Returns whether all of them are gone. `thorough` also removes what a release that was broken off has left.
+    Returns whether all of them are gone. `thorough` also removes the leftovers of an interrupted release.
     """
     old = [number for number in snapshots(corpus) if number < before]
     gone = [number for number in old if remove_unless_leased(manifest_path(corpus, number))]
@@ -37,7 +37,7 @@ def release(corpus: Path, before: int, thorough: bool = False) -> bool:
         _remove_all(path for path in corpus.glob("segments/*") if path.name not in segments)
         deletions = {each.deletions["name"] for each in kept if each.deletions is not None}
         _remove_all(path for path in corpus.glob("deleted-*.npy") if path.name not in deletions)
-        _remove_all(corpus.glob("bm25*"))  # the first format's
+        _remove_all(corpus.glob("bm25*"))  # of the first format
         sweep_moves(corpus)
     return len(gone) == len(old)
 

@@ -1,7 +1,7 @@
-"""Whether everything in a corpus's folder is as it was written.
+"""Whether every file in a corpus's folder is as it was written.
 
-Knows what there is to read: manifests, deletions, segments, moves, and what is sealed beside the passages. Does not
-know how to mend them (`repair`).
+Knows what there is to read: manifests, deletions, segments, moves, and the sealed folders next to the passages. Does
+not know how to repair them (`repair`).
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ from quoth.storage import check_folder
 
 
 def verify(path: Path) -> None:
-    """Reads every file. Raises CorruptionError naming the first one that is lost or damaged."""
+    """Reads every file. Raises CorruptionError naming the first one that is missing or damaged."""
     with advising(remedy_of(path)):
         read_manifest(path)
         check_copy(path)

@@ -1,18 +1,18 @@
-"""The words of a segment: in which passages each stands, how often, and how many words the passages have.
+"""The words of a segment: the passages in which a word occurs, how often, and how many words the passages have.
 
 Knows texts, analysed by `analysis`, passages counted from 0, and the one file `words.bin`. Does not know rows,
 deletions or scores.
 
-A passage has two fields: its terms, and the single characters of its unspaced runs, asked for where a query's term is
-such a character. In the file they are one after the other:
+A passage has two fields: its terms, and the single characters of its unspaced runs, which are searched if a query's
+term is such a character. The file contains, one after the other:
 
     uint64 [W]      the hashes of the words, ascending
-    int64 [W + 1]   where each word's occurrences begin
-    int32 [O]       the passages in which a word stands, ascending for each word
-    uint [O]        how often it stands there, in as many bytes as the largest needs
+    int64 [W + 1]   where a word's occurrences begin
+    int32 [O]       the passages in which a word occurs, ascending per word
+    uint [O]        how often it occurs there, in as many bytes as the largest needs
     int32 [2, P]    the passages' numbers of terms and of characters
 
-Two words are taken for one where their hashes are equal: among a million, with a chance of 1 in 30 million.
+Two words count as one if their hashes are equal: among a million words, with a probability of 1 in 30 million.
 
 Shape suffixes that differ from the project's: O occurrences (a word in a passage), Q the words of a query.
 """
@@ -36,7 +36,7 @@ Numbers = NDArray[np.integer[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The words of some passages. Immutable; a file is mapped, and only what is asked for is read."""
+    """The words of some passages. Immutable; a file is mapped, and only what is needed is read."""
 
     hashes_W: NDArray[np.uint64]
     first_W1: NDArray[np.int64]
@@ -46,7 +46,7 @@ class Words:
 
     @classmethod
     def open(cls, path: Path) -> "Words":
-        """Raises CorruptionError where the file cannot be read."""
+        """Raises CorruptionError if the file cannot be read."""
         return cls(*open_arrays(path, 5))
 
     @classmethod
@@ -65,7 +65,7 @@ class Words:
         return int(self.lengths_2P.shape[1])
 
     def find(self, hashes_Q: NDArray[np.uint64]) -> list[slice]:
-        """Where the occurrences of each word are; an empty slice for a word that is not there."""
+        """Where the occurrences of every word are; an empty slice for a word that does not occur."""
         if not len(self.hashes_W):
             return [slice(0, 0)] * len(hashes_Q)
         place_Q = np.minimum(np.searchsorted(self.hashes_W, hashes_Q), len(self.hashes_W) - 1)
@@ -75,7 +75,7 @@ class Words:
 
 
 class WordGatherer:
-    """Gathers the words of passages, in order: 8 bytes in memory for each occurrence, some 40 at the end."""
+    """Gathers the words of passages, in order: 8 bytes of memory per occurrence, about 40 at the end."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
@@ -98,7 +98,7 @@ class WordGatherer:
         self._lengths.extend((len(terms), len(characters)))
 
     def words(self) -> Words:
-        """All that was gathered."""
+        """Everything gathered so far."""
         hashes_W, place_W = np.unique(hashes(self._numbers), return_inverse=True)
         word_O = place_W.astype(np.uint32)[np.asarray(self._words)]
         order_O = np.argsort(word_O, kind="stable")
@@ -115,11 +115,11 @@ class WordGatherer:
 
 
 def hashes(words: Iterable[str]) -> NDArray[np.uint64]:
-    """64 bits of each word, by which it is looked up."""
+    """The 64 bits by which a word is looked up."""
     digests = (blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest() for word in words)
     return np.array([int.from_bytes(each) for each in digests], np.uint64)
 
 
 def indexed_text(title: str, text: str) -> str:
-    """What a passage is found by."""
+    """The text by which a passage is searched."""
     return f"{title} {text}"

@@ -1,6 +1,6 @@
-"""The Ray cluster that jobs run on, and the model that each of its workers loads.
+"""The Ray cluster that jobs run on, and the model that its workers load.
 
-Knows how to join a cluster, how a worker's errors come back, and which model was meant. Does not know what jobs do.
+Knows how to join a cluster, how a worker's errors come back, and which model to expect. Does not know what jobs do.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from quoth.hub import locate
 
 CONNECT_SECONDS = 10
 START_SECONDS = 120
-"""How long a cluster of this machine is tried to be started; Ray alone gives up after 30, too soon on a busy one."""
+"""How long to try to start a cluster on this machine; Ray alone gives up after 30, too soon on a busy machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelName:
-    """A model as every worker can load it; `fingerprint` is what it must turn out to be."""
+    """A model as every worker can load it; the loaded one must have this `fingerprint`."""
 
     name: str
     base: str | None = None
@@ -38,7 +38,7 @@ class ModelName:
     fingerprint: str = ""
 
     def load(self) -> TokenEncoder:
-        """Once a process. Raises ModelNotFoundError, and EncoderMismatchError where this machine has another one."""
+        """Load it, once per process. Raises ModelNotFoundError, EncoderMismatchError if another one is installed."""
         encoder = _load(self.name, self.base, self.device, self.dtype)
         if self.fingerprint not in ("", encoder.fingerprint):
             raise EncoderMismatchError(
@@ -56,7 +56,7 @@ def _load(name: str, base: str | None, device: str | None, dtype: str | None) ->
 def connect() -> int:
     """Joins the cluster that RAY_ADDRESS names, or starts one on this machine; returns its number of CPUs.
 
-    Raises InputError where Ray is not installed or the cluster is not there, ClusterError where none can be started.
+    Raises InputError if Ray is not installed or the cluster cannot be reached, ClusterError if none can be started.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     address = os.environ.get("RAY_ADDRESS")
@@ -80,17 +80,17 @@ def connect() -> int:
 
 
 def local_settings() -> dict[str, str]:
-    """What Ray reads of a cluster of this machine alone, before it is imported: its processes listen on the loopback
-    interface only, and take orders only with a token, which no file holds."""
+    """Settings for a cluster on this machine alone, which Ray reads when it is imported: its processes listen on the
+    loopback interface only, and accept only requests with a token, which is not written to any file."""
     return {
-        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # on any system it is this that keeps Ray to 127.0.0.1
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # on every system, this keeps Ray on 127.0.0.1
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN": secrets.token_hex(32),
     }
 
 
 def _patiently(begin: Callable[[], Any], undo: Callable[[], Any], seconds: float) -> None:
-    """Tries again, for so long, where Ray does not start in the time that it gives itself."""
+    """Tries again, for this long, if Ray does not start within its own time limit."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -105,7 +105,7 @@ def _patiently(begin: Callable[[], Any], undo: Callable[[], Any], seconds: float
 
 @contextmanager
 def starting(what: str) -> Iterator[None]:
-    """Ray's own errors, which are of many kinds and lines, as one line. Raises ClusterError."""
+    """Ray's own errors, of many kinds and many lines, as one line. Raises ClusterError."""
     try:
         yield
     except QuothError:
@@ -119,7 +119,7 @@ def starting(what: str) -> Iterator[None]:
 
 
 def _check_reachable(address: str) -> None:
-    """Ray itself would try for minutes, in many lines."""
+    """Raises InputError at once if nothing answers; Ray itself would try for minutes, in many lines."""
     host, _, port = address.rpartition("/")[2].rpartition(":")
     try:
         if port.isdecimal():
@@ -129,7 +129,7 @@ def _check_reachable(address: str) -> None:
 
 
 def machines() -> int:
-    """How many machines the cluster has now."""
+    """Number of machines in the cluster now."""
     import ray
 
     nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
@@ -137,7 +137,7 @@ def machines() -> int:
 
 
 def unwrapped(get: Callable[..., Any], *arguments: Any) -> Any:
-    """What a worker returned; an error of ours as it was raised there."""
+    """What a worker returned; an error of Quoth is raised again as it was raised there."""
     from ray.exceptions import RayTaskError
 
     try:

@@ -1,7 +1,7 @@
-"""Indexing and embedding on a Ray cluster: one finished segment a task, begun anew elsewhere where a worker dies.
+"""Indexing and embedding on a Ray cluster: one finished segment per task, restarted elsewhere if a worker dies.
 
-Knows how work is cut and taken in. Does not know how a segment or its keys are made. The models are installed on every
-machine; the corpus lies in a `RemoteFolder`.
+Knows how work is divided and collected. Does not know how a segment or its keys are made. The models are installed on
+every machine; the corpus is in a `RemoteFolder`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from quoth.scale.remote import TEXT, RemoteFolder
 from quoth.storage import remove
 
 BLOCK_CHARACTERS = 64_000_000
-"""A task's text: some 80,000 passages."""
+"""A task's text: about 80,000 passages."""
 RETRIES = 10
 SECONDS_BETWEEN_LOOKS = 0.5
 SECONDS_TO_STOP = 30
@@ -41,7 +41,7 @@ def index(
 ) -> int:
     """`corpus.add`, with documents split, written and analysed by the cluster; one commit.
 
-    Documents are read here, and at most one block for each of the cluster's CPUs, and one more, is on its way.
+    Documents are read in this process; at most one block per CPU of the cluster, and one more, is in flight.
     """
     in_flight = connect() + 1
     place, blocks = place or RemoteFolder(str(corpus.path)), _blocks(documents, block_characters)
@@ -90,7 +90,7 @@ def _written(
 
 @contextmanager
 def _cancelling(running: Callable[[], list[Any]]) -> Iterator[None]:
-    """Tasks that still run when this ends in an error, or is interrupted, are stopped first."""
+    """If the block ends in an error or is interrupted, first stops the tasks that are still running."""
     import ray
 
     try:
@@ -135,10 +135,10 @@ def embed(
     place: RemoteFolder | None = None,
     memory: int = DEFAULT_LIMIT,
 ) -> list[Shortfall]:
-    """`KeyTables.build` by the cluster: each segment's table and codes are one task of so many CPUs and GPUs, whose
-    process holds at most about `memory` bytes, its model included.
+    """`KeyTables.build` by the cluster: one task per segment makes its table and codes, with these CPUs and GPUs, in a
+    process of at most about `memory` bytes, including its model.
 
-    Goes on where a broken run stopped. Raises what `build` does.
+    Resumes a stopped run. Raises the errors of `build`.
     """
     import ray
 
@@ -159,7 +159,7 @@ def embed(
             if done:
                 place.fetch(*MARKERS)
             if progress is not None:
-                with suppress(OSError, CorruptionError):  # what is counted is being written
+                with suppress(OSError, CorruptionError):  # it is counted while it is being written
                     progress(total - tables.left(precision), total)
         return tables.shortfalls()
 

@@ -1,7 +1,7 @@
-"""Where a corpus lies for a cluster: in a folder that every machine sees, or at a URL that fsspec reads and writes.
+"""Where a corpus is for a cluster: in a folder that every machine sees, or at a URL that fsspec reads and writes.
 
-Of a corpus at a URL each machine keeps a copy of what it needs, below QUOTH_CACHE (~/.cache/quoth). Knows files and
-their sizes, and that `checksums.json` completes a folder of keys, a manifest a corpus. Does not know what they hold.
+If it is at a URL, each machine keeps a copy of what it needs in QUOTH_CACHE (~/.cache/quoth). Knows files and their
+sizes, and that `checksums.json` completes a folder of keys, and a manifest a corpus. Does not know what they contain.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from quoth.storage import CHECKSUMS
 
 TEXT = ("manifest-*", "deleted-*", "segments/*", "moves/*")
 ALWAYS_ANEW = 1 << 16
-"""Files up to this size are copied even where one of the same size is there."""
+"""Files up to this size are copied even if there is one of the same size already."""
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteFolder:
-    """A folder, or a URL with `://`. Raises InputError where the URL cannot be reached."""
+    """A folder, or a URL with `://`. Raises InputError if the URL cannot be reached."""
 
     address: str
 
@@ -38,12 +38,12 @@ class RemoteFolder:
 
     @property
     def path(self) -> Path:
-        """`named`, wherever a process stands."""
+        """`named` as an absolute path, valid in every working directory."""
         return self.named.absolute()
 
     @property
     def named(self) -> Path:
-        """The folder as it was named, or that of the copy."""
+        """The folder as it was given, or the folder of the copy."""
         if not self.is_remote:
             return Path(self.address)
         cache = Path(os.environ.get("QUOTH_CACHE", "~/.cache/quoth")).expanduser()
@@ -51,7 +51,7 @@ class RemoteFolder:
         return cache / hashlib.sha256(self.address.encode()).hexdigest()[:16] / f"{name}.quoth"
 
     def fetch(self, *patterns: str) -> None:
-        """Copy what is at the URL, and matches, and is not here; each file whole or not at all."""
+        """Copy the files at the URL that match and are not here yet; each file completely or not at all."""
         if not self.is_remote:
             return
         system, root = self._remote()
@@ -69,12 +69,12 @@ class RemoteFolder:
                 part.replace(here)
 
     def send(self, *patterns: str) -> None:
-        """Copy what is here, and matches, and is not at the URL; what completes other files last."""
+        """Copy the files here that match and are not at the URL yet; files that complete others come last."""
         if not self.is_remote:
             return
         system, root = self._remote()
         there = self._sizes()
-        folders = os.walk(self.path)  # which passes over what another task removes meanwhile
+        folders = os.walk(self.path)  # skips what another task removes meanwhile
         names = [(Path(at) / file).relative_to(self.path).as_posix() for at, _, files in folders for file in files]
         for name in sorted(names, key=lambda each: (each.startswith("manifest-"), each.endswith(CHECKSUMS), each)):
             here = self.path / name
@@ -97,7 +97,7 @@ class RemoteFolder:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Nobody else writes meanwhile, by a file that names the writer (a folder has a lock of its own).
+        """Keeps others from writing during the block, with a file that names the writer (a folder has its own lock).
 
         Raises LockedError.
         """
@@ -129,7 +129,7 @@ class RemoteFolder:
         return system, root.rstrip("/")
 
     def _sizes(self) -> dict[str, int]:
-        """The files at the URL, by their names below it."""
+        """The files at the URL, by their names relative to it."""
         system, root = self._remote()
         try:
             found: dict[str, Any] = system.find(root, detail=True)
@@ -143,7 +143,7 @@ def _matches(name: str, patterns: tuple[str, ...]) -> bool:
 
 
 def _is_complete(name: str, there: dict[str, int]) -> bool:
-    """Whether a file of keys is in a folder that has been sent to the end."""
+    """Whether a file of keys is in a folder that has been sent completely."""
     return not is_key_file(name) or f"{name.rpartition('/')[0]}/{CHECKSUMS}" in there
 
 

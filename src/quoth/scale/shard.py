@@ -1,7 +1,7 @@
-"""A shard: some segments of a corpus, searched, expanded and scored where their vectors lie.
+"""A shard: some segments of a corpus, searched, expanded and scored where their vectors are.
 
-Knows one blank at a time and its own segments' candidates; what it needs of the others' are sums. Does not know
-other shards, or how it is reached.
+Knows one blank at a time and its own segments' candidates; of the others' it needs only sums. Does not know other
+shards, or how it is reached.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from quoth.scoring import Sums
 from quoth.types import Doubles, Rows
 
 REMEMBERED = 16
-"""How many questions' work a shard keeps at most: each is asked about three to five times, then forgotten."""
+"""A shard keeps the work of at most this many questions: each question comes three to five times, then never again."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShardQuery:
-    """A blank as every shard is asked about it: start and end query [D] (only the start's for TokenOptions), how many
-    neighbours, and passages by row: searched alone (None: every token), boosted, and never seen."""
+    """A blank as every shard receives it: start and end query [D] (only the start's for TokenOptions), the number of
+    neighbours, and rows of passages: to search alone (None: every token), to boost, and to exclude."""
 
     start_D: NDArray[np.float32]
     end_D: NDArray[np.float32]
@@ -50,11 +50,11 @@ class ShardQuery:
 
 
 Layout = tuple[tuple[int, int], ...]
-"""A shard's tables: each one's first passage and its number of tokens. Rows mean nothing without it."""
+"""A shard's tables: per table, its first passage and number of tokens. Rows mean nothing without it."""
 
 
 class TablesChangedError(QuothError):
-    """A shard has other tables than when it named its rows: somebody has embedded meanwhile."""
+    """A shard's tables are not those its rows refer to: somebody has embedded in the meantime."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Nearest:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Which of a shard's tokens are among the k nearest of all to the start and to the end query, and the sums over
+    """Which of a shard's tokens are among the k nearest overall to the start and to the end query, and the sums over
     all shards as far as they are known."""
 
     start_rows: Rows
@@ -86,10 +86,10 @@ class Partial:
 
 
 class Shard:
-    """Answers questions about some segments. What a question needs is worked out again where it was forgotten, so
-    that any replica can take any call.
+    """Answers questions about some segments. If the work on a question was forgotten it is done again, so that any
+    replica can take any call.
 
-    Raises InputError or EncoderMismatchError where vectors are missing, TablesChangedError.
+    Raises InputError or EncoderMismatchError if vectors are missing, TablesChangedError.
     """
 
     def __init__(self, corpus: Corpus, encoder: TokenEncoder, segments: Collection[str]) -> None:
@@ -108,7 +108,7 @@ class Shard:
         return Nearest(nearest_start, nearest_end, work.layout)
 
     def sums(self, question: ShardQuery, taken: Taken) -> Sums:
-        """This shard's share of the sums."""
+        """This shard's part of the sums."""
         return self._work(question).scored(taken).sums(taken.sums)
 
     def groups(self, question: ShardQuery, taken: Taken) -> Partial:
@@ -116,7 +116,7 @@ class Shard:
         return self._work(question).groups(taken)
 
     def quote(self, question: ShardQuery, taken: Taken, names: Sequence[int]) -> list[Quotes]:
-        """Where these phrases occur here; shares are those of the phrase here. The question's last call."""
+        """Where these phrases occur here, with shares of the phrase's score here. This is a question's last call."""
         found = self._work(question).quote(taken, names)
         with self._lock:
             self._known.pop(question.id, None)
@@ -142,7 +142,7 @@ class Shard:
 
 
 class _Work:
-    """What is known of one question."""
+    """The work done so far on one question."""
 
     def __init__(self, question: ShardQuery, tables: list[KeyTable]) -> None:
         self.tables, self._question = tables, question
@@ -157,7 +157,7 @@ class _Work:
 
     @cached_property
     def layout(self) -> Layout:
-        """By which rows are understood."""
+        """The layout that rows refer to."""
         return tuple((int(table.passage_rows_P[0]), table.num_keys) for table in self.tables)
 
     def scored(self, taken: Taken) -> Scored:
@@ -193,7 +193,7 @@ class _Work:
         return Partial(key_C[groups.first_G[order]], scores[order])
 
     def _grouped(self, taken: Taken) -> tuple[Groups, Occurrences]:
-        """The candidates with their scores, equal ones together."""
+        """The candidates with their scores, equal ones grouped."""
         scored = self.scored(taken)
         with self._lock:
             if self._groups is None:

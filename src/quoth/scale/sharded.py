@@ -1,7 +1,7 @@
 """NPM over shards: the same answers as in one process, from partial sums.
 
 Knows what to ask the shards, in which order, and how their parts become one answer. Does not know how shards are
-reached, or what they hold.
+reached, or what they contain.
 
 1. Each shard names its k nearest tokens; the k nearest of all are dealt back.
 2. Where scores are normalised over all candidates, the shards' sums are summed first.
@@ -65,7 +65,7 @@ class LocalShards:
 
 
 class ShardedNPM(NPM):
-    """An NPM whose corpus's vectors lie in shards; `fill`, `ask` and BM25 `search` as ever."""
+    """An NPM whose vectors are in shards; `fill`, `ask` and BM25 `search` work as usual."""
 
     def __init__(self, encoder: TokenEncoder, corpus: Corpus, shards: Shards) -> None:
         super().__init__(encoder, [corpus])
@@ -154,7 +154,7 @@ def _merged(
 
 
 def assigned(segments: Sequence[str], shards: int) -> list[list[str]]:
-    """Segments dealt to that many shards, in order. Raises EmptyCorpusError, and InputError where there are fewer
+    """Distributes segments over this many shards, in order. Raises EmptyCorpusError, and InputError if there are fewer
     segments than shards."""
     if not segments:
         raise EmptyCorpusError("the corpus holds no document; add some first: quoth add DIR DOCS")

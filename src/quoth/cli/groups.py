@@ -1,0 +1,45 @@
+"""Groups of options: a command names one parameter, and its command line gets all the options of the group.
+
+Knows signatures as typer reads them, and the group `setup`. Does not know what a command does with its options.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any
+
+from quoth.cli.models import Setup
+from quoth.cli.options import Base, Device, Dtype
+
+Command = Callable[..., None]
+Declared = Mapping[str, tuple[Any, Any]]
+"""By the name of an option's parameter: how typer declares it, and its default."""
+
+
+def takes_group(command: Command, name: str, declared: Declared, build: Callable[[dict[str, Any]], Any]) -> Command:
+    """`command` with the options `declared` in place of its parameter `name`, whose value `build` makes of theirs."""
+    parameters = []
+    for parameter in inspect.signature(command, eval_str=True).parameters.values():
+        if parameter.name == name:
+            parameters += [_keyword(option, *declared[option]) for option in declared]
+        else:
+            parameters.append(_keyword(parameter.name, parameter.annotation, parameter.default))
+
+    @wraps(command)
+    def run(**options: Any) -> None:
+        group = build({option: options.pop(option) for option in declared})
+        command(**{name: group}, **options)
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run
+
+
+def takes_setup(command: Command) -> Command:
+    """Gives a command the options --base, --device and --dtype, in place of its parameter `setup`."""
+    declared = {"base": (Base, None), "device": (Device, None), "dtype": (Dtype, None)}
+    return takes_group(command, "setup", declared, lambda given: Setup(**given))
+
+
+def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)

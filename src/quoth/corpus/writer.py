@@ -1,0 +1,174 @@
+"""One write to a corpus: from a snapshot to the next.
+
+Knows in which order things reach the disk, so that a kill at any instant loses nothing that was committed: segments,
+then the manifest, whose rename is the commit. Does not know locks, models or vectors.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from quoth.corpus.deletions import Deletion, Deletions
+from quoth.corpus.manifest import deletions_path, segment_name, segment_path, write_manifest
+from quoth.corpus.moves import NO_MOVES, moves_from, save_moves
+from quoth.corpus.segment import Segment, SegmentWriter
+from quoth.corpus.segment_writer import Split, take_in
+from quoth.corpus.snapshot import Snapshot, deletion
+from quoth.errors import DuplicateDocumentError
+from quoth.storage import CHECKSUMS, sha256_file
+
+SEGMENT_PASSAGES = 100_000
+"""A segment is closed when it contains this many passages."""
+
+
+class Writer:
+    """Writes under the writer's lock, which its user holds; `on_commit` receives every snapshot that it commits."""
+
+    def __init__(self, path: Path, snapshot: Snapshot, on_commit: Callable[[Snapshot], None]) -> None:
+        self.path = path
+        self.snapshot = snapshot
+        self._on_commit = on_commit
+
+    def add(self, documents: Iterator[Split]) -> int:
+        """`Corpus.add`."""
+        return self._add(self._write_segments(documents))
+
+    def replace(self, documents: Iterator[Split]) -> int:
+        """`Corpus.replace`."""
+        kept_D = bytearray(self.snapshot.manifest.next_document)
+        return self._add(self._write_segments(self.snapshot.changed(documents, kept_D)), kept_D)
+
+    def add_written(self, folders: Iterable[Path]) -> int:
+        """`Corpus.add_written`."""
+        return self._add(self._take_in(folders))
+
+    def delete(self, document_ids: Iterable[str]) -> int:
+        """`Corpus.delete`."""
+        deleted = [deletion(*self.snapshot.locate(document_id)) for document_id in dict.fromkeys(document_ids)]
+        if deleted:
+            self.commit(deletions=self.snapshot.deletions.plus(deleted))
+        return len(deleted)
+
+    def merge(self) -> bool:
+        """Merges the segments that are worth it, without their deleted documents; returns whether there are any."""
+        if not (merged := _worth_merging(self.snapshot)):
+            return False
+        moving = (
+            (segment.document(document), segment.ranges(document))
+            for segment in merged
+            for document in self.snapshot.live_documents(segment)
+        )
+        deletions = self.snapshot.deletions
+        for segment in merged:
+            deletions = deletions.without(segment.first_document, segment.last_document)
+        new = list(self._write_segments(moving))
+        self._save_moves(merged, new)
+        self.commit(new, deletions, merged)
+        return True
+
+    def commit(
+        self,
+        new: Sequence[Segment] = (),
+        deletions: Deletions | None = None,
+        merged: Sequence[Segment] = (),
+        kept_from: int | None = None,
+    ) -> None:
+        """Makes a new snapshot with these segments, without the merged ones, and with these deletions (None: as now).
+
+        The next writes release the snapshots below `kept_from`; after a merge, those without it.
+        """
+        old = self.snapshot.manifest
+        deletions = self.snapshot.deletions if deletions is None else deletions
+        gone = {segment.name for segment in merged}
+        segments = (*(entry for entry in old.segments if entry.name not in gone), *(segment.entry for segment in new))
+        manifest = old.successor(
+            segments=segments,
+            next_row=old.next_row + sum(segment.num_passages for segment in new),
+            next_document=old.next_document + sum(segment.num_documents for segment in new),
+            num_documents=sum(entry.num_documents for entry in segments) - len(deletions),
+            num_passages=sum(entry.num_passages for entry in segments) - deletions.num_rows,
+            deletions=self._save(deletions),
+            kept_from=kept_from or (old.snapshot + 1 if merged else old.kept_from),
+        )
+        write_manifest(self.path, manifest)
+        self.snapshot = Snapshot(self.path, manifest, [*self.snapshot.segments, *new])
+        self._on_commit(self.snapshot)
+
+    def _add(self, segments: Iterable[Segment], kept_D: bytearray | None = None) -> int:
+        """Commits new segments. With `kept_D`, their documents replace those with their ids, except those marked."""
+        new: list[Segment] = []
+        deleted: list[Deletion] = []
+        for segment in segments:
+            deleted += [deletion(*replaced) for replaced in self._replaced(segment, new, kept_D)]
+            new.append(segment)
+        if new:
+            self.commit(new, self.snapshot.deletions.plus(deleted))
+        return sum(segment.num_documents for segment in new)
+
+    def _replaced(
+        self, segment: Segment, new: list[Segment], kept_D: bytearray | None
+    ) -> Iterator[tuple[Segment, int]]:
+        """The documents whose ids a new segment has too. Raises DuplicateDocumentError if it may not have them."""
+        for earlier in new:
+            for document in earlier.find_all(segment):
+                raise DuplicateDocumentError(f"document {earlier.id(document)!r} occurs twice; leave one out")
+        for older, document in self.snapshot.shared_with(segment):
+            if kept_D is None:
+                already = f"document {older.id(document)!r} is in {self.path} already"
+                raise DuplicateDocumentError(f"{already}; `quoth replace` replaces it")
+            if kept_D[older.first_document + document]:
+                raise DuplicateDocumentError(f"document {older.id(document)!r} occurs twice; leave one out")
+            yield older, document
+
+    def _write_segments(self, documents: Iterator[Split]) -> Iterator[Segment]:
+        manifest = self.snapshot.manifest
+        row, number = manifest.next_row, manifest.next_document
+        for first in documents:
+            with SegmentWriter(segment_path(self.path, segment_name(number))) as writer:
+                writer.add(*first)
+                while writer.num_passages < SEGMENT_PASSAGES and (split := next(documents, None)) is not None:
+                    writer.add(*split)
+                segment = Segment(writer.path, row, number, writer.seal())
+            row, number = row + segment.num_passages, number + segment.num_documents
+            yield segment
+
+    def _take_in(self, folders: Iterable[Path]) -> Iterator[Segment]:
+        row, number = self.snapshot.manifest.next_row, self.snapshot.manifest.next_document
+        for folder in folders:
+            path = segment_path(self.path, segment_name(number))
+            take_in(folder, path)
+            segment = Segment(path, row, number, sha256_file(path / CHECKSUMS))
+            row, number = row + segment.num_passages, number + segment.num_documents
+            yield segment
+
+    def _save_moves(self, merged: list[Segment], new: list[Segment]) -> None:
+        """Record where the passages of the new segments were, numbered through all of these."""
+        parts, count = [NO_MOVES], 0
+        for segment in merged:
+            ranges = map(segment.passage_range, self.snapshot.live_documents(segment))
+            numbers = np.concatenate([np.zeros(0, np.int64), *(np.arange(*each) for each in ranges)])
+            parts.append(moves_from(self.path, segment.name, numbers, count))
+            count += len(numbers)
+        moves_M3, first = np.concatenate(parts), 0
+        for segment in new:
+            last = first + segment.num_passages
+            here_M = (moves_M3[:, 2] >= first) & (moves_M3[:, 2] < last)
+            if here_M.any():
+                save_moves(self.path, segment.name, moves_M3[here_M] - np.array([0, 0, first]))
+            first = last
+
+    def _save(self, deletions: Deletions) -> dict[str, Any] | None:
+        if len(deletions) == len(self.snapshot.deletions):
+            return self.snapshot.manifest.deletions
+        number = self.snapshot.manifest.snapshot + 1
+        return deletions.save(deletions_path(self.path, number)) if len(deletions) else None
+
+
+def _worth_merging(snapshot: Snapshot) -> list[Segment]:
+    """The segments with deletions or without words, and the small ones unless there is only one."""
+    small = {each.name for each in snapshot.segments if each.num_passages < SEGMENT_PASSAGES // 2}
+    incomplete = {each.name for each in snapshot.segments if snapshot.num_deleted(each) or not each.has_words}
+    merged = [each for each in snapshot.segments if each.name in small | incomplete]
+    return merged if len(merged) > 1 or incomplete else []
