@@ -13,8 +13,8 @@ import numpy as np
 from quoth.corpus.deletions import Deletion, Deletions
 from quoth.corpus.manifest import deletions_path, segment_name, segment_path, write_manifest
 from quoth.corpus.moves import NO_MOVES, moves_from, save_moves
-from quoth.corpus.segment import Segment, SegmentWriter
-from quoth.corpus.segment_writer import Split, take_in
+from quoth.corpus.segment import Segment, SegmentWriter, Split
+from quoth.corpus.segment_writer import take_in
 from quoth.corpus.snapshot import Snapshot, deletion
 from quoth.errors import DuplicateDocumentError
 from quoth.storage import CHECKSUMS, sha256_file
