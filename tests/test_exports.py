@@ -8,6 +8,7 @@ import pytest
 import quoth
 
 RECORDS = [
+    "Citation",
     "Cost",
     "Document",
     "Evidence",
@@ -37,6 +38,7 @@ NAMES = [
     "Tagger",
     "ZeroNER",
     "__version__",
+    "cite",
     "errors",
     "load",
     "read_documents",

@@ -18,6 +18,7 @@ LAYERS = {
     "arrays": 0,
     "timing": 0,
     "corpus": 1,
+    "citations": 2,
     "datasets": 2,
     "scoring": 3,
     "grouping": 3,

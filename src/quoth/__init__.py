@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quoth import errors
+    from quoth.citations import Citation, cite
     from quoth.corpus.corpus import Corpus
     from quoth.corpus.documents import read_documents
     from quoth.corpus.quotes import Verification, verify_quote
@@ -41,6 +42,7 @@ __version__ = "0.1.0"
 __all__ = [
     "NPM",
     "REALM",
+    "Citation",
     "Corpus",
     "Cost",
     "Document",
@@ -65,6 +67,7 @@ __all__ = [
     "Verification",
     "ZeroNER",
     "__version__",
+    "cite",
     "errors",
     "load",
     "read_documents",
@@ -72,6 +75,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Citation": "quoth.citations",
     "Corpus": "quoth.corpus.corpus",
     "Cost": "quoth.retrieval.tables",
     "Document": "quoth.records",
@@ -97,6 +101,7 @@ _HOMES = {
     "Tagger": "quoth.ner.tagger",
     "Verification": "quoth.corpus.quotes",
     "ZeroNER": "quoth.models.zero_ner",
+    "cite": "quoth.citations",
     "load": "quoth.models.loading",
     "read_documents": "quoth.corpus.documents",
     "verify_quote": "quoth.corpus.quotes",
