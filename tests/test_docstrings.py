@@ -42,7 +42,15 @@ ASKING = [
     quoth.load,
 ]
 LOADING = [quoth.NPM.from_pretrained, quoth.REALM.from_pretrained, quoth.Reader.from_pretrained]
-PUBLIC = [*ASKING, *LOADING, quoth.ZeroNER.from_pretrained, quoth.read_documents, quoth.verify_quote, quoth.cite]
+PUBLIC = [
+    *ASKING,
+    *LOADING,
+    quoth.ZeroNER.from_pretrained,
+    quoth.read_documents,
+    quoth.verify_quote,
+    quoth.cite,
+    quoth.pipeline,
+]
 
 
 @pytest.fixture(scope="module")

@@ -41,6 +41,7 @@ NAMES = [
     "cite",
     "errors",
     "load",
+    "pipeline",
     "read_documents",
     "verify_quote",
 ]

@@ -28,6 +28,8 @@ LAYERS = {
     "retrieval": 6,
     "predictors": 7,
     "models": 8,
+    "pipelines": 9,
+    "integrations": 9,
     "evaluation": 9,
     "scale": 9,
     "training": 10,

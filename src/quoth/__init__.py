@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from quoth.models.realm import REALM
     from quoth.models.zero_ner import ZeroNER
     from quoth.ner.tagger import Tagger
+    from quoth.pipelines import pipeline
     from quoth.predictors.options import FillOptions
     from quoth.records import (
         Document,
@@ -70,6 +71,7 @@ __all__ = [
     "cite",
     "errors",
     "load",
+    "pipeline",
     "read_documents",
     "verify_quote",
 ]
@@ -103,6 +105,7 @@ _HOMES = {
     "ZeroNER": "quoth.models.zero_ner",
     "cite": "quoth.citations",
     "load": "quoth.models.loading",
+    "pipeline": "quoth.pipelines",
     "read_documents": "quoth.corpus.documents",
     "verify_quote": "quoth.corpus.quotes",
 }
