@@ -1,8 +1,9 @@
-"""The option --cite on the command line."""
+"""The commands that cite, and that serve assistants, on the command line."""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -65,3 +66,13 @@ def test_another_form_is_refused(corpus: Path, run: Run) -> None:
     code, _, err = run("fill", corpus, "It is in [MASK].", "--cite", "apa")
     assert code == 2
     assert "apa" in err
+
+
+def test_without_its_package_the_server_for_assistants_says_what_to_install(
+    corpus: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    monkeypatch.delitem(sys.modules, "quoth.integrations.mcp", raising=False)
+    code, out, err = run("mcp", corpus)
+    assert (code, out) == (2, "")
+    assert err == "quoth: quoth mcp needs the package mcp 2: pip install 'quoth[mcp]'\n"
