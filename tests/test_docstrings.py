@@ -61,7 +61,16 @@ WITHOUT_ARGUMENTS = [
     quoth.Corpus.verify,
 ]
 LOADING = [quoth.NPM.from_pretrained, quoth.REALM.from_pretrained, quoth.Reader.from_pretrained]
-PUBLIC = [*ASKING, *CORPUS, *LOADING, quoth.ZeroNER.from_pretrained, quoth.read_documents]
+PUBLIC = [
+    *ASKING,
+    *CORPUS,
+    *LOADING,
+    quoth.ZeroNER.from_pretrained,
+    quoth.read_documents,
+    quoth.verify_quote,
+    quoth.cite,
+    quoth.pipeline,
+]
 
 
 @pytest.fixture(scope="module")

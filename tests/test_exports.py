@@ -8,6 +8,7 @@ import pytest
 import quoth
 
 RECORDS = [
+    "Citation",
     "Cost",
     "Document",
     "Evidence",
@@ -25,6 +26,7 @@ RECORDS = [
     "Shortfall",
     "TaggedSpan",
     "TaggedText",
+    "Verification",
 ]
 NAMES = [
     *RECORDS,
@@ -36,9 +38,12 @@ NAMES = [
     "Tagger",
     "ZeroNER",
     "__version__",
+    "cite",
     "errors",
     "load",
+    "pipeline",
     "read_documents",
+    "verify_quote",
 ]
 
 

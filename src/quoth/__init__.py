@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quoth import errors
+    from quoth.citations import Citation, cite
     from quoth.corpus.corpus import Corpus
     from quoth.corpus.documents import read_documents
+    from quoth.corpus.quotes import Verification, verify_quote
     from quoth.corpus.repair import Repairs
     from quoth.models.base import FusedSearch
     from quoth.models.loading import load
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from quoth.models.realm import REALM
     from quoth.models.zero_ner import ZeroNER
     from quoth.ner.tagger import Tagger
+    from quoth.pipelines import pipeline
     from quoth.predictors.options import FillOptions
     from quoth.records import (
         Document,
@@ -40,6 +43,7 @@ __version__ = "0.1.0"
 __all__ = [
     "NPM",
     "REALM",
+    "Citation",
     "Corpus",
     "Cost",
     "Document",
@@ -61,14 +65,19 @@ __all__ = [
     "TaggedSpan",
     "TaggedText",
     "Tagger",
+    "Verification",
     "ZeroNER",
     "__version__",
+    "cite",
     "errors",
     "load",
+    "pipeline",
     "read_documents",
+    "verify_quote",
 ]
 
 _HOMES = {
+    "Citation": "quoth.citations",
     "Corpus": "quoth.corpus.corpus",
     "Cost": "quoth.retrieval.tables",
     "Document": "quoth.records",
@@ -92,9 +101,13 @@ _HOMES = {
     "TaggedSpan": "quoth.records",
     "TaggedText": "quoth.records",
     "Tagger": "quoth.ner.tagger",
+    "Verification": "quoth.corpus.quotes",
     "ZeroNER": "quoth.models.zero_ner",
+    "cite": "quoth.citations",
     "load": "quoth.models.loading",
+    "pipeline": "quoth.pipelines",
     "read_documents": "quoth.corpus.documents",
+    "verify_quote": "quoth.corpus.quotes",
 }
 
 

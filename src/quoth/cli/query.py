@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from quoth.cli.citing import Cite, Form, citations, show_citations
 from quoth.cli.filling import Filling, fill_arguments, takes_fill_options
 from quoth.cli.groups import takes_setup
 from quoth.cli.models import Setup, kind, load, load_predictor, open_corpora
@@ -32,6 +33,7 @@ from quoth.errors import InputError
 from quoth.timing import timed
 
 if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
     from quoth.records import Prediction
 
 app = typer.Typer()
@@ -47,6 +49,7 @@ def fill(
     text: Annotated[str, typer.Argument(metavar="TEXT", help=f"A text with one [MASK]; {STANDARD_INPUT}")],
     corpus: MoreCorpora = None,
     top_k: TopK = 5,
+    cite: Cite = None,
     *,
     filling: Filling,
     model: Model = "quoth-mini",
@@ -64,8 +67,9 @@ def fill(
       quoth fill wiki.quoth --corpus news.quoth --json - < queries.txt
     """
     options = {"top_k": top_k} | fill_arguments(context, model, filling)
-    loaded = load_predictor(model, open_corpora(directory, corpus), setup)
-    _answer(text, lambda query: loaded.fill(query, **options), json, timings)
+    corpora = open_corpora(directory, corpus)
+    loaded = load_predictor(model, corpora, setup)
+    _answer(text, lambda query: loaded.fill(query, **options), json, timings, (cite, corpora))
 
 
 @app.command(rich_help_panel=PANEL)
@@ -91,6 +95,7 @@ def ask(
             "the answers of all passages.",
         ),
     ] = False,
+    cite: Cite = None,
     filling: Filling,
     setup: Setup,
     timings: Timings = False,
@@ -108,8 +113,9 @@ def ask(
     """
     options = {"top_k": top_k} | fill_arguments(context, model, filling, asks=True) | given(template=template)
     options |= _by_eq_1(model, marginal)
-    loaded = load_predictor(model, open_corpora(directory, corpus), setup)
-    _answer(question, lambda query: loaded.ask(query, **options), json, timings)
+    corpora = open_corpora(directory, corpus)
+    loaded = load_predictor(model, corpora, setup)
+    _answer(question, lambda query: loaded.ask(query, **options), json, timings, (cite, corpora))
 
 
 @app.command(rich_help_panel=PANEL)
@@ -161,26 +167,37 @@ def _by_eq_1(model: str, marginal: bool) -> dict[str, str]:
     return {"combine": "marginal"} if marginal else {}
 
 
-def _answer(text: str, predict: "Callable[[str], Sequence[Prediction]]", json: bool, timings: bool = False) -> None:
+def _answer(
+    text: str,
+    predict: "Callable[[str], Sequence[Prediction]]",
+    json: bool,
+    timings: bool = False,
+    citing: "tuple[Form | None, Sequence[Corpus]]" = (None, ()),
+) -> None:
     """Print the predictions for `text` or, if it is "-", for each line of standard input as soon as they are made.
 
     The JSON objects for standard input also name their query. With `timings`, the time that each step took goes to
-    standard error.
+    standard error. `citing` is the form of citations, if any, and the corpora that are cited.
     """
+    form, corpora = citing
 
     def show(number: int, query: str) -> None:
         with timed() as seconds:
             predictions = predict(query)
         if timings:
             note(" · ".join(f"{name} {1000 * spent:.1f} ms" for name, spent in seconds.items()))
+        cited = citations(predictions, corpora, form) if form else []
         if json:
-            for prediction in predictions:
-                print_json(({"query": query} if text == "-" else {}) | prediction.to_dict())
+            for place, prediction in enumerate(predictions):
+                more = {"citations": cited[place]} if form else {}
+                print_json(({"query": query} if text == "-" else {}) | prediction.to_dict() | more)
             return
         from quoth.render import show_predictions
 
         if number:
             print()
         show_predictions(results(), query, predictions)
+        if form:
+            show_citations(cited)
 
     for_each_query(text, show)

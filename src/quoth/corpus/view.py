@@ -141,6 +141,10 @@ class CorpusView:
         for segment in snapshot.segments:
             yield from map(segment.document, snapshot.live_documents(segment))
 
+    def containing(self, part: bytes) -> Iterator[tuple[Segment, int]]:
+        """The documents in whose text these bytes of UTF-8 occur: their segments, and their numbers there."""
+        return self._snapshot.containing(part)
+
     def live(self, rows_R: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of these rows are passages of this snapshot, and not deleted: bool [R]."""
         return self._snapshot.live(rows_R)

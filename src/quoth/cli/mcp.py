@@ -1,0 +1,59 @@
+"""The command that serves a corpus to assistants: mcp.
+
+Knows: the options, and how the server is reached. Does not know: its tools.
+"""
+
+from typing import Annotated
+
+import typer
+
+from quoth.cli.models import Setup, load, load_reader, open_corpora
+from quoth.cli.options import Base, CorpusDir, Device, Dtype
+from quoth.cli.output import note
+from quoth.errors import InputError
+
+app = typer.Typer()
+
+
+@app.command(rich_help_panel="Ask a corpus")
+def mcp(
+    directory: CorpusDir,
+    http: Annotated[
+        bool, typer.Option("--http", help="Streamable HTTP on this machine, in place of standard input and output.")
+    ] = False,
+    port: Annotated[int, typer.Option("--port", help="With --http: the port of 127.0.0.1.")] = 8000,
+    reader: Annotated[str, typer.Option("--reader", help="The model that answers questions.")] = "quoth-reader",
+    npm: Annotated[str, typer.Option("--npm", help="The model that fills blanks.")] = "quoth-mini",
+    base: Base = None,
+    device: Device = None,
+    dtype: Dtype = None,
+) -> None:
+    """Let assistants ask a corpus, by the Model Context Protocol.
+
+    The tools are ask, fill, search, read and verify_quote; none of them writes. Models are loaded when they are first
+    asked, and what is added to the corpus is found at once. Needs pip install 'quoth\\[mcp]'.
+
+    \b
+    Example:
+      quoth mcp wiki.quoth
+      quoth mcp wiki.quoth --http --port 8000
+    """
+    (corpus,) = open_corpora(directory)
+    try:
+        from quoth.integrations.mcp import Tools, server
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] not in ("mcp", "mcp_types"):
+            raise
+        raise InputError("quoth mcp needs the package mcp 2: pip install 'quoth[mcp]'") from None
+    setup = Setup(base, device, dtype)
+    tools = Tools(
+        corpus,
+        lambda corpus: load_reader(reader, [corpus], setup),
+        lambda corpus: load(npm, [corpus], setup),
+    )
+    run = server(corpus.name, tools).run
+    if http:
+        note(f"http://127.0.0.1:{port}/mcp; Ctrl-C stops it")
+        run("streamable-http", host="127.0.0.1", port=port)
+    else:
+        run("stdio")

@@ -1,0 +1,103 @@
+"""Haystack: answers quoted from a corpus, as a component of a pipeline.
+
+Knows: Haystack's answers. Does not know: how questions are answered.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from haystack import Document, component, default_from_dict, default_to_dict
+from haystack.dataclasses import ExtractedAnswer
+
+from quoth.corpus.corpus import Corpus
+from quoth.models.reader import Reader
+from quoth.records import Evidence, Prediction
+
+
+@component
+class QuothReader:
+    """Answers a question with phrases of a corpus, as `ExtractedAnswer`s.
+
+    An answer's `document` is a document of the corpus, and `document_offset` counts the code points of its content;
+    `context` is the passage, in which `context_offset` counts. `score` is the chance to be right. The metadata have
+    `abstained` (the corpus does not say: this is a guess) and `num_places`.
+    """
+
+    def __init__(
+        self,
+        corpus: str,
+        model: str = "quoth-reader",
+        top_k: int = 5,
+        passages: int | None = None,
+        drop_guesses: bool = False,
+    ) -> None:
+        """Nothing is opened or loaded before `warm_up`.
+
+        Args:
+            corpus: The folder of a corpus.
+            model: A reader, by name or folder.
+            top_k: Number of answers.
+            passages: Number of passages to read; None: the model's own.
+            drop_guesses: Give no answer that the corpus does not support, so maybe none at all.
+        """
+        self.corpus, self.model = corpus, model
+        self.top_k, self.passages, self.drop_guesses = top_k, passages, drop_guesses
+        self._reader: Reader | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The component as a pipeline is stored."""
+        stored: dict[str, Any] = default_to_dict(
+            self,
+            corpus=self.corpus,
+            model=self.model,
+            top_k=self.top_k,
+            passages=self.passages,
+            drop_guesses=self.drop_guesses,
+        )
+        return stored
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> QuothReader:
+        """The component that was stored."""
+        made: QuothReader = default_from_dict(cls, data)
+        return made
+
+    def warm_up(self) -> None:
+        """Open the corpus and load the model."""
+        if self._reader is None:
+            self._reader = Reader.from_pretrained(self.model, Corpus.open(self.corpus))
+
+    @component.output_types(answers=list[ExtractedAnswer])
+    def run(self, query: str, top_k: int | None = None) -> dict[str, list[ExtractedAnswer]]:
+        """Answer a question.
+
+        Args:
+            query: The question.
+            top_k: Number of answers; None: the component's.
+
+        Returns:
+            A dictionary with `answers`, best first.
+        """
+        self.warm_up()
+        assert self._reader is not None
+        (corpus,) = self._reader.corpora
+        corpus.catch_up()
+        found = self._reader.ask(query, top_k=self.top_k if top_k is None else top_k, passages=self.passages)
+        kept = [each for each in found if each.evidence and not (self.drop_guesses and each.abstained)]
+        return {"answers": [_answer(corpus, query, each, each.evidence[0]) for each in kept]}
+
+
+def _answer(corpus: Corpus, query: str, answer: Prediction, best: Evidence) -> ExtractedAnswer:
+    document = corpus.document(best.document_id)
+    at = best.start - best.context_start
+    return ExtractedAnswer(
+        query=query,
+        score=answer.probability,
+        data=document.text[best.start : best.end],
+        document=Document(id=document.id, content=document.text, meta={**document.metadata, "title": document.title}),
+        context=best.context,
+        document_offset=ExtractedAnswer.Span(start=best.start, end=best.end),
+        context_offset=ExtractedAnswer.Span(start=at, end=at + best.end - best.start),
+        meta={"abstained": answer.abstained, "num_places": answer.num_places, "corpus": best.corpus},
+    )

@@ -1,0 +1,81 @@
+"""What retrievers of every framework share: a search, and passages with their place as metadata.
+
+Knows: corpora, models that search. Does not know: any framework.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast, get_args
+
+from quoth.corpus.corpus import Corpus
+from quoth.errors import InputError
+from quoth.models.base import CorpusModel, Mode
+from quoth.models.loading import load
+from quoth.records import Hit
+from quoth.retrieval.sparse import bm25
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A passage: `document_text[start:end]` is `text`, counted in code points.
+
+    `id` is "document_id#start-end". `metadata` are the document's own and, winning over these, document_id, title,
+    start, end, passage, corpus and score.
+    """
+
+    id: str
+    text: str
+    document_id: str
+    start: int
+    end: int
+    score: float
+    metadata: dict[str, Any]
+
+
+class Searching:
+    """A search of one corpus, by words or by vectors. Raises CorpusNotFoundError, and InputError on another mode."""
+
+    def __init__(self, corpus: str | Path, mode: str = "bm25", model: str | None = None) -> None:
+        modes = get_args(Mode)
+        if mode not in modes:
+            raise InputError(f"mode {mode!r}; use one of {', '.join(modes)}")
+        if mode != "bm25" and model is None:
+            raise InputError(f"mode {mode!r} searches by vectors; name their model, such as model='quoth-mini'")
+        self.corpus = Corpus.open(corpus)
+        self._find: Callable[[str, int], list[Hit]]
+        if mode == "bm25":
+            self._find = lambda query, k: bm25([self.corpus], query, k)
+        else:
+            loaded = load(cast(str, model), self.corpus)
+            if not isinstance(loaded, CorpusModel):
+                raise InputError(f"model {model!r} has no vectors; name quoth-mini or quoth-realm")
+            self._find = lambda query, k: loaded.search(query, k, cast(Mode, mode))
+
+    def search(self, query: str, k: int) -> list[Found]:
+        """The k best passages of the corpus as it is now. Raises InputError, EmptyCorpusError."""
+        self.corpus.catch_up()
+        return [self._found(each) for each in self._find(query, k)]
+
+    def _found(self, hit: Hit) -> Found:
+        passage = hit.passage
+        own = {
+            "document_id": passage.document_id,
+            "title": passage.title,
+            "start": passage.start,
+            "end": passage.end,
+            "passage": passage.row,
+            "corpus": self.corpus.name,
+            "score": hit.score,
+        }
+        return Found(
+            f"{passage.document_id}#{passage.start}-{passage.end}",
+            passage.text,
+            passage.document_id,
+            passage.start,
+            passage.end,
+            hit.score,
+            {**passage.metadata, **own},
+        )

@@ -1,0 +1,186 @@
+"""LangChain, LlamaIndex and Haystack with their real packages; the tests of one that is not installed are skipped."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import quoth
+from quoth.errors import InputError
+from quoth.integrations.passages import Searching
+from test_span_reader import make_reader
+from tiny import TEXT, tiny_npm
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+QUERY = "What is the capital of France?"
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """The packages warn about their own parts while they are imported."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> quoth.Corpus:
+    made = quoth.Corpus.create(tmp_path_factory.mktemp("corpora") / "c.quoth", splitter="words:10")
+    made.add(quoth.Document(f"d{n}", f"T{n}", text, {"year": n, "start": "own"}) for n, text in enumerate(TEXT))
+    return made
+
+
+def test_a_passage_knows_its_place(corpus: quoth.Corpus) -> None:
+    found = Searching(corpus.path).search(QUERY, 3)
+    assert len(found) == 3
+    for each in found:
+        assert corpus.document(each.document_id).text[each.start : each.end] == each.text
+        assert each.id == f"{each.document_id}#{each.start}-{each.end}"
+        assert each.metadata["start"] == each.start  # not the document's own
+        assert each.metadata["year"] == int(each.document_id[1:])
+
+
+def test_a_search_follows_the_corpus_and_refuses_what_it_does_not_know(corpus: quoth.Corpus, tmp_path: Path) -> None:
+    live = quoth.Corpus.create(tmp_path / "live.quoth")
+    live.add([quoth.Document("a", "", "One text.")])
+    searching = Searching(live.path)
+    live.add([quoth.Document("b", "", "Zanzibar.")])
+    assert [each.document_id for each in searching.search("zanzibar", 5)] == ["b"]
+    with pytest.raises(InputError, match="mode 'sparse'; use one of bm25, dense, hybrid"):
+        Searching(live.path, "sparse")
+    with pytest.raises(InputError, match="mode 'dense' searches by vectors; name their model"):
+        Searching(live.path, "dense")
+
+
+def test_vectors_are_searched_by_a_model(corpus: quoth.Corpus, tmp_path: Path) -> None:
+    folder = tiny_npm(tmp_path / "npm")
+    model = quoth.NPM.from_pretrained(folder, corpus)
+    model.embed("fp32")
+    found = Searching(corpus.path, "dense", str(folder)).search(QUERY, 2)
+    assert [each.metadata["passage"] for each in found] == [hit.passage.row for hit in model.search(QUERY, 2, "dense")]
+
+
+try:
+    from langchain_tests.integration_tests import RetrieversIntegrationTests as Standard
+except ImportError:
+
+    class Standard:  # type: ignore[no-redef]
+        """Stands in for the standard tests where they are not installed."""
+
+        @pytest.mark.skip(reason="langchain-tests is not installed: pip install langchain-tests")
+        def test_standard(self) -> None:
+            """Skipped."""
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """What runs an asynchronous test."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def given(corpus: quoth.Corpus) -> None:
+    TestLangChain.path = str(corpus.path)
+
+
+@pytest.mark.anyio
+class TestLangChain(Standard):
+    """LangChain's own tests of retrievers."""
+
+    path = ""
+
+    @property
+    def retriever_constructor(self) -> Any:
+        from quoth.integrations.langchain import QuothRetriever
+
+        return QuothRetriever
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        return {"corpus": self.path}
+
+    @property
+    def retriever_query_example(self) -> str:
+        return QUERY
+
+
+def test_langchain_documents_are_the_passages(corpus: quoth.Corpus) -> None:
+    pytest.importorskip("langchain_core", reason="the extra langchain is not installed")
+    from quoth.integrations.langchain import QuothRetriever
+
+    found = QuothRetriever(corpus=str(corpus.path), k=3).invoke(QUERY)
+    wanted = Searching(corpus.path).search(QUERY, 3)
+    assert [(each.id, each.page_content, each.metadata) for each in found] == [
+        (each.id, each.text, each.metadata) for each in wanted
+    ]
+    with pytest.raises(InputError, match="mode 'sparse'"):
+        QuothRetriever(corpus=str(corpus.path), mode="sparse")
+
+
+def test_llama_index_nodes_know_their_characters(corpus: quoth.Corpus) -> None:
+    pytest.importorskip("llama_index.core", reason="the extra llama-index is not installed")
+    from quoth.integrations.llama_index import QuothRetriever
+
+    found = QuothRetriever(corpus.path, k=3).retrieve(QUERY)
+    assert len(found) == 3
+    for each, wanted in zip(found, Searching(corpus.path).search(QUERY, 3), strict=True):
+        node = each.node
+        source = corpus.document(node.source_node.node_id)
+        assert source.text[node.start_char_idx : node.end_char_idx] == node.text == wanted.text
+        assert (node.node_id, each.score, node.metadata["title"]) == (wanted.id, wanted.score, source.title)
+
+
+@pytest.fixture
+def component(corpus: quoth.Corpus, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Any:
+    pytest.importorskip("haystack", reason="the extra haystack is not installed")
+    from quoth.integrations import haystack
+
+    reader = make_reader(tmp_path_factory.mktemp("reader") / "b", max_tokens=128)
+
+    class Tiny:
+        @staticmethod
+        def from_pretrained(name: str, given: quoth.Corpus) -> quoth.Reader:
+            return quoth.Reader(reader, [given], name)
+
+    monkeypatch.setattr(haystack, "Reader", Tiny)
+    return haystack.QuothReader(str(corpus.path), top_k=3)
+
+
+def test_haystack_answers_are_slices_of_document_and_context(component: Any, corpus: quoth.Corpus) -> None:
+    answers = component.run(query=QUERY)["answers"]
+    assert len(answers) == 3
+    assert len(component.run(query=QUERY, top_k=1)["answers"]) == 1
+    for each in answers:
+        place, inside = each.document_offset, each.context_offset
+        assert each.data == each.document.content[place.start : place.end]
+        assert each.data == each.context[inside.start : inside.end]
+        assert each.document.content == corpus.document(each.document.id).text
+        assert (each.query, each.meta["corpus"]) == (QUERY, "c")
+        assert 0 < each.score < 1
+    assert [each.score for each in answers] == sorted((each.score for each in answers), reverse=True)
+
+
+def test_a_haystack_pipeline_is_stored_and_run(component: Any) -> None:
+    from haystack import Pipeline
+
+    pipeline = Pipeline()
+    pipeline.add_component("reader", component)
+    again = Pipeline.loads(pipeline.dumps(), allowed_modules=["quoth.integrations.haystack"])
+    run = [each.run({"reader": {"query": QUERY}})["reader"]["answers"] for each in (pipeline, again)]
+    assert [each.data for each in run[0]] == [each.data for each in run[1]]
+
+
+def test_guesses_are_dropped_if_that_is_wanted(component: Any, corpus: quoth.Corpus) -> None:
+    from quoth.integrations.haystack import QuothReader
+
+    component.warm_up()
+    ask = component._reader.ask
+    component._reader.ask = lambda *args, **options: ask(*args, min_probability=1.0, **options)
+    assert all(each.meta["abstained"] for each in component.run(query=QUERY)["answers"])
+    component.drop_guesses = True
+    assert component.run(query=QUERY)["answers"] == []
+    assert QuothReader(str(corpus.path)).drop_guesses is False

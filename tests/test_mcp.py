@@ -1,0 +1,197 @@
+"""The server for assistants, asked by the package's own client: in this process, over pipes, over HTTP."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import quoth
+from quoth.errors import CorruptionError
+
+mcp = pytest.importorskip("mcp", reason="the extra mcp is not installed: pip install 'quoth[mcp]'")
+anyio = pytest.importorskip("anyio")
+
+from mcp import Client, StdioServerParameters  # noqa: E402
+
+from quoth.integrations.mcp import MOST_CHARACTERS, Tools, server  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+ROOT = Path(__file__).resolve().parent.parent
+TEXT = "👍 Carmen is an opera in four acts by Georges Bizet."
+START = TEXT.index("Georges")
+
+
+class Oracle:
+    """Stands in for a model: knows one answer."""
+
+    abstained = False
+
+    def ask(self, text: str, top_k: int, max_evidence: int = 10) -> list[quoth.Prediction]:
+        if text == "damaged":
+            raise CorruptionError("x.bin: damaged; restore it")
+        place = quoth.Evidence("carmen", "Carmen", 0, START, START + 13, TEXT, 0.75, "c")
+        return [quoth.Prediction("Georges Bizet", -0.5, 0.75, (place,) * 5, abstained=self.abstained)][:top_k]
+
+    fill = ask
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> quoth.Corpus:
+    made = quoth.Corpus.create(tmp_path / "c.quoth")
+    made.add([quoth.Document("carmen", "Carmen", TEXT), quoth.Document("long", "", "word " * 10_000)])
+    return made
+
+
+@pytest.fixture
+def call(corpus: quoth.Corpus) -> Callable[..., Any]:
+    """Call a tool of a server in this process: the structured result, or the error's text."""
+    made = server("c", Tools(corpus, lambda _: Oracle(), lambda _: Oracle()))  # type: ignore[arg-type,return-value]
+
+    async def ask(name: str, arguments: dict[str, Any]) -> Any:
+        async with Client(made) as client:
+            result = await client.call_tool(name, arguments)
+            return result.content[0].text if result.is_error else result.structured_content
+
+    return lambda name, **arguments: anyio.run(ask, name, arguments)
+
+
+def test_five_tools_with_schemas_that_only_read(corpus: quoth.Corpus) -> None:
+    made = server("c", Tools(corpus, lambda _: Oracle(), lambda _: Oracle()))  # type: ignore[arg-type,return-value]
+
+    async def listed() -> Any:
+        async with Client(made) as client:
+            return (await client.list_tools()).tools
+
+    tools = {each.name: each for each in anyio.run(listed)}
+    assert list(tools) == ["ask", "fill", "search", "read", "verify_quote"]
+    for each in tools.values():
+        hints = each.annotations
+        assert (hints.read_only_hint, hints.destructive_hint, hints.open_world_hint) == (True, False, False)
+        assert each.description
+        assert each.output_schema["type"] == "object"
+    assert set(tools["verify_quote"].output_schema["properties"]) == {
+        "occurs",
+        "num_places",
+        "num_whole",
+        "places",
+        "nearest",
+    }
+    assert tools["ask"].input_schema["required"] == ["question"]
+    assert tools["ask"].input_schema["properties"]["top_k"]["maximum"] == 50
+
+
+@pytest.mark.parametrize(("tool", "argument"), [("ask", "question"), ("fill", "text")])
+def test_answers_come_with_their_places(call: Callable[..., Any], tool: str, argument: str) -> None:
+    found = call(tool, **{argument: "Carmen is by [MASK]."})
+    assert found["corpus_does_not_say"] is False
+    (answer,) = found["answers"]
+    assert (answer["text"], answer["probability"], answer["num_places"], len(answer["places"])) == (
+        "Georges Bizet",
+        0.75,
+        5,
+        3,
+    )
+    assert answer["places"][0] == {
+        "document_id": "carmen",
+        "title": "Carmen",
+        "start": START,
+        "end": START + 13,
+        "quote": "Georges Bizet",
+        "context": TEXT,
+        "score": 0.75,
+    }
+
+
+def test_that_the_corpus_does_not_say_is_told(call: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Oracle, "abstained", True)
+    assert call("ask", question="Who?")["corpus_does_not_say"] is True
+
+
+def test_passages_and_documents_are_read(call: Callable[..., Any], corpus: quoth.Corpus) -> None:
+    (hit,) = call("search", query="opera")["passages"]
+    assert (hit["document_id"], hit["start"], hit["end"], hit["text"]) == ("carmen", 0, len(TEXT), TEXT)
+    assert call("read", document_id="carmen", start=2, end=8) == {
+        "document_id": "carmen",
+        "title": "Carmen",
+        "start": 2,
+        "end": 8,
+        "length": len(TEXT),
+        "text": "Carmen",
+    }
+    long = call("read", document_id="long", start=5)
+    assert (long["start"], long["end"], long["length"]) == (5, 5 + MOST_CHARACTERS, 50_000)
+    beyond = call("read", document_id="carmen", start=10**6)
+    assert (beyond["start"], beyond["end"], beyond["text"]) == (len(TEXT), len(TEXT), "")
+    corpus.add([quoth.Document("new", "", "An oratorio.")])
+    assert call("search", query="oratorio")["passages"][0]["document_id"] == "new"
+
+
+def test_a_quote_is_verified(call: Callable[..., Any]) -> None:
+    found = call("verify_quote", text="opera in  four acts")
+    assert (found["occurs"], found["num_places"], found["num_whole"], found["nearest"]) == (True, 1, 1, [])
+    assert found["places"][0]["quote"] == "opera in four acts"
+    found = call("verify_quote", text="opera in five acts")
+    assert (found["occurs"], found["places"]) == (False, [])
+    assert found["nearest"][0]["quote"] == "opera in four acts"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "message"),
+    [
+        ("read", {"document_id": "nowhere"}, "document 'nowhere' is not in"),
+        ("search", {"query": "x", "k": 51}, "less than or equal to 50"),
+        ("verify_quote", {"text": " "}, "the text is empty"),
+        ("ask", {"question": "x" * (MOST_CHARACTERS + 1)}, "at most 20000 characters"),
+        ("ask", {"question": "damaged"}, "x.bin: damaged; restore it"),
+    ],
+)
+def test_mistakes_are_told_to_the_assistant(
+    call: Callable[..., Any], tool: str, arguments: dict[str, Any], message: str
+) -> None:
+    assert message in call(tool, **arguments)
+
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+
+
+async def verified(target: Any) -> Any:
+    async with Client(target) as client:
+        return (await client.call_tool("verify_quote", {"text": "Georges Bizet"})).structured_content
+
+
+def test_over_standard_input_and_output(corpus: quoth.Corpus) -> None:
+    arguments = ["-m", "quoth", "mcp", str(corpus.path)]
+    target = StdioServerParameters(command=sys.executable, args=arguments, env=ENVIRONMENT)
+    assert anyio.run(verified, target)["places"][0]["start"] == START
+
+
+@pytest.fixture
+def address(corpus: quoth.Corpus) -> Iterator[str]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "quoth", "mcp", str(corpus.path), "--http", "--port", str(port)]
+    process = subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
+    try:
+        for _ in range(600):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            assert process.poll() is None, process.stderr
+            time.sleep(0.2)
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+def test_over_http(address: str) -> None:
+    assert anyio.run(verified, address)["places"][0]["start"] == START
