@@ -16,8 +16,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.pretrained import kind_of
 from quoth.errors import InputError, nearest
+from quoth.hub import kind_of
 from quoth.models.base import Corpora, check_questions
 from quoth.models.npm import NPM
 from quoth.models.reader import Reader
