@@ -17,7 +17,8 @@ from quoth.datasets.questions import QAExample
 from quoth.encoders.passage_encoder import PassageEncoder
 from quoth.encoders.pretrained import locate_realm
 from quoth.errors import InputError
-from quoth.predictors.reader import legal_spans, readings
+from quoth.predictors.reader import readings
+from quoth.predictors.span_reader import legal_spans
 from quoth.retrieval.tables import KeyTables
 from quoth.training.distributed import World
 from quoth.training.finetune import FineTuneTask, right_spans

@@ -20,8 +20,7 @@ import quoth
 from quoth import NPM, Corpus, Document, Prediction
 from quoth.encoders.pretrained import locate_realm
 from quoth.errors import EmptyCorpusError, EncoderMismatchError, InputError, ModelNotFoundError
-from quoth.models.base import check_questions, for_each
-from quoth.models.calls import one_or_many
+from quoth.models.calls import check_questions, for_each, one_or_many
 from quoth.models.realm import REALM
 from quoth.training.realm_model import TrainedREALM
 from tiny import tiny_bert, tiny_npm, tiny_realm, tiny_roberta
