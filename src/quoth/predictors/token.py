@@ -43,7 +43,10 @@ def predict_tokens(
 
 
 class ScoredTokens:
-    """The candidate tokens of some tables, with their similarity to the query."""
+    """The candidate tokens of some tables, with their similarity to the query.
+
+    `whole_words` leaves out tokens that are only a part of a word; a later part of a character is never an answer.
+    """
 
     def __init__(self, hits: Sequence[KeyHits], q_D: NDArray[np.float32], options: PhraseOptions) -> None:
         self._hits, self._weight = hits, options.hybrid
