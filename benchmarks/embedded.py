@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks.measure import alone, available_bytes, machine, seconds, status_bytes
 from quoth import NPM, Corpus, Document, read_documents
 from quoth.evaluation.cloze import KINDS, draw_blanks
-from quoth.predictors.phrase import PhraseOptions
+from quoth.predictors.options import PhraseOptions
 from quoth.retrieval.codes import Codes
 from quoth.retrieval.index import search_together
 from quoth.retrieval.key_columns import FILES

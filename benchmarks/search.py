@@ -18,7 +18,8 @@ from benchmarks.measure import Result, best_seconds, seconds
 from quoth import NPM, Corpus, Document, read_documents
 from quoth.arrays import save_array
 from quoth.predictors.candidates import SPARE_PIECES
-from quoth.predictors.phrase import PhraseOptions, predict_phrases
+from quoth.predictors.options import PhraseOptions
+from quoth.predictors.phrase import predict_phrases
 from quoth.retrieval.codes import DEPTH, Codes, build_codes
 from quoth.retrieval.index import CodeIndex, ExactIndex
 from quoth.retrieval.key_columns import KeyColumns, save_columns

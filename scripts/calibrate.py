@@ -31,12 +31,13 @@ from quoth.datasets.comprehension import read_examples
 from quoth.datasets.questions import QAExample
 from quoth.evaluation.cloze import KINDS, draw_blanks
 from quoth.hub import SETTINGS_FILE
-from quoth.models.blanks import Asked
 from quoth.models.npm import NPM
 from quoth.models.reader import Reader
 from quoth.predictors.answers import predict_spans
 from quoth.predictors.calibration import calibrated, features, fit, threshold
 from quoth.predictors.combined import PROPOSED, combine
+from quoth.predictors.evidence import Proposal
+from quoth.predictors.options import FillOptions
 from quoth.records import Document, Prediction
 from quoth.storage import atomic_write_json, read_json
 from quoth.tokenizers.text import MASK
@@ -111,19 +112,20 @@ def fill_blanks(
 
 Blank = tuple[str, set[int], list[str]]
 """A text, the rows that are hidden from it, and its answers."""
-Filled = tuple[Blank, list[Prediction], list[Prediction], frozenset[str]]
+Filled = tuple[Blank, list[Proposal], list[Proposal], frozenset[str]]
 """The blank, what NPM proposes, what the reader marks, and the words beside it."""
 
 
 def _filled(folder: Path, corpus: Corpus, blanks: Sequence[Blank]) -> Iterator[Filled]:
     npm = NPM.from_pretrained(folder, corpus=corpus)
+    options = FillOptions(top_k=PROPOSED, distinct=False).resolved(npm.config.defaults)
     for at in range(0, len(blanks), AT_A_TIME):
         part = blanks[at : at + AT_A_TIME]
         texts, hidden = [each[0] for each in part], [each[1] for each in part]
-        proposed = npm.fill(texts, read=0, top_k=PROPOSED, distinct=False, exclude=hidden)
-        searched = [each.replace(MASK, " ") for each in texts]
-        read = npm.read(Asked(texts, searched, hidden), proposed, npm.config.defaults.read)
-        yield from ((blank, *found) for blank, found in zip(part, read, strict=True))
+        asked = npm.asked(texts, [each.replace(MASK, " ") for each in texts], hidden, options)
+        proposed = [list(each) for each in npm.proposals(asked, npm.encoder.blanks(texts), options)]
+        read = npm.read(asked, proposed, npm.config.defaults.read)
+        yield from ((*each, *found) for *each, found in zip(part, proposed, read, strict=True))
 
 
 def _judged(filled: Sequence[Filled], weights: tuple[float, float, float]) -> list[Judged]:

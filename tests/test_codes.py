@@ -16,7 +16,7 @@ from quoth.errors import CorruptionError, InputError
 from quoth.records import Document
 from quoth.retrieval import codes as module
 from quoth.retrieval.codes import Codes, build_codes
-from quoth.retrieval.index import CodeIndex, ExactIndex, index_of, search_all, search_tables, search_together
+from quoth.retrieval.index import CodeIndex, ExactIndex, search_all, search_tables, search_together
 from quoth.retrieval.key_store import follow
 from quoth.retrieval.key_table import KeyTable
 from quoth.retrieval.tables import sample_queries
@@ -141,8 +141,6 @@ def test_codes_in_several_files(
 
 def test_tables_with_and_without_codes_are_searched_together(codes: Codes, vectors: KeyVectors, q_QD: Any) -> None:
     coded, plain = replace(table_of(vectors), codes=codes), table_of(vectors)
-    assert isinstance(index_of(coded), CodeIndex)
-    assert isinstance(index_of(plain), ExactIndex)
     q_2BD = np.stack([q_QD[:3], q_QD[3:6]])
     hidden = [{100}, set(), {101, 102}]
     together = list(search_together([coded, plain], hidden, q_2BD, K))

@@ -18,7 +18,8 @@ from quoth.datasets.questions import QAExample
 from quoth.encoders.passage_encoder import PassageEncoder
 from quoth.errors import InputError
 from quoth.hub import locate
-from quoth.predictors.reader import legal_spans, readings
+from quoth.predictors.reader import readings
+from quoth.predictors.span_reader import legal_spans
 from quoth.records import Document
 from quoth.retrieval.key_store import KeyStore
 from quoth.retrieval.tables import KeyTables

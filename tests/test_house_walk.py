@@ -21,7 +21,8 @@ from quoth.config import NPMConfig
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.key_encoder import EncodedPassage
 from quoth.predictors.candidates import find_candidates
-from quoth.predictors.phrase import PhraseOptions, predict_phrases
+from quoth.predictors.options import PhraseOptions
+from quoth.predictors.phrase import predict_phrases
 from quoth.records import Document, Passage, Prediction
 from quoth.retrieval.index import search_all
 from quoth.retrieval.key_table import KeyTable
@@ -215,6 +216,20 @@ def test_5_only_the_places_that_are_shown_are_read(npm: NPM, monkeypatch: pytest
     assert [(each.document_id, each.score) for each in best.evidence] == [("d0", pytest.approx(8 / 62))]
     assert (best.probability, best.num_places) == (pytest.approx(16 / 62), 2)
     assert read == [best.evidence[0].passage]
+
+
+def test_5_of_phrases_that_are_not_returned_nothing_is_read(npm: NPM, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    passage = Corpus.passage
+    monkeypatch.setattr(Corpus, "passage", lambda corpus, row: read.append(row) or passage(corpus, row))
+    # Four phrases are proposed for one answer, in case some overlap; the best one's two places are all that is read.
+    (best,) = fill(npm, top_k=1, distinct=True)
+    assert (best.text, read) == ("New York", [place.passage for place in best.evidence])
+    read.clear()
+    # York overlaps New York in its best place, which is all that is quoted of it; Paris is the second answer.
+    found = fill(npm, top_k=2, distinct=True, max_evidence=1)
+    assert [each.text for each in found] == ["New York", "Paris"]
+    assert len(read) == 2
 
 
 def test_6_what_the_options_do(npm: NPM) -> None:

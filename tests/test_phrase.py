@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quoth.errors import InputError
-from quoth.predictors.phrase import PhraseOptions, predict_phrases
+from quoth.predictors.options import PhraseOptions
+from quoth.predictors.phrase import predict_phrases
 from quoth.predictors.ranking import TIE, rank
 from quoth.records import Prediction
 from quoth.retrieval.key_table import KeyHits, KeyTable

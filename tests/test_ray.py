@@ -253,7 +253,7 @@ def test_a_corpus_at_a_url(cluster: Any, model: ModelName, tmp_path: Path) -> No
 
 
 def _asked(npm: NPM, replica: Any) -> tuple[Any, Any]:
-    from quoth.predictors.phrase import PhraseOptions
+    from quoth.predictors.options import PhraseOptions
     from quoth.scale.shard import ShardQuery, Taken
 
     question = ShardQuery(*npm.query_vectors(QUERY), PhraseOptions(), 9)

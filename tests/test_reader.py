@@ -18,7 +18,8 @@ from quoth.encoders.passage_encoder import pair_tokenizer
 from quoth.encoders.transformer import Transformer
 from quoth.errors import InputError
 from quoth.hub import EncoderSource, locate
-from quoth.predictors.reader import MLMHead, Reader, ReaderModel, Reading, SpanHead, legal_spans, readings
+from quoth.predictors.reader import MLMHead, Reader, ReaderModel, readings
+from quoth.predictors.span_reader import Reading, SpanHead, legal_spans
 from quoth.tokenizers.boundaries import MAY_END, MAY_START, words
 from quoth.tokenizers.pairs import Pair, PairTokenizer
 from tiny import TEXT, tiny_bert, tiny_realm, tiny_roberta, tiny_sentencepiece

@@ -13,6 +13,7 @@ import quoth
 from quoth.errors import EmptyCorpusError, InputError
 from quoth.models.realm import REALM
 from quoth.predictors.combined import LEAST, combine, passages_of, words_beside
+from quoth.predictors.evidence import Proposal
 from quoth.records import Evidence, Prediction
 from quoth.timing import STEPS, timed
 from test_span_reader import make_reader
@@ -108,14 +109,14 @@ def test_questions_without_words_and_corpora_without_passages(span_reader: Any, 
         empty.ask("  ")
 
 
-def prediction(text: str, probability: float, *places: tuple[int, int]) -> Prediction:
+def proposal(text: str, probability: float, *places: tuple[int, int]) -> Proposal:
     evidence = tuple(Evidence("d", "", p, s, s + len(text), text, probability / len(places), "c") for p, s in places)
-    return Prediction(text, 0.0, probability, evidence)
+    return Proposal(Prediction(text, 0.0, probability, evidence[:1], num_places=len(places)), lambda: evidence)
 
 
 def test_npm_and_reader_decide_together_by_hand() -> None:
-    proposed = [prediction("Paris", 0.5, (1, 0)), prediction("Rome", 0.25, (2, 10), (3, 30))]
-    marked = [prediction("rome", 0.8, (2, 10)), prediction("the Rome", 0.1, (2, 6)), prediction("Bonn", 0.01, (4, 50))]
+    proposed = [proposal("Paris", 0.5, (1, 0)), proposal("Rome", 0.25, (2, 10), (3, 30))]
+    marked = [proposal("rome", 0.8, (2, 10)), proposal("the Rome", 0.1, (2, 6)), proposal("Bonn", 0.01, (4, 50))]
     found = combine(proposed, marked, (1.0, 1.0, 0.0), 5)
     sums = {"rome": 0.25 * 0.8, "Paris": 0.5 * LEAST, "the Rome": LEAST * 0.1, "Bonn": LEAST * 0.01}
     assert [each.text for each in found] == ["rome", "Paris", "Bonn"]  # "the Rome" overlaps what is better
@@ -128,7 +129,7 @@ def test_npm_and_reader_decide_together_by_hand() -> None:
 
 
 def test_the_passages_of_the_best_phrases_are_read() -> None:
-    proposed = [prediction("a", 0.5, (7, 0), (8, 0)), prediction("b", 0.3, (7, 5)), prediction("c", 0.2, (9, 0))]
+    proposed = [proposal("a", 0.5, (7, 0), (8, 0)), proposal("b", 0.3, (7, 5)), proposal("c", 0.2, (9, 0))]
     assert [each.passage.row for each in passages_of(proposed, 20)] == [7, 9]
     assert [each.passage.row for each in passages_of(proposed, 1)] == [7]
 
@@ -150,6 +151,21 @@ def test_npm_asks_its_reader(span_reader: Any, corpus: quoth.Corpus, tmp_path: P
     assert all(each.abstained for each in both.fill(text, read=2, min_probability=1.0))
     with pytest.raises(InputError, match="read is -1"):
         both.fill(text, read=-1)
+
+
+def test_bm25_is_asked_once_and_a_passage_fetched_once(
+    span_reader: Any, corpus: quoth.Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = quoth.NPM.from_pretrained(tiny_npm(tmp_path / "m")).encoder
+    npm, rows, asked = quoth.NPM(encoder, [corpus], lambda: span_reader), list[int](), list[str]()
+    passage, bm25 = quoth.Corpus.passage, quoth.Corpus.bm25
+    monkeypatch.setattr(quoth.Corpus, "passage", lambda of, row: rows.append(row) or passage(of, row))
+    monkeypatch.setattr(quoth.Corpus, "bm25", lambda of, query, *more: asked.append(query) or bm25(of, query, *more))
+    found = npm.fill("Paris is the [MASK] of France.", passages=2, read=4, top_k=20)
+    places = {place.passage for each in found for place in each.evidence}
+    assert sorted(rows) == sorted(set(rows))
+    assert places <= set(rows)
+    assert asked == ["Paris is the   of France."]
 
 
 def test_a_realm_may_take_another_reader(span_reader: Any, corpus: quoth.Corpus, tmp_path: Path) -> None:
@@ -215,6 +231,6 @@ def test_what_fills_no_masks_has_no_likelihood(span_reader: Any, corpus: quoth.C
 def test_what_repeats_the_sentence_of_the_blank_weighs_less() -> None:
     said = words_beside("Rome is old. The capital of Italy is [MASK], in Europe.", "[MASK]")
     assert said == {"capital", "italy", "europe"}
-    proposed = [prediction("Italy", 0.5, (1, 0)), prediction("Rome", 0.3, (2, 9)), prediction("the", 0.1, (3, 20))]
+    proposed = [proposal("Italy", 0.5, (1, 0)), proposal("Rome", 0.3, (2, 9)), proposal("the", 0.1, (3, 20))]
     assert [each.text for each in combine(proposed, [], (1.0, 0.0, 0.0), 3, said)] == ["Italy", "Rome", "the"]
     assert [each.text for each in combine(proposed, [], (1.0, 0.0, 9.0), 3, said)] == ["Rome", "the", "Italy"]

@@ -16,9 +16,8 @@ from quoth.config import ReaderConfig
 from quoth.datasets.comprehension import ReadingExample, TitledText, read_examples
 from quoth.errors import InputError
 from quoth.hub import ModelSource
-from quoth.predictors.reader import Reading
 from quoth.predictors.reader_weights import WEIGHTS_FILE, load_reader
-from quoth.predictors.span_reader import NEVER
+from quoth.predictors.span_reader import NEVER, Reading
 from quoth.training.reading import Inputs, ReadingTask, reading_loss, right_spans
 from quoth.training.recipes import run_recipe
 from quoth.training.settings import ReaderTrainConfig

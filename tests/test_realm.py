@@ -21,8 +21,7 @@ from quoth import NPM, Corpus, Document, Prediction
 from quoth.config import REALMConfig
 from quoth.errors import EmptyCorpusError, EncoderMismatchError, InputError, ModelNotFoundError
 from quoth.hub import locate
-from quoth.models.base import check_questions, for_each
-from quoth.models.calls import one_or_many
+from quoth.models.calls import check_questions, for_each, one_or_many
 from quoth.models.realm import REALM
 from quoth.training.realm_model import TrainedREALM
 from tiny import tiny_bert, tiny_npm, tiny_realm, tiny_roberta

@@ -11,7 +11,7 @@ import pytest
 import quoth
 from quoth.config import NPMConfig, NPMDefaults, model_config
 from quoth.errors import CorpusNotFoundError, InputError
-from quoth.models.blanks import with_mask
+from quoth.models.calls import with_mask
 from quoth.predictors.options import FillOptions
 from tiny import tiny_npm, tiny_realm
 

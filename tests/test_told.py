@@ -20,8 +20,7 @@ from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents, read_records
 from quoth.errors import InputError, LockedError
 from quoth.predictors.label import LabelOptions
-from quoth.predictors.phrase import PhraseOptions
-from quoth.predictors.token import TokenOptions
+from quoth.predictors.options import PhraseOptions
 from quoth.records import Document
 from quoth.storage import WriterLock
 
@@ -122,7 +121,6 @@ def test_adding_nothing_changes_nothing(tmp_path: Path, run: Run, documents: Pat
         (PhraseOptions, {"length_exponent": 1e308}, r"length_exponent is 1e\+308; it must be from -1000 to 1000"),
         (PhraseOptions, {"length_exponent": math.nan}, "length_exponent is nan"),
         (PhraseOptions, {"temperature": 1e-320}, r"temperature is 1e-320; it must be above 0 \(1e-06 or more\)"),
-        (TokenOptions, {"temperature": 1e-320}, "temperature is 1e-320"),
         (LabelOptions, {"temperature": 1e-320}, "temperature is 1e-320"),
         (
             PhraseOptions,

@@ -1,7 +1,6 @@
-"""What models have in common: corpora to search and to embed, alone or several models as one search; one text in, one
-list out, many in, a list of lists.
+"""What models have in common: corpora to search and to embed, alone or several models as one search.
 
-Knows how rankings come together and how arguments are spread over texts. Does not know any model.
+Knows how rankings come together. Does not know any model.
 """
 
 from __future__ import annotations
@@ -11,26 +10,21 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
 from quoth.memory import WORKING_MEMORY
-from quoth.predictors.answers import Source
+from quoth.models.calls import documented
 from quoth.records import Hit, Match, Passage
 from quoth.results import Hits
 from quoth.retrieval.fusion import FUSIONS
-from quoth.retrieval.sparse import PassageRef, Ranking, best_places, check_count
+from quoth.retrieval.sparse import PassageRef, Ranking, check_count
 from quoth.retrieval.tables import Cost, Shortfall
 
 if TYPE_CHECKING:
     from quoth.retrieval.retriever import KeyAt, Retriever
 
-Exclude = Collection[int] | Sequence[Collection[int]]
-CorpusOrPath = Corpus | str | Path
-Corpora = CorpusOrPath | Sequence[CorpusOrPath] | None
-"""What `corpus=` takes: a corpus or the path of one, or several."""
 Mode = Literal["bm25", "dense", "hybrid"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 FUSION_DEPTH = 100
@@ -64,6 +58,7 @@ class CorpusModel:
     def __init__(self, retriever: Retriever, name: str) -> None:
         self._retriever, self.name = retriever, name
 
+    @documented
     def search(self, query: str, k: int = 10, mode: Mode = "bm25") -> Hits:
         """Find the k best passages.
 
@@ -73,12 +68,7 @@ class CorpusModel:
             mode ("bm25" | "dense" | "hybrid"): By words, by vectors (requires `embed`), or by both, with reciprocal
                 rank fusion. Default: "bm25".
 
-        Returns:
-            The hits, best first; a hit has its passage and its score.
-
-        Raises:
-            InputError: Another mode, `k` below 1, or vectors missing.
-            EmptyCorpusError: No passage to search.
+        {searching}
 
         Example:
             >>> npm.search("opera by Bizet", k=1)[0].passage.title
@@ -101,7 +91,7 @@ class CorpusModel:
 
     def ranked_by_words(self, query: str, k: int) -> Ranking:
         """The k best passages by BM25, with their scores."""
-        return self._retriever.ranked_by_words(query, k)
+        return self._retriever.best_places(query, k)
 
     def ranked_by_keys(self, query: str, k: int) -> KeyRanking:
         """The k best passages by vectors, with their scores."""
@@ -218,37 +208,3 @@ def _check_weights(weights: Mapping[str, float], kinds: Sequence[str]) -> None:
             raise InputError(f"weight {weight} of {name}; {allowed}")
     if not any(weights.get(kind, 1.0) for kind in kinds):
         raise InputError(f"weights {dict(weights)}; {allowed}")
-
-
-def best_sources(corpora: Sequence[Corpus], query: str, passages: int, exclude: Collection[int]) -> list[Source]:
-    """BM25's best passages to read, each with the log of its score as a share of the best one's."""
-    ranked = best_places(corpora, query, passages, exclude)
-    return [
-        Source(corpora[number].passage(row), corpora[number].name, math.log(score / ranked[0][0]))
-        for score, (number, row) in ranked
-    ]
-
-
-def listed(corpora: Corpora) -> list[Corpus]:
-    """None, one or several as a list of open corpora. Raises CorpusNotFoundError."""
-    several = [] if corpora is None else [corpora] if isinstance(corpora, CorpusOrPath) else corpora
-    return [each if isinstance(each, Corpus) else Corpus.open(each) for each in several]
-
-
-def for_each(exclude: Exclude, count: int) -> list[Collection[int]]:
-    """One collection of rows for each of `count` texts. Raises InputError where there are more or fewer."""
-    nested: list[Collection[int]] = [each for each in exclude if isinstance(each, Collection)]
-    if not nested:
-        return [{int(each) for each in exclude if not isinstance(each, Collection)}] * count
-    if not len(exclude) == len(nested) == count:
-        raise InputError(f"exclude has {len(nested)} collections for {count} texts; give one for each")
-    return nested
-
-
-def check_questions(questions: Sequence[str]) -> None:
-    """Raises InputError where one is empty or has no words."""
-    if not all(question.strip() for question in questions):
-        raise InputError("the question is empty; ask one, such as 'Who composed Carmen?'")
-    for question in questions:
-        if not any(map(str.isalnum, question)):
-            raise InputError(f"question {question!r} has no words; ask one, such as 'Who composed Carmen?'")

@@ -5,8 +5,7 @@ Knows: how encoder, retriever, predictor and reader come together for texts with
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice
@@ -16,20 +15,24 @@ import numpy as np
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import InputError
-from quoth.models.base import CorpusModel, Exclude, best_sources, for_each
-from quoth.predictors.answers import Source, predict_spans
+from quoth.models.base import CorpusModel
+from quoth.models.calls import Exclude, for_each, with_mask, words_of
+from quoth.predictors.answers import Source, propose_spans, sources_of
 from quoth.predictors.calibration import calibrated
-from quoth.predictors.combined import PROPOSED, apart, combine, naming, passages_of, words_beside
-from quoth.predictors.options import FillOptions
-from quoth.predictors.phrase import PhraseOptions, predict_phrases
+from quoth.predictors.combined import PROPOSED, combine, naming, passages_of, words_beside
+from quoth.predictors.evidence import Proposal, apart, propose
+from quoth.predictors.options import FillOptions, PhraseOptions
+from quoth.predictors.phrase import ScoredPhrases
+from quoth.predictors.ranking import Scored
 from quoth.predictors.reader_weights import open_reader
 from quoth.predictors.span_reader import SpanReader
-from quoth.predictors.token import TokenOptions, predict_tokens
+from quoth.predictors.token import ScoredTokens
 from quoth.records import Prediction
 from quoth.results import Predictions
 from quoth.retrieval.index import search_all, search_together
 from quoth.retrieval.key_table import KeyHits
 from quoth.retrieval.retriever import Retriever
+from quoth.retrieval.sparse import Ranking
 from quoth.timing import step
 from quoth.tokenizers.boundaries import STOP_WORDS
 from quoth.tokenizers.text import MASK
@@ -39,36 +42,15 @@ TEXTS_AT_A_TIME = 32
 READ_AT_A_TIME = 8
 SPARE = 4
 """So many times the answers asked for are proposed, since those that overlap better ones are left out."""
-_OTHER_BLANKS = re.compile(r"<mask>|_{3,}")
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Texts with a `[MASK]` each, the words that BM25 is asked for, and the rows that are never read."""
+    """Texts with a `[MASK]` each, BM25's best passages for each, and the rows that are never seen."""
 
     texts: Sequence[str]
-    searched: Sequence[str]
+    ranked: Sequence[Ranking]
     hidden: Sequence[Collection[int]]
-
-    def part(self, first: int, count: int) -> Asked:
-        """`count` of the texts from the first of them on."""
-        at = slice(first, first + count)
-        return Asked(self.texts[at], self.searched[at], self.hidden[at])
-
-
-def with_mask(text: str, mask_token: str) -> str:
-    """A text with `[MASK]` for its blank, which may be the tokenizer's own mask too, `<mask>` or `___`.
-
-    The last two are blanks only of a text that has none of the first two.
-    """
-    if MASK in text or mask_token in text:
-        return text.replace(mask_token, MASK)
-    return _OTHER_BLANKS.sub(MASK, text)
-
-
-def words_of(text: str) -> str:
-    """A text without its blank, for BM25."""
-    return text.replace(MASK, " ")
 
 
 class BlankFiller(CorpusModel):
@@ -116,18 +98,63 @@ class BlankFiller(CorpusModel):
                 f"hybrid is {options.hybrid} and passages None; say how many passages to boost: passages=3"
             )
         texts = [self.with_mask(text) for text in texts]
-        asked = Asked(texts, searched or [*map(words_of, texts)], for_each(exclude, len(texts)))
-        results: list[list[Prediction]] = []
+        searched, hidden = searched or [*map(words_of, texts)], for_each(exclude, len(texts))
+        results: list[Predictions] = []
         for at in range(0, len(texts), TEXTS_AT_A_TIME):
-            results.extend(self._fill(asked.part(at, TEXTS_AT_A_TIME), options))
-        return [Predictions(each) for each in results]
+            part = slice(at, at + TEXTS_AT_A_TIME)
+            with step("encode"):
+                queries = self.encoder.blanks(texts[part])
+            asked = self.asked(texts[part], searched[part], hidden[part], options)
+            results.extend(map(Predictions, self._fill(asked, queries, options)))
+        return results
 
-    def _fill(self, asked: Asked, options: FillOptions) -> list[list[Prediction]]:
-        with step("encode"):
-            queries = self.encoder.blanks(asked.texts)
-        top_k, read, distinct = options.top_k, options.read, options.distinct
+    def asked(
+        self, texts: Sequence[str], searched: Sequence[str], hidden: Sequence[Collection[int]], options: FillOptions
+    ) -> Asked:
+        """Texts with as many of BM25's best passages for what is `searched` as will be searched or read.
+
+        BM25 is asked once: its best three are the first three of its best twenty.
+        """
+        depth = max(options.num_passages or 0, options.read or 0)
+        with step("search"):
+            ranked = [
+                self._retriever.best_places(words, depth, rows) if depth else []
+                for words, rows in zip(searched, hidden, strict=True)
+            ]
+        return Asked(texts, ranked, hidden)
+
+    def _fill(
+        self, asked: Asked, queries: Sequence[tuple[Floats, Floats]], options: FillOptions
+    ) -> Iterator[list[Prediction]]:
+        every = self.proposals(asked, queries, options)
+        if options.read:
+            decided = self._decide(asked, [list(each) for each in every], options)
+        else:
+            listed = (apart(each) if options.distinct else each for each in every)
+            decided = ([each.whole() for each in islice(some, options.top_k)] for some in listed)
+        for text, predictions in zip(asked.texts, decided, strict=True):
+            yield [replace(each, sequence=text.replace(MASK, each.text)) for each in predictions]
+
+    def proposals(
+        self, asked: Asked, queries: Sequence[tuple[Floats, Floats]], options: FillOptions
+    ) -> Iterator[Iterable[Proposal]]:
+        """What NPM proposes for each text's blank, by resolved options; it is quoted as far as it is asked for."""
+        found = self._hits(asked, queries, options)
+        for (q_start_D, q_end_D), phrases in zip(queries, self._phrase_options(asked, options), strict=True):
+            with step("search"):
+                hits = next(found)
+            scored: Scored = (
+                ScoredTokens(hits, q_start_D, phrases)
+                if self.single
+                else ScoredPhrases(hits, q_start_D, q_end_D, phrases)
+            )
+            yield propose(scored, phrases)
+
+    def _phrase_options(self, asked: Asked, options: FillOptions) -> list[PhraseOptions]:
+        """Resolved options in the model's own terms, token ids and groups in the place of words, for each text."""
+        spare = SPARE * options.top_k if options.distinct else options.top_k
         phrases = PhraseOptions(
-            top_k=max(top_k, PROPOSED) if read else SPARE * top_k if distinct else top_k,
+            top_k=max(options.top_k, PROPOSED) if options.read else spare,
             combine=options.combine or "joint",
             temperature=options.temperature,
             length_exponent=options.length_exponent,
@@ -138,98 +165,62 @@ class BlankFiller(CorpusModel):
             whole_words=options.whole_words,
             max_evidence=options.max_evidence,
         )
-        said = [self._said(text) if options.ban_query else frozenset() for text in asked.texts]
-        each = [replace(phrases, banned_tokens=phrases.banned_tokens | banned) for banned in said]
-        found = [
-            [replace(answer, sequence=text.replace(MASK, answer.text)) for answer in answers]
-            for text, answers in zip(
-                asked.texts, self._answers(asked, queries, options.k, options.num_passages, each), strict=True
-            )
-        ]
-        if read:
-            return list(self._decide(asked, found, options))
-        return [list(islice(apart(each), top_k)) if distinct else each for each in found]
-
-    def _answers(
-        self,
-        asked: Asked,
-        queries: Sequence[tuple[Floats, Floats]],
-        k: int,
-        passages: int | None,
-        options: Sequence[PhraseOptions],
-    ) -> Iterator[list[Prediction]]:
-        """What fills each text's blank."""
-        every_hit = self._hits(asked, queries, k, passages, options[0].hybrid)
-        for query, each in zip(queries, options, strict=True):
-            with step("search"):
-                hits = next(every_hit)
-            yield self._predict(hits, *query, each)
+        if not options.ban_query:
+            return [phrases] * len(asked.texts)
+        return [replace(phrases, banned_tokens=phrases.banned_tokens | self._said(text)) for text in asked.texts]
 
     def _hits(
-        self, asked: Asked, queries: Sequence[tuple[Floats, Floats]], k: int, passages: int | None, hybrid: float
+        self, asked: Asked, queries: Sequence[tuple[Floats, Floats]], options: FillOptions
     ) -> Iterator[list[KeyHits]]:
         """The tokens nearest to each blank, in BM25's passages or everywhere."""
-        searched, hidden = asked.searched, asked.hidden
-        if passages is None or hybrid:
-            found = search_together(self._retriever.key_tables(), hidden, np.stack(queries, axis=1), k)
-            for words, hits, rows in zip(searched, found, hidden, strict=True):
-                if passages is None:
-                    yield hits
-                else:
-                    yield self._retriever.boost(hits, words, passages, rows)
+        inside = [[place for _, place in ranking[: options.num_passages]] for ranking in asked.ranked]
+        if options.num_passages is None or options.hybrid:
+            tables = self._retriever.key_tables()
+            found = search_together(tables, asked.hidden, np.stack(queries, axis=1), options.k)
+            for hits, places in zip(found, inside, strict=True):
+                yield self._retriever.boost(hits, places) if options.hybrid else hits
             return
-        tables = self._retriever.restricted(searched, passages, hidden)
-        for keys, (q_start_D, q_end_D) in zip(tables, queries, strict=True):
-            yield [replace(each, restricted=True) for each in search_all(keys, q_start_D, q_end_D, k)]
-
-    def _predict(
-        self, hits: Sequence[KeyHits], q_start_D: Floats, q_end_D: Floats, options: PhraseOptions
-    ) -> list[Prediction]:
-        if self.single:
-            return predict_tokens(hits, q_start_D, TokenOptions.of(options))
-        return predict_phrases(hits, q_start_D, q_end_D, options)
+        for tables, (q_start_D, q_end_D) in zip(self._retriever.gather(inside), queries, strict=True):
+            yield [replace(each, restricted=True) for each in search_all(tables, q_start_D, q_end_D, options.k)]
 
     def read(
-        self, asked: Asked, proposed: Sequence[list[Prediction]], read: int
-    ) -> Iterator[tuple[list[Prediction], list[Prediction], frozenset[str]]]:
-        """For each text what NPM proposes, what the reader marks in BM25's best `read` passages and some of those where
-        the best proposals occur, and the words of the blank's sentence."""
+        self, asked: Asked, proposed: Sequence[Sequence[Proposal]], read: int
+    ) -> Iterator[tuple[list[Proposal], frozenset[str]]]:
+        """For each text what the reader marks in BM25's best `read` passages and some of those where the best proposals
+        occur, and the words of the blank's sentence."""
         prior = self.reader.config.prior
         for at in range(0, len(asked.texts), READ_AT_A_TIME):
             part = slice(at, at + READ_AT_A_TIME)
             with step("search"):
                 sources = [
-                    self._sources(words, found, read, rows)
-                    for words, found, rows in zip(asked.searched[part], proposed[part], asked.hidden[part], strict=True)
+                    self._sources(ranking[:read], passages_of(found, max(read // 4, 1)))
+                    for ranking, found in zip(asked.ranked[part], proposed[part], strict=True)
                 ]
             with step("expand"):
                 spans = self.reader.read(asked.texts[part], [[each.passage for each in group] for group in sources])
-            for text, found, group, said in zip(asked.texts[part], proposed[part], sources, spans, strict=True):
-                marked = predict_spans(group, said, PROPOSED, distinct=False, prior=prior)
-                yield found, marked, words_beside(text, MASK)
+            for text, group, marked in zip(asked.texts[part], sources, spans, strict=True):
+                yield propose_spans(group, marked, PROPOSED, prior), words_beside(text, MASK)
 
-    def _sources(
-        self, searched: str, proposed: Sequence[Prediction], read: int, hidden: Collection[int]
-    ) -> list[Source]:
-        best = best_sources(self.corpora, searched, read, hidden)
+    def _sources(self, ranking: Ranking, more: Sequence[Source]) -> list[Source]:
+        """BM25's best passages, and some more, which count as much as the last of these."""
+        best = sources_of(ranking, self._retriever.corpora, self._retriever.passage)
         found = {(each.corpus, each.passage.row): each for each in best}
         last = min((each.relevance for each in found.values()), default=0.0)
-        for each in passages_of(proposed, max(read // 4, 1)):
+        for each in more:
             found.setdefault((each.corpus, each.passage.row), replace(each, relevance=last))
         return list(found.values())
 
     def _decide(
-        self, asked: Asked, proposed: Sequence[list[Prediction]], options: FillOptions
+        self, asked: Asked, proposed: Sequence[Sequence[Proposal]], options: FillOptions
     ) -> Iterator[list[Prediction]]:
         """What NPM and the reader decide together, by resolved options."""
         assert options.read is not None
         assert options.min_probability is not None
-        for text, (found, marked, said) in zip(asked.texts, self.read(asked, proposed, options.read), strict=True):
+        for found, (marked, said) in zip(proposed, self.read(asked, proposed, options.read), strict=True):
             if options.ban_stop_words:
-                marked = [each for each in marked if naming(each.text)]
+                marked = [each for each in marked if naming(each.best.text)]
             best = combine(found, marked, self.config.read_weights, options.top_k, said, options.max_evidence)
-            sure = calibrated(best, self.config.calibration, options.min_probability)
-            yield [replace(each, sequence=text.replace(MASK, each.text)) for each in sure]
+            yield calibrated(best, self.config.calibration, options.min_probability)
 
     def with_mask(self, text: str) -> str:
         """A text with `[MASK]` for its blank."""

@@ -1,26 +1,62 @@
-"""How the methods that people call take one text or several, and tell of a misspelt option.
+"""What people pass to a model: one text or several, corpora or their paths, rows to leave out, a blank in any form.
 
-Knows signatures. Does not know what the methods do.
+Knows signatures and arguments, and how one text in gives one list out, many in a list of lists. Does not know what the
+methods do.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Collection, Sequence
 from functools import wraps
+from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
-from quoth.errors import nearest
+from quoth.corpus.corpus import Corpus
+from quoth.errors import InputError, nearest
 from quoth.predictors.options import described
+from quoth.tokenizers.text import MASK
 
+Exclude = Collection[int] | Sequence[Collection[int]]
+CorpusOrPath = Corpus | str | Path
+Corpora = CorpusOrPath | Sequence[CorpusOrPath] | None
+"""What `corpus=` takes: a corpus or the path of one, or several."""
 P = ParamSpec("P")
 _Model = TypeVar("_Model")
 _Answer = TypeVar("_Answer")
 _Model_contra = TypeVar("_Model_contra", contravariant=True)
-
-
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 OPTIONS = "{options}"
-"""Stands in a docstring for the lines of `FillOptions`."""
+"""Takes the place of the lines of `FillOptions` in a docstring."""
+SHARED = {
+    "{loading}": """\
+    device (str | None): "cpu", "cuda", "cuda:1" or "mps". Default: the best there is.
+    dtype (str | None): Precision of the encoder: "fp32", "bf16" or "fp16". Default: "fp32".
+    base (str | Path | None): Folder of the base encoder, if its package is not installed. Default: None.
+
+Returns:
+    The model, ready to search.
+
+Raises:
+    ModelNotFoundError: No model of that name, or its weights are missing or damaged.
+    InputError: Another kind of model, an unknown device or dtype.
+""",
+    "{corpus}": """\
+    corpus (Corpus | str | Path | None): What to search: a corpus or the path of one, or a list of them.
+        Default: None.
+""",
+    "{searching}": """\
+Returns:
+    The hits, best first; a hit has its passage and its score.
+
+Raises:
+    InputError: Another mode, `k` below 1, or vectors missing.
+    EmptyCorpusError: No passage to search.
+""",
+}
+"""Lines of the docstrings of several methods, by the name that takes their place there."""
+_OTHER_BLANKS = re.compile(r"<mask>|_{3,}")
 
 
 class OneOrMany(Protocol[P, _Answer]):
@@ -38,6 +74,15 @@ class Method(Protocol[_Model_contra, P, _Answer]):
     """`OneOrMany` before it is bound to its model."""
 
     def __get__(self, model: _Model_contra, kind: type | None = None, /) -> OneOrMany[P, _Answer]: ...
+
+
+def documented(function: _Function) -> _Function:
+    """A function whose docstring has the lines of `SHARED` in the place of their names."""
+    text = inspect.cleandoc(function.__doc__ or "")
+    for name, lines in SHARED.items():
+        text = re.sub(rf"^ *{name}\n", lines, text, flags=re.MULTILINE)
+    function.__doc__ = text
+    return function
 
 
 def one_or_many(
@@ -80,3 +125,43 @@ def _public(shape: inspect.Signature, first: str) -> inspect.Signature:
     many = str(shape.return_annotation)
     one = many.removeprefix("list[").removesuffix("]")
     return shape.replace(parameters=parameters, return_annotation=f"{one} | {many}")
+
+
+def listed(corpora: Corpora) -> list[Corpus]:
+    """None, one or several as a list of open corpora. Raises CorpusNotFoundError."""
+    several = [] if corpora is None else [corpora] if isinstance(corpora, CorpusOrPath) else corpora
+    return [each if isinstance(each, Corpus) else Corpus.open(each) for each in several]
+
+
+def for_each(exclude: Exclude, count: int) -> list[Collection[int]]:
+    """One collection of rows for each of `count` texts. Raises InputError where there are more or fewer."""
+    nested: list[Collection[int]] = [each for each in exclude if isinstance(each, Collection)]
+    if not nested:
+        return [{int(each) for each in exclude if not isinstance(each, Collection)}] * count
+    if not len(exclude) == len(nested) == count:
+        raise InputError(f"exclude has {len(nested)} collections for {count} texts; give one for each")
+    return nested
+
+
+def check_questions(questions: Sequence[str]) -> None:
+    """Raises InputError where one is empty or has no words."""
+    if not all(question.strip() for question in questions):
+        raise InputError("the question is empty; ask one, such as 'Who composed Carmen?'")
+    for question in questions:
+        if not any(map(str.isalnum, question)):
+            raise InputError(f"question {question!r} has no words; ask one, such as 'Who composed Carmen?'")
+
+
+def with_mask(text: str, mask_token: str) -> str:
+    """A text with `[MASK]` for its blank, which may be the tokenizer's own mask too, `<mask>` or `___`.
+
+    The last two are blanks only of a text that has none of the first two.
+    """
+    if MASK in text or mask_token in text:
+        return text.replace(mask_token, MASK)
+    return _OTHER_BLANKS.sub(MASK, text)
+
+
+def words_of(text: str) -> str:
+    """A text without its blank, for BM25."""
+    return text.replace(MASK, " ")

@@ -22,7 +22,8 @@ from quoth.encoders.passage_encoder import Tower
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import HEADS_FILE, SETTINGS_FILE
 from quoth.models.checkpoint import Checkpoint, open_checkpoint
-from quoth.predictors.reader import ReaderModel, SpanHead
+from quoth.predictors.reader import ReaderModel
+from quoth.predictors.span_reader import SpanHead
 from quoth.storage import atomic_write_bytes, atomic_write_json, read_json
 from quoth.tokenizers.fast import BERT_TOKENS, wordpiece
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from quoth.errors import InputError
 from quoth.hub import kind_of
-from quoth.models.base import Corpora
+from quoth.models.calls import Corpora
 
 if TYPE_CHECKING:
     from quoth.models.npm import NPM

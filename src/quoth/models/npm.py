@@ -19,14 +19,14 @@ from quoth.config import Combine, NPMConfig
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import InputError
 from quoth.hub import locate
-from quoth.models.base import Corpora, Exclude, check_questions, listed
-from quoth.models.blanks import BlankFiller, words_of
-from quoth.models.calls import one_or_many
+from quoth.models.blanks import BlankFiller
+from quoth.models.calls import Corpora, Exclude, check_questions, documented, listed, one_or_many, words_of
 from quoth.predictors.label import LabelOptions, predict_labels
 from quoth.predictors.options import FillOptions, Passages
 from quoth.predictors.reader_weights import open_reader
 from quoth.records import Passage
 from quoth.results import Predictions
+from quoth.retrieval.key_table import KeyTable
 from quoth.types import Floats
 
 
@@ -44,6 +44,7 @@ class NPM(BlankFiller):
     """A nonparametric masked language model over one or several corpora."""
 
     @classmethod
+    @documented
     def from_pretrained(
         cls,
         name: str | Path = "quoth-mini",
@@ -58,18 +59,8 @@ class NPM(BlankFiller):
         Args:
             name (str | Path): A shipped model (quoth-mini, quoth-mini-single, quoth-mini-base), the folder of one that
                 was trained, or a hub id. Default: "quoth-mini".
-            corpus (Corpus | str | Path | None): What to search: a corpus or the path of one, or a list of them.
-                Default: None.
-            device (str | None): "cpu", "cuda", "cuda:1" or "mps". Default: the best there is.
-            dtype (str | None): Precision of the encoder: "fp32", "bf16" or "fp16". Default: "fp32".
-            base (str | Path | None): Folder of the base encoder, if its package is not installed. Default: None.
-
-        Returns:
-            The model, ready to search.
-
-        Raises:
-            ModelNotFoundError: No model of that name, or its weights are missing or damaged.
-            InputError: Another kind of model, an unknown device or dtype.
+            {corpus}
+            {loading}
 
         Example:
             >>> quoth.NPM.from_pretrained(corpus=corpus)
@@ -140,25 +131,7 @@ class NPM(BlankFiller):
             >>> [[each.text for each in found] for found in npm.fill(["Carmen is an opera by ___."], top_k=1)]
             [['Georges Bizet']]
         """
-        options = FillOptions(
-            top_k=top_k,
-            k=k,
-            passages=passages,
-            combine=combine,
-            temperature=temperature,
-            length_exponent=length_exponent,
-            banned_tokens=banned_tokens,
-            ban_query=ban_query,
-            ban_stop_words=ban_stop_words,
-            max_phrase_tokens=max_phrase_tokens,
-            whole_words=whole_words,
-            hybrid=hybrid,
-            read=read,
-            min_probability=min_probability,
-            distinct=distinct,
-            max_evidence=max_evidence,
-        )
-        return self.fill_with(options, text, searched, exclude)
+        return self.fill_with(FillOptions.of(locals()), text, searched, exclude)
 
     @one_or_many
     def ask(
@@ -208,29 +181,12 @@ class NPM(BlankFiller):
             >>> npm.ask("Who composed Carmen?", top_k=1)[0].text
             'Georges Bizet'
         """
+        options = FillOptions.of(locals())
         template = self.config.defaults.template if template is None else template
         if "{question}" not in template:
             example = self.config.defaults.template
             raise InputError(f"template {template!r} has no {{question}}; for example {example!r}")
         check_questions(question)
-        options = FillOptions(
-            top_k=top_k,
-            k=k,
-            passages=passages,
-            combine=combine,
-            temperature=temperature,
-            length_exponent=length_exponent,
-            banned_tokens=banned_tokens,
-            ban_query=ban_query,
-            ban_stop_words=ban_stop_words,
-            max_phrase_tokens=max_phrase_tokens,
-            whole_words=whole_words,
-            hybrid=hybrid,
-            read=read,
-            min_probability=min_probability,
-            distinct=distinct,
-            max_evidence=max_evidence,
-        )
         texts = [template.replace("{question}", each.strip()) for each in question]
         answers = self.fill_with(options, texts, question, exclude)
         return [Predictions(replace(each, sequence="") for each in group) for group in answers]
@@ -282,7 +238,7 @@ class NPM(BlankFiller):
         q_start_D, q_end_D = self.encoder.blanks([filled])[0]
         words = {label: [self._groups(word) for word in given] for label, given in labels.items()}
         queries = {label: f"{words_of(filled)} {' '.join(given)}" for label, given in labels.items()}
-        tables = self._retriever.key_tables() if count is None else self._retriever.union(queries.values(), count)
+        tables = self._retriever.key_tables() if count is None else self._tables_for(queries.values(), count)
         options = LabelOptions(temperature=temperature)
         found = predict_labels(tables, words, q_start_D, None if self.single else q_end_D, options)
         for label in (each.text for each in found if not each.evidence):
@@ -290,6 +246,11 @@ class NPM(BlankFiller):
                 given = ", ".join(labels[label])
                 raise InputError(f"label {label!r}: none of its words ({given}) stands in the corpus; give it another")
         return Predictions(found)
+
+    def _tables_for(self, queries: Collection[str], count: int) -> list[KeyTable]:
+        """The tokens of BM25's best passages for several queries together, each passage once."""
+        ranked = [self._retriever.best_places(query, count) for query in queries]
+        return self._retriever.gather([{place for ranking in ranked for _, place in ranking}])[0]
 
     def query_vectors(self, text: str) -> tuple[Floats, Floats]:
         """The start and the end query of a text's blank.

@@ -13,17 +13,25 @@ from pathlib import Path
 
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
-from quoth.models.base import Corpora, Exclude, best_sources, check_questions, for_each, listed
-from quoth.models.blanks import with_mask, words_of
-from quoth.models.calls import one_or_many
-from quoth.predictors.answers import Source, predict_spans
+from quoth.models.calls import (
+    Corpora,
+    Exclude,
+    check_questions,
+    documented,
+    for_each,
+    listed,
+    one_or_many,
+    with_mask,
+    words_of,
+)
+from quoth.predictors.answers import Source, predict_spans, sources_of
 from quoth.predictors.calibration import calibrated
 from quoth.predictors.options import check_at_least_one, check_min_probability
 from quoth.predictors.reader_weights import open_reader
 from quoth.predictors.span_reader import SpanReader, Spans
-from quoth.records import Prediction
+from quoth.records import Passage, Prediction
 from quoth.results import Hits, Predictions
-from quoth.retrieval.sparse import bm25, check_not_empty
+from quoth.retrieval.sparse import PassageRef, best_places, bm25, check_not_empty
 from quoth.timing import step
 from quoth.tokenizers.pairs import fill_in
 
@@ -41,6 +49,7 @@ class Reader:
         return f"Reader({self.name!r}, corpora={self.corpora!r})"
 
     @classmethod
+    @documented
     def from_pretrained(
         cls,
         name: str | Path = "quoth-reader",
@@ -55,18 +64,8 @@ class Reader:
         Args:
             name (str | Path): A shipped model (quoth-reader), or the folder of one that `quoth train reader` wrote.
                 Default: "quoth-reader".
-            corpus (Corpus | str | Path | None): What to search: a corpus or the path of one, or a list of them.
-                Default: None.
-            device (str | None): "cpu", "cuda", "cuda:1" or "mps". Default: the best there is.
-            dtype (str | None): Precision of the encoder: "fp32", "bf16" or "fp16". Default: "fp32".
-            base (str | Path | None): Folder of the base encoder, if its package is not installed. Default: None.
-
-        Returns:
-            The model, ready to search.
-
-        Raises:
-            ModelNotFoundError: No model of that name, or its weights are missing or damaged.
-            InputError: Another kind of model, an unknown device or dtype.
+            {corpus}
+            {loading}
 
         Example:
             >>> quoth.Reader.from_pretrained(corpus=corpus)
@@ -185,13 +184,18 @@ class Reader:
         for at in range(0, len(texts), TEXTS_AT_A_TIME):
             part = slice(at, at + TEXTS_AT_A_TIME)
             with step("search"):
-                sources = [
-                    best_sources(self.corpora, query, count, rows)
+                ranked = [
+                    best_places(self.corpora, query, count, rows)
                     for query, rows in zip(searched[part], hidden[part], strict=True)
                 ]
+                sources = [sources_of(ranking, self.corpora, self._passage) for ranking in ranked]
             with step("expand"):
                 spans = self.reader.read(texts[part], [[each.passage for each in group] for group in sources])
             yield from zip(sources, spans, strict=True)
+
+    def _passage(self, place: PassageRef) -> Passage:
+        number, row = place
+        return self.corpora[number].passage(row)
 
     def _answers(
         self, texts: Sequence[str], searched: Sequence[str], top_k: int, passages: int | None, exclude: Exclude

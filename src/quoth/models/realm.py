@@ -23,9 +23,8 @@ from quoth.encoders.passage_encoder import PassageEncoder, load_heads
 from quoth.encoders.transformer import Transformer
 from quoth.errors import InputError
 from quoth.hub import locate
-from quoth.models.base import Corpora, CorpusModel, Exclude, Mode, check_questions, for_each, listed
-from quoth.models.blanks import with_mask
-from quoth.models.calls import one_or_many
+from quoth.models.base import CorpusModel, Mode
+from quoth.models.calls import Corpora, Exclude, check_questions, documented, for_each, listed, one_or_many, with_mask
 from quoth.predictors.answers import (
     Read,
     Source,
@@ -36,9 +35,9 @@ from quoth.predictors.answers import (
 )
 from quoth.predictors.calibration import calibrated
 from quoth.predictors.options import check_combine
-from quoth.predictors.reader import Reader, ReaderModel, Reading, readings
+from quoth.predictors.reader import Reader, ReaderModel, readings
 from quoth.predictors.reader_weights import open_reader
-from quoth.predictors.span_reader import SpanReader
+from quoth.predictors.span_reader import Reading, SpanReader
 from quoth.records import Likelihood, Prediction
 from quoth.results import Hits, Predictions
 from quoth.retrieval.retriever import Retriever
@@ -67,6 +66,7 @@ class REALM(CorpusModel):
         self.config, self.fingerprint = encoder.config, encoder.fingerprint
 
     @classmethod
+    @documented
     def from_pretrained(
         cls,
         name: str | Path = "quoth-realm",
@@ -81,18 +81,8 @@ class REALM(CorpusModel):
         Args:
             name (str | Path): A shipped model (quoth-realm, quoth-realm-base), or the folder of one that was trained or
                 converted. Default: "quoth-realm".
-            corpus (Corpus | str | Path | None): What to search: a corpus or the path of one, or a list of them.
-                Default: None.
-            device (str | None): "cpu", "cuda", "cuda:1" or "mps". Default: the best there is.
-            dtype (str | None): Precision of the encoder: "fp32", "bf16" or "fp16". Default: "fp32".
-            base (str | Path | None): Folder of the base encoder, if its package is not installed. Default: None.
-
-        Returns:
-            The model, ready to search.
-
-        Raises:
-            ModelNotFoundError: No model of that name, or its weights are missing or damaged.
-            InputError: Another kind of model, an unknown device or dtype.
+            {corpus}
+            {loading}
 
         Example:
             >>> quoth.REALM.from_pretrained(corpus=corpus)
@@ -275,6 +265,7 @@ class REALM(CorpusModel):
         pieces = [tokenizer.hf.backend_tokenizer.id_to_token(each) for each in hidden]
         return explain_likelihood(read, null, answer.strip(), pieces, log_p_NM)
 
+    @documented
     def search(self, query: str, k: int = 10, mode: Mode = "dense") -> Hits:
         """Find the k best passages, by vectors unless `mode` says otherwise.
 
@@ -284,12 +275,7 @@ class REALM(CorpusModel):
             mode ("bm25" | "dense" | "hybrid"): By words, by vectors (requires `embed`), or by both, with reciprocal
                 rank fusion. Default: "dense".
 
-        Returns:
-            The hits, best first; a hit has its passage and its score.
-
-        Raises:
-            InputError: Another mode, `k` below 1, or vectors missing.
-            EmptyCorpusError: No passage to search.
+        {searching}
 
         Example:
             >>> realm.search("Which river flows through Egypt?", k=1)[0].passage.title

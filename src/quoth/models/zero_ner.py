@@ -26,7 +26,8 @@ from quoth.encoders.entity_encoder import EntityEncoder, Range, Recognizer, Span
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import InputError
 from quoth.hub import EncoderSource, is_luke, locate
-from quoth.models.base import Corpora, CorpusModel, KeyRanking, Mode, check_questions, listed
+from quoth.models.base import CorpusModel, KeyRanking, Mode
+from quoth.models.calls import Corpora, check_questions, documented, listed
 from quoth.ner.recognition import load_recognizer
 from quoth.results import Hits
 from quoth.retrieval.key_table import KeyTable
@@ -57,6 +58,7 @@ class ZeroNER(CorpusModel):
         self.config, self.fingerprint = encoder.config, encoder.fingerprint
 
     @classmethod
+    @documented
     def from_pretrained(
         cls,
         name: str | Path = "quoth-zero-ner",
@@ -73,19 +75,9 @@ class ZeroNER(CorpusModel):
             name (str | Path): A shipped model (quoth-zero-ner), a folder whose quoth.json holds the settings
                 (`ZeroNERConfig`), or any encoder (an NPM, a LUKE, a hub id), which gets the default settings. Default:
                 "quoth-zero-ner".
-            corpus (Corpus | str | Path | None): What to search: a corpus or the path of one, or a list of them.
-                Default: None.
+            {corpus}
             recognizer (Recognizer | None): What finds the entities, in the place of the settings'. Default: None.
-            device (str | None): "cpu", "cuda", "cuda:1" or "mps". Default: the best there is.
-            dtype (str | None): Precision of the encoder: "fp32", "bf16" or "fp16". Default: "fp32".
-            base (str | Path | None): Folder of the base encoder, if its package is not installed. Default: None.
-
-        Returns:
-            The model, ready to search.
-
-        Raises:
-            ModelNotFoundError: No model of that name, or its weights are missing or damaged.
-            InputError: Another kind of model, an unknown device or dtype.
+            {loading}
 
         Example:
             >>> quoth.ZeroNER.from_pretrained(corpus=corpus).keys

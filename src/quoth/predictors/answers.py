@@ -8,19 +8,23 @@ Shape suffixes that differ from the project's: N passages that are read, C place
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.corpus.corpus import Corpus
 from quoth.grouping import group_equal, group_score
 from quoth.predictors import reader, span_reader
+from quoth.predictors.evidence import Proposal
 from quoth.predictors.options import check_at_least_one
-from quoth.predictors.reader import Reading
+from quoth.predictors.span_reader import Reading
 from quoth.records import Evidence, Likelihood, Passage, PassageShare, Prediction
+from quoth.retrieval.sparse import PassageRef, Ranking
 from quoth.scoring import log_sum_exp
 from quoth.timing import step
 from quoth.tokenizers.boundaries import MAY_END, MAY_START, surface_group
@@ -35,6 +39,11 @@ class Source:
     passage: Passage
     corpus: str
     relevance: float = 0.0
+
+
+def sources_of(ranking: Ranking, corpora: Sequence[Corpus], passage: Callable[[PassageRef], Passage]) -> list[Source]:
+    """BM25's best passages, fetched by `passage`, each with the log of its score as a share of the best one's."""
+    return [Source(passage(at), corpora[at[0]].name, math.log(score / ranking[0][0])) for score, at in ranking]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +78,7 @@ def predict_answers(
             scores.append(found.score_C + log_prior_N[n] - (log_sum_exp(found.score_C) if marginal else 0.0))
             places += [(n, start, end) for start, end in zip(found.start_C.tolist(), found.end_C.tolist(), strict=True)]
         score_C = np.concatenate(scores)
-    return _predictions(read, places, score_C, log_sum_exp(score_C), top_k)
+    return [each.whole() for each in _proposals(read, places, score_C, log_sum_exp(score_C), top_k)]
 
 
 def predict_spans(
@@ -88,6 +97,21 @@ def predict_spans(
     relevance (REALM eq. 1); `prior` is not used. Of answers that overlap in their best place only the best is listed,
     if they are to be `distinct`.
     """
+    odds = _odds(read, spans, prior, marginal)
+    return [each.whole() for each in _proposals(read, *odds, top_k, distinct)]
+
+
+def propose_spans(
+    read: Sequence[Source], spans: Sequence[span_reader.Spans], top_k: int, prior: float = 0.0
+) -> list[Proposal]:
+    """As `predict_spans`, answers that overlap among them, quoted from their best places alone."""
+    return _proposals(read, *_odds(read, spans, prior), top_k)
+
+
+def _odds(
+    read: Sequence[Source], spans: Sequence[span_reader.Spans], prior: float, marginal: bool = False
+) -> tuple[list[AnswerSpan], Doubles, float]:
+    """The spans, their log odds, and the log of what all odds sum to, those of "no answer here" among them."""
     with step("score"):
         places = [
             (n, start, end)
@@ -102,8 +126,7 @@ def predict_spans(
             totals = [found.total + raised for found, raised in zip(spans, raised_N, strict=True)]
             total = log_sum_exp(np.array([0.0, *totals]))
         parts = [found.odds_C + raised for found, raised in zip(spans, raised_N, strict=True)]
-        odds_C = np.concatenate([np.zeros(0), *parts])
-    return _predictions(read, places, odds_C, total, top_k, distinct)
+        return places, np.concatenate([np.zeros(0), *parts]), total
 
 
 def _log_retrieval(read: Sequence[Source], *null: float) -> Doubles:
@@ -130,7 +153,8 @@ def predict_words(read: Sequence[Read], null: float, log_p_NV: NDArray[np.float3
         for word, at in standing.items():
             weight_C = _weights(joint_NV[:, word], at)
             scores.append(weight_C - log_sum_exp(weight_C) + log_sum_exp(joint_NV[:, word]))
-    return _predictions(read, [place for at in standing.values() for place in at], np.concatenate(scores), 0.0, top_k)
+    places = [place for at in standing.values() for place in at]
+    return [each.whole() for each in _proposals(read, places, np.concatenate(scores), 0.0, top_k)]
 
 
 def explain_likelihood(
@@ -151,14 +175,14 @@ def explain_likelihood(
     return Likelihood(answer, tuple(pieces), total, tuple(PassageShare(*source, *numbers) for source, *numbers in rows))
 
 
-def _predictions(
+def _proposals(
     read: Sequence[Source],
     places: Sequence[AnswerSpan],
     score_C: Doubles,
     total: float,
     top_k: int,
     distinct: bool = False,
-) -> list[Prediction]:
+) -> list[Proposal]:
     """The `top_k` texts of highest score, log Σ exp over their places; `total` is the log of what all scores sum to.
 
     `distinct`: those whose best place overlaps a better text's are left out.
@@ -173,7 +197,7 @@ def _predictions(
         found = list(islice(_apart(every, places, score_C) if distinct else every, top_k))
     with step("explain"):
         return [
-            _prediction(read, [places[c] for c in members], score_C[members], score, float(np.exp(score - total)))
+            _proposal(read, [places[c] for c in members], score_C[members], score, float(np.exp(score - total)))
             for score, members in found
         ]
 
@@ -203,16 +227,19 @@ def _weights(joint_N: Doubles, places: Sequence[AnswerSpan]) -> Doubles:
     return np.array([joint_N[n] - np.log(count[n]) for n, _, _ in places])
 
 
-def _prediction(
+def _proposal(
     read: Sequence[Source], places: Sequence[AnswerSpan], log_weight: Doubles, score: float, probability: float
-) -> Prediction:
-    """An answer with all its places, heaviest first, which share its probability by their weights."""
+) -> Proposal:
+    """An answer whose places, heaviest first, share its probability by their weights."""
     share = probability * np.exp(log_weight - log_sum_exp(log_weight))
     order = np.argsort(-log_weight, kind="stable").tolist()
-    evidence = tuple(_evidence(read[places[i][0]], places[i], float(share[i])) for i in order)
+
+    def evidence(most: int | None = None) -> tuple[Evidence, ...]:
+        return tuple(_evidence(read[places[i][0]], places[i], float(share[i])) for i in order[:most])
+
     n, start, end = places[order[0]]
     text = " ".join(read[n].passage.text[start:end].split())
-    return Prediction(text, score, probability, evidence)
+    return Proposal(Prediction(text, score, probability, evidence(1), num_places=len(places)), evidence)
 
 
 def _evidence(read: Source, place: AnswerSpan, share: float) -> Evidence:

@@ -1,12 +1,12 @@
 """What NPM proposes and what a reader marks, decided together.
 
-Knows: predictions of both for the same blank. Does not know: how either came about.
+Knows: proposals of both for the same blank. Does not know: how either came about.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from quoth.corpus.passages import sentences
 from quoth.predictors.answers import Source
+from quoth.predictors.evidence import Proposal, apart
 from quoth.records import Evidence, Passage, Prediction
 from quoth.scoring import log_sum_exp
 from quoth.tokenizers.boundaries import STOP_WORDS, surface_group, words
@@ -24,10 +25,10 @@ LEAST = 1e-4
 """The probability of a phrase that one of the two does not name among its best."""
 
 
-def passages_of(predictions: Sequence[Prediction], most: int) -> list[Source]:
+def passages_of(proposed: Sequence[Proposal], most: int) -> list[Source]:
     """The passages in which phrases occur, each in its best place, best phrase first, `most` of them."""
     found: dict[tuple[str, int], Passage] = {}
-    for place in (each.evidence[0] for each in predictions):
+    for place in (each.best.evidence[0] for each in proposed):
         if len(found) == most:
             break
         found.setdefault((place.corpus, place.passage), _passage(place))
@@ -40,8 +41,8 @@ def _passage(place: Evidence) -> Passage:
 
 
 def combine(
-    proposed: Sequence[Prediction],
-    marked: Sequence[Prediction],
+    proposed: Sequence[Proposal],
+    marked: Sequence[Proposal],
     weights: tuple[float, float, float],
     top_k: int,
     said: frozenset[str] = frozenset(),
@@ -54,46 +55,32 @@ def combine(
 
     A phrase that one of the two does not name has the probability `LEAST` there. `score` is that sum, the probability
     its share of exp of all these sums. Evidence is the reader's, or else NPM's, its best `max_evidence` places (None:
-    all). Of phrases that overlap in their best
-    place only the best is listed.
+    all). Of phrases that overlap in their best place only the best is listed.
     """
-    by_phrase: dict[int, list[Prediction | None]] = {}
+    by_phrase: dict[int, list[Proposal | None]] = {}
     for at, group in enumerate((proposed, marked)):
         for each in group:
-            by_phrase.setdefault(_name(each.text), [None, None])[at] = each
+            by_phrase.setdefault(_name(each.best.text), [None, None])[at] = each
     w, v, e = weights
     weighed = []
     for npm, reader in by_phrase.values():
-        best = reader or npm
-        assert best is not None
-        echo = e * _is_echo(best.text, said)
-        weighed.append(replace(best, score=w * _log(npm) + v * _log(reader) - echo))
-    weighed.sort(key=lambda each: -each.score)
-    total = log_sum_exp(np.array([each.score for each in weighed]))
-    chosen = [replace(each, evidence=each.evidence[:max_evidence]) for each in islice(apart(weighed), top_k)]
-    return [_shared(each, math.exp(each.score - total)) for each in chosen]
+        named = reader or npm
+        assert named is not None
+        score = w * _log(npm) + v * _log(reader)
+        if e:
+            score -= e * _is_echo(named.best.text, said)
+        weighed.append(replace(named, best=replace(named.best, score=score)))
+    weighed.sort(key=lambda each: -each.best.score)
+    total = log_sum_exp(np.array([each.best.score for each in weighed]))
+    chosen = [each.whole() for each in islice(apart(weighed), top_k)]
+    return [_shared(each, math.exp(each.score - total), max_evidence) for each in chosen]
 
 
-def _shared(prediction: Prediction, probability: float) -> Prediction:
-    """The prediction with another probability, of which its places have the shares they had."""
+def _shared(prediction: Prediction, probability: float, max_evidence: int | None) -> Prediction:
+    """The prediction with another probability, of which its best places have the shares they had."""
     scale = probability / prediction.probability if prediction.probability else 0.0
-    evidence = tuple(replace(place, score=place.score * scale) for place in prediction.evidence)
+    evidence = tuple(replace(place, score=place.score * scale) for place in prediction.evidence[:max_evidence])
     return replace(prediction, probability=probability, evidence=evidence)
-
-
-def apart(predictions: Sequence[Prediction]) -> Iterator[Prediction]:
-    """The predictions, best first, but for those whose best place overlaps the best place of one before."""
-    taken: list[Evidence] = []
-    for each in predictions:
-        place = each.evidence[0]
-        if not any(_overlap(place, other) for other in taken):
-            taken.append(place)
-            yield each
-
-
-def _overlap(one: Evidence, other: Evidence) -> bool:
-    same = (one.corpus, one.document_id) == (other.corpus, other.document_id)
-    return same and one.start < other.end and other.start < one.end
 
 
 def words_beside(text: str, mask: str) -> frozenset[str]:
@@ -118,5 +105,5 @@ def _name(text: str) -> int:
     return surface_group(" ".join(text.split()))
 
 
-def _log(prediction: Prediction | None) -> float:
-    return math.log(LEAST if prediction is None else max(prediction.probability, LEAST))
+def _log(proposal: Proposal | None) -> float:
+    return math.log(LEAST if proposal is None else max(proposal.best.probability, LEAST))

@@ -1,19 +1,23 @@
-"""From scored occurrences to predictions that show where they occur.
+"""From scored occurrences to the best phrases, quoted where they occur.
 
-Knows: how the best phrases are quoted from their passages. Does not know: how a score came about.
+Knows: how phrases are quoted from their passages, and that most of what is proposed is never shown. Does not know: how
+a score came about.
 
 Shape suffixes that differ from the project's: M members of a group.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quoth.grouping import Groups, group_equal, prune_to_top_groups
-from quoth.predictors.ranking import TIE, Best, Occurrences, RankOptions, Scored, best_groups, rank, sums_over
+from quoth.predictors.options import PhraseOptions
+from quoth.predictors.ranking import TIE, Best, Occurrences, Scored, best_groups, rank, sums_over
 from quoth.records import Evidence, Passage, Prediction
 from quoth.retrieval.key_columns import passage_of
 from quoth.scoring import log_sum_exp
@@ -21,26 +25,54 @@ from quoth.timing import step
 from quoth.types import Doubles
 
 
-def predict_scored(scored: Scored, options: RankOptions) -> list[Prediction]:
-    """`predict`, where no other tables have candidates."""
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A phrase that may be an answer, quoted from its best place alone. Its other places are read only if it is one."""
+
+    best: Prediction
+    evidence: Callable[[], tuple[Evidence, ...]]
+
+    def whole(self) -> Prediction:
+        """The prediction with all places that are to be shown."""
+        with step("explain"):
+            return replace(self.best, evidence=self.evidence())
+
+
+def apart(proposals: Iterable[Proposal]) -> Iterator[Proposal]:
+    """The proposals, best first, but for those whose best place overlaps the best place of one before."""
+    taken: list[Evidence] = []
+    for each in proposals:
+        place = each.best.evidence[0]
+        if not any(_overlap(place, other) for other in taken):
+            taken.append(place)
+            yield each
+
+
+def _overlap(one: Evidence, other: Evidence) -> bool:
+    same = (one.corpus, one.document_id) == (other.corpus, other.document_id)
+    return same and one.start < other.end and other.start < one.end
+
+
+def propose(scored: Scored, options: PhraseOptions) -> Iterator[Proposal]:
+    """The `top_k` phrases of highest score, ties by first occurrence; equal keys are one phrase.
+
+    A passage is read when the first proposal that is quoted from it is asked for, and once.
+    """
     if not len(scored.key_C):
-        return []
+        return
     with step("score"):
-        found = scored.occurrences(sums_over(lambda known: [scored.sums(known)], options.rounds))
-    return predict(found, scored.key_C, options.top_k, options.max_evidence)
-
-
-def predict(occurrences: Occurrences, key_C: NDArray[np.uint64], top_k: int, max_evidence: int) -> list[Prediction]:
-    """The `top_k` phrases of highest score, ties by first occurrence; equal keys are one phrase."""
-    with step("score"):
+        occurrences = scored.occurrences(sums_over(lambda known: [scored.sums(known)], options.rounds))
         total = log_sum_exp(occurrences.log_score_C)
         # The sum is over all candidates, but only those that may rank are grouped and put in order.
-        kept_C = occurrences.in_order(prune_to_top_groups(key_C, occurrences.log_score_C, top_k, TIE))
-        occurrences, groups = occurrences.take(kept_C), group_equal(key_C[kept_C])
-        best = best_groups(groups, occurrences.log_score_C, total, top_k)
-    with step("explain"):
-        quoter = Quoter(occurrences)
-        return [quoted(each, quoter.explain(groups, each.group, each.probability, max_evidence)) for each in best]
+        kept_C = occurrences.in_order(prune_to_top_groups(scored.key_C, occurrences.log_score_C, options.top_k, TIE))
+        occurrences, groups = occurrences.take(kept_C), group_equal(scored.key_C[kept_C])
+        best = best_groups(groups, occurrences.log_score_C, total, options.top_k)
+    quoter = Quoter(occurrences)
+    for each in best:
+        with step("explain"):
+            places = quoter.places(groups, each.group, each.probability)
+            prediction = quoted(each, quoter.quotes(places, 1))
+        yield Proposal(prediction, partial(quoter.evidence, places, options.max_evidence))
 
 
 def quoted(best: Best, quotes: Quotes) -> Prediction:
@@ -60,6 +92,14 @@ class Quotes:
     num_places: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Places:
+    """A phrase's occurrences with their shares of its probability, largest first, ties by occurrence: [M] each."""
+
+    candidate_M: NDArray[np.int64]
+    share_M: Doubles
+
+
 class Quoter:
     """Turns occurrences into evidence, reading each passage once."""
 
@@ -67,18 +107,19 @@ class Quoter:
         self._occurrences = occurrences
         self._passages: dict[tuple[int, int], Passage] = {}
 
-    def explain(self, groups: Groups, group: int, probability: float, max_evidence: int | None = None) -> Quotes:
-        """A group's occurrences, with their shares of the probability, largest first, ties by occurrence.
-
-        Passages are read of the first `max_evidence` alone (None: of all).
-        """
+    def places(self, groups: Groups, group: int, probability: float) -> Places:
+        """A group's occurrences; nothing is read."""
         member_M = self._occurrences.in_order(groups.members(group))
         best_M, log_score_M = rank(self._occurrences.log_score_C[member_M], np.arange(len(member_M)))
-        share_M = probability * np.exp(log_score_M - log_sum_exp(log_score_M))
-        return Quotes(self._quote(member_M[best_M[:max_evidence]], share_M[:max_evidence]), len(member_M))
+        return Places(member_M[best_M], probability * np.exp(log_score_M - log_sum_exp(log_score_M)))
 
-    def _quote(self, candidate_M: NDArray[np.int64], share_M: Doubles) -> tuple[Evidence, ...]:
-        """The evidence of these candidates with these shares, in their order."""
+    def quotes(self, places: Places, most: int | None = None) -> Quotes:
+        """The first `most` places (None: all), quoted, and how many there are."""
+        return Quotes(self.evidence(places, most), len(places.candidate_M))
+
+    def evidence(self, places: Places, most: int | None = None) -> tuple[Evidence, ...]:
+        """The first `most` places (None: all), quoted."""
+        candidate_M, share_M = places.candidate_M[:most], places.share_M[:most]
         part_M = self._occurrences.part_C[candidate_M]
         local_M, start_M, end_M = (np.zeros(len(part_M), np.int64) for _ in range(3))
         for part in np.unique(part_M):
@@ -87,8 +128,8 @@ class Quoter:
             local_M[here] = passage_of(keys.offsets_P1, rows)
             start_M[here] = keys.start_N[rows]
             end_M[here] = keys.end_N[self._occurrences.end_C[candidate_M[here]]]
-        places = zip(*(x.tolist() for x in (part_M, local_M, start_M, end_M, share_M)), strict=True)
-        return tuple(self._evidence(*place) for place in places)
+        rows = zip(*(x.tolist() for x in (part_M, local_M, start_M, end_M, share_M)), strict=True)
+        return tuple(self._evidence(*row) for row in rows)
 
     def _evidence(self, part: int, local: int, start: int, end: int, share: float) -> Evidence:
         corpus, passage = self._occurrences.parts[part].corpus, self._passage(part, local)
@@ -107,6 +148,5 @@ class Quoter:
     def _passage(self, part: int, local: int) -> Passage:
         found = self._passages.get((part, local))
         if found is None:
-            keys = self._occurrences.parts[part]
-            found = self._passages[part, local] = keys.corpus.passage(int(keys.passage_rows_P[local]))
+            found = self._passages[part, local] = self._occurrences.parts[part].passage(local)
         return found

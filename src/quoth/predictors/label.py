@@ -146,7 +146,7 @@ def _predictions(
     predictions = []
     for group, score in zip(*(x.tolist() for x in rank(score_G, label_G)), strict=True):
         probability = float(np.exp(score - total))
-        evidence = quoter.explain(groups, group, probability).evidence
+        evidence = quoter.evidence(quoter.places(groups, group, probability))
         predictions.append(Prediction(names[label_G[group]], score, probability, evidence))
     absent = [Prediction(name, -np.inf, 0.0, ()) for i, name in enumerate(names) if i not in label_G]
     return predictions + absent

@@ -6,7 +6,7 @@ know: what an option does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from textwrap import wrap
 from typing import Any, Literal, get_args
@@ -197,6 +197,11 @@ class FillOptions:
         assert self.passages != "default"
         return self.passages
 
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any]) -> FillOptions:
+        """Those of a call's arguments, its `locals()`, that are options."""
+        return cls(**{each.name: arguments[each.name] for each in fields(cls)})
+
     def keywords(self) -> dict[str, Any]:
         """The keyword arguments of `fill`, without those left to the model."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
@@ -230,3 +235,35 @@ def described(indent: str, **defaults: Any) -> str:
         line = f"{each.name} ({kind}): {meaning} Default: {default}."
         lines += wrap(line, 112, initial_indent=indent, subsequent_indent=2 * indent)
     return "\n".join(lines).lstrip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhraseOptions:
+    """How phrases, or single tokens, are proposed, scored and ranked: the options of `fill` in the model's own terms.
+
+    `combine` names the equation: `sum` (NPM §3.1), `joint` (A.1, A.4), `softmax_sum` (released code). Phrases
+    that hold a token id of `banned_tokens`, and those of nothing but `stop_words` (groups), are dropped before anything
+    is normalised by candidates. `max_phrase_tokens` counts of a word's tokens only the first (`find_candidates`).
+    `hybrid` is the share of the probability that goes to boosted passages beforehand. `max_evidence` places of a phrase
+    are quoted. `whole_words` is for single tokens: it leaves out those that are only a part of a word (the paper has
+    any token). Raises InputError.
+    """
+
+    top_k: int = 5
+    combine: Combine = "joint"
+    temperature: float = 1.0
+    length_exponent: float = 0.0
+    banned_tokens: frozenset[int] = field(default_factory=frozenset)
+    stop_words: frozenset[int] = field(default_factory=frozenset)
+    max_phrase_tokens: int = 10
+    hybrid: float = 0.0
+    whole_words: bool = True
+    max_evidence: int = 10
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    @property
+    def rounds(self) -> int:
+        """How often sums over all candidates are asked for: of a and b, then of scores that take those."""
+        return int(self.combine == "softmax_sum") + int(self.hybrid > 0)

@@ -9,16 +9,15 @@ Shape suffixes that differ from the project's: S distinct first tokens, E distin
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.config import Combine
 from quoth.predictors.candidates import Candidates, find_candidates, live_hits
-from quoth.predictors.evidence import predict_scored
-from quoth.predictors.options import check_options
+from quoth.predictors.evidence import propose
+from quoth.predictors.options import PhraseOptions
 from quoth.predictors.ranking import Occurrences, in_boosted, score_sums
 from quoth.records import Prediction
 from quoth.retrieval.key_table import KeyHits, KeyTable
@@ -34,37 +33,6 @@ from quoth.scoring import (
 from quoth.timing import step
 from quoth.tokenizers.boundaries import MAY_END, MAY_START
 from quoth.types import Doubles
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PhraseOptions:
-    """How phrases are proposed, scored and ranked.
-
-    `combine` names the equation: `sum` (NPM §3.1), `joint` (A.1, A.4), `softmax_sum` (released code). Phrases
-    that hold a token id of `banned_tokens`, and those of nothing but `stop_words` (groups), are dropped before anything
-    is normalised by candidates. `max_phrase_tokens` counts of a word's tokens only the first (`find_candidates`).
-    `hybrid` is the share of the probability that goes to boosted passages beforehand. `whole_words` is for models that
-    answer with a token (TokenOptions). `max_evidence` places of a phrase are quoted. Raises InputError.
-    """
-
-    top_k: int = 5
-    combine: Combine = "joint"
-    temperature: float = 1.0
-    length_exponent: float = 0.0
-    banned_tokens: frozenset[int] = field(default_factory=frozenset)
-    stop_words: frozenset[int] = field(default_factory=frozenset)
-    max_phrase_tokens: int = 10
-    hybrid: float = 0.0
-    whole_words: bool = True
-    max_evidence: int = 10
-
-    def __post_init__(self) -> None:
-        check_options(self)
-
-    @property
-    def rounds(self) -> int:
-        """How often sums over all candidates are asked for: of a and b, then of scores that take those."""
-        return int(self.combine == "softmax_sum") + int(self.hybrid > 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +57,7 @@ def predict_phrases(
     prediction.
     """
     options = options or PhraseOptions()
-    return predict_scored(ScoredPhrases(hits, q_start_D, q_end_D, options), options)
+    return [each.whole() for each in propose(ScoredPhrases(hits, q_start_D, q_end_D, options), options)]
 
 
 class ScoredPhrases:

@@ -69,19 +69,6 @@ def best_groups(groups: Groups, log_score_C: Doubles, total: float, top_k: int) 
     ]
 
 
-class RankOptions(Protocol):
-    """The options that say how candidates are ranked and quoted."""
-
-    @property
-    def top_k(self) -> int: ...
-    @property
-    def max_evidence(self) -> int: ...
-    @property
-    def rounds(self) -> int:
-        """How often sums over all candidates are asked for."""
-        ...
-
-
 class Scored(Protocol):
     """Candidates of some tables, whose scores may need sums over other tables' candidates too."""
 

@@ -22,8 +22,9 @@ from quoth.encoders.batched import run_batched
 from quoth.encoders.bert import GELU
 from quoth.encoders.passage_encoder import dense
 from quoth.errors import InputError
-from quoth.tokenizers.boundaries import BREAK_BEFORE, MAY_END, MAY_START, boundary_flags, trim
-from quoth.tokenizers.pairs import Pair, PairBatch, PairTokenizer
+from quoth.predictors.span_reader import Reading, SpanHead, legal_spans, trimmed
+from quoth.tokenizers.boundaries import boundary_flags
+from quoth.tokenizers.pairs import PairBatch, PairTokenizer
 
 
 class MLMHead(nn.Module):
@@ -43,28 +44,6 @@ class MLMHead(nn.Module):
         shaped_MH = self.norm(nn.functional.gelu(self.transform(states_MH), approximate=self._approximate))
         logits_MV: Tensor = shaped_MH @ self._words[0].weight.T + self.bias
         return logits_MV
-
-
-class SpanHead(nn.Module):
-    """The span reader: s(i, j) = w · LayerNorm(ReLU(start_i + end_j)), an MLP of both ends' states. ORQA §3."""
-
-    def __init__(self, hidden: int, config: REALMConfig) -> None:
-        super().__init__()
-        self.ends = dense(hidden, 2 * config.span_hidden)
-        self.norm = nn.LayerNorm(config.span_hidden, config.reader_layer_norm_eps)
-        self.score = dense(config.span_hidden, 1)
-        self.width = config.span_width
-
-    def forward(self, states_BTH: Tensor) -> Tensor:
-        """The score of the span of w + 1 tokens from token t on: [B, T, W]; −inf where it ends beyond the input."""
-        start_BTS, end_BTS = self.ends(states_BTH).chunk(2, dim=-1)
-        length = start_BTS.shape[1]
-        padded_BTS = nn.functional.pad(end_BTS, (0, 0, 0, self.width - 1))
-        end_BTSW = padded_BTS.unfold(1, self.width, 1)
-        spans_BTWS = (start_BTS[:, :, None] + end_BTSW.transpose(2, 3)).relu()
-        score_BTW: Tensor = self.score(self.norm(spans_BTWS)).squeeze(-1)
-        ends_TW = torch.arange(length)[:, None] + torch.arange(self.width)
-        return score_BTW.masked_fill((ends_TW >= length).to(score_BTW.device), -torch.inf)
 
 
 class ReaderModel(nn.Module):
@@ -91,17 +70,6 @@ def _word_embeddings(encoder: Any) -> nn.Embedding:
         raise InputError(f"{type(encoder).__name__} has no word embeddings; a REALM wants a BERT or RoBERTa")
     words: nn.Embedding = found[0]
     return words
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """A question and a passage as the reader sees them: the input, where the passage's tokens begin in it, their
-    character ranges of the passage [T, 2] and boundary flags [T]. A title's tokens are not among them."""
-
-    pair: Pair
-    body: int
-    offsets_T2: NDArray[np.int64]
-    flags_T: NDArray[np.uint8]
 
 
 def readings(
@@ -133,11 +101,6 @@ def _reading(
     kept = ranges[first:][: max(len(pair.ids_T) - body - 1, 0)]
     offsets_T2 = trimmed(text, [(max(start - head, 0), end - head) for start, end in kept])
     return Reading(pair, body, offsets_T2, boundary_flags(text, offsets_T2))
-
-
-def trimmed(text: str, ranges: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
-    """The character ranges of tokens without white space at their edges: [T, 2]."""
-    return np.array([trim(text, start, end) for start, end in ranges], np.int64).reshape(-1, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,20 +155,6 @@ class Reader:
         self, read: Sequence[Reading], forward: Callable[[list[Reading]], Tensor]
     ) -> Iterator[tuple[int, NDArray[np.float32]]]:
         return run_batched(read, [len(each.pair.ids_T) for each in read], forward)
-
-
-def legal_spans(reading: Reading, width: int) -> NDArray[np.bool_]:
-    """Which spans of the passage's tokens may be answers, by first token and tokens beyond it: [T, W].
-
-    No word is cut, none starts or ends with punctuation or crosses a break.
-    """
-    length = len(reading.flags_T)
-    may_end, line = np.zeros(length + width, np.bool_), np.full(length + width, -1)
-    may_end[:length] = (reading.flags_T & MAY_END) > 0
-    line[:length] = np.cumsum((reading.flags_T & BREAK_BEFORE) > 0)
-    ends_TW = np.arange(length)[:, None] + np.arange(width)
-    legal_TW: NDArray[np.bool_] = may_end[ends_TW] & (line[ends_TW] == line[:length, None])
-    return legal_TW & ((reading.flags_T & MAY_START) > 0)[:, None]
 
 
 def _scored(reading: Reading, scores_TW: NDArray[np.float64]) -> Spans:

@@ -1,9 +1,9 @@
 """The reader: a query and a passage encoded together; a score for every span, and one for "no answer here".
 
-Knows: the network, its inputs, windows of long passages. Does not know: how passages were found, how readings of
-several come together (`answers`), training.
+Knows: the network, its inputs, windows of long passages, which spans may be answers. Does not know: how passages were
+found, how readings of several come together (`answers`), training.
 
-Shape suffixes that differ from the project's: W widths of spans.
+Shape suffixes that differ from the project's: S span size, W widths of spans.
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ from torch import Tensor, nn
 from quoth.config import ReaderConfig, REALMConfig
 from quoth.encoders.batched import run_batched
 from quoth.encoders.passage_encoder import dense
-from quoth.predictors.reader import Reading, SpanHead, legal_spans, trimmed
 from quoth.records import Passage
 from quoth.scoring import log_sum_exp
-from quoth.tokenizers.boundaries import boundary_flags
-from quoth.tokenizers.pairs import PairBatch, PairTokenizer, Pieces, masked_ids
+from quoth.tokenizers.boundaries import BREAK_BEFORE, MAY_END, MAY_START, boundary_flags, trim
+from quoth.tokenizers.pairs import Pair, PairBatch, PairTokenizer, Pieces, masked_ids
 from quoth.tokenizers.text import MASK
 from quoth.types import Doubles
 
@@ -48,6 +47,28 @@ class EndsHead(nn.Module):
         return scores_BTW
 
 
+class SpanHead(nn.Module):
+    """The span reader: s(i, j) = w · LayerNorm(ReLU(start_i + end_j)), an MLP of both ends' states. ORQA §3."""
+
+    def __init__(self, hidden: int, config: REALMConfig) -> None:
+        super().__init__()
+        self.ends = dense(hidden, 2 * config.span_hidden)
+        self.norm = nn.LayerNorm(config.span_hidden, config.reader_layer_norm_eps)
+        self.score = dense(config.span_hidden, 1)
+        self.width = config.span_width
+
+    def forward(self, states_BTH: Tensor) -> Tensor:
+        """The score of the span of w + 1 tokens from token t on: [B, T, W]; −inf where it ends beyond the input."""
+        start_BTS, end_BTS = self.ends(states_BTH).chunk(2, dim=-1)
+        length = start_BTS.shape[1]
+        padded_BTS = nn.functional.pad(end_BTS, (0, 0, 0, self.width - 1))
+        end_BTSW = padded_BTS.unfold(1, self.width, 1)
+        spans_BTWS = (start_BTS[:, :, None] + end_BTSW.transpose(2, 3)).relu()
+        score_BTW: Tensor = self.score(self.norm(spans_BTWS)).squeeze(-1)
+        ends_TW = torch.arange(length)[:, None] + torch.arange(self.width)
+        return score_BTW.masked_fill((ends_TW >= length).to(score_BTW.device), -torch.inf)
+
+
 class SpanReaderModel(nn.Module):
     """The encoder and its heads; weights are named `encoder.…`, `span.…` and `none.…`."""
 
@@ -67,6 +88,31 @@ class SpanReaderModel(nn.Module):
         states_BTH: Tensor = self.encoder(**batch.arguments()).last_hidden_state
         odds_BTW: Tensor = self.span(states_BTH).float() - self.none(states_BTH[:, 0]).float()[:, :, None]
         return odds_BTW.masked_fill(~legal_BTW, NEVER)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A question and a passage as the reader sees them: the input, where the passage's tokens begin in it, their
+    character ranges of the passage [T, 2] and boundary flags [T]. A title's tokens are not among them."""
+
+    pair: Pair
+    body: int
+    offsets_T2: NDArray[np.int64]
+    flags_T: NDArray[np.uint8]
+
+
+def legal_spans(reading: Reading, width: int) -> NDArray[np.bool_]:
+    """Which spans of the passage's tokens may be answers, by first token and tokens beyond it: [T, W].
+
+    No word is cut, none starts or ends with punctuation or crosses a break.
+    """
+    length = len(reading.flags_T)
+    may_end, line = np.zeros(length + width, np.bool_), np.full(length + width, -1)
+    may_end[:length] = (reading.flags_T & MAY_END) > 0
+    line[:length] = np.cumsum((reading.flags_T & BREAK_BEFORE) > 0)
+    ends_TW = np.arange(length)[:, None] + np.arange(width)
+    legal_TW: NDArray[np.bool_] = may_end[ends_TW] & (line[ends_TW] == line[:length, None])
+    return legal_TW & ((reading.flags_T & MAY_START) > 0)[:, None]
 
 
 def query_ids(tokenizer: PairTokenizer, text: str, limit: int) -> list[int]:
@@ -92,6 +138,11 @@ def windows(
         if last == len(flags_T):
             return found
         first += room - config.overlap
+
+
+def trimmed(text: str, ranges: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
+    """The character ranges of tokens without white space at their edges: [T, 2]."""
+    return np.array([trim(text, start, end) for start, end in ranges], np.int64).reshape(-1, 2)
 
 
 def legal_in(read: Sequence[Reading], length: int, width: int) -> Tensor:

@@ -6,16 +6,16 @@ Knows: the query of a blank and its hits. Does not know: encoders, tokenizers, o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quoth.predictors.candidates import live_hits
-from quoth.predictors.evidence import predict_scored
-from quoth.predictors.options import check_options
-from quoth.predictors.phrase import PhraseOptions, scaled_similarities
+from quoth.predictors.evidence import propose
+from quoth.predictors.options import PhraseOptions
+from quoth.predictors.phrase import scaled_similarities
 from quoth.predictors.ranking import Occurrences, in_boosted, score_sums
 from quoth.records import Prediction
 from quoth.retrieval.key_columns import looked_up
@@ -28,61 +28,25 @@ NOTHING = spelling("")
 """The group of a token without a character of its own."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenOptions:
-    """How tokens are scored and ranked.
-
-    `whole_words` leaves out tokens that are only a part of a word (the paper has any token); a later part of a
-    character is never an answer. `banned_tokens`, `stop_words`, `hybrid` and `max_evidence` as in PhraseOptions.
-    Raises InputError.
-    """
-
-    top_k: int = 5
-    temperature: float = 1.0
-    whole_words: bool = True
-    banned_tokens: frozenset[int] = field(default_factory=frozenset)
-    stop_words: frozenset[int] = field(default_factory=frozenset)
-    hybrid: float = 0.0
-    max_evidence: int = 10
-
-    def __post_init__(self) -> None:
-        check_options(self)
-
-    @classmethod
-    def of(cls, options: PhraseOptions) -> TokenOptions:
-        """What these options say of single tokens."""
-        return cls(
-            top_k=options.top_k,
-            temperature=options.temperature,
-            whole_words=options.whole_words,
-            banned_tokens=options.banned_tokens,
-            stop_words=options.stop_words,
-            hybrid=options.hybrid,
-            max_evidence=options.max_evidence,
-        )
-
-    @property
-    def rounds(self) -> int:
-        """How often sums over all candidates are asked for."""
-        return int(self.hybrid > 0)
-
-
 def predict_tokens(
-    hits: Sequence[KeyHits], q_D: NDArray[np.float32], options: TokenOptions | None = None
+    hits: Sequence[KeyHits], q_D: NDArray[np.float32], options: PhraseOptions | None = None
 ) -> list[Prediction]:
     """The tokens that fill the blank, best first: Σ exp(sim(q, c)/τ) over a token's hits (NPM A.3).
 
     The hits are the tables' `start_rows`. `score` is the log of that sum, `probability` its share among all
     tokens hit. No hit, no prediction.
     """
-    options = options or TokenOptions()
-    return predict_scored(ScoredTokens(hits, q_D, options), options)
+    options = options or PhraseOptions()
+    return [each.whole() for each in propose(ScoredTokens(hits, q_D, options), options)]
 
 
 class ScoredTokens:
-    """The candidate tokens of some tables, with their similarity to the query."""
+    """The candidate tokens of some tables, with their similarity to the query.
 
-    def __init__(self, hits: Sequence[KeyHits], q_D: NDArray[np.float32], options: TokenOptions) -> None:
+    `whole_words` leaves out tokens that are only a part of a word; a later part of a character is never an answer.
+    """
+
+    def __init__(self, hits: Sequence[KeyHits], q_D: NDArray[np.float32], options: PhraseOptions) -> None:
         self._hits, self._weight = hits, options.hybrid
         with step("expand"):
             rows = self._rows = [_rows(part_hits, options) for part_hits in hits]
@@ -113,7 +77,7 @@ class ScoredTokens:
         return in_boosted(self._hits, self._rows)
 
 
-def _rows(hits: KeyHits, options: TokenOptions) -> NDArray[np.int64]:
+def _rows(hits: KeyHits, options: PhraseOptions) -> NDArray[np.int64]:
     word = MAY_START | MAY_END
     row_C, _ = live_hits(hits.keys, hits.start_rows, word if options.whole_words else 0)
     banned = np.fromiter(options.banned_tokens, np.int64, len(options.banned_tokens))

@@ -45,22 +45,6 @@ Batch = list[tuple[int, Passage | None]]
 """Numbers of passages, and those that are to be encoded."""
 
 
-def columns_of(passages: Sequence[Passage], encoded: Sequence[EncodedPassage]) -> KeyColumns:
-    """The columns of passages that were encoded now."""
-    tokens = [each.tokens for each in encoded]
-    ranges = [each.offsets_T2 + p.start for each, p in zip(tokens, passages, strict=True)]
-    offsets_N2 = np.concatenate([np.zeros((0, 2), np.int64), *ranges])
-    return KeyColumns(
-        ids_N=np.concatenate([np.zeros(0, np.int32), *(each.ids_T for each in tokens)]).astype(np.int32),
-        group_N=np.concatenate([np.zeros(0, np.uint64), *(each.group_T for each in tokens)]).astype(np.uint64),
-        flags_N=np.concatenate([np.zeros(0, np.uint8), *(each.flags_T for each in tokens)]).astype(np.uint8),
-        start_N=offsets_N2[:, 0],
-        end_N=offsets_N2[:, 1],
-        offsets_P1=np.cumsum([0, *(len(each.ids_T) for each in tokens)], dtype=np.int64),
-        origin_P=np.array([passage.start for passage in passages], np.int64),
-    )
-
-
 def vectors_of(encoded: Sequence[EncodedPassage], dimensions: int) -> NDArray[np.float32]:
     return np.concatenate([np.zeros((0, dimensions), np.float32), *(each.vectors_TD for each in encoded)])
 
@@ -87,7 +71,7 @@ def _some_starts(keys: KeyTable, count: int) -> NDArray[np.int64]:
 
 
 def _place(keys: KeyTable, row: int) -> TextSpan:
-    passage = keys.corpus.passage(int(keys.passage_rows_P[passage_of(keys.offsets_P1, row)]))
+    passage = keys.passage(int(passage_of(keys.offsets_P1, row)))
     return passage.text, int(keys.start_N[row]) - passage.start, int(keys.end_N[row]) - passage.start
 
 
@@ -185,7 +169,8 @@ class Builder:
         """Some passages' columns and vectors, each from the partial table or encoded now."""
         passages = [passage for _, passage in batch if passage]
         encoded = self._encoder.encode(passages) if passages else []
-        columns, vectors_ND = columns_of(passages, encoded), vectors_of(encoded, self._encoder.dimensions)
+        columns = KeyColumns.of(passages, [each.tokens for each in encoded])
+        vectors_ND = vectors_of(encoded, self._encoder.dimensions)
         return ([columns], vectors_ND) if known is None else known.mixed(batch, columns, vectors_ND)
 
     def _known(self) -> _Known | None:

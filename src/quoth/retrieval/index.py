@@ -1,4 +1,4 @@
-"""Nearest vectors: the protocol that exact and approximate indexes share, and both of them.
+"""Nearest vectors: of one table, exactly or by its codes, and of several tables together.
 
 Knows: rows and similarities. Does not know: tokens, passages, files.
 """
@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,19 +24,6 @@ HIDDEN_MARGIN = 1.02
 """So many more rows are proposed than the share of live ones asks for: what is hidden is often near."""
 
 
-class VectorIndex(Protocol):
-    """Finds a table's nearest live rows."""
-
-    def search(self, q_QD: Floats, k: int) -> list[Neighbours]:
-        """At most k neighbours of each query, rows of deleted passages never among them."""
-        ...
-
-
-def index_of(table: KeyTable) -> VectorIndex:
-    """By its codes where it has some, else exact."""
-    return ExactIndex(table) if table.codes is None else CodeIndex(table, table.codes)
-
-
 @dataclass(frozen=True, slots=True)
 class ExactIndex:
     """Compares a query with every live vector."""
@@ -45,6 +31,7 @@ class ExactIndex:
     keys: KeyTable
 
     def search(self, q_QD: Floats, k: int) -> list[Neighbours]:
+        """At most k neighbours of each query, rows of deleted passages never among them."""
         # Block by block, so that memory does not grow with the table.
         size = max(1, SIMILARITIES_AT_A_TIME // max(len(q_QD), 1))
         if self.keys.num_keys <= size:
@@ -72,6 +59,7 @@ class CodeIndex:
     codes: Codes
 
     def search(self, q_QD: Floats, k: int) -> list[Neighbours]:
+        """As `ExactIndex.search`, of what the codes propose."""
         return search_tables([replace(self.keys, codes=self.codes)], q_QD, k)[0]
 
     def proposals(self, q_QD: Floats, k: int) -> list[Neighbours]:

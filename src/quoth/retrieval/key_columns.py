@@ -14,7 +14,7 @@ Shape suffixes that differ from the project's: G kinds of tokens.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,6 +24,8 @@ from numpy.typing import NDArray
 
 from quoth.arrays import open_array, save_array, save_pieces
 from quoth.errors import CorruptionError
+from quoth.records import Passage
+from quoth.tokenizers.text import TokenizedPassage
 
 KIND = np.dtype([("id", "<i4"), ("group", "<u8"), ("length", "<i4"), ("flags", "u1")])
 FILES = ("kinds", "kind", "place", "origin", "offsets")
@@ -49,6 +51,21 @@ class KeyColumns:
     end_N: Column
     offsets_P1: NDArray[np.int64]
     origin_P: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, passages: Sequence[Passage], tokens: Sequence[TokenizedPassage]) -> KeyColumns:
+        """Passages that were tokenized now, in memory."""
+        ranges = [each.offsets_T2 + p.start for each, p in zip(tokens, passages, strict=True)]
+        offsets_N2 = np.concatenate([np.zeros((0, 2), np.int64), *ranges])
+        return cls(
+            ids_N=np.concatenate([np.zeros(0, np.int32), *(each.ids_T for each in tokens)]).astype(np.int32),
+            group_N=np.concatenate([np.zeros(0, np.uint64), *(each.group_T for each in tokens)]).astype(np.uint64),
+            flags_N=np.concatenate([np.zeros(0, np.uint8), *(each.flags_T for each in tokens)]).astype(np.uint8),
+            start_N=offsets_N2[:, 0],
+            end_N=offsets_N2[:, 1],
+            offsets_P1=np.cumsum([0, *(len(each.ids_T) for each in tokens)], dtype=np.int64),
+            origin_P=np.array([passage.start for passage in passages], np.int64),
+        )
 
     @classmethod
     def without_tokens(cls, num_passages: int) -> KeyColumns:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.records import Passage
 from quoth.retrieval.key_columns import Column, KeyColumns, ranges
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class KeyTable:
     vectors: Vectors
     live_P: NDArray[np.bool_] | None = None
     codes: Codes | None = None
+    passages: Sequence[Passage] = ()
 
     @classmethod
     def of(
@@ -83,8 +85,9 @@ class KeyTable:
         columns: KeyColumns,
         vectors: Vectors,
         codes: Codes | None = None,
+        passages: Sequence[Passage] = (),
     ) -> KeyTable:
-        """A table of these passages with these columns, none of them deleted."""
+        """A table of these passages with these columns, none of them deleted; `passages` are they, if in memory."""
         return cls(
             corpus=corpus,
             passage_rows_P=passage_rows_P,
@@ -96,11 +99,16 @@ class KeyTable:
             flags_N=columns.flags_N,
             vectors=vectors,
             codes=codes,
+            passages=passages,
         )
 
     @property
     def num_keys(self) -> int:
         return int(self.offsets_P1[-1])
+
+    def passage(self, p: int) -> Passage:
+        """The passage that owns the rows from `offsets_P1[p]` on; it is read unless it is in memory."""
+        return self.passages[p] if self.passages else self.corpus.passage(int(self.passage_rows_P[p]))
 
     def holding(self, passage_rows: Sequence[int]) -> list[int]:
         """Those of these passages that are in the table."""
@@ -126,6 +134,7 @@ class KeyTable:
             vectors=self.vectors.take(rows_N),
             live_P=None if self.live_P is None else self.live_P[at_P],
             codes=None,
+            passages=(),
         )
 
     def without(self, passage_rows: Collection[int]) -> KeyTable:

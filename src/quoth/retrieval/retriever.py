@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.encoders.key_encoder import EncodedPassage, KeyEncoder
-from quoth.errors import InputError
 from quoth.records import Passage
 from quoth.retrieval.index import search_tables
 from quoth.retrieval.key_columns import passage_of
@@ -83,43 +82,24 @@ class Retriever:
                 found.append(self._fresh(number, places, self._encoded(places)))
         return found
 
-    def restricted(
-        self, queries: Sequence[str], passages: int, exclude: Sequence[Collection[int]]
-    ) -> list[list[KeyTable]]:
-        """For each query the tokens of BM25's best passages; `exclude[i]` are rows that query i never sees.
-
-        Stored vectors are read; passages without are encoded now, all queries' together, unless the cache holds
-        them.
-        """
-        check_not_empty(self.corpora)
-        found = [
-            [place for _, place in self.best_places(query, passages, hidden)]
-            for query, hidden in zip(queries, exclude, strict=True)
-        ]
-        return self.gather(found)
-
-    def union(self, queries: Iterable[str], passages: int) -> list[KeyTable]:
-        """The tokens of the best passages of several queries together, each passage once."""
-        check_not_empty(self.corpora)
-        return self.gather([{place for query in queries for _, place in self.best_places(query, passages)}])[0]
-
-    def boost(self, hits: Sequence[KeyHits], query: str, passages: int, exclude: Collection[int]) -> list[KeyHits]:
-        """The same hits, together with the tokens of BM25's best passages, which are boosted."""
-        places = [place for _, place in self.best_places(query, passages, exclude)]
+    def boost(self, hits: Sequence[KeyHits], places: Collection[PassageRef]) -> list[KeyHits]:
+        """The same hits, together with the tokens of these passages, which are boosted."""
         numbers = [self.corpora.index(each.keys.corpus) for each in hits]
         return [
             each.boosting([row for owner, row in places if owner == number])
             for each, number in zip(hits, numbers, strict=True)
         ]
 
-    def best_places(self, query: str, passages: int, exclude: Collection[int] = ()) -> Ranking:
-        """BM25's best live passages over all corpora, with their scores."""
-        if passages < 1:
-            raise InputError(f"passages is {passages}; it must be 1 or more, or None (--dense) for every token")
-        return best_places(self.corpora, query, passages, exclude)
+    def best_places(self, query: str, k: int, exclude: Collection[int] = ()) -> Ranking:
+        """BM25's k best live passages over all corpora, with their scores. Raises EmptyCorpusError."""
+        check_not_empty(self.corpora)
+        return best_places(self.corpora, query, k, exclude)
 
     def gather(self, groups: Sequence[Collection[PassageRef]]) -> list[list[KeyTable]]:
-        """For each group of places their tables, by corpus and row, stored passages before fresh ones."""
+        """For each group of places their tables, by corpus and row, stored passages before fresh ones.
+
+        Stored vectors are read; passages without are encoded now, all groups' together, unless the cache holds them.
+        """
         stored: list[list[tuple[list[KeyTable], list[PassageRef]]]] = []
         for group in groups:
             stored.append([])
@@ -158,13 +138,10 @@ class Retriever:
         return found | encoded
 
     def passage(self, place: PassageRef) -> Passage:
-        """The passage at a place."""
-        return self.corpora[place[0]].passage(place[1])
-
-    def ranked_by_words(self, query: str, k: int) -> Ranking:
-        """The k best passages by BM25. Raises EmptyCorpusError."""
-        check_not_empty(self.corpora)
-        return best_places(self.corpora, query, k)
+        """The passage at a place; it is read unless the cache holds it."""
+        with self._lock:
+            known = self._cache.get(place)
+        return known[0] if known else self.corpora[place[0]].passage(place[1])
 
     def late_interaction(self, query: str, k: int) -> Ranking:
         """The k best passages by late interaction: Σ over the query's tokens of the largest similarity in the

@@ -25,10 +25,10 @@ from quoth.errors import CorruptionError, EncoderMismatchError, InputError, advi
 from quoth.memory import WORKING_MEMORY
 from quoth.records import Passage
 from quoth.retrieval import codes
-from quoth.retrieval.build import FITTED_PARTS, PASSAGES_PER_PART, Builder, columns_of, sample_queries
+from quoth.retrieval.build import FITTED_PARTS, PASSAGES_PER_PART, Builder, sample_queries
 from quoth.retrieval.codes import check_recall, open_codes
 from quoth.retrieval.index import nearest_rows
-from quoth.retrieval.key_columns import open_columns
+from quoth.retrieval.key_columns import KeyColumns, open_columns
 from quoth.retrieval.key_store import (
     CODES,
     FORMAT,
@@ -95,7 +95,8 @@ def in_memory(corpus: Corpus, passages: Sequence[Passage], encoded: Sequence[Enc
     """A table of passages encoded on the fly, in the order given."""
     vectors = KeyVectors(np.concatenate([each.vectors_TD for each in encoded]), scale)
     rows_P = np.array([passage.row for passage in passages], np.int64)
-    return KeyTable.of(corpus, rows_P, columns_of(passages, encoded), vectors)
+    columns = KeyColumns.of(passages, [each.tokens for each in encoded])
+    return KeyTable.of(corpus, rows_P, columns, vectors, passages=passages)
 
 
 class KeyTables:

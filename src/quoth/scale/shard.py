@@ -21,9 +21,10 @@ from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import QuothError
 from quoth.grouping import Groups, group_equal, group_score
 from quoth.predictors.evidence import Quoter, Quotes
-from quoth.predictors.phrase import PhraseOptions, ScoredPhrases
+from quoth.predictors.options import PhraseOptions
+from quoth.predictors.phrase import ScoredPhrases
 from quoth.predictors.ranking import Occurrences, Scored
-from quoth.predictors.token import ScoredTokens, TokenOptions
+from quoth.predictors.token import ScoredTokens
 from quoth.retrieval.index import joined, search_tables
 from quoth.retrieval.key_table import KeyHits, KeyTable, Neighbours
 from quoth.retrieval.retriever import Retriever
@@ -36,12 +37,12 @@ REMEMBERED = 16
 
 @dataclass(frozen=True, slots=True)
 class ShardQuery:
-    """A blank as every shard receives it: start and end query [D] (only the start's for TokenOptions), the number of
-    neighbours, and rows of passages: to search alone (None: every token), to boost, and to exclude."""
+    """A blank as every shard is asked about it: start and end query [D] (NPM-single takes only the start's), how many
+    neighbours, and passages by row: searched alone (None: every token), boosted, and never seen."""
 
     start_D: NDArray[np.float32]
     end_D: NDArray[np.float32]
-    options: PhraseOptions | TokenOptions
+    options: PhraseOptions
     k: int
     inside: tuple[int, ...] | None = None
     boosted: tuple[int, ...] = ()
@@ -95,6 +96,7 @@ class Shard:
     def __init__(self, corpus: Corpus, encoder: TokenEncoder, segments: Collection[str]) -> None:
         self._corpus, self._segments = corpus, frozenset(segments)
         self._retriever = Retriever([corpus], encoder, self._segments)
+        self._single = encoder.config.num_masks == 1
         self._known: OrderedDict[str, _Work] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -127,7 +129,7 @@ class Shard:
             known = self._known.get(question.id)
         if known:
             return known
-        fresh = _Work(question, self._tables(question))
+        fresh = _Work(question, self._tables(question), self._single)
         with self._lock:
             work = self._known.setdefault(question.id, fresh)
             while len(self._known) > REMEMBERED:
@@ -144,8 +146,8 @@ class Shard:
 class _Work:
     """The work done so far on one question."""
 
-    def __init__(self, question: ShardQuery, tables: list[KeyTable]) -> None:
-        self.tables, self._question = tables, question
+    def __init__(self, question: ShardQuery, tables: list[KeyTable], single: bool) -> None:
+        self.tables, self._question, self._single = tables, question, single
         self._scored: Scored | None = None
         self._groups: tuple[Groups, Occurrences] | None = None
         self._lock = threading.Lock()
@@ -167,7 +169,7 @@ class _Work:
         with self._lock:
             if self._scored is None:
                 question, hits = self._question, self._hits(taken)
-                if isinstance(question.options, TokenOptions):
+                if self._single:
                     self._scored = ScoredTokens(hits, question.start_D, question.options)
                 else:
                     self._scored = ScoredPhrases(hits, question.start_D, question.end_D, question.options)
@@ -208,7 +210,7 @@ class _Work:
         quoter, key_G = Quoter(found), key_C[groups.first_G]
         most = self._question.options.max_evidence
         found_G = [np.flatnonzero(key_G == np.uint64(name)) for name in names]
-        return [quoter.explain(groups, int(at[0]), 1.0, most) if len(at) else Quotes() for at in found_G]
+        return [quoter.quotes(quoter.places(groups, int(at[0]), 1.0), most) if len(at) else Quotes() for at in found_G]
 
 
 def _shifted(found: Sequence[Neighbours], bases: Rows, k: int) -> Neighbours:

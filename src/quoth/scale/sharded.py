@@ -13,8 +13,9 @@ Shape suffixes that differ from the project's: C the phrases of all shards.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -26,10 +27,9 @@ from quoth.errors import EmptyCorpusError, InputError
 from quoth.grouping import group_equal
 from quoth.models.blanks import Asked
 from quoth.models.npm import NPM
-from quoth.predictors.evidence import Quotes, quoted
-from quoth.predictors.phrase import PhraseOptions
+from quoth.predictors.evidence import Proposal, Quotes, quoted
+from quoth.predictors.options import FillOptions
 from quoth.predictors.ranking import Best, best_groups, rank, sums_over
-from quoth.predictors.token import TokenOptions
 from quoth.records import Evidence, Prediction
 from quoth.retrieval.index import deal
 from quoth.scale.shard import Nearest, Partial, ShardQuery, TablesChangedError, Taken
@@ -71,26 +71,22 @@ class ShardedNPM(NPM):
         super().__init__(encoder, [corpus])
         self._shards = shards
 
-    def _answers(
-        self,
-        asked: Asked,
-        queries: Sequence[tuple[Floats, Floats]],
-        k: int,
-        passages: int | None,
-        options: Sequence[PhraseOptions],
-    ) -> Iterator[list[Prediction]]:
-        for words, query, rows, each in zip(asked.searched, queries, asked.hidden, options, strict=True):
-            with step("search"):
-                best = () if passages is None else self._best_rows(words, passages, rows)
+    def proposals(
+        self, asked: Asked, queries: Sequence[tuple[Floats, Floats]], options: FillOptions
+    ) -> Iterator[Iterable[Proposal]]:
+        """As of an NPM in one process; the shards quote every proposal at once."""
+        every = self._phrase_options(asked, options)
+        for query, ranking, rows, phrases in zip(queries, asked.ranked, asked.hidden, every, strict=True):
+            best = tuple(row for _, (_, row) in ranking[: options.num_passages])
             question = ShardQuery(
                 *query,
-                options=TokenOptions.of(each) if self.single else each,
-                k=k,
-                inside=best if passages is not None and not each.hybrid else None,
-                boosted=best if each.hybrid else (),
+                options=phrases,
+                k=options.k,
+                inside=None if options.num_passages is None or options.hybrid else best,
+                boosted=best if options.hybrid else (),
                 hidden=frozenset(rows),
             )
-            yield self._answer(question)
+            yield [Proposal(each, partial(getattr, each, "evidence")) for each in self._answer(question)]
 
     def _answer(self, question: ShardQuery) -> list[Prediction]:
         for _ in range(TRIES - 1):
@@ -99,10 +95,6 @@ class ShardedNPM(NPM):
             except TablesChangedError:
                 question = replace(question, id=uuid4().hex)
         return _answer(self._shards, question)
-
-    def _best_rows(self, words: str, passages: int, hidden: Collection[int]) -> tuple[int, ...]:
-        places = self._retriever.best_places(words, passages, hidden)
-        return tuple(row for _, (_, row) in places)
 
 
 def _answer(shards: Shards, question: ShardQuery) -> list[Prediction]:

@@ -22,7 +22,8 @@ from quoth.datasets.answers import answer_ranges, holders
 from quoth.datasets.questions import QAExample
 from quoth.encoders.passage_encoder import PassageEncoder, query_inputs
 from quoth.errors import InputError
-from quoth.predictors.reader import Reading, legal_spans, readings
+from quoth.predictors.reader import readings
+from quoth.predictors.span_reader import Reading, legal_spans
 from quoth.records import Passage
 from quoth.retrieval.retriever import Retriever
 from quoth.retrieval.vectors import KeyVectors

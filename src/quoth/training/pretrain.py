@@ -21,7 +21,8 @@ from torch import Tensor
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.passage_encoder import passage_inputs, query_inputs
 from quoth.errors import InputError, UnknownDocumentError
-from quoth.predictors.reader import Reading, readings
+from quoth.predictors.reader import readings
+from quoth.predictors.span_reader import Reading
 from quoth.records import Passage
 from quoth.training.distributed import SINGLE_PROCESS, World
 from quoth.training.marginal import (

@@ -21,9 +21,16 @@ from torch import Tensor
 
 from quoth.config import ReaderConfig
 from quoth.datasets.comprehension import ReadingExample, TitledText
-from quoth.predictors.reader import Reading, legal_spans
 from quoth.predictors.reader_weights import save_reader, trained
-from quoth.predictors.span_reader import NEVER, SpanReaderModel, legal_in, query_ids, windows
+from quoth.predictors.span_reader import (
+    NEVER,
+    Reading,
+    SpanReaderModel,
+    legal_in,
+    legal_spans,
+    query_ids,
+    windows,
+)
 from quoth.tokenizers.batching import batches_by_length
 from quoth.tokenizers.boundaries import MAY_END, MAY_START
 from quoth.tokenizers.pairs import PairTokenizer, Pieces
