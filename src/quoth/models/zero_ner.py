@@ -29,7 +29,6 @@ from quoth.errors import InputError
 from quoth.models.base import Corpora, CorpusModel, KeyRanking, Mode, check_questions, listed
 from quoth.ner.recognition import load_recognizer
 from quoth.results import Hits
-from quoth.retrieval.key_table import KeyTable
 from quoth.retrieval.retriever import KeyAt, Retriever
 from quoth.retrieval.sparse import PassageRef, check_count
 from quoth.timing import step
@@ -139,10 +138,6 @@ class ZeroNER(CorpusModel):
     def ranked_by_keys(self, query: str, k: int) -> KeyRanking:
         """As `CorpusModel.ranked_by_keys`, by the question's entities."""
         return self._ranked(self._question(query, None), k)
-
-    def tables(self) -> list[KeyTable]:
-        """The keys of every passage. Raises InputError where vectors are missing."""
-        return self._retriever.key_tables()
 
     def _question(self, text: str, entities: Sequence[Entity] | None) -> _EncodedQuestion:
         check_questions([text])
