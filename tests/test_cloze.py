@@ -186,7 +186,7 @@ def test_scores_counted_by_hand() -> None:
     assert counted(result.score(kind="any")) == (2, 0.5, 1.0)
     assert counted(result.score(kind="content", words="4+ words")) == (1, 0.0, 0.0)
     assert counted(result.score(**{"several words": "2+ words"})) == (2, 0.0, 0.5)
-    assert counted(result.score(words="1 words")) == (2, 1.0, 1.0)
+    assert counted(result.score(words="1 word")) == (2, 1.0, 1.0)
     assert result.score(words="3 words") is None
 
 

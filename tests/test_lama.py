@@ -159,7 +159,7 @@ def test_groups_by_tokens_and_means_by_hand(corpus: Corpus) -> None:
     (result,) = found.systems
     tokens = result.by_group("tokens")
     assert [(name, each.num_examples, each.exact_match, each.mean("hit_at_5")) for name, each in tokens.items()] == [
-        ("1 tokens", 2, 0.0, 0.0),
+        ("1 token", 2, 0.0, 0.0),
         ("2 tokens", 5, 0.4, 0.4),
         ("4+ tokens", 2, 0.0, 0.5),
     ]
@@ -173,7 +173,7 @@ def test_groups_by_tokens_and_means_by_hand(corpus: Corpus) -> None:
         "| lama; passages: 1 | examples | exact match | hit at 5 |",
         "| --- | ---: | ---: | ---: |",
         "| m | 9 | 22.2 | 33.3 |",
-        "| m: 1 tokens | 2 | 0.0 | 0.0 |",
+        "| m: 1 token | 2 | 0.0 | 0.0 |",
         "| m: 2 tokens | 5 | 40.0 | 40.0 |",
         "| m: 4+ tokens | 2 | 0.0 | 50.0 |",
         "| m: mean over tokens |  | 13.3 | 30.0 |",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from quoth.cli.filling import Filling, fill_arguments, takes_fill_options
 from quoth.cli.measuring import RunFolder, Seed, measuring, show_report
@@ -16,7 +17,20 @@ from quoth.cli.options import Base, Device, Dtype, Json, Model
 from quoth.cli.output import counting, print_json, results
 from quoth.errors import InputError
 
-app = typer.Typer(no_args_is_help=True, help="Measure a model on a task.")
+
+class Tasks(TyperGroup):
+    """The commands, and the names of tasks, which stand for `run` with them."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and not args[0].startswith("-") and args[0] not in self.commands:
+            from quoth.evaluation.tasks import expand
+
+            expand(args[:1])
+            args = ["run", *args]
+        return super().resolve_command(ctx, args)
+
+
+app = typer.Typer(cls=Tasks, no_args_is_help=True, help="Measure a model on a task.")
 
 EmbedAndSearch = Annotated[bool, typer.Option("--dense", help="Embed the documents and search every token.")]
 DenseFacts = Annotated[
