@@ -145,6 +145,21 @@ def test_mistakes_are_one_clear_line(
         assert says in err
 
 
+def test_a_set_of_a_group_that_is_not_there_is_left_out(
+    data: Path, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["--data", str(data), "--corpus", str(corpus), "--system", "majority", "--json"]
+    assert main(["eval", "sentiment", *asked]) == 0
+    shown = capsys.readouterr()
+    assert [json.loads(line)["task"] for line in shown.out.splitlines()] == ["sst2"]
+    assert [line.split(":")[1] for line in shown.err.splitlines()] == [f" left out {name}" for name in EMPTY]
+    (data / "sst2" / "test.tsv").unlink()
+    assert main(["eval", "sentiment", *asked]) == 2
+
+
+EMPTY = ("mr", "rt", "cr", "amazon")
+
+
 def test_systems_are_spelled_with_their_options() -> None:
     assert parse_system("quoth-mini") == ("quoth-mini", {})
     assert parse_system("quoth-mini,combine=sum,k=9,ban_query=true") == (

@@ -4,9 +4,9 @@ Knows the options, and how a system is spelled. Does not know how anything is me
 """
 
 import json as text_json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import StrEnum
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +17,7 @@ from quoth.cli.measuring import RunFolder, Seed, measuring, show_report
 from quoth.cli.models import Setup, kind, load_predictor, open_corpora
 from quoth.cli.openqa import Template
 from quoth.cli.options import Base, Device, Dtype, Json, given
-from quoth.cli.output import print_json, results
+from quoth.cli.output import note, print_json, results
 from quoth.errors import InputError
 
 if TYPE_CHECKING:
@@ -114,13 +114,27 @@ def run(
     wanted = Wanted(data, tuple(open_corpora(corpus[0], corpus[1:])), limit or None, seed, not no_coverage)
     opened = cache(lambda name: load_predictor(name, list(wanted.corpora), Setup(base, device, dtype)))
     # All are read before one is asked, so that a missing file is told at once.
-    for prepared in [prepare(name, wanted, told) for name in named]:
+    for prepared in _prepared(named, tasks, partial(prepare, wanted=wanted, options=told)):
         systems: dict[str, Any] = {}
         for spec in system or ["quoth-mini", *prepared.baselines]:
             name, own = (spec, {}) if spec in prepared.baselines else parse_system(spec, prepared)
             asked = {} if spec in prepared.baselines else fill_arguments(context, name, filling, asks=True)
             systems[spec] = _system(prepared, name, {**asked, **common, **own}, closed, opened)
         _measure(prepared, systems, keep, json)
+
+
+def _prepared(names: Sequence[str], told: Collection[str], prepare: "Callable[[str], Prepared]") -> "list[Prepared]":
+    """The tasks; one of a group is left out, with a note, if its files are missing. Raises InputError if it was told by
+    name, or if none is left."""
+    prepared = []
+    for name in names:
+        try:
+            prepared.append(prepare(name))
+        except InputError as error:
+            if name in told or (name == names[-1] and not prepared):
+                raise
+            note(f"left out {name}: {error}")
+    return prepared
 
 
 def _system(

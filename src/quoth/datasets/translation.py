@@ -41,6 +41,7 @@ LANGUAGES = (
 )
 FIRST = 600
 """A spelling must occur within so many characters of a document's start."""
+_AROUND = " '\"“”.\u200d\u200e\u200f"
 _SPELLING = re.compile(rf"\b({'|'.join(LANGUAGES)}): *([^;,()\[\]:\n]+)")
 _QUALIFIER = re.compile(r" *\([^()]*\)$|,.*$")
 
@@ -67,7 +68,7 @@ def find_translations(documents: Iterable[Document]) -> Iterator[Translation]:
         name = _QUALIFIER.sub("", document.title).strip()
         seen = set[str]()
         for match in _SPELLING.finditer(document.text[:FIRST]):
-            language, spelling = match[1], match[2].strip(" '\"“”.")
+            language, spelling = match[1], match[2].strip(_AROUND)
             start = match.start(2) + match[2].find(spelling)
             stated = name and name.casefold() in document.text[: match.start()].casefold()
             if stated and language not in seen and _foreign(spelling):
