@@ -9,8 +9,8 @@ import pytest
 
 from quoth.errors import InputError
 from quoth.evaluation.abstention import abstention, table
-from quoth.evaluation.metrics import interval
 from quoth.evaluation.reading import token_f1
+from quoth.evaluation.statistics import interval
 from quoth.predictors.calibration import calibrated, features, fit, threshold
 from quoth.records import Evidence, Prediction
 

@@ -364,7 +364,11 @@ def test_every_command_that_fills_has_all_options_of_fill_with_the_defaults_of_p
     none = {"passages": None, "banned_tokens": None}  # the model's own number, said in the help; no option given
     root: Any = get_command(app)
     measured = root.commands["eval"].commands
-    commands = [root.commands["fill"], root.commands["ask"], *(measured[name] for name in ("openqa", "squad"))]
+    commands = [
+        root.commands["fill"],
+        root.commands["ask"],
+        *(measured[name] for name in ("openqa", "squad", "run", "swap")),
+    ]
     for command in [*commands, *(measured[name] for name in ("lama", "cloze"))]:
         found = {each.name: each for each in command.params}
         for name, default in (wanted | none).items():

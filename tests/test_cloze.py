@@ -12,8 +12,20 @@ from quoth.datasets.answers import normalise
 from quoth.errors import InputError
 from quoth.evaluation import run
 from quoth.evaluation.baselines import bm25_phrases, frequent_phrases, most_frequent
-from quoth.evaluation.cloze import MAX_QUERY_PIECES, Blank, draw_blanks, is_content, recurring_spans, words
-from quoth.evaluation.metrics import GroupScore, group_scores, rank
+from quoth.evaluation.cloze import (
+    MAX_QUERY_PIECES,
+    Blank,
+    cloze_task,
+    draw_blanks,
+    is_content,
+    recurring_spans,
+    words,
+)
+from quoth.evaluation.harness import evaluate
+from quoth.evaluation.metrics import length_groups, rank
+from quoth.evaluation.report import Result, Row, Score
+from quoth.evaluation.system import fills
+from quoth.evaluation.task import first_right
 from quoth.records import Passage, Prediction
 from quoth.tokenizers.text import MASK
 
@@ -159,15 +171,23 @@ def test_answers_are_compared_without_case_and_spaces() -> None:
     assert rank("White Tower", ["White", ""]) is None
 
 
+def counted(score: Score | None) -> tuple[int, float, float | None] | None:
+    return score and (score.num_examples, score.exact_match, score.mean("hit_at_5"))
+
+
 def test_scores_counted_by_hand() -> None:
-    scores = group_scores(["any", "any", "content", "content"], [1, 2, 5, 1], [0, 3, None, 0])
-    assert scores[0] == GroupScore("all", "all", 4, 0.5, 0.75)
-    found = {(each.kind, each.length): (each.num_blanks, each.exact_match, each.hit_at_5) for each in scores}
-    assert found[("any", "all")] == (2, 0.5, 1.0)
-    assert found[("content", "4+")] == (1, 0.0, 0.0)
-    assert found[("all", "2+")] == (2, 0.0, 0.5)
-    assert found[("all", "1")] == (2, 1.0, 1.0)
-    assert ("all", "3") not in found
+    blanks = zip(["any", "any", "content", "content"], [1, 2, 5, 1], [0, 3, None, 0], strict=True)
+    rows = []
+    for i, (kind, length, place) in enumerate(blanks):
+        groups = {"kind": kind} | length_groups(length, "words")
+        rows.append(Row("m", str(i), "", (), first_right([at == place for at in range(5)]), groups))
+    result = Result("m", tuple(rows))
+    assert counted(result.score()) == (4, 0.5, 0.75)
+    assert counted(result.score(kind="any")) == (2, 0.5, 1.0)
+    assert counted(result.score(kind="content", words="4+ words")) == (1, 0.0, 0.0)
+    assert counted(result.score(**{"several words": "2+ words"})) == (2, 0.0, 0.5)
+    assert counted(result.score(words="1 word")) == (2, 1.0, 1.0)
+    assert result.score(words="3 words") is None
 
 
 def test_most_frequent_phrases_counted_by_hand() -> None:
@@ -194,11 +214,12 @@ def test_the_bm25_baseline_reads_the_best_other_passage() -> None:
 def test_a_blanks_own_passage_is_not_searched_and_answers_keep_the_blanks_order() -> None:
     model = FakeModel("wrong", "river")
     blanks = [Blank("any", row, f"d{row}", f"{row} {MASK}", answer, 1) for row, answer in ((3, "x"), (1, "River"))]
-    result = run.score_system("model", "m", run.model_answers(model, {"passages": 3}), blanks)
+    (result,) = evaluate(cloze_task(blanks, {}), {"m": fills(model, {"passages": 3})}).systems
     assert model.asked == [(f"1 {MASK}", {1}), (f"3 {MASK}", {3})]
     assert model.options == {"top_k": 5, "passages": 3}
-    assert result.score() == GroupScore("all", "all", 2, 0.0, 0.5)
-    assert result.score("content") is None
+    assert [row.answers for row in result.rows] == [("x",), ("River",)]
+    assert counted(result.score()) == (2, 0.0, 0.5)
+    assert result.score(kind="content") is None
 
 
 def test_from_files_to_a_report(tmp_path: Path) -> None:
@@ -215,19 +236,25 @@ def test_from_files_to_a_report(tmp_path: Path) -> None:
 
     arguments: dict[str, Any] = {"count": 20, "limit": 6, "load": load, "combine": "joint"}
     report = run.run_cloze([pages], heldout, progress=lambda *step: steps.append(step), **arguments)
-    assert (report.num_pages, report.num_passages, len(report.blanks)) == (4, 4, 12)
+    assert (report.settings["num_pages"], report.settings["num_passages"]) == (4, 4)
+    assert [len(each.rows) for each in report.systems] == [12] * 4
     assert names == ["quoth-mini", "quoth-mini-base"]
     assert steps[0] == ("quoth-mini", 12, 12)
-    assert [each.system for each in report.systems] == list(run.SYSTEMS)
+    assert [each.name for each in report.systems] == [
+        "quoth-mini",
+        "quoth-mini-base",
+        "most frequent phrase",
+        "most frequent phrase of BM25's passage",
+    ]
     assert report.to_dict()["options"]["combine"] == "joint"
     assert run.run_cloze([pages], heldout, **arguments) == report
-    assert all("Zebra" not in blank.text for blank in report.blanks)
+    assert all("Zebra" not in row.text for row in report.systems[0].rows)
     assert not model.embedded
     run.run_cloze([pages], heldout, passages=None, systems=["model", "bm25"], **arguments)
     assert (model.embedded, model.options["passages"]) == (["fp32"], None)
-    lines = run.table(report).splitlines()
-    assert len(lines) == 6
-    assert len({line.count("|") for line in lines}) == 1
+    table = report.markdown(()).split("\n\n")[0].splitlines()
+    assert len(table) == 6
+    assert len({line.count("|") for line in table}) == 1
 
 
 def test_mistakes_are_one_clear_line(tmp_path: Path) -> None:

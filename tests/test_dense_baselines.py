@@ -22,7 +22,7 @@ from transformers import (
 from quoth import Corpus, Document
 from quoth.cli.main import main
 from quoth.errors import EmptyCorpusError, InputError, ModelNotFoundError
-from quoth.evaluation.dense_baselines import PUBLISHED, DenseBaseline, DenseSearch
+from quoth.evaluation.entities.dense import PUBLISHED, DenseBaseline, DenseSearch
 from tiny import SHAPE, TEXT, tiny_bert
 
 QUESTIONS = ["Where is Paris?", "what stands above the river", ""]

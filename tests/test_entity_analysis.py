@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
+from quoth.corpus.corpus import Corpus
 from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
-from quoth.evaluation.coverage import Coverage, EntityQuestion
-from quoth.evaluation.entity_analysis import (
+from quoth.evaluation.entities.coverage import Coverage, EntityQuestion
+from quoth.evaluation.entities.questions import Chosen, run_entity_questions
+from quoth.evaluation.entities.rarity import (
     TermCounts,
     count_terms,
     entity_idf,
     idf,
     idf_buckets,
-    idf_records,
-    idf_table,
 )
-from quoth.evaluation.entity_questions import EntityReport, EntityResult
+from quoth.records import Document, Hit
 
 TEXTS = ("Rome and Oslo", "Rome, Roman Rome", "running runs", "北京市")
 
@@ -44,31 +44,32 @@ def test_a_name_is_as_rare_as_its_rarest_word() -> None:
     assert entity_idf([-1.0, -2.5]) == -1.0
 
 
-def report_of(names: Sequence[str], ranks: Sequence[int | None]) -> EntityReport:
-    """Questions that are an entity's name and nothing else."""
-    asked = [EntityQuestion(QAExample("", each, ("x",)), "P1", (0, len(each)) if each else None) for each in names]
-    result = EntityResult("s", {"dpr": tuple(ranks), "string": tuple(ranks)})
-    coverage = Coverage(frozenset({0, 1}), frozenset({0}))
-    return EntityReport(tuple(asked), {"P1": len(asked)}, 100, coverage, 0, (1, 5), (result,))
-
-
 def test_questions_fall_into_buckets_of_their_entitys_idf() -> None:
     counts = TermCounts(100, {f"t{n}": n for n in range(100)})
     names = ["t40", "t1", "t2", "t30", "?", "", "t20", "t3"]
-    report = report_of(names, [0, None, 3, 4, 0, 0, 0, 9])
-    low, high = idf_buckets(report, counts, num_buckets=2)
+    low, high = idf_buckets(names, counts, num_buckets=2)
     assert (low.numbers, high.numbers) == ((0, 3, 6), (1, 2, 7))
     assert (low.low, high.high) == pytest.approx((idf(40, 100), idf(1, 100)))
     assert low.high == high.low == pytest.approx((idf(20, 100) + idf(3, 100)) / 2)
-    assert [each["recall"]["s"] for each in idf_records(report, [low, high])] == [
-        {"1": pytest.approx(2 / 3), "5": 1.0},
-        {"1": 0.0, "5": pytest.approx(1 / 3)},
-    ]
-    lines = idf_table(report, [low, high]).splitlines()
-    assert lines[2] == f"| {low.low:.2f} to {low.high:.2f} | 3 | 1 | 1 | 66.7 | 100.0 |"
-    common, rare = idf_buckets(report_of(["t90 t1", "t20", "t20 t30", "t2"], [0] * 4), counts, num_buckets=2)
+    common, rare = idf_buckets(["t90 t1", "t20", "t20 t30", "t2"], counts, num_buckets=2)
     assert (common.numbers, rare.numbers) == ((1, 2), (0, 3))  # "t90 t1" is as rare as t1
-    same = idf_buckets(report_of(["t1"] * 9, [0] * 9), counts)
+    same = idf_buckets(["t1"] * 9, counts)
     assert [each.numbers for each in same] == [tuple(range(9))]
     with pytest.raises(InputError, match="no question whose entity is known"):
-        idf_buckets(report_of([""], [0]), counts)
+        idf_buckets([""], counts)
+
+
+def test_recall_is_reported_by_bucket(tmp_path: Path) -> None:
+    corpus = Corpus.create(tmp_path / "c.quoth")
+    corpus.add(Document(str(n), "", f"{'t1' if n == 0 else ''} common x{n}") for n in range(8))
+    asked = [EntityQuestion(QAExample(name, name, ("x0",)), "P1", (0, len(name))) for name in ("t1", "common")]
+    chosen = Chosen(tuple(asked), {"P1": 2}, (corpus,), Coverage(frozenset({0, 1}), frozenset({0})))
+
+    def search(text: str, entity: object, k: int) -> list[Hit]:
+        return [Hit(corpus.passage(0 if text == "t1" else 1), 1.0)]
+
+    result = run_entity_questions(chosen, {"s": search}, ks=(1,), rarity=True).system("s")
+    recalls = [(name, score.num_examples, score.mean("dpr@1")) for name, score in result.by_group("rarity").items()]
+    assert [each[1:] for each in recalls] == [(1, 0.0), (1, 1.0)]
+    assert recalls[1][0].startswith("rarity 5 of ") or recalls[1][0].startswith("rarity 2 of ")
+    assert recalls[1][0].endswith(f"to {idf(1, 8):.2f}")

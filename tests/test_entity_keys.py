@@ -19,10 +19,9 @@ from quoth import Corpus, Document, ZeroNER
 from quoth.datasets.questions import QAExample
 from quoth.encoders.key_encoder import unit
 from quoth.errors import InputError
-from quoth.evaluation import entity_picture
-from quoth.evaluation.coverage import Coverage, EntityQuestion
-from quoth.evaluation.entity_analysis import count_terms
-from quoth.evaluation.entity_keys import (
+from quoth.evaluation.entities import picture as entity_picture
+from quoth.evaluation.entities.coverage import Coverage, EntityQuestion
+from quoth.evaluation.entities.keys import (
     Keys,
     at_random,
     covered_questions,
@@ -34,8 +33,8 @@ from quoth.evaluation.entity_keys import (
     single_keys,
     stored_keys,
 )
-from quoth.evaluation.entity_picture import picture
-from quoth.evaluation.entity_questions import EntityReport
+from quoth.evaluation.entities.picture import picture
+from quoth.evaluation.entities.rarity import count_terms
 from quoth.ner.recognition import ByText
 from test_entity_encoder import Capitals
 from tiny import TEXT, tiny_npm
@@ -144,30 +143,28 @@ def test_stored_keys_are_those_that_the_encoder_makes_of_live_passages(model: Ze
         assert list(keys.texts[rows]) == [passage.text[start:end] or passage.title for start, end in places]
 
 
-def report_of(questions: Sequence[tuple[str, str, str]]) -> EntityReport:
+def covered(questions: Sequence[tuple[str, str, str]]) -> tuple[list[EntityQuestion], Coverage]:
     """Questions with their entity and answer."""
     asked = [
         EntityQuestion(QAExample(text, text, (answer,)), "P1", (text.index(name), text.index(name) + len(name)))
         for text, name, answer in questions
     ]
-    covered = frozenset(range(len(asked)))
-    return EntityReport(tuple(asked), {"P1": len(asked)}, 6, Coverage(covered, covered), 0, (1,), ())
+    every = frozenset(range(len(asked)))
+    return asked, Coverage(every, every)
 
 
 def test_a_model_is_asked_with_all_keys_and_with_one_of_each_passage(model: ZeroNER) -> None:
-    report = report_of(
-        [("Where does the Seine flow?", "Seine", "Paris"), ("Was Pallas a bust?", "Pallas", "nevermore")]
-    )
-    found = single_keys(covered_questions(report, model), (1, 2, 6))
+    asked = covered([("Where does the Seine flow?", "Seine", "Paris"), ("Was Pallas a bust?", "Pallas", "nevermore")])
+    found = single_keys(covered_questions(*asked, model), (1, 2, 6))
     assert set(found) == {"all", "random", "idf"}
     for k in (1, 2, 6):
         wanted = []
-        for each in report.questions:
+        for each in asked[0]:
             hits = model.search(each.question.text, k, entities=[each.entity])  # type: ignore[list-item]
             wanted.append(any(each.question.answers[0] in hit.passage.text for hit in hits))
         assert found["all"][k] == pytest.approx(sum(wanted) / 2)
     with pytest.raises(InputError, match="no covered question whose entity is known; give the templates"):
-        covered_questions(EntityReport((), {}, 6, None, 0, (1,), ()), model)
+        covered_questions([], None, model)
 
 
 def test_the_picture_shows_each_question_with_the_key_that_is_nearest_in_a_right_passage(
@@ -175,8 +172,8 @@ def test_the_picture_shows_each_question_with_the_key_that_is_nearest_in_a_right
 ) -> None:
     drawn: list[Any] = []
     monkeypatch.setattr(entity_picture, "picture", lambda *given: drawn.extend(given))
-    report = report_of([("Was Pallas a bust?", "Pallas", "nevermore")])
-    entity_picture.picture_of(tmp_path / "p.png", covered_questions(report, model), 4)
+    asked = covered([("Was Pallas a bust?", "Pallas", "nevermore")])
+    entity_picture.picture_of(tmp_path / "p.png", covered_questions(*asked, model), 4)
     path, queries_QD, keys_KD, query_labels, key_labels = drawn
     assert path == tmp_path / "p.png"
     assert (query_labels, key_labels) == (["P1"], ["", "", "", "", "P1"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -18,10 +19,16 @@ from quoth.corpus.corpus import Corpus
 from quoth.datasets.question_templates import QuestionTemplates
 from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
-from quoth.evaluation.coverage import Coverage, EntityQuestion, find_coverage
-from quoth.evaluation.entity_questions import has_string, read_entity_questions, run_entity_questions, table
-from quoth.evaluation.openqa import BM25
-from quoth.evaluation.searches import AnseriniBM25, Range, by_entity, by_name, by_text
+from quoth.evaluation.entities.coverage import Coverage, EntityQuestion, find_coverage
+from quoth.evaluation.entities.questions import (
+    SHOWN,
+    choose_questions,
+    has_string,
+    read_entity_questions,
+    run_entity_questions,
+)
+from quoth.evaluation.entities.searches import AnseriniBM25, Range, by_entity, by_name, by_text
+from quoth.evaluation.system import BM25
 from quoth.records import Document, Hit
 
 DOCUMENTS = (
@@ -102,58 +109,67 @@ def test_covered_is_what_a_passage_answers_that_names_the_entity(corpus: Corpus,
 def test_scores_by_hand(corpus: Corpus, files: list[Path]) -> None:
     told = Told(corpus)
     seen: list[str] = []
+    chosen = choose_questions(files, [corpus], QuestionTemplates(TEMPLATES))
     report = run_entity_questions(
-        files,
-        [corpus],
-        {"told": by_entity(told)},
-        QuestionTemplates(TEMPLATES),
-        ks=(1, 3),
-        progress=lambda name, *_: seen.append(name),
+        chosen, {"told": by_entity(told)}, ks=(1, 2, 3), progress=lambda name, *_: seen.append(name)
     )
-    result = report.results[1]
+    result = report.systems[1]
     assert told.asked[0] == ("Where was Ann Lee born?", [(10, 17)])
     # the passages come as Rivers, Towns, Bob Ray
-    assert result.ranks == {"dpr": (1, 2, None, 1, 1), "string": (1, 2, 0, 1, 1)}
-    assert seen == ["bm25"] * 5 + ["told"] * 5
-    found = report.to_dict()
-    assert (found["num_questions"], found["num_answerable"], found["num_covered"]) == (5, 4, 3)
-    assert found["relations"]["P17"] == {"num_read": 3, "num_questions": 3, "num_answerable": 2, "num_covered": 1}
-    told_scores = found["systems"][1]
-    assert told_scores["all"]["dpr"]["3"] == {
-        "macro": pytest.approx((2 / 2 + 2 / 3) / 2),
-        "micro": pytest.approx(4 / 5),
-        "relations": {"P19": 1.0, "P17": pytest.approx(2 / 3)},
+    found = {
+        name: [[row.scores[f"{name}@{k}"] for k in (1, 2, 3)] for row in result.rows] for name in ("dpr", "string")
     }
-    assert told_scores["all"]["string"]["1"]["macro"] == pytest.approx((0 + 1 / 3) / 2)
-    assert told_scores["covered"]["dpr"]["3"] == {"macro": 1.0, "micro": 1.0, "relations": {"P19": 1.0, "P17": 1.0}}
-    lines = table(report).splitlines()
-    assert lines[0].startswith("| 5 of 5 questions; 4 passages | dpr macro@1 | dpr macro@3 | dpr micro@1 |")
-    assert lines[4].startswith("| told: all (5) | 0.0 | 83.3 | 0.0 | 80.0 | 16.7 | 100.0 | 20.0 | 100.0 |")
-    assert lines[5].startswith("| told: covered (3) | 0.0 | 100.0 |")
-    assert lines[-1].startswith("| P17 | 3 | 2 | 1 |")
-    assert lines[-1].endswith("| 0.0 | 66.7 |")
+    second, third, nowhere = [0, 1, 1], [0, 0, 1], [0, 0, 0]
+    assert found["dpr"] == [second, third, nowhere, second, second]
+    assert found["string"] == [second, third, [1, 1, 1], second, second]
+    assert seen == ["bm25"] * 5 + ["told"] * 5
+    record = report.to_dict()
+    assert (record["num_examples"], record["num_answerable"], record["num_covered"]) == (5, 4, 3)
+    assert record["relations"]["P17"] == {"num_read": 3, "num_questions": 3, "num_answerable": 2, "num_covered": 1}
+    scores = record["systems"][1]
+    assert scores["macro"]["relation"]["dpr@3"]["mean"] == pytest.approx((2 / 2 + 2 / 3) / 2)
+    assert scores["dpr@3"]["mean"] == pytest.approx(4 / 5)
+    relations = {name: each["dpr@3"]["mean"] for name, each in scores["groups"]["relation"].items()}
+    assert relations == {"P19": 1.0, "P17": pytest.approx(2 / 3)}
+    assert scores["macro"]["relation"]["string@1"]["mean"] == pytest.approx((0 + 1 / 3) / 2)
+    assert scores["macro"]["covered relation"]["dpr@3"]["mean"] == 1.0
+    assert scores["groups"]["covered"]["covered"]["dpr@3"]["mean"] == 1.0
+    assert {name: each["dpr@3"]["mean"] for name, each in scores["groups"]["covered relation"].items()} == {
+        "P19": 1.0,
+        "P17": 1.0,
+    }
+    lines = [re.sub(r" \[[^|]*\]", "", line) for line in report.markdown(SHOWN).splitlines()]  # without the intervals
+    assert lines[0].startswith("| entities; read: 5; passages: 4; answerable: 4; covered: 3 | examples | dpr@1 |")
+    assert "| told | 5 | 0.0 | 60.0 | 80.0 | 20.0 | 80.0 | 100.0 |" in lines
+    assert "| told: mean over relation |  | 0.0 | 58.3 | 83.3 | 16.7 | 75.0 | 100.0 |" in lines
+    assert "| told: covered | 3 | 0.0 | 66.7 | 100.0 | 0.0 | 66.7 | 100.0 |" in lines
+    assert "| told: P17 | 3 | 0.0 | 66.7 | 66.7 | 33.3 | 100.0 | 100.0 |" in lines
 
 
 def test_only_covered_questions_are_asked_where_that_is_wanted(corpus: Corpus, files: list[Path]) -> None:
-    report = run_entity_questions(files, [corpus], None, QuestionTemplates(TEMPLATES), covered_only=True, limit=1)
-    assert [each.relation for each in report.questions] == ["P19", "P17"]
-    assert report.num_read == {"P19": 2, "P17": 3}
-    assert report.counts([0, 1]) == (2, 2)
+    chosen = choose_questions(files, [corpus], QuestionTemplates(TEMPLATES), covered_only=True, limit=1)
+    assert [each.relation for each in chosen.questions] == ["P19", "P17"]
+    assert chosen.num_read == {"P19": 2, "P17": 3}
+    assert (chosen.settings()["num_answerable"], chosen.settings()["num_covered"]) == (2, 2)
     with pytest.raises(InputError, match="give the templates"):
-        run_entity_questions(files, [corpus], covered_only=True)
+        choose_questions(files, [corpus], covered_only=True)
     (files[0].with_name("P17.json")).write_text('[{"question": "Which country is Ur located in?", "answers": ["x"]}]')
     with pytest.raises(InputError, match="none of the 1 questions is covered"):
-        run_entity_questions(
-            [files[0].with_name("P17.json")], [corpus], None, QuestionTemplates(TEMPLATES), covered_only=True
-        )
+        choose_questions([files[0].with_name("P17.json")], [corpus], QuestionTemplates(TEMPLATES), covered_only=True)
 
 
 def test_without_templates_or_coverage_nothing_is_said_of_them(corpus: Corpus, files: list[Path]) -> None:
-    report = run_entity_questions(files, [corpus], coverage=False)
-    assert report.to_dict()["num_answerable"] is None
-    assert "covered" not in report.to_dict()["systems"][0]
-    assert "| P17 | 3 | – | – |" in table(report)
-    assert "| P17 | 3 | 2 | – |" in table(run_entity_questions(files, [corpus]))
+    unmeasured = run_entity_questions(choose_questions(files, [corpus], coverage=False))
+    assert unmeasured.to_dict()["num_answerable"] is None
+    assert not {"covered", "corpus"} & set(unmeasured.dimensions)
+    assert unmeasured.settings["relations"]["P17"] == {
+        "num_read": 3,
+        "num_questions": 3,
+        "num_answerable": None,
+        "num_covered": None,
+    }
+    told = run_entity_questions(choose_questions(files, [corpus])).settings["relations"]["P17"]
+    assert (told["num_questions"], told["num_answerable"], told["num_covered"]) == (3, 2, None)
 
 
 def test_a_system_is_asked_with_the_text_the_name_or_both(corpus: Corpus) -> None:
@@ -174,11 +190,11 @@ def test_a_system_is_asked_with_the_text_the_name_or_both(corpus: Corpus) -> Non
 
 def test_mistakes_are_named(corpus: Corpus, files: list[Path]) -> None:
     with pytest.raises(InputError, match="no file of questions"):
-        run_entity_questions([], [corpus])
+        choose_questions([], [corpus])
     with pytest.raises(InputError, match="must be 1 or more passages"):
-        run_entity_questions(files, [corpus], ks=())
+        run_entity_questions(choose_questions(files, [corpus]), ks=())
     with pytest.raises(InputError, match="limit is 0"):
-        run_entity_questions(files, [corpus], limit=0)
+        choose_questions(files, [corpus], limit=0)
 
 
 def test_anserinis_bm25_is_lucenes_formula(corpus: Corpus) -> None:
@@ -230,12 +246,13 @@ def test_the_command_asks_a_model_with_and_without_the_entity(
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert [each["name"] for each in found["systems"]] == ["bm25", "zn", "zn, told the entity"]
-    assert found["systems"][2]["all"]["dpr"]["3"]["micro"] == pytest.approx(0.8)
-    assert sum(each["num_questions"] for each in found["idf"]) == 5
+    assert found["systems"][2]["dpr@3"]["mean"] == pytest.approx(0.8)
+    assert sum(each["num_examples"] for each in found["systems"][2]["groups"]["rarity"].values()) == 5
     assert [entities for _, entities in told.asked[4:6]] == [None, [(10, 17)]]
     shown = command(*ask, "--covered").stdout
-    assert "| 3 of 5 questions; 4 passages |" in shown
-    assert "| IDF of the entity | questions |" in shown
+    assert "| entities; read: 5; passages: 4; answerable: 3; covered: 3 | examples |" in shown
+    assert "| zn | 3 |" in shown
+    assert "IDF" in shown
 
 
 def test_the_command_names_what_is_missing(corpus: Corpus, files: list[Path]) -> None:

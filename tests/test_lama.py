@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from quoth.cli import evaluate as cli
 from quoth.cli.main import main
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
-from quoth.evaluation.lama import Fact, blanks, read_facts, read_templates, run_lama, table
+from quoth.evaluation.lama import Fact, asked_as, read_facts, read_templates, run_lama, unhelpful
 from quoth.records import Document, Prediction
 from tiny import tiny_npm
 
@@ -60,13 +61,19 @@ def test_facts_of_both_sets(files: list[Path]) -> None:
 def test_blanks_by_template(files: list[Path], tmp_path: Path) -> None:
     listed = tmp_path / "relations.jsonl"
     listed.write_text('{"relation": "P36", "template": "The capital of [X] is [Y] ."}\n', encoding="utf-8")
-    asked = blanks(read_facts(files)[::2], read_templates(listed))
-    assert [(each.kind, each.text, each.answer, each.num_words) for each in asked] == [
-        ("P36", "The capital of France is [MASK] .", "Paris", 1),
-        ("date_of_birth", "Ann Lee (born [MASK]).", "1 May 1941", 3),
+    asked = [(each.relation, asked_as(each, read_templates(listed)), each.answer) for each in read_facts(files)[::2]]
+    assert asked == [
+        ("P36", "The capital of France is [MASK] .", "Paris"),
+        ("date_of_birth", "Ann Lee (born [MASK]).", "1 May 1941"),
     ]
     with pytest.raises(InputError, match="relation 'P36' has no template; name the file with --templates"):
-        blanks(read_facts(files), read_templates(None))
+        asked_as(read_facts(files)[0], read_templates(None))
+
+
+def test_a_subject_that_contains_the_object_is_no_fact_to_know(files: list[Path]) -> None:
+    france, _, ann = read_facts(files)
+    apple = replace(france, subject="Apple Watch", answer="apple")
+    assert unhelpful([france, apple, ann]) == [france, ann]
 
 
 class Knows:
@@ -108,7 +115,9 @@ def test_scores_by_relation_over_the_evidence(files: list[Path], tmp_path: Path)
     templates = read_templates(None) | {"P36": "[X]: [Y]"}
     facts = read_facts(files)
     found = run_lama(facts, templates, "m", knowing(opened), distractors=[str(more)], combine="joint")
-    scores = {each.kind: (each.num_blanks, each.exact_match) for each in (found.whole, *found.by_relation)}
+    (result,) = found.systems
+    scored = {"all": result.score()} | result.by_group("relation")
+    scores = {name: each and (each.num_examples, each.exact_match) for name, each in scored.items()}
     assert scores == {"all": (3, pytest.approx(2 / 3)), "P36": (2, 1.0), "date_of_birth": (1, 0.0)}
     assert opened[0].texts == {
         ("France", "Paris is the capital of France."),
@@ -147,30 +156,36 @@ def test_groups_by_tokens_and_means_by_hand(corpus: Corpus) -> None:
     found = run_lama(facts, ASKED, "m", knowing(opened, answers), corpora=[corpus])
     assert opened[0].texts == {("Rome", "Rome is old.")}
     assert [fact.subject for fact in facts] == ["a0", "a1", "a2", "a3", "a4", "a5", "b0", "b1", "b2"]
-    assert [(each.length, each.num_blanks, each.exact_match, each.hit_at_5) for each in found.by_tokens] == [
-        ("1", 2, 0.0, 0.0),
-        ("2", 5, 0.4, 0.4),
-        ("4+", 2, 0.0, 0.5),
+    (result,) = found.systems
+    tokens = result.by_group("tokens")
+    assert [(name, each.num_examples, each.exact_match, each.mean("hit_at_5")) for name, each in tokens.items()] == [
+        ("1 token", 2, 0.0, 0.0),
+        ("2 tokens", 5, 0.4, 0.4),
+        ("4+ tokens", 2, 0.0, 0.5),
     ]
-    assert [(each.kind, each.num_blanks, each.exact_match) for each in found.by_relation] == [
+    relations = result.by_group("relation")
+    assert [(name, each.num_examples, each.exact_match) for name, each in relations.items()] == [
         ("a", 6, pytest.approx(1 / 3)),
         ("b", 3, 0.0),
     ]
-    assert table(found) == (
-        "| passages: 1 | facts | exact match % | hit@5 % |\n"
-        "| --- | ---: | ---: | ---: |\n"
-        "| all | 9 | 22.2 | 33.3 |\n"
-        "| 1 token | 2 | 0.0 | 0.0 |\n"
-        "| 2 tokens | 5 | 40.0 | 40.0 |\n"
-        "| 4+ tokens | 2 | 0.0 | 50.0 |\n"
-        "| mean of these |  | 13.3 | 30.0 |\n"
-        "| a | 6 | 33.3 | 33.3 |\n"
-        "| b | 3 | 0.0 | 33.3 |\n"
-        "| mean of the relations |  | 16.7 | 33.3 |\n"
-    )
-    assert found.to_dict()["macro"] == {
+    lines = [re.sub(r" \[[^|]*\]", "", line) for line in found.markdown().splitlines()]  # without the intervals
+    assert lines == [
+        "| lama; passages: 1 | examples | exact match | hit at 5 |",
+        "| --- | ---: | ---: | ---: |",
+        "| m | 9 | 22.2 | 33.3 |",
+        "| m: 1 token | 2 | 0.0 | 0.0 |",
+        "| m: 2 tokens | 5 | 40.0 | 40.0 |",
+        "| m: 4+ tokens | 2 | 0.0 | 50.0 |",
+        "| m: mean over tokens |  | 13.3 | 30.0 |",
+        "| m: a | 6 | 33.3 | 33.3 |",
+        "| m: b | 3 | 0.0 | 33.3 |",
+        "| m: mean over relation |  | 16.7 | 33.3 |",
+    ]
+    macro = found.to_dict()["systems"][0]["macro"]
+    means = {name: {measure: each["mean"] for measure, each in of.items()} for name, of in macro.items()}
+    assert means == {
         "tokens": {"exact_match": pytest.approx(0.4 / 3), "hit_at_5": pytest.approx(0.9 / 3)},
-        "relations": {"exact_match": pytest.approx(1 / 6), "hit_at_5": pytest.approx(1 / 3)},
+        "relation": {"exact_match": pytest.approx(1 / 6), "hit_at_5": pytest.approx(1 / 3)},
     }
 
 
@@ -207,7 +222,7 @@ def test_the_command(
     given = ["--combine", "sum", "--ban", "born", "--dense", "--k", "7", "--length-exponent", "0.5", "--read", "0"]
     assert main([*command, *given, "--per-group", "1"]) == 0
     shown = json.loads(capsys.readouterr().out)
-    assert (shown["num_facts"], shown["num_passages"], shown["seed"]) == (1, 1, 3)
+    assert (shown["num_examples"], shown["num_passages"], shown["seed"]) == (1, 1, 3)
     (asked,) = opened[0].options
     assert (asked["combine"], asked["banned_tokens"], asked["passages"], asked["k"]) == ("sum", ("born",), None, 7)
     assert (asked["length_exponent"], asked["read"], opened[0].embedded) == (0.5, 0, 0)

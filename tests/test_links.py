@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,8 @@ from typer.testing import CliRunner
 from quoth.cli import entities as cli
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
-from quoth.evaluation.links import Mention, mean_reciprocal_rank, page, passages_about, read_mentions, run_links, table
-from quoth.evaluation.searches import Range, by_entity
+from quoth.evaluation.entities.links import Mention, page, passages_about, read_mentions, run_links
+from quoth.evaluation.entities.searches import Range, by_entity
 from quoth.records import Document, Hit
 
 PAGES = {
@@ -95,50 +96,75 @@ def test_a_mention_is_asked_in_its_sentence_and_its_own_document_does_not_count(
     seen: list[tuple[str, int, int]] = []
     report = run_links(corpus, {"told": by_entity(told)}, ks=(1, 2), progress=lambda *each: seen.append(each))
     # Oslo and Paris (France) are linked to in one document only
-    assert [(each.mention.document_id, each.mention.surface) for each in report.queries] == [
+    result = report.system("told")
+    mentions = {f"{each.document_id}:{each.start}-{each.end}": each for each in read_mentions(corpus.documents())[0]}
+    asked = [mentions[row.id] for row in result.rows]
+    assert [(each.document_id, each.surface) for each in asked] == [
         ("ray", "Rome"),
         ("lee", "the city"),
         ("lee", "Paris"),
         ("troy", "Paris"),
     ]
-    assert [each.ambiguous for each in report.queries] == [False, False, True, True]
+    assert ["ambiguous" in row.groups for row in result.rows] == [False, False, True, True]
     assert told.asked[0] == ("He came to Rome at last.", 2 + len(corpus.rows_of("ray")), [(11, 15)])
     assert told.asked[2][2] == [(20, 25)]
     assert told.asked[2][0][20:25] == "Paris"
     # the first passages are rome's and ray's, which are about Rome
-    assert report.ranks["told"] == (0, 0, None, None)
-    assert report.ranks["bm25, mention"][2:] == (0, 1)  # lee's own and troy's own passage do not count
-    assert seen[-1] == ("told", 4, 4)
-    assert list(report.groups().items()) == [
-        ("all", [0, 1, 2, 3]),
-        ("surface is the title", [0]),
-        ("surface is another", [1, 2, 3]),
-        ("names", [0, 2, 3]),
-        ("ambiguous", [2, 3]),
+    assert [(row.scores["recall@1"], row.scores["MRR@2"]) for row in result.rows] == [(1, 1), (1, 1), (0, 0), (0, 0)]
+    # lee's own and troy's own passage do not count
+    others = report.system("bm25, mention").rows[2:]
+    assert [(row.scores["recall@1"], row.scores["recall@2"], row.scores["MRR@2"]) for row in others] == [
+        (1, 1, 1),
+        (0, 1, 1 / 2),
     ]
+    assert seen[-1] == ("told", 4, 4)
+    groups = {
+        name: [i for i, row in enumerate(result.rows) if name in row.groups.values()]
+        for name in ("surface is the title", "surface is another", "names", "ambiguous")
+    }
+    assert groups == {
+        "surface is the title": [0],
+        "surface is another": [1, 2, 3],
+        "names": [0, 2, 3],
+        "ambiguous": [2, 3],
+    }
     found = report.to_dict()
-    assert (found["num_queries"], found["num_mentions"], found["num_dropped"]) == (4, 4, 0)
-    assert found["systems"][2]["names"] == {"num_queries": 3, "recall": {"1": 1 / 3, "2": 1 / 3}, "mrr": 1 / 3}
-    assert "| told: all | 4 | 50.0 | 50.0 | 50.0 |" in table(report)
+    assert (found["num_examples"], found["num_mentions"], found["num_dropped"]) == (4, 4, 0)
+    names = found["systems"][2]["groups"]["names"]["names"]
+    assert [names[measure]["mean"] for measure in ("recall@1", "recall@2", "MRR@2")] == pytest.approx([1 / 3] * 3)
+    lines = [re.sub(r" \[[^|]*\]", "", line) for line in report.markdown().splitlines()]  # without the intervals
+    assert "| told | 4 | 50.0 | 50.0 | 50.0 |" in lines
 
 
-def test_the_mean_mean_reciprocal_rank_by_hand() -> None:
-    assert mean_reciprocal_rank([0, 1, None, 3]) == pytest.approx((1 + 1 / 2 + 0 + 1 / 4) / 4)
+def test_the_mean_reciprocal_rank_by_hand(corpus: Corpus) -> None:
+    result = run_links(corpus, ks=(4,)).system("bm25, mention")
+    passages = {f"{each.document_id}:{each.start}-{each.end}": each for each in corpus.passages()}
+    about = passages_about(corpus, read_mentions(corpus.documents())[0])
+    for row in result.rows:
+        own, right = row.id.partition(":")[0], about[row.answers[0]]
+        others = [passages[name].row for name in row.passages if passages[name].document_id != own]
+        ranks = [i for i, at in enumerate(others[:4], start=1) if at in right]
+        assert row.scores["MRR@4"] == (1 / ranks[0] if ranks else 0)
 
 
 def test_a_mention_over_the_end_of_a_sentence_is_asked_with_both(tmp_path: Path) -> None:
     made = Corpus.create(tmp_path / "c.quoth")
     text = "It began. He met Dr. No. It ended."
     made.add([Document("a", "A", text, {"links": [[17, 23, "No"]]}), Document("b", "No", "A doctor.")])
-    (query,) = run_links(made).queries
-    assert (query.text, query.text[slice(*query.entity)]) == ("He met Dr. No.", "Dr. No")
+    told = Told(made)
+    run_links(made, {"told": by_entity(told)})
+    ((text, _, entities),) = told.asked
+    assert text == "He met Dr. No."
+    assert entities is not None
+    ((start, end),) = entities
+    assert text[start:end] == "Dr. No"  # type: ignore[misc]
 
 
 def test_fewer_mentions_are_drawn_by_seed_and_mistakes_are_named(corpus: Corpus, tmp_path: Path) -> None:
     few = run_links(corpus, limit=2)
-    assert len(few.queries) == 2
-    assert few.queries == run_links(corpus, limit=2).queries
-    assert few.num_mentions == 4
+    assert len(few.systems[0].rows) == 2
+    assert few == run_links(corpus, limit=2)
+    assert few.settings["num_mentions"] == 4
     for ks, limit in ((), None), ((0,), None), ((1,), 0):
         with pytest.raises(InputError, match="both must be 1 or more"):
             run_links(corpus, ks=ks, limit=limit)
@@ -159,4 +185,5 @@ def test_the_command_asks_a_model_with_the_mention(corpus: Corpus, monkeypatch: 
     assert [each["name"] for each in json.loads(done.stdout)["systems"]] == ["bm25, sentence", "bm25, mention", "zn"]
     assert len(told.asked) == 1
     shown = CliRunner().invoke(cli.app, ["links", str(corpus.path), "--k", "3"]).stdout
-    assert shown.splitlines()[0] == "| 4 of 4 mentions; 6 passages | mentions | recall@3 | MRR@3 |"
+    head = "| links; mentions: 4; dropped: 0; passages: 6 | examples | recall@3 | MRR@3 |"
+    assert shown.splitlines()[0] == head

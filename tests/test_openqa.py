@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +18,11 @@ from quoth.corpus.corpus import Corpus
 from quoth.datasets.answers import has_answer
 from quoth.datasets.questions import QAExample
 from quoth.errors import EmptyCorpusError, InputError
-from quoth.evaluation.openqa import Answerer, abstention_table, draw, run_openqa, table
+from quoth.evaluation.openqa import WITHOUT_EVIDENCE, abstention_table, run_openqa
+from quoth.evaluation.report import Result
 from quoth.evaluation.squad import draw_passages, squad_corpus
+from quoth.evaluation.system import Answerer
+from quoth.evaluation.task import draw
 from quoth.records import Document, Hit, Prediction
 from test_questions import SQUAD
 from tiny import tiny_npm
@@ -60,74 +64,71 @@ class Knows:
         return [Prediction(text, 0.0, 0.0, ()) for text in self.answers[question][:top_k]]
 
 
+def places(result: Result, measure: str, depth: int) -> list[int | None]:
+    """The rank of the first right passage of each question, from its measures at 1, 2, ... depth."""
+    found = [[row.scores[f"{measure}@{k}"] for k in range(1, depth + 1)] for row in result.rows]
+    return [next((i for i, right in enumerate(of) if right), None) for of in found]
+
+
 def test_scores_by_hand(corpus: Corpus) -> None:
     system = Knows(corpus, [["BIZET!", "x"], ["Seville", "Spain"], ["rat trap"], []])
     seen: list[tuple[str, int, int]] = []
     report = run_openqa(
-        QUESTIONS, corpus, {"knows": system}, ks=(1, 3), oracle=2, progress=lambda *each: seen.append(each), passages=2
+        QUESTIONS,
+        corpus,
+        {"knows": system},
+        ks=(1, 2, 3),
+        oracle=2,
+        progress=lambda *each: seen.append(each),
+        passages=2,
     )
     baseline, knows = report.systems
-    assert (baseline.name, baseline.answers, baseline.exact_match, baseline.hit_at_5) == ("bm25", (), None, None)
-    assert baseline.answer_ranks == (0, 0, 0, None)
-    assert baseline.gold_ranks == (0, 1, 0, None)
-    assert knows.answer_ranks == (None, 2, 0, None)  # three passages are searched for
-    assert knows.gold_ranks == (None, None, 0, None)
-    assert knows.answers == (("BIZET!", "x"), ("Seville", "Spain"), ("rat trap",), ())
-    assert knows.right_ranks == (0, 1, 0, None)
+    assert (baseline.name, baseline.rows[0].predictions, baseline.values("exact_match")) == ("bm25", None, None)
+    assert places(baseline, "answer", 3) == [0, 0, 0, None]
+    assert places(baseline, "paragraph", 3) == [0, 1, 0, None]
+    assert places(knows, "answer", 3) == [None, 2, 0, None]  # three passages are searched for
+    assert places(knows, "paragraph", 3) == [None, None, 0, None]
+    assert [row.said for row in knows.rows] == [("BIZET!", "x"), ("Seville", "Spain"), ("rat trap",), ()]
+    assert (knows.values("exact_match"), knows.values("hit_at_5")) == ([1, 0, 1, 0], [1, 1, 1, 0])
     assert system.asked_with == [{"passages": 2}] * 4
     assert seen[:5] == [("bm25", 1, 4), ("bm25", 2, 4), ("bm25", 3, 4), ("bm25", 4, 4), ("knows", 1, 4)]
-    assert report.to_dict() == {
-        "num_questions": 4,
-        "num_passages": 4,
-        "num_answerable": 3,
-        "seed": 0,
-        "read": 2,
-        "options": {"passages": 2},
-        "systems": [
-            {
-                "name": "bm25",
-                "recall": {"1": 0.75, "3": 0.75},
-                "gold_recall": {"1": 0.5, "3": 0.75},
-                "reader_oracle": 0.75,
-                "exact_match": None,
-                "interval": None,
-                "hit_at_5": None,
-            },
-            {
-                "name": "knows",
-                "recall": {"1": 0.25, "3": 0.5},
-                "gold_recall": {"1": 0.25, "3": 0.25},
-                "reader_oracle": 0.25,
-                "exact_match": 0.5,
-                "interval": {"mean": 0.5, "low": 0.0, "high": 1.0},
-                "hit_at_5": 0.75,
-            },
-        ],
-    }
-    assert table(report) == (
-        "| questions: 4; passages: 4; answerable: 3 | answer@1 | answer@3 | paragraph@1 | paragraph@3 | oracle@2 "
-        "| exact match (hit@5) |\n"
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n"
-        "| bm25 | 75.0 | 75.0 | 50.0 | 75.0 | 75.0 | – |\n"
-        "| knows | 25.0 | 50.0 | 25.0 | 25.0 | 25.0 | 50.0 [0.0, 100.0] (75.0) |\n"
-    )
+    found = report.to_dict()
+    settings = {"num_passages": 4, "num_answerable": 3, "seed": 0, "read": 2, "options": {"passages": 2}}
+    assert {name: found[name] for name in settings} == settings
+    assert found["num_examples"] == 4
+    first, second = found["systems"]
+    assert "exact_match" not in first
+    assert first["answer@1"]["mean"] == first["answer@3"]["mean"] == first["oracle@2"]["mean"] == 0.75
+    assert (first["paragraph@1"]["mean"], first["paragraph@3"]["mean"]) == (0.5, 0.75)
+    assert second["exact_match"] == {"mean": 0.5, "low": 0.0, "high": 1.0}
+    assert (second["hit_at_5"]["mean"], second["oracle@2"]["mean"]) == (0.75, 0.25)
+    assert (second["answer@1"]["mean"], second["answer@3"]["mean"]) == (0.25, 0.5)
+    assert [each["num_examples"] for each in second["groups"]["corpus"].values()] == [3, 1]
+    lines = [re.sub(r" \[[^|]*\]", "", line) for line in report.markdown(()).splitlines()]  # without the intervals
+    assert lines[:4] == [
+        "| openqa; passages: 4; answerable: 3 | examples | exact match | hit at 5 | answer@1 | answer@2 | answer@3 "
+        "| paragraph@1 | paragraph@2 | paragraph@3 | oracle@2 |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| bm25 | 4 | – | – | 75.0 | 75.0 | 75.0 | 50.0 | 75.0 | 75.0 | 75.0 |",
+        "| knows | 4 | 50.0 | 75.0 | 25.0 | 25.0 | 50.0 | 25.0 | 25.0 | 25.0 | 25.0 |",
+    ]
+    assert "50.0 [0.0, 100.0]" in report.markdown()
 
 
 def test_without_gold_or_coverage_nothing_is_said_of_them(corpus: Corpus) -> None:
     report = run_openqa([QAExample("1", "Carmen", ("Spain",)), QUESTIONS[0]], [corpus], coverage=False)
-    assert report.num_answerable is None
-    assert report.systems[0].gold_ranks == ()
-    assert report.to_dict()["systems"][0]["gold_recall"] is None
-    assert "paragraph" not in table(report)
-    assert "answerable" not in table(report)
+    assert report.settings["num_answerable"] is None
+    assert not any(name.startswith("paragraph") for row in report.systems[0].rows for name in row.scores)
+    assert "paragraph" not in report.markdown()
+    assert "answerable" not in report.markdown()
 
 
 def test_several_corpora_are_searched_as_one(corpus: Corpus, tmp_path: Path) -> None:
     more = Corpus.create(tmp_path / "more.quoth")
     more.add([Document("w", "", "Wagner composed Parsifal.")])
     report = run_openqa(QUESTIONS, [corpus, more])
-    assert (report.num_passages, report.num_answerable) == (5, 4)
-    assert report.systems[0].answer_ranks[3] is not None
+    assert (report.settings["num_passages"], report.settings["num_answerable"]) == (5, 4)
+    assert report.systems[0].rows[3].scores["answer@20"] == 1
 
 
 def test_fewer_questions_are_drawn_by_seed(corpus: Corpus) -> None:
@@ -136,7 +137,7 @@ def test_fewer_questions_are_drawn_by_seed(corpus: Corpus) -> None:
     assert drawn == sorted(drawn, key=many.index)
     assert set(draw(many, 4, 0)) < set(drawn) != set(draw(many, 10, 1))
     assert draw(many, 99, 0) == many
-    assert len(run_openqa(QUESTIONS, corpus, limit=2, coverage=False).questions) == 2
+    assert len(run_openqa(QUESTIONS, corpus, limit=2, coverage=False).systems[0].rows) == 2
 
 
 def test_mistakes_are_named(corpus: Corpus, tmp_path: Path) -> None:
@@ -156,9 +157,10 @@ def test_npm_is_such_a_system(corpus: Corpus, tmp_path: Path) -> None:
     system: Answerer = npm
     report = run_openqa(QUESTIONS, corpus, {"npm": system}, template="[MASK]. {question}", passages=1)
     baseline, found = report.systems
-    assert found.answer_ranks == baseline.answer_ranks
-    assert all(found.answers)
-    assert found.exact_match is not None
+    assert found.values("answer@1") == baseline.values("answer@1")
+    assert all(row.said for row in found.rows)
+    assert found.values("exact_match") is not None
+    assert all(row.predictions[0].evidence for row in found.rows if row.predictions)
 
 
 def distractors(folder: Path) -> str:
@@ -198,8 +200,7 @@ def test_the_command_for_squad(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["eval", "squad", squad, *options]) == 0
     shown = capsys.readouterr().out
     assert shown.splitlines()[0] == (
-        "| questions: 1; passages: 4 | answer@1 | answer@2 | paragraph@1 | paragraph@2 "
-        "| oracle@5 | exact match (hit@5) |"
+        "| openqa; passages: 4 | examples | answer@1 | answer@2 | paragraph@1 | paragraph@2 | oracle@5 |"
     )
     assert main(["eval", "openqa", kept, squad, "--k", "1", "--k", "2", "--no-coverage"]) == 0
     assert capsys.readouterr().out == shown
@@ -232,7 +233,7 @@ def test_the_command_for_questions(
     assert "left out 1 broken record" in shown.err
     found = json.loads(shown.out)
     assert (found["num_answerable"], found["read"]) == (1, 3)
-    assert [each["exact_match"] for each in found["systems"]] == [None, 1.0]
+    assert [each.get("exact_match", {}).get("mean") for each in found["systems"]] == [None, 1.0]
     (asked,) = system.asked_with
     assert (asked["passages"], asked["ban_query"], asked["k"]) == (3, True, 4096)
     assert not {"combine", "hybrid", "read", "min_probability"} & asked.keys()  # the model's own
@@ -249,7 +250,8 @@ def test_the_command_for_questions(
         "--template": "{question} [MASK]",
     }
     assert main([*command, "--skip-bad", "--k", "2", *(str(each) for pair in given.items() for each in pair)]) == 0
-    assert set(json.loads(capsys.readouterr().out)["systems"][0]["recall"]) == {"2"}
+    depths = {name for name in json.loads(capsys.readouterr().out)["systems"][0] if name.startswith("answer@")}
+    assert depths == {"answer@2"}
     assert system.asked_with[-1] == {
         "k": 9,
         "hybrid": 0.25,
@@ -286,14 +288,16 @@ def test_questions_are_asked_again_without_their_evidence(corpus: Corpus) -> Non
     system = Doubtful(corpus, [["Bizet"], ["Seville"], ["no"], []])
     report = run_openqa(QUESTIONS, corpus, {"doubts": system}, deleted=True, coverage=False)
     doubts = report.systems[1]
-    assert doubts.probabilities == (0.9, 0.9, 0.9, 0.0)
+    chances = [row.predictions[0].probability if row.predictions else 0.0 for row in doubts.rows]
+    assert chances == [0.9, 0.9, 0.9, 0.0]
     hidden = [options["exclude"] for options in system.asked_with if options["exclude"]]
     for question, rows in zip(QUESTIONS, hidden, strict=False):
         told = {each.row for each in corpus.passages() if has_answer(each.text, question)}
         gold = {each.row for each in corpus.passages() if each.document_id == question.gold}
         assert rows <= told | gold
         assert told & rows
-    assert set(doubts.without_evidence) <= {0.0, 0.2, 0.9}
+    assert set(doubts.values(WITHOUT_EVIDENCE) or ()) <= {0.0, 0.2, 0.9}
+    assert len(doubts.values(WITHOUT_EVIDENCE) or ()) == 4
     shown = abstention_table(report, {"doubts": 0.5})
     assert "questions get no answer" in shown
     assert "| doubts | AURC | AUGRC |" in shown

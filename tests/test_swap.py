@@ -12,7 +12,7 @@ import pytest
 from quoth.cli.main import main
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
-from quoth.evaluation.swap import Change, find_changes, run_swap, table
+from quoth.evaluation.swap import Change, find_changes, find_unchanged, followed, run_swap
 from quoth.records import Document, Prediction
 
 OLD = {
@@ -76,9 +76,12 @@ class Fixed:
         self.answers, self.asked = answers, list[str]()
 
     def fill(self, text: Sequence[str], **options: Any) -> list[list[Prediction]]:
-        assert options == {"top_k": 5, "passages": 2}
+        assert options == {"top_k": 5, "passages": 2, "exclude": [frozenset()] * len(text)}
         self.asked = list(text)
         return [[Prediction(each, 1.0, 0.0, (), each) for each in answers.split("|")] for answers in self.answers]
+
+    def embed(self, precision: str, recall: float) -> None:
+        raise AssertionError
 
 
 def test_answers_are_counted_by_edition() -> None:
@@ -86,16 +89,46 @@ def test_answers_are_counted_by_edition() -> None:
     old, new = Fixed("old", "Old", "New|Old", "None"), Fixed("new", "Old", "New", "Old|None|New")
     report = run_swap(changes, old, new, passages=2)
     assert old.asked == new.asked == [each.text for each in changes]
-    assert report.followed == [True, False, False, False]
-    assert report.to_dict() == {
-        "num_changes": 4,
-        "old": {"exact_match": 0.5, "hit_at_5": 0.75},
-        "new": {"exact_match": 0.5, "hit_at_5": 0.75},
-        "both": 0.25,
-        "of_the_other_edition": 3 / 8,
+    (result,) = report.systems
+    assert [row.scores["both"] for row in result.rows if row.groups["edition"] == "new"] == [1, 0, 0, 0]
+    for edition in ("old", "new"):
+        score = result.score(edition=edition)
+        assert score is not None
+        assert (score.num_examples, score.exact_match, score.mean("hit_at_5")) == (4, 0.5, 0.75)
+    whole = result.score()
+    assert whole is not None
+    assert (report.settings["num_changes"], whole.mean("both")) == (4, 0.25)
+    assert whole.mean("of_the_other_edition") == 3 / 8
+    assert "| 50.0 " in report.markdown()
+    assert followed(report, changes, 3) == "\nT: 0 [MASK]\n  old: Old   new: New\n"
+
+
+def test_facts_that_are_the_same_in_both_editions_have_no_other_edition() -> None:
+    old, new = Fixed("a", "b"), Fixed("a", "c")
+    report = run_swap([Change("T", "[MASK]", "a", "a"), Change("T", "[MASK]", "b", "c")], old, new, passages=2)
+    (result,) = report.systems
+    assert [row.groups["facts"] for row in result.rows] == ["unchanged", "unchanged", "changed", "changed"]
+    assert ["of_the_other_edition" in row.scores for row in result.rows] == [False, False, True, True]
+    mean = result.macro("facts", "exact_match")
+    assert mean is not None
+    assert mean.mean == 1.0
+
+
+def test_unchanged_facts_are_names_that_both_editions_state(tmp_path: Path) -> None:
+    same = "The river rises in the old canton of Graubünden among the high hills."
+    texts = {
+        "one": same,
+        "short": "It was built in 1900 there.",
+        "other": "The tower of the church was built by monks from Italy of old.",
+        "long": "It was led for long years by old Count Otto Of Castell until the end.",
+        "gone": "The harbour of the town was built in 1900 by monks of old.",
     }
-    assert "| 50.0 (75.0) | 50.0 (75.0) | 25.0 | 37.5 |" in table(report)
-    assert table(report, 3).endswith("T: 0 [MASK]\n  old: Old   new: New\n")
+    changed = texts | {"other": texts["other"].replace("Italy", "Malta")}
+    old = make(tmp_path / "a", texts)
+    new = make(tmp_path / "b", {name: text for name, text in changed.items() if name != "gone"})
+    masked = same.replace("Graubünden", "[MASK]")
+    assert list(find_unchanged(old, new)) == [Change("One", masked, "Graubünden", "Graubünden")]
+    assert [each.new for each in find_unchanged(old, new, max_words=4)] == ["Graubünden", "Count Otto Of Castell"]
 
 
 def test_editions_without_a_change_are_told(tmp_path: Path) -> None:

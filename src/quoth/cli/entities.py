@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from quoth.cli.measuring import Limit, RunFolder, Seed, measuring, show_report
 from quoth.cli.models import Setup, load_entities, load_searcher, open_corpora, quiet_libraries
-from quoth.cli.openqa import Limit, Seed
 from quoth.cli.options import Base, CorpusDir, Device, Dtype, Json, MoreCorpora
-from quoth.cli.output import counting, print_json, results
+from quoth.cli.output import counting, results
 from quoth.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from quoth.corpus.corpus import Corpus
-    from quoth.evaluation.searches import Search
+    from quoth.evaluation.entities.questions import Chosen
+    from quoth.evaluation.entities.searches import Search
     from quoth.models.zero_ner import ZeroNER
 
 app = typer.Typer()
@@ -98,6 +99,7 @@ def entities(
     beside: Beside = None,
     dense: Dense = None,
     anserini: Anserini = False,
+    run: RunFolder = None,
     base: Base = None,
     device: Device = None,
     dtype: Dtype = None,
@@ -113,68 +115,79 @@ def entities(
     Example:
       quoth eval entities wiki.quoth test/*.json --templates relation_query_templates.json --model quoth-zero-ner
     """
-    from quoth.corpus.word_index import indexed_text
     from quoth.datasets.question_templates import QuestionTemplates
-    from quoth.evaluation.entity_analysis import count_terms, idf_buckets, idf_records, idf_table
-    from quoth.evaluation.entity_keys import covered_questions, single_keys
-    from quoth.evaluation.entity_picture import check_installed, picture_of
-    from quoth.evaluation.entity_questions import KS, run_entity_questions, table
-    from quoth.evaluation.metrics import markdown, percent
-    from quoth.evaluation.searches import by_entity, by_text, by_vectors
+    from quoth.evaluation.entities.questions import KS, SHOWN, choose_questions, run_entity_questions
 
     read = QuestionTemplates.read(templates) if templates else None
-    for name, given in (("idf", idf), ("covered", covered), ("single-key", single_key), ("picture", picture)):
-        if given and read is None:
-            raise InputError(f"--{name} requires each question's entity; give --templates FILE")
-    for name, given in (("single-key", single_key), ("hybrid", hybrid), ("picture", picture)):
-        if given and model is None:
-            raise InputError(f"--{name} requires a model that searches by entities; give --model NAME")
-        if given and name != "hybrid" and no_coverage and not covered:
-            raise InputError(f"--{name} requires the covered questions; leave --no-coverage out")
-    if picture:
-        check_installed()
+    wanted = {"idf": idf, "covered": covered, "single-key": single_key, "picture": picture, "hybrid": hybrid}
+    _check({name for name, given in wanted.items() if given}, read is not None, model, no_coverage and not covered)
     corpora = open_corpora(directory, corpus)
     setup = Setup(base, device, dtype)
     systems = _others(corpora, anserini, dense, beside, setup)
-    loaded: ZeroNER | None = None
-    if model is not None:
-        loaded = load_entities(model, corpora, setup)
-        systems[model] = by_text(loaded)
-        if read is not None:
-            systems[f"{model}, told the entity"] = by_entity(loaded)
-        if hybrid:
-            systems[f"{model} with bm25"] = by_vectors(loaded, "hybrid")
-    with counting("measuring", "done") as measured:
-        report = run_entity_questions(
+    loaded = None if model is None else load_entities(model, corpora, setup)
+    if loaded is not None and model is not None:
+        systems |= _asked(model, loaded, read is not None, hybrid)
+    with measuring("questions") as progress:
+        chosen = choose_questions(
             files,
             corpora,
-            systems,
             read,
-            ks=k or KS,
             limit=limit,
             seed=seed,
             coverage=not no_coverage,
             covered_only=covered,
-            progress=lambda name, done, total: measured(done, total),
+            progress=progress,
         )
-    names = [question.name for question in report.questions] if idf else []
-    texts = (indexed_text(passage.title, passage.text) for searched in corpora for passage in searched.passages())
-    buckets = idf_buckets(report, count_terms(texts, names)) if idf else []
-    answered = covered_questions(report, loaded) if loaded and (single_key or picture) else None
-    kept = single_keys(answered, report.ks, seed) if answered and single_key else {}
-    if answered and picture:
-        picture_of(picture, answered, seed=seed)
-    if json:
-        more = {"idf": idf_records(report, buckets)} if idf else {}
-        print_json(report.to_dict() | more | ({"single_key": kept} if kept else {}))
-        return
-    results().print(table(report), soft_wrap=True, end="")
-    if idf:
-        results().print("\n" + idf_table(report, buckets), soft_wrap=True, end="")
-    if kept:
+        report = run_entity_questions(chosen, systems, ks=k or KS, rarity=idf, progress=progress, folder=run)
+    kept = _keys(chosen, loaded, picture, k or KS) if loaded and (single_key or picture) else {}
+    show_report(report, json, SHOWN, **({"single_key": kept} if single_key else {}))
+    if single_key and not json:
+        from quoth.evaluation.metrics import markdown, percent
+
         rows = [[name, *(percent(share) for share in shares.values())] for name, shares in kept.items()]
-        heads = ["keys of a passage", *(f"covered@{k}" for k in report.ks)]
+        heads = ["keys of a passage", *(f"covered@{k}" for k in next(iter(kept.values())))]
         results().print("\n" + markdown(heads, rows), soft_wrap=True, end="")
+
+
+def _check(wanted: set[str], templates: bool, model: str | None, uncovered: bool) -> None:
+    """Raises InputError if an option lacks what it requires."""
+    for name in ("idf", "covered", "single-key", "picture"):
+        if name in wanted and not templates:
+            raise InputError(f"--{name} requires each question's entity; give --templates FILE")
+    for name in ("single-key", "hybrid", "picture"):
+        if name in wanted and model is None:
+            raise InputError(f"--{name} requires a model that searches by entities; give --model NAME")
+        if name in wanted and name != "hybrid" and uncovered:
+            raise InputError(f"--{name} requires the covered questions; leave --no-coverage out")
+    if "picture" in wanted:
+        from quoth.evaluation.entities.picture import check_installed
+
+        check_installed()
+
+
+def _asked(model: str, loaded: "ZeroNER", templates: bool, hybrid: bool) -> "dict[str, Search]":
+    """The ways to ask the model."""
+    from quoth.evaluation.entities.searches import by_entity, by_text, by_vectors
+
+    systems = {model: by_text(loaded)}
+    if templates:
+        systems[f"{model}, told the entity"] = by_entity(loaded)
+    if hybrid:
+        systems[f"{model} with bm25"] = by_vectors(loaded, "hybrid")
+    return systems
+
+
+def _keys(
+    chosen: "Chosen", loaded: "ZeroNER", picture: Path | None, ks: "Sequence[int]"
+) -> "dict[str, dict[int, float]]":
+    """Recall with one key per passage; draws the picture, if one is wanted."""
+    from quoth.evaluation.entities.keys import covered_questions, single_keys
+    from quoth.evaluation.entities.picture import picture_of
+
+    answered = covered_questions(chosen.questions, chosen.coverage, loaded)
+    if picture:
+        picture_of(picture, answered, seed=chosen.seed)
+    return single_keys(answered, ks, chosen.seed)
 
 
 @app.command()
@@ -190,6 +203,7 @@ def links(
     beside: Beside = None,
     dense: Dense = None,
     anserini: Anserini = False,
+    run: RunFolder = None,
     base: Base = None,
     device: Device = None,
     dtype: Dtype = None,
@@ -206,28 +220,18 @@ def links(
       quoth index featured_linked.jsonl -o linked.quoth
       quoth eval links linked.quoth --limit 1000
     """
-    from quoth.evaluation.links import run_links, table
+    from quoth.evaluation.entities.links import run_links
+    from quoth.evaluation.entities.searches import by_entity
     from quoth.evaluation.openqa import KS
-    from quoth.evaluation.searches import by_entity
 
     (corpus,) = corpora = open_corpora(directory)
     setup = Setup(base, device, dtype)
     systems = _others(corpora, anserini, dense, beside, setup)
     if model is not None:
         systems[model] = by_entity(load_entities(model, corpora, setup))
-    with counting("measuring", "done") as measured:
-        report = run_links(
-            corpus,
-            systems,
-            ks=k or KS,
-            limit=limit,
-            seed=seed,
-            progress=lambda name, done, total: measured(done, total),
-        )
-    if json:
-        print_json(report.to_dict())
-    else:
-        results().print(table(report), soft_wrap=True, end="")
+    with measuring("mentions") as progress:
+        report = run_links(corpus, systems, ks=k or KS, limit=limit, seed=seed, progress=progress, folder=run)
+    show_report(report, json)
 
 
 def _others(
@@ -238,8 +242,8 @@ def _others(
     setup: Setup,
 ) -> "dict[str, Search]":
     """The systems to ask with the whole text."""
-    from quoth.evaluation.dense_baselines import DenseBaseline, DenseSearch
-    from quoth.evaluation.searches import AnseriniBM25, by_text, by_vectors
+    from quoth.evaluation.entities.dense import DenseBaseline, DenseSearch
+    from quoth.evaluation.entities.searches import AnseriniBM25, by_text, by_vectors
 
     systems = {"bm25, anserini": by_text(AnseriniBM25(corpora))} if anserini else {}
     for name, baseline in [(name, DenseBaseline.named(name)) for name in dense or ()]:

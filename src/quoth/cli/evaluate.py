@@ -8,15 +8,29 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from quoth.cli.filling import Filling, fill_arguments, takes_fill_options
+from quoth.cli.measuring import RunFolder, Seed, measuring, show_report
 from quoth.cli.models import Setup, kind, load, load_predictor, open_corpora, quiet_libraries
-from quoth.cli.openqa import Seed
 from quoth.cli.options import Base, Device, Dtype, Json, Model
 from quoth.cli.output import counting, print_json, results
 from quoth.errors import InputError
 
-app = typer.Typer(no_args_is_help=True, help="Measure a model on a task.")
+
+class Tasks(TyperGroup):
+    """The commands, and the names of tasks, which stand for `run` with them."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and not args[0].startswith("-") and args[0] not in self.commands:
+            from quoth.evaluation.tasks import expand
+
+            expand(args[:1])
+            args = ["run", *args]
+        return super().resolve_command(ctx, args)
+
+
+app = typer.Typer(cls=Tasks, no_args_is_help=True, help="Measure a model on a task.")
 
 EmbedAndSearch = Annotated[bool, typer.Option("--dense", help="Embed the documents and search every token.")]
 DenseFacts = Annotated[
@@ -57,6 +71,7 @@ def cloze(
         list[System] | None, typer.Option("--system", help="Ask only this system. May be repeated. Default: all.")
     ] = None,
     model: Model = "quoth-mini",
+    run: RunFolder = None,
     base: Base = None,
     device: Device = None,
     dtype: Dtype = None,
@@ -71,9 +86,9 @@ def cloze(
     Example:
       quoth eval cloze wiki.jsonl --heldout heldout_pages.jsonl
     """
-    from quoth.evaluation.run import SYSTEMS, run_cloze, table
+    from quoth.evaluation.run import SYSTEMS, run_cloze
 
-    with counting("answering", "blanks") as answered:
+    with measuring("blanks") as progress:
         report = run_cloze(
             pages,
             heldout,
@@ -82,14 +97,12 @@ def cloze(
             seed=seed,
             limit=limit,
             systems=[chosen.value for chosen in system] if system else SYSTEMS,
-            progress=lambda name, done, total: answered(done, total),
+            progress=progress,
             load=lambda name, corpus: load(name, [corpus], Setup(base, device, dtype)),
+            folder=run,
             **filling.keywords(),
         )
-    if json:
-        print_json(report.to_dict())
-    else:
-        results().print(table(report), soft_wrap=True, end="")
+    show_report(report, json)
 
 
 @app.command()
@@ -124,7 +137,14 @@ def lama(
     seed: Seed = 0,
     *,
     filling: Filling,
+    unhelpful_names: Annotated[
+        bool,
+        typer.Option(
+            "--unhelpful-names", help="Leave out facts whose subject contains the answer: LAMA-UHN's first filter."
+        ),
+    ] = False,
     model: Model = "quoth-mini",
+    run: RunFolder = None,
     base: Base = None,
     device: Device = None,
     dtype: Dtype = None,
@@ -140,7 +160,7 @@ def lama(
       quoth eval lama Google_RE/place_of_birth_test.jsonl --limit 200
       quoth eval lama TREx/*.jsonl --templates relations.jsonl --corpus wiki.quoth --per-group 1000 --read 0
     """
-    from quoth.evaluation.lama import read_facts, read_templates, run_lama, table
+    from quoth.evaluation.lama import read_facts, read_templates, run_lama, unhelpful
 
     if (of := kind(model)) not in ("npm", "reader"):
         raise InputError(f"model {model!r} is a {of}; name an NPM (quoth-mini) or a reader (quoth-reader)")
@@ -150,9 +170,10 @@ def lama(
     def opened(name: str, searched: Any) -> Any:
         return load_predictor(name, searched, Setup(base, device, dtype))
 
-    with counting("answering", "facts") as answered:
+    read = read_facts(facts)
+    with measuring("facts") as progress:
         report = run_lama(
-            read_facts(facts),
+            unhelpful(read) if unhelpful_names else read,
             read_templates(templates),
             model,
             opened,
@@ -161,13 +182,11 @@ def lama(
             per_relation=limit,
             per_group=per_group,
             seed=seed,
-            progress=lambda name, done, total: answered(done, total),
+            progress=progress,
+            folder=run,
             **options,
         )
-    if json:
-        print_json(report.to_dict())
-    else:
-        results().print(table(report), soft_wrap=True, end="")
+    show_report(report, json)
 
 
 @app.command()

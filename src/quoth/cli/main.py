@@ -13,7 +13,7 @@ import typer
 from typer.main import get_command
 
 from quoth import __version__
-from quoth.cli import convert, corpus, demo, embed, entities, evaluate, mcp, openqa, query, search, serve, train
+from quoth.cli import convert, corpus, demo, embed, entities, evaluate, mcp, openqa, query, search, serve, suite, train
 from quoth.cli.output import note
 from quoth.errors import QuothError, UserError, nearest
 
@@ -30,7 +30,8 @@ app = typer.Typer(
 )
 for _part in (demo.app, corpus.app, embed.app, query.app, search.app, serve.app, mcp.app, train.app, convert.app):
     app.registered_commands += _part.registered_commands
-evaluate.app.registered_commands += openqa.app.registered_commands + entities.app.registered_commands
+for _part in (openqa.app, entities.app, suite.app):
+    evaluate.app.registered_commands += _part.registered_commands
 app.add_typer(evaluate.app, name="eval", rich_help_panel="Train and measure")
 
 

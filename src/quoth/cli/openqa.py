@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quoth.cli.filling import Filling, fill_arguments, takes_fill_options
+from quoth.cli.measuring import Limit, RunFolder, Seed, measuring, show_report
 from quoth.cli.models import Setup, kind, load_predictor, load_searcher, open_corpora
 from quoth.cli.options import Base, CorpusDir, Device, Dtype, Json, Model, MoreCorpora, SkipBad, given
-from quoth.cli.output import LeftOut, counting, print_json, results
+from quoth.cli.output import LeftOut, counting, results
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
     from quoth.datasets.questions import QAExample
-    from quoth.evaluation.openqa import Searcher
+    from quoth.evaluation.system import Searcher
 
 app = typer.Typer()
 
@@ -26,8 +27,6 @@ Ks = Annotated[
     list[int] | None,
     typer.Option("--k", metavar="K", help="Recall among the best K passages. May be repeated. Default: 1, 5 and 20."),
 ]
-Limit = Annotated[int | None, typer.Option("--limit", help="Ask at most this many questions, drawn at random.")]
-Seed = Annotated[int, typer.Option("--seed", help="Random seed for sampling.")]
 AskedModel = Annotated[
     str | None, typer.Option("--model", help="Name, folder or hub id of a model to ask in addition to BM25.")
 ]
@@ -77,6 +76,7 @@ def openqa(
     template: Template = None,
     *,
     filling: Filling,
+    run: RunFolder = None,
     base: Base = None,
     device: Device = None,
     dtype: Dtype = None,
@@ -98,7 +98,7 @@ def openqa(
     asked = read_questions(*questions, patterns=patterns, skip_bad=skip_bad, on_bad=left_out)
     left_out.report()
     settings = {"ks": k, "oracle": filling.told["passages"], "limit": limit, "seed": seed, "coverage": not no_coverage}
-    settings |= {"deleted": abstain or None}
+    settings |= {"deleted": abstain or None, "folder": run}
     setup = Setup(base, device, dtype)
     _measure(asked, open_corpora(directory, corpus), model, setup, json, given(**settings) | options)
 
@@ -130,6 +130,7 @@ def squad(
     template: Template = None,
     *,
     filling: Filling,
+    run: RunFolder = None,
     base: Base = None,
     device: Device = None,
     dtype: Dtype = None,
@@ -150,7 +151,7 @@ def squad(
     options = _options(context, model, filling, template)
     read = read_squad(questions)
     oracle = filling.told["passages"]
-    settings = given(ks=k, oracle=oracle, limit=limit, seed=seed, coverage=False, deleted=abstain or None)
+    settings = given(ks=k, oracle=oracle, limit=limit, seed=seed, coverage=False, deleted=abstain or None, folder=run)
     setup = Setup(base, device, dtype)
     with tempfile.TemporaryDirectory(prefix="quoth-squad-") as folder:
         path = output or Path(folder) / "squad.quoth"
@@ -160,14 +161,25 @@ def squad(
 
 
 @app.command()
+@takes_fill_options()
 def swap(
+    context: typer.Context,
     old: Annotated[Path, typer.Argument(metavar="OLD", help="Folder of a corpus.")],
     new: Annotated[Path, typer.Argument(metavar="NEW", help="Folder of a later edition: documents with the same ids.")],
     max_words: Annotated[int, typer.Option("--max-words", help="Longest name or number to ask for, in words.")] = 3,
     limit: Limit = None,
     seed: Seed = 0,
+    unchanged: Annotated[
+        int | None,
+        typer.Option(
+            "--unchanged", help="Also ask about this many names and numbers that are the same in both, drawn at random."
+        ),
+    ] = None,
     show: Annotated[int, typer.Option("--show", help="Print this many of the facts whose answer followed.")] = 5,
+    *,
+    filling: Filling,
     model: Model = "quoth-mini",
+    run: RunFolder = None,
     base: Base = None,
     device: Device = None,
     dtype: Dtype = None,
@@ -175,26 +187,30 @@ def swap(
 ) -> None:
     """Swap a corpus for another edition of it: do the answers follow, without any training?
 
-    Asks for names and numbers in which a sentence differs between the editions, once over each edition. A REALM needs
-    the vectors of both (quoth embed) and fills blanks of one word: --max-words 1.
+    Asks for names and numbers in which a sentence differs between the editions, once over each edition, and with
+    --unchanged for some that are the same. A REALM needs the vectors of both (quoth embed) and fills blanks of one
+    word: --max-words 1.
 
     \b
     Example:
       quoth eval swap wiki2015.quoth wiki2018.quoth --limit 100
     """
     from quoth.corpus.corpus import Corpus
-    from quoth.evaluation.openqa import draw
-    from quoth.evaluation.swap import find_changes, run_swap, table
+    from quoth.evaluation.swap import find_changes, find_unchanged, followed, run_swap
+    from quoth.evaluation.task import draw
 
     before, after = Corpus.open(old), Corpus.open(new)
-    changes = list(find_changes(before, after, max_words))
-    asked = changes if limit is None else draw(changes, limit, seed)
+    asked = draw(list(find_changes(before, after, max_words)), limit, seed)
+    if unchanged is not None:
+        asked += draw(list(find_unchanged(before, after, max_words)), unchanged, seed)
+    options = fill_arguments(context, model, filling)
     fillers: list[Any] = [load_predictor(model, [corpus], Setup(base, device, dtype)) for corpus in (before, after)]
-    report = run_swap(asked, *fillers)
-    if json:
-        print_json({"model": model, **report.to_dict()})
-        return
-    results().print(table(report, show), soft_wrap=True, end="")
+    with measuring("sentences") as progress:
+        settings = {"seed": seed, "options": options}
+        report = run_swap(asked, *fillers, name=model, settings=settings, progress=progress, folder=run, **options)
+    show_report(report, json, model=model)
+    if not json:
+        results().print(followed(report, asked, show), soft_wrap=True, end="")
 
 
 def _options(context: typer.Context, model: str | None, filling: Filling, template: str | None) -> dict[str, Any]:
@@ -217,7 +233,7 @@ def _measure(
     settings: dict[str, Any],
     embed: bool = False,
 ) -> None:
-    from quoth.evaluation.openqa import abstention_table, run_openqa, table
+    from quoth.evaluation.openqa import abstention_table, run_openqa
 
     systems: dict[str, Searcher] = {}
     if embed and model is not None:
@@ -226,15 +242,10 @@ def _measure(
             loaded.embed(progress=embedded)
     elif model is not None:
         systems[model] = _asked(model, corpora, setup)
-    with counting("measuring", "done") as measured:
-        report = run_openqa(
-            questions, corpora, systems, progress=lambda name, done, total: measured(done, total), **settings
-        )
-    if json:
-        print_json(report.to_dict())
-        return
-    results().print(table(report), soft_wrap=True, end="")
-    if settings.get("deleted"):
+    with measuring("questions") as progress:
+        report = run_openqa(questions, corpora, systems, progress=progress, **settings)
+    show_report(report, json)
+    if settings.get("deleted") and not json:
         least = {name: _least(system) for name, system in systems.items()}
         results().print("\n" + abstention_table(report, least), soft_wrap=True, end="")
 
@@ -255,6 +266,7 @@ def reading(
     seed: Seed = 0,
     model: Model = "quoth-reader",
     skip_bad: SkipBad = False,
+    run: RunFolder = None,
     base: Base = None,
     device: Device = None,
     dtype: Dtype = None,
@@ -267,18 +279,15 @@ def reading(
       quoth eval reading dev-v1.1.json
     """
     from quoth.datasets.comprehension import read_examples
-    from quoth.evaluation.openqa import draw
-    from quoth.evaluation.reading import run_reading, table
+    from quoth.evaluation.reading import run_reading
+    from quoth.evaluation.task import draw
     from quoth.predictors.reader_weights import open_reader
 
     left_out = LeftOut()
     examples = [example for path in questions for example in read_examples(path, skip_bad, left_out)]
     left_out.report()
-    asked = examples if limit is None else draw(examples, limit, seed)
+    asked = draw(examples, limit, seed)
     reader = open_reader(model, device=device, dtype=dtype, base=None if base is None else str(base))
-    with counting("reading", "questions") as done:
-        report = run_reading(asked, reader, lambda number, total: done(number, total))
-    if json:
-        print_json({"model": model, **report.to_dict()})
-    else:
-        results().print(table(model, report), soft_wrap=True, end="")
+    with measuring("questions") as progress:
+        report = run_reading(asked, reader, model, progress, run)
+    show_report(report, json, model=model)

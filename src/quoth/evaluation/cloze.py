@@ -1,7 +1,7 @@
 """Blanks drawn from pages: phrases that are hidden in one passage and also occur in another.
 
-Knows: words, stop words, and how a query is cut to an encoder's length. Does not know: tokenizers or models, so that
-every model gets the same blanks. A word is a run of letters and digits, or any other character on its own.
+Knows: words, stop words, how a query is cut to an encoder's length, how an answer is judged. Does not know: tokenizers
+or models, so that every model gets the same blanks. A word is a run of letters and digits, or another single character.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from __future__ import annotations
 import random
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from quoth.datasets.answers import normalise
 from quoth.errors import InputError
+from quoth.evaluation.metrics import length_groups, rank
+from quoth.evaluation.task import Answer, Example, Scores, Task, first_right
 from quoth.records import Passage
 from quoth.tokenizers.boundaries import STOP_WORDS
 from quoth.tokenizers.text import MASK
@@ -28,6 +30,7 @@ KINDS: tuple[Kind, ...] = ("any", "content")
 MAX_WORDS = 10
 LONGER = 0.5
 MAX_QUERY_PIECES = 200
+BLANKS_AT_A_TIME = 32
 _MASKS = (MASK, "<mask>")
 _PIECE = re.compile(r"[^\W_]+|\S")
 
@@ -171,3 +174,31 @@ def _window(text: str, ranges: Words, first: int, last: int, room: int) -> tuple
 def _cost(word: str) -> int:
     """About how many pieces a tokenizer makes of a word; words outside ASCII are cut into smaller pieces."""
     return (len(word) + 5) // 6 if word.isascii() else len(word)
+
+
+def cloze_task(blanks: Sequence[Blank], settings: Mapping[str, Any]) -> Task[Blank]:
+    """Blanks to fill, those of neighbouring passages together; a blank's own passage is hidden."""
+    examples = [
+        Example(
+            f"{blank.kind}-{number}",
+            blank.text,
+            (blank.answer,),
+            blank,
+            {"kind": blank.kind} | length_groups(blank.num_words, "words"),
+            frozenset({blank.row}),
+        )
+        for number, blank in enumerate(blanks)
+    ]
+    return Task(
+        name="cloze",
+        examples=examples,
+        judge=_judge,
+        settings=settings,
+        at_a_time=BLANKS_AT_A_TIME,
+        order=lambda example: example.source.row,
+    )
+
+
+def _judge(example: Example[Blank], answer: Answer) -> Scores:
+    place = rank(example.source.answer, [prediction.text for prediction in answer.predictions or ()])
+    return first_right([i == place for i in range(len(answer.predictions or ()))])

@@ -1,25 +1,29 @@
 """Open question answering: does a system find a passage with the answer, and does it give the answer?
 
-Knows: how to ask systems questions over a corpus, and the scores reported. Does not know: how a system searches or
+Knows: how questions become a task over a corpus, and the scores reported. Does not know: how a system searches or
 answers, or when an answer is right (`answers`).
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 from quoth.corpus.corpus import Corpus
-from quoth.datasets.answers import answer_rank, answerable, exact_match, first, has_answer, recall
+from quoth.datasets.answers import answer_rank, answerable, exact_match, first, has_answer
 from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
 from quoth.evaluation import abstention
-from quoth.evaluation.metrics import HITS, interval, markdown, percent
-from quoth.evaluation.run import ProgressCallback
-from quoth.records import Hit, Passage, Prediction
-from quoth.retrieval.sparse import bm25
+from quoth.evaluation.harness import ProgressCallback, evaluate
+from quoth.evaluation.metrics import percent
+from quoth.evaluation.report import Report
+from quoth.evaluation.system import BM25, Answerer, Searcher, asks
+from quoth.evaluation.task import Answer, Example, Scores, System, Task, draw, first_right
+from quoth.records import Passage
+from quoth.retrieval.sparse import bm25, check_not_empty
 
 KS = (1, 5, 20)
 READ = 5
@@ -27,111 +31,7 @@ READ = 5
 DELETED = 100
 """How many of BM25's passages are searched for evidence to remove."""
 SCANNING = "scanning the corpus"
-_NOT_MEASURED = "–"
-
-_Asked = TypeVar("_Asked")
-
-Ranks = tuple[int | None, ...]
-"""For each question, the rank of the first relevant passage, from 0; None if none was found."""
-
-
-class Searcher(Protocol):
-    """A system that returns its k best passages for a question."""
-
-    def search(self, query: str, k: int) -> list[Hit]: ...
-
-
-@runtime_checkable
-class Answerer(Searcher, Protocol):
-    """A system that also answers: a reader, NPM, REALM."""
-
-    def ask(self, question: str, *, top_k: int, **options: Any) -> list[Prediction]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class BM25:
-    """The baseline that always runs. It finds passages but gives no answers."""
-
-    corpora: tuple[Corpus, ...]
-
-    def search(self, query: str, k: int) -> list[Hit]:
-        return bm25(self.corpora, query, k)
-
-
-@dataclass(frozen=True, slots=True)
-class SystemResult:
-    """One system's results for the report's questions, in order.
-
-    `answer_ranks`: the ranks of the first passage with an answer. `gold_ranks`: those of the first passage of the
-    question's gold document (() if some question has none). `answers`: the best answers; `right_ranks`: the ranks of
-    the first right one; `probabilities`: those of the first answer, 0 if there is none (all three are () for a system
-    that does not answer). `without_evidence`: these probabilities with the evidence removed from the corpus (() if not
-    measured).
-    """
-
-    name: str
-    answer_ranks: Ranks
-    gold_ranks: Ranks
-    answers: tuple[tuple[str, ...], ...]
-    right_ranks: Ranks
-    probabilities: tuple[float, ...] = ()
-    without_evidence: tuple[float, ...] = ()
-
-    @property
-    def right(self) -> list[bool]:
-        """Whether the first answer to each question is right."""
-        return [rank == 0 for rank in self.right_ranks]
-
-    @property
-    def exact_match(self) -> float | None:
-        """The share of questions whose first answer is right; None if the system does not answer."""
-        return recall(self.right_ranks, 1) if self.answers else None
-
-    @property
-    def hit_at_5(self) -> float | None:
-        """The share of questions with a right answer among the first five; None if the system does not answer."""
-        return recall(self.right_ranks, HITS) if self.answers else None
-
-
-@dataclass(frozen=True, slots=True)
-class OpenQAReport:
-    """The questions, the settings, and each system's results.
-
-    `num_answerable`: the number of questions that some passage of the corpus answers (None if not measured).
-    """
-
-    questions: tuple[QAExample, ...]
-    num_passages: int
-    num_answerable: int | None
-    seed: int
-    ks: tuple[int, ...]
-    oracle: int
-    options: Mapping[str, Any]
-    systems: tuple[SystemResult, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The settings and the scores, without the individual questions and answers."""
-        return {
-            "num_questions": len(self.questions),
-            "num_passages": self.num_passages,
-            "num_answerable": self.num_answerable,
-            "seed": self.seed,
-            "read": self.oracle,
-            "options": dict(self.options),
-            "systems": [self._scores(result) for result in self.systems],
-        }
-
-    def _scores(self, result: SystemResult) -> dict[str, Any]:
-        gold = {str(k): recall(result.gold_ranks, k) for k in self.ks} if result.gold_ranks else None
-        return {
-            "name": result.name,
-            "recall": {str(k): recall(result.answer_ranks, k) for k in self.ks},
-            "gold_recall": gold,
-            "reader_oracle": recall(result.answer_ranks, self.oracle),
-            "exact_match": result.exact_match,
-            "interval": asdict(interval(result.right)) if result.answers else None,
-            "hit_at_5": result.hit_at_5,
-        }
+WITHOUT_EVIDENCE = "probability_without_evidence"
 
 
 def run_openqa(
@@ -146,74 +46,96 @@ def run_openqa(
     coverage: bool = True,
     deleted: bool = False,
     progress: ProgressCallback | None = None,
+    folder: Path | None = None,
     **options: Any,
-) -> OpenQAReport:
+) -> Report:
     """Ask BM25 and then each of `systems`, which search the same corpus, every question, or `limit` drawn with `seed`.
 
     `ks` are the depths of recall. `oracle` is the number of passages a reader reads: its oracle is right if one of them
     contains an answer. With `coverage`, every passage is read once to count the answerable questions. With `deleted`,
     every question is asked again without those of BM25's best `DELETED` passages that contain an answer or belong to
-    its gold document. `options` go to each system's `ask`. Raises InputError, EmptyCorpusError.
+    its gold document. `options` go to each system's `ask`. `folder` keeps the run, to be resumed. Raises InputError,
+    EmptyCorpusError.
     """
-    _check(questions, ks, oracle, limit)
+    _check(questions, ks, oracle)
     corpora = (corpus,) if isinstance(corpus, Corpus) else tuple(corpus)
-    asked = questions if limit is None else draw(questions, limit, seed)
-    named: dict[str, Searcher] = {"bm25": BM25(corpora), **(systems or {})}
-    hidden = [_evidence_rows(question, corpora) for question in asked] if deleted else []
+    check_not_empty(corpora)
+    asked = draw(questions, limit, seed)
+    covered = find_answerable(asked, corpora, progress) if coverage else None
+    settings = {
+        "num_passages": sum(corpus.num_passages for corpus in corpora),
+        "num_answerable": None if covered is None else len(covered),
+        "seed": seed,
+        "read": oracle,
+        "options": options,
+    }
+    task = openqa_task(asked, settings, ks, oracle, covered)
     depth = max(*ks, oracle)
-    results = [_ask_all(name, system, asked, depth, progress, options, hidden) for name, system in named.items()]
-    return OpenQAReport(
-        tuple(asked),
-        sum(corpus.num_passages for corpus in corpora),
-        _count_answerable(asked, corpora, progress) if coverage else None,
-        seed,
-        tuple(ks),
-        oracle,
-        options,
-        tuple(results),
-    )
+    made: dict[str, System[QAExample]] = {"bm25": asks(BM25(corpora), depth, {})}
+    for name, system in (systems or {}).items():
+        made[name] = asks(system, depth, options)
+        if deleted and isinstance(system, Answerer):
+            made[name] = _doubted(made[name], system, corpora, options)
+    return evaluate(task, made, folder, progress)
 
 
-def draw(questions: Sequence[_Asked], limit: int, seed: int) -> list[_Asked]:
-    """Up to `limit` questions drawn at random, in their order; a smaller limit draws a subset of a larger one's."""
-    order = list(range(len(questions)))
-    random.Random(seed).shuffle(order)
-    return [questions[i] for i in sorted(order[:limit])]
-
-
-def _ask_all(
-    name: str,
-    system: Searcher,
+def openqa_task(
     questions: Sequence[QAExample],
-    k: int,
-    progress: ProgressCallback | None,
-    options: Mapping[str, Any],
-    hidden: Sequence[set[int]] = (),
-) -> SystemResult:
-    answer_ranks: list[int | None] = []
-    gold_ranks: list[int | None] = []
-    answers: list[tuple[str, ...]] = []
-    probabilities: list[float] = []
-    without: list[float] = []
-    for done, question in enumerate(questions, start=1):
-        passages = [hit.passage for hit in system.search(question.text, k)]
-        answer_ranks.append(answer_rank((passage.text for passage in passages), question))
-        gold_ranks.append(first(passage.document_id == question.gold for passage in passages))
-        if isinstance(system, Answerer):
-            predictions = system.ask(question.text, top_k=HITS, **options)
-            answers.append(tuple(prediction.text for prediction in predictions))
-            probabilities.append(predictions[0].probability if predictions else 0.0)
-            if hidden:
-                guesses = system.ask(question.text, top_k=1, exclude=hidden[done - 1], **options)
-                without.append(guesses[0].probability if guesses else 0.0)
-        if progress is not None:
-            progress(name, done, len(questions))
-    pairs = zip(answers, questions, strict=bool(answers))
-    right_ranks = tuple(first(exact_match(text, question) for text in given) for given, question in pairs)
-    gold = tuple(gold_ranks) if all(question.gold for question in questions) else ()
-    return SystemResult(
-        name, tuple(answer_ranks), gold, tuple(answers), right_ranks, tuple(probabilities), tuple(without)
-    )
+    settings: Mapping[str, Any],
+    ks: Sequence[int] = KS,
+    oracle: int = READ,
+    covered: set[int] | None = None,
+    name: str = "openqa",
+) -> Task[QAExample]:
+    """Questions to answer from passages; those whose numbers are `covered` are a group."""
+    gold = all(question.gold for question in questions)
+    examples = [
+        Example(
+            question.id, question.text, question.answers, question, corpus_group(i, covered), pattern=question.pattern
+        )
+        for i, question in enumerate(questions)
+    ]
+    return Task(name=name, examples=examples, judge=partial(_judge, tuple(ks), oracle, gold), settings=settings)
+
+
+def corpus_group(number: int, covered: set[int] | None) -> dict[str, str]:
+    """Whether some passage of the corpus contains an answer, if that was measured."""
+    return {} if covered is None else {"corpus": "answerable" if number in covered else "not answerable"}
+
+
+def _judge(ks: Sequence[int], oracle: int, gold: bool, example: Example[QAExample], answer: Answer) -> Scores:
+    """Is an answer, or the gold document, among the best k passages; is the first answer right, or one of five?"""
+    question = example.source
+    place = answer_rank((passage.text for passage in answer.passages), question)
+    its = first(passage.document_id == question.gold for passage in answer.passages)
+    scores: dict[str, float] = {}
+    if answer.predictions is not None:
+        scores |= first_right([exact_match(prediction.text, question) for prediction in answer.predictions])
+    scores |= {f"answer@{k}": _within(place, k) for k in ks}
+    if gold:
+        scores |= {f"paragraph@{k}": _within(its, k) for k in ks}
+    return {**scores, f"oracle@{oracle}": _within(place, oracle), **answer.scores}
+
+
+def _within(place: int | None, k: int) -> float:
+    return float(place is not None and place < k)
+
+
+def _doubted(
+    system: System[QAExample], model: Answerer, corpora: Sequence[Corpus], options: Mapping[str, Any]
+) -> System[QAExample]:
+    """The system, which also tells how sure it is with the evidence removed from the corpus."""
+
+    def answer(examples: Sequence[Example[QAExample]]) -> list[Answer]:
+        found = []
+        for example, given in zip(examples, system(examples), strict=True):
+            rows = _evidence_rows(example.source, corpora)
+            guesses = model.ask(example.text, top_k=1, exclude=rows, **options)
+            chance = guesses[0].probability if guesses else 0.0
+            found.append(replace(given, scores={WITHOUT_EVIDENCE: chance}))
+        return found
+
+    return answer
 
 
 def _evidence_rows(question: QAExample, corpora: Sequence[Corpus]) -> set[int]:
@@ -231,10 +153,11 @@ def _evidence_rows(question: QAExample, corpora: Sequence[Corpus]) -> set[int]:
     }
 
 
-def _count_answerable(
-    questions: Sequence[QAExample], corpora: Sequence[Corpus], progress: ProgressCallback | None
-) -> int:
-    return len(answerable(questions, (passage.text for passage in read_passages(corpora, progress))))
+def find_answerable(
+    questions: Sequence[QAExample], corpora: Sequence[Corpus], progress: ProgressCallback | None = None
+) -> set[int]:
+    """The numbers of the questions that some passage answers. Reads every passage once."""
+    return answerable(questions, (passage.text for passage in read_passages(corpora, progress)))
 
 
 def read_passages(corpora: Sequence[Corpus], progress: ProgressCallback | None) -> Iterator[Passage]:
@@ -247,50 +170,24 @@ def read_passages(corpora: Sequence[Corpus], progress: ProgressCallback | None) 
         yield passage
 
 
-def abstention_table(report: OpenQAReport, least: Mapping[str, float]) -> str:
+def abstention_table(report: Report, least: Mapping[str, float]) -> str:
     """How well each answering system knows when it is right; `least` has the probability from which each answers."""
     parts = []
-    for system in report.systems:
-        if not system.answers:
+    for result in report.systems:
+        right = result.values("exact_match")
+        if right is None:
             continue
-        threshold = least.get(system.name, 0.5)
-        scores = abstention.abstention(system.probabilities, system.right, threshold)
-        parts.append(abstention.table(system.name, scores))
-        if system.without_evidence:
-            silent = sum(p < threshold for p in system.without_evidence) / len(system.without_evidence)
+        threshold = least.get(result.name, 0.5)
+        chances = [row.predictions[0].probability if row.predictions else 0.0 for row in result.rows]
+        parts.append(abstention.table(result.name, abstention.abstention(chances, [*map(bool, right)], threshold)))
+        if without := result.values(WITHOUT_EVIDENCE):
+            silent = sum(p < threshold for p in without) / len(without)
             parts.append(f"With the evidence removed, {percent(silent)} % of the questions get no answer.\n")
     return "\n".join(parts)
 
 
-def table(report: OpenQAReport) -> str:
-    """The scores as a Markdown table, one system per line; percentages, "–" for what was not measured."""
-    gold = any(system.gold_ranks for system in report.systems)
-    heads = [f"answer@{k}" for k in report.ks] + [f"paragraph@{k}" for k in report.ks if gold]
-    heads += [f"oracle@{report.oracle}", "exact match (hit@5)"]
-    rows = []
-    for system in report.systems:
-        shares = [recall(system.answer_ranks, k) for k in report.ks]
-        shares += [recall(system.gold_ranks, k) for k in report.ks if gold]
-        cells = [percent(share) for share in [*shares, recall(system.answer_ranks, report.oracle)]]
-        rows.append([system.name, *cells, _exact(system)])
-    return markdown([_counted(report), *heads], rows)
-
-
-def _counted(report: OpenQAReport) -> str:
-    counted = f"questions: {len(report.questions):,}; passages: {report.num_passages:,}"
-    return counted if report.num_answerable is None else f"{counted}; answerable: {report.num_answerable:,}"
-
-
-def _exact(result: SystemResult) -> str:
-    if result.exact_match is None or result.hit_at_5 is None:
-        return _NOT_MEASURED
-    return f"{interval(result.right)} ({percent(result.hit_at_5)})"
-
-
-def _check(questions: Sequence[QAExample], ks: Sequence[int], oracle: int, limit: int | None) -> None:
+def _check(questions: Sequence[QAExample], ks: Sequence[int], oracle: int) -> None:
     if not questions:
         raise InputError("no questions to ask; name a file that contains some")
     if not ks or min(ks) < 1 or oracle < 1:
         raise InputError(f"ks is {list(ks)}, oracle is {oracle}; both must be 1 or more passages")
-    if limit is not None and limit < 1:
-        raise InputError(f"limit is {limit}; it must be 1 or more questions")

@@ -1,85 +1,32 @@
-"""Runs the cloze evaluation from files to a report: `quoth eval cloze`.
+"""The cloze evaluation, from files to a report: `quoth eval cloze`.
 
-Knows: how to ask systems blanks over a corpus and score the answers. Does not know: how a model answers.
+Knows: which documents are used, what answers the blanks. Does not know: how a model answers.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents, read_listing
 from quoth.errors import InputError
-from quoth.evaluation.baselines import Answers, System, bm25_phrases, frequent_phrases
-from quoth.evaluation.cloze import KINDS, Blank, draw_blanks
-from quoth.evaluation.metrics import ALL, HITS, LENGTHS, GroupScore, exact_and_hits, group_scores, markdown, rank
+from quoth.evaluation.baselines import bm25_phrases, frequent_phrases
+from quoth.evaluation.cloze import KINDS, Blank, cloze_task, draw_blanks
+from quoth.evaluation.harness import ProgressCallback, evaluate, lazily
+from quoth.evaluation.report import Report
+from quoth.evaluation.system import Filler, embed_if_wanted, fills, phrases
+from quoth.evaluation.task import System
 from quoth.records import Document
 
 SYSTEMS = ("model", "untrained", "frequent", "bm25")
 UNTRAINED = "quoth-mini-base"
-BLANKS_AT_A_TIME = 32
 _TITLES = {"frequent": "most frequent phrase", "bm25": "most frequent phrase of BM25's passage"}
 
-
-class Filler(Protocol):
-    """What the evaluation needs of a model: NPM's `fill`, with the rows to exclude for each text, and `embed`."""
-
-    @property
-    def fill(self) -> Callable[..., Any]: ...
-
-    def embed(self, precision: str, recall: float) -> object: ...
-
-
 Load = Callable[[str, Corpus], Filler]
-ProgressCallback = Callable[[str, int, int], None]
-"""Takes a system's name, the number of blanks it has answered, and their total."""
-
-
-@dataclass(frozen=True, slots=True)
-class SystemScores:
-    """One system's answers to the report's blanks, in order, and their scores. `name` is that of a model or
-    baseline."""
-
-    system: str
-    name: str
-    scores: tuple[GroupScore, ...]
-    answers: tuple[Answers, ...]
-
-    def score(self, kind: str = ALL, length: str = ALL) -> GroupScore | None:
-        """The score of one group; None if it has no blanks."""
-        return next((score for score in self.scores if (score.kind, score.length) == (kind, length)), None)
-
-
-@dataclass(frozen=True, slots=True)
-class ClozeReport:
-    """The blanks, the settings, and each system's scores."""
-
-    model: str
-    num_pages: int
-    num_passages: int
-    seed: int
-    options: Mapping[str, Any]
-    blanks: tuple[Blank, ...]
-    systems: tuple[SystemScores, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The settings and the scores, without the individual blanks and answers."""
-        return {
-            "model": self.model,
-            "num_pages": self.num_pages,
-            "num_passages": self.num_passages,
-            "num_blanks": len(self.blanks),
-            "seed": self.seed,
-            "options": dict(self.options),
-            "systems": [
-                {"system": system.system, "name": system.name, "scores": [asdict(score) for score in system.scores]}
-                for system in self.systems
-            ],
-        }
 
 
 def run_cloze(
@@ -95,29 +42,29 @@ def run_cloze(
     systems: Sequence[str] = SYSTEMS,
     progress: ProgressCallback | None = None,
     load: Load | None = None,
+    folder: Path | None = None,
     **options: Any,
-) -> ClozeReport:
+) -> Report:
     """Hide `count` phrases of each kind in the documents of `pages`, and count the exact matches.
 
     If `heldout` is given, only the documents that it names (JSONL of ids and titles) are used. They are also the corpus
     that is searched, without each blank's own passage. `limit` asks only the first blanks of each kind. `options` are
     those of `FillOptions`, for the model's `fill`; if they search every token, the pages are embedded beforehand, in
-    full precision. `load` makes a model from a name and a corpus. Raises InputError, ModelNotFoundError.
+    full precision. `load` makes a model from a name and a corpus. `folder` keeps the run, to be resumed. Raises
+    InputError, ModelNotFoundError.
     """
-    _check(systems, count, seed, limit)
+    _check(systems, count, limit)
     documents = read_pages(pages, heldout)
-    with tempfile.TemporaryDirectory(prefix="quoth-cloze-") as folder:
-        corpus = Corpus.create(Path(folder) / "pages.quoth")
+    with tempfile.TemporaryDirectory(prefix="quoth-cloze-") as temporary:
+        corpus = Corpus.create(Path(temporary) / "pages.quoth")
         corpus.add(documents)
         number = count if limit is None else min(count, limit)
         drawn = list(corpus.passages())
         blanks = [blank for kind in KINDS for blank in draw_blanks(drawn, kind, number, seed)]
-        open_model = load or _loader(base, device)
-        scores = []
-        for system in systems:
-            answer = _system(system, model, corpus, open_model, options)
-            scores.append(score_system(system, _name(system, model), answer, blanks, progress))
-    return ClozeReport(model, len(documents), len(drawn), seed, options, tuple(blanks), tuple(scores))
+        settings = {"num_pages": len(documents), "num_passages": len(drawn), "seed": seed, "options": options}
+        load = load or _loader(base, device)
+        made = {_name(name, model): lazily(partial(_system, name, model, corpus, load, options)) for name in systems}
+        return evaluate(cloze_task(blanks, settings), made, folder, progress)
 
 
 def read_pages(pages: Sequence[str | Path], heldout: Path | None) -> list[Document]:
@@ -137,68 +84,7 @@ def read_pages(pages: Sequence[str | Path], heldout: Path | None) -> list[Docume
     return documents
 
 
-def score_system(
-    system: str, name: str, answer: System, blanks: Sequence[Blank], progress: ProgressCallback | None = None
-) -> SystemScores:
-    """Ask a system all blanks, and score its answers."""
-    answers = ask_system(name, answer, blanks, progress)
-    ranks = [rank(blank.answer, given) for blank, given in zip(blanks, answers, strict=True)]
-    scores = group_scores([blank.kind for blank in blanks], [blank.num_words for blank in blanks], ranks)
-    return SystemScores(system, name, scores, tuple(answers))
-
-
-def ask_system(
-    name: str, answer: System, blanks: Sequence[Blank], progress: ProgressCallback | None = None
-) -> list[Answers]:
-    """A system's answers to all blanks, in their order. Blanks of neighbouring passages are asked together."""
-    order = sorted(range(len(blanks)), key=lambda i: blanks[i].row)
-    answers: list[Answers] = [()] * len(blanks)
-    for first in range(0, len(order), BLANKS_AT_A_TIME):
-        part = order[first : first + BLANKS_AT_A_TIME]
-        for i, given in zip(part, answer([blanks[i] for i in part]), strict=True):
-            answers[i] = given
-        if progress is not None:
-            progress(name, first + len(part), len(blanks))
-    return answers
-
-
-def model_answers(model: Filler, options: Mapping[str, Any]) -> System:
-    """A model's best phrases, from a search without the blank's own passage."""
-
-    def answer(blanks: Sequence[Blank]) -> list[Answers]:
-        hidden = [{blank.row} for blank in blanks]
-        filled = model.fill([blank.text for blank in blanks], exclude=hidden, top_k=HITS, **options)
-        return [tuple(prediction.text for prediction in predictions) for predictions in filled]
-
-    return answer
-
-
-def embed_if_wanted(model: Filler, options: Mapping[str, Any]) -> None:
-    """If the options search every token, store the vectors in full precision and without codes."""
-    if options.get("passages", 3) is None or options.get("hybrid"):
-        model.embed("fp32", recall=1.0)
-
-
-def table(report: ClozeReport) -> str:
-    """The scores as a Markdown table, one system per line: exact match and, in parentheses, hit@5; percentages."""
-    groups = [(ALL, ALL), *((kind, ALL) for kind in KINDS), *((ALL, length) for length in LENGTHS if length != ALL)]
-    scores = report.systems[0].scores if report.systems else ()
-    counts = {(score.kind, score.length): score.num_blanks for score in scores}
-    shown = [group for group in groups if group in counts]
-    heads = [f"{_head(*group)} ({counts[group]:,})" for group in shown]
-    by_system = [(system.name, [system.score(*group) for group in shown]) for system in report.systems]
-    rows = [
-        [name, *(exact_and_hits(cell.exact_match, cell.hit_at_5) for cell in cells if cell is not None)]
-        for name, cells in by_system
-    ]
-    return markdown(["exact match % (hit@5 %)", *heads], rows)
-
-
-def _head(kind: str, length: str) -> str:
-    return kind if length == ALL else f"{length} word{'' if length == '1' else 's'}"
-
-
-def _check(systems: Sequence[str], count: int, seed: int, limit: int | None) -> None:
+def _check(systems: Sequence[str], count: int, limit: int | None) -> None:
     unknown = [system for system in systems if system not in SYSTEMS]
     if unknown or not systems:
         raise InputError(f"systems {unknown or 'none'}; choose from {', '.join(SYSTEMS)}")
@@ -211,14 +97,14 @@ def _name(system: str, model: str) -> str:
     return {"model": model, "untrained": UNTRAINED}.get(system) or _TITLES[system]
 
 
-def _system(system: str, model: str, corpus: Corpus, load: Load, options: Mapping[str, Any]) -> System:
+def _system(system: str, model: str, corpus: Corpus, load: Load, options: dict[str, Any]) -> System[Blank]:
     if system == "frequent":
-        return frequent_phrases(corpus)
+        return phrases(frequent_phrases(corpus))
     if system == "bm25":
-        return bm25_phrases(corpus)
+        return phrases(bm25_phrases(corpus))
     filler = load(_name(system, model), corpus)
     embed_if_wanted(filler, options)
-    return model_answers(filler, options)
+    return fills(filler, options)
 
 
 def _loader(base: str | Path | None, device: str | None) -> Load:

@@ -1,30 +1,36 @@
 """Swaps a corpus for another edition of itself: do a model's answers follow? (REALM, Guu et al. 2020, Table 4.)
 
-Knows: which sentences of two editions differ in one name or number, and how answers are counted. Does not know: how a
-model answers.
+Knows: which sentences of two editions differ in one name or number, or are the same, and how answers are counted. Does
+not know: how a model answers. Sentences that differ and sentences that do not are TempLAMA's changed and unchanged
+facts, made from any two dated corpora (NPM, Min et al. 2022, Table 2).
 """
 
 from __future__ import annotations
 
+import random
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from itertools import product, takewhile
-from typing import Any, Protocol
+from itertools import groupby, product, takewhile
+from pathlib import Path
+from typing import Any
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.passages import sentences
-from quoth.datasets.answers import recall
 from quoth.errors import InputError, UnknownDocumentError
-from quoth.evaluation.baselines import Answers
-from quoth.evaluation.metrics import HITS, exact_and_hits, markdown, percent, rank
-from quoth.records import Prediction
+from quoth.evaluation.harness import ProgressCallback, evaluate
+from quoth.evaluation.metrics import rank
+from quoth.evaluation.report import Report
+from quoth.evaluation.system import Filler, fills
+from quoth.evaluation.task import Answer, Example, Scores, System, Task, first_right
 from quoth.tokenizers.text import MASK
 
 EDITIONS = ("old", "new")
 CONTEXT_WORDS = 6
 """The least number of words of a sentence that must be the same in both editions."""
+CHANGES_AT_A_TIME = 64
+"""Examples asked together: both editions of half as many changes."""
 _WORD = re.compile(r"\w+(?:[.,'’-]\w+)*")
 
 Words = list[re.Match[str]]
@@ -41,51 +47,22 @@ class Change:
     new: str
 
 
-class Filler(Protocol):
-    """What the evaluation needs of a model over one edition: the best phrases for each text's blank."""
-
-    def fill(self, text: Sequence[str], **options: Any) -> list[list[Prediction]]: ...
-
-
 @dataclass(frozen=True, slots=True)
-class SwapReport:
-    """The changes, and a model's best phrases for each from the old and from the new edition."""
+class Asked:
+    """A change, and the edition that is asked about it."""
 
-    changes: tuple[Change, ...]
-    from_old: tuple[Answers, ...]
-    from_new: tuple[Answers, ...]
-
-    @property
-    def followed(self) -> list[bool]:
-        """For each change, whether the first answer is right with both editions."""
-        ranks = zip(_ranks(self._old, self.from_old), _ranks(self._new, self.from_new), strict=True)
-        return [pair == (0, 0) for pair in ranks]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Shares of the changes: those answered right with each edition (first answer, one of the first five) and with
-        both, and the share of first answers from either edition that are the other edition's phrase."""
-        old, new = _ranks(self._old, self.from_old), _ranks(self._new, self.from_new)
-        other = [*_ranks(self._new, self.from_old), *_ranks(self._old, self.from_new)]
-        return {
-            "num_changes": len(self.changes),
-            "old": {"exact_match": recall(old, 1), "hit_at_5": recall(old, HITS)},
-            "new": {"exact_match": recall(new, 1), "hit_at_5": recall(new, HITS)},
-            "both": sum(self.followed) / len(self.changes),
-            "of_the_other_edition": recall(other, 1),
-        }
+    change: Change
+    edition: str
 
     @property
-    def _old(self) -> list[str]:
-        return [change.old for change in self.changes]
+    def right(self) -> str:
+        """What this edition says."""
+        return self.change.old if self.edition == "old" else self.change.new
 
     @property
-    def _new(self) -> list[str]:
-        return [change.new for change in self.changes]
-
-
-def _ranks(phrases: Sequence[str], answers: Sequence[Answers]) -> list[int | None]:
-    """The rank of each phrase among the answers to its change."""
-    return list(map(rank, phrases, answers))
+    def other(self) -> str:
+        """What the other edition says."""
+        return self.change.new if self.edition == "old" else self.change.old
 
 
 def find_changes(old: Corpus, new: Corpus, max_words: int = 3) -> Iterator[Change]:
@@ -107,38 +84,118 @@ def find_changes(old: Corpus, new: Corpus, max_words: int = 3) -> Iterator[Chang
             yield change
 
 
-def run_swap(changes: Sequence[Change], old: Filler, new: Filler, **options: Any) -> SwapReport:
+def find_unchanged(old: Corpus, new: Corpus, max_words: int = 3) -> Iterator[Change]:
+    """Sentences that documents with the same id share, each with a name or number of up to `max_words` words masked:
+    one per document, drawn by its id.
+
+    The rules of a name are those of `find_changes`; so are the words that must be left.
+    """
+    for document in new.documents():
+        try:
+            before = _sentences(old.document(document.id).text)
+        except UnknownDocumentError:
+            continue
+        names = [name for sentence in _sentences(document.text) if sentence in before for name in _names(sentence)]
+        fitting = [(words, name) for words, name in names if len(name) <= max_words <= words - CONTEXT_WORDS]
+        if fitting:
+            _, name = random.Random(document.id).choice(fitting)
+            before_it, phrase, after_it = _cut(name)
+            yield Change(document.title, f"{before_it}{MASK}{after_it}", phrase, phrase)
+
+
+def _names(sentence: str) -> Iterator[tuple[int, Words]]:
+    """The runs of words that begin with a capital or a digit, but for the first word's; and the number of words."""
+    words = _words(sentence)
+    for capital, run in groupby(words[1:], _capital):
+        if capital:
+            yield len(words), list(run)
+
+
+def run_swap(
+    changes: Sequence[Change],
+    old: Filler,
+    new: Filler,
+    *,
+    name: str = "answers",
+    settings: Mapping[str, Any] | None = None,
+    progress: ProgressCallback | None = None,
+    folder: Path | None = None,
+    **options: Any,
+) -> Report:
     """Ask a model about the changes, once over the old and once over the new edition. `options` go to its `fill`.
 
-    Raises InputError if there are no changes.
+    Measures: exact match and hit@5 with each edition; whether the first answer is the other edition's phrase; and, of
+    the new edition, whether both first answers are right. Raises InputError if there are no changes.
     """
     if not changes:
         raise InputError(
             "no sentence differs in exactly one name or number; give two editions of the same documents, with equal ids"
         )
-    texts = [change.text for change in changes]
-    answers = [
-        tuple(
-            tuple(prediction.text for prediction in predictions)
-            for predictions in model.fill(texts, top_k=HITS, **options)
-        )
-        for model in (old, new)
-    ]
-    return SwapReport(tuple(changes), *answers)
-
-
-def table(report: SwapReport, show: int = 0) -> str:
-    """The shares as a Markdown table (percentages), and the first `show` changes that the answers followed."""
-    scores = report.to_dict()
-    editions = [exact_and_hits(scores[name]["exact_match"], scores[name]["hit_at_5"]) for name in EDITIONS]
-    shares = [percent(scores[name]) for name in ("both", "of_the_other_edition")]
-    heads = ["old: exact match (hit@5)", "new", "right with both", "of the other"]
-    shown = markdown([f"{scores['num_changes']:,} changes, %", *heads], [["answers", *editions, *shares]])
-    followed = [change for change, right in zip(report.changes, report.followed, strict=True) if right]
     examples = [
-        f"\n{change.title}: {change.text}\n  old: {change.old}   new: {change.new}\n" for change in followed[:show]
+        Example(
+            f"{number}-{asked.edition}",
+            change.text,
+            (asked.right,),
+            asked,
+            {"edition": asked.edition, "facts": _facts(change), "direction": f"{_facts(change)}, {asked.edition}"},
+        )
+        for number, change in enumerate(changes)
+        for asked in (Asked(change, edition) for edition in EDITIONS)
     ]
-    return shown + "".join(examples)
+    task = Task(
+        name="swap",
+        examples=examples,
+        judge=_judge,
+        settings={"num_changes": sum(change.old != change.new for change in changes), **(settings or {})},
+        macro=("facts",),
+        at_a_time=CHANGES_AT_A_TIME,
+    )
+    return evaluate(task, {name: _of_both(fills(old, options), fills(new, options))}, folder, progress)
+
+
+def _facts(change: Change) -> str:
+    return "unchanged" if change.old == change.new else "changed"
+
+
+def _of_both(old: System[Asked], new: System[Asked]) -> System[Asked]:
+    """The model over either edition; an answer from the new one also says whether both are right."""
+
+    def answer(examples: Sequence[Example[Asked]]) -> list[Answer]:
+        asked = {edition: [each for each in examples if each.source.edition == edition] for edition in EDITIONS}
+        given = {
+            each.id: found
+            for edition, system in zip(EDITIONS, (old, new), strict=True)
+            for each, found in zip(asked[edition], system(asked[edition]), strict=True)
+        }
+        for one, other in zip(asked["old"], asked["new"], strict=True):
+            both = all(_rank(each.source.right, given[each.id]) == 0 for each in (one, other))
+            given[other.id] = replace(given[other.id], scores={"both": float(both)})
+        return [given[each.id] for each in examples]
+
+    return answer
+
+
+def _rank(phrase: str, answer: Answer) -> int | None:
+    return rank(phrase, [prediction.text for prediction in answer.predictions or ()])
+
+
+def _judge(example: Example[Asked], answer: Answer) -> Scores:
+    asked = example.source
+    place = _rank(asked.right, answer)
+    scores = first_right([i == place for i in range(len(answer.predictions or ()))])
+    if asked.right != asked.other:
+        scores = {**scores, "of_the_other_edition": float(_rank(asked.other, answer) == 0)}
+    return {**scores, **answer.scores}
+
+
+def followed(report: Report, changes: Sequence[Change], show: int) -> str:
+    """The first `show` changes that the answers followed."""
+    (result,) = report.systems
+    right = {row.id.partition("-")[0] for row in result.rows if row.scores.get("both")}
+    shown = [change for number, change in enumerate(changes) if str(number) in right and change.old != change.new]
+    return "".join(
+        f"\n{change.title}: {change.text}\n  old: {change.old}   new: {change.new}\n" for change in shown[:show]
+    )
 
 
 def _sentences(text: str) -> dict[str, None]:

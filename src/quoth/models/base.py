@@ -19,6 +19,7 @@ from quoth.models.calls import documented
 from quoth.records import Hit, Match, Passage
 from quoth.results import Hits
 from quoth.retrieval.fusion import FUSIONS
+from quoth.retrieval.key_table import KeyTable
 from quoth.retrieval.sparse import PassageRef, Ranking, check_count
 from quoth.retrieval.tables import Cost, Shortfall
 
@@ -88,6 +89,10 @@ class CorpusModel:
     def corpora(self) -> list[Corpus]:
         """What is searched."""
         return self._retriever.corpora
+
+    def tables(self) -> list[KeyTable]:
+        """The keys of every passage. Raises InputError if vectors are missing."""
+        return self._retriever.key_tables()
 
     def ranked_by_words(self, query: str, k: int) -> Ranking:
         """The k best passages by BM25, with their scores."""

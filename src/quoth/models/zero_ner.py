@@ -30,7 +30,6 @@ from quoth.models.base import CorpusModel, KeyRanking, Mode
 from quoth.models.calls import Corpora, check_questions, documented, listed
 from quoth.ner.recognition import load_recognizer
 from quoth.results import Hits
-from quoth.retrieval.key_table import KeyTable
 from quoth.retrieval.retriever import KeyAt, Retriever
 from quoth.retrieval.sparse import PassageRef, check_count
 from quoth.timing import step
@@ -131,10 +130,6 @@ class ZeroNER(CorpusModel):
     def ranked_by_keys(self, query: str, k: int) -> KeyRanking:
         """As `CorpusModel.ranked_by_keys`, by the question's entities."""
         return self._ranked(self._question(query, None), k)
-
-    def tables(self) -> list[KeyTable]:
-        """The keys of every passage. Raises InputError where vectors are missing."""
-        return self._retriever.key_tables()
 
     def _question(self, text: str, entities: Sequence[Entity] | None) -> _EncodedQuestion:
         check_questions([text])

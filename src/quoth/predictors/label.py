@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.errors import InputError
-from quoth.grouping import Groups, group_equal, group_score
+from quoth.grouping import group_equal, group_score
 from quoth.predictors.candidates import live_hits
 from quoth.predictors.evidence import Quoter
 from quoth.predictors.options import check_combine, check_temperature
@@ -58,20 +58,21 @@ def predict_labels(
     any label stands in the passages.
     """
     options = options or LabelOptions()
-    words = _usable_words(labels, single=q_end_D is None)
-    found = [_find(table, words) for table in tables]
-    occurrences = _occurrences(tables, found, q_start_D, q_end_D, options)
+    words = usable_words(labels, single=q_end_D is None)
+    found = [find_words(table, words) for table in tables]
+    occurrences = score_words(tables, found, q_start_D, q_end_D, options)
     label_C = np.concatenate([spans.label_C for spans in found]) if found else np.zeros(0, np.int64)
     if not len(label_C):
         names = ", ".join(repr(label) for label in labels)
         raise InputError(
             f"no word of the labels {names} stands in the passages searched; give other words, or search more passages"
         )
-    groups = group_equal(label_C.astype(np.uint64))
-    return _predictions(list(labels), label_C, occurrences, groups)
+    return rank_labels(list(labels), label_C, occurrences)
 
 
-def _usable_words(labels: Mapping[str, Words], single: bool) -> list[list[tuple[int, ...]]]:
+def usable_words(labels: Mapping[str, Words], single: bool) -> list[list[tuple[int, ...]]]:
+    """By label, its distinct words, of one token if the model answers with `single` tokens. Raises InputError if there
+    is none."""
     if not labels:
         raise InputError("labels is empty; give at least one label and its words, as {'good': ['great']}")
     usable = []
@@ -85,7 +86,7 @@ def _usable_words(labels: Mapping[str, Words], single: bool) -> list[list[tuple[
 
 
 @dataclass(frozen=True, slots=True)
-class _Spans:
+class WordSpans:
     """Words in one table: their first rows, last rows and labels, ordered by all three: [C]."""
 
     start_C: NDArray[np.int64]
@@ -93,7 +94,7 @@ class _Spans:
     label_C: NDArray[np.int64]
 
 
-def _find(keys: KeyTable, words: list[list[tuple[int, ...]]]) -> _Spans:
+def find_words(keys: KeyTable, words: list[list[tuple[int, ...]]]) -> WordSpans:
     """Where the words stand whole in live passages."""
     first = np.array(sorted({word[0] for label_words in words for word in label_words}), np.uint64)
     row_R, passage_R = live_hits(keys, np.flatnonzero(np.isin(keys.group_N[:], first)), MAY_START)
@@ -110,16 +111,17 @@ def _find(keys: KeyTable, words: list[list[tuple[int, ...]]]) -> _Spans:
             owners.append(np.full(len(start), label))
     start_C, end_C, label_C = np.concatenate(starts), np.concatenate(ends), np.concatenate(owners)
     order = np.lexsort((label_C, end_C, start_C))
-    return _Spans(start_C[order], end_C[order], label_C[order])
+    return WordSpans(start_C[order], end_C[order], label_C[order])
 
 
-def _occurrences(
+def score_words(
     tables: Sequence[KeyTable],
-    spans: list[_Spans],
+    spans: Sequence[WordSpans],
     q_start_D: NDArray[np.float32],
     q_end_D: NDArray[np.float32] | None,
     options: LabelOptions,
 ) -> Occurrences:
+    """The places of words, one `WordSpans` per table, with their scores."""
     scores: list[Doubles] = [np.zeros(0)]
     for table, span in zip(tables, spans, strict=True):
         score = scaled_similarities(table, q_start_D, span.start_C, options.temperature)
@@ -137,9 +139,9 @@ def _occurrences(
     )
 
 
-def _predictions(
-    names: list[str], label_C: NDArray[np.int64], occurrences: Occurrences, groups: Groups
-) -> list[Prediction]:
+def rank_labels(names: list[str], label_C: NDArray[np.int64], occurrences: Occurrences) -> list[Prediction]:
+    """The labels, best first; each occurrence adds to the label whose number it has. Those that have none come last."""
+    groups = group_equal(label_C.astype(np.uint64))
     score_G = group_score(occurrences.log_score_C, groups)
     total, label_G = log_sum_exp(score_G), label_C[groups.first_G]
     quoter = Quoter(occurrences)

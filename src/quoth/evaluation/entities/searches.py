@@ -15,7 +15,8 @@ from quoth.corpus.analysis import analyse
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.word_index import indexed_text
 from quoth.errors import InputError
-from quoth.evaluation.openqa import Searcher
+from quoth.evaluation.system import Searcher
+from quoth.evaluation.task import Answer, Example, Source, System
 from quoth.records import Hit
 from quoth.retrieval.sparse import check_not_empty
 
@@ -51,6 +52,20 @@ def by_entity(model: EntitySearcher) -> Search:
 def by_vectors(model: CorpusModel, mode: Mode = "dense") -> Search:
     """Asks a model with the whole text, by its vectors (or, if `mode` is hybrid, with BM25), whatever its default."""
     return lambda text, entity, k: model.search(text, k, mode)
+
+
+def searches(
+    search: Search, depth: Callable[[Source], int], entity: Callable[[Source], Range | None]
+) -> System[Source]:
+    """The passages that a search finds for each example, so many as `depth` says, told its `entity`."""
+
+    def answer(examples: Sequence[Example[Source]]) -> list[Answer]:
+        return [
+            Answer(None, [hit.passage for hit in search(each.text, entity(each.source), depth(each.source))])
+            for each in examples
+        ]
+
+    return answer
 
 
 class AnseriniBM25:

@@ -7,18 +7,21 @@ know: how a system searches.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from pathlib import Path
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.passages import sentences
-from quoth.datasets.answers import first, recall
+from quoth.datasets.answers import first
 from quoth.errors import InputError
-from quoth.evaluation.metrics import markdown, percent
-from quoth.evaluation.openqa import BM25, KS, Ranks, draw
-from quoth.evaluation.run import ProgressCallback
-from quoth.evaluation.searches import Range, Search, by_name, by_text
+from quoth.evaluation.entities.searches import Range, Search, by_name, by_text, searches
+from quoth.evaluation.harness import ProgressCallback, evaluate
+from quoth.evaluation.openqa import KS
+from quoth.evaluation.report import Report
+from quoth.evaluation.system import BM25
+from quoth.evaluation.task import Answer, Example, Scores, Task, draw
 from quoth.ner.recognition import LINKS, read_links
 from quoth.records import Document, TaggedSpan
 
@@ -47,58 +50,14 @@ class Query:
     ambiguous: bool
 
 
-GROUPS: Mapping[str, Callable[[Query], bool]] = {
-    "all": lambda query: True,
-    "surface is the title": lambda query: query.mention.surface.casefold() == query.mention.target.casefold(),
-    "surface is another": lambda query: query.mention.surface.casefold() != query.mention.target.casefold(),
-    "names": lambda query: query.mention.surface[0].isupper(),
-    "ambiguous": lambda query: query.ambiguous,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class LinkReport:
-    """The queries asked, the number of mentions they were drawn from, the number of links left out, and for each system
-    the rank of the first passage about the same target."""
-
-    queries: tuple[Query, ...]
-    num_mentions: int
-    num_dropped: int
-    num_passages: int
-    seed: int
-    ks: tuple[int, ...]
-    ranks: Mapping[str, Ranks]
-
-    def groups(self) -> dict[str, list[int]]:
-        """The indices of the queries in each group that is not empty."""
-        groups = {
-            name: [i for i, query in enumerate(self.queries) if belongs(query)] for name, belongs in GROUPS.items()
-        }
-        return {name: numbers for name, numbers in groups.items() if numbers}
-
-    def to_dict(self) -> dict[str, Any]:
-        """The settings and the scores, without the individual queries."""
-        return {
-            "num_queries": len(self.queries),
-            "num_mentions": self.num_mentions,
-            "num_dropped": self.num_dropped,
-            "num_passages": self.num_passages,
-            "seed": self.seed,
-            "systems": [
-                {"name": name} | {group: self._scores(ranks, numbers) for group, numbers in self.groups().items()}
-                for name, ranks in self.ranks.items()
-            ],
-        }
-
-    def _scores(self, ranks: Ranks, numbers: Sequence[int]) -> dict[str, Any]:
-        of_group = [ranks[i] for i in numbers]
-        recalls = {str(k): recall(of_group, k) for k in self.ks}
-        return {"num_queries": len(numbers), "recall": recalls, "mrr": mean_reciprocal_rank(of_group)}
-
-
-def mean_reciprocal_rank(ranks: Sequence[int | None]) -> float:
-    """The mean of 1 / rank, with ranks from 1, and 0 for targets that were not found."""
-    return sum(1 / (rank + 1) for rank in ranks if rank is not None) / len(ranks)
+def groups_of(query: Query) -> dict[str, str]:
+    """The groups that a query belongs to."""
+    mention = query.mention
+    same = mention.surface.casefold() == mention.target.casefold()
+    groups = {"surface": "surface is the title" if same else "surface is another"}
+    if mention.surface[0].isupper():
+        groups["names"] = "names"
+    return groups | ({"ambiguous": "ambiguous"} if query.ambiguous else {})
 
 
 def read_mentions(documents: Iterable[Document]) -> tuple[list[Mention], int]:
@@ -146,11 +105,13 @@ def run_links(
     limit: int | None = None,
     seed: int = 0,
     progress: ProgressCallback | None = None,
-) -> LinkReport:
+    folder: Path | None = None,
+) -> Report:
     """Ask BM25 (with the sentence, and with the mention alone) and then each of `systems` about the mentions whose
     target another document mentions or is about, or about `limit` of them drawn with `seed`.
 
-    Passages of the mention's own document are removed from the results. Raises InputError.
+    Passages of the mention's own document are removed from the results. Measures are recall@k, and the reciprocal of
+    the first right passage's rank, 0 if it was not found. `folder` keeps the run, to be resumed. Raises InputError.
     """
     if not ks or min(ks) < 1 or (limit is not None and limit < 1):
         raise InputError(f"ks is {list(ks)}, limit is {limit}; both must be 1 or more")
@@ -163,25 +124,39 @@ def run_links(
     ]
     if not shared:
         raise InputError(f"{corpus.path}: no two documents link to the same target; give documents with {LINKS!r}")
-    asked = draw(shared, limit, seed) if limit else shared
-    queries = _queries(corpus, asked, mentions)
+    queries = _queries(corpus, draw(shared, limit, seed), mentions)
     baseline = BM25((corpus,))
     named = {"bm25, sentence": by_text(baseline), "bm25, mention": by_name(baseline), **(systems or {})}
-    ranks = {name: _ask_all(name, search, queries, corpus, about, max(ks), progress) for name, search in named.items()}
-    return LinkReport(tuple(queries), len(shared), num_dropped, corpus.num_passages, seed, tuple(ks), ranks)
+    counts = {"num_mentions": len(shared), "num_dropped": num_dropped, "num_passages": corpus.num_passages}
+    task = Task(
+        name="links",
+        examples=[
+            Example(_id(query.mention), query.text, (query.mention.target,), query, groups_of(query))
+            for query in queries
+        ],
+        judge=partial(_judge, tuple(ks), about),
+        settings=counts | {"seed": seed},
+    )
+
+    def depth(query: Query) -> int:
+        return max(ks) + len(corpus.rows_of(query.mention.document_id))
+
+    made = {name: searches(search, depth, lambda query: query.entity) for name, search in named.items()}
+    return evaluate(task, made, folder, progress)
 
 
-def table(report: LinkReport) -> str:
-    """The scores as a Markdown table, one line per system and group; percentages."""
-    heads = [f"{len(report.queries):,} of {report.num_mentions:,} mentions; {report.num_passages:,} passages"]
-    heads += ["mentions", *(f"recall@{k}" for k in report.ks), f"MRR@{max(report.ks)}"]
-    rows = []
-    for name, ranks in report.ranks.items():
-        for group, numbers in report.groups().items():
-            of_group = [ranks[i] for i in numbers]
-            shares = [*(recall(of_group, k) for k in report.ks), mean_reciprocal_rank(of_group)]
-            rows.append([f"{name}: {group}", f"{len(numbers):,}", *(percent(share) for share in shares)])
-    return markdown(heads, rows)
+def _id(mention: Mention) -> str:
+    return f"{mention.document_id}:{mention.start}-{mention.end}"
+
+
+def _judge(
+    ks: Sequence[int], about: Mapping[str, Mapping[int, str]], example: Example[Query], answer: Answer
+) -> Scores:
+    mention = example.source.mention
+    others = [passage.row for passage in answer.passages if passage.document_id != mention.document_id][: max(ks)]
+    place = first(row in about[mention.target] for row in others)
+    recalls = {f"recall@{k}": float(place is not None and place < k) for k in ks}
+    return recalls | {f"MRR@{max(ks)}": 0.0 if place is None else 1 / (place + 1)}
 
 
 def _mention(document: Document, link: TaggedSpan) -> Mention | None:
@@ -214,23 +189,3 @@ def _sentence(text: str, mention: Mention) -> tuple[int, str]:
     around = [(start, end) for start, end in sentences(text) if start < mention.end and mention.start < end]
     start, end = around[0][0], around[-1][1]
     return start, text[start:end]
-
-
-def _ask_all(
-    name: str,
-    search: Search,
-    queries: Sequence[Query],
-    corpus: Corpus,
-    about: Mapping[str, Mapping[int, str]],
-    k: int,
-    progress: ProgressCallback | None,
-) -> Ranks:
-    ranks: list[int | None] = []
-    for done, query in enumerate(queries, start=1):
-        own, right = query.mention.document_id, about[query.mention.target]
-        hits = search(query.text, query.entity, k + len(corpus.rows_of(own)))
-        others = [hit.passage.row for hit in hits if hit.passage.document_id != own][:k]
-        ranks.append(first(row in right for row in others))
-        if progress is not None:
-            progress(name, done, len(queries))
-    return tuple(ranks)

@@ -1,6 +1,6 @@
 """Rare and common names: recall by the IDF of the question's entity (Hoshi et al. 2022).
 
-Knows: the results of `entity_questions`, counts of terms. Does not know: models.
+Knows: names, counts of terms. Does not know: questions, models.
 """
 
 from __future__ import annotations
@@ -9,14 +9,11 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from quoth.corpus.analysis import analyse, analyse_with_characters
 from quoth.errors import InputError
-from quoth.evaluation.entity_questions import EntityReport, recall_of, scored
-from quoth.evaluation.metrics import markdown
 
 NUM_BUCKETS = 5
 
@@ -57,23 +54,24 @@ def entity_idf(idfs: Sequence[float]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """Questions whose entity's IDF is between `low` and `high`, by their indices in the report."""
+    """Questions whose entity's IDF is between `low` and `high`, by their numbers."""
 
     low: float
     high: float
     numbers: tuple[int, ...]
 
+    def name(self, number: int, num_buckets: int) -> str:
+        """What a report calls it, as one of so many."""
+        return f"rarity {number + 1} of {num_buckets}, IDF {self.low:.2f} to {self.high:.2f}"
 
-def idf_buckets(
-    report: EntityReport,
-    counts: TermCounts,
-    num_buckets: int = NUM_BUCKETS,
-) -> list[Bucket]:
-    """The report's questions by their entity's IDF, in buckets of about equal size, rarest last.
+
+def idf_buckets(names: Sequence[str], counts: TermCounts, num_buckets: int = NUM_BUCKETS) -> list[Bucket]:
+    """Questions by the IDF of their entities, whose names are given ("" if unknown), in buckets of about equal size,
+    rarest last.
 
     Questions whose entity is unknown or has no terms are in no bucket; a value on an edge is in the upper bucket.
     """
-    idfs = {number: counts.idfs(question.name) for number, question in enumerate(report.questions)}
+    idfs = {number: counts.idfs(name) for number, name in enumerate(names)}
     values = {number: entity_idf(terms) for number, terms in idfs.items() if terms}
     if not values:
         raise InputError("no question whose entity is known; give the templates (--templates)")
@@ -82,27 +80,3 @@ def idf_buckets(
     members = [[number for number, place in zip(values, places, strict=True) if place == i] for i in range(num_buckets)]
     ends = zip(edges[:-1].tolist(), edges[1:].tolist(), members, strict=True)
     return [Bucket(low, high, tuple(numbers)) for low, high, numbers in ends if numbers]
-
-
-def idf_records(report: EntityReport, buckets: Sequence[Bucket]) -> list[dict[str, Any]]:
-    """Each bucket as a dictionary: its edges, its number of questions, each system's recall."""
-    return [
-        {
-            "low": bucket.low,
-            "high": bucket.high,
-            "num_questions": len(bucket.numbers),
-            "recall": {
-                result.name: {str(k): recall_of(result.ranks["dpr"], bucket.numbers, k) for k in report.ks}
-                for result in report.results
-            },
-        }
-        for bucket in buckets
-    ]
-
-
-def idf_table(report: EntityReport, buckets: Sequence[Bucket]) -> str:
-    """The buckets as a Markdown table: percentages, DPR's match."""
-    heads = ["IDF of the entity", "questions", "answerable", "covered"]
-    heads += [f"{result.name}@{k}" for result in report.results for k in report.ks]
-    rows = [[f"{bucket.low:.2f} to {bucket.high:.2f}", *scored(report, bucket.numbers)] for bucket in buckets]
-    return markdown(heads, rows)

@@ -17,15 +17,16 @@ from quoth.corpus.word_index import indexed_text
 from quoth.datasets.answers import holders, recall
 from quoth.encoders.key_encoder import Vectors, unit
 from quoth.errors import InputError
-from quoth.evaluation.coverage import EntityQuestion
-from quoth.evaluation.entity_analysis import TermCounts, count_terms, entity_idf
-from quoth.evaluation.entity_questions import EntityReport
-from quoth.evaluation.openqa import Ranks
+from quoth.evaluation.entities.coverage import Coverage, EntityQuestion
+from quoth.evaluation.entities.rarity import TermCounts, count_terms, entity_idf
 from quoth.records import Passage
 from quoth.types import Rows
 
 if TYPE_CHECKING:
     from quoth.models.zero_ner import ZeroNER
+
+Ranks = tuple[int | None, ...]
+"""For each question, the rank of the first relevant passage, from 0; None if none was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +135,10 @@ class Covered:
     right: tuple[Collection[int], ...]
 
 
-def covered_questions(report: EntityReport, model: ZeroNER) -> Covered:
-    """The report's covered questions. Raises InputError if there are none, or if vectors are missing."""
-    covered = sorted((report.coverage.covered if report.coverage else None) or ())
-    known = tuple(question for question in map(report.questions.__getitem__, covered) if question.entity)
+def covered_questions(questions: Sequence[EntityQuestion], coverage: Coverage | None, model: ZeroNER) -> Covered:
+    """The covered ones of these questions. Raises InputError if there are none, or if vectors are missing."""
+    covered = sorted((coverage.covered if coverage else None) or ())
+    known = tuple(question for question in map(questions.__getitem__, covered) if question.entity)
     if not known:
         raise InputError(
             "no covered question whose entity is known; give the templates (--templates) or a larger corpus"

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from quoth.corpus.corpus import Corpus
 from quoth.datasets.answers import answerable, has_answer, holders
 from quoth.datasets.questions import QAExample
+from quoth.evaluation.entities.searches import Range
+from quoth.evaluation.harness import ProgressCallback
 from quoth.evaluation.openqa import read_passages
-from quoth.evaluation.run import ProgressCallback
-from quoth.evaluation.searches import Range
 
 _TITLE_END = "\n|\n"
 """Keeps an entity from beginning in a title and ending in the text."""

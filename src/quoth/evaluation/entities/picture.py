@@ -16,7 +16,7 @@ import numpy as np
 
 from quoth.encoders.key_encoder import Vectors
 from quoth.errors import InputError
-from quoth.evaluation.entity_keys import Covered
+from quoth.evaluation.entities.keys import Covered
 
 
 def picture_of(path: str | Path, covered: Covered, others: int = 2000, seed: int = 0) -> None:

@@ -1,0 +1,42 @@
+"""What the commands that measure share: options, progress, how a report is printed.
+
+Knows the options. Does not know how anything is measured.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from quoth.cli.output import counting, print_json, results
+
+if TYPE_CHECKING:
+    from quoth.evaluation.report import Report
+
+Limit = Annotated[int | None, typer.Option("--limit", help="Ask at most this many questions, drawn at random.")]
+Seed = Annotated[int, typer.Option("--seed", help="Random seed for sampling.")]
+RunFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--run",
+        metavar="DIR",
+        help="Keep every answer with its evidence in this folder; a second call resumes there. See quoth eval errors.",
+    ),
+]
+
+
+@contextmanager
+def measuring(unit: str) -> Iterator[Callable[[str, int, int], None]]:
+    """A progress line for what `evaluate` reports."""
+    with counting("measuring", unit) as measured:
+        yield lambda name, done, total: measured(done, total)
+
+
+def show_report(report: "Report", json: bool, dimensions: Sequence[str] | None = None, **more: Any) -> None:
+    """Print a report: as a table with the groups of these dimensions (None: all), or as JSON with `more`."""
+    if json:
+        print_json({**report.to_dict(), **more})
+    else:
+        results().print(report.markdown(dimensions), soft_wrap=True, end="")

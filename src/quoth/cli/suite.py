@@ -1,0 +1,223 @@
+"""The commands over tasks by name and over finished runs: eval run, errors.
+
+Knows the options, and how a system is spelled. Does not know how anything is measured.
+"""
+
+import json as text_json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from enum import StrEnum
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from quoth.cli.filling import Filling, fill_arguments, takes_fill_options
+from quoth.cli.measuring import RunFolder, Seed, measuring, show_report
+from quoth.cli.models import Setup, kind, load_predictor, open_corpora
+from quoth.cli.openqa import Template
+from quoth.cli.options import Base, Device, Dtype, Json, given
+from quoth.cli.output import note, print_json, results
+from quoth.errors import InputError
+
+if TYPE_CHECKING:
+    from quoth.evaluation.closed import ClosedOptions
+    from quoth.evaluation.tasks import Prepared
+
+app = typer.Typer()
+
+
+class Scoring(StrEnum):
+    """How the words of labels are scored."""
+
+    all = "all"
+    nearest = "nearest"
+    released = "released"
+
+
+TaskNames = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="TASKS...",
+        help="agn, yahoo, subj, sst2, mr, rt, cr, amazon, rte (together: closed; sentiment), nq, triviaqa, "
+        "webquestions, curatedtrec, kamel (together: open), translation (made from the corpus).",
+    ),
+]
+Data = Annotated[
+    Path | None, typer.Option("--data", metavar="DIR", help="Folder of the tasks' files, such as DIR/sst2/test.tsv.")
+]
+Corpora = Annotated[list[Path], typer.Option("--corpus", metavar="DIR", help="Search this corpus. May be repeated.")]
+Systems = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--system",
+        metavar="MODEL[,OPTION=VALUE]",
+        help="Ask this model, with further options of its own (quoth-mini,combine=sum), or a baseline: bm25 "
+        "(questions), majority (closed sets). May be repeated. Default: quoth-mini and the baseline.",
+    ),
+]
+ScoringOption = Annotated[
+    Scoring,
+    typer.Option(
+        "--scoring",
+        help="Closed sets: sum over all places of a label's words (NPM, app. A.4), over those among the --k "
+        "nearest tokens, or as in the released code.",
+    ),
+]
+LabelTemperature = Annotated[float, typer.Option("--label-temperature", help="Closed sets: divides similarities.")]
+Drawn = Annotated[int, typer.Option("--limit", help="Ask this many examples, drawn as in NPM's released code; 0: all.")]
+NoCoverage = Annotated[
+    bool, typer.Option("--no-coverage", help="Do not read every passage to count the answerable questions.")
+]
+
+
+@app.command()
+@takes_fill_options()
+def run(
+    context: typer.Context,
+    tasks: TaskNames,
+    corpus: Corpora,
+    data: Data = None,
+    system: Systems = None,
+    scoring: ScoringOption = Scoring.nearest,
+    label_temperature: LabelTemperature = 5.0,
+    template: Template = None,
+    limit: Drawn = 3000,
+    seed: Seed = 0,
+    no_coverage: NoCoverage = False,
+    *,
+    filling: Filling,
+    keep: RunFolder = None,
+    base: Base = None,
+    device: Device = None,
+    dtype: Dtype = None,
+    json: Json = False,
+) -> None:
+    """Measure systems on the papers' tasks by name. `quoth eval sst2 mr` is short for `quoth eval run sst2 mr`.
+
+    Closed sets search every token, which requires `quoth embed`. Each task of a run has its own folder in --run.
+
+    \b
+    Example:
+      quoth embed reviews.quoth && quoth eval run sst2 mr cr --data tasks --corpus reviews.quoth
+      quoth eval run nq --data tasks --corpus wiki.quoth --system quoth-mini --system quoth-reader --run runs/nq
+    """
+    from quoth.evaluation.closed import ClosedOptions
+    from quoth.evaluation.tasks import Wanted, expand, prepare
+
+    if limit < 0:
+        raise InputError(f"--limit {limit}; it must be 1 or more, or 0 for all")
+    common = given(template=template)
+    closed = ClosedOptions(scoring=scoring.value, temperature=label_temperature, k=filling.told["neighbours"])
+    told = {**filling.keywords(), **common, "scoring": scoring.value, "label_temperature": label_temperature}
+    named = expand(tasks)
+    wanted = Wanted(data, tuple(open_corpora(corpus[0], corpus[1:])), limit or None, seed, not no_coverage)
+    opened = cache(lambda name: load_predictor(name, list(wanted.corpora), Setup(base, device, dtype)))
+    # All are read before one is asked, so that a missing file is told at once.
+    for prepared in _prepared(named, tasks, partial(prepare, wanted=wanted, options=told)):
+        systems: dict[str, Any] = {}
+        for spec in system or ["quoth-mini", *prepared.baselines]:
+            name, own = (spec, {}) if spec in prepared.baselines else parse_system(spec, prepared)
+            asked = {} if spec in prepared.baselines else fill_arguments(context, name, filling, asks=True)
+            systems[spec] = _system(prepared, name, {**asked, **common, **own}, closed, opened)
+        _measure(prepared, systems, keep, json)
+
+
+def _prepared(names: Sequence[str], told: Collection[str], prepare: "Callable[[str], Prepared]") -> "list[Prepared]":
+    """The tasks; one of a group is left out, with a note, if its files are missing. Raises InputError if it was told by
+    name, or if none is left."""
+    prepared = []
+    for name in names:
+        try:
+            prepared.append(prepare(name))
+        except InputError as error:
+            if name in told or (name == names[-1] and not prepared):
+                raise
+            note(f"left out {name}: {error}")
+    return prepared
+
+
+def _system(
+    prepared: "Prepared",
+    name: str,
+    options: Mapping[str, Any],
+    closed: "ClosedOptions",
+    opened: Callable[[str], Any],
+) -> Any:
+    """A baseline, or a model, which is loaded when it is first asked."""
+    from quoth.evaluation.harness import lazily
+
+    return prepared.baselines.get(name) or lazily(lambda: prepared.system(opened(name), options, closed))
+
+
+def _measure(prepared: "Prepared", systems: Mapping[str, Any], keep: Path | None, json: bool) -> None:
+    from quoth.evaluation.harness import evaluate
+
+    with measuring(prepared.task.name) as progress:
+        report = evaluate(prepared.task, systems, keep and keep / prepared.task.name, progress)
+    show_report(report, json)
+
+
+def parse_system(spec: str, prepared: "Prepared | None" = None) -> tuple[str, dict[str, Any]]:
+    """`quoth-mini,combine=sum,passages=20` as the model's name and its options. Raises InputError, also if a system of
+    this kind does not do the task."""
+    from quoth.evaluation.tasks import BASELINES
+
+    name, *parts = spec.split(",")
+    if prepared is not None and (name in BASELINES or (prepared.closed and kind(name) != "npm")):
+        raise InputError(f"{spec} does not do {prepared.task.name}; leave it out, or ask it other tasks")
+    options: dict[str, Any] = {}
+    for part in parts:
+        key, equals, value = part.partition("=")
+        if not equals:
+            raise InputError(f"--system {spec}: {part!r} is not OPTION=VALUE; for example quoth-mini,combine=sum")
+        try:
+            options[key] = text_json.loads(value)
+        except ValueError:
+            options[key] = value
+    if options and kind(name) == "npm":
+        from quoth.predictors.options import FillOptions
+
+        known = FillOptions.__dataclass_fields__
+        if unknown := [key for key in options if key not in (*known, "template", "oracle")]:
+            raise InputError(f"--system {spec}: no option {unknown[0]!r}; use one of {', '.join(known)}, template")
+        FillOptions(**{key: value for key, value in options.items() if key in known})
+    return name, options
+
+
+@app.command()
+def errors(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUNS...", help="Folders that a --run option has written, or of several.")
+    ],
+    system: Annotated[str | None, typer.Option("--system", help="Only this system. Default: all that answer.")] = None,
+    count: Annotated[int, typer.Option("--count", help="Show at most this many wrong answers per system.")] = 50,
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Show wrong answers of a run with their evidence, sorted by the kind of error.
+
+    \b
+    Example:
+      quoth eval errors runs/nq
+    """
+    from quoth.evaluation.errors import errors_table, shown_errors, wrong_answers
+    from quoth.evaluation.harness import RUN, read_run
+    from quoth.evaluation.task import draw
+
+    folders = [found for path in runs for found in sorted(each.parent for each in path.glob(f"*/{RUN}")) or [path]]
+    shown = False
+    for report in map(read_run, folders):
+        for result in report.systems:
+            if system not in (None, result.name) or all(row.predictions is None for row in result.rows):
+                continue
+            shown, wrong = True, wrong_answers(result)
+            if json:
+                for each in draw(wrong, count, seed):
+                    print_json({"task": report.task, "kind": each.kind, **each.row.to_dict()})
+                continue
+            results().print(errors_table(f"{report.task}, {result.name}", wrong, len(result.rows)), soft_wrap=True)
+            results().print(shown_errors(wrong, count, seed), soft_wrap=True)
+    if not shown:
+        named = "that answers" if system is None else repr(system)
+        raise InputError(f"no system {named} in {', '.join(map(str, runs))}; name a run of one that does")

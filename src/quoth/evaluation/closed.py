@@ -1,0 +1,178 @@
+"""Closed sets: does a model give a text the right label? (NPM, Min et al. 2022, §5, app. A.4.)
+
+Knows: the three published ways to score labels. Does not know: files of texts.
+
+The equation of appendix A.4 sums over all occurrences of a label's words; §5.3 searches for the k nearest tokens only;
+the released code sums over the tokens of both searches, each by itself, with the temperature applied twice.
+
+Shape suffixes: C occurrences, D dimensions.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.datasets.closed import ClosedSet, LabelledText
+from quoth.errors import InputError, TextCutWarning
+from quoth.evaluation.task import Answer, Example, Scores, Source, System, Task, draw_as_released
+from quoth.predictors.label import LabelOptions, Words, WordSpans, find_words, rank_labels, score_words, usable_words
+from quoth.predictors.options import check_temperature
+from quoth.predictors.phrase import scaled_similarities
+from quoth.predictors.ranking import Occurrences
+from quoth.records import Prediction
+from quoth.retrieval.index import search_all
+from quoth.retrieval.key_table import KeyTable
+from quoth.types import Floats
+
+Scoring = Literal["all", "nearest", "released"]
+SCORINGS: tuple[Scoring, ...] = get_args(Scoring)
+SAMPLE = 3000
+"""How many texts the paper draws of each set, with seed 0."""
+TEXTS_AT_A_TIME = 16
+
+
+class Labeller(Protocol):
+    """What the evaluation needs of an NPM."""
+
+    @property
+    def encoder(self) -> Any: ...
+
+    @property
+    def single(self) -> bool: ...
+
+    def tables(self) -> list[KeyTable]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedOptions:
+    """How labels are scored: over "all" occurrences of their words (A.4), over those with an end among the `k`
+    "nearest" tokens (A.4 with §5.3), or as "released". Raises InputError."""
+
+    scoring: Scoring = "all"
+    temperature: float = 5.0
+    k: int = 4096
+
+    def __post_init__(self) -> None:
+        check_temperature("temperature", self.temperature)
+        if self.scoring not in SCORINGS:
+            raise InputError(f"scoring is {self.scoring!r}; use one of {', '.join(SCORINGS)}")
+        if self.k < 1:
+            raise InputError(f"k is {self.k}; it must be 1 or more neighbours")
+
+
+def closed_task(closed: ClosedSet, limit: int | None = SAMPLE, seed: int = 0) -> Task[LabelledText]:
+    """The texts that the released code draws, or all if `limit` is None, to be labelled."""
+    drawn = draw_as_released(closed.texts, limit, seed)
+    examples = [Example(each.id, each.text, (each.label,), each, {"label": each.label}) for each in drawn]
+    return Task(
+        name=closed.name,
+        examples=examples,
+        judge=_judge,
+        settings={"limit": limit, "seed": seed, "words": {label: len(words) for label, words in closed.words.items()}},
+        at_a_time=TEXTS_AT_A_TIME,
+    )
+
+
+def _judge(example: Example[LabelledText], answer: Answer) -> Scores:
+    best = answer.predictions[0] if answer.predictions else None
+    return {"accuracy": float(best is not None and best.text == example.source.label)}
+
+
+def always(label: str) -> System[Source]:
+    """Gives every text the same label."""
+    return lambda examples: [Answer([Prediction(label, 0.0, 1.0, ())]) for _ in examples]
+
+
+def labels(model: Labeller, words: Mapping[str, Sequence[str]], options: ClosedOptions) -> System[Source]:
+    """A model's labels, best first, with places of their words."""
+    scorer = LabelScorer(model, words, options)
+
+    def answer(examples: Sequence[Example[Source]]) -> list[Answer]:
+        with warnings.catch_warnings():
+            # The paper keeps the last 256 tokens of a text, which are those around its blank.
+            warnings.simplefilter("ignore", TextCutWarning)
+            queries = model.encoder.blanks([example.text for example in examples])
+        return [Answer(scorer.rank(q_start_D, q_end_D)) for q_start_D, q_end_D in queries]
+
+    return answer
+
+
+class LabelScorer:
+    """Ranks labels for queries over the tokens of a model's corpora. Where the labels' words occur is found once."""
+
+    def __init__(self, model: Labeller, words: Mapping[str, Sequence[str]], options: ClosedOptions) -> None:
+        """Raises InputError if vectors are missing, or if the words of a label cannot be used or do not occur."""
+        self._options, self._single, self._names = options, model.single, list(words)
+        self._tables = model.tables()
+        phrase = model.encoder.tokenizer.phrase
+        groups: dict[str, Words] = {label: [phrase(word).group_T for word in given] for label, given in words.items()}
+        # The released code takes words of one token only.
+        usable = usable_words(groups, model.single or options.scoring == "released")
+        self._found = [find_words(table, usable) for table in self._tables]
+        present = np.unique(np.concatenate([spans.label_C for spans in self._found]))
+        if absent := [name for number, name in enumerate(self._names) if number not in present]:
+            raise InputError(f"no word of label {', '.join(absent)} occurs in the corpus; give it another corpus")
+
+    def rank(self, q_start_D: Floats, q_end_D: Floats) -> list[Prediction]:
+        """The labels, best first. If no word is among the k nearest, they are in their own order, with probability
+        0."""
+        options = self._options
+        plain = LabelOptions(temperature=options.temperature)
+        end_D = None if self._single else q_end_D
+        if options.scoring == "all":
+            return self._ranked(self._found, score_words(self._tables, self._found, q_start_D, end_D, plain))
+        hits = search_all(self._tables, q_start_D, q_end_D, options.k)
+        starts = [np.isin(each.start_C, of.start_rows) for each, of in zip(self._found, hits, strict=True)]
+        ends = [np.isin(each.end_C, of.end_rows) for each, of in zip(self._found, hits, strict=True)]
+        if options.scoring == "nearest":
+            near = [start_C if self._single else start_C | end_C for start_C, end_C in zip(starts, ends, strict=True)]
+            found = [_only(spans, near_C) for spans, near_C in zip(self._found, near, strict=True)]
+            return self._ranked(found, score_words(self._tables, found, q_start_D, end_D, plain))
+        return self._released(q_start_D, end_D, starts, ends)
+
+    def _released(
+        self,
+        q_start_D: Floats,
+        q_end_D: Floats | None,
+        starts: Sequence[NDArray[np.bool_]],
+        ends: Sequence[NDArray[np.bool_]],
+    ) -> list[Prediction]:
+        """Each search's tokens count by themselves. NPM divides by the temperature twice, NPM-single once.
+
+        Source: `get_all_scores` and `get_knn_scores` of facebookresearch/NPM, npm/npm.py and npm/npm_single.py.
+        """
+        tau = self._options.temperature ** (1 if q_end_D is None else 2)
+        searches = [(q_start_D, starts)] if q_end_D is None else [(q_start_D, starts), (q_end_D, ends)]
+        spans, scores = list[WordSpans](), list[NDArray[np.float64]]()
+        for number, (table, found) in enumerate(zip(self._tables, self._found, strict=True)):
+            parts = [(q_D, _only(found, near[number])) for q_D, near in searches]
+            scores += [scaled_similarities(table, q_D, part.start_C, tau) for q_D, part in parts]
+            columns = [np.concatenate([getattr(part, name) for _, part in parts]) for name in _COLUMNS]
+            spans.append(WordSpans(*columns))
+        places = Occurrences(
+            self._tables,
+            np.repeat(np.arange(len(spans)), [len(each.start_C) for each in spans]),
+            np.concatenate([each.start_C for each in spans]),
+            np.concatenate([each.end_C for each in spans]),
+            np.concatenate(scores),
+        )
+        return self._ranked(spans, places)
+
+    def _ranked(self, found: Sequence[WordSpans], occurrences: Occurrences) -> list[Prediction]:
+        label_C = np.concatenate([spans.label_C for spans in found])
+        if not len(label_C):
+            return [Prediction(name, -np.inf, 0.0, ()) for name in self._names]
+        return rank_labels(self._names, label_C, occurrences)
+
+
+_COLUMNS = ("start_C", "end_C", "label_C")
+
+
+def _only(spans: WordSpans, kept_C: NDArray[np.bool_]) -> WordSpans:
+    return WordSpans(spans.start_C[kept_C], spans.end_C[kept_C], spans.label_C[kept_C])

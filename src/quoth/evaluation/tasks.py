@@ -1,0 +1,165 @@
+"""The tasks of the papers by name: `quoth eval run sst2 nq --data DIR`.
+
+Knows: where a task's files are in a folder of data, and how models of different kinds are asked. Does not know: how a
+model or a corpus is opened.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from quoth.corpus.corpus import Corpus
+from quoth.datasets.closed import FORMATS, ClosedSet, find_file, read_closed_set
+from quoth.datasets.kamel import read_kamel
+from quoth.datasets.questions import QAExample, read_questions
+from quoth.datasets.translation import Translation, find_translations
+from quoth.errors import InputError
+from quoth.evaluation.closed import ClosedOptions, always, closed_task, labels
+from quoth.evaluation.lama import judge
+from quoth.evaluation.openqa import KS, READ, find_answerable, openqa_task
+from quoth.evaluation.system import BM25, asks, fills
+from quoth.evaluation.task import Answer, Example, System, Task, draw_as_released, draw_of_each
+from quoth.tokenizers.text import MASK
+
+QUESTIONS = {
+    "nq": ("open_qa/nq.test.tsv", "NQ-open's test side, of DPR's data (data.retriever.qas.nq-test)"),
+    "triviaqa": ("open_qa/trivia.test.tsv", "TriviaQA's test side, of DPR's data (data.retriever.qas.trivia-test)"),
+    "webquestions": ("open_qa/wq.test.tsv", "WebQuestions' test side as question, tab, list of answers"),
+    "curatedtrec": ("open_qa/curated.test.tsv", "CuratedTREC's test side as id, kind, question, pattern"),
+}
+"""By name, a set's file, and what it is."""
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "closed": tuple(FORMATS),
+    "sentiment": ("sst2", "mr", "rt", "cr", "amazon"),
+    "open": (*QUESTIONS, "kamel"),
+}
+TRANSLATION = "translation"
+NAMES = (*FORMATS, *QUESTIONS, "kamel", TRANSLATION)
+BASELINES = MAJORITY, SEARCH = ("majority", "bm25")
+ORACLE = "oracle"
+"""The option of a system that is shown the passage with the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is asked of a task: its data, the corpora, how many examples are drawn with which seed (None: all)."""
+
+    data: Path | None
+    corpora: tuple[Corpus, ...]
+    limit: int | None
+    seed: int = 0
+    coverage: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A name whose spelling is asked for, and the text of the passage that states it."""
+
+    translation: Translation
+    passage: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A task, how a loaded model is asked (with the options of `ask`, and of closed sets), and its baselines."""
+
+    task: Task[Any]
+    system: Callable[[Any, Mapping[str, Any], ClosedOptions], System[Any]]
+    baselines: Mapping[str, System[Any]] = field(default_factory=dict)
+    closed: bool = False
+
+
+def expand(names: Sequence[str]) -> list[str]:
+    """The tasks of names and groups, each once. Raises InputError on an unknown name."""
+    if unknown := [name for name in names if name not in NAMES and name not in GROUPS]:
+        known = f"{', '.join(NAMES)}; groups: {', '.join(GROUPS)}"
+        raise InputError(f"unknown task {unknown[0]!r}; choose from {known}; or a command of quoth eval --help")
+    return list(dict.fromkeys(task for name in names for task in GROUPS.get(name, (name,))))
+
+
+def prepare(name: str, wanted: Wanted, options: Mapping[str, Any] | None = None) -> Prepared:
+    """A task from its files; its settings tell the `options` that all systems get.
+
+    Raises InputError, naming the file and where it can be had, if one is missing.
+    """
+    searched: dict[str, Any] = {
+        "options": dict(options or {}),
+        "corpora": [corpus.path.name for corpus in wanted.corpora],
+        "num_passages": sum(corpus.num_passages for corpus in wanted.corpora),
+    }
+    if name == TRANSLATION:
+        return Prepared(_translation(wanted, searched), _fills)
+    if wanted.data is None:
+        raise InputError(f"{name} is read from files; name their folder with --data")
+    if name in FORMATS:
+        closed = read_closed_set(wanted.data, name)
+        task = closed_task(closed, wanted.limit, wanted.seed)
+        task = replace(task, settings={**task.settings, **searched})
+        return Prepared(task, partial(_labels, closed), {MAJORITY: always(_majority(task))}, True)
+    questions = draw_as_released(_questions(name, wanted.data), wanted.limit, wanted.seed)
+    covered = find_answerable(questions, wanted.corpora) if wanted.coverage else None
+    settings = {"limit": wanted.limit, "seed": wanted.seed, **searched}
+    settings["num_answerable"] = None if covered is None else len(covered)
+    asked = openqa_task(questions, settings, covered=covered, name=name)
+    return Prepared(asked, _asks, {SEARCH: asks(BM25(wanted.corpora), max(KS), {})})
+
+
+def _questions(name: str, data: Path) -> list[QAExample]:
+    if name == "kamel":
+        return read_kamel(data)
+    file, what = QUESTIONS[name]
+    return read_questions(find_file(data, file, f"it is {what}"))
+
+
+def _labels(closed: ClosedSet, model: Any, options: Mapping[str, Any], scoring: ClosedOptions) -> System[Any]:
+    return labels(model, closed.words, scoring)
+
+
+def _asks(model: Any, options: Mapping[str, Any], scoring: ClosedOptions) -> System[Any]:
+    return asks(model, max(*KS, READ), options)
+
+
+def _translation(wanted: Wanted, settings: Mapping[str, Any]) -> Task[Asked]:
+    """The names that the searched documents spell in other scripts; `limit` of each language."""
+    found = [each for corpus in wanted.corpora for each in find_translations(corpus.documents())]
+    drawn = draw_of_each(found, wanted.limit, wanted.seed, lambda each: each.language)
+    if not drawn:
+        raise InputError("no document spells its title in another script: 'Athens (Greek: Αθήνα)'; search others")
+    passages = (passage for corpus in wanted.corpora for passage in corpus.passages())
+    first = {passage.document_id: passage.text for passage in passages if passage.start == 0}
+    examples = [
+        Example(
+            f"{each.document_id}-{each.language}",
+            f"The {each.language} translation of {each.name} is: {MASK}.",
+            (each.spelling,),
+            Asked(each, first[each.document_id]),
+            {"language": each.language},
+        )
+        for each in drawn
+    ]
+    told = {"limit": wanted.limit, "seed": wanted.seed, **settings}
+    return Task(name=TRANSLATION, examples=examples, judge=judge, settings=told, macro=("language",), at_a_time=32)
+
+
+def _fills(model: Any, options: Mapping[str, Any], scoring: ClosedOptions) -> System[Asked]:
+    """A model's best phrases; with the option `oracle`, from the passage that states the name's spelling."""
+    told = {name: value for name, value in options.items() if name not in (ORACLE, "template")}
+    if not options.get(ORACLE):
+        return fills(model, told)
+
+    def answer(examples: Sequence[Example[Asked]]) -> list[Answer]:
+        # BM25's best passage for a passage's own text is that passage.
+        texts, passages = [each.text for each in examples], [each.source.passage for each in examples]
+        return [Answer(found) for found in model.fill(texts, searched=passages, **{**told, "passages": 1})]
+
+    return answer
+
+
+def _majority(task: Task[Any]) -> str:
+    """The label that most of the texts have, which no system can know: the best that a constant answer can do."""
+    return str(Counter(example.source.label for example in task.examples).most_common(1)[0][0])

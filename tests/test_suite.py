@@ -1,0 +1,185 @@
+"""Tasks by name on the command line, and what went wrong in a run: kinds of errors by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from quoth import NPM, Corpus, Document
+from quoth.cli.main import main
+from quoth.cli.suite import parse_system
+from quoth.datasets.kamel import read_kamel
+from quoth.errors import InputError
+from quoth.evaluation.errors import (
+    ABSENT,
+    BOUNDS,
+    PASSAGE,
+    PHRASE,
+    SILENT,
+    UNKNOWN,
+    UNREAD,
+    error_of,
+    shown_errors,
+    wrong_answers,
+)
+from quoth.evaluation.report import Result, Row
+from quoth.evaluation.tasks import NAMES, expand
+from quoth.records import Evidence, Prediction
+from tiny import TEXT, tiny_npm
+
+CONTEXT = "The Axios rises in Macedonia and flows to the Thermaic Gulf."
+
+
+def row(said: str, *answers: str, context: str = CONTEXT, corpus: str = "", oracle: float = 0.0, **more: object) -> Row:
+    at = context.find(said)
+    place = Evidence("d", "Axios", 0, 100 + at, 100 + at + len(said), context, 0.5, context_start=100)
+    predictions = (Prediction(said, 0.0, 0.5, (place,), abstained=bool(more.get("abstained"))),) if said else ()
+    scores = {"exact_match": 0.0, "oracle@5": oracle}
+    return Row("m", "1", "q?", answers, scores, {"corpus": corpus} if corpus else {}, predictions)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind"),
+    [
+        (row("the Thermaic", "Thermaic Gulf"), BOUNDS),
+        (row("Gulf", "Thermaic Gulf"), BOUNDS),
+        (row("Macedonia", "Thermaic Gulf", corpus="answerable"), PHRASE),
+        (row("Macedonia", "Aegean", corpus="answerable", oracle=1.0), PASSAGE),
+        (row("Macedonia", "Aegean", corpus="answerable"), UNREAD),
+        (row("Macedonia", "Aegean", corpus="not answerable"), ABSENT),
+        (row("Macedonia", "Aegean"), UNKNOWN),
+        (row("", "Aegean"), SILENT),
+        (row("Macedonia", "Macedonia and", abstained=True), SILENT),
+    ],
+)
+def test_errors_are_of_these_kinds(wrong: Row, kind: str) -> None:
+    assert error_of(wrong) == kind
+
+
+def test_a_wrong_label_is_told_by_both_labels() -> None:
+    taken = Row("m", "1", "text", ("1",), {"accuracy": 0.0}, {}, (Prediction("0", 0.0, 1.0, ()),))
+    assert error_of(taken) == "label 1 taken for 0"
+
+
+def test_errors_are_sorted_by_kind_and_shown_with_their_evidence() -> None:
+    right = Row("m", "2", "q?", ("x",), {"exact_match": 1.0}, {}, (Prediction("x", 0.0, 1.0, ()),))
+    search = Row("bm25", "3", "q?", ("x",), {"answer@1": 0.0})
+    rows = (row("", "Aegean"), right, row("Macedonia", "Aegean"), row("Gulf", "Thermaic Gulf"), search)
+    wrong = wrong_answers(Result("m", rows))
+    assert [each.kind for each in wrong] == [BOUNDS, UNKNOWN, SILENT]
+    shown = shown_errors(wrong, 50)
+    assert shown.index(BOUNDS) < shown.index(UNKNOWN) < shown.index(SILENT)
+    assert (
+        "    said:  Gulf (50.0 %)\n           Axios: …The Axios rises in Macedonia and flows to the Thermaic [Gulf].…"
+        in shown
+    )
+    assert shown_errors(wrong, 1).count("right:") == 1
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    files = {
+        "sst2/test.tsv": "__label__5\tGreat !\n__label__1\tAwful .\n",
+        "sst2/verbalizers.txt": "chamber, bust\nriver, tower\n",
+        "open_qa/nq.test.tsv": "what is the capital of france\t['Paris']\nwho sat on it\t['Zeus']\n",
+        "kamel/dev.jsonl": '{"sub_label": "France", "obj_label": ["Paris", "Lyon"], "relation": "P36"}\n',
+        "kamel/question-templates.csv": "P36, What is the capital of [S]?\n",
+    }
+    for name, content in files.items():
+        (tmp_path / "data" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "data" / name).write_text(content, encoding="utf-8")
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    made = Corpus.create(tmp_path / "c.quoth")
+    made.add([Document(f"d{i}", "", text) for i, text in enumerate(TEXT)])
+    NPM.from_pretrained(tiny_npm(tmp_path / "npm"), made).embed()
+    return tmp_path / "c.quoth"
+
+
+def test_tasks_are_asked_by_name_kept_and_looked_at(
+    data: Path, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    npm = str(tmp_path / "npm")
+    asked = ["--data", str(data), "--corpus", str(corpus), "--run", str(tmp_path / "runs"), "--json"]
+    systems = ["--system", npm, "--system", f"{npm},combine=sum,passages=2", "--system", "bm25"]
+    assert main(["eval", "nq", "kamel", *asked, *systems, "--read", "0"]) == 0
+    nq, kamel = map(json.loads, capsys.readouterr().out.splitlines())
+    assert [each["name"] for each in nq["systems"]] == [npm, f"{npm},combine=sum,passages=2", "bm25"]
+    assert (nq["task"], nq["num_examples"], nq["num_answerable"], nq["options"]["read"]) == ("nq", 2, 1, 0)
+    assert (kamel["task"], kamel["num_examples"]) == ("kamel", 1)
+    assert len(nq["differences"]) == 3
+    assert main(["eval", "run", "sst2", *asked, "--system", npm, "--scoring", "all"]) == 0
+    (sst2,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert 0 <= sst2["systems"][0]["accuracy"]["mean"] <= 1
+    assert main(["eval", "errors", str(tmp_path / "runs")]) == 0
+    shown = capsys.readouterr().out
+    assert all(f"| {task}, {npm}: " in shown for task in ("nq", "kamel"))
+    assert main(["eval", "run", "sst2", *asked, "--system", npm, "--scoring", "nearest"]) == 2
+    assert "runs/sst2 is a run with options=" in capsys.readouterr().err
+
+
+def test_mistakes_are_one_clear_line(
+    data: Path, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["--data", str(data), "--corpus", str(corpus)]
+    mistakes = {
+        ("sst3", *asked): "unknown task 'sst3'; choose from agn, yahoo",
+        ("sst2", "mr", *asked): "mr/test.jsonl: no such file; get it from the data of",
+        ("sst2", "--data", "nowhere", "--corpus", str(corpus)): "--data nowhere: no such folder",
+        ("nq", "--data", str(data), "--corpus", "none.quoth"): "none.quoth",
+        ("sst2", *asked, "--system", "bm25"): "bm25 does not do sst2; leave it out",
+        ("sst2", *asked, "--system", "quoth-reader"): "quoth-reader does not do sst2",
+        ("nq", *asked, "--system", "quoth-mini,combine"): "'combine' is not OPTION=VALUE",
+        ("nq", *asked, "--limit", "-1"): "--limit -1; it must be 1 or more, or 0 for all",
+        ("errors", str(tmp_path)): "name the folder of a run",
+    }
+    for arguments, says in mistakes.items():
+        assert main(["eval", *arguments]) == 2, arguments
+        err = capsys.readouterr().err
+        assert err.count("\n") == 1, err
+        assert says in err
+
+
+def test_a_set_of_a_group_that_is_not_there_is_left_out(
+    data: Path, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["--data", str(data), "--corpus", str(corpus), "--system", "majority", "--json"]
+    assert main(["eval", "sentiment", *asked]) == 0
+    shown = capsys.readouterr()
+    assert [json.loads(line)["task"] for line in shown.out.splitlines()] == ["sst2"]
+    assert [line.split(":")[1] for line in shown.err.splitlines()] == [f" left out {name}" for name in EMPTY]
+    (data / "sst2" / "test.tsv").unlink()
+    assert main(["eval", "sentiment", *asked]) == 2
+
+
+EMPTY = ("mr", "rt", "cr", "amazon")
+
+
+def test_systems_are_spelled_with_their_options() -> None:
+    assert parse_system("quoth-mini") == ("quoth-mini", {})
+    assert parse_system("quoth-mini,combine=sum,k=9,ban_query=true") == (
+        "quoth-mini",
+        {"combine": "sum", "k": 9, "ban_query": True},
+    )
+    with pytest.raises(InputError, match="no option 'combin'; use one of top_k, k"):
+        parse_system("quoth-mini,combin=sum")
+    with pytest.raises(InputError, match="combine is 'best'"):
+        parse_system("quoth-mini,combine=best")
+
+
+def test_groups_stand_for_their_tasks() -> None:
+    assert expand(["sentiment", "sst2", "rte"]) == ["sst2", "mr", "rt", "cr", "amazon", "rte"]
+    assert set(expand(["closed", "open", "translation"])) == set(NAMES)
+
+
+def test_kamels_questions(data: Path) -> None:
+    (question,) = read_kamel(data)
+    assert (question.text, question.answers) == ("What is the capital of France?", ("Paris", "Lyon"))
+    (data / "kamel" / "dev.jsonl").write_text('{"sub_label": "x", "obj_label": ["y"], "relation": "P1"}\n')
+    with pytest.raises(InputError, match=r"dev\.jsonl:1: relation 'P1' has no template"):
+        read_kamel(data)
