@@ -103,3 +103,25 @@ def test_without_spans_there_is_no_answer(marginal: bool) -> None:
     assert predict_spans([], [], 3, marginal=marginal) == []
     none = span_reader.Spans(nothing, nothing, np.zeros(0), -1e30)
     assert predict_spans([Source(passage(0, "a"), "c")], [none], 3, marginal=marginal) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "whole"),
+    [
+        ("Catalan) with Spanish", False),
+        ("A sex organ (or reproductive organ", False),
+        ('Bible Black" (1974)', False),
+        ("a) b (c", False),
+        ("(a [b) c]", False),
+        ("Yes (band)", True),
+        ('the "Red" album', True),
+        ("5 o'clock", True),
+    ],
+)
+def test_an_answer_with_half_a_pair_of_brackets_or_quotes_is_not_listed(answer: str, whole: bool) -> None:
+    text = f"{answer} Paris"
+    ends = [len(answer), len(text)]
+    spans = span_reader.Spans(np.array([0, len(answer) + 1]), np.array(ends), np.array([2.0, 1.0]), math.log(20))
+    found = predict_spans([Source(passage(0, text), "c")], [spans], top_k=5)
+    assert [each.text for each in found] == ([answer, "Paris"] if whole else ["Paris"])
+    assert found[-1].probability == pytest.approx(math.e / 21)

@@ -27,7 +27,7 @@ from quoth.records import Evidence, Likelihood, Passage, PassageShare, Predictio
 from quoth.retrieval.sparse import PassageRef, Ranking
 from quoth.scoring import log_sum_exp
 from quoth.timing import step
-from quoth.tokenizers.boundaries import MAY_END, MAY_START, surface_group
+from quoth.tokenizers.boundaries import MAY_END, MAY_START, is_balanced, surface_group
 from quoth.types import Doubles
 
 
@@ -94,8 +94,8 @@ def predict_spans(
     `prior` times a passage's relevance is added to the log odds of its spans. Probability is the share among all spans
     of all passages and "no answer here", whose odds are 1: one normalisation over everything that was read. If
     `marginal`, each passage is normalised by itself, with its own "no answer here", and weighs p(z|x), the softmax of
-    relevance (REALM eq. 1); `prior` is not used. Of answers that overlap in their best place only the best is listed,
-    if they are to be `distinct`.
+    relevance (REALM eq. 1); `prior` is not used. If the answers are to be `distinct`, only the best of those that
+    overlap in their best place is listed, and none with half a pair of brackets or quotes.
     """
     odds = _odds(read, spans, prior, marginal)
     return [each.whole() for each in _proposals(read, *odds, top_k, distinct)]
@@ -185,7 +185,8 @@ def _proposals(
 ) -> list[Proposal]:
     """The `top_k` texts of highest score, log Σ exp over their places; `total` is the log of what all scores sum to.
 
-    `distinct`: those whose best place overlaps a better text's are left out.
+    `distinct`: texts whose best place overlaps a better text's are left out, and so are those with half a pair of
+    brackets or quotes.
     """
     check_at_least_one("top_k", top_k)
     with step("score"):
@@ -194,7 +195,7 @@ def _proposals(
         score_G = group_score(score_C, groups)
         order_G = np.lexsort((groups.first_G, -score_G)).tolist()
         every = ((float(score_G[g]), groups.members(g).tolist()) for g in order_G)
-        found = list(islice(_apart(every, places, score_C) if distinct else every, top_k))
+        found = list(islice(_apart(every, read, places, score_C) if distinct else every, top_k))
     with step("explain"):
         return [
             _proposal(read, [places[c] for c in members], score_C[members], score, float(np.exp(score - total)))
@@ -203,13 +204,15 @@ def _proposals(
 
 
 def _apart(
-    found: Iterable[tuple[float, list[int]]], places: Sequence[AnswerSpan], score_C: Doubles
+    found: Iterable[tuple[float, list[int]]], read: Sequence[Source], places: Sequence[AnswerSpan], score_C: Doubles
 ) -> Iterator[tuple[float, list[int]]]:
-    """The groups, best first, but for those whose best place overlaps the best place of one before."""
+    """The groups, best first, but for those whose best place overlaps the best place of one before, or cuts a pair of
+    brackets or quotes."""
     taken: list[AnswerSpan] = []
     for score, members in found:
         n, start, end = places[members[int(np.argmax(score_C[members]))]]
-        if not any(n == m and start < last and first < end for m, first, last in taken):
+        overlaps = any(n == m and start < last and first < end for m, first, last in taken)
+        if not overlaps and is_balanced(read[n].passage.text[start:end]):
             taken.append((n, start, end))
             yield score, members
 

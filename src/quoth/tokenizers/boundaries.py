@@ -161,6 +161,20 @@ def boundary_flags(text: str, offsets_T2: NDArray[np.int64]) -> NDArray[np.uint8
     return flags
 
 
+_CLOSES = {")": "(", "]": "[", "}": "{", "”": "“"}
+
+
+def is_balanced(text: str) -> bool:
+    """Whether every bracket and double quote in a text has its other half."""
+    open_marks: list[str] = []
+    for char in text:
+        if char in _CLOSES.values():
+            open_marks.append(char)
+        elif char in _CLOSES and (not open_marks or open_marks.pop() != _CLOSES[char]):
+            return False
+    return not open_marks and text.count('"') % 2 == 0
+
+
 @lru_cache(maxsize=1 << 18)
 def spelling(piece: str) -> int:
     """A 64-bit name for a piece of text, such that the names of pieces determine the name of the text they make up,
