@@ -42,7 +42,7 @@ ASKING = [
     quoth.load,
 ]
 LOADING = [quoth.NPM.from_pretrained, quoth.REALM.from_pretrained, quoth.Reader.from_pretrained]
-PUBLIC = [*ASKING, *LOADING, quoth.ZeroNER.from_pretrained, quoth.read_documents]
+PUBLIC = [*ASKING, *LOADING, quoth.ZeroNER.from_pretrained, quoth.read_documents, quoth.verify_quote]
 
 
 @pytest.fixture(scope="module")

@@ -25,6 +25,7 @@ RECORDS = [
     "Shortfall",
     "TaggedSpan",
     "TaggedText",
+    "Verification",
 ]
 NAMES = [
     *RECORDS,
@@ -39,6 +40,7 @@ NAMES = [
     "errors",
     "load",
     "read_documents",
+    "verify_quote",
 ]
 
 

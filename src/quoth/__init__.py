@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from quoth import errors
     from quoth.corpus.corpus import Corpus
     from quoth.corpus.documents import read_documents
+    from quoth.corpus.quotes import Verification, verify_quote
     from quoth.corpus.repair import Repairs
     from quoth.models.base import FusedSearch
     from quoth.models.loading import load
@@ -61,11 +62,13 @@ __all__ = [
     "TaggedSpan",
     "TaggedText",
     "Tagger",
+    "Verification",
     "ZeroNER",
     "__version__",
     "errors",
     "load",
     "read_documents",
+    "verify_quote",
 ]
 
 _HOMES = {
@@ -92,9 +95,11 @@ _HOMES = {
     "TaggedSpan": "quoth.records",
     "TaggedText": "quoth.records",
     "Tagger": "quoth.ner.tagger",
+    "Verification": "quoth.corpus.quotes",
     "ZeroNER": "quoth.models.zero_ner",
     "load": "quoth.models.loading",
     "read_documents": "quoth.corpus.documents",
+    "verify_quote": "quoth.corpus.quotes",
 }
 
 

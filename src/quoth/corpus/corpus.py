@@ -175,6 +175,10 @@ class Corpus:
         for segment in snapshot.segments:
             yield from map(segment.document, snapshot.live_documents(segment))
 
+    def containing(self, part: bytes) -> Iterator[tuple[Segment, int]]:
+        """The live documents in whose text these bytes of UTF-8 occur: their segments, and their numbers there."""
+        return self._snapshot.containing(part)
+
     def live(self, rows_R: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of these rows are passages of this snapshot: bool [R]."""
         return self._snapshot.live(rows_R)

@@ -162,6 +162,16 @@ class Segment:
             found = self._hashed_D[first_O[o] : last_O[o]].tolist()
             yield from (document for document in found if self.id(document) == wanted)
 
+    def containing(self, part: bytes) -> Iterator[int]:
+        """The documents in whose text these bytes of UTF-8 occur, in order; one byte or more."""
+        at = self._blob.find(part)
+        while at >= 0:
+            document = int(np.searchsorted(self._documents_D13[:, 0], at, "right")) - 1
+            end = int(self._documents_D13[document + 1, 0])
+            if self._blob.find(part, int(self._documents_D13[document, 1]), end) >= 0:
+                yield document
+            at = self._blob.find(part, end)
+
     def id(self, document: int) -> str:
         """The id of a document."""
         return self._record(document)[0]

@@ -135,6 +135,13 @@ class Snapshot:
         first, last = segment.passage_range(document)
         return list(range(segment.first_row + first, segment.first_row + last))
 
+    def containing(self, part: bytes) -> Iterator[tuple[Segment, int]]:
+        """The live documents in whose text these bytes of UTF-8 occur."""
+        for segment in self.segments:
+            for document in segment.containing(part):
+                if not self.is_deleted(segment, document):
+                    yield segment, document
+
     def shared_with(self, other: Segment) -> Iterator[tuple[Segment, int]]:
         """The documents whose ids a new segment has as well."""
         for segment in self.segments:
