@@ -209,7 +209,7 @@ def test_a_blank_and_several_blanks(served: Served) -> None:
     served.ask("Its mayor is ___.")
     served.page.wait_for_selector(".answer")
     assert served.shown(".answer .phrase") == ["Kai Wegner", "Anne Hidalgo"]
-    assert served.shown(".guesses") == ["Guesses, each with a small chance to be right"]
+    assert served.shown(".guesses") == ["Guesses, unlikely to be right"]
     served.ask("Its mayor is [MASK], the mayor of Paris is ___.")
     served.page.wait_for_selector(".blank")
     assert served.shown(".blank") == [

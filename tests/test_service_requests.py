@@ -211,6 +211,23 @@ def test_mistakes_and_patience_are_told_as_ever(client: Client) -> None:
     assert client.headers["retry-after"] == "5"
 
 
+def test_a_body_that_comes_too_slowly_is_given_up(client: Client) -> None:
+    api = create_app(client.answering, Limits(timeout=0.05), Access(hosts=()))  # type: ignore[arg-type]
+    sent: list[Any] = []
+
+    async def never() -> Any:
+        await asyncio.sleep(60)
+
+    async def take(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": "/v1/fill", "query_string": b"", "headers": []}
+    asyncio.run(api(scope, never, take))
+    api.state.service.desk.close()
+    assert sent[0]["status"] == 408
+    assert json.loads(sent[1]["body"])["detail"] == "the body took longer than 0.05 seconds"
+
+
 def test_limits_of_nothing_are_refused() -> None:
     with pytest.raises(InputError, match="limit text is 0; it must be 1 or more"):
         Limits(text=0)

@@ -38,7 +38,7 @@ from quoth.service.limits import Limits, check_unicode
 from quoth.service.page import add_page
 from quoth.service.problems import JSON, PROBLEMS, Problem, add_problems, described, problem
 from quoth.service.requests import Documents, Forms, forms
-from quoth.service.shield import Access, Counts, Shield
+from quoth.service.shield import LOG, Access, Counts, Shield
 from quoth.service.texts import has, verified, word_ranges
 
 Handler = Callable[..., Awaitable[Response]]
@@ -74,7 +74,10 @@ class Service:
         """Looks for new snapshots, for ever."""
         while True:
             await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
-            await asyncio.to_thread(self.backend.refresh)
+            try:
+                await asyncio.to_thread(self.backend.refresh)
+            except Exception:
+                LOG.exception("refresh")
 
 
 def create_app(
@@ -163,7 +166,7 @@ def _add_questions(api: FastAPI, service: Service, made: Forms) -> None:
     @asked("/v1/classify", made.classify, replies.Predictions)
     async def classify(request: BaseModel) -> Response:
         """Rank labels by how well their words fit after a text."""
-        view, said = _asked(service, request)
+        view, said = await _asked(service, request)
 
         def label(text: str) -> list[dict[str, Any]]:
             return [each.to_dict() for each in view.classify(text, **said)]
@@ -174,7 +177,7 @@ def _add_questions(api: FastAPI, service: Service, made: Forms) -> None:
     @asked("/v1/search", made.search, replies.Hits)
     async def search(request: BaseModel) -> Response:
         """Find the passages that match best, and by which of their keys."""
-        view, said = _asked(service, request)
+        view, said = await _asked(service, request)
 
         def find(query: str) -> list[dict[str, Any]]:
             hits = [each.to_dict() for each in view.search(query, said["k"], said["mode"])]
@@ -188,7 +191,7 @@ def _add_questions(api: FastAPI, service: Service, made: Forms) -> None:
     @asked("/v1/verify", made.verify, replies.Verified)
     async def verify(request: BaseModel) -> Response:
         """Say whether a text occurs in the corpus, and where; if not, what is nearest to it."""
-        view, said = _asked(service, request)
+        view, said = await _asked(service, request)
         find = partial(verified, view.corpora, max_places=said["max_places"])
         done = await service.desk.ask(None, [said["text"]], partial(_each, find))
         return _reply(view, done, **done.answers[0])
@@ -201,7 +204,7 @@ def _add_documents(api: FastAPI, service: Service) -> None:
     async def read(place: Annotated[replies.DocumentPlace, Query()]) -> Response:
         """The text of a document, or a part of it."""
         check_unicode("id", place.id)
-        view = service.backend.view(place.corpus, place.snapshot)
+        view = await asyncio.to_thread(service.backend.view, place.corpus, place.snapshot)
         done = await service.desk.ask(None, [place], partial(_each, lambda each: _document(view, each)))
         return _reply(None, done, **done.answers[0])
 
@@ -269,16 +272,16 @@ def _add_state(api: FastAPI, service: Service) -> None:
         return Response(generate_latest(service.counts.registry), media_type=CONTENT_TYPE_LATEST)
 
 
-def _asked(service: Service, request: BaseModel) -> tuple[View, dict[str, Any]]:
+async def _asked(service: Service, request: BaseModel) -> tuple[View, dict[str, Any]]:
     """The view that a request asks, and what else it says. Raises BoundError for texts that are too long."""
     said = request.model_dump()
     service.limits.check(said)
-    view = service.backend.view(said.pop("corpus"), said.pop("snapshot"))
+    view = await asyncio.to_thread(service.backend.view, said.pop("corpus"), said.pop("snapshot"))
     return view, said
 
 
 async def _predicted(service: Service, request: BaseModel, name: str, method: str) -> Response:
-    view, options = _asked(service, request)
+    view, options = await _asked(service, request)
     given = options.pop(name)
     call = partial(_told, getattr(view, method), options)
     done = await service.desk.ask(

@@ -37,7 +37,7 @@ from quoth.retrieval.key_store import stores
 from quoth.retrieval.sparse import bm25
 from quoth.retrieval.tables import KeyTables
 
-OLD_VIEWS = 8
+OLD_VIEWS = 4
 """Views of older snapshots, or of some of the corpora, that stay open: those asked for last."""
 Asker = NPM | Reader | REALM
 LOG = logging.getLogger("quoth.service")
@@ -124,7 +124,7 @@ class Library:
 
     def __post_init__(self) -> None:
         for path in self.paths:
-            corpus = Corpus.open(path)
+            corpus = Corpus.open(path.absolute())
             if corpus.name in self._latest:
                 raise InputError(f"two corpora are named {corpus.name!r}; rename one of the folders")
             self._latest[corpus.name] = corpus
@@ -146,6 +146,8 @@ class Library:
         with self._lock:
             if corpus is not None and snapshot == self._named(corpus).snapshot:
                 snapshot = None
+            if snapshot is None and len(self._latest) == 1:
+                corpus = None
             found = self._views.get((corpus, snapshot))
             if found is None:
                 found = self._open(corpus, snapshot)

@@ -6,6 +6,7 @@ Knows: which error is which status, and that no answer names a folder of this ma
 from __future__ import annotations
 
 import json
+import logging
 import math
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -28,6 +29,7 @@ from quoth.errors import (
 )
 from quoth.service.limits import BoundError
 
+LOG = logging.getLogger("quoth.service")
 MEDIA_TYPE = "application/problem+json"
 LONGEST_REASON = 300
 MOST_FAULTS = 3
@@ -154,6 +156,8 @@ def add_problems(api: FastAPI, folders: Mapping[str, str]) -> None:
     def of_ours(_: Request, error: Exception) -> Response:
         status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 500)
         headers = {"Retry-After": str(RETRY_SECONDS)} if status == 423 else None
+        if status == 500:
+            LOG.error("error", extra={"error": str(error)})
         return problem(status, told(error), headers=headers)
 
     def invalid(_: Request, error: Exception) -> Response:
@@ -172,16 +176,12 @@ def add_problems(api: FastAPI, folders: Mapping[str, str]) -> None:
         assert isinstance(error, HTTPException)
         return problem(error.status_code, str(error.detail), headers=error.headers)
 
-    def unexpected(_: Request, error: Exception) -> Response:
-        return problem(500, "an error of the service, which its log describes")
-
     for kind, handler in (
         (RequestValidationError, invalid),
         (QuothError, of_ours),
         (BusyError, busy),
         (TimeoutError, late),
         (HTTPException, of_http),
-        (Exception, unexpected),
     ):
         api.add_exception_handler(kind, handler)
 

@@ -28,6 +28,10 @@ Row = Annotated[int, Field(ge=0, lt=1 << 63)]
 Number = Annotated[int, Field(ge=0, lt=1 << 63)]
 Texts = str | list[str]
 Mode = Literal["bm25", "dense", "entity", "hybrid"]
+Labels = Annotated[
+    dict[str, Annotated[list[str], Field(min_length=1, max_length=MOST_LABELS)]],
+    Field(min_length=2, max_length=MOST_LABELS, description="By label, words that stand for it."),
+]
 CorpusName = Annotated[
     str | None, Field(description="The corpus to ask, by name. Default: all that are served, searched as one.")
 ]
@@ -98,13 +102,7 @@ def forms(limits: Limits, asks: Callable[..., Any]) -> Forms:
             "ClassifyRequest",
             {"text": "A joy to read.", "labels": {"positive": ["great", "good"], "negative": ["terrible"]}},
             text=(_said(str, "What to label."), ...),
-            labels=(
-                Annotated[
-                    dict[str, Annotated[list[str], Field(min_length=1, max_length=MOST_LABELS)]],
-                    Field(min_length=2, max_length=MOST_LABELS, description="By label, words that stand for it."),
-                ],
-                ...,
-            ),
+            labels=(Labels, ...),
             template=(_said(str | None, "The text made of `{text}`, with one blank. Default: the model's."), None),
             temperature=(options["temperature"][0], 5.0),
             passages=options["passages"],

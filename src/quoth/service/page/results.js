@@ -64,7 +64,7 @@ function group(column, predictions, others, moved, head, items, open, view) {
 function halves(predictions, list) {
   const sure = predictions.filter((each) => !each.abstained).length;
   const lists = [list.slice(0, sure), list.slice(sure)].map((part) => (part.length ? make("ol", { className: "answers" }, ...part) : null));
-  return [lists[0], sure && lists[1] ? make("p", { className: "guesses" }, "Guesses, each with a small chance to be right") : null, lists[1]];
+  return [lists[0], sure && lists[1] ? make("p", { className: "guesses" }, "Guesses, unlikely to be right") : null, lists[1]];
 }
 
 function nothing(why) {
