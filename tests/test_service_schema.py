@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,9 +37,10 @@ CHECKS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    folder = tmp_path_factory.mktemp("api")
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[Any]:
+    """An application of its own: one that was shut down answers nothing."""
+    folder = tmp_path
     corpus = quoth.Corpus.create(folder / "notes.quoth")
     corpus.add(documents())
     npm = quoth.NPM.from_pretrained(tiny_npm(folder / "tiny"))
