@@ -1,4 +1,4 @@
-# `make demo` and `make test` do everything on a machine that has Python 3.11 or later, pip and make:
+# `make demo`, `make page` and `make test` do everything on a machine that has Python 3.11 or later, pip and make:
 # they create .venv and install the pinned packages when it is not there or when the pins changed.
 
 PYTHON ?= python3
@@ -7,10 +7,13 @@ RUN := $(VENV)/bin/python
 READY := $(VENV)/installed
 READY_FOR_TESTS := $(VENV)/installed-ray
 
-.PHONY: demo test check docs
+.PHONY: demo page test check docs
 
 demo: $(READY)
 	@$(RUN) -m quoth demo
+
+page: $(READY)
+	@$(RUN) -m quoth serve --demo
 
 test: $(READY_FOR_TESTS)
 	@PYTHON=$(RUN) scripts/test

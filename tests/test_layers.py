@@ -35,6 +35,7 @@ LAYERS = {
     "evaluation": 9,
     "scale": 9,
     "training": 10,
+    "service": 10,
     "cli": 11,
     "render": 11,
 }

@@ -262,7 +262,7 @@ def _asked(npm: NPM, replica: Any) -> tuple[Any, Any]:
 
 def post(route: str, **body: Any) -> tuple[int, Any]:
     request = urllib.request.Request(
-        f"http://127.0.0.1:{PORT}/{route}", json.dumps(body).encode(), {"Content-Type": "application/json"}
+        f"http://127.0.0.1:{PORT}/v1/{route}", json.dumps(body).encode(), {"Content-Type": "application/json"}
     )
     try:
         with urllib.request.urlopen(request, timeout=120) as answer:
@@ -277,8 +277,9 @@ def served(cluster: Any, embedded: Corpus, model: ModelName) -> Iterator[NPM]:
     from ray import serve
 
     from quoth.scale.ray_serve import application, start
+    from quoth.service.app import create_app
 
-    start(application(RemoteFolder(str(embedded.path)), model, shards=2), "127.0.0.1", PORT)
+    start(application(RemoteFolder(str(embedded.path)), model, 2, create_app), "127.0.0.1", PORT)
     yield NPM.from_pretrained(model.name, embedded)
     serve.shutdown()
 
@@ -381,6 +382,6 @@ def test_more_shards_than_segments_are_refused(embedded: Corpus, model: ModelNam
 
     place = RemoteFolder(str(embedded.path))
     with pytest.raises(InputError, match="9 shards of 4 segments"):
-        application(place, model, shards=9)
+        application(place, model, 9, lambda front: front)
     with pytest.raises(InputError, match="0 replicas"):
-        application(place, model, shards=2, replicas=0)
+        application(place, model, 2, lambda front: front, replicas=0)

@@ -1,68 +1,274 @@
-"""The command that serves a corpus over HTTP.
+"""The command that serves corpora over HTTP, with a page.
 
-Knows what to ask Ray for, and waits until it is stopped. Does not know how requests are answered.
+Knows the options, and which models answer what. Does not know how requests are answered.
 """
 
+import os
 import signal
-from typing import Annotated
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from quoth.cli.models import Setup, ray_model
-from quoth.cli.options import Base, CorpusPlace, Device, Dtype, Model, Ray
+from quoth.cli.models import Setup, kind, load, load_predictor, load_searcher, ray_model
+from quoth.cli.options import Base, Device, Dtype, Model, Ray, pairs
 from quoth.cli.output import note, plural, results
-from quoth.errors import InputError
+from quoth.errors import InputError, nearest
 from quoth.memory import bytes_named
 
+if TYPE_CHECKING:
+    from quoth.service.library import Library
+    from quoth.service.limits import Limits
+
 app = typer.Typer()
+TOKEN = "QUOTH_TOKEN"
+ENTITIES = "quoth-zero-ner"
+EXAMPLES = (
+    "Who wrote The Tale of Genji?",
+    "The head of the Greek government is the prime minister, ___.",
+    "The Tale of Genji was written by ___, a lady of the court in ___.",
+    "Who invented the telephone?",
+)
+ANYWHERE = ("0.0.0.0", "::", "")
+
+
+Directories = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="DIR...", help="Corpora made by quoth index; with --ray one, which may be a URL (s3://, gs://, …)."
+    ),
+]
+Demo = Annotated[bool, typer.Option("--demo", help="Serve the bundled atlas, in its 2016 and its 2026 edition.")]
+Host = Annotated[str, typer.Option("--host", help="0.0.0.0 lets other machines ask.")]
+Port = Annotated[int, typer.Option("--port", help="0 takes any that is free.")]
+AllowHost = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-host", metavar="NAME", help="Answer under this name too, as behind a proxy. May be repeated."
+    ),
+]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option("--token-file", help=f"The token that requests must send is in this file, or in {TOKEN}."),
+]
+Writable = Annotated[
+    bool, typer.Option("--writable", help="Let whoever has the token add, replace and delete documents.")
+]
+ReaderModel = Annotated[str, typer.Option("--reader", help="What answers questions: a reader, a REALM or an NPM.")]
+SearchModels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--search", metavar="MODEL", help="What searches by vectors: quoth-zero-ner, quoth-realm. May be repeated."
+    ),
+]
+LimitPairs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--limit",
+        metavar="NAME=NUMBER",
+        help="A bound: of a request body=1MB, text=20000 (characters), texts=64, neighbours=65536, passages=256, "
+        "answers=1000; of the work concurrency=2 (batches), batch=16 (texts), queue=256 (requests), timeout=60 "
+        "(seconds). May be repeated.",
+    ),
+]
+LogText = Annotated[
+    bool, typer.Option("--log-text", help="Write what is asked to the log, which otherwise says only how long it took.")
+]
+Shards = Annotated[
+    int | None, typer.Option("--shards", help="--ray: number of parts, by segments. Default: the number of machines.")
+]
+Replicas = Annotated[int, typer.Option("--replicas", help="--ray: number of replicas per shard.")]
+Cpus = Annotated[float, typer.Option("--cpus", help="--ray: CPUs per replica.")]
 
 
 @app.command(rich_help_panel="Ask a corpus")
 def serve(
-    directory: CorpusPlace,
-    ray: Ray = False,
-    shards: Annotated[
-        int | None,
-        typer.Option("--shards", help="Cut the corpus into so many, by segments; as many as there are machines."),
-    ] = None,
-    replicas: Annotated[int, typer.Option("--replicas", help="So many of each shard.")] = 1,
-    cpus: Annotated[float, typer.Option("--cpus", help="CPUs of each replica.")] = 1,
-    host: Annotated[str, typer.Option("--host", help="0.0.0.0 lets other machines ask.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port")] = 8000,
-    max_body: Annotated[
-        str, typer.Option("--max-body", metavar="SIZE", help="Refuse requests whose body is larger (413).")
-    ] = "1MB",
-    max_text: Annotated[int, typer.Option("--max-text", help="Refuse texts of more characters (422).")] = 20_000,
-    max_texts: Annotated[int, typer.Option("--max-texts", help="Refuse more texts in one request (422).")] = 64,
+    directories: Directories = None,
+    demo: Demo = False,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    allow_host: AllowHost = None,
+    token_file: TokenFile = None,
+    writable: Writable = False,
     model: Model = "quoth-mini",
+    reader: ReaderModel = "quoth-reader",
+    search: SearchModels = None,
+    limit: LimitPairs = None,
+    log_text: LogText = False,
+    ray: Ray = False,
+    shards: Shards = None,
+    replicas: Replicas = 1,
+    cpus: Cpus = 1,
     base: Base = None,
     device: Device = None,
     dtype: Dtype = None,
 ) -> None:
-    """Answer requests over HTTP, on a Ray cluster.
+    """Answer over HTTP, with a page to ask on.
 
-    Ctrl-C stops it. Each shard searches its own segments; the answers are those of one process. A shard that dies is
-    replaced, and requests wait for it. What is added to the corpus later is served after a new start.
+    One process serves the corpora, all as one or each by its name, and follows what is added to them. Ctrl-C, or
+    SIGTERM, lets it finish the requests at work. With --ray a cluster answers the same requests, from the corpus as it
+    was at the start.
 
     \b
     Example:
+      quoth serve --demo
+      quoth serve wiki.quoth news.quoth --port 8080
+      curl localhost:8000/v1/ask -H 'Content-Type: application/json' -d '{"question": "Who composed Carmen?"}'
+      QUOTH_TOKEN=$(openssl rand -hex 16) quoth serve notes.quoth --writable
       quoth serve wiki.quoth --ray --shards 2
-      curl localhost:8000/fill -H 'Content-Type: application/json' -d '{"text": "Hagios Demetrios is in [MASK]."}'
     """
-    if not ray:
-        raise InputError("quoth serve runs on Ray only: add --ray (pip install 'quoth[ray]')")
+    _need_fastapi()
+    from quoth.service.shield import LOOPBACK, Access
+
+    hosts = () if host in ANYWHERE and not allow_host else {*LOOPBACK, host, f"[{host}]", *(allow_host or ())}
+    access = Access(_token(token_file), writable, hosts)
+    if access.token is None and host not in ("127.0.0.1", "::1", "localhost"):
+        note(f"whoever reaches {host} can read what is served; set {TOKEN} to a secret to require it")
+    setup, models = Setup(base, device, dtype), Named(model, reader, search or [])
+    bounds: dict[str, Any] = {"limits": _limits(limit or []), "access": access, "log_text": log_text}
+    if ray:
+        _on_ray(directories or [], (host, port), models, setup, (shards, replicas, cpus), bounds)
+    else:
+        _here(directories or [], demo, (host, port), models, setup, bounds)
+
+
+class Named(NamedTuple):
+    """The models to serve, by name: what fills blanks and labels, what answers questions, what searches."""
+
+    fills: str
+    asks: str
+    searches: Sequence[str]
+
+
+def _limits(given: list[str]) -> "Limits":
+    """Raises InputError for a bound that there is not, or that is no number."""
+    from quoth.service.limits import Limits
+
+    known, found = {each.name: each.type for each in fields(Limits)}, dict[str, Any]()
+    for name, value in pairs(given, "--limit", "timeout=10").items():
+        if name not in known:
+            raise InputError(f"--limit {name}: use one of {', '.join(known)}{nearest(name, known)}")
+        try:
+            found[name] = float(value) if name == "timeout" else int(value)
+        except ValueError:
+            if name != "body":
+                raise InputError(f"--limit {name}={value} is not a number; for example --limit {name}=10") from None
+            found[name] = bytes_named(value)
+    return Limits(**found)
+
+
+def _need_fastapi() -> None:
+    try:
+        import fastapi  # noqa: F401
+        import prometheus_client  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise InputError(f"quoth serve needs {error.name}; install it with: pip install 'quoth[serve]'") from None
+
+
+def _token(file: Path | None) -> str | None:
+    """The token of the environment or of a file. Raises InputError if there are two, or the file cannot be read."""
+    given = os.environ.get(TOKEN) or None
+    if file is None:
+        return given
+    if given:
+        raise InputError(f"--token-file {file} and {TOKEN} are both given; use one of them")
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"--token-file {file}: {error}; name a text file") from None
+
+
+@contextmanager
+def _corpora(directories: Sequence[str], demo: bool) -> Iterator[list[Path]]:
+    """The folders to serve; of the demo, one that is made now and gone afterwards."""
+    if demo:
+        from quoth.cli.demo import atlas
+        from quoth.corpus.corpus import Corpus
+
+        if directories:
+            raise InputError(f"--demo serves the bundled atlas; leave {directories[0]} out, or --demo")
+        with tempfile.TemporaryDirectory(prefix="quoth-") as folder:
+            corpus = Corpus.create(Path(folder) / "atlas.quoth")
+            corpus.add(atlas("2016"))
+            corpus.replace(atlas("2026"))
+            yield [corpus.path]
+    elif directories:
+        yield [Path(each) for each in directories]
+    else:
+        raise InputError("no corpus to serve; name the folders of one or more, or --demo for the bundled atlas")
+
+
+def _library(paths: Sequence[Path], named: Named, setup: Setup, demo: bool) -> "Library":
+    """The models over the corpora, checked. Raises QuothError."""
+    from quoth.corpus.corpus import Corpus
+    from quoth.models.zero_ner import ZeroNER
+    from quoth.service.library import Library, Models
+
+    corpora = [Corpus.open(path) for path in paths]
+    fills = load(named.fills, corpora, setup)
+    asks = fills if named.asks == named.fills else load_predictor(named.asks, corpora, setup)
+    searches = [load_searcher(each, corpora, setup) for each in (*named.searches, *([ENTITIES] if demo else ()))]
+    for each in searches:
+        if demo and isinstance(each, ZeroNER):
+            each.embed()
+    return Library(Models(fills, asks, searches), list(paths))
+
+
+def _here(
+    directories: Sequence[str],
+    demo: bool,
+    address: tuple[str, int],
+    named: Named,
+    setup: Setup,
+    bounds: dict[str, Any],
+) -> None:
+    """Serve in this process until it is told to stop."""
+    from quoth.service.app import create_app
+    from quoth.service.running import bound, log_lines, run
+
+    with _corpora(directories, demo) as paths, bound(*address) as listening:
+        note("loading the models")
+        served = create_app(_library(paths, named, setup, demo), **bounds, examples=EXAMPLES if demo else ())
+        listening.listen()
+        host, port = listening.getsockname()[:2]
+        log_lines()
+        results().print(f"http://{f'[{host}]' if ':' in host else host}:{port}", soft_wrap=True)
+        run(served, listening)
+    note("stopped")
+
+
+def _on_ray(
+    directories: Sequence[str],
+    address: tuple[str, int],
+    named: Named,
+    setup: Setup,
+    parts: tuple[int | None, int, float],
+    bounds: dict[str, Any],
+) -> None:
+    """Serve on a cluster until this process is told to stop."""
+    if len(directories) != 1:
+        raise InputError(f"--ray serves one corpus, and {len(directories)} are named; name one")
+    if bounds["access"].writable:
+        raise InputError("--writable goes without --ray; leave one out")
+    if named.searches:
+        raise InputError(f"--search {named.searches[0]} goes without --ray, which searches by words; leave one out")
     from quoth.scale.cluster import connect, machines
     from quoth.scale.remote import TEXT, RemoteFolder
 
-    body = bytes_named(max_body)
     given = connect()
     from quoth.corpus.corpus import Corpus
-    from quoth.scale.http import Limits
     from quoth.scale.ray_serve import application, start, stop
+    from quoth.service.app import create_app
 
-    limits = Limits(body, max_text, max_texts)
-    place = RemoteFolder(directory)
+    place = RemoteFolder(directories[0])
     place.fetch(*TEXT)
+    shards, replicas, cpus = parts
     segments = len(Corpus.open(place.path).segments)
     shards = min(machines(), max(segments, 1)) if shards is None else shards
     if shards * replicas * cpus > given:
@@ -70,12 +276,14 @@ def serve(
             f"{shards} shards of {replicas} replicas of {cpus:g} CPUs are more than the cluster's {given} CPUs; "
             "take fewer, or --cpus 0.5"
         )
-    served = application(place, ray_model(model, Setup(base, device, dtype)), shards, replicas, cpus, limits)
+    asks = ray_model(named.asks, setup) if kind(named.asks) == "reader" else None
+    model, build = ray_model(named.fills, setup), partial(create_app, **bounds)
+    served = application(place, model, shards, build, replicas, cpus, asks)
     note(f"starting {plural(shards, 'shard')}")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    start(served, host, port)
+    start(served, *address)
     try:
-        results().print(f"http://{host}:{port}: /fill, /ask, /search, /health", soft_wrap=True)
+        results().print(f"http://{address[0]}:{address[1]}", soft_wrap=True)
         signal.pause()
     finally:
         stop()

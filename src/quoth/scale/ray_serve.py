@@ -1,28 +1,29 @@
 """A corpus served from a Ray cluster: one deployment for each shard, and one that answers requests.
 
-Knows how shards are reached, and again after one died. Does not know how an answer comes about, or what a request may
-hold (`http`).
+Knows how shards are reached, and again after one died. Does not know how an answer comes about, or HTTP: it is given
+the application.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from ray import serve
 from ray.exceptions import RayActorError
 
 from quoth.corpus.corpus import Corpus
-from quoth.errors import InputError
-from quoth.records import Hit
+from quoth.errors import CorpusNotFoundError, InputError
+from quoth.models.npm import NPM
+from quoth.models.reader import Reader
+from quoth.records import Hit, Prediction
 from quoth.retrieval.key_store import files_of
 from quoth.scale.cluster import ModelName, starting, unwrapped
-from quoth.scale.http import Limits, http_api
 from quoth.scale.remote import TEXT, RemoteFolder
 from quoth.scale.shard import Shard
 from quoth.scale.sharded import ShardedNPM, assigned
@@ -74,42 +75,101 @@ def _outcome(response: Any, again: Callable[[], Any]) -> Any:
             response = again()
 
 
+Build = Callable[["Front"], Any]
+"""Makes the application that answers from a Front."""
+
+
 class Front:
-    """Answers requests, asking every shard."""
+    """Answers requests, asking every shard; questions by a reader, if one is named. Its corpus is that of its start."""
 
-    def __init__(self, place: RemoteFolder, snapshot: int, model: ModelName, shards: Sequence[Any]) -> None:
+    def __init__(
+        self,
+        place: RemoteFolder,
+        snapshot: int,
+        model: ModelName,
+        shards: Sequence[Any],
+        build: Build,
+        reader: ModelName | None = None,
+    ) -> None:
         place.fetch(*TEXT)
-        self._corpus, self._shards = Corpus.open(place.path, snapshot), RemoteShards(shards)
-        self._npm = ShardedNPM(model.load(), self._corpus, self._shards)
+        corpus, self._shards, self._build = Corpus.open(place.path, snapshot), RemoteShards(shards), build
+        self.corpora = [corpus]
+        self._npm = ShardedNPM(model.load(), corpus, self._shards)
+        self._reader = None
+        if reader is not None:
+            self._reader = Reader.from_pretrained(
+                reader.name, corpus, device=reader.device, dtype=reader.dtype, base=reader.base
+            )
 
-    def fill(self, text: str | list[str], **options: Any) -> Any:
+    def __serve_build_asgi_app__(self) -> Any:
+        return self._build(self)
+
+    @property
+    def folders(self) -> dict[str, str]:
+        return {str(each.path): each.name for each in self.corpora}
+
+    def asks(self) -> Callable[..., Any]:
+        kind: Any = NPM if self._reader is None else Reader
+        return cast("Callable[..., Any]", kind.ask)
+
+    def view(self, corpus: str | None = None, snapshot: int | None = None) -> Front:
+        """Itself. Raises CorpusNotFoundError for another corpus or snapshot."""
+        [own] = self.corpora
+        if corpus not in (None, own.name) or snapshot not in (None, own.snapshot):
+            raise CorpusNotFoundError(f"the cluster serves snapshot {own.snapshot} of {own.name!r} alone; ask that one")
+        return self
+
+    def fill(self, text: list[str], **options: Any) -> Sequence[Sequence[Prediction]]:
         return self._npm.fill(text, **options)
 
-    def ask(self, question: str | list[str], **options: Any) -> Any:
-        return self._npm.ask(question, **options)
+    def ask(self, question: list[str], **options: Any) -> Sequence[Sequence[Prediction]]:
+        return (self._npm if self._reader is None else self._reader).ask(question, **options)
 
-    def search(self, query: str, k: int) -> list[Hit]:
+    def classify(self, text: str, labels: Mapping[str, Sequence[str]], **options: Any) -> Sequence[Prediction]:
+        return self._npm.classify(text, labels, **options)
+
+    def search(self, query: str, k: int, mode: str) -> Sequence[Hit]:
+        if mode != "bm25":
+            raise InputError(f"mode is {mode!r}; the cluster searches by words alone: use 'bm25'")
         return self._npm.search(query, k)
 
-    def health(self) -> dict[str, Any]:
-        corpus = self._corpus
-        return {
-            "shards": len(self._shards),
-            "documents": corpus.num_documents,
-            "passages": corpus.num_passages,
-            "snapshot": corpus.snapshot,
-        }
+    def describe(self) -> dict[str, Any]:
+        corpora = [
+            {
+                "name": each.name,
+                "documents": each.num_documents,
+                "passages": each.num_passages,
+                "snapshot": each.snapshot,
+                "snapshots": [each.snapshot],
+            }
+            for each in self.corpora
+        ]
+        asks = self._npm if self._reader is None else self._reader
+        models = {"fill": self._npm.name, "ask": asks.name, "search": [], "shards": len(self._shards)}
+        return {"corpora": corpora, "models": models, "modes": ["bm25"]}
 
+    def refresh(self) -> bool:
+        """Nothing: a cluster serves the snapshot of its start."""
+        return False
 
-def _this_front() -> Any:
-    """The Front of the replica that this runs in."""
-    return serve.get_replica_context().servable_object
+    def writable(self, corpus: str | None) -> Corpus:
+        """Raises InputError: what shards hold is not written to."""
+        raise InputError(
+            "a corpus on a cluster is served as it was at the start; write to it by command, and start anew"
+        )
 
 
 def application(
-    place: RemoteFolder, model: ModelName, shards: int, replicas: int = 1, cpus: float = 1, limits: Limits | None = None
+    place: RemoteFolder,
+    model: ModelName,
+    shards: int,
+    build: Build,
+    replicas: int = 1,
+    cpus: float = 1,
+    reader: ModelName | None = None,
 ) -> serve.Application:
-    """A corpus as it was fetched last, in that many shards, each in so many replicas of so many CPUs.
+    """A corpus as it was fetched last, in that many shards, each in so many replicas of so many CPUs; `build` makes the
+    HTTP application in the process of the Front.
 
     Raises InputError where there are fewer segments than shards.
     """
@@ -119,7 +179,7 @@ def application(
     model = replace(model, fingerprint=model.load().fingerprint)
     parts = assigned([each.name for each in corpus.segments], shards)
     shard: Any = serve.deployment(ShardReplica)
-    front: Any = serve.deployment(serve.ingress(http_api(limits or Limits(), _this_front, RETRY_SECONDS))(Front))
+    front: Any = serve.deployment(serve.ingress()(Front))
     bound = [
         shard.options(
             name=f"shard-{number}",
@@ -130,9 +190,9 @@ def application(
         for number, part in enumerate(parts)
     ]
     front = front.options(
-        max_ongoing_requests=CALLS_AT_A_TIME, max_queued_requests=CALLS_WAITING, ray_actor_options={"num_cpus": 0}
+        max_ongoing_requests=CALLS_WAITING, max_queued_requests=CALLS_WAITING, ray_actor_options={"num_cpus": 0}
     )
-    bound_front: serve.Application = front.bind(place, corpus.snapshot, model, bound)
+    bound_front: serve.Application = front.bind(place, corpus.snapshot, model, bound, build, reader)
     return bound_front
 
 

@@ -1,0 +1,164 @@
+"""The service under load: `python -m benchmarks.service wiki.quoth`.
+
+Blanks of the corpus's own passages are filled over HTTP by 1, 8 and 64 clients, with and without batches, and by the
+same calls in one Python process. Prints a table; the machine's load is said with it, since it decides every number.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from quoth import NPM, Corpus
+
+CLIENTS = (1, 8, 64)
+TEXTS = 24
+"""Few enough that all their passages are encoded before the clock starts: what is measured is a warm service."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.service", description=__doc__)
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("--model", default="quoth-mini", help="what fills the blanks (quoth-mini)")
+    parser.add_argument("--read", type=int, default=0, help="passages that the reader sees (0: NPM alone)")
+    parser.add_argument("--seconds", type=float, default=20.0, help="per row (20)")
+    given = parser.parse_args()
+    texts = blanks(Corpus.open(given.corpus), TEXTS)
+    print(f"load before: {load()}; {given.seconds:g} s per row; fill, read={given.read}", flush=True)
+    print("| calls | clients | per second | p50 ms | p95 ms | p99 ms |\n|---|---:|---:|---:|---:|---:|", flush=True)
+    npm = NPM.from_pretrained(given.model, given.corpus)
+    print(row("in one Python process", 1, *in_process(npm, texts, given.read, given.seconds)), flush=True)
+    del npm
+    for batch in (16, 1):
+        with serving(given.corpus, given.model, batch) as address:
+            warm = HTTPConnection(urlsplit(address).netloc)
+            for text in texts:
+                send(warm, text, given.read)
+            warm.close()
+            for clients in CLIENTS:
+                name = f"over HTTP, batches of up to {batch}" if batch > 1 else "over HTTP, no batches"
+                print(row(name, clients, *over_http(address, texts, given, clients)), flush=True)
+    print(f"load after: {load()}")
+
+
+def blanks(corpus: Corpus, count: int, seed: int = 0) -> list[str]:
+    """Sentences of the corpus, a capitalised word of each blanked."""
+    rng, found = random.Random(seed), []
+    passages = list(corpus.passages())
+    rng.shuffle(passages)
+    for passage in passages:
+        for sentence in re.split(r"(?<=[.!?])\s+", passage.text):
+            names = [each for each in re.finditer(r"\b[A-Z]\w{3,}", sentence) if each.start()]
+            if names and len(sentence) < 300 and "[MASK]" not in sentence:
+                name = rng.choice(names)
+                found.append(sentence[: name.start()] + "[MASK]" + sentence[name.end() :])
+                break
+        if len(found) == count:
+            break
+    return found
+
+
+def in_process(npm: NPM, texts: Sequence[str], read: int, seconds: float) -> tuple[list[float], float]:
+    """Milliseconds of each call, and seconds in all."""
+    for text in texts:
+        npm.fill(text, read=read)
+    times, begin = [], time.perf_counter()
+    while time.perf_counter() - begin < seconds:
+        since = time.perf_counter()
+        npm.fill(texts[len(times) % len(texts)], read=read)
+        times.append(1000 * (time.perf_counter() - since))
+    return times, time.perf_counter() - begin
+
+
+@contextmanager
+def serving(corpus: Path, model: str, batch: int) -> Iterator[str]:
+    """A service of its own process."""
+    command = [sys.executable, "-m", "quoth", "serve", str(corpus), "--port", "0", "--limit", f"batch={batch}"]
+    service = subprocess.Popen(
+        [*command, "--model", model, "--reader", model], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    assert service.stdout is not None
+    try:
+        yield service.stdout.readline().strip()
+    finally:
+        service.terminate()
+        service.wait()
+
+
+def over_http(address: str, texts: Sequence[str], given: argparse.Namespace, clients: int) -> tuple[list[float], float]:
+    """Milliseconds of each request of that many clients, each of which sends its next when it has its answer."""
+    times: list[float] = []
+    faults: list[Any] = []
+    start = threading.Barrier(clients + 1)
+    done = threading.Event()
+
+    def client(number: int) -> None:
+        try:
+            ask(number)
+        except OSError as error:
+            faults.append(str(error))
+
+    def ask(number: int) -> None:
+        connection = HTTPConnection(urlsplit(address).netloc)
+        send(connection, texts[number % len(texts)], given.read)
+        connection.close()  # a service closes connections that are idle, as this one is until all others are ready
+        start.wait()
+        at = number
+        while not done.is_set():
+            since = time.perf_counter()
+            status = send(connection, texts[at % len(texts)], given.read)
+            times.append(1000 * (time.perf_counter() - since))
+            if status != 200:
+                faults.append(status)
+            at += clients
+
+    threads = [threading.Thread(target=client, args=(number,)) for number in range(clients)]
+    for each in threads:
+        each.start()
+    start.wait()
+    begin = time.perf_counter()
+    time.sleep(given.seconds)
+    done.set()
+    for each in threads:
+        each.join()
+    if faults:
+        raise SystemExit(f"{len(faults)} requests were not answered: {sorted(map(str, set(faults)))}")
+    return times, time.perf_counter() - begin
+
+
+def send(connection: HTTPConnection, text: str, read: int) -> int:
+    """The status of one request."""
+    body = json.dumps({"text": text, "read": read})
+    connection.request("POST", "/v1/fill", body, {"Content-Type": "application/json"})
+    reply = connection.getresponse()
+    reply.read()
+    return reply.status
+
+
+def row(name: str, clients: int, times: list[float], seconds: float) -> str:
+    """A line of the table."""
+    ordered = sorted(times)
+    p50, p95, p99 = (ordered[min(int(len(ordered) * share), len(ordered) - 1)] for share in (0.5, 0.95, 0.99))
+    return f"| {name} | {clients} | {len(times) / seconds:.1f} | {p50:.0f} | {p95:.0f} | {p99:.0f} |"
+
+
+def load() -> str:
+    """The machine's load of the last minute, and its cores."""
+    return f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+
+
+if __name__ == "__main__":
+    main()

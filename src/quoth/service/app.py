@@ -1,0 +1,344 @@
+"""The HTTP application: routes, and how a request becomes a call and its result a reply.
+
+Knows: FastAPI, the desk, the backend's calls. Does not know: models, where corpora lie, the web server.
+
+    POST /v1/fill      {"text": "… [MASK] …", "top_k": 5, …}        -> {"predictions": […], "snapshots": {…}}
+    POST /v1/ask       {"question": "…", …}
+    POST /v1/classify  {"text": "…", "labels": {"a": ["word"], …}}
+    POST /v1/search    {"query": "…", "k": 10, "mode": "bm25"}      -> {"passages": […], "snapshots": {…}}
+    POST /v1/verify    {"text": "…"}                                -> {"occurs": true, "places": […], …}
+    GET  /v1/corpus, /v1/documents?id=…, /healthz, /readyz, /metrics, /v1/openapi.json
+    POST, PUT, DELETE /v1/documents                                 with --writable
+
+`Server-Timing` of a reply says where the time went: `wait`, the steps, `total`, in milliseconds.
+"""
+
+# No postponed annotations: FastAPI reads those of functions within functions.
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Query
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from pydantic import BaseModel
+from starlette.responses import Response
+
+from quoth import __version__
+from quoth.errors import InputError
+from quoth.records import Document
+from quoth.service import replies
+from quoth.service.backend import Backend, View
+from quoth.service.desk import Desk, Done
+from quoth.service.limits import Limits, check_unicode
+from quoth.service.page import add_page
+from quoth.service.problems import JSON, PROBLEMS, Problem, add_problems, described, problem
+from quoth.service.requests import Documents, Forms, forms
+from quoth.service.shield import LOG, Access, Counts, Shield
+from quoth.service.texts import has, verified, word_ranges
+
+Handler = Callable[..., Awaitable[Response]]
+SECONDS_BETWEEN_LOOKS = 1.0
+"""How often a service looks for a new snapshot."""
+
+
+@dataclass
+class Service:
+    """What a running application has."""
+
+    backend: Backend
+    limits: Limits
+    access: Access
+    examples: Sequence[str] = ()
+    counts: Counts = field(default_factory=Counts)
+    desk: Desk = field(init=False)
+    draining: bool = False
+    writing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def __post_init__(self) -> None:
+        self.desk = Desk(self.limits, self.counts.batch)
+
+    def count(self) -> None:
+        """Bring the gauges up to date."""
+        self.counts.waiting.set(self.desk.waiting)
+        self.counts.at_work.set(self.desk.at_work)
+        for each in self.backend.view().corpora:
+            self.counts.snapshot.labels(each.name).set(each.snapshot)
+            self.counts.documents.labels(each.name).set(each.num_documents)
+
+    async def watch(self) -> None:
+        """Looks for new snapshots, for ever."""
+        while True:
+            await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
+            try:
+                await asyncio.to_thread(self.backend.refresh)
+            except Exception:
+                LOG.exception("refresh")
+
+
+def create_app(
+    backend: Backend,
+    limits: Limits | None = None,
+    access: Access | None = None,
+    log_text: bool = False,
+    examples: Sequence[str] = (),
+) -> FastAPI:
+    """The application of a service. One process serves it: the desk and its batches are in memory.
+
+    Args:
+        backend (Backend): What answers, such as a `Library`.
+        limits (Limits | None): Bounds of requests and of work at once. Default: `Limits()`.
+        access (Access | None): Token, writing, host names. Default: `Access()`.
+        log_text (bool): Write bodies of requests to the log. Default: False.
+        examples (Sequence[str]): Questions, or sentences with a blank, that the page offers. Default: ().
+
+    Returns:
+        A FastAPI application, for any ASGI server.
+
+    Example:
+        >>> app = create_app(Library(Models(npm, reader), [corpus.path]))
+        >>> "/v1/fill" in app.openapi()["paths"]
+        True
+    """
+    limits, access = limits or Limits(), access or Access()
+    service = Service(backend, limits, access, examples)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        watching = asyncio.create_task(service.watch())
+        try:
+            yield
+        finally:
+            service.draining = True
+            watching.cancel()
+            await asyncio.to_thread(service.desk.close)
+
+    api = FastAPI(
+        title="Quoth",
+        version=__version__,
+        summary="Answers that are quotations, with where they occur.",
+        openapi_url="/v1/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        responses=PROBLEMS,
+    )
+    api.state.service = service
+    api.openapi = partial(described, api)  # type: ignore[method-assign]
+    made = forms(limits, backend.asks())
+    _add_questions(api, service, made)
+    _add_documents(api, service)
+    _add_state(api, service)
+    add_page(api)
+    add_problems(api, backend.folders)
+    api.add_middleware(
+        Shield, access=access, most=limits.body, seconds=limits.timeout, counts=service.counts, log_text=log_text
+    )
+    return api
+
+
+def _add_questions(api: FastAPI, service: Service, made: Forms) -> None:
+    """The routes that ask something of the corpora."""
+
+    def asked(path: str, form: type[BaseModel], reply: type[BaseModel]) -> Callable[[Handler], Handler]:
+        """A route whose request is of that form."""
+
+        def add(handler: Handler) -> Handler:
+            handler.__annotations__["request"] = form
+            return api.post(path, response_model=reply)(handler)
+
+        return add
+
+    @asked("/v1/fill", made.fill, replies.Predictions)
+    async def fill(request: BaseModel) -> Response:
+        """Fill the blank of a text, or of several, with the phrases of the corpus that fit best."""
+        return await _predicted(service, request, "text", "fill")
+
+    @asked("/v1/ask", made.ask, replies.Predictions)
+    async def ask(request: BaseModel) -> Response:
+        """Answer a question, or several, with phrases of the corpus."""
+        return await _predicted(service, request, "question", "ask")
+
+    @asked("/v1/classify", made.classify, replies.Predictions)
+    async def classify(request: BaseModel) -> Response:
+        """Rank labels by how well their words fit after a text."""
+        view, said = await _asked(service, request)
+
+        def label(text: str) -> list[dict[str, Any]]:
+            return [each.to_dict() for each in view.classify(text, **said)]
+
+        done = await service.desk.ask(None, [said.pop("text")], partial(_each, label))
+        return _reply(view, done, predictions=done.answers[0])
+
+    @asked("/v1/search", made.search, replies.Hits)
+    async def search(request: BaseModel) -> Response:
+        """Find the passages that match best, and by which of their keys."""
+        view, said = await _asked(service, request)
+
+        def find(query: str) -> list[dict[str, Any]]:
+            hits = [each.to_dict() for each in view.search(query, said["k"], said["mode"])]
+            if said["words"]:
+                return [each | {"words": word_ranges(query, each["text"])} for each in hits]
+            return hits
+
+        done = await service.desk.ask(None, [said["query"]], partial(_each, find))
+        return _reply(view, done, passages=done.answers[0])
+
+    @asked("/v1/verify", made.verify, replies.Verified)
+    async def verify(request: BaseModel) -> Response:
+        """Say whether a text occurs in the corpus, and where; if not, what is nearest to it."""
+        view, said = await _asked(service, request)
+        find = partial(verified, view.corpora, max_places=said["max_places"])
+        done = await service.desk.ask(None, [said["text"]], partial(_each, find))
+        return _reply(view, done, **done.answers[0])
+
+
+def _add_documents(api: FastAPI, service: Service) -> None:
+    """The routes that read documents, and write them if that is allowed."""
+
+    @api.get("/v1/documents", response_model=replies.DocumentReply)
+    async def read(place: Annotated[replies.DocumentPlace, Query()]) -> Response:
+        """The text of a document, or a part of it."""
+        check_unicode("id", place.id)
+        view = await asyncio.to_thread(service.backend.view, place.corpus, place.snapshot)
+        done = await service.desk.ask(None, [place], partial(_each, lambda each: _document(view, each)))
+        return _reply(None, done, **done.answers[0])
+
+    if not service.access.writable:
+        return
+    written: dict[int | str, dict[str, Any]] = {
+        409: {"model": Problem, "description": "There is a document with that id"},
+        423: {"model": Problem, "description": "Another process is writing; see Retry-After"},
+    }
+
+    async def write(corpus: str | None, method: str, given: Any) -> dict[str, Any]:
+        async with service.writing:
+            return await asyncio.to_thread(_write, service, corpus, method, given)
+
+    @api.post("/v1/documents", response_model=replies.Written, status_code=201, responses=written)
+    async def add(request: Documents) -> Response:
+        """Add documents in one commit; the reply names the snapshot that has them, which is served from now on."""
+        service.limits.check(request.model_dump())
+        return JSON(await write(request.corpus, "add", request.documents), 201)
+
+    @api.put("/v1/documents", response_model=replies.Written, responses=written)
+    async def replace(request: Documents) -> Response:
+        """Put documents in the place of those with their ids, or add them, in one commit."""
+        service.limits.check(request.model_dump())
+        return JSON(await write(request.corpus, "replace", request.documents))
+
+    @api.delete("/v1/documents", response_model=replies.Written, responses=written)
+    async def delete(
+        id: Annotated[list[str], Query(min_length=1, max_length=1000)], corpus: str | None = None
+    ) -> Response:
+        """Delete documents in one commit."""
+        for each in id:
+            check_unicode("id", each)
+        return JSON(await write(corpus, "delete", id))
+
+
+def _add_state(api: FastAPI, service: Service) -> None:
+    """The routes that say how the service is."""
+
+    @api.get("/v1/corpus", response_model=replies.About)
+    async def corpus() -> Response:
+        """The corpora, their snapshots, the models and the limits."""
+        known = await asyncio.to_thread(service.backend.describe)
+        known |= {"version": __version__, "writable": service.access.writable, "limits": asdict(service.limits)}
+        return JSON(known | {"examples": [*service.examples]})
+
+    @api.get("/healthz", response_model=replies.Status)
+    async def health() -> Response:
+        """Whether the process answers at all."""
+        return JSON({"status": "ok"})
+
+    @api.get("/readyz", response_model=replies.Status)
+    async def ready() -> Response:
+        """Whether requests should be sent here: not while the service stops, or has as much to do as it may."""
+        if service.draining:
+            return problem(503, "the service stops", headers={"Retry-After": "5"})
+        if service.desk.waiting >= service.limits.queue:
+            return problem(503, "too many requests are waiting", headers={"Retry-After": "1"})
+        return JSON({"status": "ready"})
+
+    @api.get("/metrics", response_class=Response)
+    async def metrics() -> Response:
+        """Counts and times for Prometheus."""
+        service.count()
+        return Response(generate_latest(service.counts.registry), media_type=CONTENT_TYPE_LATEST)
+
+
+async def _asked(service: Service, request: BaseModel) -> tuple[View, dict[str, Any]]:
+    """The view that a request asks, and what else it says. Raises BoundError for texts that are too long."""
+    said = request.model_dump()
+    service.limits.check(said)
+    view = await asyncio.to_thread(service.backend.view, said.pop("corpus"), said.pop("snapshot"))
+    return view, said
+
+
+async def _predicted(service: Service, request: BaseModel, name: str, method: str) -> Response:
+    view, options = await _asked(service, request)
+    given = options.pop(name)
+    call = partial(_told, getattr(view, method), options)
+    done = await service.desk.ask(
+        (method, id(view), _frozen(options)), [given] if isinstance(given, str) else given, call
+    )
+    return _reply(view, done, predictions=done.answers[0] if isinstance(given, str) else done.answers)
+
+
+def _told(predict: Callable[..., Any], options: dict[str, Any], texts: list[str]) -> list[Any]:
+    """Predictions of each text, as JSON has them."""
+    return [[each.to_dict() for each in found] for found in predict(texts, **options)]
+
+
+def _each(call: Callable[[Any], Any], inputs: list[Any]) -> list[Any]:
+    return [call(each) for each in inputs]
+
+
+def _frozen(options: dict[str, Any]) -> str:
+    """What tells options apart that are not the same."""
+    return json.dumps(options, sort_keys=True)
+
+
+def _reply(view: View | None, done: Done, **content: Any) -> Response:
+    timing = {"wait": done.waited, **done.steps, "work": done.worked}
+    told = [f"{name};dur={1000 * seconds:.2f}" for name, seconds in timing.items()]
+    headers = {"Server-Timing": ", ".join([*told, f'batch;desc="{done.batch}"'])}
+    if view is not None:
+        content["snapshots"] = {each.name: each.snapshot for each in view.corpora}
+    return JSON(content, headers=headers)
+
+
+def _document(view: View, place: replies.DocumentPlace) -> dict[str, Any]:
+    """A document of the first corpus that has it. Raises UnknownDocumentError, InputError."""
+    corpus = next((each for each in view.corpora if has(each, place.id)), view.corpora[0])
+    document = corpus.document(place.id)
+    start, end = place.start, len(document.text) if place.end is None else min(place.end, len(document.text))
+    if start > end:
+        raise InputError(f"start is {start:,} and end {end:,}; the text has {len(document.text):,} characters")
+    return {
+        "corpus": corpus.name,
+        "snapshot": corpus.snapshot,
+        "id": document.id,
+        "title": document.title,
+        "metadata": dict(document.metadata),
+        "text": document.text[start:end],
+        "start": start,
+        "end": end,
+        "length": len(document.text),
+    }
+
+
+def _write(service: Service, name: str | None, method: str, given: Any) -> dict[str, Any]:
+    """Writes in one commit, and serves it. Raises UserError."""
+    corpus = service.backend.writable(name)
+    if method == "delete":
+        counts = {"deleted": corpus.delete(given)}
+    else:
+        counts = {"written": getattr(corpus, method)(Document(**each.model_dump()) for each in given)}
+    service.backend.refresh()
+    return {"corpus": corpus.name, "snapshot": corpus.snapshot, **counts}

@@ -1,0 +1,266 @@
+"""The models and corpora of one process.
+
+Knows: how the same loaded models are laid over corpora at several snapshots, how a new snapshot takes the place of the
+last, and what is checked before anything is served. Does not know: HTTP.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+from quoth.corpus.corpus import Corpus
+from quoth.corpus.manifest import read_manifest
+from quoth.errors import (
+    CorpusNotFoundError,
+    EmptyCorpusError,
+    EncoderMismatchError,
+    InputError,
+    QuothError,
+    UserError,
+    nearest,
+)
+from quoth.models.base import CorpusModel, FusedSearch
+from quoth.models.npm import NPM
+from quoth.models.reader import Reader
+from quoth.models.realm import REALM
+from quoth.models.zero_ner import ZeroNER
+from quoth.records import Hit, Prediction
+from quoth.retrieval.key_store import stores
+from quoth.retrieval.sparse import bm25
+from quoth.retrieval.tables import KeyTables
+
+OLD_VIEWS = 4
+"""Views of older snapshots, or of some of the corpora, that stay open: those asked for last."""
+Asker = NPM | Reader | REALM
+LOG = logging.getLogger("quoth.service")
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """The models of a service, loaded once: what fills blanks and labels texts, what answers questions, and what else
+    searches."""
+
+    fills: NPM
+    asks: Asker
+    searches: Sequence[CorpusModel] = ()
+
+    def over(self, corpora: Sequence[Corpus]) -> Models:
+        """The same models over other corpora, without loading anything."""
+        fills = _over(self.fills, corpora)
+        asks = fills if self.asks is self.fills else _over(self.asks, corpora)
+        return Models(fills, asks, [_over(each, corpora) for each in self.searches])
+
+
+def _over(model: Any, corpora: Sequence[Corpus]) -> Any:
+    match model:
+        case NPM():
+            return NPM(model.encoder, corpora, lambda: model.reader)
+        case Reader():
+            return Reader(model.reader, corpora, model.name)
+        case REALM():
+            return REALM(model.encoder, model.reader, corpora)
+        case ZeroNER():
+            return ZeroNER(model.encoder, corpora)
+    raise InputError(f"{model!r} cannot be served; name an NPM, a reader, a REALM or a Zero-NeR")
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryView:
+    """The models over some corpora, each at one snapshot."""
+
+    corpora: Sequence[Corpus]
+    models: Models
+
+    def fill(self, text: list[str], **options: Any) -> Sequence[Sequence[Prediction]]:
+        return self.models.fills.fill(text, **options)
+
+    def ask(self, question: list[str], **options: Any) -> Sequence[Sequence[Prediction]]:
+        ask: Callable[..., Any] = self.models.asks.ask
+        found: Sequence[Sequence[Prediction]] = ask(question, **options)
+        return found
+
+    def classify(self, text: str, labels: Mapping[str, Sequence[str]], **options: Any) -> Sequence[Prediction]:
+        return self.models.fills.classify(text, labels, **options)
+
+    def search(self, query: str, k: int, mode: str) -> Sequence[Hit]:
+        """Raises InputError if no model of the service searches so."""
+        searches = self.models.searches
+        named = [each for each in searches if isinstance(each, ZeroNER) == (mode == "entity")]
+        match mode:
+            case "bm25":
+                return bm25(self.corpora, query, k)
+            case "dense":
+                return (named or [self.models.fills])[0].search(query, k, "dense")
+            case "entity" if named:
+                return named[0].search(query, k, "dense")
+            case "hybrid" if searches:
+                return FusedSearch(searches).search(query, k)
+        raise InputError(f"mode is {mode!r}, for which the service has no model; start it with --search quoth-zero-ner")
+
+
+@dataclass
+class Library:
+    """Corpora by name, and the models that answer from them. Raises QuothError unless everything is sound.
+
+    Example:
+        >>> library = Library(Models(npm, reader), [corpus.path])
+        >>> library.view().ask(["Who composed Carmen?"])[0][0].text
+        'Georges Bizet'
+    """
+
+    models: Models
+    paths: Sequence[Path]
+    _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
+    _latest: dict[str, Corpus] = field(default_factory=dict)
+    _views: OrderedDict[tuple[str | None, int | None], LibraryView] = field(default_factory=OrderedDict)
+
+    def __post_init__(self) -> None:
+        for path in self.paths:
+            corpus = Corpus.open(path.absolute())
+            if corpus.name in self._latest:
+                raise InputError(f"two corpora are named {corpus.name!r}; rename one of the folders")
+            self._latest[corpus.name] = corpus
+        if not self._latest:
+            raise InputError("no corpus to serve; name one or more")
+        corpora = [*self._latest.values()]
+        _check(self.models.over(corpora), corpora)
+        self.view()
+
+    @property
+    def folders(self) -> dict[str, str]:
+        return {str(corpus.path): name for name, corpus in self._latest.items()}
+
+    def asks(self) -> Callable[..., Any]:
+        kind: Any = type(self.models.asks)
+        return cast("Callable[..., Any]", kind.ask)
+
+    def view(self, corpus: str | None = None, snapshot: int | None = None) -> LibraryView:
+        with self._lock:
+            if corpus is not None and snapshot == self._named(corpus).snapshot:
+                snapshot = None
+            if snapshot is None and len(self._latest) == 1:
+                corpus = None
+            found = self._views.get((corpus, snapshot))
+            if found is None:
+                found = self._open(corpus, snapshot)
+                self._views[corpus, snapshot] = found
+            if snapshot is not None or corpus is not None:
+                self._views.move_to_end((corpus, snapshot))
+            while len(self._views) > OLD_VIEWS + 1:
+                del self._views[next(key for key in self._views if key != (None, None))]
+            return found
+
+    def _named(self, corpus: str) -> Corpus:
+        if corpus not in self._latest:
+            alike = nearest(corpus, self._latest)
+            raise CorpusNotFoundError(f"no corpus {corpus!r} is served; there are {', '.join(self._latest)}{alike}")
+        return self._latest[corpus]
+
+    def _open(self, corpus: str | None, snapshot: int | None) -> LibraryView:
+        corpora = [*self._latest.values()] if corpus is None else [self._named(corpus)]
+        if snapshot is not None:
+            if len(corpora) > 1:
+                raise InputError(f"snapshot is {snapshot}, of no corpus; name one as well, such as {corpora[0].name!r}")
+            corpora = [Corpus.open(corpora[0].path, snapshot)]
+        return LibraryView(corpora, self.models.over(corpora))
+
+    def describe(self) -> dict[str, Any]:
+        modes = ["bm25", "dense"] if self._dense() else ["bm25"]
+        searches = self.models.searches
+        modes += ["entity"] * any(isinstance(each, ZeroNER) for each in searches) + ["hybrid"] * bool(searches)
+        return {
+            "corpora": [_described(each) for each in self._latest.values()],
+            "models": {
+                "fill": self.models.fills.name,
+                "ask": self.models.asks.name,
+                "search": [each.name for each in searches],
+            },
+            "modes": modes,
+        }
+
+    def _dense(self) -> bool:
+        """Whether some model that is served has a vector for every token, or every passage."""
+        encoder, corpora = self.models.fills.encoder, self._latest.values()
+        return any(not isinstance(each, ZeroNER) for each in self.models.searches) or not any(
+            KeyTables(corpus, encoder).missing() for corpus in corpora
+        )
+
+    def refresh(self) -> bool:
+        """Moves to the latest snapshots; one that cannot be opened is logged, and the last one stays."""
+        new = {}
+        for name, corpus in self._latest.items():
+            try:
+                if read_manifest(corpus.path).snapshot != corpus.snapshot:
+                    new[name] = Corpus.open(corpus.path)
+            except (QuothError, OSError) as error:
+                LOG.error("refresh", extra={"corpus": name, "error": str(error)})
+        if new:
+            latest = self._latest | new
+            view = LibraryView([*latest.values()], self.models.over([*latest.values()]))
+            with self._lock:
+                self._latest = latest
+                kept = {key: each for key, each in self._views.items() if key[1] is not None}
+                self._views = OrderedDict({(None, None): view, **kept})
+        return bool(new)
+
+    def writable(self, corpus: str | None) -> Corpus:
+        if corpus is None and len(self._latest) > 1:
+            raise InputError(f"several corpora are served; name one of {', '.join(self._latest)}")
+        return Corpus.open(self._named(corpus or next(iter(self._latest))).path)
+
+
+def _described(corpus: Corpus) -> dict[str, Any]:
+    return {
+        "name": corpus.name,
+        "documents": corpus.num_documents,
+        "passages": corpus.num_passages,
+        "snapshot": corpus.snapshot,
+        "snapshots": [each for each in corpus.snapshots() if each],
+    }
+
+
+def _check(models: Models, corpora: Sequence[Corpus]) -> None:
+    """Asks everything once, so that the first request finds it loaded.
+
+    Raises CorruptionError, EncoderMismatchError, and InputError if a model that searches by vectors has none.
+    """
+    searching: list[Any] = [models.fills, *models.searches, *([models.asks] if isinstance(models.asks, REALM) else [])]
+    for corpus in corpora:
+        _check_keys(searching, corpus)
+        for model in searching:
+            try:
+                KeyTables(corpus, model.encoder).open()
+            except UserError:  # an NPM needs no vectors to search BM25's passages
+                if corpus.num_passages and not isinstance(model, NPM):
+                    raise
+    calls = (
+        partial(models.fills.fill, "The [MASK] is here.", top_k=1),
+        partial(models.asks.ask, "Where is it?", top_k=1),
+        partial(models.fills.search, "it", 1),
+    )
+    for call in calls:
+        with suppress(EmptyCorpusError):
+            call()
+
+
+def _check_keys(models: Iterable[CorpusModel], corpus: Corpus) -> None:
+    """Raises EncoderMismatchError if a corpus has vectors, and only of models that are not served."""
+    found = {facts["fingerprint"]: facts["model"] for store in stores(corpus.path) for facts in store.facts()}
+    served = {each.fingerprint: each.name for each in models}
+    if found and not found.keys() & served.keys():
+        there, here = (
+            ", ".join(sorted(f"{name} ({fingerprint[:8]})" for fingerprint, name in each.items()))
+            for each in (found, served)
+        )
+        raise EncoderMismatchError(
+            f"{corpus.path}: contains vectors of {there}, not of {here}; serve it with the model of its vectors "
+            f"(--model or --search), or add those of this one: `quoth embed {corpus.path}`"
+        )

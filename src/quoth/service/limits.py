@@ -1,0 +1,85 @@
+"""What the service takes on at most.
+
+Knows: bounds, and how each is spelled on the command line. Does not know: HTTP, models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from quoth.errors import InputError
+
+MANY = ("text", "question")
+"""Fields that may be lists of texts, each of which is answered."""
+
+
+class BoundError(InputError):
+    """A request that holds more than is allowed, or what no text can hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a request may hold at most, and how much is worked on at once.
+
+    `body` bytes, `text` characters of each text, `texts` texts in a list, `neighbours` of a query, `passages` read or
+    searched inside, `answers` and places of evidence; `concurrency` batches at work at once, each of `batch` texts,
+    while `queue` requests wait; `timeout` seconds until a request is given up.
+
+    Raises InputError unless all are above 0.
+    """
+
+    body: int = 1_000_000
+    text: int = 20_000
+    texts: int = 64
+    neighbours: int = 1 << 16
+    passages: int = 256
+    answers: int = 1000
+    concurrency: int = 2
+    queue: int = 256
+    batch: int = 16
+    timeout: float = 60.0
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value, least = getattr(self, each.name), 0.001 if each.name == "timeout" else 1
+            if not value >= least:
+                raise InputError(f"limit {each.name} is {value}; it must be {least} or more")
+
+    def check(self, request: Mapping[str, Any]) -> None:
+        """Raises BoundError if a text is too long or not Unicode text, or there are too many."""
+        for name, value in request.items():
+            if name in MANY and isinstance(value, list) and len(value) > self.texts:
+                raise BoundError(f"{name}: a list of {len(value):,}; at most {self.texts:,} at once")
+            for each in _texts(value):
+                if name == "documents":
+                    check_unicode(name, each)
+                else:
+                    self._check_text(name, each)
+
+    def _check_text(self, name: str, text: str) -> None:
+        if len(text) > self.text:
+            raise BoundError(f"{name}: {len(text):,} characters; at most {self.text:,}")
+        check_unicode(name, text)
+
+
+def check_unicode(name: str, text: str) -> None:
+    """Raises BoundError for what JSON can spell and UTF-8 cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise BoundError(f"{name}: half of a surrogate pair is no character; send Unicode text") from None
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every string in a value as JSON has it."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for name, each in value.items():
+            yield from _texts(name)
+            yield from _texts(each)
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _texts(each)

@@ -1,0 +1,49 @@
+// The service's routes, and what went wrong as one kind of error.
+
+const KEY = "quoth-token";
+
+export class Trouble extends Error {
+  constructor(title, detail, status = 0, after = 0) {
+    super(detail);
+    Object.assign(this, { title, detail, status, after });
+  }
+}
+
+export function keep(token) {
+  sessionStorage.setItem(KEY, token);
+}
+
+/** Asks the service; the reply's JSON and where the time went. Raises Trouble. */
+export async function call(method, path, { body, signal } = {}) {
+  const headers = {};
+  const token = sessionStorage.getItem(KEY);
+  if (token) headers.authorization = `Bearer ${token}`;
+  if (body) headers["content-type"] = "application/json";
+  const begin = performance.now();
+  let reply;
+  try {
+    reply = await fetch(path, { method, headers, body: body && JSON.stringify(body), signal, cache: "no-store" });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Trouble("No answer", "The service does not answer. Is it still running?");
+  }
+  const content = await reply.json().catch(() => null);
+  if (!reply.ok || content === null) {
+    const after = Number(reply.headers.get("retry-after")) || 0;
+    const title = content?.title ?? "No answer";
+    throw new Trouble(title, content?.detail ?? `Status ${reply.status}`, reply.status, after);
+  }
+  return { content, times: times(reply.headers.get("server-timing"), performance.now() - begin) };
+}
+
+/** `Server-Timing` as milliseconds by name, with what was spent outside of the steps as `other`. */
+function times(header, total) {
+  const found = {};
+  for (const part of (header ?? "").split(",")) {
+    const [, name, ms] = part.trim().match(/^(\w+);dur=([\d.]+)$/) ?? [];
+    if (name && name !== "work") found[name] = Number(ms);
+  }
+  const known = Object.values(found).reduce((sum, each) => sum + each, 0);
+  const batch = Number((header ?? "").match(/batch;desc="(\d+)"/)?.[1] ?? 1);
+  return { steps: { ...found, other: Math.max(total - known, 0) }, total, batch };
+}

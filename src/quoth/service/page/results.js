@@ -1,0 +1,176 @@
+// Lists of answers and of passages, one column per corpus or snapshot, and where the time went.
+
+import { duration, make, marked, percent, slice } from "./text.js";
+
+const NAMES = { wait: "waiting", encode: "encode", search: "search", expand: "expand and read", score: "score", explain: "explain", other: "around it" };
+const same = (a, b) => a.toLocaleLowerCase() === b.toLocaleLowerCase();
+
+/** Columns of answers; `open` shows the evidence of one. */
+export function answerList(columns, text, open, { only, BLANK, view }) {
+  const blanks = view === "ask" ? [...text.matchAll(BLANK)].length : 0;
+  const groups = columns.map(({ content }) => (blanks > 1 ? content.predictions : [content.predictions]));
+  const items = [];
+  let changed = 0;
+  const shown = columns.map((column, number) => {
+    const parts = groups[number].map((predictions, blank) => {
+      const others = number ? groups[0][blank] : null;
+      const moved = Boolean(others) && !(predictions.length && others.length && same(predictions[0].text, others[0].text));
+      changed += moved;
+      return group(column, predictions, others, moved, blanks > 1 ? sentence(only(text, blank)) : null, items, open, view);
+    });
+    return make("section", { "aria-label": column.title }, make("h2", {}, heading(column, columns.length)), ...parts);
+  });
+  const comparison = columns.length > 1 ? make("p", { className: "changes" }, ...told(changed, groups[0].length)) : null;
+  const best = groups[0][0][0];
+  const count = groups.flat(2).length;
+  const said = !best ? "No answer." : best.abstained ? `The corpus does not say. ${count} guesses.` : `${count} answers. The best: ${best.text}, ${percent(best.probability)}.`;
+  return { element: make("div", {}, comparison, make("div", { className: "columns" }, ...shown)), items, said, unsure: !best || best.abstained };
+}
+
+function told(changed, of) {
+  if (of === 1) return changed ? [make("b", {}, "The best answer changes.")] : ["The best answer is the same."];
+  return [make("b", {}, `${changed} of ${of}`), " best answers change."];
+}
+
+function heading(column, count) {
+  return count > 1 ? make("b", {}, column.title) : column.title;
+}
+
+/** A sentence whose blank is to be seen. */
+function sentence(text) {
+  const [before, after] = text.split("[MASK]");
+  return make("p", { className: "blank" }, before, make("u", {}, "\u2003"), after);
+}
+
+function group(column, predictions, others, moved, head, items, open, view) {
+  if (!predictions.length) {
+    return make("div", { className: "group" }, head, nothing("No phrase of the corpus fits."));
+  }
+  const abstained = predictions[0].abstained;
+  const list = predictions.map((each, rank) => {
+    const fresh = Boolean(others) && !others.some((other) => same(other.text, each.text));
+    return make("li", {}, answer(column, each, (rank === 0 && moved) || fresh ? (rank === 0 ? "changed" : "only here") : "", items, open, view));
+  });
+  return make(
+    "div",
+    { className: "group" },
+    head,
+    abstained ? nothing("What follows are guesses: phrases that fit, of which none is likely to be right.") : null,
+    ...halves(predictions, list),
+  );
+}
+
+/** The answers, and apart from them the guesses. */
+function halves(predictions, list) {
+  const sure = predictions.filter((each) => !each.abstained).length;
+  const lists = [list.slice(0, sure), list.slice(sure)].map((part) => (part.length ? make("ol", { className: "answers" }, ...part) : null));
+  return [lists[0], sure && lists[1] ? make("p", { className: "guesses" }, "Guesses, unlikely to be right") : null, lists[1]];
+}
+
+function nothing(why) {
+  return make("div", { className: "says-nothing" }, make("b", {}, "The corpus does not say."), why);
+}
+
+function answer(column, prediction, note, items, open, view) {
+  const number = items.length;
+  const places = prediction.evidence.map((each) => ({ ...each, share: each.score, snapshot: column.content.snapshots[each.corpus] }));
+  const [first] = places;
+  const chance = percent(prediction.probability);
+  const rest = prediction.num_places - 1;
+  const where = first
+    ? `${view === "classify" ? `“${slice(first.context, first.start - first.context_start, first.end - first.context_start)}” in ` : ""}${first.title || first.document_id}${rest > 0 ? ` and ${rest} more ${rest === 1 ? "place" : "places"}` : ""}`
+    : "occurs nowhere in these passages";
+  const button = make(
+    "button",
+    {
+      type: "button",
+      className: prediction.abstained ? "answer guess" : "answer",
+      "aria-expanded": "false",
+      "aria-controls": "evidence",
+      disabled: !first,
+      onclick: () => open(items[number], number, 0),
+    },
+    make("span", { className: "phrase" }, make("bdi", {}, prediction.text)),
+    note ? make("span", { className: "changed" }, note) : null,
+    make("span", { className: "chance" }, track(prediction.probability), make("span", {}, chance)),
+    make("span", { className: "where" }, where),
+  );
+  items.push({ button, places, more: prediction.num_places - places.length });
+  return button;
+}
+
+function track(share) {
+  const fill = make("span", { className: "fill" });
+  fill.style.width = `${Math.max(100 * (share ?? 0), 0)}%`;
+  return make("span", { className: "track", "aria-hidden": "true" }, fill);
+}
+
+/** Columns of passages, with the keys by which they were found. */
+export function hitList(columns, text, open) {
+  const items = [];
+  const ids = columns.map(({ content }) => new Set(content.passages.map((each) => each.document_id)));
+  const shown = columns.map((column, number) => {
+    const list = column.content.passages.map((each) => {
+      const fresh = number > 0 && !ids[0].has(each.document_id);
+      return make("li", {}, hit(column, each, fresh ? "only here" : "", items, open));
+    });
+    const body = list.length ? make("ol", { className: "answers" }, ...list) : nothing("No passage has any of these words.");
+    return make("section", { "aria-label": column.title }, make("h2", {}, heading(column, columns.length)), body);
+  });
+  return { element: make("div", { className: "columns" }, ...shown), items, said: `${items.length} passages.` };
+}
+
+function hit(column, found, note, items, open) {
+  const number = items.length;
+  const strong = found.matches.filter((each) => each.start < each.end).map((each) => [each.start, each.end, true]);
+  const clear = ([start, end]) => !strong.some(([first, last]) => start < last && first < end);
+  const words = found.words.map(([start, end]) => [found.start + start, found.start + end, false]).filter(clear);
+  const keys = unique([...strong, ...words]);
+  const local = keys.map(([start, end, own]) => [start - found.start, end - found.start, (part) => make("mark", own ? {} : { className: "word" }, part)]);
+  const names = Object.keys(column.content.snapshots);
+  const corpus = names.length === 1 ? names[0] : undefined;
+  const place = {
+    document_id: found.document_id, title: found.title, corpus, snapshot: corpus && column.content.snapshots[corpus],
+    start: found.start, end: found.end, context: found.text, context_start: found.start, keys,
+  };
+  const matches = found.matches.map((each) =>
+    make("span", {}, `${each.query} ↔ `, make("b", {}, each.start < each.end ? each.text : `${each.text} (title)`), ` ${each.similarity.toFixed(2)}`),
+  );
+  const button = make(
+    "button",
+    { type: "button", className: "answer hit", "aria-expanded": "false", "aria-controls": "evidence", onclick: () => open(items[number], number, 0) },
+    make("span", { className: "phrase" }, make("bdi", {}, found.title || found.document_id)),
+    note ? make("span", { className: "changed" }, note) : null,
+    matches.length ? make("span", { className: "keys" }, ...matches) : null,
+    make("span", { className: "text" }, ...marked(found.text, local)),
+    make("span", { className: "where" }, `score ${found.score.toFixed(3)} · ${found.document_id}`),
+  );
+  items.push({ button, places: [place], more: 0 });
+  return button;
+}
+
+function unique(ranges) {
+  return [...new Map(ranges.map((each) => [each.slice(0, 2).join(), each])).values()];
+}
+
+/** A bar of the steps of a reply. */
+export function timeSpent({ steps, total, batch }, title) {
+  const parts = Object.entries(steps).filter(([, ms]) => ms > 0.005);
+  const sum = parts.reduce((all, [, ms]) => all + ms, 0) || 1;
+  const bar = make("div", { className: "spent", "aria-hidden": "true" });
+  for (const [name, ms] of parts) {
+    const piece = make("i", { className: `s-${name}` });
+    piece.style.width = `${(100 * ms) / sum}%`;
+    bar.append(piece);
+  }
+  const items = parts.map(([name, ms]) => make("li", {}, make("i", { className: `s-${name}` }), `${NAMES[name] ?? name} ${duration(ms)}`));
+  const shared = batch > 1 ? ` The steps were shared by ${batch} texts.` : "";
+  return make(
+    "details",
+    { className: "time" },
+    make("summary", {}, `${title ? `${title}: ` : ""}${duration(total)} – where the time went`),
+    bar,
+    make("ul", {}, ...items),
+    shared ? make("p", {}, shared) : null,
+  );
+}

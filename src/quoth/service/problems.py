@@ -1,0 +1,196 @@
+"""What went wrong, as `application/problem+json` (RFC 9457).
+
+Knows: which error is which status, and that no answer names a folder of this machine. Does not know: the routes.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel, ConfigDict
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from quoth.errors import (
+    CorpusNotFoundError,
+    DuplicateDocumentError,
+    LockedError,
+    QuothError,
+    UnknownDocumentError,
+    UserError,
+)
+from quoth.service.limits import BoundError
+
+LOG = logging.getLogger("quoth.service")
+MEDIA_TYPE = "application/problem+json"
+LONGEST_REASON = 300
+MOST_FAULTS = 3
+RETRY_SECONDS = 1
+STATUS: dict[type[Exception], int] = {
+    BoundError: 422,
+    CorpusNotFoundError: 404,
+    UnknownDocumentError: 404,
+    DuplicateDocumentError: 409,
+    LockedError: 423,
+    UserError: 400,
+}
+"""The first that fits counts."""
+
+
+class BusyError(QuothError):
+    """More requests wait than may."""
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__(f"too many requests are waiting; ask again in {seconds} s")
+        self.seconds = seconds
+
+
+class Fault(BaseModel):
+    """A field of a request that is wrong."""
+
+    field: str
+    message: str
+
+
+class Problem(BaseModel):
+    """An error as RFC 9457 has it; `errors` names the fields that are wrong."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "type": "about:blank",
+                    "title": "Unprocessable Content",
+                    "status": 422,
+                    "detail": "topk: Extra inputs are not permitted",
+                    "errors": [{"field": "topk", "message": "Extra inputs are not permitted"}],
+                }
+            ]
+        }
+    )
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+    errors: list[Fault] = []
+
+
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    code: {"model": Problem, "description": said}
+    for code, said in {
+        400: "A value that cannot be used",
+        401: "No token, or another one",
+        404: "No such corpus, snapshot or document",
+        408: "The body came too slowly",
+        413: "The body is too large",
+        421: "The service is not known by this name",
+        422: "The request is not as described",
+        503: "Too much to do, or no answer in time; see Retry-After",
+    }.items()
+}
+"""What every route may answer, for its description."""
+
+
+def described(api: FastAPI) -> dict[str, Any]:
+    """The OpenAPI description, whose errors have their own media type."""
+    if api.openapi_schema is None:
+        found = get_openapi(title=api.title, version=api.version, summary=api.summary, routes=api.routes)
+        for path in found["paths"].values():
+            for operation in path.values():
+                for status, reply in operation["responses"].items():
+                    if int(status) >= 400:
+                        reply["content"] = {MEDIA_TYPE: reply["content"].pop("application/json")}
+        api.openapi_schema = found
+    return api.openapi_schema
+
+
+class JSON(Response):
+    """An answer as JSON: a number that JSON lacks is null, half of a surrogate pair is spelled as JSON can."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        try:
+            text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        except ValueError:
+            text = json.dumps(_finite(content), ensure_ascii=False, separators=(",", ":"))
+        return text.encode("utf-8", "backslashreplace")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def problem(
+    status: int, detail: str, errors: list[Fault] | None = None, headers: Mapping[str, str] | None = None
+) -> Response:
+    """An error; what the request held may be quoted in it, though JSON cannot spell it."""
+    title = HTTPStatus(status).phrase
+    said = Problem(title=title, status=status, detail=detail, errors=errors or [])
+    names = None if errors else {"errors"}
+    return JSON(said.model_dump(exclude=names), status, headers, MEDIA_TYPE)
+
+
+def add_problems(api: FastAPI, folders: Mapping[str, str]) -> None:
+    """Let an application answer errors so; `folders` are those of its corpora, with the names that are told instead."""
+
+    def told(error: Exception) -> str:
+        text = str(error)
+        for folder, name in folders.items():
+            text = text.replace(folder, name)
+        return _spelled(text)
+
+    def of_ours(_: Request, error: Exception) -> Response:
+        status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 500)
+        headers = {"Retry-After": str(RETRY_SECONDS)} if status == 423 else None
+        if status == 500:
+            LOG.error("error", extra={"error": str(error)})
+        return problem(status, told(error), headers=headers)
+
+    def invalid(_: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        found = [_fault(each) for each in error.errors()[:MOST_FAULTS]]
+        return problem(422, "; ".join(f"{each.field}: {each.message}" for each in found), found)
+
+    def busy(_: Request, error: Exception) -> Response:
+        assert isinstance(error, BusyError)
+        return problem(503, str(error), headers={"Retry-After": str(error.seconds)})
+
+    def late(_: Request, error: Exception) -> Response:
+        return problem(503, str(error) or "no answer in time; ask again later", headers={"Retry-After": "5"})
+
+    def of_http(_: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        return problem(error.status_code, str(error.detail), headers=error.headers)
+
+    for kind, handler in (
+        (RequestValidationError, invalid),
+        (QuothError, of_ours),
+        (BusyError, busy),
+        (TimeoutError, late),
+        (HTTPException, of_http),
+    ):
+        api.add_exception_handler(kind, handler)
+
+
+def _spelled(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _fault(error: Mapping[str, Any]) -> Fault:
+    """A wrong field and what is wrong with it; never its value, which may be long."""
+    name = ".".join(str(part) for part in error["loc"] if part not in ("body", "query"))[:LONGEST_REASON]
+    return Fault(field=_spelled(name or "body"), message=_spelled(error["msg"][:LONGEST_REASON]))

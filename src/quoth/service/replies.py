@@ -1,0 +1,157 @@
+"""The replies of the HTTP service, as its OpenAPI describes them: the JSON that `--json` prints, and where it is from.
+
+Knows: names and types, which are those of the records. Does not know: how a reply is made.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from quoth.records import Evidence, Match
+
+CLOSED = ConfigDict(extra="forbid")
+Snapshots = Annotated[dict[str, int], Field(description="By corpus, the snapshot that was asked.")]
+Probability = Annotated[float | None, Field(description="Of an answer that a reader read, its chance to be right.")]
+
+
+class PredictionReply(BaseModel):
+    """A phrase and where it occurs. Offsets count code points."""
+
+    model_config = CLOSED
+
+    text: str
+    probability: Probability
+    log_score: float | None
+    score: Probability
+    token_str: str | None = None
+    sequence: str | None = None
+    answer: str | None = None
+    start: int | None = None
+    end: int | None = None
+    abstained: Annotated[bool, Field(description="The corpus does not say: this is only a guess.")]
+    evidence: list[Evidence]
+    num_places: int
+
+
+class Predictions(BaseModel):
+    """The answers, best first; a list of such lists if several were asked."""
+
+    model_config = CLOSED
+
+    predictions: list[PredictionReply] | list[list[PredictionReply]]
+    snapshots: Snapshots
+
+
+class HitReply(BaseModel):
+    """A passage that was found."""
+
+    model_config = CLOSED
+
+    score: float | None
+    document_id: str
+    title: str
+    passage: int
+    start: int
+    end: int
+    text: str
+    metadata: dict[str, Any]
+    matches: list[Match]
+    words: Annotated[list[tuple[int, int]], Field(description="Characters of `text` that a query's word matches.")] = []
+
+
+class Hits(BaseModel):
+    """The passages, best first."""
+
+    model_config = CLOSED
+
+    passages: list[HitReply]
+    snapshots: Snapshots
+
+
+class Verified(BaseModel):
+    """Whether a text occurs in the corpus, white space aside, how often and where; what is nearest if it does not."""
+
+    model_config = CLOSED
+
+    occurs: bool
+    text: str
+    num_places: int
+    num_whole: Annotated[int, Field(description="In so many places it is not a part of a longer word or number.")]
+    places: list[Evidence]
+    nearest: list[Evidence]
+    snapshots: Snapshots
+
+
+class DocumentPlace(BaseModel):
+    """Which document, and which of its characters."""
+
+    model_config = CLOSED
+
+    id: str
+    corpus: str | None = None
+    snapshot: Annotated[int | None, Field(ge=0, lt=1 << 63)] = None
+    start: Annotated[int, Field(ge=0, lt=1 << 63)] = 0
+    end: Annotated[int | None, Field(ge=0, lt=1 << 63)] = None
+
+
+class DocumentReply(BaseModel):
+    """A document, or the part of it that was asked for."""
+
+    model_config = CLOSED
+
+    corpus: str
+    snapshot: int
+    id: str
+    title: str
+    metadata: dict[str, Any]
+    text: str
+    start: int
+    end: int
+    length: Annotated[int, Field(description="Characters of the whole text.")]
+
+
+class Written(BaseModel):
+    """What a write did."""
+
+    model_config = CLOSED
+
+    corpus: str
+    snapshot: Annotated[int, Field(description="The snapshot that has it, which is the one served from now on.")]
+    written: int = 0
+    deleted: int = 0
+
+
+class CorpusReply(BaseModel):
+    """A corpus and the snapshots that can be asked."""
+
+    model_config = CLOSED
+
+    name: str
+    documents: int
+    passages: int
+    snapshot: int
+    snapshots: list[int]
+
+
+class About(BaseModel):
+    """What is served."""
+
+    model_config = CLOSED
+
+    version: str
+    corpora: list[CorpusReply]
+    models: dict[str, Any]
+    modes: list[str]
+    writable: bool
+    limits: dict[str, float]
+    examples: Annotated[list[str], Field(description="Questions that these corpora answer.")]
+
+
+class Status(BaseModel):
+    """Whether the service is well."""
+
+    model_config = CLOSED
+
+    status: str

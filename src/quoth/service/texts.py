@@ -1,0 +1,55 @@
+"""What a service says of texts without any model: quotations in several corpora, and the words that a search matched.
+
+Knows: corpora and how words are searched. Does not know: HTTP, models.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from quoth.corpus.analysis import analyse
+from quoth.corpus.corpus import Corpus
+from quoth.corpus.quotes import NEAREST, verify_quote
+from quoth.errors import UnknownDocumentError
+from quoth.tokenizers.boundaries import STOP_WORDS
+
+_WORD = re.compile(r"\w+")
+
+
+def has(corpus: Corpus, document_id: str) -> bool:
+    """Whether a corpus has a document of that id."""
+    with suppress(UnknownDocumentError):
+        return bool(corpus.rows_of(document_id)) or True
+    return False
+
+
+def verified(corpora: Sequence[Corpus], text: str, max_places: int) -> dict[str, Any]:
+    """`verify_quote` in several corpora, as JSON has it; what is nearest is told if the text occurs in none."""
+    found = [verify_quote(each, text, max_places).to_dict() for each in corpora]
+    num_places = sum(each["num_places"] for each in found)
+    nearest = sorted((place for each in found for place in each["nearest"]), key=lambda place: -place["score"])
+    return {
+        "occurs": num_places > 0,
+        "text": text,
+        "num_places": num_places,
+        "num_whole": sum(each["num_whole"] for each in found),
+        "places": [place for each in found for place in each["places"]][:max_places],
+        "nearest": [] if num_places else nearest[:NEAREST],
+    }
+
+
+def word_ranges(query: str, text: str) -> list[tuple[int, int]]:
+    """The words of a text, from character to character, that share a search term with a query. Its stop words count
+    only if it has no others.
+
+    Example:
+        >>> word_ranges("operas of Bizet", "Carmen is an opera by Georges Bizet.")
+        [(13, 18), (30, 35)]
+    """
+    words = query.split()
+    telling = [word for word in words if word.casefold() not in STOP_WORDS] or words
+    wanted = set(analyse(" ".join(telling)))
+    return [each.span() for each in _WORD.finditer(text) if not wanted.isdisjoint(analyse(each[0]))]

@@ -1,0 +1,99 @@
+"""`quoth serve` as a process: what it refuses, what it prints, how it stops."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import quoth
+from tiny import TEXT, tiny_npm
+
+pytest.importorskip("fastapi")
+pytest.importorskip("prometheus_client")
+pytest.importorskip("uvicorn")
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    corpus = quoth.Corpus.create(tmp_path / "notes.quoth")
+    corpus.add([quoth.Document(f"d{i}", f"T{i}", each) for i, each in enumerate(TEXT)])
+    return corpus.path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "no corpus to serve"),
+        (("--demo", "x"), "leave x out"),
+        (("x", "--writable"), "--writable requires a token; set QUOTH_TOKEN"),
+        (("x", "--limit", "quue=3"), "did you mean queue?"),
+        (("x", "--limit", "queue=many"), "--limit queue=many is not a number"),
+        (("x", "--limit", "body=many"), "not an amount of memory"),
+        (("x", "--limit", "timeout=0"), "limit timeout is 0.0"),
+        (("x", "--token-file", "/none"), "--token-file /none"),
+        (("x", "y", "--ray"), "--ray serves one corpus"),
+        (("x", "--ray", "--search", "quoth-zero-ner"), "leave one out"),
+        (("/none.quoth",), "corpus not found"),
+    ],
+    ids=str,
+)
+def test_what_is_refused(run: Run, arguments: tuple[str, ...], said: str) -> None:
+    code, out, err = run("serve", *arguments, "--port", 0)
+    assert (code, out) == (2, "")
+    assert said in err
+
+
+def test_a_damaged_corpus_is_refused_with_the_reason(run: Run, corpus: Path) -> None:
+    [words] = corpus.glob("segments/*/words*")
+    words.write_bytes(words.read_bytes()[:-1])
+    model = tiny_npm(corpus.parent / "tiny")
+    code, out, err = run("serve", corpus, "--port", 0, "--model", model, "--reader", model)
+    assert (code, out) == (1, "")
+    assert words.name in err
+
+
+def test_a_token_of_the_environment_and_a_file(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "token"
+    file.write_text("correct horse\n")
+    monkeypatch.setenv("QUOTH_TOKEN", "battery staple")
+    assert "are both given" in run("serve", "x", "--token-file", file)[2]
+    monkeypatch.setenv("QUOTH_TOKEN", "short")
+    assert "5 characters" in run("serve", "x")[2]
+
+
+@pytest.mark.parametrize("stopped_by", [signal.SIGTERM, signal.SIGINT])
+def test_a_service_answers_and_stops(corpus: Path, stopped_by: signal.Signals) -> None:
+    """Its address is the only line of standard output; every line of standard error after the start is JSON."""
+    model = str(tiny_npm(corpus.parent / "tiny"))
+    command = [sys.executable, "-m", "quoth", "serve", str(corpus), "--port", "0", "--model", model, "--reader", model]
+    service = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"QUOTH_TOKEN": ""}
+    )
+    try:
+        assert service.stdout is not None
+        address = service.stdout.readline().strip()
+        assert address.startswith("http://127.0.0.1:")
+        body = json.dumps({"text": "Paris is the [MASK] of France."}).encode()
+        request = urllib.request.Request(f"{address}/v1/fill", body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=120) as answer:
+            assert json.load(answer)["predictions"][0]["evidence"]
+        with urllib.request.urlopen(f"{address}/", timeout=120) as answer:
+            assert b"<title>Quoth</title>" in answer.read()
+        service.send_signal(stopped_by)
+        out, err = service.communicate(timeout=120)
+    finally:
+        service.kill()
+    assert (service.returncode, out) == (0, "")
+    first, *lines, last = err.splitlines()
+    assert (first, last) == ("quoth: loading the models", "quoth: stopped")
+    assert [json.loads(line)["route"] for line in lines] == ["/v1/fill", "/"]

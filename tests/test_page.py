@@ -1,0 +1,361 @@
+"""The page in a real browser: what is asked, what is shown, and that what is highlighted is what was answered.
+
+The answers are scripted, over real corpora; everything else is the service's own. Needs Chromium and playwright.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import quoth
+from quoth.errors import CorpusNotFoundError, InputError
+from quoth.records import Evidence, Hit, Match, Prediction
+
+pytest.importorskip("fastapi")
+pytest.importorskip("prometheus_client")
+pytest.importorskip("uvicorn")
+pytest.importorskip("playwright.sync_api", reason="pip install playwright, to test the page in a browser")
+
+import uvicorn
+from playwright.sync_api import sync_playwright
+
+from quoth.service.app import create_app
+from quoth.service.limits import Limits
+from quoth.service.running import bound
+from quoth.service.shield import Access
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium; apt-get install chromium")
+FILLING = "The city has many streets and squares. " * 60
+TEXTS = (
+    ("paris", "Paris", f"🗼 Paris 🥐 is the capital of France. {FILLING}Its mayor is Anne Hidalgo 🚲, and so it goes."),
+    ("berlin", "Berlin & <b>Bär</b>", "Berlin is the capital of Germany. Its mayor is Michael Müller."),
+)
+NEW_MAYOR = ("berlin", "Berlin & <b>Bär</b>", "Berlin is the capital of Germany. Its mayor is Kai Wegner.")
+ANSWERS = {"mayor of Paris": ["Anne Hidalgo"], "Its mayor": ["Michael Müller", "Kai Wegner", "Anne Hidalgo"]}
+
+
+class Scripted:
+    """One snapshot of one corpus, and answers that are looked up in its texts."""
+
+    def __init__(self, corpora: Sequence[quoth.Corpus], patience: threading.Event) -> None:
+        self.corpora, self._patience = corpora, patience
+
+    def ask(self, question: list[str], **_: Any) -> list[list[Prediction]]:
+        return [self._answers(each) for each in question]
+
+    def fill(self, text: list[str], **_: Any) -> list[list[Prediction]]:
+        return [self._answers(each, each) for each in text]
+
+    def classify(self, text: str, labels: Mapping[str, Sequence[str]], **_: Any) -> list[Prediction]:
+        return [
+            Prediction(name, 0.0, 0.9 if n == 0 else 0.1, tuple(self._places(words[0], 0.9)))
+            for n, (name, words) in enumerate(labels.items())
+        ]
+
+    def search(self, query: str, k: int, mode: str) -> list[Hit]:
+        rows, scores = self.corpora[0].bm25(query, k)
+        hits = []
+        for row, score in zip(rows.tolist(), scores.tolist(), strict=True):
+            passage = self.corpora[0].passage(row)
+            at = passage.text.find("capital")
+            found = (Match("capital", "capital", passage.start + at, passage.start + at + 7, 0.9),) if at >= 0 else ()
+            hits.append(Hit(passage, score, found))
+        return hits
+
+    def _answers(self, text: str, sequence: str = "") -> list[Prediction]:
+        if "broken" in text:
+            raise InputError("this <i>cannot</i> be asked")
+        if "slow" in text:
+            self._patience.wait(30)
+        wanted = next((each for name, each in ANSWERS.items() if name in text), None)
+        chances = (0.8, 0.1, 0.05) if wanted else (0.02,)
+        found = []
+        for phrase in wanted or ["France"]:
+            if places := tuple(self._places(phrase, chances[len(found)])):
+                chance = chances[len(found)]
+                found.append(Prediction(phrase, 0.0, chance, places, sequence, abstained=chance < 0.5))
+        return [] if "nothing" in text else found
+
+    def _places(self, phrase: str, share: float) -> Iterator[Evidence]:
+        for corpus in self.corpora:
+            for passage in corpus.passages():
+                for each in re.finditer(re.escape(phrase), passage.text):
+                    start, end = (passage.start + at for at in each.span())
+                    yield Evidence(
+                        passage.document_id, passage.title, passage.row, start, end, passage.text, share, corpus.name,
+                        passage.start,
+                    )  # fmt: skip
+
+
+class Backend:
+    """The scripted answers over a corpus with two snapshots."""
+
+    def __init__(self, corpus: quoth.Corpus) -> None:
+        self._corpus, self.patience = corpus, threading.Event()
+        self.folders = {str(corpus.path): corpus.name}
+
+    def asks(self) -> Any:
+        return quoth.Reader.ask
+
+    def view(self, corpus: str | None = None, snapshot: int | None = None) -> Scripted:
+        if corpus not in (None, "cities"):
+            raise CorpusNotFoundError(f"no corpus {corpus!r} is served")
+        return Scripted([quoth.Corpus.open(self._corpus.path, snapshot)], self.patience)
+
+    def describe(self) -> dict[str, Any]:
+        counts = {"documents": self._corpus.num_documents, "passages": self._corpus.num_passages}
+        known = {"name": "cities", "snapshot": 2, "snapshots": [1, 2], **counts}
+        return {
+            "corpora": [known],
+            "models": {"fill": "a", "ask": "b", "search": []},
+            "modes": ["bm25", "entity"],
+        }
+
+    def refresh(self) -> bool:
+        return False
+
+
+class Served:
+    """A running service and a page of a browser on it."""
+
+    def __init__(
+        self, backend: Backend, browser: Any, access: Access | None = None, limits: Limits | None = None
+    ) -> None:
+        self.backend = backend
+        app = create_app(backend, limits, access, examples=["Who is the mayor of Paris?"])  # type: ignore[arg-type]
+        self._socket = bound("127.0.0.1", 0)
+        self._server = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1))
+        self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]})
+        self._thread.start()
+        self.address = f"http://127.0.0.1:{self._socket.getsockname()[1]}/"
+        while not self._server.started:
+            time.sleep(0.01)
+        self._context = browser.new_context(viewport={"width": 1300, "height": 850})
+        self.page = self._context.new_page()
+        self.page.set_default_timeout(60_000)
+        self.wrong: list[str] = []
+        self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        self.page.on("console", lambda said: self.wrong.append(said.text) if "Content Security" in said.text else None)
+
+    def ask(self, text: str) -> None:
+        self.page.fill("#text", text)
+        self.page.press("#text", "Enter")
+
+    def shown(self, selector: str) -> list[str]:
+        return [" ".join(each.split()) for each in self.page.locator(selector).all_inner_texts()]
+
+    def close(self) -> None:
+        self.backend.patience.set()
+        self._context.close()
+        self._server.should_exit = True
+        self._thread.join()
+        self._socket.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with sync_playwright() as started:
+        yield (opened := started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"]))
+        opened.close()
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> quoth.Corpus:
+    corpus = quoth.Corpus.create(tmp_path / "cities.quoth")
+    corpus.add(quoth.Document(*each) for each in TEXTS)
+    corpus.replace([quoth.Document(*NEW_MAYOR)])
+    return corpus
+
+
+@pytest.fixture
+def served(corpus: quoth.Corpus, browser: Any) -> Iterator[Served]:
+    served = Served(Backend(corpus), browser)
+    served.page.goto(served.address)
+    served.page.wait_for_selector(".empty")
+    yield served
+    served.close()
+    assert not served.wrong
+
+
+def test_an_example_is_asked_and_its_evidence_is_the_answer(served: Served) -> None:
+    """The phrase follows characters that JavaScript counts twice; it is in the middle of what is shown."""
+    page = served.page
+    page.click(".examples button")
+    page.wait_for_selector(".facts:has-text('in all')")
+    assert served.shown(".answer .phrase") == ["Anne Hidalgo"]
+    assert served.shown(".answer .chance") == ["80 %"]
+    assert served.shown("#evidence h3") == ["Paris"]
+    assert served.shown("#evidence mark") == ["Anne Hidalgo"]
+    assert page.text_content(".document") == TEXTS[0][2]
+    start = TEXTS[0][2].index("Anne")
+    assert f"characters {start:,}–{start + 12:,}" in page.inner_text("#evidence .facts >> nth=0")
+    mark, document = (page.locator(each).bounding_box() for each in ("mark", ".document"))
+    assert document["y"] <= mark["y"] <= mark["y"] + mark["height"] <= document["y"] + document["height"]
+    assert page.locator(".document").evaluate("each => each.scrollTop") > 0
+    assert page.inner_text(".passage") in TEXTS[0][2]
+    assert "Anne Hidalgo" in page.inner_text(".passage")
+
+
+def test_a_blank_and_several_blanks(served: Served) -> None:
+    served.ask("Its mayor is ___.")
+    served.page.wait_for_selector(".answer")
+    assert served.shown(".answer .phrase") == ["Kai Wegner", "Anne Hidalgo"]
+    assert served.shown(".guesses") == ["Guesses, unlikely to be right"]
+    served.ask("Its mayor is [MASK], the mayor of Paris is ___.")
+    served.page.wait_for_selector(".blank")
+    assert served.shown(".blank") == [
+        "Its mayor is , the mayor of Paris is ….",
+        "Its mayor is …, the mayor of Paris is .",
+    ]
+
+
+def test_the_corpus_does_not_say(served: Served) -> None:
+    served.ask("Who invented the telephone?")
+    served.page.wait_for_selector(".says-nothing")
+    assert served.shown(".says-nothing b") == ["The corpus does not say."]
+    assert served.page.locator(".answer.guess").count() == 1
+    assert served.page.locator("#evidence").is_hidden()
+    assert served.page.inner_text("#status") == "The corpus does not say. 1 guesses."
+    served.ask("nothing")
+    served.page.wait_for_selector(".says-nothing:has-text('No phrase of the corpus fits.')")
+    assert served.page.locator(".answer").count() == 0
+
+
+def test_two_snapshots_side_by_side_and_the_link_to_them(served: Served) -> None:
+    page = served.page
+    served.ask("Its mayor is ___.")
+    page.wait_for_selector(".answer")
+    page.select_option("#corpus", "cities@1")
+    page.wait_for_selector("h2:has-text('snapshot 1')")
+    page.select_option("#compare", "cities")
+    page.wait_for_selector(".changes")
+    assert served.shown("h2") == ["CITIES, SNAPSHOT 1", "CITIES, SNAPSHOT 2"]
+    assert served.shown("section .answers >> nth=0") != served.shown("section .answers >> nth=1")
+    assert served.shown(".answer .phrase") == ["Michael Müller", "Anne Hidalgo", "Kai Wegner", "Anne Hidalgo"]
+    assert served.shown(".changed") == ["changed"]
+    assert served.shown(".changes") == ["The best answer changes."]
+    page.click(".answer:has-text('Kai Wegner')")
+    page.wait_for_selector(".facts:has-text('snapshot 2')")
+    link = page.url
+    page.goto("about:blank")
+    page.goto(link)
+    page.wait_for_selector(".facts:has-text('in all')")
+    assert served.shown(".answer[aria-expanded=true] .phrase") == ["Kai Wegner"]
+    assert served.shown("#evidence mark") == ["Kai Wegner"]
+    assert served.shown("#evidence h3") == ["Berlin & <b>Bär</b>"]
+    page.click(".answer:has-text('Michael Müller')")
+    page.wait_for_selector(".facts:has-text('snapshot 1')")
+    assert served.shown("#evidence mark") == ["Michael Müller"]
+    assert page.text_content(".document") == TEXTS[1][2]
+
+
+def test_back_brings_the_last_question_back(served: Served) -> None:
+    served.ask("Who is the mayor of Paris?")
+    served.page.wait_for_selector(".answer")
+    served.ask("nothing")
+    served.page.wait_for_selector(".says-nothing")
+    served.page.go_back()
+    served.page.wait_for_selector(".answer")
+    assert served.page.input_value("#text") == "Who is the mayor of Paris?"
+
+
+def test_the_keyboard_is_enough(served: Served) -> None:
+    page, key = served.page, served.page.keyboard
+    assert page.evaluate("document.activeElement.id") == "text"
+    key.type("Its mayor is ___.")
+    key.press("Enter")
+    page.wait_for_selector("#evidence mark")
+    key.press("ArrowDown")
+    key.press("ArrowDown")
+    assert "Anne Hidalgo" in page.evaluate("document.activeElement.innerText")
+    key.press("Enter")
+    page.wait_for_selector(".facts:has-text('in all')")
+    assert served.shown("#evidence mark") == ["Anne Hidalgo"]
+    key.press("Escape")
+    assert page.locator("#evidence").is_hidden()
+    assert "Anne Hidalgo" in page.evaluate("document.activeElement.innerText")
+    key.press("/")
+    assert page.evaluate("document.activeElement.id") == "text"
+    page.focus("#tab-ask")
+    key.press("ArrowRight")
+    assert page.evaluate("document.activeElement.id") == "tab-search"
+    assert page.get_attribute("#tab-search", "aria-selected") == "true"
+
+
+def test_search_shows_the_keys_that_matched(served: Served) -> None:
+    page = served.page
+    page.click("#tab-search")
+    served.ask("capital of Germany")
+    page.wait_for_selector(".answer.hit")
+    assert served.shown(".hit .phrase") == ["Berlin & <b>Bär</b>", "Paris"]
+    assert served.shown(".hit .keys >> nth=0") == ["capital ↔ capital 0.90"]
+    page.click(".hit >> nth=0")
+    page.wait_for_selector(".facts:has-text('in all')")
+    assert served.shown(".document mark:not(.word)") == ["capital"]
+    assert served.shown(".document mark.word") == ["Germany"]
+
+
+def test_labels_and_where_the_time_went(served: Served) -> None:
+    page = served.page
+    page.click("#tab-classify")
+    page.fill("#labels", "big: capital\nsmall: mayor")
+    served.ask("Paris")
+    page.wait_for_selector(".answer")
+    assert served.shown(".answer .phrase") == ["big", "small"]
+    assert "“capital” in Paris" in page.inner_text(".answer .where >> nth=0")
+    page.click("summary")
+    assert any(each.startswith("around it") for each in served.shown(".time li"))
+
+
+def test_errors_are_told_and_can_be_tried_again(served: Served) -> None:
+    page = served.page
+    served.ask("this is broken")
+    page.wait_for_selector(".trouble")
+    assert page.inner_text("[role=alert] p") == "Bad Request. this <i>cannot</i> be asked"
+    page.route("**/v1/ask", lambda route: route.abort())
+    served.ask("Who is the mayor of Paris?")
+    page.wait_for_selector(".trouble:has-text('Is it still running?')")
+    page.unroute("**/v1/ask")
+    page.click("text=Try again")
+    page.wait_for_selector(".answer")
+    assert page.locator(".trouble").count() == 0
+
+
+def test_a_slow_answer_can_be_stopped(served: Served) -> None:
+    page = served.page
+    served.ask("slow")
+    page.wait_for_selector(".waiting")
+    assert page.get_attribute("#board", "aria-busy") == "true"
+    page.click("text=Stop")
+    page.wait_for_selector(".empty")
+    served.backend.patience.set()
+
+
+def test_the_page_asks_for_the_token(corpus: quoth.Corpus, browser: Any) -> None:
+    served = Served(Backend(corpus), browser, Access("correct horse"))
+    served.page.goto(served.address)
+    served.page.fill("#token", "correct horse")
+    served.page.press("#token", "Enter")
+    served.page.wait_for_selector(".empty")
+    served.ask("Who is the mayor of Paris?")
+    served.page.wait_for_selector("#evidence mark")
+    served.close()
+    assert not served.wrong
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1300, "light")])
+def test_it_fits_small_and_large_screens(served: Served, width: int, scheme: str) -> None:
+    served.page.emulate_media(color_scheme=scheme)
+    served.page.set_viewport_size({"width": width, "height": 800})
+    served.ask("Who is the mayor of Paris?")
+    served.page.wait_for_selector(".answer")
+    assert served.page.evaluate("document.documentElement.scrollWidth") <= width

@@ -1,0 +1,94 @@
+"""What answers on a cluster, without one: the same routes and replies as in one process."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import quoth
+from quoth.scale.cluster import ModelName
+from quoth.scale.remote import RemoteFolder
+from tiny import TEXT, tiny_npm
+
+pytest.importorskip("ray")
+pytest.importorskip("prometheus_client")
+
+from starlette.testclient import TestClient
+
+from quoth.service import replies
+from quoth.service.app import create_app
+from quoth.service.library import Library, Models
+from quoth.service.shield import Access
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+BLANK = "the capital of [MASK] is above the river"
+
+
+class Handle:
+    """A shard's handle, whose calls are made at once in this process."""
+
+    def __init__(self, replica: Any) -> None:
+        self._replica, self.call = replica, self
+
+    def remote(self, method: str, *arguments: Any) -> Any:
+        answer = self._replica.call(method, *arguments)
+        return type("Response", (), {"result": lambda self, timeout_s: answer})()
+
+
+@pytest.fixture(scope="module")
+def clients(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """One whose answers come from two shards, and one from one process."""
+    from quoth.scale.ray_serve import Front, ShardReplica
+
+    folder = tmp_path_factory.mktemp("served")
+    model, corpus = ModelName(str(tiny_npm(folder / "tiny"))), quoth.Corpus.create(folder / "notes.quoth")
+    for number, text in enumerate(TEXT):
+        corpus.add([quoth.Document(f"d{number}", f"T{number}", text)])
+    npm = quoth.NPM.from_pretrained(model.name, corpus)
+    npm.embed("fp32")
+    place, names = RemoteFolder(str(corpus.path)), [each.name for each in corpus.segments]
+    shards = [Handle(ShardReplica(place, corpus.snapshot, model, part)) for part in (names[:3], names[3:])]
+    front = Front(place, corpus.snapshot, model, shards, lambda front: create_app(front, access=Access(hosts=())))
+    alone = create_app(Library(Models(npm, npm), [corpus.path]), access=Access(hosts=()))
+    with TestClient(front.__serve_build_asgi_app__()) as ours, TestClient(alone) as theirs:
+        yield ours, theirs
+
+
+@pytest.mark.parametrize(
+    ("route", "body"),
+    [
+        ("fill", {"text": BLANK, "passages": None, "top_k": 3}),
+        ("fill", {"text": [BLANK, "[MASK] sat"], "combine": "softmax_sum"}),
+        ("ask", {"question": "What is the capital of Germany?"}),
+        ("classify", {"text": "Paris", "labels": {"a": ["capital"], "b": ["river"]}}),
+        ("search", {"query": "capital river", "k": 3, "words": True}),
+        ("verify", {"text": "the capital of France"}),
+    ],
+    ids=str,
+)
+def test_shards_answer_as_one_process_does(clients: Any, route: str, body: Any) -> None:
+    ours, theirs = (client.post(f"/v1/{route}", json=body) for client in clients)
+    assert ours.status_code == theirs.status_code == 200
+    assert _rounded(ours.json()) == _rounded(theirs.json())
+
+
+def test_what_a_cluster_says_of_itself_and_what_it_has_not(clients: Any) -> None:
+    ours, _ = clients
+    about = replies.About.model_validate(ours.get("/v1/corpus").json())
+    assert (about.corpora[0].name, about.models["shards"], about.modes) == ("notes", 2, ["bm25"])
+    assert ours.get("/v1/documents", params={"id": "d1"}).json()["text"] == TEXT[1]
+    for body, status in (
+        ({"query": "a", "mode": "dense"}, 400),
+        ({"query": "a", "corpus": "other"}, 404),
+        ({"query": "a", "corpus": "notes", "snapshot": 1}, 404),
+    ):
+        assert ours.post("/v1/search", json=body).status_code == status
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _rounded(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_rounded(each) for each in value]
+    return float(f"{value:.3g}") if isinstance(value, float) else value
