@@ -117,7 +117,7 @@ def read_records(path: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
                     raise InputError(f"{path}:{line}: not a JSON object; fix or remove the line")
                 yield line, record
     except _DAMAGE as error:
-        raise InputError(f"{path}: cannot be read ({_reason(error)}); give a complete JSONL file") from None
+        raise InputError(f"{path}: cannot be read ({_reason(error)}); give a JSONL file") from None
 
 
 def read_text(path: str | Path) -> str:
