@@ -311,7 +311,7 @@ def _read_jsonl(stream: IO[bytes], name: str) -> Records:
         except UnicodeDecodeError as error:
             yield number, ValueError(f"not UTF-8 at byte {error.start}")
         except json.JSONDecodeError as error:
-            yield number, ValueError(f"not JSON ({error.msg} at character {error.pos})")
+            yield number, ValueError(f"not JSON ({error.msg.removesuffix(' at')} at character {error.pos})")
         except (ValueError, RecursionError) as error:
             yield number, ValueError(f"not JSON that can be read ({error})")
 
