@@ -189,11 +189,10 @@ def _settings(name: str, kind: type[Config]) -> tuple[ModelConfig, Path | None]:
         return _without_settings(folder), folder
     if kind is NPMConfig and not (folder.is_absolute() or name.startswith((".", "quoth-")) or name.count("/") > 1):
         return PUBLISHED.get(name, NPMConfig(base=name)), None
-    if alike := nearest(name, [*TRAINED, *UNTRAINED]):
-        raise ModelNotFoundError(f"model {name!r} not found{alike}")
     label = {"npm": "model", "realm": "REALM"}.get(_kind(kind), _kind(kind))
     known = ", ".join([*shipped(_kind(kind)), _FOLDERS[_kind(kind)]])
-    raise ModelNotFoundError(f"{label} {name!r} not found; name {known}")
+    alike = nearest(name, [*TRAINED, *UNTRAINED])
+    raise ModelNotFoundError(f"{label} {name!r} not found; name {known}{alike}")
 
 
 def _without_settings(folder: Path) -> NPMConfig:

@@ -29,9 +29,9 @@ Cite = Annotated[
     Form | None,
     typer.Option(
         "--cite",
-        help="Cite the best place of each answer (with --json: every place) as a web annotation (w3c: TextQuoteSelector), by its characters (chars), or by a link "
-        "that highlights it (link, to the document's metadata url). Offsets count code points; UTF-16 units are next "
-        "to them.",
+        help="Cite the best place of each answer (with --json: every place) as a web annotation (w3c: "
+        "TextQuoteSelector), by its characters (chars), or by a link that highlights it (link, to the document's "
+        "metadata url). Offsets count code points; UTF-16 units are next to them.",
     ),
 ]
 
