@@ -28,7 +28,7 @@ from quoth.training.settings import Grouping
 
 DOCUMENTS_AT_A_TIME = 256
 FILLED = "filled"
-"""In a splitter's place: passages are what fills an encoder input, one after another, of a document."""
+"""Used instead of a splitter: a document's consecutive passages each fill an encoder input."""
 LABEL = "settings.json"
 ARRAYS: dict[str, type[np.generic]] = {
     "ids": np.int32,
