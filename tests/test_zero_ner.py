@@ -128,7 +128,7 @@ def test_given_entities_take_the_place_of_recognised_ones(folder: Path, corpora:
         ([(0, 3, 4)], r"entity \(0, 3, 4\); give its words, or characters"),
         ([(0.0, 3.0)], r"entity \(0.0, 3.0\); give its words, or characters"),
         (["Elba"], "entity 'Elba' does not occur in the question"),
-        ([" "], "entity ' ' does not stand"),
+        ([" "], "entity ' ' does not occur"),
         ([(3, 3)], r"entity \(3, 3\); give its words, or characters \(start, end\) from 0 to 37"),
         ([], "entities is empty; give at least one, or None"),
     ):

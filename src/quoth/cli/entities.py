@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from quoth.cli.groups import Command, takes_group, takes_setup
-from quoth.cli.measuring import Limit, RunFolder, Seed, measuring, show_report
+from quoth.cli.measuring import Limit, NoCoverage, RunFolder, Seed, measuring, show_report
 from quoth.cli.models import Setup, load_entities, load_searcher, open_corpora, quiet_libraries
 from quoth.cli.options import CorpusDir, Json, MoreCorpora
 from quoth.cli.output import counting, results
@@ -89,9 +89,6 @@ LinkKs = Annotated[
     list[int] | None,
     typer.Option("--k", metavar="K", help="Recall among the best K passages. May be repeated. Default: 1, 5, 20."),
 ]
-NoCoverage = Annotated[
-    bool, typer.Option("--no-coverage", help="Do not read every passage to count the answerable questions.")
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +116,7 @@ class Others:
 
 
 def takes_others(command: Command) -> Command:
-    """Gives a command the options --beside, --dense and --anserini, in place of its parameter `others`."""
+    """Gives a command the options --beside, --dense and --anserini instead of its parameter `others`."""
     declared = {"beside": (Beside, None), "dense": (Dense, None), "anserini": (Anserini, False)}
     return takes_group(command, "others", declared, lambda given: Others(**given))
 

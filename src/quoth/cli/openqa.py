@@ -12,7 +12,7 @@ import typer
 
 from quoth.cli.filling import Filling, fill_arguments, takes_fill_options
 from quoth.cli.groups import takes_setup
-from quoth.cli.measuring import Limit, RunFolder, Seed, measuring, show_report
+from quoth.cli.measuring import Limit, NoCoverage, RunFolder, Seed, measuring, show_report
 from quoth.cli.models import Setup, kind, load_predictor, load_searcher, open_corpora
 from quoth.cli.options import CorpusDir, Json, Model, MoreCorpora, SkipBad, given
 from quoth.cli.output import LeftOut, counting, results
@@ -70,9 +70,7 @@ def openqa(
     limit: Limit = None,
     seed: Seed = 0,
     k: Ks = None,
-    no_coverage: Annotated[
-        bool, typer.Option("--no-coverage", help="Do not read every passage to count the answerable questions.")
-    ] = False,
+    no_coverage: NoCoverage = False,
     model: AskedModel = None,
     abstain: Abstain = False,
     template: Template = None,

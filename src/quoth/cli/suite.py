@@ -14,7 +14,7 @@ import typer
 
 from quoth.cli.filling import Filling, fill_arguments, takes_fill_options
 from quoth.cli.groups import takes_setup
-from quoth.cli.measuring import RunFolder, Seed, measuring, show_report
+from quoth.cli.measuring import NoCoverage, RunFolder, Seed, measuring, show_report
 from quoth.cli.models import Setup, kind, load_predictor, open_corpora
 from quoth.cli.openqa import Template
 from quoth.cli.options import Json, given
@@ -68,9 +68,6 @@ ScoringOption = Annotated[
 LabelTemperature = Annotated[float, typer.Option("--label-temperature", help="Closed sets: divides similarities.")]
 Drawn = Annotated[
     int, typer.Option("--limit", help="Ask this many examples, drawn as in NPM's released code (0: all).")
-]
-NoCoverage = Annotated[
-    bool, typer.Option("--no-coverage", help="Do not read every passage to count the answerable questions.")
 ]
 
 

@@ -57,7 +57,7 @@ def _fetched(name: str) -> Path:
         return Path(snapshot_download(name, allow_patterns=_FILES))
     except (OSError, LocalEntryNotFoundError, HfHubHTTPError, HFValidationError) as error:
         raise ModelNotFoundError(
-            f"checkpoint {name!r} is neither a folder here nor to be downloaded from the hub; fetch it on a machine "
+            f"checkpoint {name!r} is neither a local folder nor to be had from the hub; download it on a machine "
             "with a network, and name its folder"
         ) from error
 

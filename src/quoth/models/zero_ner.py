@@ -75,7 +75,8 @@ class ZeroNER(CorpusModel):
                 (`ZeroNERConfig`), or any encoder (an NPM, a LUKE, a hub id), which gets the default settings. Default:
                 "quoth-zero-ner".
             {corpus}
-            recognizer (Recognizer | None): What finds the entities, instead of the settings'. Default: None. {loading}
+            recognizer (Recognizer | None): What finds the entities, instead of the settings'. Default: None.
+            {loading}
 
         Example:
             >>> quoth.ZeroNER.from_pretrained(corpus=corpus).keys

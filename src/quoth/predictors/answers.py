@@ -68,10 +68,9 @@ def predict_answers(
 
     A span's score is the reader's, plus its passage's relevance if that is added (ORQA §3), and the probability is the
     share among all spans of all passages, as in the released code. If `marginal`, the score is log p(y|z,x) + log
-    p(z|x), each
-    normalised by itself (REALM eq. 1): p(y|z,x) is the share among the spans of one passage, p(z|x) the softmax of the
-    relevance of the passages read, without the null document, which has no span. If no span is legal, there is no
-    answer.
+    p(z|x), each normalised by itself (REALM eq. 1): p(y|z,x) is the share among the spans of one passage, p(z|x) the
+    softmax of the relevance of the passages read, without the null document, which has no span. If no span is legal,
+    there is no answer.
     """
     with step("score"):
         scores, places = [np.zeros(0)], []

@@ -24,7 +24,7 @@ Passages = int | Literal["default"] | None
 
 
 def check_at_least_one(name: str, value: int) -> None:
-    """Raises InputError unless `value` is 1 or more, and no more than 32 bits hold."""
+    """Raises InputError unless `value` is 1 or more, and at most `MOST`."""
     if value < 1:
         raise InputError(f"{name} is {value}; it must be 1 or more; try {name}=5")
     if value > MOST:

@@ -46,7 +46,7 @@ class TokenizedDocuments:
     """Passages as token ids, laid end to end.
 
     Passage p is `ids[offsets[p]:offsets[p+1]]` with boundary `flags`, of the document numbered `document[p]`; what
-    its title is before it is `titles[title_offsets[p]:title_offsets[p+1]]`. `chain` holds the documents with passages
+    its title is before it is `titles[title_offsets[p]:title_offsets[p+1]]`. `chain` lists the documents with passages
     in an order in which neighbours are similar; it is empty unless the grouping is by neighbours.
     """
 

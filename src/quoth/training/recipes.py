@@ -127,7 +127,7 @@ _PRETRAIN_PAPER = PretrainConfig(
     bf16=True,
     checkpoint_every=500,
 )
-# A small beam leaves out passages that hold an answer's text by chance. With few questions these outnumber the right
+# A small beam leaves out passages that contain an answer's text by chance. With few questions these outnumber the right
 # ones.
 _QA = FineTuneConfig(
     steps=500,
