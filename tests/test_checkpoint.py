@@ -116,12 +116,12 @@ def test_what_makes_no_model_is_refused(tmp_path: Path, names: list[str]) -> Non
 def test_other_models_are_refused(tmp_path: Path) -> None:
     for settings in ({"model_type": "bert"}, {"architectures": ["BertModel"]}):
         folder = variant(tmp_path / str(len(list(tmp_path.iterdir()))), "openqa", **settings)
-        with pytest.raises(InputError, match="not a published REALM; allowed are RealmEmbedder, "):
+        with pytest.raises(InputError, match="not a published REALM; use one of RealmEmbedder, "):
             convert([folder], tmp_path / "model")
     (tmp_path / "empty").mkdir()
     with pytest.raises(ModelNotFoundError, match=r"holds no config\.json"):
         convert([str(tmp_path / "empty")], tmp_path / "model")
-    with pytest.raises(InputError, match="hidden_act 'relu'; allowed are gelu, "):
+    with pytest.raises(InputError, match="hidden_act 'relu'; use one of gelu, "):
         convert([variant(tmp_path / "relu", "openqa", hidden_act="relu")], tmp_path / "model")
 
 
@@ -152,7 +152,7 @@ def test_unknown_weights_are_named(tmp_path: Path, checkpoint: str, name: str) -
 )
 def test_missing_weights_are_named(tmp_path: Path, name: str) -> None:
     short = variant(tmp_path / "short", "openqa", lambda weights: weights.update({name: weights[name][:-1].clone()}))
-    with pytest.raises(ModelNotFoundError, match=rf"{name} is of shape \[.*\], its config.json wants \["):
+    with pytest.raises(ModelNotFoundError, match=rf"{name} is of shape \[.*\], its config.json requires \["):
         convert([short], tmp_path / "model")
     with pytest.raises(ModelNotFoundError, match=f"{name} is missing"):
         convert([variant(tmp_path / "none", "openqa", lambda weights: weights.pop(name))], tmp_path / "model")

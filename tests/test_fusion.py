@@ -102,10 +102,10 @@ def test_only_the_weights_relations_count(name: str) -> None:
     [
         ([1], "1 weights for 2 rankings; give one for each"),
         ([1, 2, 3], "3 weights for 2 rankings"),
-        ([1, -1], r"weights are \[1, -1\]; allowed are numbers of 0 or more, one of them more than 0"),
-        ([0, 0], r"weights are \[0, 0\]; allowed"),
-        ([1, math.nan], r"weights are \[1, nan\]; allowed"),
-        ([1, math.inf], r"weights are \[1, inf\]; allowed"),
+        ([1, -1], r"weights are \[1, -1\]; they must be 0 or more, and at least one above 0"),
+        ([0, 0], r"weights are \[0, 0\]; they must be 0 or more"),
+        ([1, math.nan], r"weights are \[1, nan\]; they must be 0 or more"),
+        ([1, math.inf], r"weights are \[1, inf\]; they must be 0 or more"),
     ],
 )
 def test_weights_that_cannot_be_used_are_refused(name: str, weights: list[float], complaint: str) -> None:
@@ -114,7 +114,7 @@ def test_weights_that_cannot_be_used_are_refused(name: str, weights: list[float]
 
 
 def test_no_ranking_with_a_weight_and_a_negative_constant_are_refused() -> None:
-    with pytest.raises(InputError, match=r"weights are \[\]; allowed"):
+    with pytest.raises(InputError, match=r"weights are \[\]; they must be 0 or more"):
         weighted_sum([], [])
-    with pytest.raises(InputError, match="constant is -1; allowed is 0 or more, such as 60"):
+    with pytest.raises(InputError, match="constant is -1; it must be 0 or more, such as 60"):
         reciprocal_rank([WORDS], constant=-1)

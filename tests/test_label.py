@@ -63,7 +63,7 @@ def test_a_label_that_stands_nowhere_has_probability_zero() -> None:
     ]
     del labels["good"]
     for tables in ([keys], []):
-        with pytest.raises(InputError, match="no word of the labels 'none', 'neither' stands in the passages"):
+        with pytest.raises(InputError, match="no word of the labels 'none', 'neither' occurs in the passages"):
             predict_labels(tables, labels, ONE, ONE)
 
 

@@ -439,7 +439,7 @@ def test_search_in_every_mode(npm: NPM) -> None:
         hits = npm.search("the capital of France", k=4, mode=mode)
         assert len(hits) == 4
         assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
-    with pytest.raises(InputError, match="mode 'x'; allowed are bm25, dense, hybrid"):
+    with pytest.raises(InputError, match="mode 'x'; use one of bm25, dense, hybrid"):
         npm.search("a", mode="x")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="k is 0"):
         npm.search("a", k=0)
@@ -499,7 +499,7 @@ def test_mistakes_of_ask_and_classify(npm: NPM) -> None:
         npm.ask("q", template="{question}")
     with pytest.raises(UserError, match="label 'good' has no word"):
         npm.classify("q", {"good": [" "], "bad": ["x"]})
-    with pytest.raises(UserError, match=r"label 'good': none of its words \(zebra\) stands in the corpus"):
+    with pytest.raises(UserError, match=r"label 'good': none of its words \(zebra\) occurs in the corpus"):
         npm.classify("the raven", {"good": ["zebra"], "bad": ["raven"]}, passages=None)
     with pytest.raises(UserError, match="labels is empty"):
         npm.classify("q", {})

@@ -112,7 +112,7 @@ def test_the_masked_lm_head_is_berts(activation: str) -> None:
 def test_an_encoder_without_word_embeddings_is_refused() -> None:
     encoder = nn.Linear(3, 3)
     encoder.config = SimpleNamespace(hidden_size=3)  # type: ignore[assignment]
-    with pytest.raises(InputError, match="Linear has no word embeddings; a REALM wants a BERT or RoBERTa"):
+    with pytest.raises(InputError, match="Linear has no word embeddings; a REALM requires a BERT or RoBERTa"):
         ReaderModel(encoder, REALMConfig())
 
 

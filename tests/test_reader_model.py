@@ -137,7 +137,7 @@ def test_the_passages_of_the_best_phrases_are_read() -> None:
 def test_npm_asks_its_reader(span_reader: Any, corpus: quoth.Corpus, tmp_path: Path) -> None:
     npm = quoth.NPM.from_pretrained(tiny_npm(tmp_path / "m"), corpus=corpus)
     text = "Paris is the [MASK] of France."
-    with pytest.raises(InputError, match="knows no reader"):
+    with pytest.raises(InputError, match="has no reader"):
         npm.fill(text, read=2)
     both = quoth.NPM(npm.encoder, [corpus], lambda: span_reader)
     alone = both.fill(text)

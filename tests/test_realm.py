@@ -404,7 +404,7 @@ def test_what_has_no_likelihood_is_said(realm: REALM) -> None:
     mask = realm.encoder.tokenizer.mask_token
     with pytest.raises(InputError, match=f"answer 'Paris {re.escape(mask)}' contains a mask, so it has no probability"):
         realm.likelihood(BLANKS[0], f"Paris {mask}")
-    with pytest.raises(InputError, match=r"answer .* has \d+ word pieces; allowed are up to 30; give a shorter one"):
+    with pytest.raises(InputError, match=r"answer .* has \d+ word pieces; it may have at most 30; give a shorter one"):
         realm.likelihood(BLANKS[0], "river " * 31)
     count = 30 // len(realm.likelihood("the the [MASK] the the", "river").pieces)
     longest = realm.likelihood("the the [MASK] the the", "river " * count)
@@ -479,9 +479,9 @@ def test_what_cannot_be_asked_is_said(realm: REALM) -> None:
             ask(top_k=0)
         with pytest.raises(InputError, match="exclude has 2 collections for 1 texts; give one for each"):
             ask(exclude=[[1], [2]])
-    with pytest.raises(InputError, match="mode 'best'; allowed are bm25, dense, hybrid"):
+    with pytest.raises(InputError, match="mode 'best'; use one of bm25, dense, hybrid"):
         realm.search("a", mode="best")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="k is 0; allowed is 1 or more passages"):
+    with pytest.raises(InputError, match="k is 0; it must be 1 or more"):
         realm.search("a", k=0)
     with pytest.raises(InputError, match="has no words"):
         realm.search(" ")

@@ -155,7 +155,7 @@ def test_every_segment_is_in_one_shard() -> None:
         assert len(parts) == shards
         assert max(map(len, parts)) - min(map(len, parts)) <= 1
     for shards in (0, 8):
-        with pytest.raises(InputError, match=f"{shards} shards of 7 segments; allowed are 1 to 7"):
+        with pytest.raises(InputError, match=f"{shards} shards of 7 segments; choose 1 to 7"):
             assigned(names, shards)
 
 

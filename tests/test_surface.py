@@ -149,7 +149,7 @@ def test_a_misspelt_option_names_the_call_and_the_nearest(npm: quoth.NPM) -> Non
 
 
 def test_one_label_alone_is_refused(npm: quoth.NPM) -> None:
-    with pytest.raises(InputError, match="labels has 'positive' alone, which would always win; give two or more"):
+    with pytest.raises(InputError, match="labels has only 'positive', which would always win; give two or more"):
         npm.classify("text", {"positive": ["great"]})
 
 

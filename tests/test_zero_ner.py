@@ -124,12 +124,12 @@ def test_given_entities_take_the_place_of_recognised_ones(folder: Path, corpora:
     for given in (["above the"], ["ABOVE THE "], wanted):
         assert_same(zero_ner.search(question, 4, entities=given), expected[:4], corpora)
     for given, message in (
-        ("Paris", r"entities is the string 'Paris'; allowed is a list: write \['Paris'\]"),
-        ([(0, 3, 4)], r"entity \(0, 3, 4\); allowed are words, or characters"),
-        ([(0.0, 3.0)], r"entity \(0.0, 3.0\); allowed are words, or characters"),
-        (["Elba"], "entity 'Elba' does not stand in the question"),
-        ([" "], "entity ' ' does not stand"),
-        ([(3, 3)], r"entity \(3, 3\); allowed are words, or characters \(start, end\) of 0 to 37"),
+        ("Paris", r"entities is the string 'Paris'; it must be a list: write \['Paris'\]"),
+        ([(0, 3, 4)], r"entity \(0, 3, 4\); give its words, or characters"),
+        ([(0.0, 3.0)], r"entity \(0.0, 3.0\); give its words, or characters"),
+        (["Elba"], "entity 'Elba' does not occur in the question"),
+        ([" "], "entity ' ' does not occur"),
+        ([(3, 3)], r"entity \(3, 3\); give its words, or characters \(start, end\) from 0 to 37"),
         ([], "entities is empty; give at least one, or None"),
     ):
         with pytest.raises(InputError, match=message):
@@ -204,9 +204,9 @@ def test_what_cannot_be_searched_is_said(folder: Path, corpora: list[Corpus], tm
         zero_ner.search("Paris")
     with pytest.raises(InputError, match="the question is empty"):
         zero_ner.search(" ")
-    with pytest.raises(InputError, match="k is 0; allowed is 1 or more"):
+    with pytest.raises(InputError, match="k is 0; it must be 1 or more"):
         zero_ner.search("Paris", 0)
-    with pytest.raises(InputError, match="mode 'sparse'; allowed are bm25, dense, hybrid"):
+    with pytest.raises(InputError, match="mode 'sparse'; use one of bm25, dense, hybrid"):
         zero_ner.search("Paris", mode="sparse")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="mode 'bm25' takes no entities"):
         zero_ner.search("Paris", mode="bm25", entities=["Paris"])
@@ -254,11 +254,15 @@ def test_wrong_fusions_are_refused(folder: Path, corpora: list[Corpus]) -> None:
     zero_ner = model(folder, corpora)
     for models, options, message in (
         ([], {}, "no model to search with"),
-        ([zero_ner], {"fusion": "max"}, "fusion 'max'; allowed are rrf, sum"),
-        ([zero_ner], {"weights": {"tokens": 1.0}}, "weight 1.0 of tokens; allowed are numbers .* for bm25, entities"),
-        ([zero_ner], {"weights": {"bm25": 0.0, "entities": 0.0}}, "weights {'bm25': 0.0, 'entities': 0.0}; allowed"),
-        ([zero_ner], {"weights": {"bm25": -1.0}}, "weight -1.0 of bm25; allowed are numbers of 0 or more"),
-        ([zero_ner, model(folder, corpora[::-1])], {}, "the models search other corpora or snapshots; load each"),
+        ([zero_ner], {"fusion": "max"}, "fusion 'max'; use one of rrf, sum"),
+        ([zero_ner], {"weights": {"tokens": 1.0}}, "weight 1.0 of tokens; give 0 or more for bm25, entities"),
+        ([zero_ner], {"weights": {"bm25": 0.0, "entities": 0.0}}, "weights {'bm25': 0.0, 'entities': 0.0}; give"),
+        ([zero_ner], {"weights": {"bm25": -1.0}}, "weight -1.0 of bm25; give 0 or more"),
+        (
+            [zero_ner, model(folder, corpora[::-1])],
+            {},
+            "the models search different corpora or snapshots; load them all",
+        ),
     ):
         with pytest.raises(InputError, match=message):
             FusedSearch(models, **options)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The option --cite: predictions with citations that others read.
+"""The option --cite: predictions with citations in standard forms.
 
 Knows: how the forms are spelled and printed. Does not know: how citations are made.
 """
@@ -39,7 +39,7 @@ Cite = Annotated[
 def citations(
     predictions: "Sequence[Prediction]", corpora: "Sequence[Corpus]", form: Form
 ) -> list[list[dict[str, Any] | str]]:
-    """For each prediction the citations of its places, best first, in that form."""
+    """The citations of each prediction's places, best first, in this form."""
     from quoth.citations import Citation, cite
 
     forms: dict[Form, Callable[[Citation], dict[str, Any] | str]]

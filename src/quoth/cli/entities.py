@@ -1,21 +1,23 @@
 """The commands that measure search by entities: eval entities, links.
 
-Knows the options, and the ways to ask a model. Does not know how anything is measured.
+Knows: the options, and the ways to ask a model. Does not know: how anything is measured.
 """
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quoth.cli.measuring import Limit, RunFolder, Seed, measuring, show_report
+from quoth.cli.groups import Command, takes_group, takes_setup
+from quoth.cli.measuring import Limit, NoCoverage, RunFolder, Seed, measuring, show_report
 from quoth.cli.models import Setup, load_entities, load_searcher, open_corpora, quiet_libraries
-from quoth.cli.options import Base, CorpusDir, Device, Dtype, Json, MoreCorpora
+from quoth.cli.options import CorpusDir, Json, MoreCorpora
 from quoth.cli.output import counting, results
 from quoth.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from quoth.corpus.corpus import Corpus
     from quoth.evaluation.entities.questions import Chosen
@@ -48,68 +50,106 @@ Anserini = Annotated[
 ]
 
 
+QuestionFiles = Annotated[
+    list[str],
+    typer.Argument(metavar="FILES...", help="Files of EntityQuestions, one per relation, such as P17.test.json."),
+]
+Templates = Annotated[
+    Path | None,
+    typer.Option(
+        "--templates", metavar="FILE", help="The dataset's relation_query_templates.json, to find the entities."
+    ),
+]
+Covered = Annotated[
+    bool,
+    typer.Option(
+        "--covered", help="Only ask questions for which some passage contains both the answer and the entity."
+    ),
+]
+SingleKey = Annotated[
+    bool,
+    typer.Option("--single-key", help="Also report recall with a single key per passage (covered questions only)."),
+]
+Hybrid = Annotated[bool, typer.Option("--hybrid", help="Also ask --model together with BM25.")]
+Picture = Annotated[
+    Path | None,
+    typer.Option("--picture", metavar="PNG", help="Draw covered questions and --model's keys (UMAP; quoth\\[eval])."),
+]
+Idf = Annotated[
+    bool, typer.Option("--idf", help="Also report recall by how rare the entity is (requires --templates).")
+]
+PerRelation = Annotated[
+    int | None, typer.Option("--limit", help="Ask at most this many questions per relation, drawn at random.")
+]
+Ks = Annotated[
+    list[int] | None,
+    typer.Option("--k", metavar="K", help="Recall among the best K passages. May be repeated. Default: 20 and 100."),
+]
+LinkKs = Annotated[
+    list[int] | None,
+    typer.Option("--k", metavar="K", help="Recall among the best K passages. May be repeated. Default: 1, 5, 20."),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Others:
+    """The systems to ask in addition, with the whole text."""
+
+    beside: list[str] | None
+    dense: list[str] | None
+    anserini: bool
+
+    def load(self, corpora: "Sequence[Corpus]", setup: Setup) -> "dict[str, Search]":
+        """Every system, loaded, by its name in the report."""
+        from quoth.evaluation.entities.dense import DenseBaseline, DenseSearch
+        from quoth.evaluation.entities.searches import AnseriniBM25, by_text, by_vectors
+
+        systems = {"bm25, anserini": by_text(AnseriniBM25(corpora))} if self.anserini else {}
+        for name, baseline in [(name, DenseBaseline.named(name)) for name in self.dense or ()]:
+            quiet_libraries()
+            with counting(f"encoding, {name}", "passages") as encoded:
+                systems[name] = by_text(DenseSearch(baseline, corpora, setup.device, setup.dtype, encoded))
+        for name in self.beside or ():
+            loaded = load_searcher(name, corpora, setup)
+            systems[f"{name}, {loaded.keys}"] = by_vectors(loaded)
+        return systems
+
+
+def takes_others(command: Command) -> Command:
+    """Gives a command the options --beside, --dense and --anserini instead of its parameter `others`."""
+    declared = {"beside": (Beside, None), "dense": (Dense, None), "anserini": (Anserini, False)}
+    return takes_group(command, "others", declared, lambda given: Others(**given))
+
+
 @app.command()
+@takes_setup
+@takes_others
 def entities(
     directory: CorpusDir,
-    files: Annotated[
-        list[str],
-        typer.Argument(metavar="FILES...", help="Files of EntityQuestions, one per relation, such as P17.test.json."),
-    ],
+    files: QuestionFiles,
     corpus: MoreCorpora = None,
-    templates: Annotated[
-        Path | None,
-        typer.Option(
-            "--templates", metavar="FILE", help="The dataset's relation_query_templates.json, to find the entities."
-        ),
-    ] = None,
-    covered: Annotated[
-        bool,
-        typer.Option(
-            "--covered", help="Only ask questions for which some passage contains both the answer and the entity."
-        ),
-    ] = False,
-    single_key: Annotated[
-        bool,
-        typer.Option("--single-key", help="Also report recall with a single key per passage (covered questions only)."),
-    ] = False,
-    hybrid: Annotated[bool, typer.Option("--hybrid", help="Also ask --model together with BM25.")] = False,
-    picture: Annotated[
-        Path | None,
-        typer.Option(
-            "--picture", metavar="PNG", help="Draw covered questions and --model's keys (UMAP; quoth\\[eval])."
-        ),
-    ] = None,
-    idf: Annotated[
-        bool, typer.Option("--idf", help="Also report recall by how rare the entity is (requires --templates).")
-    ] = False,
-    limit: Annotated[
-        int | None, typer.Option("--limit", help="Ask at most this many questions per relation, drawn at random.")
-    ] = None,
+    templates: Templates = None,
+    covered: Covered = False,
+    single_key: SingleKey = False,
+    hybrid: Hybrid = False,
+    picture: Picture = None,
+    idf: Idf = False,
+    limit: PerRelation = None,
     seed: Seed = 0,
-    k: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--k", metavar="K", help="Recall among the best K passages. May be repeated. Default: 20 and 100."
-        ),
-    ] = None,
-    no_coverage: Annotated[
-        bool, typer.Option("--no-coverage", help="Do not read every passage to count the answerable questions.")
-    ] = False,
+    k: Ks = None,
+    no_coverage: NoCoverage = False,
     model: EntityModel = None,
-    beside: Beside = None,
-    dense: Dense = None,
-    anserini: Anserini = False,
+    *,
+    others: Others,
     run: RunFolder = None,
-    base: Base = None,
-    device: Device = None,
-    dtype: Dtype = None,
+    setup: Setup,
     json: Json = False,
 ) -> None:
     """Ask EntityQuestions of a corpus: does a search find a passage that contains an answer?
 
     BM25 is always measured. A question is answerable if some passage contains an answer, covered if that passage or its
     title also names the entity. dpr: the passage's text contains an answer's tokens; string: its characters. With
-    --templates, --model is asked twice: with the entity that it recognises, and with the right entity given.
+    --templates, --model is asked twice: with the entity it recognises itself, and with the right entity given.
 
     \b
     Example:
@@ -122,8 +162,7 @@ def entities(
     wanted = {"idf": idf, "covered": covered, "single-key": single_key, "picture": picture, "hybrid": hybrid}
     _check({name for name, given in wanted.items() if given}, read is not None, model, no_coverage and not covered)
     corpora = open_corpora(directory, corpus)
-    setup = Setup(base, device, dtype)
-    systems = _others(corpora, anserini, dense, beside, setup)
+    systems = others.load(corpora, setup)
     loaded = None if model is None else load_entities(model, corpora, setup)
     if loaded is not None and model is not None:
         systems |= _asked(model, loaded, read is not None, hybrid)
@@ -142,11 +181,7 @@ def entities(
     kept = _keys(chosen, loaded, picture, k or KS) if loaded and (single_key or picture) else {}
     show_report(report, json, SHOWN, **({"single_key": kept} if single_key else {}))
     if single_key and not json:
-        from quoth.evaluation.metrics import markdown, percent
-
-        rows = [[name, *(percent(share) for share in shares.values())] for name, shares in kept.items()]
-        heads = ["keys of a passage", *(f"covered@{k}" for k in next(iter(kept.values())))]
-        results().print("\n" + markdown(heads, rows), soft_wrap=True, end="")
+        _show_keys(kept)
 
 
 def _check(wanted: set[str], templates: bool, model: str | None, uncovered: bool) -> None:
@@ -180,7 +215,7 @@ def _asked(model: str, loaded: "ZeroNER", templates: bool, hybrid: bool) -> "dic
 def _keys(
     chosen: "Chosen", loaded: "ZeroNER", picture: Path | None, ks: "Sequence[int]"
 ) -> "dict[str, dict[int, float]]":
-    """Recall with one key per passage; draws the picture, if one is wanted."""
+    """Recall with one key per passage; draws the picture, if requested."""
     from quoth.evaluation.entities.keys import covered_questions, single_keys
     from quoth.evaluation.entities.picture import picture_of
 
@@ -190,23 +225,28 @@ def _keys(
     return single_keys(answered, ks, chosen.seed)
 
 
+def _show_keys(recall: "Mapping[str, Mapping[int, float]]") -> None:
+    """Print recall by how many keys of a passage are kept."""
+    from quoth.evaluation.metrics import markdown, percent
+
+    rows = [[name, *map(percent, shares.values())] for name, shares in recall.items()]
+    heads = ["keys of a passage", *(f"covered@{k}" for k in next(iter(recall.values())))]
+    results().print("\n" + markdown(heads, rows), soft_wrap=True, end="")
+
+
 @app.command()
+@takes_setup
+@takes_others
 def links(
     directory: CorpusDir,
     limit: Limit = None,
     seed: Seed = 0,
-    k: Annotated[
-        list[int] | None,
-        typer.Option("--k", metavar="K", help="Recall among the best K passages. May be repeated. Default: 1, 5, 20."),
-    ] = None,
+    k: LinkKs = None,
     model: EntityModel = None,
-    beside: Beside = None,
-    dense: Dense = None,
-    anserini: Anserini = False,
+    *,
+    others: Others,
     run: RunFolder = None,
-    base: Base = None,
-    device: Device = None,
-    dtype: Dtype = None,
+    setup: Setup,
     json: Json = False,
 ) -> None:
     """Given a linked name in its sentence, find passages of other documents about the same target.
@@ -225,32 +265,9 @@ def links(
     from quoth.evaluation.openqa import KS
 
     (corpus,) = corpora = open_corpora(directory)
-    setup = Setup(base, device, dtype)
-    systems = _others(corpora, anserini, dense, beside, setup)
+    systems = others.load(corpora, setup)
     if model is not None:
         systems[model] = by_entity(load_entities(model, corpora, setup))
     with measuring("mentions") as progress:
         report = run_links(corpus, systems, ks=k or KS, limit=limit, seed=seed, progress=progress, folder=run)
     show_report(report, json)
-
-
-def _others(
-    corpora: "Sequence[Corpus]",
-    anserini: bool,
-    dense: list[str] | None,
-    beside: list[str] | None,
-    setup: Setup,
-) -> "dict[str, Search]":
-    """The systems to ask with the whole text."""
-    from quoth.evaluation.entities.dense import DenseBaseline, DenseSearch
-    from quoth.evaluation.entities.searches import AnseriniBM25, by_text, by_vectors
-
-    systems = {"bm25, anserini": by_text(AnseriniBM25(corpora))} if anserini else {}
-    for name, baseline in [(name, DenseBaseline.named(name)) for name in dense or ()]:
-        quiet_libraries()
-        with counting(f"encoding, {name}", "passages") as encoded:
-            systems[name] = by_text(DenseSearch(baseline, corpora, setup.device, setup.dtype, encoded))
-    for name in beside or ():
-        loaded = load_searcher(name, corpora, setup)
-        systems[f"{name}, {loaded.keys}"] = by_vectors(loaded)
-    return systems

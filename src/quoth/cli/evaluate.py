@@ -1,6 +1,6 @@
 """The commands that measure: eval cloze, lama, ner, senses.
 
-Knows the options. Does not know how anything is measured.
+Knows: the options. Does not know: how anything is measured.
 """
 
 from enum import StrEnum
@@ -11,9 +11,10 @@ import typer
 from typer.core import TyperGroup
 
 from quoth.cli.filling import Filling, fill_arguments, takes_fill_options
+from quoth.cli.groups import takes_setup
 from quoth.cli.measuring import RunFolder, Seed, measuring, show_report
 from quoth.cli.models import Setup, kind, load, load_predictor, open_corpora, quiet_libraries
-from quoth.cli.options import Base, Device, Dtype, Json, Model
+from quoth.cli.options import Base, Device, Json, Model
 from quoth.cli.output import counting, print_json, results
 from quoth.errors import InputError
 
@@ -48,6 +49,7 @@ class System(StrEnum):
 
 
 @app.command()
+@takes_setup
 @takes_fill_options(dense=EmbedAndSearch)
 def cloze(
     pages: Annotated[
@@ -72,9 +74,7 @@ def cloze(
     ] = None,
     model: Model = "quoth-mini",
     run: RunFolder = None,
-    base: Base = None,
-    device: Device = None,
-    dtype: Dtype = None,
+    setup: Setup,
     json: Json = False,
 ) -> None:
     """Fill blanks drawn from documents the model has not seen, and count the exact matches.
@@ -98,56 +98,60 @@ def cloze(
             limit=limit,
             systems=[chosen.value for chosen in system] if system else SYSTEMS,
             progress=progress,
-            load=lambda name, corpus: load(name, [corpus], Setup(base, device, dtype)),
+            load=lambda name, corpus: load(name, [corpus], setup),
             folder=run,
             **filling.keywords(),
         )
     show_report(report, json)
 
 
+Facts = Annotated[list[str], typer.Argument(metavar="FACTS...", help="LAMA's files of T-REx or Google-RE (JSONL).")]
+Templates = Annotated[
+    Path | None, typer.Option("--templates", metavar="FILE", help="LAMA's relations.jsonl; required for T-REx.")
+]
+Searched = Annotated[
+    list[Path] | None,
+    typer.Option("--corpus", metavar="DIR", help="Search this corpus instead of the facts' evidence. May be repeated."),
+]
+Distractors = Annotated[
+    list[str] | None,
+    typer.Option("--distractors", metavar="DOCS", help="Documents to search along with the evidence. May be repeated."),
+]
+PerRelation = Annotated[
+    int | None, typer.Option("--limit", help="Ask at most this many facts per relation, drawn at random.")
+]
+PerGroup = Annotated[
+    int | None,
+    typer.Option(
+        "--per-group", help="Of these, at most this many per number of tokens (1, 2, 3, 4 and more), at random."
+    ),
+]
+UnhelpfulNames = Annotated[
+    bool,
+    typer.Option(
+        "--unhelpful-names", help="Leave out facts whose subject contains the answer: LAMA-UHN's first filter."
+    ),
+]
+
+
 @app.command()
+@takes_setup
 @takes_fill_options(dense=DenseFacts)
 def lama(
     context: typer.Context,
-    facts: Annotated[list[str], typer.Argument(metavar="FACTS...", help="LAMA's files of T-REx or Google-RE (JSONL).")],
-    templates: Annotated[
-        Path | None, typer.Option("--templates", metavar="FILE", help="LAMA's relations.jsonl; required for T-REx.")
-    ] = None,
-    corpus: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--corpus", metavar="DIR", help="Search this corpus instead of the facts' evidence. May be repeated."
-        ),
-    ] = None,
-    distractors: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--distractors", metavar="DOCS", help="Documents to search along with the evidence. May be repeated."
-        ),
-    ] = None,
-    limit: Annotated[
-        int | None, typer.Option("--limit", help="Ask at most this many facts per relation, drawn at random.")
-    ] = None,
-    per_group: Annotated[
-        int | None,
-        typer.Option(
-            "--per-group", help="Of these, at most this many per number of tokens (1, 2, 3, 4 and more), at random."
-        ),
-    ] = None,
+    facts: Facts,
+    templates: Templates = None,
+    corpus: Searched = None,
+    distractors: Distractors = None,
+    limit: PerRelation = None,
+    per_group: PerGroup = None,
     seed: Seed = 0,
     *,
     filling: Filling,
-    unhelpful_names: Annotated[
-        bool,
-        typer.Option(
-            "--unhelpful-names", help="Leave out facts whose subject contains the answer: LAMA-UHN's first filter."
-        ),
-    ] = False,
+    unhelpful_names: UnhelpfulNames = False,
     model: Model = "quoth-mini",
     run: RunFolder = None,
-    base: Base = None,
-    device: Device = None,
-    dtype: Dtype = None,
+    setup: Setup,
     json: Json = False,
 ) -> None:
     """Ask for facts with templates, and count the exact matches by the answer's number of tokens and by relation.
@@ -168,7 +172,7 @@ def lama(
     corpora = open_corpora(corpus[0], corpus[1:]) if corpus else []
 
     def opened(name: str, searched: Any) -> Any:
-        return load_predictor(name, searched, Setup(base, device, dtype))
+        return load_predictor(name, searched, setup)
 
     read = read_facts(facts)
     with measuring("facts") as progress:
@@ -229,12 +233,12 @@ def ner(
 
 
 @app.command()
+@takes_setup
 def senses(
     pairs: Annotated[Path, typer.Argument(metavar="PAIRS", help="An MCL-WiC file (JSONL).")],
     model: Model = "quoth-mini",
-    base: Base = None,
-    device: Device = None,
-    dtype: Dtype = None,
+    *,
+    setup: Setup,
     json: Json = False,
 ) -> None:
     """Compare a word's vectors in two texts: are they similar if it means the same, and dissimilar if not?
@@ -251,7 +255,7 @@ def senses(
     from quoth.evaluation.senses import read_pairs, sense_scores, similarities
 
     read = read_pairs(pairs)
-    cosine = similarities(load(model, [], Setup(base, device, dtype)).encoder, read)
+    cosine = similarities(load(model, [], setup).encoder, read)
     scores = sense_scores(cosine, np.array([pair.same for pair in read]))
     if json:
         print_json({"model": model, **asdict(scores)})

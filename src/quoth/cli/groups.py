@@ -1,6 +1,6 @@
 """Groups of options: a command names one parameter, and its command line gets all the options of the group.
 
-Knows signatures as typer reads them, and the group `setup`. Does not know what a command does with its options.
+Knows: signatures as typer reads them, and the group `setup`. Does not know: what a command does with its options.
 """
 
 import inspect
@@ -13,11 +13,11 @@ from quoth.cli.options import Base, Device, Dtype
 
 Command = Callable[..., None]
 Declared = Mapping[str, tuple[Any, Any]]
-"""By the name of an option's parameter: how typer declares it, and its default."""
+"""How typer declares an option, and its default, by the name of its parameter."""
 
 
 def takes_group(command: Command, name: str, declared: Declared, build: Callable[[dict[str, Any]], Any]) -> Command:
-    """`command` with the options `declared` in place of its parameter `name`, whose value `build` makes of theirs."""
+    """`command` with the options `declared` instead of its parameter `name`, whose value `build` makes from theirs."""
     parameters = []
     for parameter in inspect.signature(command, eval_str=True).parameters.values():
         if parameter.name == name:
@@ -36,7 +36,7 @@ def takes_group(command: Command, name: str, declared: Declared, build: Callable
 
 
 def takes_setup(command: Command) -> Command:
-    """Gives a command the options --base, --device and --dtype, in place of its parameter `setup`."""
+    """Gives a command the options --base, --device and --dtype instead of its parameter `setup`."""
     declared = {"base": (Base, None), "device": (Device, None), "dtype": (Dtype, None)}
     return takes_group(command, "setup", declared, lambda given: Setup(**given))
 

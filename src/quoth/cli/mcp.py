@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from quoth.cli.groups import takes_setup
 from quoth.cli.models import Setup, load, load_reader, open_corpora
-from quoth.cli.options import Base, CorpusDir, Device, Dtype
+from quoth.cli.options import CorpusDir
 from quoth.cli.output import note
 from quoth.errors import InputError
 
@@ -16,22 +17,23 @@ app = typer.Typer()
 
 
 @app.command(rich_help_panel="Ask a corpus")
+@takes_setup
 def mcp(
     directory: CorpusDir,
     http: Annotated[
-        bool, typer.Option("--http", help="Streamable HTTP on this machine, in place of standard input and output.")
+        bool,
+        typer.Option("--http", help="Serve over streamable HTTP on this machine instead of standard input and output."),
     ] = False,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="With --http: the port of 127.0.0.1.")] = 8000,
     reader: Annotated[str, typer.Option("--reader", help="The model that answers questions.")] = "quoth-reader",
     npm: Annotated[str, typer.Option("--npm", help="The model that fills blanks.")] = "quoth-mini",
-    base: Base = None,
-    device: Device = None,
-    dtype: Dtype = None,
+    *,
+    setup: Setup,
 ) -> None:
     """Let assistants ask a corpus, by the Model Context Protocol.
 
     The tools are ask, fill, search, read and verify_quote; none of them writes. Models are loaded when they are first
-    asked, and what is added to the corpus is found at once. Needs pip install 'quoth\\[mcp]'.
+    needed, and what is added to the corpus is found at once. Needs pip install 'quoth\\[mcp]'.
 
     \b
     Example:
@@ -45,7 +47,6 @@ def mcp(
         if (error.name or "").split(".")[0] not in ("mcp", "mcp_types"):
             raise
         raise InputError("quoth mcp needs the package mcp 2: pip install 'quoth[mcp]'") from None
-    setup = Setup(base, device, dtype)
     tools = Tools(
         corpus,
         lambda corpus: load_reader(reader, [corpus], setup),

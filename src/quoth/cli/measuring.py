@@ -1,6 +1,6 @@
 """What the commands that measure share: options, progress, how a report is printed.
 
-Knows the options. Does not know how anything is measured.
+Knows: the options. Does not know: how anything is measured.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 Limit = Annotated[int | None, typer.Option("--limit", help="Ask at most this many questions, drawn at random.")]
 Seed = Annotated[int, typer.Option("--seed", help="Random seed for sampling.")]
+NoCoverage = Annotated[
+    bool, typer.Option("--no-coverage", help="Do not read every passage to count the answerable questions.")
+]
 RunFolder = Annotated[
     Path | None,
     typer.Option(

@@ -1,6 +1,6 @@
 """The commands that measure over corpora and passages: eval openqa, squad, swap, reading.
 
-Knows the options. Does not know how anything is measured.
+Knows: the options. Does not know: how anything is measured.
 """
 
 import tempfile
@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quoth.cli.filling import Filling, fill_arguments, takes_fill_options
-from quoth.cli.measuring import Limit, RunFolder, Seed, measuring, show_report
+from quoth.cli.groups import takes_setup
+from quoth.cli.measuring import Limit, NoCoverage, RunFolder, Seed, measuring, show_report
 from quoth.cli.models import Setup, kind, load_predictor, load_searcher, open_corpora
-from quoth.cli.options import Base, CorpusDir, Device, Dtype, Json, Model, MoreCorpora, SkipBad, given
+from quoth.cli.options import CorpusDir, Json, Model, MoreCorpora, SkipBad, given
 from quoth.cli.output import LeftOut, counting, results
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ Template = Annotated[
 
 
 @app.command()
+@takes_setup
 @takes_fill_options(neighbours=Neighbours, passages=Passages)
 def openqa(
     context: typer.Context,
@@ -68,18 +70,14 @@ def openqa(
     limit: Limit = None,
     seed: Seed = 0,
     k: Ks = None,
-    no_coverage: Annotated[
-        bool, typer.Option("--no-coverage", help="Do not read every passage to count the answerable questions.")
-    ] = False,
+    no_coverage: NoCoverage = False,
     model: AskedModel = None,
     abstain: Abstain = False,
     template: Template = None,
     *,
     filling: Filling,
     run: RunFolder = None,
-    base: Base = None,
-    device: Device = None,
-    dtype: Dtype = None,
+    setup: Setup,
     json: Json = False,
 ) -> None:
     """Ask questions of a corpus: do its passages contain an answer, does the search find one, does the model give it?
@@ -99,11 +97,11 @@ def openqa(
     left_out.report()
     settings = {"ks": k, "oracle": filling.told["passages"], "limit": limit, "seed": seed, "coverage": not no_coverage}
     settings |= {"deleted": abstain or None, "folder": run}
-    setup = Setup(base, device, dtype)
     _measure(asked, open_corpora(directory, corpus), model, setup, json, given(**settings) | options)
 
 
 @app.command()
+@takes_setup
 @takes_fill_options(neighbours=Neighbours, passages=Passages)
 def squad(
     context: typer.Context,
@@ -131,9 +129,7 @@ def squad(
     *,
     filling: Filling,
     run: RunFolder = None,
-    base: Base = None,
-    device: Device = None,
-    dtype: Dtype = None,
+    setup: Setup,
     json: Json = False,
 ) -> None:
     """Ask SQuAD's questions without their paragraphs: does the search find the paragraph, or another with the answer?
@@ -152,7 +148,6 @@ def squad(
     read = read_squad(questions)
     oracle = filling.told["passages"]
     settings = given(ks=k, oracle=oracle, limit=limit, seed=seed, coverage=False, deleted=abstain or None, folder=run)
-    setup = Setup(base, device, dtype)
     with tempfile.TemporaryDirectory(prefix="quoth-squad-") as folder:
         path = output or Path(folder) / "squad.quoth"
         with counting("indexing", "paragraphs") as indexed:
@@ -161,6 +156,7 @@ def squad(
 
 
 @app.command()
+@takes_setup
 @takes_fill_options()
 def swap(
     context: typer.Context,
@@ -180,9 +176,7 @@ def swap(
     filling: Filling,
     model: Model = "quoth-mini",
     run: RunFolder = None,
-    base: Base = None,
-    device: Device = None,
-    dtype: Dtype = None,
+    setup: Setup,
     json: Json = False,
 ) -> None:
     """Swap a corpus for another edition of it: do the answers follow, without any training?
@@ -204,7 +198,7 @@ def swap(
     if unchanged is not None:
         asked += draw(list(find_unchanged(before, after, max_words)), unchanged, seed)
     options = fill_arguments(context, model, filling)
-    fillers: list[Any] = [load_predictor(model, [corpus], Setup(base, device, dtype)) for corpus in (before, after)]
+    fillers: list[Any] = [load_predictor(model, [corpus], setup) for corpus in (before, after)]
     with measuring("sentences") as progress:
         settings = {"seed": seed, "options": options}
         report = run_swap(asked, *fillers, name=model, settings=settings, progress=progress, folder=run, **options)
@@ -257,6 +251,7 @@ def _least(system: "Searcher") -> float:
 
 
 @app.command()
+@takes_setup
 def reading(
     questions: Annotated[
         list[Path],
@@ -267,9 +262,8 @@ def reading(
     model: Model = "quoth-reader",
     skip_bad: SkipBad = False,
     run: RunFolder = None,
-    base: Base = None,
-    device: Device = None,
-    dtype: Dtype = None,
+    *,
+    setup: Setup,
     json: Json = False,
 ) -> None:
     """Ask each question of the passage given with it: exact match, F1, and the share of unanswerable ones refused.
@@ -287,7 +281,9 @@ def reading(
     examples = [example for path in questions for example in read_examples(path, skip_bad, left_out)]
     left_out.report()
     asked = draw(examples, limit, seed)
-    reader = open_reader(model, device=device, dtype=dtype, base=None if base is None else str(base))
+    reader = open_reader(
+        model, device=setup.device, dtype=setup.dtype, base=None if setup.base is None else str(setup.base)
+    )
     with measuring("questions") as progress:
         report = run_reading(asked, reader, model, progress, run)
     show_report(report, json, model=model)

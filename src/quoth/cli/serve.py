@@ -1,6 +1,6 @@
 """The command that serves corpora over HTTP, with a page.
 
-Knows the options, and which models answer what. Does not know how requests are answered.
+Knows: the options, and which models answer what. Does not know: how requests are answered.
 """
 
 import os
@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from quoth.cli.groups import takes_setup
 from quoth.cli.models import Setup, kind, load, load_predictor, load_searcher, ray_model
-from quoth.cli.options import Base, Device, Dtype, Model, Ray, pairs
+from quoth.cli.options import Model, Ray, pairs
 from quoth.cli.output import note, plural, results
 from quoth.errors import InputError, nearest
 from quoth.memory import bytes_named
@@ -49,21 +50,25 @@ Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes any
 AllowHost = Annotated[
     list[str] | None,
     typer.Option(
-        "--allow-host", metavar="NAME", help="Answer under this name too, as behind a proxy. May be repeated."
+        "--allow-host", metavar="NAME", help="Also answer to this host name, as behind a proxy. May be repeated."
     ),
 ]
 TokenFile = Annotated[
     Path | None,
-    typer.Option("--token-file", help=f"The token that requests must send is in this file, or in {TOKEN}."),
+    typer.Option("--token-file", help=f"File with the token that requests must send (or set {TOKEN})."),
 ]
 Writable = Annotated[
     bool, typer.Option("--writable", help="Let whoever has the token add, replace and delete documents.")
 ]
-ReaderModel = Annotated[str, typer.Option("--reader", help="What answers questions: a reader, a REALM or an NPM.")]
+ReaderModel = Annotated[
+    str, typer.Option("--reader", help="The model that answers questions: a reader, a REALM or an NPM.")
+]
 SearchModels = Annotated[
     list[str] | None,
     typer.Option(
-        "--search", metavar="MODEL", help="What searches by vectors: quoth-zero-ner, quoth-realm. May be repeated."
+        "--search",
+        metavar="MODEL",
+        help="A model that searches by vectors: quoth-zero-ner, quoth-realm. May be repeated.",
     ),
 ]
 LimitPairs = Annotated[
@@ -71,13 +76,13 @@ LimitPairs = Annotated[
     typer.Option(
         "--limit",
         metavar="NAME=NUMBER",
-        help="A bound: of a request body=1MB, text=20000 (characters), texts=64, neighbours=65536, passages=256, "
-        "answers=1000; of the work concurrency=2 (batches), batch=16 (texts), queue=256 (requests), timeout=60 "
-        "(seconds). May be repeated.",
+        help="Change a bound. Of a request: body=1MB, text=20000 (characters), texts=64, neighbours=65536, "
+        "passages=256, answers=1000; of the work: concurrency=2 (batches), batch=16 (texts), queue=256 (requests), "
+        "timeout=60 (seconds). May be repeated.",
     ),
 ]
 LogText = Annotated[
-    bool, typer.Option("--log-text", help="Write what is asked to the log, which otherwise says only how long it took.")
+    bool, typer.Option("--log-text", help="Log the texts of requests, too; by default only their times are logged.")
 ]
 Shards = Annotated[
     int | None, typer.Option("--shards", help="--ray: number of parts, by segments. Default: the number of machines.")
@@ -87,6 +92,7 @@ Cpus = Annotated[float, typer.Option("--cpus", help="--ray: CPUs per replica.")]
 
 
 @app.command(rich_help_panel="Ask a corpus")
+@takes_setup
 def serve(
     directories: Directories = None,
     demo: Demo = False,
@@ -104,15 +110,14 @@ def serve(
     shards: Shards = None,
     replicas: Replicas = 1,
     cpus: Cpus = 1,
-    base: Base = None,
-    device: Device = None,
-    dtype: Dtype = None,
+    *,
+    setup: Setup,
 ) -> None:
     """Answer over HTTP, with a page to ask on.
 
-    One process serves the corpora, all as one or each by its name, and follows what is added to them. Ctrl-C, or
-    SIGTERM, lets it finish the requests at work. With --ray a cluster answers the same requests, from the corpus as it
-    was at the start.
+    One process serves the corpora, all as one or each by its name, and follows what is added to them. After Ctrl-C or
+    SIGTERM it finishes the requests at work. With --ray a cluster answers the same requests, from the corpus as it was
+    at the start.
 
     \b
     Example:
@@ -128,8 +133,8 @@ def serve(
     hosts = () if host in ANYWHERE and not allow_host else {*LOOPBACK, host, f"[{host}]", *(allow_host or ())}
     access = Access(_token(token_file), writable, hosts)
     if access.token is None and host not in ("127.0.0.1", "::1", "localhost"):
-        note(f"whoever reaches {host} can read what is served; set {TOKEN} to a secret to require it")
-    setup, models = Setup(base, device, dtype), Named(model, reader, search or [])
+        note(f"anyone who can reach {host} can read what is served; set {TOKEN} to a secret to require it")
+    models = Named(model, reader, search or [])
     bounds: dict[str, Any] = {"limits": _limits(limit or []), "access": access, "log_text": log_text}
     if ray:
         _on_ray(directories or [], (host, port), models, setup, (shards, replicas, cpus), bounds)
@@ -138,7 +143,8 @@ def serve(
 
 
 class Named(NamedTuple):
-    """The models to serve, by name: what fills blanks and labels, what answers questions, what searches."""
+    """The names of the models to serve: the one that fills blanks and labels texts, the one that answers questions,
+    those that search."""
 
     fills: str
     asks: str
@@ -146,7 +152,7 @@ class Named(NamedTuple):
 
 
 def _limits(given: list[str]) -> "Limits":
-    """Raises InputError for a bound that there is not, or that is no number."""
+    """Raises InputError for an unknown bound, or one that is not a number."""
     from quoth.service.limits import Limits
 
     known, found = {each.name: each.type for each in fields(Limits)}, dict[str, Any]()
@@ -186,7 +192,7 @@ def _token(file: Path | None) -> str | None:
 
 @contextmanager
 def _corpora(directories: Sequence[str], demo: bool) -> Iterator[list[Path]]:
-    """The folders to serve; of the demo, one that is made now and gone afterwards."""
+    """The folders to serve; the demo's is made now and removed afterwards."""
     if demo:
         from quoth.cli.demo import atlas
         from quoth.corpus.corpus import Corpus
@@ -228,7 +234,7 @@ def _here(
     setup: Setup,
     bounds: dict[str, Any],
 ) -> None:
-    """Serve in this process until it is told to stop."""
+    """Serve in this process until it receives a signal to stop."""
     from quoth.service.app import create_app
     from quoth.service.running import bound, log_lines, run
 
@@ -251,13 +257,15 @@ def _on_ray(
     parts: tuple[int | None, int, float],
     bounds: dict[str, Any],
 ) -> None:
-    """Serve on a cluster until this process is told to stop."""
+    """Serve on a cluster until this process receives a signal to stop."""
     if len(directories) != 1:
-        raise InputError(f"--ray serves one corpus, and {len(directories)} are named; name one")
+        raise InputError(f"--ray serves one corpus, but {len(directories)} are named; name one")
     if bounds["access"].writable:
-        raise InputError("--writable goes without --ray; leave one out")
+        raise InputError("--writable does not work with --ray; leave one out")
     if named.searches:
-        raise InputError(f"--search {named.searches[0]} goes without --ray, which searches by words; leave one out")
+        raise InputError(
+            f"--search {named.searches[0]} does not work with --ray, which searches by words; leave one out"
+        )
     from quoth.scale.cluster import connect, machines
     from quoth.scale.remote import TEXT, RemoteFolder
 

@@ -1,6 +1,6 @@
 """The commands over tasks by name and over finished runs: eval run, errors.
 
-Knows the options, and how a system is spelled. Does not know how anything is measured.
+Knows: the options, and how a system is spelled. Does not know: how anything is measured.
 """
 
 import json as text_json
@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quoth.cli.filling import Filling, fill_arguments, takes_fill_options
-from quoth.cli.measuring import RunFolder, Seed, measuring, show_report
+from quoth.cli.groups import takes_setup
+from quoth.cli.measuring import NoCoverage, RunFolder, Seed, measuring, show_report
 from quoth.cli.models import Setup, kind, load_predictor, open_corpora
 from quoth.cli.openqa import Template
-from quoth.cli.options import Base, Device, Dtype, Json, given
+from quoth.cli.options import Json, given
 from quoth.cli.output import note, print_json, results
 from quoth.errors import InputError
 
@@ -65,13 +66,13 @@ ScoringOption = Annotated[
     ),
 ]
 LabelTemperature = Annotated[float, typer.Option("--label-temperature", help="Closed sets: divides similarities.")]
-Drawn = Annotated[int, typer.Option("--limit", help="Ask this many examples, drawn as in NPM's released code; 0: all.")]
-NoCoverage = Annotated[
-    bool, typer.Option("--no-coverage", help="Do not read every passage to count the answerable questions.")
+Drawn = Annotated[
+    int, typer.Option("--limit", help="Ask this many examples, drawn as in NPM's released code (0: all).")
 ]
 
 
 @app.command()
+@takes_setup
 @takes_fill_options()
 def run(
     context: typer.Context,
@@ -88,9 +89,7 @@ def run(
     *,
     filling: Filling,
     keep: RunFolder = None,
-    base: Base = None,
-    device: Device = None,
-    dtype: Dtype = None,
+    setup: Setup,
     json: Json = False,
 ) -> None:
     """Measure systems on the papers' tasks by name. `quoth eval sst2 mr` is short for `quoth eval run sst2 mr`.
@@ -112,8 +111,8 @@ def run(
     told = {**filling.keywords(), **common, "scoring": scoring.value, "label_temperature": label_temperature}
     named = expand(tasks)
     wanted = Wanted(data, tuple(open_corpora(corpus[0], corpus[1:])), limit or None, seed, not no_coverage)
-    opened = cache(lambda name: load_predictor(name, list(wanted.corpora), Setup(base, device, dtype)))
-    # All are read before one is asked, so that a missing file is told at once.
+    opened = cache(lambda name: load_predictor(name, list(wanted.corpora), setup))
+    # All are read before one is asked, so that a missing file is reported at once.
     for prepared in _prepared(named, tasks, partial(prepare, wanted=wanted, options=told)):
         systems: dict[str, Any] = {}
         for spec in system or ["quoth-mini", *prepared.baselines]:
@@ -124,8 +123,8 @@ def run(
 
 
 def _prepared(names: Sequence[str], told: Collection[str], prepare: "Callable[[str], Prepared]") -> "list[Prepared]":
-    """The tasks; one of a group is left out, with a note, if its files are missing. Raises InputError if it was told by
-    name, or if none is left."""
+    """The tasks; one of a group is left out, with a note, if its files are missing. Raises InputError if it was named
+    itself, or if none is left."""
     prepared = []
     for name in names:
         try:
@@ -160,12 +159,12 @@ def _measure(prepared: "Prepared", systems: Mapping[str, Any], keep: Path | None
 
 def parse_system(spec: str, prepared: "Prepared | None" = None) -> tuple[str, dict[str, Any]]:
     """`quoth-mini,combine=sum,passages=20` as the model's name and its options. Raises InputError, also if a system of
-    this kind does not do the task."""
+    this kind cannot do the task."""
     from quoth.evaluation.tasks import BASELINES
 
     name, *parts = spec.split(",")
     if prepared is not None and (name in BASELINES or (prepared.closed and kind(name) != "npm")):
-        raise InputError(f"{spec} does not do {prepared.task.name}; leave it out, or ask it other tasks")
+        raise InputError(f"{spec} cannot do {prepared.task.name}; leave it out, or ask it other tasks")
     options: dict[str, Any] = {}
     for part in parts:
         key, equals, value = part.partition("=")
@@ -188,7 +187,8 @@ def parse_system(spec: str, prepared: "Prepared | None" = None) -> tuple[str, di
 @app.command()
 def errors(
     runs: Annotated[
-        list[Path], typer.Argument(metavar="RUNS...", help="Folders that a --run option has written, or of several.")
+        list[Path],
+        typer.Argument(metavar="RUNS...", help="Folders that --run has written, or folders of such folders."),
     ],
     system: Annotated[str | None, typer.Option("--system", help="Only this system. Default: all that answer.")] = None,
     count: Annotated[int, typer.Option("--count", help="Show at most this many wrong answers per system.")] = 50,

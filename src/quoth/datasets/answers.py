@@ -1,6 +1,6 @@
 """Right or wrong: compares answers as ORQA does, and finds the passages that contain an answer as DPR does.
 
-Knows questions, predictions and texts. Does not know where predictions and passages come from.
+Knows: questions, predictions and texts. Does not know: where predictions and passages come from.
 
 ORQA: Lee et al. 2019 (its `eval_utils`); DPR: Karpukhin et al. 2020 (its `qa_validation`, after DrQA's).
 """

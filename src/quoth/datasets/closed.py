@@ -146,7 +146,7 @@ def _table(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _agn(path: Path) -> Rows:
-    """CSV of class, title and description, after a line of heads."""
+    """CSV of class, title and description, after a header line."""
     for number, row in _table(path):
         if len(row) != 3:
             raise InputError(f"{path}: row {number} has {len(row)} cells; it must be class, title and description")
@@ -155,7 +155,7 @@ def _agn(path: Path) -> Rows:
 
 
 def _amazon(path: Path) -> Rows:
-    """CSV of class (1, 2), title and review, as published, without heads."""
+    """CSV of class (1, 2), title and review, as published, without a header."""
     for number, row in _table(path):
         if len(row) != 3:
             raise InputError(f"{path}: row {number} has {len(row)} cells; it must be class (1, 2), title and review")
@@ -233,7 +233,7 @@ FORMATS: Mapping[str, _Format] = {
         {"1": "terrible", "2": "great"},
         "amazon/test.csv",
         _amazon,
-        "get amazon_polarity of https://huggingface.co as CSV of class (1, 2), title and review without heads",
+        "get amazon_polarity of https://huggingface.co as CSV of class (1, 2), title and review without a header",
         _SST2,
     ),
     "rte": _Format(
@@ -243,4 +243,4 @@ FORMATS: Mapping[str, _Format] = {
         "get RTE of https://super.gluebenchmark.com (val.jsonl: premise, hypothesis, label)",
     ),
 }
-"""By name, how a set is read."""
+"""How a set is read, by its name."""

@@ -1,7 +1,7 @@
 """CoNLL files: one word and its label per line, an empty line after each sentence.
 
-Knows the columns, the label schemes (IO and BIO), WNUT 2017's names of classes, and how a file is divided into parts.
-Does not know what the texts are used for.
+Knows: the columns, the label schemes (IO and BIO), WNUT 2017's names of classes, how a file is divided into parts. Does
+not know: what the texts are used for.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """Reads the files of open question answering datasets as questions with their answers.
 
-Knows the files of NQ-open and TriviaQA (question, tab, a Python list), CuratedTREC (id, kind, question, pattern),
-WebQuestions and EntityQuestions (a JSON list, or JSONL), and SQuAD 1.1. Does not know how answers are judged.
+Knows: the files of NQ-open and TriviaQA (question, tab, a Python list), CuratedTREC (id, kind, question, pattern),
+WebQuestions and EntityQuestions (a JSON list, or JSONL), and SQuAD 1.1. Does not know: how answers are judged.
 
 The format is detected from the content, except for one thing: the caller must say whether the answers in a JSON file
 are patterns, as CuratedTREC's are.

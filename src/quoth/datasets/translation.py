@@ -40,7 +40,7 @@ LANGUAGES = (
     "Urdu",
 )
 FIRST = 600
-"""A spelling must occur within so many characters of a document's start."""
+"""A spelling must occur within this many characters of a document's start."""
 _AROUND = " '\"“”.\u200d\u200e\u200f"
 _SPELLING = re.compile(rf"\b({'|'.join(LANGUAGES)}): *([^;,()\[\]:\n]+)")
 _QUALIFIER = re.compile(r" *\([^()]*\)$|,.*$")

@@ -33,7 +33,7 @@ from quoth.types import Floats
 Scoring = Literal["all", "nearest", "released"]
 SCORINGS: tuple[Scoring, ...] = get_args(Scoring)
 SAMPLE = 3000
-"""How many texts the paper draws of each set, with seed 0."""
+"""The number of texts that the paper draws from each set, with seed 0."""
 TEXTS_AT_A_TIME = 16
 
 
@@ -104,7 +104,7 @@ def labels(model: Labeller, words: Mapping[str, Sequence[str]], options: ClosedO
 
 
 class LabelScorer:
-    """Ranks labels for queries over the tokens of a model's corpora. Where the labels' words occur is found once."""
+    """Ranks labels for queries over the tokens of a model's corpora. The places of the labels' words are found once."""
 
     def __init__(self, model: Labeller, words: Mapping[str, Sequence[str]], options: ClosedOptions) -> None:
         """Raises InputError if vectors are missing, or if the words of a label cannot be used or do not occur."""

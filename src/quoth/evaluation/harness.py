@@ -1,4 +1,4 @@
-"""Asks systems a task's examples, keeps every answer, and resumes where a broken run stopped.
+"""Asks systems a task's examples, keeps every answer, and resumes a stopped run.
 
 Knows: the run folder. Does not know: what a task or a system is about.
 
@@ -96,7 +96,7 @@ class RunFolder:
             (path / RUN).write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
     def rows(self) -> list[Row]:
-        """The rows so far. A last line that was broken off is removed. Raises InputError on any other broken line."""
+        """The rows so far. A torn last line is removed. Raises InputError on any other broken line."""
         path = self._path / PREDICTIONS
         if not path.exists():
             return []
@@ -118,7 +118,7 @@ class RunFolder:
 
 
 def read_run(folder: Path) -> Report:
-    """The report of a run folder, complete or not. Raises InputError if it is none."""
+    """The report of a run folder, complete or not. Raises InputError if the folder is not one."""
     told = _read(folder / RUN)
     path = folder / PREDICTIONS
     by_system: dict[str, list[Row]] = {}

@@ -2,8 +2,8 @@
 
 Knows: the files of T-REx and Google-RE, and how a fact becomes a blank. Does not know: how a model answers.
 
-The model searches either a given corpus or the facts' own evidence, in which every answer occurs: say so next to the
-number. Distractor documents show how much the evidence helps.
+The model searches either a given corpus or the facts' own evidence, in which every answer occurs: a report must say
+which. Distractor documents show how much the evidence helps.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ TEMPLATES = {
 }
 """The templates of Google-RE, as in LAMA."""
 MOST_TOKENS = 4
-"""Answers of so many tokens and more are one group, as in the released code."""
+"""Answers of this many tokens or more are one group, as in the released code."""
 FACTS_AT_A_TIME = 32
 
 

@@ -19,7 +19,7 @@ def rank(answer: str, predictions: Sequence[str]) -> int | None:
 
 
 def length_groups(length: int, unit: str) -> dict[str, str]:
-    """The groups of an answer of so many words or tokens: 1, 2, 3, 4+, and 2+."""
+    """The groups of an answer by its number of words or tokens: 1, 2, 3, 4+, and 2+."""
     name = f"4+ {unit}" if length >= 4 else f"{length} {unit if length > 1 else unit.removesuffix('s')}"
     return {unit: name} | ({f"several {unit}": f"2+ {unit}"} if length > 1 else {})
 

@@ -124,7 +124,7 @@ def _within(place: int | None, k: int) -> float:
 def _doubted(
     system: System[QAExample], model: Answerer, corpora: Sequence[Corpus], options: Mapping[str, Any]
 ) -> System[QAExample]:
-    """The system, which also tells how sure it is with the evidence removed from the corpus."""
+    """The system; its answers also report how sure it is with the evidence removed from the corpus."""
 
     def answer(examples: Sequence[Example[QAExample]]) -> list[Answer]:
         found = []

@@ -104,7 +104,7 @@ class Result:
         return macro_interval([values for values in groups if values]) if groups and all(groups) else None
 
     def values(self, measure: str) -> list[float] | None:
-        """The measure of each row; None if some row lacks it."""
+        """The measure of every row; None if some row lacks it."""
         values = [row.scores[measure] for row in self.rows if measure in row.scores]
         return values if len(values) == len(self.rows) else None
 
@@ -170,7 +170,7 @@ class Report:
         }
 
     def _pairs(self) -> Iterable[tuple[str, str, str, tuple[list[float], list[float]]]]:
-        """Each two systems that share a measure for all examples, with the first such measure's values."""
+        """Pairs of systems that share a measure for all examples, with the first such measure's values."""
         for one, other in combinations(self.systems, 2):
             for measure in self.measures:
                 values, others = one.values(measure), other.values(measure)

@@ -1,6 +1,6 @@
 """The cloze evaluation, from files to a report: `quoth eval cloze`.
 
-Knows: which documents are used, what answers the blanks. Does not know: how a model answers.
+Knows: which documents are used, which systems answer the blanks. Does not know: how a model answers.
 """
 
 from __future__ import annotations

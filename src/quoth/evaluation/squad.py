@@ -1,6 +1,6 @@
 """Open retrieval over SQuAD: a corpus of its paragraphs, one passage each, and of passages of other pages.
 
-Knows how the corpus is made. Does not know how it is searched or how answers are judged.
+Knows: how the corpus is made. Does not know: how it is searched or how answers are judged.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Systems as a task asks them: a model that fills blanks or answers questions, a search, a baseline's phrases.
 
-Knows: what each way of asking gives. Does not know: tasks, or how a model is loaded.
+Knows: what each way of asking returns. Does not know: tasks, or how a model is loaded.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from quoth.records import Passage, Prediction
 Source = TypeVar("Source")
 Drawn = TypeVar("Drawn")
 Scores = Mapping[str, float]
-"""By measure, what one example adds to its mean."""
+"""What one example adds to the mean of each measure, by its name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ QUESTIONS = {
     "webquestions": ("open_qa/wq.test.tsv", "WebQuestions' test side as question, tab, list of answers"),
     "curatedtrec": ("open_qa/curated.test.tsv", "CuratedTREC's test side as id, kind, question, pattern"),
 }
-"""By name, a set's file, and what it is."""
+"""Each set's file, and what it is, by the set's name."""
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "closed": tuple(FORMATS),
     "sentiment": ("sst2", "mr", "rt", "cr", "amazon"),
@@ -83,7 +83,7 @@ def expand(names: Sequence[str]) -> list[str]:
 
 
 def prepare(name: str, wanted: Wanted, options: Mapping[str, Any] | None = None) -> Prepared:
-    """A task from its files; its settings tell the `options` that all systems get.
+    """A task from its files; its settings include the `options` that all systems get.
 
     Raises InputError, naming the file and where it can be had, if one is missing.
     """

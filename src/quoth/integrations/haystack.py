@@ -39,7 +39,7 @@ class QuothReader:
             model: A reader, by name or folder.
             top_k: Number of answers.
             passages: Number of passages to read; None: the model's own.
-            drop_guesses: Give no answer that the corpus does not support, so maybe none at all.
+            drop_guesses: Leave out answers that the corpus does not support, perhaps all of them.
         """
         self.corpus, self.model = corpus, model
         self.top_k, self.passages, self.drop_guesses = top_k, passages, drop_guesses

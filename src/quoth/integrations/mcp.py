@@ -1,6 +1,6 @@
 """A corpus for assistants: a server of the Model Context Protocol with five tools that only read.
 
-Knows: the tools, what they take and give, and how mistakes are told. Does not know: how answers are made.
+Knows: the tools, what they take and return, and how errors are reported. Does not know: how answers are made.
 """
 
 # No postponed annotations: the package reads those of functions within functions.
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 MOST_ANSWERS = 50
 MOST_CHARACTERS = 20_000
-"""Characters that a text or a question may have, and that `read` gives at once."""
+"""The most characters of a text or a question, and of what `read` returns at once."""
 PLACES = 3
-"""Places told per answer."""
+"""Places returned per answer."""
 
 INSTRUCTIONS = (
     "Answers are phrases that occur in this corpus, word for word. `ask` answers questions, `fill` fills the [MASK] of "
@@ -87,7 +87,7 @@ class Answers(BaseModel):
 
     @classmethod
     def of(cls, predictions: Sequence[Prediction]) -> "Answers":
-        """The answers that predictions are."""
+        """Predictions as answers."""
         return cls(
             corpus_does_not_say=not predictions or predictions[0].abstained,
             answers=[
@@ -159,7 +159,7 @@ class Tools:
 
     @contextmanager
     def _reading(self) -> Iterator[Corpus]:
-        """The corpus as it is now; what a caller did wrong is told to it."""
+        """The corpus as it is now; a caller's errors are reported to it."""
         try:
             with self._lock:
                 self._corpus.catch_up()
@@ -207,7 +207,7 @@ class Tools:
         )
 
     def verify_quote(self, text: Text, max_places: Count = 10) -> Verdict:
-        """Check whether words occur in the corpus, exactly but for white space; if not, what is nearest to them."""
+        """Check whether words occur in the corpus, exactly except for white space; if not, what is nearest to them."""
         with self._reading() as corpus:
             found = verify_quote(corpus, text, max_places)
         return Verdict(
@@ -222,7 +222,7 @@ class Tools:
 def server(name: str, tools: Tools) -> MCPServer[Any]:
     """The server of a corpus, to be run over standard input and output or over streamable HTTP.
 
-    Results are typed: their schemas are the tools' output schemas. All tools say that they only read.
+    Results are typed: their schemas are the tools' output schemas. All tools are marked as read-only.
     """
     made: MCPServer[Any] = MCPServer(
         f"quoth-{name}",

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 Mode = Literal["bm25", "dense", "hybrid"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 FUSION_DEPTH = 100
-"""How deep each ranking is read that becomes one with others."""
+"""Number of hits taken from a ranking before fusion."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRanking:
     """The best passages by vectors. If the keys are parts of passages, also the parts of the question that were
-    searched for, and what tells each passage's nearest key to each of them."""
+    searched for, and a function that gives each passage's nearest key to each of them."""
 
     ranking: Ranking
     queries: Sequence[str] = ()
@@ -51,7 +51,7 @@ def matched(queries: Sequence[str], keys: Sequence[KeyAt], passage: Passage) -> 
 
 class CorpusModel:
     """A model over corpora, whose vectors it stores and searches. `keys` says what has a vector; equal fingerprints
-    stand for equal vectors."""
+    mean equal vectors."""
 
     keys: ClassVar[str]
     fingerprint: str
@@ -76,7 +76,7 @@ class CorpusModel:
             'Carmen'
         """
         if mode not in MODES:
-            raise InputError(f"mode {mode!r}; allowed are {', '.join(MODES)}")
+            raise InputError(f"mode {mode!r}; use one of {', '.join(MODES)}")
         check_count(k)
         if mode == "hybrid":
             return FusedSearch([self]).search(query, k)
@@ -87,7 +87,7 @@ class CorpusModel:
 
     @property
     def corpora(self) -> list[Corpus]:
-        """What is searched."""
+        """The corpora searched."""
         return self._retriever.corpora
 
     def tables(self) -> list[KeyTable]:
@@ -120,16 +120,16 @@ class CorpusModel:
         progress: Callable[[int, int], None] | None = None,
         memory: int = WORKING_MEMORY,
     ) -> list[Shortfall]:
-        """Store a vector for every key of every corpus, for dense search; resumes where a broken run stopped.
+        """Store a vector for every key of every corpus, for dense search; resumes a stopped run.
 
         Args:
             precision (str): Storage per vector component: "sq8" (1 byte), "sq4" (half a byte, less exact), "fp16" or
                 "fp32". Default: "sq8".
             recall (float | None): Large segments are searched by compressed codes, which find this share of a query's
                 nearest keys; 1 compares every vector. Default: 0.97.
-            progress (Callable[[int, int], None] | None): Receives how many passages are done, and of how many.
+            progress (Callable[[int, int], None] | None): Called with the number of passages done, and of all.
                 Default: None.
-            memory (int): Bytes that are taken at most, about, besides the loaded model. Default: 1 GB.
+            memory (int): Bytes to use at most, about, in addition to the loaded model. Default: 1 GB.
 
         Returns:
             The segments whose codes find fewer than asked for.
@@ -148,17 +148,17 @@ class CorpusModel:
         return [short for tables in every for short in tables.build(precision, recall, progress, memory)]
 
     def embed_cost(self, precision: str = "sq8") -> Cost:
-        """About what `embed` will take, in passages, keys, bytes, seconds; some passages are encoded to know."""
+        """Estimates what `embed` will take, in passages, keys, bytes and seconds, by encoding a few passages."""
         costs = [tables.cost(precision) for tables in self._retriever.tables]
         return reduce(Cost.plus, costs, Cost(0, 0, 0, 0, 0.0))
 
 
 class FusedSearch:
-    """Searches by BM25 and by several models over the same corpora: their rankings become one.
+    """Searches by BM25 and by several models over the same corpora, and merges the rankings.
 
-    `weights` are by kind of keys: "bm25", "tokens", "passages", "entities"; 1 where none is given, and 0 leaves a
-    ranking out. `fusion` is "rrf" (reciprocal ranks) or "sum" (scores from 0 to 1, added up). Raises InputError on
-    other values.
+    `weights` are by kind of keys: "bm25", "tokens", "passages", "entities"; 1 if none is given, and 0 leaves a ranking
+    out. `fusion` is "rrf" (reciprocal ranks) or "sum" (scores from 0 to 1, added up). Raises InputError on other
+    values.
     """
 
     def __init__(
@@ -168,11 +168,13 @@ class FusedSearch:
         if not models:
             raise InputError("no model to search with; give one or more, or use mode bm25")
         if fusion not in FUSIONS:
-            raise InputError(f"fusion {fusion!r}; allowed are {', '.join(FUSIONS)}")
+            raise InputError(f"fusion {fusion!r}; use one of {', '.join(FUSIONS)}")
         _check_weights(weights or {}, kinds)
         searched = [[(corpus.path, corpus.snapshot) for corpus in each.corpora] for each in models]
         if any(each != searched[0] for each in searched):
-            raise InputError("the models search other corpora or snapshots; load each with the same list of corpora")
+            raise InputError(
+                "the models search different corpora or snapshots; load them all with the same list of corpora"
+            )
         self._models, self._fuse = list(models), FUSIONS[fusion]
         self._weights = [(weights or {}).get(kind, 1.0) for kind in kinds]
 
@@ -207,7 +209,7 @@ class FusedSearch:
 
 
 def _check_weights(weights: Mapping[str, float], kinds: Sequence[str]) -> None:
-    allowed = f"allowed are numbers of 0 or more for {', '.join(dict.fromkeys(kinds))}, one of them more than 0"
+    allowed = f"give 0 or more for {', '.join(dict.fromkeys(kinds))}, and at least one above 0"
     for name, weight in weights.items():
         if name not in kinds or not 0 <= weight < math.inf:
             raise InputError(f"weight {weight} of {name}; {allowed}")

@@ -1,6 +1,6 @@
-"""Blanks filled: what NPM proposes, what a reader reads of it, and what both decide.
+"""Blanks filled: what NPM proposes, which of it a reader reads, and what both decide.
 
-Knows: how encoder, retriever, predictor and reader come together for texts with a blank. Does not know: their insides.
+Knows: how encoder, retriever, predictor and reader compose for texts with a blank. Does not know: their insides.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from quoth.types import Floats
 TEXTS_AT_A_TIME = 32
 READ_AT_A_TIME = 8
 SPARE = 4
-"""So many times the answers asked for are proposed, since those that overlap better ones are left out."""
+"""This many times the answers asked for are proposed, since those that overlap better ones are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class BlankFiller(CorpusModel):
     def reader(self) -> SpanReader:
         """What reads the passages of proposed phrases, loaded when it is first asked. Raises InputError without one."""
         if self._load_reader is None:
-            raise InputError('this model knows no reader; set "reader" in its quoth.json, or ask with read=0')
+            raise InputError('this model has no reader; set "reader" in its quoth.json, or ask with read=0')
         return self._load_reader()
 
     @cached_property
@@ -138,7 +138,7 @@ class BlankFiller(CorpusModel):
     def proposals(
         self, asked: Asked, queries: Sequence[tuple[Floats, Floats]], options: FillOptions
     ) -> Iterator[Iterable[Proposal]]:
-        """What NPM proposes for each text's blank, by resolved options; it is quoted as far as it is asked for."""
+        """What NPM proposes for each text's blank, by resolved options; proposals are quoted as they are asked for."""
         found = self._hits(asked, queries, options)
         for (q_start_D, q_end_D), phrases in zip(queries, self._phrase_options(asked, options), strict=True):
             with step("search"):
@@ -151,7 +151,7 @@ class BlankFiller(CorpusModel):
             yield propose(scored, phrases)
 
     def _phrase_options(self, asked: Asked, options: FillOptions) -> list[PhraseOptions]:
-        """Resolved options in the model's own terms, token ids and groups in the place of words, for each text."""
+        """Resolved options in the model's own terms, with token ids and groups instead of words, for each text."""
         spare = SPARE * options.top_k if options.distinct else options.top_k
         phrases = PhraseOptions(
             top_k=max(options.top_k, PROPOSED) if options.read else spare,
@@ -186,8 +186,8 @@ class BlankFiller(CorpusModel):
     def read(
         self, asked: Asked, proposed: Sequence[Sequence[Proposal]], read: int
     ) -> Iterator[tuple[list[Proposal], frozenset[str]]]:
-        """For each text what the reader marks in BM25's best `read` passages and some of those where the best proposals
-        occur, and the words of the blank's sentence."""
+        """For each text, what the reader marks in BM25's best `read` passages and in some of those where the best
+        proposals occur, and the words of the blank's sentence."""
         prior = self.reader.config.prior
         for at in range(0, len(asked.texts), READ_AT_A_TIME):
             part = slice(at, at + READ_AT_A_TIME)
@@ -231,5 +231,5 @@ class BlankFiller(CorpusModel):
         return frozenset(i for each in ids for i in each)
 
     def _said(self, text: str) -> frozenset[int]:
-        """The token ids of a text, but for the unknown token's, which is any word's."""
+        """The token ids of a text, except the unknown token's, which may be any word's."""
         return self._token_ids([words_of(text)]) - {self.encoder.tokenizer.hf.unk_token_id}

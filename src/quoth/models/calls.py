@@ -1,6 +1,6 @@
 """What people pass to a model: one text or several, corpora or their paths, rows to leave out, a blank in any form.
 
-Knows signatures and arguments, and how one text in gives one list out, many in a list of lists. Does not know what the
+Knows: signatures and arguments, and that one text gives one list, several a list of lists. Does not know: what the
 methods do.
 """
 
@@ -28,7 +28,7 @@ _Answer = TypeVar("_Answer")
 _Model_contra = TypeVar("_Model_contra", contravariant=True)
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 OPTIONS = "{options}"
-"""Takes the place of the lines of `FillOptions` in a docstring."""
+"""Replaced in a docstring by the lines of `FillOptions`."""
 SHARED = {
     "{loading}": """\
     device (str | None): "cpu", "cuda", "cuda:1" or "mps". Default: the best there is.
@@ -55,7 +55,7 @@ Raises:
     EmptyCorpusError: No passage to search.
 """,
 }
-"""Lines of the docstrings of several methods, by the name that takes their place there."""
+"""Lines that several docstrings share, by their name in these docstrings."""
 _OTHER_BLANKS = re.compile(r"<mask>|_{3,}")
 
 
@@ -77,7 +77,7 @@ class Method(Protocol[_Model_contra, P, _Answer]):
 
 
 def documented(function: _Function) -> _Function:
-    """A function whose docstring has the lines of `SHARED` in the place of their names."""
+    """A function whose docstring has the lines of `SHARED` instead of their names."""
     text = inspect.cleandoc(function.__doc__ or "")
     for name, lines in SHARED.items():
         text = re.sub(rf"^ *{name}\n", lines, text, flags=re.MULTILINE)
@@ -88,9 +88,9 @@ def documented(function: _Function) -> _Function:
 def one_or_many(
     method: Callable[Concatenate[_Model, Sequence[str], P], list[_Answer]],
 ) -> Method[_Model, P, _Answer]:
-    """A method that takes texts, and gives a list of as many, as one that takes a text as well.
+    """Makes a method from texts to as many answers accept a single text too.
 
-    A keyword that the method does not have is a TypeError which names the method and the nearest keyword.
+    An unknown keyword raises a TypeError that names the method and the nearest keyword.
     """
     shape = inspect.signature(method)
     _, first, *others = shape.parameters
@@ -140,7 +140,7 @@ def listed(corpora: Corpora) -> list[Corpus]:
 
 
 def for_each(exclude: Exclude, count: int) -> list[Collection[int]]:
-    """One collection of rows for each of `count` texts. Raises InputError where there are more or fewer."""
+    """One collection of rows for each of `count` texts. Raises InputError if there are more or fewer."""
     nested: list[Collection[int]] = [each for each in exclude if isinstance(each, Collection)]
     if not nested:
         return [{int(each) for each in exclude if not isinstance(each, Collection)}] * count
@@ -150,7 +150,7 @@ def for_each(exclude: Exclude, count: int) -> list[Collection[int]]:
 
 
 def check_questions(questions: Sequence[str]) -> None:
-    """Raises InputError where one is empty or has no words."""
+    """Raises InputError if a question is empty or has no words."""
     if not all(question.strip() for question in questions):
         raise InputError("the question is empty; ask one, such as 'Who composed Carmen?'")
     for question in questions:

@@ -24,7 +24,7 @@ _FILES = ["config.json", "model*.safetensors", "pytorch_model*.bin", "tokenizer*
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What a checkpoint was asked for by, where it lies, its `config.json` and its weights by their names there."""
+    """A checkpoint's name as given, its folder, its `config.json`, and its weights by their names there."""
 
     name: str
     folder: Path
@@ -33,14 +33,14 @@ class Checkpoint:
 
     @property
     def kind(self) -> str:
-        """The class that it was saved from, such as RealmEmbedder."""
-        return str((self.settings.get("architectures") or ["model of no known kind"])[0])
+        """The class it was saved from, such as RealmEmbedder."""
+        return str((self.settings.get("architectures") or ["model of unknown kind"])[0])
 
 
 def open_checkpoint(name: str, leave_out: Collection[str] = ()) -> Checkpoint:
     """A checkpoint in a folder or, by its id, on the hub; weights named in `leave_out` are not read.
 
-    Raises ModelNotFoundError where it is not there or damaged, InputError where its weights are unsafe to load.
+    Raises ModelNotFoundError if it is not there or damaged, InputError if its weights are unsafe to load.
     """
     folder = Path(name) if Path(name).is_dir() else _fetched(name)
     if not (folder / "config.json").is_file():
@@ -49,7 +49,7 @@ def open_checkpoint(name: str, leave_out: Collection[str] = ()) -> Checkpoint:
 
 
 def _fetched(name: str) -> Path:
-    """The folder in the Hugging Face cache of a hub id, fetched if need be."""
+    """The folder in the Hugging Face cache of a hub id, downloaded if necessary."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
@@ -57,13 +57,13 @@ def _fetched(name: str) -> Path:
         return Path(snapshot_download(name, allow_patterns=_FILES))
     except (OSError, LocalEntryNotFoundError, HfHubHTTPError, HFValidationError) as error:
         raise ModelNotFoundError(
-            f"checkpoint {name!r} is no folder here, and the hub does not give it; fetch it where there is a network, "
-            "and name its folder"
+            f"checkpoint {name!r} is neither a local folder nor to be had from the hub; download it on a machine "
+            "with a network, and name its folder"
         ) from error
 
 
 def _weights(folder: Path, leave_out: Collection[str]) -> dict[str, Tensor]:
-    """Every tensor of the folder's weight files. Safetensors are preferred where there are both."""
+    """Every tensor of the folder's weight files. Safetensors are preferred if there are both."""
     safe, pickled = sorted(folder.glob("model*.safetensors")), sorted(folder.glob("pytorch_model*.bin"))
     if not safe and not pickled:
         raise ModelNotFoundError(f"folder {str(folder)!r} holds no model.safetensors and no pytorch_model.bin")
@@ -84,7 +84,7 @@ def _read_safetensors(file: Path, leave_out: Collection[str]) -> dict[str, Tenso
 
 
 def _read_pickle(file: Path, leave_out: Collection[str]) -> dict[str, Tensor]:
-    """Tensors alone: unpickling anything else could run whatever its author likes. Large ones stay on disk."""
+    """Tensors alone: unpickling anything else could run any code. Large ones stay on disk."""
     refusal = f"{file} is damaged or holds more than tensors, which could run code; fetch it again from one you trust"
     try:
         with warnings.catch_warnings(action="ignore"):

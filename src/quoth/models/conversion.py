@@ -1,6 +1,6 @@
 """Published REALM checkpoints (`google/realm-*`) as model folders of this project's own.
 
-Knows: how weights and settings are named there and here, and which checkpoints make a model together. Does not know:
+Knows: how weights and settings are named there and here, and which checkpoints together make a model. Does not know:
 how files are read, or what the weights do.
 """
 
@@ -30,7 +30,7 @@ from quoth.tokenizers.fast import BERT_TOKENS, wordpiece
 EMBEDDER, SCORER, OPENQA = "RealmEmbedder", "RealmScorer", "RealmForOpenQA"
 ENCODER, READER = "RealmKnowledgeAugEncoder", "RealmReader"
 BLOCKS = "block_emb"
-"""The vectors of the published corpus, in an open-QA checkpoint: 6.8 GB, of passages that it does not hold."""
+"""The vectors of the published corpus, in an open-QA checkpoint: 6.8 GB, of passages that it does not contain."""
 
 PREFIXES: dict[str, dict[str, str]] = {
     EMBEDDER: {"passages": ""},
@@ -39,7 +39,7 @@ PREFIXES: dict[str, dict[str, str]] = {
     READER: {"reader": ""},
     OPENQA: {"queries": "embedder.", "reader": "reader."},
 }
-"""What each kind of checkpoint holds, and what its weights' names begin with."""
+"""The parts of each kind of checkpoint, and the prefixes of their weights' names."""
 
 Names = dict[str, str | None]
 _BODY: Names = {
@@ -65,7 +65,7 @@ READER_NAMES: Names = {
     "qa_outputs.layer_normalization.": "span.norm.",
     "qa_outputs.dense_output.": "span.score.",
 }
-"""What a weight's name begins with there, and here; None is not needed: an unused head, or what is tied."""
+"""A weight's prefix there, and here; None if it is not needed: an unused head, or a tied weight."""
 
 DEFAULTS: dict[str, Any] = {
     "vocab_size": 30522,
@@ -84,12 +84,12 @@ DEFAULTS: dict[str, Any] = {
     "reader_layer_norm_eps": 1e-3,
     "reader_seq_len": 320,
 }
-"""Of a published `config.json`, where it does not say."""
+"""The defaults of a published `config.json`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A tower or a reader in a checkpoint: what its weights' names begin with, and how they go on."""
+    """A tower or a reader in a checkpoint: the prefix of its weights' names, and how they continue."""
 
     checkpoint: Checkpoint
     prefix: str
@@ -97,7 +97,7 @@ class Part:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The checkpoint's, with defaults where it says nothing."""
+        """The checkpoint's, with defaults for what it does not say."""
         given = self.checkpoint.settings
         return {name: given.get(name, default) for name, default in DEFAULTS.items()}
 
@@ -106,7 +106,7 @@ class Part:
         """The shape of its encoder. Raises InputError on another activation than BERT's."""
         settings = self.settings
         if (activation := settings["hidden_act"]) not in GELU:
-            raise InputError(f"{self.checkpoint.name}: hidden_act {activation!r}; allowed are {', '.join(GELU)}")
+            raise InputError(f"{self.checkpoint.name}: hidden_act {activation!r}; use one of {', '.join(GELU)}")
         shape = {field.name: settings[field.name] for field in fields(BertConfig) if field.name in settings}
         return BertConfig(model_type="bert", **shape)
 
@@ -130,11 +130,11 @@ class Part:
 
 
 def convert(checkpoints: Sequence[str], output: Path) -> tuple[str, ...]:
-    """Write the model folder that published checkpoints, folders or hub ids, make together; returns what to know of it.
+    """Write the model folder that published checkpoints (folders or hub ids) make together; returns notes about it.
 
     They are an open-QA checkpoint, with or without an embedder for the passages' vectors; or an embedder (or scorer)
-    with an encoder or reader. Raises ModelNotFoundError where one is missing or lacks weights, InputError where they
-    make no model or the folder is in use.
+    with an encoder or reader. Raises ModelNotFoundError if one is missing or lacks weights, InputError if they do not
+    make a model or the folder is in use.
     """
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise InputError(f"{output} is there already; name a new folder")
@@ -152,10 +152,10 @@ def convert(checkpoints: Sequence[str], output: Path) -> tuple[str, ...]:
 
 
 def _check(checkpoint: Checkpoint) -> None:
-    """Raises InputError where a checkpoint is no REALM, or holds what none of its kind does."""
+    """Raises InputError if a checkpoint is not a REALM, or has weights that its kind does not have."""
     if checkpoint.settings.get("model_type") != "realm" or checkpoint.kind not in PREFIXES:
         raise InputError(
-            f"{checkpoint.name} is a {checkpoint.kind}, not a published REALM; allowed are {', '.join(PREFIXES)}, such "
+            f"{checkpoint.name} is a {checkpoint.kind}, not a published REALM; use one of {', '.join(PREFIXES)}, such "
             "as google/realm-orqa-nq-openqa"
         )
     prefixes = tuple(PREFIXES[checkpoint.kind].values())
@@ -169,7 +169,7 @@ def _unknown(checkpoint: Checkpoint, name: str) -> InputError:
 
 
 def _choose(found: Sequence[Checkpoint]) -> dict[str, Part]:
-    """The parts of the model: "passages", perhaps "queries", "reader". Raises InputError where one is not given, or
+    """The parts of the model: "passages", perhaps "queries", "reader". Raises InputError if one is not given, or
     given twice."""
     embedders = [each for each in found if each.kind in (EMBEDDER, SCORER)]
     readers = [each for each in found if each.kind not in (EMBEDDER, SCORER)]
@@ -222,14 +222,14 @@ def _fitted(part: Part, config: REALMConfig) -> dict[str, Tensor]:
         if name not in state or state[name].shape != weight.shape:
             there = f"of shape {list(state[name].shape)}" if name in state else "missing"
             raise ModelNotFoundError(
-                f"{part.checkpoint.name}: {part.published(name)} is {there}, its config.json wants "
+                f"{part.checkpoint.name}: {part.published(name)} is {there}, its config.json requires "
                 f"{list(weight.shape)}; fetch it again"
             )
     return state
 
 
 def _module(part: Part, config: REALMConfig) -> nn.Module:
-    """What the part's weights are for, without any."""
+    """The part's module, without weights."""
     with torch.device("meta"):
         encoder = BertEncoder(part.bert)
         return ReaderModel(encoder, config) if part.names is READER_NAMES else Tower(encoder, config)
@@ -269,7 +269,7 @@ def _write(
 
 
 def _tokenizer(parts: Mapping[str, Part]) -> Tokenizer:
-    """Of the first checkpoint that has one. Raises ModelNotFoundError where none has or it does not fit."""
+    """The tokenizer of the first checkpoint with one. Raises ModelNotFoundError if none has one or it does not fit."""
     folders = dict.fromkeys(part.checkpoint.folder for part in parts.values())
     found = next((each for folder in folders if (each := _tokenizer_in(folder)) is not None), None)
     if found is None:
@@ -293,10 +293,10 @@ def _tokenizer_in(folder: Path) -> Tokenizer | None:
 
 
 def _notes(parts: Mapping[str, Part]) -> Iterator[str]:
-    """What somebody should know of a model that is made of these parts."""
+    """What a user should know of a model made of these parts."""
     passages, reader = parts["passages"].checkpoint, parts["reader"].checkpoint
     if reader.kind == OPENQA:
-        yield f"{reader.name} has vectors of passages that it does not hold; left out: run quoth embed on your corpus"
+        yield f"{reader.name} has vectors of passages that it lacks; left out: run quoth embed on your corpus"
     if passages.kind == OPENQA:
         yield (
             f"passages are embedded by the tower that {passages.name} has for questions; the published model's are by "

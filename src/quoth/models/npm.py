@@ -32,8 +32,7 @@ from quoth.types import Floats
 
 @dataclass(frozen=True, slots=True)
 class PassageVectors:
-    """A passage's tokens as the key table holds them: ids [T], character ranges of the document [T, 2],
-    vectors [T, D]."""
+    """A passage's tokens as in the key table: ids [T], character ranges of the document [T, 2], vectors [T, D]."""
 
     ids_T: NDArray[np.int32]
     offsets_T2: NDArray[np.int64]
@@ -164,7 +163,7 @@ class NPM(BlankFiller):
         Args:
             question: One question, or several.
             template (str | None): The text made of `{question}`, with one blank. Default: the model's (quoth-mini:
-                "[MASK]. {question}"; of a model that says nothing, GPT-3's form, "Q: {question}\\nA: [MASK].").
+                "[MASK]. {question}"; of a model that has none, GPT-3's form, "Q: {question}\\nA: [MASK].").
             {options}
             exclude (Collection[int]): As in `fill`. Default: ().
 
@@ -204,7 +203,7 @@ class NPM(BlankFiller):
 
         Args:
             text (str): What to label.
-            labels (Mapping[str, Sequence[str]]): By label, words that stand for it; two labels or more.
+            labels (Mapping[str, Sequence[str]]): By label, words that express it; two labels or more.
             template (str | None): The text made of `{text}`, with one blank. Default: the model's (quoth-mini:
                 "{text} It was [MASK].").
             temperature (float): Divides similarities: above 1 flattens probabilities. Default: 5.0.
@@ -234,7 +233,7 @@ class NPM(BlankFiller):
         if not text.strip():
             raise InputError("the text is empty; give one to label")
         if len(labels) == 1:
-            raise InputError(f"labels has {next(iter(labels))!r} alone, which would always win; give two or more")
+            raise InputError(f"labels has only {next(iter(labels))!r}, which would always win; give two or more")
         count = FillOptions(passages=passages).resolved(defaults).num_passages
         filled = self.with_mask(template.replace("{text}", text))
         q_start_D, q_end_D = self.encoder.blanks([filled])[0]
@@ -246,7 +245,7 @@ class NPM(BlankFiller):
         for label in (each.text for each in found if not each.evidence):
             if not self._retriever.best_places(" ".join(labels[label]), 1):
                 given = ", ".join(labels[label])
-                raise InputError(f"label {label!r}: none of its words ({given}) stands in the corpus; give it another")
+                raise InputError(f"label {label!r}: none of its words ({given}) occurs in the corpus; give it another")
         return Predictions(found)
 
     def _tables_for(self, queries: Collection[str], count: int) -> list[KeyTable]:
@@ -274,7 +273,7 @@ class NPM(BlankFiller):
         return self.encoder.blanks([self.with_mask(text)])[0]
 
     def token_vectors(self, passages: Sequence[Passage]) -> list[PassageVectors]:
-        """The tokens of passages, encoded now.
+        """Encode passages and return their tokens.
 
         Args:
             passages (Sequence[Passage]): The passages.

@@ -1,6 +1,6 @@
 """A reader over corpora: BM25 finds passages, a cross-encoder reads them with the question and marks the answer.
 
-Knows: how retrieval and reading come together. Does not know: their insides.
+Knows: how retrieval and reading compose. Does not know: their insides.
 
 encode and expand (span_reader) ← search (BM25) → score and group (answers) → explain (evidence).
 """
@@ -175,7 +175,7 @@ class Reader:
     def read(
         self, texts: Sequence[str], searched: Sequence[str], passages: int | None = None, exclude: Exclude = ()
     ) -> Iterator[tuple[list[Source], list[Spans]]]:
-        """BM25's best passages for what is `searched`, and what they say to each text, as the reader scores it."""
+        """BM25's best passages for what is `searched`, and the reader's scores of their spans for each text."""
         count = self.config.defaults.passages if passages is None else passages
         if count < 1:
             raise InputError(f"passages is {count}; it must be 1 or more; try passages=20")

@@ -1,8 +1,7 @@
-"""REALM: retrieve, then predict (Guu et al. 2020), over corpora of the user's.
+"""REALM: retrieve, then predict (Guu et al. 2020), over the user's corpora.
 
-Knows: how towers, retrieval and reader come together. The five steps are those of every model here: encode
-(passage_encoder) → search (retriever) → expand (reader: the spans of each passage) → score (marginal over passages) →
-explain (evidence).
+Knows: how towers, retrieval and reader compose. The five steps are those of every model here: encode (passage_encoder)
+→ search (retriever) → expand (reader: the spans of each passage) → score (marginal over passages) → explain (evidence).
 
 Shape suffixes that differ from the project's: N passages that are read.
 """
@@ -48,7 +47,7 @@ from quoth.tokenizers.pairs import answer_ids, fill_in, masked_ids
 
 @dataclass(frozen=True, slots=True)
 class EncodedQuery:
-    """Token ids of what is asked, as long as is read, its vector [D], and the passages nearest to it."""
+    """A question's token ids, cut to what is read, its vector [D], and the passages nearest to it."""
 
     ids: Sequence[int]
     vector_D: NDArray[np.float32]
@@ -116,16 +115,16 @@ class REALM(CorpusModel):
             question: One question, or several.
             top_k (int): Number of answers. Default: 5.
             passages (int | None): Number of passages to read. Default: the model's (quoth-realm: 20).
-            combine ("softmax" | "marginal" | None): How spans of several passages come together. "softmax": one softmax
+            combine ("softmax" | "marginal" | None): How spans of several passages are combined. "softmax": one softmax
                 over all spans (the released code), with the passage's relevance if the model adds it. "marginal":
                 p(y|z,x) p(z|x), each normalised by itself (eq. 1). Default: the model's (quoth-realm: "softmax").
             exclude (Collection[int]): Passage rows that are never searched, in any corpus: one collection, or one for
                 each question. Default: ().
 
         Returns:
-            The answers, best first, or a list of such lists for several questions. A model whose reader is one of
-            `Reader`'s, such as quoth-realm, takes that one's odds: with "softmax" the probability is calibrated; with
-            "marginal" the rest of each passage's p(y|z,x) is that it holds no answer.
+            The answers, best first, or a list of such lists for several questions. A model with the reader of a
+            `Reader`, such as quoth-realm, uses that reader's odds: with "softmax" the probability is calibrated; with
+            "marginal" the rest of each passage's p(y|z,x) is the probability that it contains no answer.
 
         Raises:
             InputError: An empty question, a value out of bounds, or vectors missing (`embed` stores them).
@@ -170,7 +169,7 @@ class REALM(CorpusModel):
         return predict_spans(sources, spans, top_k, marginal=marginal)
 
     def _count(self, passages: int | None) -> int:
-        """How many passages are read: where nothing is said, `num_candidates` less the null document."""
+        """The number of passages to read; by default `num_candidates` less the null document."""
         count = self.config.defaults.passages if passages is None else passages
         return self.config.num_candidates - 1 if count is None else count
 
@@ -180,8 +179,8 @@ class REALM(CorpusModel):
     ) -> list[Predictions]:
         """Fill the blank of a text with words of the passages nearest to it: p(y|x) = Σ_z p(y|z,x) p(z|x).
 
-        z are the passages read and the null document, an empty one, which stands for what the model knows without any;
-        y are the words of one token that occur in these passages.
+        z are the passages read and the null document, an empty one, for what the model knows without any passage; y are
+        the words of one token that occur in these passages.
 
         Args:
             text: One text, or several, each with one blank: `[MASK]`, `<mask>` or `___`.
@@ -230,17 +229,17 @@ class REALM(CorpusModel):
     def likelihood(self, text: str, answer: str, *, passages: int | None = None, exclude: Exclude = ()) -> Likelihood:
         """How likely a given answer is in the `[MASK]` of a text, and which passages make it so (REALM Table 3).
 
-        The answer's M word pieces take the place of the blank as M masks, each of which is filled without sight of the
-        others: log p(y|x) = log Σ_z p(z|x) Π_m p(y_m|z,x) (REALM eq. 1, §3.2). z are the `passages` nearest to the text
-        with its masks (None: one less than the model was trained with) and the null document, whose
-        `log_likelihood` is that of the reader without any passage. Answers of other lengths have other masks: their
-        probabilities are no shares of one sum. For an answer of one piece it is the probability that `fill` gives,
+        The blank becomes M masks, one for each of the answer's M word pieces, filled independently of each other: log
+        p(y|x) = log Σ_z p(z|x) Π_m p(y_m|z,x) (REALM eq. 1, §3.2). z are the `passages` nearest to the text with its
+        masks (None: one less than the model was trained with) and the null document, whose `log_likelihood` is that of
+        the reader without any passage. Answers of different lengths have different numbers of masks: their
+        probabilities are not shares of one sum. For an answer of one piece it is the probability that `fill` gives,
         unless the word has other tokens too (cased or byte-level vocabularies), which `fill` adds up.
 
         Returns log p(y|x), and log p(z|x), log p(y|z,x) and p(z|y,x) for each of the passages + 1 z. `exclude` as in
-        `ask`. Raises InputError where the answer is empty, has more pieces than are read or cannot be spelled, where
-        the text has not one blank, and for a model whose reader marks spans and fills no masks, such as quoth-realm;
-        otherwise as `ask` does.
+        `ask`. Raises InputError if the answer is empty, has more pieces than are read or cannot be spelled, if the text
+        does not have exactly one blank, and for a model whose reader marks spans and fills no masks, such as
+        quoth-realm; otherwise as `ask` does.
 
             found = realm.likelihood("War and Peace was written by [MASK].", "Leo Tolstoy")
             found.probability, found.passages[0].passage.title, found.passages[0].share
@@ -254,7 +253,7 @@ class REALM(CorpusModel):
         hidden = answer_ids(tokenizer, text, answer)
         if len(hidden) > self._room:
             raise InputError(
-                f"answer {answer!r} has {len(hidden)} word pieces; allowed are up to {self._room}; give a shorter one"
+                f"answer {answer!r} has {len(hidden)} word pieces; it may have at most {self._room}; give a shorter one"
             )
         masked = masked_ids(tokenizer, text, self._room, len(hidden))
         [question] = self._questions([masked], self._count(passages), exclude)

@@ -1,6 +1,6 @@
-"""Zero-NeR: passages by the entities they speak of, with nothing trained for it (Hoshi et al. 2022).
+"""Zero-NeR: passages by the entities they mention, with nothing trained for it (Hoshi et al. 2022).
 
-Knows: how entity keys, search and explanation come together. Does not know: recognition, vectors, fusion with others.
+Knows: how entity keys, search and explanation compose. Does not know: recognition, vectors, fusion with others.
 
 encode (entity_encoder) → search (retriever: distinct passages) → expand and score (the best key of each passage for
 each entity) → explain (which key it was).
@@ -35,7 +35,7 @@ from quoth.retrieval.sparse import PassageRef, check_count
 from quoth.timing import step
 
 Entity = str | Range
-"""An entity of a question: its words, which must stand there, or its characters."""
+"""An entity of a question: its words, which must occur there, or its characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class ZeroNER(CorpusModel):
                 (`ZeroNERConfig`), or any encoder (an NPM, a LUKE, a hub id), which gets the default settings. Default:
                 "quoth-zero-ner".
             {corpus}
-            recognizer (Recognizer | None): What finds the entities, in the place of the settings'. Default: None.
+            recognizer (Recognizer | None): What finds the entities, instead of the settings'. Default: None.
             {loading}
 
         Example:
@@ -134,7 +134,7 @@ class ZeroNER(CorpusModel):
     def _question(self, text: str, entities: Sequence[Entity] | None) -> _EncodedQuestion:
         check_questions([text])
         if isinstance(entities, str):
-            raise InputError(f"entities is the string {entities!r}; allowed is a list: write [{entities!r}]")
+            raise InputError(f"entities is the string {entities!r}; it must be a list: write [{entities!r}]")
         with step("encode"):
             found = self.encoder.asked(text) if entities is None else [_range(text, each) for each in entities]
             if not found:
@@ -145,16 +145,15 @@ class ZeroNER(CorpusModel):
     def _ranked(self, question: _EncodedQuestion, k: int) -> KeyRanking:
         """The k best passages, and the key of each that is nearest to each entity.
 
-        Of several entities, each one's nearest passages are found ever deeper until no passage beyond them could be
-        among the k best (the threshold algorithm, Fagin et al. 2001).
+        With several entities, the search for each one's nearest passages goes deeper until no passage beyond them could
+        be among the k best (the threshold algorithm, Fagin et al. 2001).
         """
         q_SD, depth = question.q_SD, k
         while True:
             with step("search"):
                 near = self._retriever.nearest_keys(q_SD, depth, [()] * len(q_SD))
             with step("score"):
-                # A passage that is near to every entity has been found with its keys; only of the others are all keys
-                # compared.
+                # A passage near every entity has been found with its keys; all keys are compared only for the others.
                 found = {place: [each[place] for each in near] for place in set(near[0]).intersection(*near)}
                 best = self._keys(q_SD, found, set().union(*near))
             scored = [(fmean(key.similarity for key in keys), place) for place, keys in best.items()]
@@ -186,17 +185,17 @@ def _span_encoder(config: ZeroNERConfig, device: str | None, dtype: str | None, 
 
 
 def _range(question: str, entity: Entity) -> Range:
-    """Where an entity stands in its question: as it is and as whole words, else in another case, else inside of words.
+    """Where an entity occurs in its question: as it is and as whole words, else in another case, else inside words.
 
-    Raises InputError where it does not.
+    Raises InputError if it does not occur.
     """
     if isinstance(entity, str):
         words = r"\s+".join(map(re.escape, entity.split()))
         forms = [(rf"(?<!\w){words}(?!\w)", 0), (rf"(?<!\w){words}(?!\w)", re.IGNORECASE), (words, re.IGNORECASE)]
         found = (re.search(form, question, flags) for form, flags in forms if words)
         if (match := next(filter(None, found), None)) is None:
-            raise InputError(f"entity {entity!r} does not stand in the question {question!r}; give words of it")
+            raise InputError(f"entity {entity!r} does not occur in the question {question!r}; give words of it")
         return match.span()
     if len(entity) != 2 or {*map(type, entity)} != {int} or not 0 <= entity[0] < entity[1] <= len(question):
-        raise InputError(f"entity {entity!r}; allowed are words, or characters (start, end) of 0 to {len(question)}")
+        raise InputError(f"entity {entity!r}; give its words, or characters (start, end) from 0 to {len(question)}")
     return entity

@@ -1,4 +1,4 @@
-"""From what a reader makes of several passages to answers that show where they stand.
+"""From a reader's scores on several passages to answers that show where they occur.
 
 Knows: REALM's marginal over passages (Guu et al. 2020, eq. 1), and grouping of equal answers. Does not know: encoders,
 or how the passages were found.
@@ -48,13 +48,13 @@ def sources_of(ranking: Ranking, corpora: Sequence[Corpus], passage: Callable[[P
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read(Source):
-    """With what REALM's reader saw."""
+    """The texts that REALM's reader saw."""
 
     reading: Reading
 
 
 AnswerSpan = tuple[int, int, int]
-"""Which of the passages read, and the characters of its text."""
+"""The number of the passage among those read, and a range of characters of its text."""
 
 
 def predict_answers(
@@ -66,10 +66,11 @@ def predict_answers(
 ) -> list[Prediction]:
     """The `top_k` answers of highest score: log Σ exp over the spans of equal text, case and white space aside.
 
-    A span's score is the reader's, plus its passage's relevance if that is added (ORQA §3), and probability the share
-    among all spans of all passages: the released code. If `marginal`, the score is log p(y|z,x) + log p(z|x), each
-    normalised by itself (REALM eq. 1): p(y|z,x) is the share among the spans of one passage, p(z|x) the softmax of the
-    relevance of the passages read, without the null document, which holds no span. No legal span, no answer.
+    A span's score is the reader's, plus its passage's relevance if that is added (ORQA §3), and the probability is the
+    share among all spans of all passages, as in the released code. If `marginal`, the score is log p(y|z,x) + log
+    p(z|x), each normalised by itself (REALM eq. 1): p(y|z,x) is the share among the spans of one passage, p(z|x) the
+    softmax of the relevance of the passages read, without the null document, which has no span. If no span is legal,
+    there is no answer.
     """
     with step("score"):
         scores, places = [np.zeros(0)], []
@@ -93,9 +94,9 @@ def predict_spans(
 
     `prior` times a passage's relevance is added to the log odds of its spans. Probability is the share among all spans
     of all passages and "no answer here", whose odds are 1: one normalisation over everything that was read. If
-    `marginal`, each passage is normalised by itself, with its own "no answer here", and weighs p(z|x), the softmax of
-    relevance (REALM eq. 1); `prior` is not used. If the answers are to be `distinct`, only the best of those that
-    overlap in their best place is listed, and none with half a pair of brackets or quotes.
+    `marginal`, each passage is normalised by itself, with its own "no answer here", and is weighted by p(z|x), the
+    softmax of relevance (REALM eq. 1); `prior` is not used. If the answers are to be `distinct`, only the best of those
+    that overlap in their best place is listed, and none with half a pair of brackets or quotes.
     """
     odds = _odds(read, spans, prior, marginal)
     return [each.whole() for each in _proposals(read, *odds, top_k, distinct)]
@@ -137,11 +138,12 @@ def _log_retrieval(read: Sequence[Source], *null: float) -> Doubles:
 
 
 def predict_words(read: Sequence[Read], null: float, log_p_NV: NDArray[np.float32], top_k: int) -> list[Prediction]:
-    """The `top_k` words y of highest p(y|x) = Σ_z p(y|z,x) p(z|x) (REALM eq. 1), of those that stand in the passages.
+    """The `top_k` words y of highest p(y|x) = Σ_z p(y|z,x) p(z|x) (REALM eq. 1), of those that occur in the passages.
 
     `log_p_NV` are log p(y|z,x) for each passage and, last, for the null document, whose relevance is `null`. A word is
-    a token that cuts none. Its places share p(y|x), over the whole vocabulary, by p(z|x) p(y|z,x) of their passages,
-    evenly within each; words that are written differently, case aside, are told apart though their token is the same.
+    a token that is a whole word. Its places share p(y|x), over the whole vocabulary, by p(z|x) p(y|z,x) of their
+    passages, evenly within each; words that are spelled differently, case aside, are distinct though their token is the
+    same.
     """
     with step("score"):
         joint_NV = _log_retrieval(read, null)[:, None] + log_p_NV
@@ -183,7 +185,7 @@ def _proposals(
     top_k: int,
     distinct: bool = False,
 ) -> list[Proposal]:
-    """The `top_k` texts of highest score, log Σ exp over their places; `total` is the log of what all scores sum to.
+    """The `top_k` texts of highest score, log Σ exp over their places; `total` is the log of the sum of all scores.
 
     `distinct`: texts whose best place overlaps a better text's are left out, and so are those with half a pair of
     brackets or quotes.
@@ -206,7 +208,7 @@ def _proposals(
 def _apart(
     found: Iterable[tuple[float, list[int]]], read: Sequence[Source], places: Sequence[AnswerSpan], score_C: Doubles
 ) -> Iterator[tuple[float, list[int]]]:
-    """The groups, best first, but for those whose best place overlaps the best place of one before, or cuts a pair of
+    """The groups, best first, except those whose best place overlaps the best place of a better one, or cuts a pair of
     brackets or quotes."""
     taken: list[AnswerSpan] = []
     for score, members in found:
@@ -225,7 +227,7 @@ def _words(reading: Reading) -> Iterator[tuple[int, int, int]]:
 
 
 def _weights(joint_N: Doubles, places: Sequence[AnswerSpan]) -> Doubles:
-    """log of each place's part of what its passage gives."""
+    """The log of each place's part of its passage's share."""
     count = Counter(n for n, _, _ in places)
     return np.array([joint_N[n] - np.log(count[n]) for n, _, _ in places])
 

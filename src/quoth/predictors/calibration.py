@@ -1,6 +1,7 @@
 """Probabilities that mean something: the chance that an answer is right, and when not to answer.
 
-Knows: an answer's share and score, weights fitted where the truth was known. Does not know: how answers came about.
+Knows: an answer's share and score, weights fitted to questions with known answers. Does not know: how answers came
+about.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def features(prediction: Prediction) -> tuple[float, float, float]:
 
 
 def calibrated(predictions: Iterable[Prediction], weights: Weights | None, min_probability: float) -> list[Prediction]:
-    """The predictions with the chance to be right as their probability, and marked where that is below the least.
+    """The predictions with the chance to be right as their probability, marked if it is below the minimum.
 
     The chance is the logistic function of `weights` · `features`; without weights it stays the share. Shares of places
     are scaled alike.
@@ -65,7 +66,7 @@ def fit(features_N3: Doubles, right_N: NDArray[np.bool_]) -> Weights:
 def threshold(probabilities: Sequence[float], right: Sequence[bool], precision: float) -> float:
     """The smallest probability to answer from, so that at least `precision` of the answers given are right.
 
-    1 where no threshold reaches that. Answers of equal probability are given together.
+    1 if no threshold reaches that. Answers of equal probability are given together.
     """
     order = np.argsort(-np.asarray(probabilities), kind="stable")
     p_N, right_N = np.asarray(probabilities, float)[order], np.asarray(right, bool)[order]

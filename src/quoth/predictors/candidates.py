@@ -32,7 +32,7 @@ Spread = Callable[[NDArray[Any]], NDArray[Any]]
 """From a value of each token in reach to one of each phrase: that of its first token, or that of its last."""
 
 SPARE_PIECES = 20
-"""A phrase has at most so many tokens more than the limit, which counts of a word's tokens only the first."""
+"""A phrase has at most this many tokens more than the limit, which counts only the first token of each word."""
 
 # Everything is modulo 2^64, which is what uint64 arithmetic does by itself: arrays wrap around without a warning. The
 # lower 8 bits of a group count as its length and are cleared before groups are added up, so names differ in 56 bits:
@@ -52,7 +52,7 @@ class Candidates:
     Names are equal for the same text, white space at the same places however much of it: polynomials of the tokens'
     groups (Karp and Rabin 1987), each group at the place that the lengths of those before it add up to (`spelling`),
     and raised if white space comes before it and it is not the phrase's first. So a text has one name however it is cut
-    into tokens. Where groups are of whole tokens (`surface_group`), spellings that are equal case aside but cut
+    into tokens. If groups are of whole tokens (`surface_group`), spellings that are equal case aside but cut
     differently (Straße, STRASSE) stay two phrases.
     """
 
@@ -75,7 +75,7 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class _Limits:
-    """What a phrase may be: how many tokens count at most, ids it never holds, names of words that name nothing."""
+    """What a phrase may be: its most tokens that count, ids it never contains, names of words that name nothing."""
 
     max_tokens: int
     banned: Rows
@@ -90,10 +90,10 @@ def find_candidates(
 ) -> Candidates:
     """Every legal phrase that starts at a start hit or ends at an end hit (NPM A.1).
 
-    A phrase lies in one live passage, crosses no break, starts and ends where a phrase may, and holds no banned token
-    id. It has at most `max_phrase_tokens` tokens, of each word's tokens only the first counted, and at most
-    `SPARE_PIECES` more in all. One whose every word is spelt as one of the groups in `stop_words` is left out. One that
-    a start hit and an end hit share counts as the end hit's.
+    A phrase lies in one live passage, crosses no break, starts and ends where a phrase may, and contains no banned
+    token id. It has at most `max_phrase_tokens` tokens, counting only the first token of each word, and at most
+    `SPARE_PIECES` more in all. A phrase of nothing but words in `stop_words` (groups) is left out. A phrase from a
+    start hit to an end hit counts once, as the end hit's.
     """
     limits = _Limits(
         max_phrase_tokens,
@@ -117,7 +117,7 @@ def find_candidates(
 
 
 def live_hits(keys: KeyTable, hit_rows: Rows, needed_flags: int) -> tuple[Rows, Rows]:
-    """The distinct hits that stand in live passages and carry the flags: rows [H] ascending, passages [H]."""
+    """The distinct hits in live passages that carry the flags: rows [H] ascending, passages [H]."""
     row_H = hit_rows if (np.diff(hit_rows) > 0).all() else np.unique(hit_rows)
     row_H = row_H[(keys.flags_N[row_H] & needed_flags) == needed_flags]
     passage_H = passage_of(keys.offsets_P1, row_H)
@@ -219,8 +219,8 @@ def _reach(flags_U: NDArray[np.uint8], at_H: Rows, forward: bool, max_tokens: in
     """How many tokens from each place on (or back) have `max_tokens` among them that count: all but those of a word
     after its first.
 
-    Whether a token without edge goes on with a word, or is a mark by itself, depends on the last edge before it. A
-    phrase begins with an edge, so what comes before it changes no phrase's count.
+    Whether a token without edge continues a word, or is a mark by itself, depends on the last edge before it. A phrase
+    begins with an edge, so what comes before it changes no phrase's count.
     """
     edge_U = flags_U & (MAY_START | MAY_END)
     last_U = np.maximum.accumulate(np.where(edge_U != 0, np.arange(len(edge_U)), 0))
@@ -242,7 +242,7 @@ def _between_breaks(
 
 
 def _between_banned(keys: KeyTable, row_H: Rows, first_H: Rows, stop_H: Rows, banned: Rows) -> tuple[Rows, Rows]:
-    """The windows as far as the next banned token on either side of the hit; empty where the hit is one."""
+    """The windows as far as the next banned token on either side of the hit; empty if the hit is one."""
     row_U, _ = _union(first_H, stop_H)
     wall = row_U[np.isin(keys.ids_N[row_U], banned)]
     after_H = np.append(first_H[:1], wall + 1)[np.searchsorted(wall, row_H, side="right")]
@@ -253,7 +253,7 @@ def _between_banned(keys: KeyTable, row_H: Rows, first_H: Rows, stop_H: Rows, ba
 def _union(first_H: Rows, stop_H: Rows) -> tuple[Rows, Rows]:
     """The rows of ascending windows, each once and in order: [U]; and how many of them each window ends after: [H].
 
-    So row r of window h stands at place `until_H[h] - (stop_H[h] - r)`.
+    So row r of window h is at place `until_H[h] - (stop_H[h] - r)`.
     """
     # Starts and stops both ascend, so a window adds exactly the rows after the stop of the one before it.
     fresh_H = np.maximum(first_H, np.concatenate((first_H[:1], stop_H[:-1])))
@@ -268,7 +268,7 @@ def _ranges(first_H: Rows, count_H: Rows) -> Rows:
 
 
 def _places(sorted_R: NDArray[Any], wanted_H: NDArray[Any]) -> tuple[NDArray[np.bool_], Rows]:
-    """Which of these stand among distinct sorted rows, and where."""
+    """Which of these are among distinct sorted rows, and at which index."""
     place_H = np.searchsorted(sorted_R, wanted_H)
     if not len(sorted_R):
         return np.zeros(len(wanted_H), np.bool_), place_H

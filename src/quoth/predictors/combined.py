@@ -20,9 +20,9 @@ from quoth.scoring import log_sum_exp
 from quoth.tokenizers.boundaries import STOP_WORDS, surface_group, words
 
 PROPOSED = 50
-"""So many phrases of NPM's, and of the reader's, are weighed."""
+"""This many phrases of NPM's, and of the reader's, are weighed."""
 LEAST = 1e-4
-"""The probability of a phrase that one of the two does not name among its best."""
+"""The probability of a phrase that is not among the best of one of the two."""
 
 
 def passages_of(proposed: Sequence[Proposal], most: int) -> list[Source]:
@@ -53,9 +53,9 @@ def combine(
     A phrase is an echo (1, else 0) if it has words that name something and all of them are in `said`, the words of the
     sentence with the blank.
 
-    A phrase that one of the two does not name has the probability `LEAST` there. `score` is that sum, the probability
-    its share of exp of all these sums. Evidence is the reader's, or else NPM's, its best `max_evidence` places (None:
-    all). Of phrases that overlap in their best place only the best is listed.
+    A phrase that one of the two does not propose has the probability `LEAST` there. `score` is that sum, and the
+    probability is the phrase's share of exp of all these sums. Evidence is the reader's, or else NPM's, its best
+    `max_evidence` places (None: all). Of phrases that overlap in their best place only the best is listed.
     """
     by_phrase: dict[int, list[Proposal | None]] = {}
     for at, group in enumerate((proposed, marked)):
@@ -84,7 +84,7 @@ def _shared(prediction: Prediction, probability: float, max_evidence: int | None
 
 
 def words_beside(text: str, mask: str) -> frozenset[str]:
-    """The words of the sentence that holds the blank, case aside, but for those that name nothing."""
+    """The words of the sentence with the blank, case aside, except those that name nothing."""
     at = text.index(mask)
     start, end = next(each for each in sentences(text) if each[0] <= at < each[1])
     return naming(text[start:end].replace(mask, " "))

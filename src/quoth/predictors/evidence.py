@@ -33,13 +33,13 @@ class Proposal:
     evidence: Callable[[], tuple[Evidence, ...]]
 
     def whole(self) -> Prediction:
-        """The prediction with all places that are to be shown."""
+        """The prediction with all places to be shown."""
         with step("explain"):
             return replace(self.best, evidence=self.evidence())
 
 
 def apart(proposals: Iterable[Proposal]) -> Iterator[Proposal]:
-    """The proposals, best first, but for those whose best place overlaps the best place of one before."""
+    """The proposals, best first, except those whose best place overlaps the best place of a better one."""
     taken: list[Evidence] = []
     for each in proposals:
         place = each.best.evidence[0]

@@ -1,6 +1,6 @@
 """Closed sets: which label's words would fill the blank.
 
-Knows: the words (verbalizers) of each label as sequences of token groups, and where they stand. Does not
+Knows: the words (verbalizers) of each label as sequences of token groups, and where they occur. Does not
 know: tokenizers, and what a label means.
 """
 
@@ -52,10 +52,9 @@ def predict_labels(
 
     `labels` gives each label's words as arrays of token groups, as in `KeyTable.group_N`. With both queries
     (NPM) a word's occurrence from i to j scores exp((sim(q_start, c_i) + sim(q_end, c_j))/τ); with one query
-    (NPM-single) words of one token score exp(sim(q, c_i)/τ), and longer words are left out. A label whose
-    words stand nowhere in the live passages has score -inf and probability 0; ties go by the order of
-    `labels`. Raises InputError when there is no label, a label has no word that could be found, or no word of
-    any label stands in the passages.
+    (NPM-single) words of one token score exp(sim(q, c_i)/τ), and longer words are left out. A label whose words occur
+    nowhere in the live passages has score -inf and probability 0; ties go by the order of `labels`. Raises InputError
+    if there is no label, a label has no word that the model knows, or no word of any label occurs in the passages.
     """
     options = options or LabelOptions()
     words = usable_words(labels, single=q_end_D is None)
@@ -65,7 +64,7 @@ def predict_labels(
     if not len(label_C):
         names = ", ".join(repr(label) for label in labels)
         raise InputError(
-            f"no word of the labels {names} stands in the passages searched; give other words, or search more passages"
+            f"no word of the labels {names} occurs in the passages searched; give other words, or search more passages"
         )
     return rank_labels(list(labels), label_C, occurrences)
 
@@ -95,7 +94,7 @@ class WordSpans:
 
 
 def find_words(keys: KeyTable, words: list[list[tuple[int, ...]]]) -> WordSpans:
-    """Where the words stand whole in live passages."""
+    """Where the words occur whole in live passages."""
     first = np.array(sorted({word[0] for label_words in words for word in label_words}), np.uint64)
     row_R, passage_R = live_hits(keys, np.flatnonzero(np.isin(keys.group_N[:], first)), MAY_START)
     limit_R, group_R = keys.offsets_P1[passage_R + 1], keys.group_N[row_R]
@@ -140,7 +139,7 @@ def score_words(
 
 
 def rank_labels(names: list[str], label_C: NDArray[np.int64], occurrences: Occurrences) -> list[Prediction]:
-    """The labels, best first; each occurrence adds to the label whose number it has. Those that have none come last."""
+    """The labels, best first; an occurrence adds to the label whose number it has. Labels without any come last."""
     groups = group_equal(label_C.astype(np.uint64))
     score_G = group_score(occurrences.log_score_C, groups)
     total, label_G = log_sum_exp(score_G), label_C[groups.first_G]

@@ -24,7 +24,7 @@ Passages = int | Literal["default"] | None
 
 
 def check_at_least_one(name: str, value: int) -> None:
-    """Raises InputError unless `value` is 1 or more, and no more than 32 bits hold."""
+    """Raises InputError unless `value` is 1 or more, and at most `MOST`."""
     if value < 1:
         raise InputError(f"{name} is {value}; it must be 1 or more; try {name}=5")
     if value > MOST:
@@ -85,10 +85,10 @@ def _meaning(meaning: str, check: Check | None = None) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FillOptions:
-    """What `NPM.fill` can be told, beside its texts.
+    """The options of `NPM.fill`.
 
-    None, and "default" for `passages`, stand for the model's own default (`defaults` in its `quoth.json`); `resolved`
-    puts it in. Raises InputError on a value out of bounds.
+    None, and "default" for `passages`, mean the model's own default (`defaults` in its `quoth.json`); `resolved` fills
+    it in. Raises InputError on a value out of bounds.
     """
 
     top_k: int = field(default=5, metadata=_meaning("Number of answers.", check_at_least_one))
@@ -121,27 +121,27 @@ class FillOptions:
         default=0.0,
         metadata=_meaning("Multiply a score by the phrase's length in tokens to this power.", _check_length_exponent),
     )
-    banned_tokens: Collection[str] = field(default=(), metadata=_meaning("Words whose tokens no answer may hold."))
+    banned_tokens: Collection[str] = field(default=(), metadata=_meaning("Words whose tokens no answer may contain."))
     ban_query: bool = field(
         default=False,
         metadata=_meaning(
-            "No answer holds a token that the text itself holds. This forbids every right answer of some questions: of "
+            "No answer contains a token of the text itself. This rules out every right answer to some questions: of "
             "10.4 % of NQ-open's, 18.6 % of WebQuestions', 5.4 % of TriviaQA's. It goes by tokens: a cased model may "
             "still answer with another casing of the text's words.",
         ),
     )
     ban_stop_words: bool = field(
-        default=False, metadata=_meaning("No answer is nothing but English stop words (the, of it).")
+        default=False, metadata=_meaning("No answer consists of English stop words alone (the, of it).")
     )
     max_phrase_tokens: int = field(
         default=10,
         metadata=_meaning(
-            "The longest answer, in tokens; of a word's tokens only the first counts.", check_at_least_one
+            "The longest answer, in tokens; only the first token of each word counts.", check_at_least_one
         ),
     )
     whole_words: bool = field(
         default=True,
-        metadata=_meaning("Answer with whole words; False, any token, is for models that answer with one token."),
+        metadata=_meaning("Answer with whole words; False (any token) is for models that answer with one token."),
     )
     hybrid: float | None = field(
         default=None,
@@ -167,12 +167,12 @@ class FillOptions:
         ),
     )
     distinct: bool = field(
-        default=True, metadata=_meaning("Of phrases that overlap in their best place list only the best.")
+        default=True, metadata=_meaning("Of phrases that overlap in their best place, list only the best.")
     )
     max_evidence: int = field(
         default=10,
         metadata=_meaning(
-            "Number of places quoted per answer, those with the largest shares; the others count all the same.",
+            "Number of places quoted per answer, those with the largest shares; the others still count.",
             check_at_least_one,
         ),
     )
@@ -199,7 +199,7 @@ class FillOptions:
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> FillOptions:
-        """Those of a call's arguments, its `locals()`, that are options."""
+        """The options among a call's arguments, its `locals()`."""
         return cls(**{each.name: arguments[each.name] for each in fields(cls)})
 
     def keywords(self) -> dict[str, Any]:
@@ -212,7 +212,7 @@ class FillOptions:
 
 
 MEANINGS: dict[str, str] = {each.name: each.metadata["meaning"] for each in fields(FillOptions)}
-"""By option, what it means."""
+"""The meaning of every option, by its name."""
 _CHECKS: dict[str, Check | None] = {each.name: each.metadata["check"] for each in fields(FillOptions)}
 
 
@@ -241,9 +241,9 @@ def described(indent: str, **defaults: Any) -> str:
 class PhraseOptions:
     """How phrases, or single tokens, are proposed, scored and ranked: the options of `fill` in the model's own terms.
 
-    `combine` names the equation: `sum` (NPM §3.1), `joint` (A.1, A.4), `softmax_sum` (released code). Phrases
-    that hold a token id of `banned_tokens`, and those of nothing but `stop_words` (groups), are dropped before anything
-    is normalised by candidates. `max_phrase_tokens` counts of a word's tokens only the first (`find_candidates`).
+    `combine` names the equation: `sum` (NPM §3.1), `joint` (A.1, A.4), `softmax_sum` (released code). Phrases that
+    contain a token id of `banned_tokens`, and those of nothing but `stop_words` (groups), are dropped before anything
+    is normalised by candidates. `max_phrase_tokens` counts only the first token of each word (`find_candidates`).
     `hybrid` is the share of the probability that goes to boosted passages beforehand. `max_evidence` places of a phrase
     are quoted. `whole_words` is for single tokens: it leaves out those that are only a part of a word (the paper has
     any token). Raises InputError.

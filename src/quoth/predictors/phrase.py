@@ -52,8 +52,8 @@ def predict_phrases(
 ) -> list[Prediction]:
     """The phrases that fill the blank, best first, each with its best occurrences among the candidates.
 
-    `hits` are the k nearest tokens to each query over all tables, dealt out to their tables. `score` is the
-    log of the equation's score, `probability` its share among all candidate phrases. No candidate, no
+    `hits` are the k nearest tokens to each query over all tables, distributed to their tables. `score` is the
+    log of the equation's score, `probability` its share among all candidate phrases. Without candidates there is no
     prediction.
     """
     options = options or PhraseOptions()

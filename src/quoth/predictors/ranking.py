@@ -42,11 +42,11 @@ class Occurrences:
         return rising_C
 
     def in_order(self, some_C: NDArray[np.int64]) -> NDArray[np.int64]:
-        """These of them in the order of occurrence."""
+        """The chosen ones in the order of occurrence."""
         return some_C[np.argsort(self.take(some_C).rising_C)]
 
     def take(self, some_C: NDArray[np.int64]) -> Occurrences:
-        """These of them alone."""
+        """The chosen ones alone."""
         part_C, start_C, end_C = self.part_C[some_C], self.start_C[some_C], self.end_C[some_C]
         return Occurrences(self.parts, part_C, start_C, end_C, self.log_score_C[some_C])
 
@@ -78,7 +78,7 @@ class Scored(Protocol):
         ...
 
     def sums(self, known: Sums) -> Sums:
-        """This part's share of the sums, as far as they follow from those known."""
+        """This part's share of the sums that can be computed from those known."""
         ...
 
     def occurrences(self, sums: Sums) -> Occurrences:
@@ -87,7 +87,7 @@ class Scored(Protocol):
 
 
 def sums_over(shares: Callable[[Sums], Sequence[Sums]], rounds: int) -> Sums:
-    """The sums over all parts, each of which is asked for its share, once more where one sum takes another."""
+    """The sums over all parts: every part is asked for its share, again if one sum depends on another."""
     sums = Sums()
     for _ in range(rounds):
         sums = Sums.over(shares(sums))
@@ -127,7 +127,7 @@ def _tie_leaders(falling_R: Doubles) -> NDArray[np.int64]:
 
 
 def in_boosted(hits: Sequence[KeyHits], starts: Sequence[NDArray[np.int64]]) -> NDArray[np.bool_]:
-    """Which of the tables' rows, one table after another, stand in boosted passages: [C]."""
+    """Which of the tables' rows, one table after another, are in boosted passages: [C]."""
     parts = [
         np.zeros(len(rows), np.bool_)
         if each.boosted_P is None

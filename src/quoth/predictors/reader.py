@@ -1,7 +1,7 @@
 """REALM's reader: a question and a passage encoded together, for masked words and for answer spans.
 
 Knows: the knowledge-augmented encoder with its two heads (Guu et al. 2020, §3.2; the span reader of Lee et al. 2019),
-and its inputs. Does not know: how passages were found, and how readings of several come together.
+and its inputs. Does not know: how passages were found, or how readings of several are combined.
 
 Shape suffixes that differ from the project's: S span size, W widths of spans.
 """
@@ -64,10 +64,10 @@ class ReaderModel(nn.Module):
 
 
 def _word_embeddings(encoder: Any) -> nn.Embedding:
-    """The encoder's own, whatever adapter lies around it."""
+    """The encoder's own, without any adapter around it."""
     found = [module for name, module in encoder.named_modules() if name.endswith("embeddings.word_embeddings")]
     if len(found) != 1:
-        raise InputError(f"{type(encoder).__name__} has no word embeddings; a REALM wants a BERT or RoBERTa")
+        raise InputError(f"{type(encoder).__name__} has no word embeddings; a REALM requires a BERT or RoBERTa")
     words: nn.Embedding = found[0]
     return words
 
@@ -105,7 +105,7 @@ def _reading(
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """Answers that stand in one passage: characters from start to end, and their scores: [C] each."""
+    """Answers that occur in one passage: characters from start to end, and their scores: [C] each."""
 
     start_C: NDArray[np.int64]
     end_C: NDArray[np.int64]
@@ -120,7 +120,7 @@ class Reader:
         self._device = next(model.parameters()).device
 
     def spans(self, read: Sequence[Reading]) -> list[Spans]:
-        """The answers that each passage holds, as `legal_spans` says."""
+        """The answers in each passage, as `legal_spans` gives them."""
         found = [Spans(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))] * len(read)
         for member, scores_TW in self._run(read, lambda part: self.model.span(self._states(part))):
             found[member] = _scored(read[member], scores_TW.astype(np.float64))
@@ -142,7 +142,7 @@ class Reader:
         return found
 
     def _at_masks(self, read: Sequence[Reading], masks: int) -> Tensor:
-        """log p of the vocabulary at the first so many masks of inputs, those of the question: [B, M, V]."""
+        """log p of the vocabulary at the first masks of the inputs, one per word piece: [B, M, V]."""
         ids = (each.pair.ids_T for each in read)
         at_BM = torch.from_numpy(np.stack([np.flatnonzero(each == self.tokenizer.mask_id)[:masks] for each in ids]))
         logits_BMV: Tensor = self.model.mlm(self._states(read)[torch.arange(len(read))[:, None], at_BM])

@@ -2,7 +2,7 @@
 
 Knows: names, rounding, files. Does not know: what the weights compute.
 
-A matrix that the base has as well is stored as its difference from the base's, in 8-bit integers with a scale per row;
+A matrix that the base has too is stored as its difference from the base's, in 8-bit integers with a scale per row;
 vectors and heads are stored as they are. Word embeddings are the base's own.
 """
 
@@ -30,9 +30,9 @@ _LARGEST = 127
 def load_reader(
     source: ModelSource[ReaderConfig], *, with_dropouts: bool = False
 ) -> tuple[SpanReaderModel, PairTokenizer]:
-    """The network (fp32, CPU) and what makes its inputs; with random heads where the source has no folder.
+    """The network (fp32, CPU) and what makes its inputs; with random heads if the source has no folder.
 
-    `with_dropouts` takes the encoder of transformers, which has dropouts for training. Raises ModelNotFoundError where
+    `with_dropouts` takes the encoder of transformers, which has dropouts for training. Raises ModelNotFoundError if
     a file is missing or damaged.
     """
     encoder, hf = (load_base if with_dropouts else load_encoder)(source.encoder)
@@ -80,7 +80,7 @@ def _apply(model: SpanReaderModel, file: Path) -> None:
     with torch.no_grad():
         for name, weight in trained(model).items():
             if name not in stored or stored[name].shape != weight.shape:
-                raise ModelNotFoundError(f"{file} lacks {name}, or not of shape {list(weight.shape)}; train it again")
+                raise ModelNotFoundError(f"{file} lacks {name} of shape {list(weight.shape)}; train it again")
             if f"{name}.scale" in stored:
                 weight.add_(stored[name].float() * stored[f"{name}.scale"])
             else:

@@ -1,7 +1,7 @@
 """The reader: a query and a passage encoded together; a score for every span, and one for "no answer here".
 
 Knows: the network, its inputs, windows of long passages, which spans may be answers. Does not know: how passages were
-found, how readings of several come together (`answers`), training.
+found, how readings of several are combined (`answers`), training.
 
 Shape suffixes that differ from the project's: S span size, W widths of spans.
 """
@@ -28,7 +28,8 @@ from quoth.tokenizers.text import MASK
 from quoth.types import Doubles
 
 NEVER = -1e30
-"""The score of what is no span. Finite, so that a softmax over nothing else has a gradient of 0, not none."""
+"""The score of anything that is not a span. Finite, so that a softmax over nothing else has a gradient of 0, not
+NaN."""
 
 
 class EndsHead(nn.Module):
@@ -58,7 +59,7 @@ class SpanHead(nn.Module):
         self.width = config.span_width
 
     def forward(self, states_BTH: Tensor) -> Tensor:
-        """The score of the span of w + 1 tokens from token t on: [B, T, W]; −inf where it ends beyond the input."""
+        """The score of the span of w + 1 tokens from token t on: [B, T, W]; −inf if it ends beyond the input."""
         start_BTS, end_BTS = self.ends(states_BTH).chunk(2, dim=-1)
         length = start_BTS.shape[1]
         padded_BTS = nn.functional.pad(end_BTS, (0, 0, 0, self.width - 1))
@@ -81,9 +82,9 @@ class SpanReaderModel(nn.Module):
         self.none = dense(hidden, 1)
 
     def forward(self, batch: PairBatch, legal_BTW: Tensor) -> Tensor:
-        """log odds of every span against "no answer here": [B, T, W]; `NEVER` where it is not legal.
+        """log odds of every span against "no answer here": [B, T, W]; `NEVER` if it is not legal.
 
-        A span's score less the score that the input's first state gives to there being no answer.
+        A span's score less the score of "no answer", which comes from the input's first state.
         """
         states_BTH: Tensor = self.encoder(**batch.arguments()).last_hidden_state
         odds_BTW: Tensor = self.span(states_BTH).float() - self.none(states_BTH[:, 0]).float()[:, :, None]
@@ -174,9 +175,9 @@ class SpanReader:
         self._device = next(model.parameters()).device
 
     def read(self, queries: Sequence[str], passages: Sequence[Sequence[Passage]]) -> list[list[Spans]]:
-        """What each query's passages say, all queries' together in batches.
+        """Readings of each query's passages, all queries together in batches.
 
-        Raises InputError where a text has more than one blank.
+        Raises InputError if a text has more than one blank.
         """
         asked = [query_ids(self.tokenizer, each, self.config.query_tokens) for each in queries]
         shown = dict(self._shown(asked, passages))

@@ -33,8 +33,8 @@ def predict_tokens(
 ) -> list[Prediction]:
     """The tokens that fill the blank, best first: Σ exp(sim(q, c)/τ) over a token's hits (NPM A.3).
 
-    The hits are the tables' `start_rows`. `score` is the log of that sum, `probability` its share among all
-    tokens hit. No hit, no prediction.
+    The hits are the tables' `start_rows`. `score` is the log of that sum, `probability` its share among all tokens hit.
+    Without hits there is no prediction.
     """
     options = options or PhraseOptions()
     return [each.whole() for each in propose(ScoredTokens(hits, q_D, options), options)]

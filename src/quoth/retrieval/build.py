@@ -1,6 +1,6 @@
 """How a segment's key table is built: part by part, each complete or absent, then the whole.
 
-Knows: what is encoded, what a partial table holds already, how a broken build goes on, what fits in memory.
+Knows: what is encoded, what a partial table already holds, how a stopped build resumes, what fits in memory.
 Does not know: search.
 """
 
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 PASSAGES_PER_PART = 256
 """A kill loses at most the part that is being encoded."""
 FITTED_PARTS = 4
-"""The quantizer is fitted to so many parts, which are kept as floats until all of them are there."""
+"""The quantizer is fitted to this many parts, which are kept as floats until all of them are there."""
 COPIES = 6
-"""How often a passage's vectors are in memory at most, as numbers of four bytes, while they are made and written."""
+"""The most copies of a passage's vectors (4 bytes per component) in memory while they are made and written."""
 MOST_TOKENS_AT_A_TIME = 1 << 17
 """More at a time is no faster."""
 ROWS_AT_A_TIME = 1 << 16
@@ -52,13 +52,13 @@ def vectors_of(encoded: Sequence[EncodedPassage], dimensions: int) -> NDArray[np
 def sample_queries(encoder: KeyEncoder, keys: KeyTable, count: int) -> NDArray[np.float32]:
     """Queries drawn from the table's own passages at `count` places, always the same: [Q, D].
 
-    A place that the encoder makes no query of is left out; where it makes none of many, Q is 0.
+    A place from which the encoder makes no query is left out; if that is so for many, Q is 0.
     """
     return encoder.queries_at((_place(keys, row) for row in _some_starts(keys, 50 * count).tolist()), count)
 
 
 def _some_starts(keys: KeyTable, count: int) -> NDArray[np.int64]:
-    """Rows where a phrase may start: every one gets a random number, the `count` least are taken, in their order."""
+    """Rows where a phrase may start: every one gets a random number, and the `count` lowest are taken, in order."""
     rng = np.random.default_rng(0)
     rows, numbers = np.zeros(0, np.int64), np.zeros(0)
     for first in range(0, keys.num_keys, ROWS_AT_A_TIME):
@@ -76,7 +76,7 @@ def _place(keys: KeyTable, row: int) -> TextSpan:
 
 
 def _is_readable(part: Path, passages: int) -> bool:
-    """Whether a part of so many passages is there, its arrays as long as they say."""
+    """Whether a part of this many passages is there, with arrays of the stated lengths."""
     if not part.is_dir():
         return False
     try:
@@ -89,8 +89,8 @@ def _is_readable(part: Path, passages: int) -> bool:
 class Builder:
     """Builds one segment's table: parts first, each complete or absent, then the whole.
 
-    Beside the model, at most about `memory` bytes are held, however many passages there are: so many passages are
-    encoded at a time as fit, their vectors go to the disk, and from there into the whole. A passage is encoded as one.
+    In addition to the model, at most about `memory` bytes are held, however many passages there are: as many passages
+    as fit are encoded at a time, their vectors go to the disk, and from there into the whole. A passage is never split.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Builder:
         self._work = store.part(segment.name, precision)
 
     def run(self) -> Iterator[int]:
-        """Yields the number of passages done after each part; what was begun in another precision is thrown away."""
+        """Yields the number of passages done after each part; what was begun in another precision is discarded."""
         for other in self._final.parent.glob(f"{self._segment.name}.*.part"):
             if other != self._work:
                 shutil.rmtree(other)
@@ -127,7 +127,7 @@ class Builder:
         self._join(parts)
 
     def _encode(self, first: int, last: int, part: Path) -> None:
-        """Encode a part's passages, but for those that a partial table holds; floats until there is a quantizer."""
+        """Encode a part's passages, except those that a partial table holds; floats until there is a quantizer."""
         fresh = part.with_suffix(".tmp")
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir()
@@ -148,8 +148,8 @@ class Builder:
             yield vectors_ND
 
     def _batches(self, first: int, last: int, known: _Known | None) -> Iterator[Batch]:
-        """Numbers of passages, as many as fit into memory, at least one; and each that is not known. No tokenizer makes
-        more tokens of a text than it has bytes."""
+        """Groups of passage numbers, as many as fit into memory, at least one, with those that must be encoded. No
+        tokenizer makes more tokens of a text than it has bytes."""
         batch: Batch = []
         tokens = 0
         for number in range(first, last):
@@ -181,7 +181,8 @@ class Builder:
         return BITS[self._precision] <= 8
 
     def _quantize(self, parts: list[Path]) -> None:
-        """Fit the segment's quantizer to its first parts, unless it is there, and store as codes what is floats yet."""
+        """Fit the segment's quantizer to its first parts, unless it is there, and store as codes what is still
+        floats."""
         if not self._is_quantized:
             return
         if self._quantizer() is None:
@@ -195,8 +196,8 @@ class Builder:
 
     def _fit(self, parts: list[Path]) -> None:
         """Store the segment's quantizer: fitted to what was encoded of its first parts, or the partial table's, widened
-        where they exceed it, so that what is stored is not rounded again. Four bits are not widened: the larger of the
-        two decides."""
+        if they exceed it, so that what is stored is not rounded again. Four bits are not widened: the larger of the two
+        decides."""
         bits, known, spread = BITS[self._precision], self._known(), Spread(self._encoder.dimensions)
         for number, part in enumerate(parts):
             for vectors_ND in _encoded(part, number * PASSAGES_PER_PART, known):
@@ -233,7 +234,7 @@ class Builder:
 
 
 class _Known:
-    """A partial table: what of it need not be made again."""
+    """A partial table: the part that need not be made again."""
 
     def __init__(self, folder: Path) -> None:
         self.absent = frozenset(absent_passages(folder).tolist())

@@ -23,9 +23,9 @@ PASSAGES_AT_A_TIME = 1024
 def copy_table(part: Path, tables: Sequence[Path], origin_P2: NDArray[np.int64], facts: dict[str, Any]) -> None:
     """Write a table of passages whose keys other tables hold into a folder; `facts` are those of one of these.
 
-    `origin_P2` holds for each passage the number of its table, −1 where it has no keys, and its number there. Vectors
-    of eight bits are set to one scale, which covers all of theirs, those of four to that of the largest table; others
-    are copied as they are.
+    `origin_P2` holds for each passage the number of its table, −1 if it has no keys, and its number there. Vectors of
+    eight bits are set to one scale, which covers all of theirs, those of four to that of the largest table; others are
+    copied as they are.
     """
     columns = [open_columns(table) for table in tables]
     if len(absent := np.flatnonzero(origin_P2[:, 0] < 0)):

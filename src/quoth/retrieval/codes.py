@@ -3,7 +3,7 @@
 Knows: FAISS, its files, how many rows must be proposed for a stated recall. Does not know: texts and models.
 
     codes.json       what was chosen and measured
-    rows-000.faiss   the codes of ROWS_PER_FILE rows, or of fewer where memory is short; further files for further rows
+    rows-000.faiss   the codes of ROWS_PER_FILE rows, or of fewer if memory is short; further files for further rows
 
 Shape suffixes that differ from the project's: C proposed rows.
 """
@@ -28,7 +28,7 @@ from quoth.storage import Fields, atomic_write_json, check_fields, check_folder,
 from quoth.types import Floats, Rows
 
 FLAT_FROM = 100_000
-"""Fewer vectors are compared one by one, which is as fast."""
+"""Below this many, vectors are compared one by one, which is as fast."""
 IVF_FROM = ROWS_PER_FILE = 1 << 24
 ROWS_AT_A_TIME = 1 << 16
 DEPTH = 4096
@@ -39,7 +39,7 @@ LEAST_DEPTH = 64
 LEAST_SAMPLE = 1 << 12
 VECTORS_PER_CELL = 64
 COPIES = 4
-"""How often FAISS holds what it is fitted to at most, and a file's codes, while they grow and are written."""
+"""The most copies in memory of FAISS's training sample, and of a file's codes while they grow and are written."""
 FORMAT = 1
 REMEDY = "`quoth repair` removes damaged codes, `quoth embed` makes them again"
 _NUMBER = (int, float)
@@ -61,10 +61,10 @@ FACTS: Fields = {
 class CodeFacts:
     """What was chosen for a table's codes, and the recall that it gave.
 
-    `spec` is FAISS's name of the index. Of k neighbours `factor` k rows are proposed, `probes` cells looked into (0
-    without cells); so `recall` of the exact `depth` neighbours of `num_queries` mask queries were found, where
-    `target` was asked for. `deeper` has the factors for the nearest few of them, (how many, factor), most first (None
-    in older codes): where other tables hold the rest of the k, only few of this one's count, which are harder to find.
+    `spec` is FAISS's name of the index. For k neighbours, `factor` k rows are proposed and `probes` cells looked into
+    (0 without cells); this found `recall` of the exact `depth` neighbours of `num_queries` mask queries, when `target`
+    was asked for. `deeper` has the factors for the nearest few of them, (how many, factor), most first (None in older
+    codes): if other tables hold the rest of the k, only a few of this one's count, and these are harder to find.
     """
 
     spec: str
@@ -95,7 +95,7 @@ def open_codes(folder: Path, num_rows: int) -> Codes | None:
 
 
 def facts_of(folder: Path) -> CodeFacts | None:
-    """What stands in a folder of codes; None where there is none. Raises CorruptionError."""
+    """The facts of a folder of codes; None if there are none. Raises CorruptionError."""
     return _read_facts(folder / "codes.json") if folder.is_dir() else None
 
 
@@ -117,7 +117,7 @@ def check_recall(value: float) -> None:
 
 
 class Codes:
-    """The codes of one table. Raises CorruptionError where they are not what was written."""
+    """The codes of one table. Raises CorruptionError if they are not what was written."""
 
     def __init__(self, folder: Path, num_rows: int) -> None:
         self._folder = folder
@@ -154,7 +154,7 @@ class Codes:
                 if changed:
                     raise CodesGoneError
                 if sum(each.codes.ntotal for each in loaded) != self.facts.rows:
-                    raise CorruptionError(f"{self._folder}: its files hold another number of rows; {REMEDY}")
+                    raise CorruptionError(f"{self._folder}: its files hold a different number of rows; {REMEDY}")
                 self._loaded = loaded
             return self._loaded
 
@@ -162,7 +162,7 @@ class Codes:
 @dataclass(frozen=True, slots=True)
 class _Index:
     """A file's codes: of the vectors less their mean, rotated. Queries are rotated only, so that what FAISS finds
-    estimates q·c, but for q·mean, whatever else has been coded elsewhere."""
+    estimates q·c less q·mean, whatever else has been coded elsewhere."""
 
     rotation_RD: Floats
     mean_D: Floats
@@ -184,13 +184,13 @@ class _Index:
         return cls(rotation_RD, faiss.vector_to_array(rotation.mean), index, file)
 
     def nearest(self, q_QD: Floats, count: int) -> tuple[Floats, Rows]:
-        """Estimates of q·c and rows, nearest first: [Q, C]; −1 where there are no more rows."""
+        """Estimates of q·c and rows, nearest first: [Q, C]; −1 if there are no more rows."""
         import faiss
 
         q_QR = np.ascontiguousarray(q_QD @ self.rotation_RD.T, np.float32)
         near_QC, row_QC = faiss.downcast_index(self.codes.index).search(q_QR, min(count, self.codes.ntotal))
         if row_QC.max(initial=-1) >= self.codes.ntotal:
-            raise CorruptionError(f"{self.file}: damaged, it proposes rows that are none; {REMEDY}")
+            raise CorruptionError(f"{self.file}: damaged, it proposes rows that do not exist; {REMEDY}")
         # The codes hold R(c - mean), so the search gives q·(c - mean). With q·mean added, files and tables compare.
         return near_QC + (q_QD @ self.mean_D)[:, None], row_QC
 
@@ -222,10 +222,10 @@ def build_codes(
     memory: int = WORKING_MEMORY,
 ) -> None:
     """Write the codes of all vectors into a folder, tuned until the queries' exact neighbours, nearest first, are
-    found; finer ones where that takes more.
+    found; finer ones if that requires it.
 
     A sample of the vectors, and one file's codes (D / 8 bytes each, or twice that), are in memory, about `memory` bytes
-    at most. The recall that was reached stands in the facts.
+    at most. The recall reached is in the facts.
     """
     # D / 8 bytes per vector first, twice that only if recall falls short: token vectors of quoth-mini need 48 bytes,
     # random vectors of the same size 97 (docs/benchmarks.md).
@@ -241,7 +241,7 @@ def build_codes(
 
 
 def _trained(vectors: KeyVectors, kept: int, memory: int) -> tuple[Any, str]:
-    """An empty index fitted to a sample that fits into memory: a rotation to `kept` dimensions, four bits for each two
+    """An empty index fitted to a sample that fits into memory: a rotation to `kept` dimensions, four bits for every two
     of them."""
     import faiss
 
@@ -259,7 +259,7 @@ def _trained(vectors: KeyVectors, kept: int, memory: int) -> tuple[Any, str]:
 
 
 def _sample(vectors: KeyVectors, count: int) -> Floats:
-    """So many of the vectors, in order, always the same ones."""
+    """This many of the vectors, in order, always the same ones."""
     # A fixed seed: the same vectors always give the same codes.
     rows = np.sort(np.random.default_rng(0).choice(len(vectors), count, replace=False))
     sample_ND = np.empty((count, vectors.dimensions), np.float32)
@@ -309,7 +309,7 @@ def _tuned(facts: CodeFacts, files: Sequence[Path], q_QD: Floats, exact_QK: Sequ
 
 
 def _places(proposed: Sequence[Neighbours], exact_QK: Sequence[Rows]) -> NDArray[np.int64]:
-    """Where each query's exact neighbours, nearest first, stand among its proposals; far behind where they do not."""
+    """The rank of each query's exact neighbours, nearest first, among its proposals; a very large one if absent."""
     places = []
     for near, exact_K in zip(proposed, exact_QK, strict=True):
         order = np.argsort(near.rows_K)
@@ -320,7 +320,7 @@ def _places(proposed: Sequence[Neighbours], exact_QK: Sequence[Rows]) -> NDArray
 
 
 def _deeper(place_QK: NDArray[np.int64], target: float) -> list[tuple[float, float]]:
-    """For half, a quarter, … of the neighbours the least factor that finds the share asked for."""
+    """For half, a quarter, … of the neighbours, the smallest factor that finds the share asked for."""
     found = []
     depth = place_QK.shape[1] // 2
     while depth >= LEAST_DEPTH:

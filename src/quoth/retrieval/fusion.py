@@ -1,9 +1,9 @@
-"""Several rankings of the same things made one.
+"""Merges several rankings of the same things into one.
 
 Knows: scores and keys. Does not know: what the keys stand for, where the rankings come from.
 
-A ranking is a list of (score, key), best first, each key once. Every key of every ranking is in the fused one; equal
-scores go by key.
+A ranking is a list of (score, key), best first, each key once. The fused ranking has every key of every ranking; ties
+are ordered by key.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 
 class Fusion(Protocol):
-    """Makes rankings one; a weight for each, by default 1."""
+    """Merges rankings, each with a weight (by default 1)."""
 
     def __call__(
         self, rankings: Sequence[Sequence[tuple[float, _Key]]], weights: Sequence[float] | None = None
@@ -32,12 +32,12 @@ def reciprocal_rank(
     weights: Sequence[float] | None = None,
     constant: float = RANK_CONSTANT,
 ) -> list[tuple[float, _Key]]:
-    """Σ w / (constant + rank) over the rankings that hold the key, ranks from 1 (Cormack et al. 2009).
+    """Σ w / (constant + rank) over the rankings that contain the key, ranks from 1 (Cormack et al. 2009).
 
     Only the order counts, not the scores. Raises InputError for weights that cannot be used, or a negative constant.
     """
     if not constant >= 0:
-        raise InputError(f"constant is {constant}; allowed is 0 or more, such as {RANK_CONSTANT}")
+        raise InputError(f"constant is {constant}; it must be 0 or more, such as {RANK_CONSTANT}")
     return _summed(
         (weight / (constant + rank), key)
         for weight, ranking in _weighted(rankings, weights)
@@ -48,11 +48,12 @@ def reciprocal_rank(
 def weighted_sum(
     rankings: Sequence[Sequence[tuple[float, _Key]]], weights: Sequence[float] | None = None
 ) -> list[tuple[float, _Key]]:
-    """Σ w · (score − min) / (max − min) over the rankings that hold the key (CombSUM over scores as Lee 1997 scales).
+    """Σ w · (score − min) / (max − min) over the rankings that contain the key (CombSUM over scores scaled as in Lee
+    1997).
 
-    Minimum and maximum are those of the ranking; where they are equal, as in a ranking of one, each key counts w.
-    The last of a ranking counts 0, as if it were absent. Scores are finite. Raises InputError for weights that cannot
-    be used.
+    Minimum and maximum are those of the ranking; if they are equal, as in a ranking of one, every key counts w. The
+    last of a ranking counts 0, as if it were absent. Scores are finite. Raises InputError for weights that cannot be
+    used.
     """
     return _summed(
         (weight * share, key)
@@ -71,18 +72,18 @@ def _weighted(
     if len(given) != len(rankings):
         raise InputError(f"{len(given)} weights for {len(rankings)} rankings; give one for each")
     if weights is not None and not (any(given) and all(0 <= each < math.inf for each in given)):
-        raise InputError(f"weights are {list(given)}; allowed are numbers of 0 or more, one of them more than 0")
+        raise InputError(f"weights are {list(given)}; they must be 0 or more, and at least one above 0")
     return zip(given, rankings, strict=True)
 
 
 def _scaled(scores: Sequence[float]) -> list[float]:
-    """The scores from 0 for the least to 1 for the greatest; 1 where all are equal."""
+    """The scores scaled to 0 (lowest) … 1 (highest); all 1 if they are equal."""
     low, high = min(scores, default=0.0), max(scores, default=0.0)
     return [(score - low) / (high - low) if high > low else 1.0 for score in scores]
 
 
 def _summed(shares: Iterable[tuple[float, _Key]]) -> list[tuple[float, _Key]]:
-    """The sum of each key's shares, greatest first, equal ones by key."""
+    """The sum of each key's shares, largest first, ties by key."""
     total: dict[_Key, float] = {}
     for share, key in shares:
         total[key] = total.get(key, 0.0) + share

@@ -21,7 +21,7 @@ from quoth.types import Floats, Rows
 
 SIMILARITIES_AT_A_TIME = 1 << 25  # 128 MB in fp32
 HIDDEN_MARGIN = 1.02
-"""So many more rows are proposed than the share of live ones asks for: what is hidden is often near."""
+"""This many times more rows are proposed than the share of live ones requires: what is hidden is often near."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class ExactIndex:
         return found
 
     def nearest(self, sim_QR: Floats, k: int, rows_R: Rows | None = None) -> list[Neighbours]:
-        """Of these rows (None: of all) the k nearest live ones to each query, by similarities that are known."""
+        """The k live rows nearest to each query, of these rows (None: of all), by similarities that are known."""
         if self.keys.live_P is not None:
             sim_QR = np.where(live(self.keys, rows_R), sim_QR, np.float32(-np.inf))
         found = [top(sim_R, k) for sim_R in sim_QR]
@@ -59,7 +59,7 @@ class CodeIndex:
     codes: Codes
 
     def search(self, q_QD: Floats, k: int) -> list[Neighbours]:
-        """As `ExactIndex.search`, of what the codes propose."""
+        """As `ExactIndex.search`, among the rows that the codes propose."""
         return search_tables([replace(self.keys, codes=self.codes)], q_QD, k)[0]
 
     def proposals(self, q_QD: Floats, k: int) -> list[Neighbours]:
@@ -87,7 +87,7 @@ class CodeIndex:
 
 
 def live(keys: KeyTable, rows_R: Rows | None) -> NDArray[np.bool_]:
-    """Which of these rows (None: of all) stand in passages that are neither deleted nor hidden: [R]."""
+    """Which of these rows (None: of all) are in passages that are neither deleted nor hidden: [R]."""
     if keys.live_P is None:
         return np.ones(keys.num_keys if rows_R is None else len(rows_R), np.bool_)
     if rows_R is None:
@@ -105,7 +105,7 @@ def live_share(keys: KeyTable) -> float:
 
 
 def nearest_rows(vectors: KeyVectors, q_QD: Floats, k: int, rows: int = 1 << 16) -> list[Rows]:
-    """The rows of the k vectors nearest to each query, nearest first; so many at a time are in memory."""
+    """The rows of the k vectors nearest to each query, nearest first; a block of vectors is in memory at a time."""
     found = [Neighbours(np.zeros(0, np.int64), np.zeros(0, np.float32))] * len(q_QD)
     for first, block in vectors.blocks(0, len(vectors), rows):
         near = [top(sim_R, k) for sim_R in block.similarities(q_QD)]
@@ -115,13 +115,13 @@ def nearest_rows(vectors: KeyVectors, q_QD: Floats, k: int, rows: int = 1 << 16)
 
 
 def joined(left: Neighbours, right: Neighbours, k: int) -> Neighbours:
-    """The k nearest of both; of equal ones the left's."""
+    """The k nearest of both; of ties, the left's."""
     best = top(np.concatenate([left.sims_K, right.sims_K]), k)
     return Neighbours(np.concatenate([left.rows_K, right.rows_K])[best.rows_K], best.sims_K)
 
 
 def top(sim_N: Floats, k: int) -> Neighbours:
-    """The k largest finite similarities, largest first; of equal ones those of lower rows."""
+    """The k largest finite similarities, largest first; of ties, those of lower rows."""
     rows = np.arange(len(sim_N))
     # Partitioning is linear; only k survivors are sorted. It leaves ties at the k-th value in any order, so those are
     # picked by row.
@@ -135,15 +135,15 @@ def top(sim_N: Floats, k: int) -> Neighbours:
 
 
 def search_all(tables: Sequence[KeyTable], q_start_D: Floats, q_end_D: Floats, k: int) -> list[KeyHits]:
-    """The k nearest tokens over all tables to the start query and to the end query, dealt out to their tables."""
+    """The k nearest tokens over all tables to the start query and to the end query, distributed to their tables."""
     return _dealt(tables, search_tables(tables, np.stack([q_start_D, q_end_D]), k), k)
 
 
 def search_tables(tables: Sequence[KeyTable], q_QD: Floats, k: int, total: int | None = None) -> list[list[Neighbours]]:
-    """For each table and query the table's nearest, all that are among the k nearest of all tables among them.
+    """For each table and query the table's nearest rows, including all that are among the k nearest of all tables.
 
-    Of all that the tables' codes propose for a query only the rows of highest estimates are compared, as many as each
-    table needs for its share of the k; `total` counts the tokens of all tables, where not all are given.
+    Of all that the tables' codes propose for a query, only the rows of highest estimates are compared, as many as each
+    table needs for its share of the k; `total` counts the tokens of all tables, if not all are given.
     """
     coded = {t: CodeIndex(table, table.codes) for t, table in enumerate(tables) if table.codes}
     proposed = {}
@@ -187,7 +187,7 @@ def search_together(
     for first in range(0, len(hidden), size):
         block_2BD = q_2BD[:, first : first + size]
         flat_QD = block_2BD.reshape(-1, block_2BD.shape[-1])
-        # One product for the whole block; what a blank must not see is masked afterwards, in `nearest`.
+        # One product for the whole block; what is hidden from a blank is masked afterwards, in `nearest`.
         sims = [None if table.codes else table.vectors.similarities(flat_QD) for table in tables]
         for b, rows in enumerate(hidden[first : first + size]):
             seen = [table.without(rows) for table in tables]
@@ -206,7 +206,7 @@ def _dealt(tables: Sequence[KeyTable], found: Sequence[list[Neighbours]], k: int
 
 
 def deal(parts: Sequence[Neighbours], k: int) -> list[Rows]:
-    """Of each table's neighbours those among the k nearest of all, ties by table, then row."""
+    """Each table's neighbours that are among the k nearest of all, ties by table, then row."""
     if not parts:
         return []
     best = top(np.concatenate([part.sims_K for part in parts]), k).rows_K

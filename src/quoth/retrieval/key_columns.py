@@ -1,11 +1,11 @@
-"""What a key table holds of each token beside its vector, in six bytes.
+"""What a key table holds of each token in addition to its vector, in six bytes.
 
 Knows: that few kinds of token make up a text, so that each token's kind is a number; how this lies on disk.
 Does not know: vectors, models, where the tokens come from.
 
     kinds.npy    [G] id, group, length in characters and flags of each kind of token
     kind.npy     [N] uint32, each token's kind
-    place.npy    [N] where it starts in its passage, in characters (uint16, or uint32 where passages are long)
+    place.npy    [N] where it starts in its passage, in characters (uint16, or uint32 if passages are long)
     origin.npy   [P] where the passage starts in its document
     offsets.npy  [P + 1] the first token of each passage
 
@@ -54,7 +54,7 @@ class KeyColumns:
 
     @classmethod
     def of(cls, passages: Sequence[Passage], tokens: Sequence[TokenizedPassage]) -> KeyColumns:
-        """Passages that were tokenized now, in memory."""
+        """Passages tokenized on the fly, in memory."""
         ranges = [each.offsets_T2 + p.start for each, p in zip(tokens, passages, strict=True)]
         offsets_N2 = np.concatenate([np.zeros((0, 2), np.int64), *ranges])
         return cls(
@@ -69,7 +69,7 @@ class KeyColumns:
 
     @classmethod
     def without_tokens(cls, num_passages: int) -> KeyColumns:
-        """Passages of which nothing is known."""
+        """Passages without any tokens stored."""
         none = np.zeros(0, np.int64)
         zeros = np.zeros(num_passages + 1, np.int64)
         return cls(none.astype(np.int32), none.astype(np.uint64), none.astype(np.uint8), none, none, zeros, zeros[1:])
@@ -111,7 +111,7 @@ class _OfKind:
         return self.of(self.kind_N[rows])
 
     def of(self, kind_R: Any) -> Any:
-        """The values of these kinds. Raises CorruptionError where there is no such kind."""
+        """The values of these kinds. Raises CorruptionError if there is no such kind."""
         try:
             return self.value_G[kind_R]
         except IndexError:
@@ -158,7 +158,7 @@ def open_columns(folder: Path) -> KeyColumns:
     place_N = open_array(folder / "place.npy", None, (len(kind_N),))
     origin_P = open_array(folder / "origin.npy", np.int64, (len(offsets_P1) - 1,))
     if place_N.dtype.kind != "u":
-        raise CorruptionError(f"{folder / 'place.npy'}: damaged, its header speaks of {place_N.dtype}; {REMEDY}")
+        raise CorruptionError(f"{folder / 'place.npy'}: damaged, its type is {place_N.dtype}; {REMEDY}")
     values = {name: np.ascontiguousarray(kinds_G[name]) for name in KIND.names or ()}
     of_kind = {name: _OfKind(kind_N, value_G, folder / "kind.npy") for name, value_G in values.items()}
     return KeyColumns(

@@ -1,11 +1,11 @@
-"""The files of key tables: one folder per model, beside the corpus's passages.
+"""The files of key tables: one folder per model, next to the corpus's passages.
 
 Knows: every path and lock, the settings, which folders are whole, whose keys a table holds, and that tables follow
 their passages into merged segments. Does not know: what is encoded, search.
 
-    keys/<model>/                         a model's, called by the start of its fingerprint
+    keys/<model>/                         a model's, named by the start of its fingerprint
         writer.lock                       held by whoever embeds, or lets tables follow
-        settings/settings.json            the recall that was asked for last
+        settings/settings.json            the recall requested last
         <segment>/                        a segment's table
             table.json                    format, model, fingerprint, precision, number of tokens
             vectors.npy                   [N, D] (quantizer.npy for sq8 and sq4), and each token's columns (`columns`)
@@ -14,7 +14,7 @@ their passages into merged segments. Does not know: what is encoded, search.
         <segment>.<precision>.part/       a table that is being made
 
 When segments are merged, their tables stay; a segment without a table is read from those of the segments where its
-passages were (`corpus.moves`). So a merge needs to know no keys, and a kill after it loses none. Whoever embeds next
+passages were (`corpus.moves`). So a merge does not handle keys, and a kill after it loses none. Whoever embeds next
 copies what is stored into one table (`follow`), and removes the tables that nobody reads any more.
 
 Shape suffixes that differ from the project's: M passages that a table holds.
@@ -112,7 +112,7 @@ class KeyStore:
         return tuple(table for origin in origins if (table := self.table(origin)))
 
     def sources(self, segment: str, num_passages: int, tables: Sequence[Path]) -> list[Source]:
-        """What each of a segment's tables, as `tables` names them, holds of it, no passage twice.
+        """The segment's passages that each of its tables (`tables`) holds, no passage twice.
 
         Raises CorruptionError.
         """
@@ -139,7 +139,7 @@ class KeyStore:
         return bool(self.tables(segment.name)) and not len(self.absent(segment))
 
     def folders(self, segment: str = "") -> list[Path]:
-        """What is called by this segment's name, or by any segment's."""
+        """The folders named after this segment, or after any segment."""
         return [path for path in sorted(self.folder.glob(f"{segment}*")) if segment_of(path).isdecimal()]
 
     def lock(self) -> WriterLock:
@@ -152,7 +152,7 @@ class KeyStore:
         return (table_facts(each.parent) for each in sorted(self.folder.glob(f"*/{TABLE}")))
 
     def recall(self) -> float:
-        """The recall that was asked for last."""
+        """The recall requested last."""
         file = self.folder / SETTINGS / f"{SETTINGS}.json"
         return float(check_fields(file, read_json(file), _SETTINGS)["recall"]) if file.parent.is_dir() else RECALL
 
@@ -163,7 +163,7 @@ class KeyStore:
         publish_folder(self.folder / SETTINGS, write)
 
     def follow(self, segment: Segment) -> None:
-        """Copy what other tables hold of a segment's keys into one of its own, unless it has one; holding the lock.
+        """Copy a segment's keys from other tables into one of its own, unless it has one; the lock must be held.
 
         Raises CorruptionError.
         """
@@ -184,7 +184,7 @@ class KeyStore:
         copy_table(part, tables, origin_P2, table_facts(tables[0]))
 
     def sweep(self) -> None:
-        """Remove what a killed process has left, what is damaged, and orphans; holding the lock."""
+        """Remove what a killed process has left, what is damaged, and orphans; the lock must be held."""
         for left in self.folder.glob("*.tmp"):
             remove(left)
         for folder in [each for each in self.folder.glob("*") if each.is_dir() and each.suffix != ".part"]:
@@ -197,7 +197,8 @@ class KeyStore:
         self.remove_orphans()
 
     def remove_orphans(self) -> None:
-        """Remove what is called by segments that are gone, unless another is read from it; holding the lock."""
+        """Remove the folders of segments that are gone, unless another segment is read from them; the lock must be
+        held."""
         gone = [path for path in self.folders() if not segment_path(self.corpus, segment_of(path)).exists()]
         if gone:  # only then the segments that are there, of which another process may be writing more
             there = [path.name for path in self.corpus.glob("segments/*") if path.name.isdecimal()]
@@ -214,9 +215,9 @@ def stores(corpus: Path) -> list[KeyStore]:
 
 
 def follow(corpus: Corpus) -> None:
-    """Let every model's tables follow their passages; one that is being embedded with does so itself.
+    """Let every model's tables follow their passages; a model that is embedding does so itself.
 
-    Raises CorruptionError where what is to be copied is damaged.
+    Raises CorruptionError if what is to be copied is damaged.
     """
     for store in stores(corpus.path):
         with advising(remedy_of(corpus.path)), suppress(LockedError), store.lock():
@@ -255,9 +256,9 @@ def table_facts(table: Path) -> dict[str, Any]:
 
 
 def is_sound(folder: Path, facts: str = TABLE) -> bool:
-    """Whether a table, codes or settings are there as far as one sees without reading everything.
+    """Whether a table, codes or settings seem complete, without reading everything.
 
-    A copy of what lies at a URL may have no more than its MARKERS.
+    A local copy of a corpus at a URL may have only its MARKERS.
     """
     if not folder.is_dir():
         return False

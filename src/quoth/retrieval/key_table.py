@@ -28,7 +28,7 @@ class Neighbours:
     sims_K: NDArray[np.float32]
 
     def at(self, which: Any) -> Neighbours:
-        """Those that a mask or a slice picks."""
+        """The hits that a mask or a slice picks."""
         return Neighbours(self.rows_K[which], self.sims_K[which])
 
 
@@ -111,7 +111,7 @@ class KeyTable:
         return self.passages[p] if self.passages else self.corpus.passage(int(self.passage_rows_P[p]))
 
     def holding(self, passage_rows: Sequence[int]) -> list[int]:
-        """Those of these passages that are in the table."""
+        """The passages, of these, that are in the table."""
         wanted = np.array(passage_rows, np.int64)
         at = np.searchsorted(self.passage_rows_P, wanted).clip(max=len(self.passage_rows_P) - 1)
         held: list[int] = wanted[self.passage_rows_P[at] == wanted].tolist() if len(self.passage_rows_P) else []
@@ -157,7 +157,7 @@ class KeyHits:
     restricted: bool = False
 
     def boosting(self, passage_rows: Collection[int]) -> KeyHits:
-        """The same hits with every token of these passages, as far as they are in the table; they are boosted."""
+        """The same hits with every token of those of these passages that are in the table; they are boosted."""
         boosted_P = np.isin(self.keys.passage_rows_P, np.fromiter(passage_rows, np.int64))
         rows = ranges(self.keys.offsets_P1, np.flatnonzero(boosted_P))
         return replace(

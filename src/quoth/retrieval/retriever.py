@@ -41,21 +41,21 @@ class KeyAt:
 
     @property
     def start(self) -> int:
-        """Where in its document the text begins that it stands for."""
+        """Where the key's text begins in its document."""
         return int(self.keys.start_N[self.row])
 
     @property
     def end(self) -> int:
-        """Where that text ends."""
+        """Where the key's text ends."""
         return int(self.keys.end_N[self.row])
 
 
 _Fresh = tuple[Passage, EncodedPassage]
-"""A passage that was encoded now, so that it is read once."""
+"""A passage encoded on the fly; it is read once."""
 
 
 class Retriever:
-    """Searches several corpora as one; where `only` is given, every token of those segments alone."""
+    """Searches several corpora as one; if `only` is given, every token of those segments alone."""
 
     def __init__(self, corpora: Sequence[Corpus], encoder: KeyEncoder, only: Collection[str] | None = None) -> None:
         self.corpora, self._encoder = list(corpora), encoder
@@ -70,7 +70,7 @@ class Retriever:
     def key_tables(self) -> list[KeyTable]:
         """The tables of every segment; passages added since the last embedding are encoded now, if they are few.
 
-        Raises InputError or EncoderMismatchError where vectors are missing.
+        Raises InputError or EncoderMismatchError if vectors are missing.
         """
         check_not_empty(self.corpora)
         found: list[KeyTable] = []
@@ -118,7 +118,7 @@ class Retriever:
         ]
 
     def _fresh(self, number: int, places: Sequence[PassageRef], encoded: dict[PassageRef, _Fresh]) -> KeyTable:
-        """The tokens of passages of one corpus that were encoded now."""
+        """The tokens of passages of one corpus, encoded on the fly."""
         passages, keys = zip(*(encoded[place] for place in places), strict=True)
         return in_memory(self.corpora[number], passages, keys, self._encoder.scale)
 
@@ -166,8 +166,8 @@ class Retriever:
     ) -> list[dict[PassageRef, KeyAt]]:
         """For each query the k distinct passages that hold the nearest keys, with the nearest key of each.
 
-        Largest similarity first, ties by corpus, then row; `exclude[q]` are rows that query q never sees. More keys are
-        searched for until there are enough passages.
+        Largest similarity first, ties by corpus, then row; `exclude[q]` are rows that query q never sees. The search
+        goes deeper until there are enough passages.
         """
         tables = self.key_tables()
         numbers = [self.corpora.index(keys.corpus) for keys in tables]

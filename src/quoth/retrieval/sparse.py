@@ -21,16 +21,16 @@ Ranking = list[tuple[float, PassageRef]]
 
 
 def check_not_empty(corpora: Sequence[Corpus]) -> None:
-    """Raises EmptyCorpusError where no corpus has a passage."""
+    """Raises EmptyCorpusError if no corpus has a passage."""
     if not any(corpus.num_passages for corpus in corpora):
         paths = ", ".join(str(corpus.path) for corpus in corpora) or "no corpus given"
         raise EmptyCorpusError(f"{paths}: no passage to search; `quoth add DIR DOCS` adds documents")
 
 
 def check_count(k: int) -> None:
-    """Raises InputError where no passage is asked for."""
+    """Raises InputError unless k is 1 or more."""
     if k < 1:
-        raise InputError(f"k is {k}; allowed is 1 or more passages")
+        raise InputError(f"k is {k}; it must be 1 or more; try k=10")
 
 
 def best_places(corpora: Sequence[Corpus], query: str, k: int, exclude: Collection[int] = ()) -> Ranking:

@@ -1,7 +1,7 @@
-"""One model's keys over a corpus: opened for search, and made where they are missing.
+"""One model's keys over a corpus: opened for search, and made if they are missing.
 
-Knows: which segments have keys, how they are shown at a snapshot, in what order they are made. Does not know: their
-files (`key_store`), how a table is made (`build`), search.
+Knows: which segments have keys, how they look at a snapshot, in what order they are made. Does not know: their files
+(`key_store`), how a table is made (`build`), search.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ if TYPE_CHECKING:
 
 COLUMN_BYTES = 6
 SAMPLED_PASSAGES, SAMPLED_SECONDS, MOST_SAMPLED = 32, 3.0, 256
-"""An estimate encodes so many passages at a time, until that has taken so long, and at most so many in all."""
+"""An estimate encodes this many passages at a time, for this many seconds, and at most this many in all."""
 LATE_PASSAGES = 256
 SAMPLED_QUERIES = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """About how many passages are to be encoded, and how long that takes; the tokens of their segments, their bytes on
-    disk in the end, and at most on the way there."""
+    """Estimates: the passages to encode and the time that takes; the tokens of their segments; their bytes on disk in
+    the end, and at most on the way there."""
 
     passages: int
     tokens: int
@@ -71,7 +71,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """A segment whose codes find the share `recall` of a blank's nearest tokens, though `target` was asked for."""
+    """A segment whose codes find only the share `recall` of a blank's nearest tokens, though `target` was asked for."""
 
     corpus: Path
     segment: str
@@ -81,7 +81,7 @@ class Shortfall:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """What is stored of a segment: tables that hold no passage twice, and the rows of those that none holds."""
+    """What is stored of a segment: tables that hold no passage twice, and the rows of the passages in none of them."""
 
     tables: tuple[KeyTable, ...]
     absent_rows: NDArray[np.int64]
@@ -100,7 +100,7 @@ def in_memory(corpus: Corpus, passages: Sequence[Passage], encoded: Sequence[Enc
 
 
 class KeyTables:
-    """One model's tables over one corpus; over those of its segments alone that `only` names, if it does."""
+    """One model's tables over one corpus, or over only those of its segments that `only` names."""
 
     def __init__(self, corpus: Corpus, encoder: KeyEncoder, only: Collection[str] | None = None) -> None:
         self._corpus, self._encoder, self._only = corpus, encoder, only
@@ -112,7 +112,7 @@ class KeyTables:
 
     @property
     def folder(self) -> Path:
-        """Where the tables lie, or will."""
+        """Where the tables are, or will be."""
         return self._store.folder
 
     @property
@@ -125,9 +125,9 @@ class KeyTables:
             return [each for each in self._segments if not self._store.is_stored(each)]
 
     def open(self) -> tuple[list[KeyTable], list[int]]:
-        """Every segment's tables, and the live passages that none of them holds, which are few.
+        """Every segment's tables, and the few live passages that none of them holds.
 
-        Raises InputError or EncoderMismatchError where more have no vectors.
+        Raises InputError or EncoderMismatchError if more have no vectors.
         """
         held = self._held(self._segments)
         rows = np.concatenate([np.zeros(0, np.int64), *(each.absent_rows for each in held)])
@@ -138,7 +138,7 @@ class KeyTables:
         return [keys for each in held for keys in each.tables], late
 
     def _held(self, segments: Sequence[Segment]) -> list[_Held]:
-        """What is stored of some segments; read again where tables are written meanwhile. Raises CorruptionError."""
+        """What is stored of some segments; read again if tables are written meanwhile. Raises CorruptionError."""
         with advising(remedy_of(self._corpus.path)):
             while True:
                 tables = [self._store.tables(each.name) for each in segments]
@@ -165,7 +165,7 @@ class KeyTables:
         )
 
     def _at(self, segment: Segment, tables: tuple[Path, ...]) -> _Held:
-        """What these tables hold of a segment, mapped, with the snapshot's deletions. Raises CorruptionError."""
+        """A segment's keys in these tables, mapped, with the snapshot's deletions. Raises CorruptionError."""
         with self._lock:
             if self._shown_of != self._corpus.snapshot:
                 here = {(each.name, self._store.tables(each.name)) for each in self._corpus.segments}
@@ -239,13 +239,13 @@ class KeyTables:
         progress: Callable[[int, int], None] | None = None,
         memory: int = WORKING_MEMORY,
     ) -> list[Shortfall]:
-        """Encode every segment that has no table, or a damaged one; goes on where a broken run stopped.
+        """Encode every segment that has no table, or a damaged one; resumes a stopped run.
 
-        Large segments get codes that find the share `recall` of a blank's neighbours (by default as those here do, or
-        0.97); 1 takes the codes away. `progress` is told passages done and passages in all. About `memory` bytes are
-        taken at most beside the loaded model. Returns the segments whose codes cannot find that many. Raises InputError
-        on an unknown precision, or another one than what is stored already, LockedError while another process embeds
-        with this model.
+        Large segments get codes that find the share `recall` of a blank's neighbours (by default the share requested
+        last, or 0.97); 1 removes the codes. `progress` receives passages done and passages in all. At most about
+        `memory` bytes are used in addition to the loaded model. Returns the segments whose codes cannot find that many.
+        Raises InputError on an unknown precision, or on one that differs from what is stored, LockedError while another
+        process embeds with this model.
         """
         with self.building(precision, recall) as target:
             self.build_segments(precision, target, progress, memory)
@@ -281,12 +281,12 @@ class KeyTables:
         return [each.name for each in self._segments if not whole[each.name] or self._lacks_codes(each, target)]
 
     def left(self, precision: str) -> int:
-        """How many passages are still to be encoded."""
+        """The number of passages still to be encoded."""
         return sum(self._unfinished(each, precision) for each in self.missing())
 
     @contextmanager
     def building(self, precision: str, recall: float | None) -> Iterator[float]:
-        """Nobody else embeds meanwhile, and what broken runs left is gone; gives the recall to reach.
+        """Nobody else embeds meanwhile, and what stopped runs left is removed; yields the recall to reach.
 
         Raises as `build` does.
         """
@@ -321,7 +321,7 @@ class KeyTables:
         return target < 1 and bool(table_facts(self._store.whole(segment.name))["tokens"] >= codes.FLAT_FROM)
 
     def _code(self, segment: Segment, target: float, memory: int) -> None:
-        """Give a segment's table codes that reach this recall, unless it has them; 1 takes them away."""
+        """Give a segment's table codes that reach this recall, unless it has them; 1 removes them."""
         if not self._lacks_codes(segment, target):
             return
         final = self._store.codes(segment.name)
@@ -346,7 +346,7 @@ class KeyTables:
                 )
 
     def cost(self, precision: str) -> Cost:
-        """About what `build` will take, from encoding a few passages. Raises InputError on an unknown precision."""
+        """Estimates what `build` will take, by encoding a few passages. Raises InputError on an unknown precision."""
         check_precision(precision)
         missing = self.missing()
         sizes = [each.num_passages for each in missing]

@@ -25,7 +25,7 @@ ROWS_PER_BLOCK = 1024
 """Few enough that their numbers as floats stay in a core's cache."""
 _MARGIN = 0.1
 _DEVIATIONS = 2.5
-"""Where four bits end: of 2.25 to 3.5, what kept most neighbours of mask queries."""
+"""Where four bits end: of the values from 2.25 to 3.5, the one that kept most neighbours of mask queries."""
 
 
 def check_precision(value: str) -> None:
@@ -40,7 +40,7 @@ def bytes_of(precision: str, dimensions: int) -> int:
 
 
 class Spread:
-    """Where the numbers of many vectors lie, dimension by dimension; they are seen block by block, none is kept."""
+    """The range of the numbers of many vectors, per dimension; they are seen block by block, and none is kept."""
 
     def __init__(self, dimensions: int) -> None:
         self.count = 0
@@ -72,7 +72,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Quantizer:
-    """Eight or four bits a number: value = low + step * code, one low and one step a dimension."""
+    """Eight or four bits per number: value = low + step * code, one low and one step per dimension."""
 
     low_D: Floats
     step_D: Floats
@@ -80,7 +80,7 @@ class Quantizer:
 
     @classmethod
     def fit(cls, sample_ND: Floats, bits: int = 8) -> Quantizer:
-        """`fitting` to where a sample's numbers lie."""
+        """`fitting` to the range of a sample's numbers."""
         spread = Spread(sample_ND.shape[1])
         spread.add(sample_ND)
         return cls.fitting(spread, bits)
@@ -89,7 +89,7 @@ class Quantizer:
     def fitting(cls, spread: Spread, bits: int = 8) -> Quantizer:
         """Spread the codes over the range of the numbers; no vector at all counts as zeros.
 
-        Eight bits reach a tenth beyond the range. Four end within it where it is long, at `_DEVIATIONS` standard
+        Eight bits reach a tenth beyond the range. Four end within it if it is long, at `_DEVIATIONS` standard
         deviations from the mean: shorter steps for most numbers are worth more than the few that are cut off.
         """
         if not spread.count:
@@ -110,8 +110,7 @@ class Quantizer:
         return self.low_D + self._steps * self.step_D
 
     def widened(self, spread: Spread) -> Quantizer:
-        """One that covers these numbers too; the same where it does already, and for four bits, which cut numbers
-        off."""
+        """One that covers these numbers too; the same if it already does, and for four bits, which cut numbers off."""
         high_D = self._high_D
         if self.bits == 4 or ((spread.low_D >= self.low_D) & (spread.high_D <= high_D)).all():
             return self
@@ -119,7 +118,7 @@ class Quantizer:
 
     @classmethod
     def covering(cls, others: Sequence[Quantizer]) -> Quantizer | None:
-        """One for the vectors of all the others; the same where they are the same. None for none.
+        """One for the vectors of all the others; the same if they are the same. None for none.
 
         Eight bits span all their ranges. Four would lose too much by that: they keep to the first one's range.
         """
@@ -134,13 +133,13 @@ class Quantizer:
         return cls(low_D, ((high_D - low_D) / np.float32((1 << bits) - 1)).astype(np.float32), bits)
 
     def encode(self, vectors_ND: Floats) -> NDArray[np.uint8]:
-        """The nearest codes; those of four bits two a byte: [N, W]."""
+        """The nearest codes; those of four bits two per byte: [N, W]."""
         codes_ND = np.asarray(np.clip(np.rint((vectors_ND - self.low_D) / self.step_D), 0, self._steps), np.uint8)
         return codes_ND if self.bits == 8 else _packed(codes_ND)
 
 
 def _packed(codes_ND: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Two codes of four bits a byte: the first half of the dimensions low, the second high: [N, W]."""
+    """Two codes of four bits per byte: the first half of the dimensions low, the second high: [N, W]."""
     half = (codes_ND.shape[1] + 1) // 2
     packed_NW = codes_ND[:, :half].copy()
     packed_NW[:, : codes_ND.shape[1] - half] |= codes_ND[:, half:] << 4
@@ -148,7 +147,7 @@ def _packed(codes_ND: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def _unpack(stored_RD: NDArray[np.generic], floats_RD: Floats) -> None:
-    """Write stored numbers as floats, two of each byte where they are packed."""
+    """Write stored numbers as floats, two from each byte if they are packed."""
     width, dimensions = stored_RD.shape[1], floats_RD.shape[1]
     if width == dimensions:
         floats_RD[:] = stored_RD
@@ -160,7 +159,7 @@ def _unpack(stored_RD: NDArray[np.generic], floats_RD: Floats) -> None:
 
 @dataclass(frozen=True, slots=True)
 class KeyVectors:
-    """Vectors [N, D] of any precision (four bits: [N, W], two a byte), whose similarity to queries is `scale` q·c."""
+    """Vectors [N, D] of any precision (four bits: [N, W], two per byte), whose similarity to queries is `scale` q·c."""
 
     stored_ND: NDArray[np.generic]
     scale: float
@@ -203,8 +202,8 @@ class KeyVectors:
         return floats_RD
 
     def blocks(self, first: int, last: int, rows: int) -> Iterator[tuple[int, KeyVectors]]:
-        """The vectors from the first to the last, so many at a time, each block with the row that it begins at. Of
-        mapped vectors no more than a block is in memory."""
+        """The vectors from the first to the last in blocks of this size, each with the row that it begins at. Of mapped
+        vectors no more than a block is in memory."""
         for at in range(first, last, rows):
             yield at, replace(self, stored_ND=self.stored_ND[at : min(at + rows, last)])
             forget(self.stored_ND)
@@ -228,7 +227,7 @@ class KeyVectors:
             return cls(stored_ND, scale)
         low_D, step_D = open_array(codes, np.float32, (2, -1))
         if stored_ND.shape[1] not in (len(low_D), (len(low_D) + 1) // 2):
-            raise CorruptionError(f"{codes}: damaged, of {len(low_D)} dimensions, which the vectors are not of")
+            raise CorruptionError(f"{codes}: damaged, its {len(low_D)} dimensions are not those of the vectors")
         return cls(stored_ND, scale, Quantizer(low_D, step_D, 8 if stored_ND.shape[1] == len(low_D) else 4))
 
 

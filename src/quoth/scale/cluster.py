@@ -1,6 +1,6 @@
 """The Ray cluster that jobs run on, and the model that its workers load.
 
-Knows how to join a cluster, how a worker's errors come back, and which model to expect. Does not know what jobs do.
+Knows: how to join a cluster, how a worker's errors come back, which model to expect. Does not know: what jobs do.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class ModelName:
         encoder = _load(self.name, self.base, self.device, self.dtype)
         if self.fingerprint not in ("", encoder.fingerprint):
             raise EncoderMismatchError(
-                f"{self.name} is {encoder.fingerprint[:8]} on this machine, {self.fingerprint[:8]} was asked for; "
+                f"{self.name} is {encoder.fingerprint[:8]} on this machine, but {self.fingerprint[:8]} was requested; "
                 "install the same model everywhere"
             )
         return encoder

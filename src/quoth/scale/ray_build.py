@@ -1,6 +1,6 @@
 """Indexing and embedding on a Ray cluster: one finished segment per task, restarted elsewhere if a worker dies.
 
-Knows how work is divided and collected. Does not know how a segment or its keys are made. The models are installed on
+Knows: how work is divided and collected. Does not know: how a segment or its keys are made. The models are installed on
 every machine; the corpus is in a `RemoteFolder`.
 """
 

@@ -1,7 +1,7 @@
 """A corpus served from a Ray cluster: one deployment for each shard, and one that answers requests.
 
-Knows how shards are reached, and again after one died. Does not know how an answer comes about, or HTTP: it is given
-the application.
+Knows: how shards are reached, also after one has died. Does not know: how an answer comes about, or HTTP, whose
+application it is given.
 """
 
 from __future__ import annotations
@@ -80,7 +80,8 @@ Build = Callable[["Front"], Any]
 
 
 class Front:
-    """Answers requests, asking every shard; questions by a reader, if one is named. Its corpus is that of its start."""
+    """Answers requests by asking every shard; a reader, if one is named, answers questions. The corpus is served as it
+    was at the start."""
 
     def __init__(
         self,
@@ -116,7 +117,7 @@ class Front:
         """Itself. Raises CorpusNotFoundError for another corpus or snapshot."""
         [own] = self.corpora
         if corpus not in (None, own.name) or snapshot not in (None, own.snapshot):
-            raise CorpusNotFoundError(f"the cluster serves snapshot {own.snapshot} of {own.name!r} alone; ask that one")
+            raise CorpusNotFoundError(f"the cluster serves snapshot {own.snapshot} of {own.name!r} only; ask that one")
         return self
 
     def fill(self, text: list[str], **options: Any) -> Sequence[Sequence[Prediction]]:
@@ -153,9 +154,9 @@ class Front:
         return False
 
     def writable(self, corpus: str | None) -> Corpus:
-        """Raises InputError: what shards hold is not written to."""
+        """Raises InputError: shards are read-only."""
         raise InputError(
-            "a corpus on a cluster is served as it was at the start; write to it by command, and start anew"
+            "a corpus on a cluster is served as it was at the start; change it with quoth add or delete, then restart"
         )
 
 
@@ -168,13 +169,13 @@ def application(
     cpus: float = 1,
     reader: ModelName | None = None,
 ) -> serve.Application:
-    """A corpus as it was fetched last, in that many shards, each in so many replicas of so many CPUs; `build` makes the
-    HTTP application in the process of the Front.
+    """A corpus as it was fetched last, in `shards` shards of `replicas` replicas with these CPUs each; `build` makes
+    the HTTP application in the process of the Front.
 
-    Raises InputError where there are fewer segments than shards.
+    Raises InputError if there are fewer segments than shards.
     """
     if replicas < 1:
-        raise InputError(f"{replicas} replicas; allowed are 1 or more")
+        raise InputError(f"{replicas} replicas; there must be 1 or more")
     corpus = Corpus.open(place.path)
     model = replace(model, fingerprint=model.load().fingerprint)
     parts = assigned([each.name for each in corpus.segments], shards)
@@ -210,5 +211,5 @@ def start(application: serve.Application, host: str, port: int) -> None:
 
 
 def stop() -> None:
-    """Take it down; what else the cluster serves stays."""
+    """Stop it; whatever else the cluster serves stays."""
     serve.delete(NAME)

@@ -1,6 +1,6 @@
 """A shard: some segments of a corpus, searched, expanded and scored where their vectors are.
 
-Knows one blank at a time and its own segments' candidates; of the others' it needs only sums. Does not know other
+Knows: one blank at a time and its own segments' candidates; of the others' it needs only sums. Does not know: other
 shards, or how it is reached.
 """
 
@@ -165,7 +165,7 @@ class _Work:
     def scored(self, taken: Taken) -> Scored:
         """The candidates with their similarities."""
         if taken.layout != self.layout:
-            raise TablesChangedError("ask anew")
+            raise TablesChangedError("the shard's tables have changed; ask again")
         with self._lock:
             if self._scored is None:
                 question, hits = self._question, self._hits(taken)

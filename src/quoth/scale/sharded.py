@@ -1,11 +1,11 @@
 """NPM over shards: the same answers as in one process, from partial sums.
 
-Knows what to ask the shards, in which order, and how their parts become one answer. Does not know how shards are
+Knows: what to ask the shards, in which order, and how their parts become one answer. Does not know: how shards are
 reached, or what they contain.
 
-1. Each shard names its k nearest tokens; the k nearest of all are dealt back.
-2. Where scores are normalised over all candidates, the shards' sums are summed first.
-3. Each shard names its phrases with their scores; those of equal phrases are summed.
+1. Each shard names its k nearest tokens; the k nearest of all are sent back to their shards.
+2. If scores are normalised over all candidates, the shards' sums are added up first.
+3. Each shard names its phrases with their scores; those of equal phrases are added up.
 4. The shards quote the best phrases.
 
 Shape suffixes that differ from the project's: C the phrases of all shards.
@@ -47,7 +47,7 @@ class Shards(Protocol):
     def __len__(self) -> int: ...
 
     def ask(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Calls a method of every shard, with its own arguments."""
+        """Calls a method of every shard, with separate arguments for each."""
         ...
 
 
@@ -149,9 +149,9 @@ def assigned(segments: Sequence[str], shards: int) -> list[list[str]]:
     """Distributes segments over this many shards, in order. Raises EmptyCorpusError, and InputError if there are fewer
     segments than shards."""
     if not segments:
-        raise EmptyCorpusError("the corpus holds no document; add some first: quoth add DIR DOCS")
+        raise EmptyCorpusError("the corpus has no documents; add some first: quoth add DIR DOCS")
     if not 1 <= shards <= len(segments):
         raise InputError(
-            f"{shards} shards of {len(segments)} segments; allowed are 1 to {len(segments)}: a segment is in one shard"
+            f"{shards} shards of {len(segments)} segments; choose 1 to {len(segments)}, as a segment is in one shard"
         )
     return [part.tolist() for part in np.array_split(np.array(segments), shards)]

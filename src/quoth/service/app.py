@@ -48,7 +48,7 @@ SECONDS_BETWEEN_LOOKS = 1.0
 
 @dataclass
 class Service:
-    """What a running application has."""
+    """The parts of a running application."""
 
     backend: Backend
     limits: Limits
@@ -71,7 +71,7 @@ class Service:
             self.counts.documents.labels(each.name).set(each.num_documents)
 
     async def watch(self) -> None:
-        """Looks for new snapshots, for ever."""
+        """Looks for new snapshots until cancelled."""
         while True:
             await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
             try:
@@ -91,7 +91,7 @@ def create_app(
 
     Args:
         backend (Backend): What answers, such as a `Library`.
-        limits (Limits | None): Bounds of requests and of work at once. Default: `Limits()`.
+        limits (Limits | None): Bounds on requests and on concurrent work. Default: `Limits()`.
         access (Access | None): Token, writing, host names. Default: `Access()`.
         log_text (bool): Write bodies of requests to the log. Default: False.
         examples (Sequence[str]): Questions, or sentences with a blank, that the page offers. Default: ().
@@ -120,7 +120,7 @@ def create_app(
     api = FastAPI(
         title="Quoth",
         version=__version__,
-        summary="Answers that are quotations, with where they occur.",
+        summary="Answers that are quotations, with their places.",
         openapi_url="/v1/openapi.json",
         docs_url=None,
         redoc_url=None,
@@ -142,10 +142,10 @@ def create_app(
 
 
 def _add_questions(api: FastAPI, service: Service, made: Forms) -> None:
-    """The routes that ask something of the corpora."""
+    """The routes that query the corpora."""
 
     def asked(path: str, form: type[BaseModel], reply: type[BaseModel]) -> Callable[[Handler], Handler]:
-        """A route whose request is of that form."""
+        """A route for requests of this form."""
 
         def add(handler: Handler) -> Handler:
             handler.__annotations__["request"] = form
@@ -227,7 +227,7 @@ def _add_documents(api: FastAPI, service: Service) -> None:
 
     @api.put("/v1/documents", response_model=replies.Written, responses=written)
     async def replace(request: Documents) -> Response:
-        """Put documents in the place of those with their ids, or add them, in one commit."""
+        """Replace the documents with the same ids, or add new ones, in one commit."""
         service.limits.check(request.model_dump())
         return JSON(await write(request.corpus, "replace", request.documents))
 
@@ -242,7 +242,7 @@ def _add_documents(api: FastAPI, service: Service) -> None:
 
 
 def _add_state(api: FastAPI, service: Service) -> None:
-    """The routes that say how the service is."""
+    """The routes that report the service's state."""
 
     @api.get("/v1/corpus", response_model=replies.About)
     async def corpus() -> Response:
@@ -253,12 +253,12 @@ def _add_state(api: FastAPI, service: Service) -> None:
 
     @api.get("/healthz", response_model=replies.Status)
     async def health() -> Response:
-        """Whether the process answers at all."""
+        """Whether the process is alive."""
         return JSON({"status": "ok"})
 
     @api.get("/readyz", response_model=replies.Status)
     async def ready() -> Response:
-        """Whether requests should be sent here: not while the service stops, or has as much to do as it may."""
+        """Whether requests should be sent here: not while the service stops, or while its queue is full."""
         if service.draining:
             return problem(503, "the service stops", headers={"Retry-After": "5"})
         if service.desk.waiting >= service.limits.queue:
@@ -273,7 +273,7 @@ def _add_state(api: FastAPI, service: Service) -> None:
 
 
 async def _asked(service: Service, request: BaseModel) -> tuple[View, dict[str, Any]]:
-    """The view that a request asks, and what else it says. Raises BoundError for texts that are too long."""
+    """The view that a request asks, and its other fields. Raises BoundError for texts that are too long."""
     said = request.model_dump()
     service.limits.check(said)
     view = await asyncio.to_thread(service.backend.view, said.pop("corpus"), said.pop("snapshot"))
@@ -300,7 +300,7 @@ def _each(call: Callable[[Any], Any], inputs: list[Any]) -> list[Any]:
 
 
 def _frozen(options: dict[str, Any]) -> str:
-    """What tells options apart that are not the same."""
+    """A key that is equal for equal options only."""
     return json.dumps(options, sort_keys=True)
 
 

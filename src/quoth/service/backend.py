@@ -1,6 +1,6 @@
-"""What a service answers from: one view per snapshot, and what is known of its corpora.
+"""What a service answers from: one view per snapshot, and facts about its corpora.
 
-Knows: the calls that the routes make. Does not know: who answers them, in this process or on a cluster.
+Knows: the calls that the routes make. Does not know: whether this process or a cluster answers them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Backend(Protocol):
 
     @property
     def folders(self) -> Mapping[str, str]:
-        """Where each corpus lies, and its name: an answer tells only the latter."""
+        """Where each corpus is, and its name: only the name appears in answers."""
         ...
 
     def asks(self) -> Callable[..., Any]:

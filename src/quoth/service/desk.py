@@ -1,8 +1,8 @@
-"""The desk: requests wait here in a bounded line, and those of the same moment with the same options are one batch.
+"""The desk: requests wait here in a bounded queue, and those waiting together with the same options are one batch.
 
-Knows: threads, a line, batches, deadlines. Does not know: HTTP, models, what a call does.
+Knows: threads, a queue, batches, deadlines. Does not know: HTTP, models, what a call does.
 
-No request waits for others to come: what has gathered while a batch was at work is the next one.
+No request waits for others to come: those that arrive while a batch is at work are the next one.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Job:
 
 
 class Desk:
-    """Worker threads before a line. `watch` is told of every batch.
+    """Worker threads that serve a queue. `watch` is called with every batch.
 
     Example:
         >>> desk = Desk(Limits())
@@ -81,9 +81,10 @@ class Desk:
         return self._at_work
 
     async def ask(self, key: Hashable, inputs: Sequence[Any], call: Call) -> Done:
-        """What `call` says to these inputs, maybe together with those of other jobs of the same `key` (None: alone).
+        """What `call` returns for these inputs, perhaps together with those of other jobs of the same `key` (None:
+        alone).
 
-        Raises BusyError at once if the line is full, TimeoutError if there is no answer in time, and what `call`
+        Raises BusyError at once if the queue is full, TimeoutError if there is no answer in time, and what `call`
         raises.
         """
         job = _Job(key, inputs, call)

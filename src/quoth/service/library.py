@@ -1,7 +1,7 @@
 """The models and corpora of one process.
 
-Knows: how the same loaded models are laid over corpora at several snapshots, how a new snapshot takes the place of the
-last, and what is checked before anything is served. Does not know: HTTP.
+Knows: how the same loaded models are used over corpora at several snapshots, how a new snapshot replaces the last, and
+what is checked before anything is served. Does not know: HTTP.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from quoth.retrieval.sparse import bm25
 from quoth.retrieval.tables import KeyTables
 
 OLD_VIEWS = 4
-"""Views of older snapshots, or of some of the corpora, that stay open: those asked for last."""
+"""The number of views of older snapshots, or of some of the corpora, that stay open: those used last."""
 Asker = NPM | Reader | REALM
 LOG = logging.getLogger("quoth.service")
 
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """The models of a service, loaded once: what fills blanks and labels texts, what answers questions, and what else
-    searches."""
+    """The models of a service, loaded once: the one that fills blanks and labels texts, the one that answers questions,
+    and those that search."""
 
     fills: NPM
     asks: Asker
@@ -91,7 +91,7 @@ class LibraryView:
         return self.models.fills.classify(text, labels, **options)
 
     def search(self, query: str, k: int, mode: str) -> Sequence[Hit]:
-        """Raises InputError if no model of the service searches so."""
+        """Raises InputError if no model of the service has this search mode."""
         searches = self.models.searches
         named = [each for each in searches if isinstance(each, ZeroNER) == (mode == "entity")]
         match mode:
@@ -108,7 +108,7 @@ class LibraryView:
 
 @dataclass
 class Library:
-    """Corpora by name, and the models that answer from them. Raises QuothError unless everything is sound.
+    """Corpora by name, and the models that answer from them. Raises QuothError if a corpus or model cannot be served.
 
     Example:
         >>> library = Library(Models(npm, reader), [corpus.path])
@@ -161,14 +161,16 @@ class Library:
     def _named(self, corpus: str) -> Corpus:
         if corpus not in self._latest:
             alike = nearest(corpus, self._latest)
-            raise CorpusNotFoundError(f"no corpus {corpus!r} is served; there are {', '.join(self._latest)}{alike}")
+            raise CorpusNotFoundError(f"no corpus {corpus!r} is served; use one of {', '.join(self._latest)}{alike}")
         return self._latest[corpus]
 
     def _open(self, corpus: str | None, snapshot: int | None) -> LibraryView:
         corpora = [*self._latest.values()] if corpus is None else [self._named(corpus)]
         if snapshot is not None:
             if len(corpora) > 1:
-                raise InputError(f"snapshot is {snapshot}, of no corpus; name one as well, such as {corpora[0].name!r}")
+                raise InputError(
+                    f"snapshot {snapshot} is given without a corpus; name one as well, such as {corpora[0].name!r}"
+                )
             corpora = [Corpus.open(corpora[0].path, snapshot)]
         return LibraryView(corpora, self.models.over(corpora))
 
@@ -228,7 +230,7 @@ def _described(corpus: Corpus) -> dict[str, Any]:
 
 
 def _check(models: Models, corpora: Sequence[Corpus]) -> None:
-    """Asks everything once, so that the first request finds it loaded.
+    """Calls everything once, so that the first request finds it loaded.
 
     Raises CorruptionError, EncoderMismatchError, and InputError if a model that searches by vectors has none.
     """
@@ -252,7 +254,7 @@ def _check(models: Models, corpora: Sequence[Corpus]) -> None:
 
 
 def _check_keys(models: Iterable[CorpusModel], corpus: Corpus) -> None:
-    """Raises EncoderMismatchError if a corpus has vectors, and only of models that are not served."""
+    """Raises EncoderMismatchError if a corpus has vectors, but none of a model that is served."""
     found = {facts["fingerprint"]: facts["model"] for store in stores(corpus.path) for facts in store.facts()}
     served = {each.fingerprint: each.name for each in models}
     if found and not found.keys() & served.keys():

@@ -1,4 +1,4 @@
-"""What the service takes on at most.
+"""The bounds on what the service accepts.
 
 Knows: bounds, and how each is spelled on the command line. Does not know: HTTP, models.
 """
@@ -16,12 +16,12 @@ MANY = ("text", "question")
 
 
 class BoundError(InputError):
-    """A request that holds more than is allowed, or what no text can hold."""
+    """A request that exceeds a bound, or contains what no text can."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a request may hold at most, and how much is worked on at once.
+    """What a request may contain at most, and how much is worked on at once.
 
     `body` bytes, `text` characters of each text, `texts` texts in a list, `neighbours` of a query, `passages` read or
     searched inside, `answers` and places of evidence; `concurrency` batches at work at once, each of `batch` texts,
@@ -69,7 +69,7 @@ def check_unicode(name: str, text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise BoundError(f"{name}: half of a surrogate pair is no character; send Unicode text") from None
+        raise BoundError(f"{name}: half of a surrogate pair is not a character; send Unicode text") from None
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """What went wrong, as `application/problem+json` (RFC 9457).
 
-Knows: which error is which status, and that no answer names a folder of this machine. Does not know: the routes.
+Knows: which error has which status, and that no answer names a folder of this machine. Does not know: the routes.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ STATUS: dict[type[Exception], int] = {
     LockedError: 423,
     UserError: 400,
 }
-"""The first that fits counts."""
+"""The first match counts."""
 
 
 class BusyError(QuothError):
-    """More requests wait than may."""
+    """The queue is full."""
 
     def __init__(self, seconds: int) -> None:
         super().__init__(f"too many requests are waiting; ask again in {seconds} s")
@@ -88,16 +88,16 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     code: {"model": Problem, "description": said}
     for code, said in {
         400: "A value that cannot be used",
-        401: "No token, or another one",
+        401: "No token, or a wrong one",
         404: "No such corpus, snapshot or document",
         408: "The body came too slowly",
         413: "The body is too large",
         421: "The service is not known by this name",
         422: "The request is not as described",
-        503: "Too much to do, or no answer in time; see Retry-After",
+        503: "Too many requests, or no answer in time; see Retry-After",
     }.items()
 }
-"""What every route may answer, for its description."""
+"""The errors that every route may return, for its description."""
 
 
 def described(api: FastAPI) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def _finite(value: Any) -> Any:
 def problem(
     status: int, detail: str, errors: list[Fault] | None = None, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """An error; what the request held may be quoted in it, though JSON cannot spell it."""
+    """An error reply; it may quote the request's text, even what JSON cannot spell."""
     title = HTTPStatus(status).phrase
     said = Problem(title=title, status=status, detail=detail, errors=errors or [])
     names = None if errors else {"errors"}
@@ -145,7 +145,8 @@ def problem(
 
 
 def add_problems(api: FastAPI, folders: Mapping[str, str]) -> None:
-    """Let an application answer errors so; `folders` are those of its corpora, with the names that are told instead."""
+    """Make an application answer errors in this form; `folders` are those of its corpora, with the names to show
+    instead."""
 
     def told(error: Exception) -> str:
         text = str(error)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from quoth.records import Evidence, Match
 
 CLOSED = ConfigDict(extra="forbid")
-Snapshots = Annotated[dict[str, int], Field(description="By corpus, the snapshot that was asked.")]
+Snapshots = Annotated[dict[str, int], Field(description="The snapshot that was asked, by corpus.")]
 Probability = Annotated[float | None, Field(description="Of an answer that a reader read, its chance to be right.")]
 
 
@@ -78,7 +78,7 @@ class Verified(BaseModel):
     occurs: bool
     text: str
     num_places: int
-    num_whole: Annotated[int, Field(description="In so many places it is not a part of a longer word or number.")]
+    num_whole: Annotated[int, Field(description="Number of places where it is not part of a longer word or number.")]
     places: list[Evidence]
     nearest: list[Evidence]
     snapshots: Snapshots

@@ -1,6 +1,6 @@
 """The requests of the HTTP service, as records that are checked before any text is read as tokens.
 
-Knows: fields, their meanings and bounds; those of `fill` and `ask` are made of `FillOptions`. Does not know: who
+Knows: fields, their meanings and bounds; those of `fill` and `ask` are made from `FillOptions`. Does not know: who
 answers, HTTP.
 """
 
@@ -30,7 +30,7 @@ Texts = str | list[str]
 Mode = Literal["bm25", "dense", "entity", "hybrid"]
 Labels = Annotated[
     dict[str, Annotated[list[str], Field(min_length=1, max_length=MOST_LABELS)]],
-    Field(min_length=2, max_length=MOST_LABELS, description="By label, words that stand for it."),
+    Field(min_length=2, max_length=MOST_LABELS, description="Words that express each label, by label."),
 ]
 CorpusName = Annotated[
     str | None, Field(description="The corpus to ask, by name. Default: all that are served, searched as one.")
@@ -62,7 +62,7 @@ class NewDocument(BaseModel):
 
 
 class Documents(BaseModel):
-    """Documents to add, or to put in the place of those with their ids."""
+    """Documents to add, or to replace those with the same ids."""
 
     model_config = ConfigDict(
         **STRICT,
@@ -121,7 +121,7 @@ def forms(limits: Limits, asks: Callable[..., Any]) -> Forms:
             "VerifyRequest",
             {"text": "an opera in four acts"},
             text=(_said(str, "The words of a quotation; white space matches any other."), ...),
-            max_places=(_said(answers, "Number of places that are told."), 10),
+            max_places=(_said(answers, "Number of places to return."), 10),
             **place,
         ),
     )

@@ -27,7 +27,7 @@ STOPPED_BY = (signal.SIGINT, signal.SIGTERM)
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """A socket bound to an address; port 0 takes any that is free. Raises InputError if it cannot be had."""
+    """A socket bound to an address; port 0 takes any that is free. Raises InputError if it cannot be bound."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         found = socket.socket(family, kind, protocol)
@@ -74,7 +74,7 @@ def log_lines() -> None:
 
 @contextmanager
 def _signals_left_alone() -> Iterator[None]:
-    """uvicorn raises the signals that stopped it again, once it has stopped: that is no interruption."""
+    """Once stopped, uvicorn raises the signals that stopped it again: that is not an interruption."""
     before = {each: signal.signal(each, lambda *_: None) for each in STOPPED_BY}
     try:
         yield

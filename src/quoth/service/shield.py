@@ -1,6 +1,6 @@
-"""What stands around the application: who may ask, how large a body may be, headers, the log, the counts.
+"""The layer around the application: who may ask, how large a body may be, headers, the log, metrics.
 
-Knows: ASGI, bytes, tokens. Does not know: routes' meaning, models.
+Knows: ASGI, bytes, tokens. Does not know: what routes do, models.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ class Access:
 
     def __post_init__(self) -> None:
         if self.token is not None and (len(self.token) < LEAST_TOKEN or not self.token.isascii()):
-            raise InputError(f"the token has {len(self.token)} characters; take {LEAST_TOKEN} or more, ASCII ones")
+            raise InputError(
+                f"the token has {len(self.token)} characters; it must have {LEAST_TOKEN} or more, all ASCII"
+            )
         if self.writable and self.token is None:
             raise InputError("--writable requires a token; set QUOTH_TOKEN, or name a file with --token-file")
 
@@ -77,7 +79,7 @@ class Access:
 
 
 class Counts:
-    """What Prometheus is told."""
+    """The metrics for Prometheus."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -101,7 +103,7 @@ class Counts:
 
 
 class Shield:
-    """Answers what may not pass, reads the body of what may, and writes down every request."""
+    """Refuses what may not pass, reads the body of the rest, and logs every request."""
 
     def __init__(self, app: App, access: Access, most: int, seconds: float, counts: Counts, log_text: bool) -> None:
         self._app, self._access, self._most, self._seconds = app, access, most, seconds

@@ -1,4 +1,4 @@
-"""What a service says of texts without any model: quotations in several corpora, and the words that a search matched.
+"""What a service finds in texts without any model: quotations in several corpora, and the words that a search matched.
 
 Knows: corpora and how words are searched. Does not know: HTTP, models.
 """
@@ -27,7 +27,7 @@ def has(corpus: Corpus, document_id: str) -> bool:
 
 
 def verified(corpora: Sequence[Corpus], text: str, max_places: int) -> dict[str, Any]:
-    """`verify_quote` in several corpora, as JSON has it; what is nearest is told if the text occurs in none."""
+    """`verify_quote` in several corpora, as JSON has it; what is nearest is added if the text occurs in none."""
     found = [verify_quote(each, text, max_places).to_dict() for each in corpora]
     num_places = sum(each["num_places"] for each in found)
     nearest = sorted((place for each in found for place in each["nearest"]), key=lambda place: -place["score"])

@@ -28,7 +28,7 @@ from quoth.training.settings import Grouping
 
 DOCUMENTS_AT_A_TIME = 256
 FILLED = "filled"
-"""In a splitter's place: passages are what fills an encoder input, one after another, of a document."""
+"""Used instead of a splitter: a document's consecutive passages each fill an encoder input."""
 LABEL = "settings.json"
 ARRAYS: dict[str, type[np.generic]] = {
     "ids": np.int32,
@@ -46,7 +46,7 @@ class TokenizedDocuments:
     """Passages as token ids, laid end to end.
 
     Passage p is `ids[offsets[p]:offsets[p+1]]` with boundary `flags`, of the document numbered `document[p]`; what
-    its title is before it is `titles[title_offsets[p]:title_offsets[p+1]]`. `chain` holds the documents with passages
+    its title is before it is `titles[title_offsets[p]:title_offsets[p+1]]`. `chain` lists the documents with passages
     in an order in which neighbours are similar; it is empty unless the grouping is by neighbours.
     """
 

@@ -37,8 +37,8 @@ from quoth.training.trainer import Step
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question, its beam's relevance and which of the beam hold an answer; the passages that are read, by their
-    places in the beam, as the reader sees them."""
+    """A question, its beam's relevance and which of the beam contain an answer; the passages to read, by their places
+    in the beam, as the reader sees them."""
 
     question: QAExample
     relevance_K: Tensor
@@ -52,7 +52,7 @@ class FineTuneTask(REALMTask):
     """Learns to retrieve and to read from questions and their answers; the corpus's vectors stay as they are.
 
     All of them are held in memory, four bytes per component. Raises InputError if the beam is larger than the corpus,
-    no passage holds an answer to any question, or vectors are missing.
+    no passage contains an answer to any question, or vectors are missing.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class FineTuneTask(REALMTask):
 
     @property
     def num_questions(self) -> int:
-        """Questions that the corpus holds an answer to."""
+        """Questions whose answer occurs in the corpus."""
         return len(self._questions)
 
     def backward(self, step: int) -> Step:

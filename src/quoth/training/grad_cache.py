@@ -79,7 +79,7 @@ class Contrast:
         return c_KD.requires_grad_(), q_2MD.requires_grad_()
 
     def _encode(self, batch: Batch, part: slice) -> tuple[Tensor, Tensor]:
-        """The vectors that these inputs hold: keys and queries, in the batch's order."""
+        """The vectors of these inputs: keys and queries, in the batch's order."""
         ids_BT, attention_BT = pad(batch.inputs[part], self._pad_id)
         bf16 = self._config.bf16
         precision = torch.autocast(self._device.type, torch.bfloat16) if bf16 else contextlib.nullcontext()

@@ -4,7 +4,7 @@ Knows: snapshots of the towers, the process that embeds the corpus with the newe
 losses. Trainer and builder share nothing but files, and each survives the other's death:
 
     towers/<step>/    a model folder, published whole; the builder takes the newest. `keys` in it names the folder of
-                      the corpus that its vectors go to, unless that was there before: another's vectors are kept
+    the corpus that its vectors go to, unless that existed before: another's vectors are kept
     index.json        the step whose towers the current index was made with, replaced in one step
     builder.log       what the builder wrote
 """
@@ -38,17 +38,17 @@ TOWERS, KEYS, INDEX, BUILDER_LOG = "towers", "keys", "index.json", "builder.log"
 PRECISION = "fp16"
 POLL_SECONDS = 0.5
 MAX_DEATHS = 3
-"""How often in a row the builder may die before it has made an index."""
+"""The number of times in a row that the builder may die without having made an index."""
 
 
 class FixedIndex:
-    """A corpus's passages, searched by the stored vectors of one encoder for good."""
+    """A corpus's passages, searched by the stored vectors of one encoder that never change."""
 
     def __init__(self, corpus: Corpus, encoder: PassageEncoder) -> None:
         self._corpus, self._retriever = corpus, Retriever([corpus], encoder)
 
     def refresh(self, step: int, model: TrainedREALM) -> int:
-        """It is as new as it will be."""
+        """Never makes a new index."""
         return 0
 
     def nearest(self, q_BD: NDArray[np.float32], k: int, exclude: Sequence[Collection[int]]) -> list[list[Passage]]:
@@ -61,7 +61,7 @@ class IndexRefresher:
     """The newest index of a training run in `output` over a corpus.
 
     Without `asynchronous` a new index is made within `refresh`, and training waits. `base` names a folder for the base
-    encoder, `dtype` its numbers when it embeds. Of several processes the first makes the indexes, and all search in the
+    encoder, `dtype` its precision when it embeds. Of several processes the first makes the indexes, and all search the
     same one. Raises TrainingError if the builder dies again and again.
     """
 
@@ -84,7 +84,8 @@ class IndexRefresher:
     def refresh(self, step: int, model: TrainedREALM) -> int:
         """Publish the towers if an index of this step is due; take a newer index if there is one.
 
-        Returns how many steps old the current one is. The first is waited for, as is each without `asynchronous`.
+        Returns how many steps old the current one is. The call waits for the first index, and without `asynchronous`
+        for every one.
         """
         if self._world.is_main:
             self._make(step, model)
@@ -107,7 +108,7 @@ class IndexRefresher:
                 self._watch()
 
     def nearest(self, q_BD: NDArray[np.float32], k: int, exclude: Sequence[Collection[int]]) -> list[list[Passage]]:
-        """The k passages nearest to each query in the current index, but for these rows."""
+        """The k passages nearest to each query in the current index, except these rows."""
         assert self._index is not None, "refresh comes first"
         return self._index.nearest(q_BD, k, exclude)
 
@@ -139,7 +140,7 @@ class IndexRefresher:
         self._forget([later for later in _snapshots(self._output) if later > step], replaced)
 
     def _watch(self) -> None:
-        """Start the builder if it does not run."""
+        """Start the builder if it is not running."""
         if self._builder is not None and self._builder.poll() is None:
             return
         self._deaths += self._builder is not None
@@ -162,7 +163,7 @@ class IndexRefresher:
             self._forget([older for older in _snapshots(self._output) if older < step])
 
     def _forget(self, steps: Collection[int], *more: Path | None) -> None:
-        """Remove these towers and the vectors made with them, and more vectors, but none that other towers made."""
+        """Remove these towers, the vectors made with them and these other vectors, but none made by other towers."""
         kept = {self._keys(step) for step in _snapshots(self._output) if step not in steps}
         for keys in {*more, *map(self._keys, steps)} - kept:
             if keys and keys.is_dir():

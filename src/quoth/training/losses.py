@@ -31,7 +31,7 @@ def contrastive_loss(
     other sequences than the query's. Queries without a positive are left out.
     Formula: mean over queries of −log Σ_{positives} exp(s q·c) / Σ_{tokens of other sequences} exp(s q·c).
     When to use: NPM-single, and each end of a span in `phrase_contrastive_loss`. With `chunk`, the similarities of at
-    most so many queries are held at a time, and computed again in the backward pass.
+    most this many queries are held at a time, and computed again in the backward pass.
     """
     has_positive_M = torch.bincount(positive_query, minlength=len(q_MD)) > 0
     if not bool(has_positive_M.any()):

@@ -41,20 +41,20 @@ def marginal_per_token(log_p_BNM: Tensor, log_retrieval_BN: Tensor, masked_BM: T
 
 
 def retrieval_utility(log_p_BNM: Tensor, log_p_null_BM: Tensor, masked_BM: Tensor) -> Tensor:
-    """RU(z|x) = log p(y|z,x) − log p(y|∅,x): how much a passage helps beside none: [B, N]. REALM appendix D."""
+    """RU(z|x) = log p(y|z,x) − log p(y|∅,x): how much a passage helps compared with none: [B, N]. REALM appendix D."""
     return _of_masks(log_p_BNM - log_p_null_BM[:, None, :], masked_BM).sum(dim=-1)
 
 
 def _of_masks(log_p_BNM: Tensor, masked_BM: Tensor) -> Tensor:
-    """0 for what is not a mask."""
+    """0 at positions that are not masks."""
     return log_p_BNM.masked_fill(~masked_BM[:, None, :], 0.0)
 
 
 def marginal_choice_loss(score_K: Tensor, right_K: Tensor) -> Tensor:
-    """−log of the softmax mass on the right choices, 0 where none is right: scalar. ORQA §6, REALM's open QA.
+    """−log of the softmax mass on the right choices, 0 if none is right: scalar. ORQA §6, REALM's open QA.
 
     In plain words: any of several choices may be right, and it does not matter which of them is taken.
-    Inputs: scores [K], which are right [K]. When to use: over a large beam of passages that hold an answer
+    Inputs: scores [K], which are right [K]. When to use: over a large beam of passages that contain an answer
     (`log p(z|x)` of the retriever), and over all spans of the passages read that are an answer (the reader).
     """
     if not bool(right_K.any()):

@@ -29,7 +29,7 @@ class MaskingOptions:
     max_spans_per_sequence: int = 128
     max_repeats: int = 10
     group: int = 0
-    """So many sequences that follow each other are looked through for spans that recur; 0: all."""
+    """The number of consecutive sequences searched together for spans that recur; 0: all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +110,9 @@ def mask_spans(
     """Span masking (NPM §3.2.1, A.2): hide phrases that also occur in another sequence of the same group.
 
     Spans are tried in random order with lengths drawn from a geometric distribution, until a sequence's budget
-    is spent; they do not overlap. Where no span of a length is left, one of the next shorter length is taken. Positives
+    is spent; they do not overlap. If no span of a length is left, one of the next shorter length is taken. Positives
     are the same phrases in all other sequences of the batch, of other groups too, at word boundaries: the same tokens
-    inside another word ("man" in "manly") are no positives but negatives. The paper's positives know no boundaries.
+    inside another word ("man" in "manly") are not positives but negatives. The paper's positives ignore boundaries.
     """
     # Every n-gram is listed, in arrays: masking runs 13.5 times as fast as the same rules in plain Python
     # (docs/benchmarks.md).
@@ -165,7 +165,7 @@ def _take(
     pools: Sequence[list[int]], drawn: int, longest: int, fits: Callable[[int, int], bool]
 ) -> tuple[int, int] | None:
     """The next span of the drawn length that fits, else of the next shorter one; if there is none either, of the
-    next longer one. What does not fit is dropped for good."""
+    next longer one. What does not fit is dropped for the rest of the batch."""
     for length in (*range(drawn, 0, -1), *range(drawn + 1, longest + 1)):
         pool = pools[length - 1]
         while pool:

@@ -27,8 +27,8 @@ def chain_of_neighbours(data: TokenizedDocuments, progress: Callable[[int], None
     """The documents that have passages, each followed by its best neighbour by BM25 that is not in the chain yet.
 
     Tokens are the words; a document's query is its rarest tokens that another document has as well. A document
-    without a neighbour left is followed by the first one that is not in the chain. `progress` takes for how many
-    documents neighbours are known.
+    without a neighbour left is followed by the first one that is not in the chain. `progress` is called with the number
+    of documents whose neighbours are known.
     """
     firsts = np.flatnonzero(np.diff(data.document, prepend=-1))
     bounds = data.offsets[np.append(firsts, data.num_passages)]
@@ -60,7 +60,7 @@ def _words(tokens: NDArray[np.int32]) -> str:
 
 
 def _walk(neighbours: NDArray[np.int32]) -> list[int]:
-    """From each document to its best neighbour that was not visited; −1 is none."""
+    """From each document to its best neighbour that was not visited; −1 if there is none."""
     order: list[int] = []
     visited = [False] * len(neighbours)
     here = first_unvisited = 0

@@ -58,7 +58,7 @@ def _evaluation(config: TrainConfig, base: str | None) -> Evaluation:
 
 
 def _data(run: Run, tokenizer: TextTokenizer, config: TrainConfig) -> TokenizedDocuments:
-    """The training text as token ids, tokenized once and kept beside the run."""
+    """The training text as token ids, tokenized once and kept with the run."""
     settings = {
         "documents": [file_states(path) for path in run.inputs],
         "exclude": [file_states(config.exclude), file_states(config.evaluate_on)],

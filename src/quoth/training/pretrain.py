@@ -46,14 +46,14 @@ class Neighbourhood(Protocol):
         ...
 
     def nearest(self, q_BD: NDArray[np.float32], k: int, exclude: Sequence[Collection[int]]) -> list[list[Passage]]:
-        """The k nearest passages of each query, but for these rows."""
+        """The k nearest passages of each query, except these rows."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Marginal:
-    """What a batch gives: log p(y_m|z,x) [B, N, M], f(x, z) [B, N], which of the M are masks [B, M], and the passages
-    that were retrieved, candidates 1 to N − 1 of each example."""
+    """The results of a batch: log p(y_m|z,x) [B, N, M], f(x, z) [B, N], which of the M are masks [B, M], and the
+    passages that were retrieved, candidates 1 to N − 1 of each example."""
 
     log_p_BNM: Tensor
     relevance_BN: Tensor
@@ -66,16 +66,16 @@ class Marginal:
         return form(self.log_p_BNM, log_retrieval(self.relevance_BN), self.masked_BM)
 
     def gain(self) -> Tensor:
-        """log p(y|x) − log p(y|∅,x), what all candidates together bring: [B]."""
+        """log p(y|x) − log p(y|∅,x), the gain from all candidates together: [B]."""
         return self.log_likelihood(False) - (self.log_p_BNM[:, 0] * self.masked_BM).sum(dim=-1)
 
     def utility(self) -> Tensor:
-        """Retrieval utility of each candidate but the null document: [B, N − 1]."""
+        """Retrieval utility of each candidate except the null document: [B, N − 1]."""
         return retrieval_utility(self.log_p_BNM[:, 1:], self.log_p_BNM[:, 0], self.masked_BM)
 
 
 class PretrainTask(REALMTask):
-    """Learns to retrieve by what helps to fill masks.
+    """Learns to retrieve what helps to fill masks.
 
     `searched` is the corpus of `neighbourhood`, if texts are drawn from another one. Raises InputError if it has too
     few passages.
@@ -165,7 +165,7 @@ class PretrainTask(REALMTask):
         return Marginal(log_p_BNM, relevance_BN, masked_BM, found), tokens
 
     def _always_left(self) -> int:
-        """How many passages there are at least that are not trivial for an example."""
+        """The least number of passages that are not trivial for an example."""
         if self._searched is not None:
             return self._searched.num_passages - _most_passages(self._searched, self.texts.corpus)
         trivial = 1 if self.config.exclude_self == "passage" else _most_passages(self.texts.corpus)
@@ -212,8 +212,8 @@ def _tokens(read: Sequence[Sequence[Reading]]) -> int:
 
 
 def rows_holding(corpus: Corpus, passage: Passage, all_of_it: bool) -> list[int]:
-    """The rows of a corpus that show the text of another corpus's passage: those of the document of the same id, if
-    that holds the text, that overlap it, or `all_of_it`."""
+    """The rows of a corpus that show the text of another corpus's passage: those of the document of the same id, if it
+    contains the text, that overlap it, or `all_of_it`."""
     try:
         text, rows = corpus.document(passage.document_id).text, corpus.rows_of(passage.document_id)
     except UnknownDocumentError:
@@ -230,7 +230,7 @@ def rows_holding(corpus: Corpus, passage: Passage, all_of_it: bool) -> list[int]
 
 
 def _most_passages(corpus: Corpus, shared_with: Corpus | None = None) -> int:
-    """How many passages the document with most of them has, of all or of those whose id another corpus has too."""
+    """The number of passages of the longest document, of all or of those whose id another corpus has too."""
     most = 0
     for segment in corpus.segments:
         ranges_D2 = np.array([segment.passage_range(document) for document in range(segment.num_documents)])

@@ -1,6 +1,6 @@
 """How well a REALM retrieves for masked names in documents it was not trained on: the curve of its pre-training.
 
-Knows: blanks drawn from held-out passages, and what is measured of them. Does not know: training.
+Knows: blanks drawn from held-out passages, and what is measured on them. Does not know: training.
 
 Shape suffixes that differ from the project's: N candidates.
 """
@@ -44,9 +44,9 @@ class Probe:
 
     @torch.inference_mode()
     def measure(self, source: ModelSource[REALMConfig]) -> dict[str, float]:
-        """Of the blanks, in passages other than their own: `recall_at_1` and `recall_at_5`, the shares for which one
-        of so many retrieved holds what was hidden; `score`, the mean log p(y|x); `gain`, how much of it is owed to
-        passages; `utility`, the mean retrieval utility of those retrieved."""
+        """Of the blanks, in passages other than their own: `recall_at_1` and `recall_at_5`, the shares for which one of
+        this many retrieved passages contains the hidden words; `score`, the mean log p(y|x); `gain`, the part due to
+        passages; `utility`, the mean retrieval utility of the retrieved passages."""
         model = TrainedREALM(source, trained=(), lora_rank=0)
         encoder = PassageEncoder.load(source)
         KeyTables(self._corpus, encoder).build("fp32", recall=1.0)

@@ -76,8 +76,8 @@ def _examples(files: Sequence[str], on_bad: OnBad | None) -> tuple[list[ReadingE
 
 
 def _with_negatives(examples: Sequence[ReadingExample], run: Run) -> list[ReadingExample]:
-    """The examples. Those without negatives get BM25's best passages of the other examples that do not hold an answer's
-    text; they are searched once and kept beside the run."""
+    """The examples. Those without negatives get BM25's best passages of the other examples that do not contain an
+    answer's text; they are searched once and kept with the run."""
     texts = list(dict.fromkeys(passage for each in examples for passage in (each.passage, *each.negatives)))
     digest = hashlib.sha256()
     for each in examples:

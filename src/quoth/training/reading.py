@@ -40,7 +40,7 @@ from quoth.training.settings import ReaderTrainConfig
 from quoth.training.trainer import Step
 
 _LIKE_LENGTHS = 32
-"""Batches are made of examples of like length among this many batches' examples."""
+"""Batches are made of examples of similar length among this many batches' examples."""
 _TEXTS_AT_A_TIME = 1024
 
 
@@ -91,7 +91,7 @@ class Inputs:
 
 
 def right_spans(reading: Reading, answers: Sequence[tuple[int, int]], width: int) -> NDArray[np.int64]:
-    """The legal spans that cover these character ranges, without what may not start or end one: [R, 2]."""
+    """The legal spans that cover these character ranges, trimmed of tokens that may not start or end one: [R, 2]."""
     legal_TW, found = legal_spans(reading, width), list[tuple[int, int]]()
     start_T, end_T = reading.offsets_T2[:, 0], reading.offsets_T2[:, 1]
     starts, ends = (reading.flags_T & MAY_START) > 0, (reading.flags_T & MAY_END) > 0
@@ -109,9 +109,10 @@ def right_spans(reading: Reading, answers: Sequence[tuple[int, int]], width: int
 def reading_loss(odds_BTW: Tensor, right_BTW: Tensor, question_B: Tensor, num_questions: int) -> Tensor:
     """−log of the share of the right spans among all spans of a question's passages and "no answer": scalar.
 
-    In plain words: of everything that could be said to a question, how much of the softmax falls on what is right? If
-    no span is right, "no answer" is. One normalisation over all of a question's passages (Clark and Gardner 2018).
-    Inputs: log odds of spans against "no answer" [B, T, W]; which are right [B, T, W]; whose passage each input is [B].
+    In plain words: of all possible answers to a question, how much of the softmax falls on the right ones? If no span
+    is right, "no answer" is. One normalisation over all of a question's passages (Clark and Gardner 2018).
+    Inputs: log odds of spans against "no answer" [B, T, W]; which are right [B, T, W]; the question of each input's
+    passage [B].
     Formula: mean over questions of log(1 + Σ exp o) − log Σ_right exp o, the latter 0 if none is right.
     When to use: to train a reader.
     """
@@ -151,7 +152,7 @@ class ReadingTask:
         self._per_epoch = len(self._epoch(0))
 
     def steps_of(self, epochs: float) -> int:
-        """How many steps so many epochs take."""
+        """The number of steps in this many epochs."""
         return max(round(epochs * self._per_epoch), 1)
 
     def backward(self, step: int) -> Step:
@@ -188,7 +189,7 @@ class ReadingTask:
         return odds_BTW
 
     def _batches(self, epoch: int) -> list[NDArray[np.int64]]:
-        """An epoch's batches: of each file its share, those of like length together."""
+        """An epoch's batches: each file's share, examples of similar length together."""
         rng, config = np.random.default_rng((self._config.seed, epoch)), self._config
         drawn = [self._drawn(first, last, share, epoch) for first, last, share in self._shares]
         order = rng.permutation(np.concatenate(drawn))

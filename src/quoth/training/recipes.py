@@ -1,6 +1,6 @@
 """Recipes: named starting points for training, and the one function that runs them.
 
-Knows: which recipes there are, numbers that work. Does not know: how a task is made (the modules `…_recipe` do), or
+Knows: which recipes there are, settings that work. Does not know: how a task is made (the modules `…_recipe` do), or
 the loop. Importing this module is fast: torch is imported when a recipe runs.
 """
 
@@ -87,8 +87,8 @@ _MINI = TrainConfig(
 )
 _MINI_GPU = replace(_MINI, batch_size=512, mini_batch_size=256, warmup_steps=200)
 _ADAPT = replace(_MINI, steps=300, batch_size=16, mini_batch_size=8, learning_rate=3e-4, checkpoint_every=20)
-# The paper's own NPM (Min et al. 2022, §4): RoBERTa-large whole, inputs of up to 256 tokens; clip and dropout as in the
-# released code.
+# The paper's own NPM (Min et al. 2022, §4): all of RoBERTa-large, inputs of up to 256 tokens; clip and dropout as in
+# the released code.
 _NPM_PAPER = TrainConfig(
     steps=100_000,
     warmup_steps=4_000,
@@ -127,7 +127,7 @@ _PRETRAIN_PAPER = PretrainConfig(
     bf16=True,
     checkpoint_every=500,
 )
-# A small beam leaves out passages that hold an answer's text by chance. With few questions these outnumber the right
+# A small beam leaves out passages that contain an answer's text by chance. With few questions these outnumber the right
 # ones.
 _QA = FineTuneConfig(
     steps=500,
@@ -197,11 +197,12 @@ def run_recipe(
         corpus: For `realm-pretrain`: retrieve from this corpus instead of the inputs. A text of the inputs that occurs
             in it too, in a document of the same id, is never retrieved for itself.
         base: Folder to read base encoder weights from, instead of the installed ones.
-        seconds: Stop with a checkpoint after so many seconds. Default: no limit.
-        resume: Whether to continue a run that `output` holds; if false, such a folder is refused.
-        progress: Takes the run's `Progress` after its first step, and then at least every half minute.
-        preparing: Takes what is done before the first step, how much of it, and of how much (None: unknown).
-        on_bad: For `reader`: takes the error of a broken record, which is then left out.
+        seconds: Stop with a checkpoint after this many seconds. Default: no limit.
+        resume: Whether to continue a run in `output`; if false, a folder with a run is refused.
+        progress: Called with the run's `Progress` after its first step, and then at least every half minute.
+        preparing: Called before the first step with what is being done, how much of it is done, and the total (None:
+        unknown).
+        on_bad: For `reader`: called with the error of a broken record, which is then left out.
 
     Returns:
         Whether the last step was done.

@@ -23,7 +23,7 @@ from quoth.training.settings import LoopConfig
 from quoth.training.trainer import Evaluation, Task
 
 Preparing = Callable[[str, int, int | None], None]
-"""Takes what is being done before the first step, how much of it is done, and of how much, if that is known."""
+"""Called before the first step with what is being done, how much of it is done, and the total, if known."""
 
 
 @dataclass(frozen=True, slots=True)

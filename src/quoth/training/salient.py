@@ -20,16 +20,16 @@ from quoth.tokenizers.pairs import PairTokenizer
 from quoth.training.settings import Salience
 
 MASKED_SHARE = 0.15
-"""Of the tokens, with masking "tokens"."""
+"""The share of the tokens that masking "tokens" hides."""
 SPAN_LENGTH = 0.2
 MAX_SPAN_TOKENS = 10
-"""Random spans as in SpanBERT (Joshi et al. 2020): geometric lengths with this probability, up to so many tokens."""
+"""Random spans as in SpanBERT (Joshi et al. 2020): geometric lengths with this probability, up to this many tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Masked:
-    """A text as token ids with masks, where those are [M] and which ids they hide [M], the text from the first that is
-    hidden to the last, and the passage it comes from."""
+    """A text as token ids with masks, their positions [M] and the ids they hide [M], the text from the first hidden
+    token to the last, and the passage it comes from."""
 
     ids: list[int]
     masks_M: NDArray[np.int64]
@@ -75,7 +75,7 @@ class MaskedTexts:
     def _salient(
         self, ranges: Sequence[tuple[int, int]], tagged: Sequence[TaggedSpan], rng: np.random.Generator
     ) -> tuple[range, NDArray[np.int64]]:
-        """The tokens to show, around those to hide, which are one of the spans; and these."""
+        """The tokens to show, around one of the spans; and the tokens of that span, to hide."""
         if not tagged:
             return range(0), np.zeros(0, np.int64)
         span = tagged[int(rng.integers(len(tagged)))]

@@ -94,18 +94,17 @@ class TrainConfig(LoopConfig):
 
     `contrast_with`: queries are contrasted with the tokens of the unmasked passages ("clean", as in the paper), or with
     the tokens that are still visible in the masked passages ("masked"), which encodes each passage once instead of
-    twice. `negatives`: the tokens of the batch's "other_passages", or of "all" passages but for the masked phrase
+    twice. `negatives`: the tokens of the batch's "other_passages", or of "all" passages except the masked phrase
     itself. With several `groups` a batch is contrasted within each group, as in the released code, whose negatives come
-    from half (2) or a quarter (4) of the processes.
-    A batch consists of groups of `masking_group` passages of one document; phrases to mask must recur in their group,
-    whatever the size of the batch. Documents with fewer passages share a group: `grouping` "shuffled" takes them in
-    random order, "neighbours" puts those together that BM25 finds similar; "random" mixes all passages.
-    `splitter` cuts documents into passages, of which the first `max_passage_tokens` tokens are read; the splitter
-    "filled" cuts a document where an encoder input is full, so that all of the text is read.
-    `mask_ratio` is the share of a passage's tokens to mask, `max_repeats` how often one n-gram is masked in a batch.
-    `mini_batch_size` bounds memory: so many encoder inputs keep their activations at a time (0: all), by gradient
-    caching; `similarity_chunk_size` is the number of queries whose similarities are held at a time (0: as many as fit
-    into 128 MiB).
+    from half (2) or a quarter (4) of the processes. A batch consists of groups of `masking_group` passages of one
+    document; phrases to mask must recur in their group, whatever the size of the batch. Documents with fewer passages
+    share a group: `grouping` "shuffled" takes them in random order, "neighbours" puts those together that BM25 finds
+    similar; "random" mixes all passages. `splitter` cuts documents into passages, of which the first
+    `max_passage_tokens` tokens are read; the splitter "filled" cuts a document when an encoder input is full, so that
+    all of the text is read. `mask_ratio` is the share of a passage's tokens to mask, `max_repeats` how often one n-gram
+    is masked in a batch. `mini_batch_size` bounds memory: this many encoder inputs keep their activations at a time (0:
+    all), by gradient caching; `similarity_chunk_size` is the number of queries whose similarities are held at a time
+    (0: as many as fit into 128 MiB).
     """
 
     groups: int = 1
@@ -173,8 +172,8 @@ class PretrainConfig(LoopConfig):
     are embedded again, by a process of their own (`asynchronous`) or while training waits. In the first
     `mlm_warmup_steps` steps the reader learns to fill random masks without passages, which a base without a masked LM
     head requires. Every `evaluate_every` steps (0: never) `evaluate_blanks` blanks in the documents of the file
-    `evaluate_on` measure the model. `mini_batch_size` bounds memory: so many examples are read with their passages at a
-    time (0: all).
+    `evaluate_on` measure the model. `mini_batch_size` bounds memory: this many examples are read with their passages at
+    a time (0: all).
     """
 
     batch_size: int = 8
@@ -206,7 +205,7 @@ class FineTuneConfig(LoopConfig):
     The retriever learns from the `retriever_beam_size` nearest passages, the reader from the `num_reader_passages`
     nearest; a passage or span is right if an answer occurs in it. If none of the passages read is right,
     `force_positive` replaces the last one by a right passage of the beam, so that a young retriever leaves the reader
-    something to learn from (not in the papers). `mini_batch_size` bounds memory: so many questions are read at a time
+    something to learn from (not in the papers). `mini_batch_size` bounds memory: this many questions are read at a time
     (0: all).
     """
 
@@ -232,8 +231,8 @@ class ReaderTrainConfig(LoopConfig):
 
     The number of steps follows from `epochs` and the number of examples; warm-up takes the share `warmup_ratio` of
     them. With probability `negative_share` an example is read together with up to `num_negatives` passages that BM25
-    finds for it and that do not hold its answer; with probability `unanswerable` such a passage is read instead of its
-    own. `head` and `span_width` shape a new reader. Inputs of up to `padded_tokens` are encoded together.
+    finds for it and that do not contain its answer; with probability `unanswerable` such a passage is read instead of
+    its own. `head` and `span_width` shape a new reader. Inputs of up to `padded_tokens` are encoded together.
     """
 
     epochs: float = 3.0

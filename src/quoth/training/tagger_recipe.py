@@ -50,7 +50,7 @@ def prepare(run: Run, config: TaggingConfig) -> Job:
 
 
 def _digest(documents: Sequence[Sequence[TaggedText]]) -> str:
-    """What tells these documents from others."""
+    """A digest that identifies these documents."""
     return hashlib.sha256(repr(documents).encode()).hexdigest()[:16]
 
 

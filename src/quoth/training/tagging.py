@@ -31,7 +31,7 @@ from quoth.types import Ints
 
 NO_LABEL = -100
 _LIKE_LENGTHS = 32
-"""Batches are made of inputs of like length among this many batches' inputs."""
+"""Batches are made of inputs of similar length among this many batches' inputs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def examples(texts: Sequence[TaggedText], tokenizer: WordTokenizer, labels: Sequ
 
 
 def batches(inputs: Sequence[Example], size: int, rng: np.random.Generator) -> list[list[Example]]:
-    """Batches of `size` inputs of like length, in random order."""
+    """Batches of `size` inputs of similar length, in random order."""
     order = rng.permutation(len(inputs))
     made: list[list[Example]] = []
     for at in range(0, len(order), size * _LIKE_LENGTHS):

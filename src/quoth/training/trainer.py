@@ -47,7 +47,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What measures the model in a folder, and after how many steps; the higher the "score", the better."""
+    """A function that measures the model in a folder, and after how many steps to call it; higher scores are better."""
 
     every: int
     measure: Callable[[Path], Mapping[str, float]]
@@ -236,7 +236,7 @@ class Trainer:
         return scores
 
     def _logged(self) -> list[dict[str, Any]]:
-        """The records of the log; a torn last line is none."""
+        """The records of the log, without a torn last line."""
         log = self.output / LOG
         lines = log.read_bytes().splitlines(keepends=True) if log.is_file() else []
         return [json.loads(line) for line in lines if line.endswith(b"\n")]

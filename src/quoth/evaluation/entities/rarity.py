@@ -61,7 +61,7 @@ class Bucket:
     numbers: tuple[int, ...]
 
     def name(self, number: int, num_buckets: int) -> str:
-        """What a report calls it, as one of so many."""
+        """Its name in a report, given its number and the number of buckets."""
         return f"rarity {number + 1} of {num_buckets}, IDF {self.low:.2f} to {self.high:.2f}"
 
 

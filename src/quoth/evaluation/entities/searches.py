@@ -57,7 +57,7 @@ def by_vectors(model: CorpusModel, mode: Mode = "dense") -> Search:
 def searches(
     search: Search, depth: Callable[[Source], int], entity: Callable[[Source], Range | None]
 ) -> System[Source]:
-    """The passages that a search finds for each example, so many as `depth` says, told its `entity`."""
+    """The `depth` best passages that a search finds for each example, given its `entity`."""
 
     def answer(examples: Sequence[Example[Source]]) -> list[Answer]:
         return [
