@@ -92,13 +92,19 @@ def test_a_page_runs_as_it_is_written(page: str, tmp_path: Path, monkeypatch: py
     assert checked >= 2
 
 
-def test_links_between_pages_and_files_lead_somewhere() -> None:
-    """Also of the pages that only the site shows; Sphinx checks the headings."""
+def headings(page: Path) -> set[str]:
+    """The names by which links address a page's headings: lower case, no punctuation, hyphens for spaces."""
+    titles = re.findall(r"^#+ (.*)$", BLOCK.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_links_lead_to_files_and_headings() -> None:
     broken = []
     for page in PAGES:
         for target in LINK.findall(BLOCK.sub("", page.read_text(encoding="utf-8"))):
-            file = target.split("#")[0]
-            if file and "://" not in file and not (page.parent / file).exists():
+            name, _, heading = target.partition("#")
+            file = page.parent / name if name else page
+            if "://" not in target and not (file.exists() and (not heading or heading in headings(file))):
                 broken.append(f"{page.relative_to(ROOT)}: {target}")
     assert not broken
 
