@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 READY := $(VENV)/installed
-READY_FOR_TESTS := $(VENV)/installed-ray
+READY_FOR_TESTS := $(VENV)/installed-tests
 READY_FOR_SITE := $(VENV)/installed-docs
 SITE := build/site
 
@@ -40,8 +40,8 @@ $(READY): requirements.lock pyproject.toml
 	$(RUN) -m pip install --quiet --disable-pip-version-check -c requirements.lock torch
 	@touch $(READY)
 
-$(READY_FOR_TESTS): $(READY) requirements-ray.lock
-	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-ray.lock
+$(READY_FOR_TESTS): $(READY) requirements-tests.lock
+	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-tests.lock
 	@touch $(READY_FOR_TESTS)
 
 $(READY_FOR_SITE): $(READY) requirements-docs.lock

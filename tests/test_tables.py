@@ -12,6 +12,7 @@ import pytest
 from quoth import NPM
 from quoth.config import NPMConfig
 from quoth.corpus.corpus import Corpus
+from quoth.corpus.writer import Writer
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import CorruptionError, EncoderMismatchError, InputError, LockedError
 from quoth.hub import locate
@@ -448,7 +449,7 @@ def test_a_merge_broken_off_leaves_keys_as_they_were(
     build(corpus, encoder)
     before = folders(corpus)
     with monkeypatch.context() as patch:
-        patch.setattr(Corpus, "_commit", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(Writer, "commit", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             corpus.compact()
     assert folders(corpus) == before

@@ -319,11 +319,12 @@ def test_it_is_measured_alone_with_bm25_beside_its_own_base_and_by_one_key(
     more = ["--beside", str(folder), "--hybrid", "--single-key", "--idf", "--k", "1", "--k", "4"]
     assert main([*command, *more, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
-    assert (report["num_questions"], report["num_covered"]) == (4, 3)
+    assert (report["num_examples"], report["num_covered"]) == (4, 3)
     names = ["bm25", f"{folder}, tokens", "zero", "zero, told the entity", "zero with bm25"]
     assert [each["name"] for each in report["systems"]] == names
-    assert all(each["covered"]["dpr"]["4"]["micro"] == 1 for each in report["systems"][1:])
-    assert report["single_key"]["all"] == {"1": report["systems"][3]["covered"]["dpr"]["1"]["micro"], "4": 1.0}
+    covered = [each["groups"]["covered"]["covered"] for each in report["systems"]]
+    assert all(scores["dpr@4"]["mean"] == 1 for scores in covered[1:])
+    assert report["single_key"]["all"] == {"1": covered[3]["dpr@1"]["mean"], "4": 1.0}
     assert main([*command, *more]) == 0
     assert "| keys of a passage | covered@1 | covered@4 |" in capsys.readouterr().out
     assert main([*command, "--single-key", "--no-coverage"]) == 2

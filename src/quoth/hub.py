@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from quoth.config import KINDS, Config, ModelConfig, NPMConfig, ReaderConfig, REALMConfig, ZeroNERConfig, model_config
-from quoth.errors import InputError, ModelNotFoundError
+from quoth.errors import InputError, ModelNotFoundError, nearest
 from quoth.storage import read_json, sha256_file
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
@@ -189,6 +189,8 @@ def _settings(name: str, kind: type[Config]) -> tuple[ModelConfig, Path | None]:
         return _without_settings(folder), folder
     if kind is NPMConfig and not (folder.is_absolute() or name.startswith((".", "quoth-")) or name.count("/") > 1):
         return PUBLISHED.get(name, NPMConfig(base=name)), None
+    if alike := nearest(name, [*TRAINED, *UNTRAINED]):
+        raise ModelNotFoundError(f"model {name!r} not found{alike}")
     label = {"npm": "model", "realm": "REALM"}.get(_kind(kind), _kind(kind))
     known = ", ".join([*shipped(_kind(kind)), _FOLDERS[_kind(kind)]])
     raise ModelNotFoundError(f"{label} {name!r} not found; name {known}")

@@ -29,7 +29,7 @@ Cite = Annotated[
     Form | None,
     typer.Option(
         "--cite",
-        help="Cite each place as a web annotation (w3c: TextQuoteSelector), by its characters (chars), or by a link "
+        help="Cite the best place of each answer (with --json: every place) as a web annotation (w3c: TextQuoteSelector), by its characters (chars), or by a link "
         "that highlights it (link, to the document's metadata url). Offsets count code points; UTF-16 units are next "
         "to them.",
     ),
@@ -54,4 +54,5 @@ def show_citations(cited: Sequence[Sequence[dict[str, Any] | str]]) -> None:
     console.print()
     for rank, (best, *_) in ((rank, each) for rank, each in enumerate(cited, start=1) if each):
         line = best if isinstance(best, str) else dumps(best, ensure_ascii=False)
+        line += "  (the document's metadata has no url)" if line.startswith("#") else ""
         console.print(f"{rank:3d}  {visible(line)}", soft_wrap=True)

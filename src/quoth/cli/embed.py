@@ -166,7 +166,7 @@ def _check_cost(corpus: "Corpus", cost: "Cost", budget: float | None, yes: bool,
         f"embedding, and at most {size(memory)} of memory"
     )
     needed = size(cost.peak_bytes)
-    if budget is not None and cost.peak_bytes > budget * 1e9:
+    if budget is not None and not cost.peak_bytes <= budget * 1e9:
         raise InputError(f"--budget {budget} GB is less than {needed}; allow more, or use --precision sq4")
     if cost.peak_bytes > (free := shutil.disk_usage(corpus.path).free):
         raise InputError(f"{corpus.path}: {size(free)} free, but {needed} needed; free some disk space first")
@@ -176,6 +176,8 @@ def _check_cost(corpus: "Corpus", cost: "Cost", budget: float | None, yes: bool,
 
 
 def _between(least: float, most: float) -> str:
-    """`3 to 5 minutes`, `3 minutes to 2.5 hours`, or one of them if both read the same."""
+    """`3 to 5 minutes`, `3 minutes to 2.5 hours`, `up to 1 minute`, or one of them if both read the same."""
     first, last = duration(least), duration(most)
-    return last if first == last else f"{first.removesuffix(f' {last.split()[-1]}')} to {last}"
+    if first == last:
+        return last
+    return f"up to {last}" if first.startswith("under") else f"{first.removesuffix(f' {last.split()[-1]}')} to {last}"

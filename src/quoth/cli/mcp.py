@@ -21,7 +21,7 @@ def mcp(
     http: Annotated[
         bool, typer.Option("--http", help="Streamable HTTP on this machine, in place of standard input and output.")
     ] = False,
-    port: Annotated[int, typer.Option("--port", help="With --http: the port of 127.0.0.1.")] = 8000,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="With --http: the port of 127.0.0.1.")] = 8000,
     reader: Annotated[str, typer.Option("--reader", help="The model that answers questions.")] = "quoth-reader",
     npm: Annotated[str, typer.Option("--npm", help="The model that fills blanks.")] = "quoth-mini",
     base: Base = None,

@@ -45,7 +45,7 @@ Directories = Annotated[
 ]
 Demo = Annotated[bool, typer.Option("--demo", help="Serve the bundled atlas, in its 2016 and its 2026 edition.")]
 Host = Annotated[str, typer.Option("--host", help="0.0.0.0 lets other machines ask.")]
-Port = Annotated[int, typer.Option("--port", help="0 takes any that is free.")]
+Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes any that is free.")]
 AllowHost = Annotated[
     list[str] | None,
     typer.Option(

@@ -206,8 +206,9 @@ def errors(
     from quoth.evaluation.task import draw
 
     folders = [found for path in runs for found in sorted(each.parent for each in path.glob(f"*/{RUN}")) or [path]]
-    shown = False
+    shown, names = False, set[str]()
     for report in map(read_run, folders):
+        names |= {result.name for result in report.systems}
         for result in report.systems:
             if system not in (None, result.name) or all(row.predictions is None for row in result.rows):
                 continue
@@ -219,5 +220,7 @@ def errors(
             results().print(errors_table(f"{report.task}, {result.name}", wrong, len(result.rows)), soft_wrap=True)
             results().print(shown_errors(wrong, count, seed), soft_wrap=True)
     if not shown:
-        named = "that answers" if system is None else repr(system)
-        raise InputError(f"no system {named} in {', '.join(map(str, runs))}; name a run of one that does")
+        where = ", ".join(map(str, runs))
+        if system is None:
+            raise InputError(f"{where}: no system there answers with phrases; name another run")
+        raise InputError(f"{where}: no answers of system {system!r}; it has {', '.join(sorted(names)) or 'none'}")

@@ -67,6 +67,8 @@ class Corpus(CorpusView):
         """
         path = Path(path)
         get_splitter(splitter)
+        if path.is_file():
+            raise InputError(f"{path} is a file; a corpus is a folder, so choose another name")
         if path.exists() and not _is_vacant(path):
             raise InputError(f"{path} already exists; `quoth add {path} DOCS` adds to it, or choose another name")
         path.mkdir(parents=True, exist_ok=True)

@@ -117,7 +117,7 @@ def read_records(path: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
                     raise InputError(f"{path}:{line}: not a JSON object; fix or remove the line")
                 yield line, record
     except _DAMAGE as error:
-        raise InputError(f"{path}: cannot be read ({_reason(error)}); give a complete JSONL file") from None
+        raise InputError(f"{path}: cannot be read ({_reason(error)}); give a JSONL file") from None
 
 
 def read_text(path: str | Path) -> str:
@@ -311,7 +311,7 @@ def _read_jsonl(stream: IO[bytes], name: str) -> Records:
         except UnicodeDecodeError as error:
             yield number, ValueError(f"not UTF-8 at byte {error.start}")
         except json.JSONDecodeError as error:
-            yield number, ValueError(f"not JSON ({error.msg} at character {error.pos})")
+            yield number, ValueError(f"not JSON ({error.msg.removesuffix(' at')} at character {error.pos})")
         except (ValueError, RecursionError) as error:
             yield number, ValueError(f"not JSON that can be read ({error})")
 

@@ -15,6 +15,7 @@ from quoth.evaluation.metrics import markdown, percent
 from quoth.evaluation.report import Result, Row
 from quoth.evaluation.task import draw
 from quoth.records import Evidence
+from quoth.tokenizers.text import MASK
 
 BOUNDS = "right place, wrong bounds"
 PHRASE = "another phrase of the right passage"
@@ -85,7 +86,7 @@ def shown_errors(wrong: Sequence[WrongAnswer], count: int = 50, seed: int = 0) -
             kind = each.kind
             lines.append(f"\n{kind}\n")
         row, said = each.row, each.row.predictions[0] if each.row.predictions else None
-        lines.append(f"  {row.id}: {_cut(row.text, _WIDTH)}")
+        lines.append(f"  {row.id}: {_around_blank(row.text)}")
         lines.append(f"    right: {_cut(' | '.join(row.answers), _WIDTH)}")
         if said is not None:
             lines.append(f"    said:  {said.text} ({percent(said.probability)} %)")
@@ -100,6 +101,17 @@ def _quoted(place: Evidence) -> str:
     before, after = place.context[max(0, start - half) : start], place.context[end : end + half]
     text = " ".join(f"{before}[{place.context[start:end]}]{after}".split())
     return f"{place.title or place.document_id}: …{text}…"
+
+
+def _around_blank(text: str) -> str:
+    """A text's first blank with what is before and after it; the end of a text without one."""
+    plain = " ".join(text.split())
+    at = plain.find(MASK)
+    if at < 0 or len(plain) <= _WIDTH:
+        return _cut(plain, _WIDTH)
+    first = max(0, min(at - _WIDTH // 2, len(plain) - _WIDTH))
+    last = first + _WIDTH
+    return f"{'…' if first else ''}{plain[first:last]}{'…' if last < len(plain) else ''}"
 
 
 def _cut(text: str, width: int) -> str:

@@ -143,7 +143,8 @@ def _read(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); name the folder of a run (quoth eval … -o)") from None
+        why = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"{path}: cannot be read ({why}); name the folder of a run (quoth eval … --run)") from None
 
 
 def _row(system: str, example: Example[Any], answer: Answer, scores: Mapping[str, float]) -> Row:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
@@ -106,7 +106,13 @@ def one_or_many(
         call: Any = method
         if given and isinstance(given[0], str):
             return call(model, [given[0]], *given[1:], **options)[0]
-        return call(model, *(list(each) if i == 0 else each for i, each in enumerate(given)), **options)
+        if not given:
+            return call(model, **options)
+        texts = list(given[0]) if isinstance(given[0], Iterable) else [given[0]]
+        for text in texts:
+            if not isinstance(text, str):
+                raise InputError(f"{first} is {text!r}; it must be a string, or a list of strings")
+        return call(model, texts, *given[1:], **options)
 
     public: Any = run
     public.__signature__ = _public(shape, first)

@@ -231,6 +231,8 @@ class NPM(BlankFiller):
         template = defaults.classify_template if template is None else template
         if "{text}" not in template:
             raise InputError(f"template {template!r} has no {{text}}; for example {defaults.classify_template!r}")
+        if not text.strip():
+            raise InputError("the text is empty; give one to label")
         if len(labels) == 1:
             raise InputError(f"labels has {next(iter(labels))!r} alone, which would always win; give two or more")
         count = FillOptions(passages=passages).resolved(defaults).num_passages

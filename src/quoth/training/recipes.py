@@ -249,6 +249,8 @@ def _world(name: str, recipe: Recipe, output: Path, resume: bool) -> World:
     from quoth.training.distributed import World
     from quoth.training.trainer import checkpoints
 
+    if (output / "committed.json").exists():
+        raise InputError(f"{str(output)!r} is a corpus; name another folder for the model")
     if not resume and (steps := checkpoints(output)):
         raise InputError(f"{str(output)!r} holds a run at step {max(steps)}; resume it, or name another folder")
     world = World.join()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from quoth.config import Config
-from quoth.errors import InputError
+from quoth.errors import InputError, nearest
 
 Salience = Literal["salient", "spans", "tokens"]
 Grouping = Literal["shuffled", "neighbours", "random"]
@@ -293,7 +293,8 @@ def with_overrides(config: Settings, overrides: Mapping[str, object]) -> Setting
     values = config.to_dict()
     for key, value in overrides.items():
         if key not in types:
-            raise InputError(f"unknown setting {key!r}; it must be one of {', '.join(types)}")
+            known = nearest(key, types) or f"; it must be one of {', '.join(types)}"
+            raise InputError(f"unknown setting {key!r}{known}")
         values[key] = _parsed(key, str(value), types[key])
     return type(config).from_dict(values)
 
