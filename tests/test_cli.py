@@ -647,7 +647,7 @@ def test_help_wraps_its_paragraphs_to_the_terminal(run: Run, monkeypatch: pytest
 
 @pytest.mark.parametrize(
     ("least", "most", "said"),
-    [(130, 170, "2 to 3 minutes"), (30, 100, "under a minute to 2 minutes"), (120, 121, "2 minutes")],
+    [(130, 170, "2 to 3 minutes"), (30, 100, "up to 2 minutes"), (120, 121, "2 minutes")],
 )
 def test_an_estimate_names_its_unit_once(least: float, most: float, said: str) -> None:
     assert cli_embed._between(least, most) == said
