@@ -480,3 +480,9 @@ def test_words_that_match_a_query() -> None:
     assert word_ranges("raven", "Nothing here.") == []
     assert word_ranges("is it the raven", "It is the raven.") == [(10, 15)]
     assert word_ranges("the", "the raven") == [(0, 3)]
+
+
+def test_a_body_that_is_not_json_is_named_with_the_character(corpus: quoth.Corpus, start: Any) -> None:
+    reply = start(corpus).post("/v1/ask", content=b'{"question": bad}', headers={"Content-Type": "application/json"})
+    assert reply.status_code == 422
+    assert reply.json()["errors"] == [{"field": "body", "message": "not JSON, at character 13; send a JSON object"}]

@@ -24,7 +24,8 @@ def check_not_empty(corpora: Sequence[Corpus]) -> None:
     """Raises EmptyCorpusError if no corpus has a passage."""
     if not any(corpus.num_passages for corpus in corpora):
         paths = ", ".join(str(corpus.path) for corpus in corpora) or "no corpus given"
-        raise EmptyCorpusError(f"{paths}: no passage to search; `quoth add DIR DOCS` adds documents")
+        first = corpora[0].path if corpora else "DIR"
+        raise EmptyCorpusError(f"{paths}: no passage to search; `quoth add {first} DOCS` adds documents")
 
 
 def check_count(k: int) -> None:

@@ -193,5 +193,7 @@ def _spelled(text: str) -> str:
 
 def _fault(error: Mapping[str, Any]) -> Fault:
     """A wrong field and what is wrong with it; never its value, which may be long."""
+    if error["type"] == "json_invalid":
+        return Fault(field="body", message=f"not JSON, at character {error['loc'][-1]}; send a JSON object")
     name = ".".join(str(part) for part in error["loc"] if part not in ("body", "query"))[:LONGEST_REASON]
     return Fault(field=_spelled(name or "body"), message=_spelled(error["msg"][:LONGEST_REASON]))
