@@ -71,7 +71,8 @@ def test_another_form_is_refused(corpus: Path, run: Run) -> None:
 def test_without_its_package_the_server_for_assistants_says_what_to_install(
     corpus: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "mcp", None)
+    for module in ("mcp", "mcp.server"):
+        monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.delitem(sys.modules, "quoth.integrations.mcp", raising=False)
     code, out, err = run("mcp", corpus)
     assert (code, out) == (2, "")

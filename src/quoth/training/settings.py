@@ -292,8 +292,7 @@ def with_overrides(config: Settings, overrides: Mapping[str, object]) -> Setting
     values = config.to_dict()
     for key, value in overrides.items():
         if key not in types:
-            known = nearest(key, types) or f"; it must be one of {', '.join(types)}"
-            raise InputError(f"unknown setting {key!r}{known}")
+            raise InputError(f"unknown setting {key!r}; it must be one of {', '.join(types)}{nearest(key, types)}")
         values[key] = _parsed(key, str(value), types[key])
     return type(config).from_dict(values)
 
