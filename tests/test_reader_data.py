@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file
 
+from quoth.corpus.corpus import Corpus
+from quoth.corpus.documents import read_documents
 from quoth.datasets.comprehension import read_examples
 
 ROOT = Path(__file__).parents[1]
@@ -105,6 +107,39 @@ def test_relations_become_statements_and_dates_after_in_keep_their_year_alone(tm
     both = written(tmp_path / "both.jsonl", [*rows, other])
     left = run("relation_blanks.py", both, tmp_path / "left.jsonl.gz", "--apart", str(test))
     assert [each["id"] for each in left] == ["other"]
+
+
+def test_entities_get_evidence_that_names_them_and_negatives_without_an_answer(tmp_path: Path) -> None:
+    pages = {
+        "Ada Lovelace": "Ada Lovelace was born in London. She wrote notes.",
+        "Notes": "A note on Ada Lovelace, whose mother left London with her soon.",
+        "Turin": "Where was Ada Lovelace heard of? Born in Turin was Luigi Menabrea.",
+        "Menabrea": "Luigi Menabrea was born in Chambéry and lived in Turin.",
+    }
+    documents = [{"id": title, "title": title, "text": text} for title, text in pages.items()]
+    asked = {"Ada Lovelace": "London", "Luigi Menabrea": "Chambéry", "Nobody Known": "London"}
+    questions = [{"question": f"Where was {name} born?", "answers": [place]} for name, place in asked.items()]
+    (tmp_path / "P19.dev.json").write_text(json.dumps(questions), encoding="utf-8")
+    (tmp_path / "P19.test.json").write_text(json.dumps(questions[1:2]), encoding="utf-8")
+    (tmp_path / "templates.json").write_text(json.dumps({"P19": "Where was [X] born?"}), encoding="utf-8")
+    corpus = Corpus.create(tmp_path / "pages.quoth")
+    corpus.add(read_documents(written(tmp_path / "pages.jsonl", documents)))
+    options = ["--templates", str(tmp_path / "templates.json"), str(tmp_path / "P19.dev.json")]
+
+    made = run("entity_blanks.py", tmp_path / "pages.quoth", tmp_path / "all.jsonl.gz", *options)
+    texts = {"Where was Ada Lovelace born?", "Ada Lovelace was born in [MASK]."}
+    assert {each["question"] for each in made if each["title"] in ("Ada Lovelace", "Notes")} == texts
+    assert {each["title"] for each in made} == {"Ada Lovelace", "Notes", "Menabrea"}  # the entity's own page first
+    assert [each["title"] for each in made][:2] == ["Ada Lovelace"] * 2
+    for each in made:
+        (answer,) = each["answers"]
+        assert each["context"][answer["start"] :].startswith(answer["text"])
+        assert all(answer["text"] not in page["context"] for page in each["negatives"])
+    assert {page["title"] for page in made[0]["negatives"]} >= {"Turin"}
+
+    apart = [*options, "--leave-out", str(tmp_path / "P19.test.json")]
+    left = run("entity_blanks.py", tmp_path / "pages.quoth", tmp_path / "left.jsonl.gz", *apart)
+    assert {each["title"] for each in left} == {"Ada Lovelace", "Notes"}
 
 
 def test_an_average_lies_between_two_readers(tmp_path: Path) -> None:
