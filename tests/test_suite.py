@@ -242,3 +242,31 @@ def test_an_option_is_swept_and_so_is_the_size_of_the_corpus(
     }.items():
         assert main(["eval", "nq", *asked, "--sweep", sweep]) == 2, sweep
         assert says in capsys.readouterr().err
+
+
+def test_quick_runs_what_there_is_and_names_what_is_missing(
+    data: Path, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fact = {"uuid": "g1", "pred": "/people/person/date_of_birth", "sub_label": "Ann Lee", "obj_label": "1941"}
+    pair = {"sentence1": "a raven", "start1": 2, "end1": 7, "sentence2": "the raven", "start2": 4, "end2": 9}
+    (data / "lama" / "Google_RE").mkdir(parents=True)
+    (data / "mcl_wic").mkdir()
+    facts = json.dumps(fact | {"evidences": [{"snippet": "Ann Lee, born 1941."}]})
+    (data / "lama" / "Google_RE" / "date_of_birth_test.jsonl").write_text(facts + "\n", encoding="utf-8")
+    pairs = [json.dumps(pair | {"label": label}) for label in "TFTF"]
+    (data / "mcl_wic" / "dev.jsonl").write_text("\n".join(pairs), encoding="utf-8")
+    npm, runs = str(tmp_path / "npm"), tmp_path / "runs"
+    asked = ["--data", str(data), "--corpus", str(corpus), "--limit", "2", "--model", npm, "--reader", npm]
+    assert main(["eval", "quick", *asked, "--run", str(runs)]) == 0
+    err = capsys.readouterr().err
+    for told in (f"quoth: quoth eval lama {data}/lama/Google_RE", "left out webquestions: ", "left out: no document"):
+        assert told in err
+    assert {each.name for each in runs.iterdir()} == {"nq", "kamel", "sst2", "google-re", "senses", "report.html"}
+    page = (runs / "report.html").read_text(encoding="utf-8")
+    assert all(f"<h2>{name}</h2>" in page for name in ("kamel", "lama", "nq", "senses", "sst2"))
+    for wrong, says in {
+        ("--limit", "0"): "--limit 0; it must be 1",
+        ("--data", "none"): "--data none: no such",
+    }.items():
+        assert main(["eval", "quick", *asked, *wrong]) == 2
+        assert says in capsys.readouterr().err

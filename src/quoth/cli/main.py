@@ -23,6 +23,7 @@ from quoth.cli import (
     mcp,
     openqa,
     query,
+    quick,
     report,
     search,
     serve,
@@ -56,7 +57,7 @@ for _part in (
     convert.app,
 ):
     app.registered_commands += _part.registered_commands
-for _part in (openqa.app, entities.app, suite.app):
+for _part in (openqa.app, entities.app, suite.app, quick.app):
     evaluate.app.registered_commands += _part.registered_commands
 app.add_typer(evaluate.app, name="eval", rich_help_panel="Train and measure")
 
