@@ -20,6 +20,7 @@ from quoth.cli import (
     embed,
     entities,
     evaluate,
+    likelihood,
     mcp,
     openqa,
     query,
@@ -57,7 +58,7 @@ for _part in (
     convert.app,
 ):
     app.registered_commands += _part.registered_commands
-for _part in (openqa.app, entities.app, suite.app, quick.app):
+for _part in (openqa.app, entities.app, suite.app, likelihood.app, quick.app):
     evaluate.app.registered_commands += _part.registered_commands
 app.add_typer(evaluate.app, name="eval", rich_help_panel="Train and measure")
 
