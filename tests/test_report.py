@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -78,7 +79,7 @@ def test_lines_are_drawn_to_scale_and_wide_axes_are_logarithmic() -> None:
 def test_names_that_do_not_fit_are_cut_and_kept_as_titles() -> None:
     name = "a name that is longer than its room <&>"
     svg = interval_chart([Bar(name, "", 1, 1, 1)], "%")
-    assert f"{name}a name th… room <&>" in words(svg)
+    assert f"{name}a name th…ts room <&>" in words(svg)
 
 
 def row(number: int, right: bool, chance: float, *answers: str, system: str = "m", **groups: str) -> Row:
@@ -140,6 +141,17 @@ def test_published_figures_are_of_our_tasks_and_measures() -> None:
         assert 0 < figure.value < 100
         assert re.search(r"arXiv:\d{4}\.\d{5}$", figure.source)
     assert {each.value for each in published_for("curatedtrec")} == {30.1, 46.8, 42.9}
+
+
+def test_a_run_without_answers_says_so_and_speeds_are_rounded() -> None:
+    overview, empty = summary({"some": Report("task", {}, ()), "none": Report("sst2", {"limit": 3}, ())})[::2]
+    assert overview.parts[1][1] == []  # type: ignore[index]
+    assert empty.parts[0] == "No answers yet."
+    assert "limit: 3." in as_markdown("", [empty])
+    for seconds, told in ((0.0005, "2,000"), (0.04, "25"), (3, "0.33"), (0, "–")):
+        timed = replace(row(0, True, 0.5), seconds=seconds)
+        (table,) = summary({"": Report("", {}, (Result("m", (timed,)),))})[0].parts[1:]
+        assert table[1][0][-1] == told  # type: ignore[index]
 
 
 def test_a_page_says_the_same_in_html_and_markdown() -> None:

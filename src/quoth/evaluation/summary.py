@@ -61,8 +61,8 @@ def _overview(runs: Mapping[str, Report]) -> Section:
             measure, score = _main(report, result), result.score()
             if measure is None or score is None or (mean := score.interval(measure)) is None:
                 continue
-            speed = "–" if result.per_second is None else f"{result.per_second:,.2g}"
-            rows.append([name, result.name, f"{score.num_examples:,}", spelled(measure), str(mean), speed])
+            counted, speed = f"{score.num_examples:,}", _speed(result.per_second)
+            rows.append([name, result.name, counted, spelled(measure), str(mean), speed])
             bars.setdefault(measure, []).append(_bar(name, result.name, mean))
     heads = ["run", "system", "examples", "measure", "mean", "examples per second"]
     several = {measure: own for measure, own in bars.items() if len({bar.row for bar in own}) > 1}
@@ -72,9 +72,18 @@ def _overview(runs: Mapping[str, Report]) -> Section:
     )
 
 
+def _speed(per_second: float | None) -> str:
+    if per_second is None:
+        return "–"
+    return f"{per_second:,.0f}" if per_second >= 10 else f"{per_second:.2g}"
+
+
 def _parts(report: Report) -> Iterator[Part]:
     heads, rows = report.table(())
-    yield ["system", *heads[1:]], rows
+    if rows:
+        yield ["system", *heads[1:]], rows
+    else:
+        yield "No answers yet."
     yield Folded("Settings", [_settings(report.settings)])
     answering = [measure for result in report.systems if (measure := _main(report, result))]
     main = answering[0] if answering else None
