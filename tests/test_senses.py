@@ -10,7 +10,10 @@ import pytest
 
 from quoth import NPM
 from quoth.errors import InputError
-from quoth.evaluation.senses import Pair, read_pairs, sense_scores, similarities
+from quoth.evaluation import senses
+from quoth.evaluation.errors import wrong_answers
+from quoth.evaluation.harness import read_run
+from quoth.evaluation.senses import Pair, fit_threshold, read_pairs, run_senses, similarities
 from tiny import tiny_bert
 
 
@@ -43,12 +46,21 @@ def test_cosines_are_those_of_the_words_mean_vectors(tmp_path: Path) -> None:
         similarities(npm.encoder, [Pair((texts[0], 5, 5), (texts[1], 0, 3), True)])
 
 
-def test_the_threshold_is_fitted_on_the_first_half() -> None:
-    cosine = np.array([0.9, 0.2, 0.8, 0.6, 0.95, 0.7, 0.85, 0.1])
-    same = np.array([True, False, True, False, True, False, False, False])
-    scores = sense_scores(cosine, same)
+def test_the_threshold_is_fitted_on_the_first_half(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    cosine = [0.9, 0.2, 0.8, 0.6, 0.95, 0.7, 0.85, 0.1]
+    same = [True, False, True, False, True, False, False, False]
+    pairs = [Pair((f"{value}", 0, 3), ("a bank", 2, 6), each) for value, each in zip(cosine, same, strict=True)]
+    monkeypatch.setattr(senses, "similarities", lambda _, given: np.array([float(each.first[0]) for each in given]))
     # The first half is parted best at 0.8; of the second, 0.95 and 0.85 are above, of which one is wrong.
-    assert (scores.threshold, scores.accuracy) == (0.8, 0.75)
-    assert scores.same == pytest.approx((0.9 + 0.8 + 0.95) / 3)
-    with pytest.raises(InputError, match="2 pairs; give four or more"):
-        sense_scores(cosine[:2], same[:2])
+    assert fit_threshold(np.array(cosine[:4]), np.array(same[:4])) == 0.8
+    report = run_senses(pairs, object(), "m", folder=tmp_path / "run")
+    (result,) = report.systems
+    assert result.values("accuracy") == [1, 1, 0, 1]
+    assert result.rows[0].text == "[0.9]5 / a [bank]"
+    cosines = {name: score.mean("cosine") for name, score in result.by_group("meaning").items()}
+    assert cosines == {"same": 0.95, "different": pytest.approx((0.7 + 0.85 + 0.1) / 3)}
+    assert read_run(tmp_path / "run") == report
+    assert [each.kind for each in wrong_answers(result)] == ["label different taken for same"]
+    for few in (pairs[:2], pairs[5:]):
+        with pytest.raises(InputError, match=f"{len(few)} pairs; give four or more"):
+            run_senses(few, object())

@@ -24,7 +24,9 @@ from quoth.evaluation.errors import (
     shown_errors,
     wrong_answers,
 )
+from quoth.evaluation.harness import read_run
 from quoth.evaluation.report import Result, Row
+from quoth.evaluation.samples import sample_of, sampled_ids
 from quoth.evaluation.tasks import NAMES, expand
 from quoth.records import Evidence, Prediction
 from tiny import TEXT, tiny_npm
@@ -183,3 +185,88 @@ def test_kamels_questions(data: Path) -> None:
     (data / "kamel" / "dev.jsonl").write_text('{"sub_label": "x", "obj_label": ["y"], "relation": "P1"}\n')
     with pytest.raises(InputError, match=r"dev\.jsonl:1: relation 'P1' has no template"):
         read_kamel(data)
+
+
+def test_samples_are_nested_and_do_not_depend_on_the_order() -> None:
+    ids = [f"d{i}" for i in range(40)]
+    shares = [sampled_ids(ids, share, 3) for share in (0.01, 0.26, 0.5, 1)]
+    assert [len(each) for each in shares] == [1, 11, 20, 40]
+    assert shares[0] < shares[1] < shares[2] < shares[3]
+    assert sampled_ids(reversed(ids), 0.5, 3) == shares[2]
+    assert sampled_ids(ids, 0.5, 4) != shares[2]
+    for share in (0, 1.1, -1):
+        with pytest.raises(InputError, match="above 0 and at most 1; try"):
+            sampled_ids(ids, share)
+
+
+def test_a_sample_is_a_corpus_with_a_share_of_the_documents(corpus: Path, tmp_path: Path) -> None:
+    whole = Corpus.open(corpus)
+    sample = sample_of(whole, 0.5, tmp_path / "samples" / "c.quoth", seed=1)
+    kept = sampled_ids([each.id for each in whole.documents()], 0.5, 1)
+    assert {each.id: each.text for each in sample.documents()} == {
+        each.id: each.text for each in whole.documents() if each.id in kept
+    }
+    assert sample.splitter == whole.splitter
+    assert sample_of(whole, 0.5, sample.path, seed=1).snapshot == sample.snapshot
+    assert sample_of(whole, 1, tmp_path / "unused") is whole
+    assert not (tmp_path / "unused").exists()
+
+
+def test_an_option_is_swept_and_so_is_the_size_of_the_corpus(
+    data: Path, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    npm = str(tmp_path / "npm")
+    asked = ["--data", str(data), "--corpus", str(corpus), "--json", "--read", "0", "--system", npm]
+    sweeps = ["--sweep", "passages=1,null", "--sweep", "corpus=0.4,1"]
+    assert main(["eval", "nq", *asked, "--system", "bm25", *sweeps, "--run", str(tmp_path / "runs")]) == 0
+    (nq,) = map(json.loads, capsys.readouterr().out.splitlines())
+    names = [f"{npm},{each}" for each in ("passages=1", "passages=null", "corpus=0.4", "corpus=1")]
+    assert [each["name"] for each in nq["systems"]] == [*names, "bm25"]
+    rows = read_run(tmp_path / "runs" / "nq").system(names[2]).rows
+    kept = sampled_ids([each.id for each in Corpus.open(corpus).documents()], 0.4)
+    found = {place.rpartition(":")[0] for each in rows for place in each.passages}
+    found |= {place.document_id for each in rows for said in each.predictions or () for place in said.evidence}
+    assert found
+    assert found <= kept
+    assert main(["eval", "run", "sst2", *asked, "--scoring", "all", "--sweep", "corpus=0.9,1"]) == 0
+    capsys.readouterr()
+    assert main(["report", str(tmp_path / "runs"), "-o", str(tmp_path / "r.html")]) == 0
+    assert "The share of the corpus" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    for sweep, says in {
+        "temperature=1": "--sweep temperature=1: not OPTION=VALUE,VALUE",
+        "temperature": "not OPTION=VALUE,VALUE",
+        "k=1,,2": "not OPTION=VALUE,VALUE",
+        "heat=1,2": "no option 'heat'",
+        "temperature=1,-1": "temperature is -1",
+        "corpus=0.5,2": "corpus is 2; it must be a share",
+    }.items():
+        assert main(["eval", "nq", *asked, "--sweep", sweep]) == 2, sweep
+        assert says in capsys.readouterr().err
+
+
+def test_quick_runs_what_there_is_and_names_what_is_missing(
+    data: Path, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fact = {"uuid": "g1", "pred": "/people/person/date_of_birth", "sub_label": "Ann Lee", "obj_label": "1941"}
+    pair = {"sentence1": "a raven", "start1": 2, "end1": 7, "sentence2": "the raven", "start2": 4, "end2": 9}
+    (data / "lama" / "Google_RE").mkdir(parents=True)
+    (data / "mcl_wic").mkdir()
+    facts = json.dumps(fact | {"evidences": [{"snippet": "Ann Lee, born 1941."}]})
+    (data / "lama" / "Google_RE" / "date_of_birth_test.jsonl").write_text(facts + "\n", encoding="utf-8")
+    pairs = [json.dumps(pair | {"label": label}) for label in "TFTF"]
+    (data / "mcl_wic" / "dev.jsonl").write_text("\n".join(pairs), encoding="utf-8")
+    npm, runs = str(tmp_path / "npm"), tmp_path / "runs"
+    asked = ["--data", str(data), "--corpus", str(corpus), "--limit", "2", "--model", npm, "--reader", npm]
+    assert main(["eval", "quick", *asked, "--run", str(runs)]) == 0
+    err = capsys.readouterr().err
+    for told in (f"quoth: quoth eval lama {data}/lama/Google_RE", "left out webquestions: ", "left out: no document"):
+        assert told in err
+    assert {each.name for each in runs.iterdir()} == {"nq", "kamel", "sst2", "google-re", "senses", "report.html"}
+    page = (runs / "report.html").read_text(encoding="utf-8")
+    assert all(f"<h2>{name}</h2>" in page for name in ("kamel", "lama", "nq", "senses", "sst2"))
+    for wrong, says in {
+        ("--limit", "0"): "--limit 0; it must be 1",
+        ("--data", "none"): "--data none: no such",
+    }.items():
+        assert main(["eval", "quick", *asked, *wrong]) == 2
+        assert says in capsys.readouterr().err

@@ -100,7 +100,7 @@ def test_answers_are_counted_by_edition() -> None:
     assert (report.settings["num_changes"], whole.mean("both")) == (4, 0.25)
     assert whole.mean("of_the_other_edition") == 3 / 8
     assert "| 50.0 " in report.markdown()
-    assert followed(report, changes, 3) == "\nT: 0 [MASK]\n  old: Old   new: New\n"
+    assert followed(report, changes, 3) == "\nT: 0 [MASK]\n  old: old (0.0 %)\n  new: new (0.0 %)\n"
 
 
 def test_facts_that_are_the_same_in_both_editions_have_no_other_edition() -> None:

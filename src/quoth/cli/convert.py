@@ -1,4 +1,4 @@
-"""The command that converts published models: convert.
+"""The command that makes models of others: convert.
 
 Knows the options. Does not know what a checkpoint contains.
 """
@@ -10,19 +10,26 @@ import typer
 
 from quoth.cli.models import quiet_libraries
 from quoth.cli.output import note
+from quoth.errors import InputError
 
 app = typer.Typer()
 
 
 @app.command(rich_help_panel="Train and measure")
 def convert(
-    checkpoints: Annotated[
-        list[str],
-        typer.Argument(metavar="CHECKPOINTS", help="Folders or hub ids of published REALM checkpoints."),
-    ],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="New folder for the model.")],
+    checkpoints: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="CHECKPOINTS", help="Folders or hub ids of published REALM checkpoints."),
+    ] = None,
+    encoder: Annotated[
+        str | None, typer.Option("--encoder", metavar="MODEL", help="Mix models: take the reader of this one.")
+    ] = None,
+    retriever: Annotated[
+        str | None, typer.Option("--retriever", metavar="MODEL", help="Mix models: take the towers of this one.")
+    ] = None,
 ) -> None:
-    """Convert published REALM checkpoints into a model.
+    """Convert published REALM checkpoints into a model, or mix two models of ours.
 
     The other commands take its folder as --model. An open-QA checkpoint answers questions, best together with the
     embedder that made the passage vectors it was trained with. An embedder and an encoder fill blanks. Weights are read
@@ -32,8 +39,17 @@ def convert(
     Example:
       quoth convert google/realm-orqa-nq-openqa google/realm-cc-news-pretrained-embedder -o realm-nq
       quoth convert google/realm-cc-news-pretrained-embedder google/realm-cc-news-pretrained-encoder -o realm-news
+      quoth convert --encoder pretrained --retriever quoth-realm-base -o retriever-reset
     """
     quiet_libraries()
+    if encoder and retriever and not checkpoints:
+        from quoth.models.mixing import mix
+
+        mix(encoder, retriever, output)
+        note(f"the model is in {output}")
+        return
+    if not checkpoints or encoder or retriever:
+        raise InputError("name checkpoints to convert, or both --encoder and --retriever to mix")
     from quoth.models.conversion import convert as convert_checkpoints
 
     for fact in convert_checkpoints(checkpoints, output):

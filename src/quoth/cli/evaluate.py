@@ -237,31 +237,22 @@ def ner(
 def senses(
     pairs: Annotated[Path, typer.Argument(metavar="PAIRS", help="An MCL-WiC file (JSONL).")],
     model: Model = "quoth-mini",
+    run: RunFolder = None,
     *,
     setup: Setup,
     json: Json = False,
 ) -> None:
     """Compare a word's vectors in two texts: are they similar if it means the same, and dissimilar if not?
 
+    Half of the pairs serve to choose a threshold on the cosine; the other half is measured.
+
     \b
     Example:
       quoth eval senses mcl_wic/dev.jsonl.xz --model quoth-mini-base
     """
-    from dataclasses import asdict
-
-    import numpy as np
-
-    from quoth.evaluation.metrics import percent
-    from quoth.evaluation.senses import read_pairs, sense_scores, similarities
+    from quoth.evaluation.senses import read_pairs, run_senses
 
     read = read_pairs(pairs)
-    cosine = similarities(load(model, [], setup).encoder, read)
-    scores = sense_scores(cosine, np.array([pair.same for pair in read]))
-    if json:
-        print_json({"model": model, **asdict(scores)})
-        return
-    results().print(
-        f"{model}: {percent(scores.accuracy)} % right of the second half of {scores.num_pairs:,} pairs "
-        f"(threshold {scores.threshold:.3f}); mean cosine {scores.same:.3f} same, {scores.different:.3f} different",
-        soft_wrap=True,
-    )
+    with measuring("pairs") as progress:
+        report = run_senses(read, load(model, [], setup).encoder, model, progress, run)
+    show_report(report, json)

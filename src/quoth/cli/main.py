@@ -13,7 +13,24 @@ import typer
 from typer.main import get_command
 
 from quoth import __version__
-from quoth.cli import convert, corpus, demo, embed, entities, evaluate, mcp, openqa, query, search, serve, suite, train
+from quoth.cli import (
+    convert,
+    corpus,
+    demo,
+    embed,
+    entities,
+    evaluate,
+    likelihood,
+    mcp,
+    openqa,
+    query,
+    quick,
+    report,
+    search,
+    serve,
+    suite,
+    train,
+)
 from quoth.cli.output import note
 from quoth.errors import QuothError, UserError, nearest
 
@@ -28,9 +45,20 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _part in (demo.app, corpus.app, embed.app, query.app, search.app, serve.app, mcp.app, train.app, convert.app):
+for _part in (
+    demo.app,
+    corpus.app,
+    embed.app,
+    query.app,
+    search.app,
+    serve.app,
+    mcp.app,
+    train.app,
+    report.app,
+    convert.app,
+):
     app.registered_commands += _part.registered_commands
-for _part in (openqa.app, entities.app, suite.app):
+for _part in (openqa.app, entities.app, suite.app, likelihood.app, quick.app):
     evaluate.app.registered_commands += _part.registered_commands
 app.add_typer(evaluate.app, name="eval", rich_help_panel="Train and measure")
 

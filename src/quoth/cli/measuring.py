@@ -43,3 +43,11 @@ def show_report(report: "Report", json: bool, dimensions: Sequence[str] | None =
         print_json({**report.to_dict(), **more})
     else:
         results().print(report.markdown(dimensions), soft_wrap=True, end="")
+
+
+def run_folders(paths: Sequence[Path]) -> list[Path]:
+    """The runs that are named: each path itself, or the runs in it."""
+    from quoth.evaluation.harness import RUN
+
+    found = [sorted(each.parent for each in path.glob(f"*/{RUN}")) or [path] for path in paths]
+    return list(dict.fromkeys(folder for each in found for folder in each))

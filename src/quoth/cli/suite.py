@@ -4,6 +4,7 @@ Knows: the options, and how a system is spelled. Does not know: how anything is 
 """
 
 import json as text_json
+import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import StrEnum
 from functools import cache, partial
@@ -14,18 +15,21 @@ import typer
 
 from quoth.cli.filling import Filling, fill_arguments, takes_fill_options
 from quoth.cli.groups import takes_setup
-from quoth.cli.measuring import NoCoverage, RunFolder, Seed, measuring, show_report
-from quoth.cli.models import Setup, kind, load_predictor, open_corpora
+from quoth.cli.measuring import NoCoverage, RunFolder, Seed, measuring, run_folders, show_report
+from quoth.cli.models import Setup, kind, load_predictor, load_searcher, open_corpora
 from quoth.cli.openqa import Template
 from quoth.cli.options import Json, given
-from quoth.cli.output import note, print_json, results
+from quoth.cli.output import counting, note, print_json, results
 from quoth.errors import InputError
 
 if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
     from quoth.evaluation.closed import ClosedOptions
     from quoth.evaluation.tasks import Prepared
 
 app = typer.Typer()
+SHARE = "corpus"
+"""The option of a system that searches a share of the documents."""
 
 
 class Scoring(StrEnum):
@@ -66,6 +70,15 @@ ScoringOption = Annotated[
     ),
 ]
 LabelTemperature = Annotated[float, typer.Option("--label-temperature", help="Closed sets: divides similarities.")]
+Sweep = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sweep",
+        metavar="OPTION=VALUES",
+        help="Ask every model once per value of one of its options: temperature=0.5,1,2, passages=3,20,null (null: "
+        "every token), or corpus=0.05,0.25,1 (that share of the documents, nested samples by --seed). May be repeated.",
+    ),
+]
 Drawn = Annotated[
     int, typer.Option("--limit", help="Ask this many examples, drawn as in NPM's released code (0: all).")
 ]
@@ -80,6 +93,7 @@ def run(
     corpus: Corpora,
     data: Data = None,
     system: Systems = None,
+    sweep: Sweep = None,
     scoring: ScoringOption = Scoring.nearest,
     label_temperature: LabelTemperature = 5.0,
     template: Template = None,
@@ -100,6 +114,7 @@ def run(
     Example:
       quoth embed reviews.quoth && quoth eval run sst2 mr cr --data tasks --corpus reviews.quoth
       quoth eval run nq --data tasks --corpus wiki.quoth --system quoth-mini --system quoth-reader --run runs/nq
+      quoth eval run nq --data tasks --corpus wiki.quoth --sweep corpus=0.05,0.25,1 --run runs/size
     """
     from quoth.evaluation.closed import ClosedOptions
     from quoth.evaluation.tasks import Wanted, expand, prepare
@@ -111,15 +126,48 @@ def run(
     told = {**filling.keywords(), **common, "scoring": scoring.value, "label_temperature": label_temperature}
     named = expand(tasks)
     wanted = Wanted(data, tuple(open_corpora(corpus[0], corpus[1:])), limit or None, seed, not no_coverage)
-    opened = cache(lambda name: load_predictor(name, list(wanted.corpora), setup))
-    # All are read before one is asked, so that a missing file is reported at once.
-    for prepared in _prepared(named, tasks, partial(prepare, wanted=wanted, options=told)):
-        systems: dict[str, Any] = {}
-        for spec in system or ["quoth-mini", *prepared.baselines]:
-            name, own = (spec, {}) if spec in prepared.baselines else parse_system(spec, prepared)
-            asked = {} if spec in prepared.baselines else fill_arguments(context, name, filling, asks=True)
-            systems[spec] = _system(prepared, name, {**asked, **common, **own}, closed, opened)
-        _measure(prepared, systems, keep, json)
+    swept = [version for each in sweep or () for version in _swept(each)]
+    with tempfile.TemporaryDirectory(prefix="quoth-samples-") as folder:
+        opened = cache(partial(_opened, wanted.corpora, setup, seed, Path(folder)))
+        # All are read before one is asked, so that a missing file is reported at once.
+        for prepared in _prepared(named, tasks, partial(prepare, wanted=wanted, options=told)):
+            systems: dict[str, Any] = {}
+            for spec in _versions(system or ["quoth-mini", *prepared.baselines], swept, prepared.baselines):
+                name, own = (spec, {}) if spec in prepared.baselines else parse_system(spec, prepared)
+                asked = {} if spec in prepared.baselines else fill_arguments(context, name, filling, asks=True)
+                systems[spec] = _system(prepared, name, {**asked, **common, **own}, closed, opened)
+            _measure(prepared, systems, keep, json)
+
+
+def _swept(sweep: str) -> list[str]:
+    """`temperature=0.5,1` as `temperature=0.5` and `temperature=1`. Raises InputError."""
+    option, _, values = sweep.partition("=")
+    versions = [f"{option}={value}" for value in dict.fromkeys(values.split(","))]
+    if not option or len(versions) < 2 or "" in values.split(","):
+        raise InputError(f"--sweep {sweep}: not OPTION=VALUE,VALUE; for example --sweep temperature=0.5,1,2")
+    return versions
+
+
+def _versions(specs: Sequence[str], swept: Sequence[str], baselines: Collection[str]) -> list[str]:
+    """Every system but a baseline once for each option and value of `swept`."""
+    versions = {spec: [f"{spec},{each}" for each in swept if spec not in baselines] for spec in specs}
+    return [each for spec, several in versions.items() for each in several or [spec]]
+
+
+def _opened(
+    corpora: "Sequence[Corpus]", setup: Setup, seed: int, folder: Path, name: str, share: float, embed: bool
+) -> Any:
+    """A model over a share of every corpus. Samples are made in `folder`, and embedded if the model needs vectors."""
+    from quoth.evaluation.samples import sample_of
+
+    places = [folder / f"{number}-{share}" / corpus.path.name for number, corpus in enumerate(corpora)]
+    searched = [sample_of(corpus, share, at, seed) for corpus, at in zip(corpora, places, strict=True)]
+    if share == 1 or not (embed or kind(name) == "realm"):
+        return load_predictor(name, searched, setup)
+    model = load_searcher(name, searched, setup)
+    with counting(f"embedding {share:.0%}", "passages") as embedded:
+        model.embed(progress=embedded)
+    return model
 
 
 def _prepared(names: Sequence[str], told: Collection[str], prepare: "Callable[[str], Prepared]") -> "list[Prepared]":
@@ -141,12 +189,15 @@ def _system(
     name: str,
     options: Mapping[str, Any],
     closed: "ClosedOptions",
-    opened: Callable[[str], Any],
+    opened: Callable[[str, float, bool], Any],
 ) -> Any:
     """A baseline, or a model, which is loaded when it is first asked."""
     from quoth.evaluation.harness import lazily
 
-    return prepared.baselines.get(name) or lazily(lambda: prepared.system(opened(name), options, closed))
+    share = options.get(SHARE, 1)
+    options = {key: value for key, value in options.items() if key != SHARE}
+    every = prepared.closed or options.get("passages", 3) is None or bool(options.get("hybrid"))
+    return prepared.baselines.get(name) or lazily(lambda: prepared.system(opened(name, share, every), options, closed))
 
 
 def _measure(prepared: "Prepared", systems: Mapping[str, Any], keep: Path | None, json: bool) -> None:
@@ -174,12 +225,18 @@ def parse_system(spec: str, prepared: "Prepared | None" = None) -> tuple[str, di
             options[key] = text_json.loads(value)
         except ValueError:
             options[key] = value
+    if SHARE in options:
+        from quoth.evaluation.samples import check_share
+
+        check_share(options[SHARE])
     if options and kind(name) == "npm":
         from quoth.predictors.options import FillOptions
 
         known = FillOptions.__dataclass_fields__
-        if unknown := [key for key in options if key not in (*known, "template", "oracle")]:
-            raise InputError(f"--system {spec}: no option {unknown[0]!r}; use one of {', '.join(known)}, template")
+        if unknown := [key for key in options if key not in (*known, "template", "oracle", SHARE)]:
+            raise InputError(
+                f"--system {spec}: no option {unknown[0]!r}; use one of {', '.join(known)}, template, {SHARE}"
+            )
         FillOptions(**{key: value for key, value in options.items() if key in known})
     return name, options
 
@@ -202,12 +259,11 @@ def errors(
       quoth eval errors runs/nq
     """
     from quoth.evaluation.errors import errors_table, shown_errors, wrong_answers
-    from quoth.evaluation.harness import RUN, read_run
+    from quoth.evaluation.harness import read_run
     from quoth.evaluation.task import draw
 
-    folders = [found for path in runs for found in sorted(each.parent for each in path.glob(f"*/{RUN}")) or [path]]
     shown, names = False, set[str]()
-    for report in map(read_run, folders):
+    for report in map(read_run, run_folders(runs)):
         names |= {result.name for result in report.systems}
         for result in report.systems:
             if system not in (None, result.name) or all(row.predictions is None for row in result.rows):

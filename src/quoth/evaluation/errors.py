@@ -5,6 +5,7 @@ Knows: rows of a run, and where an answer occurs in a text. Does not know: syste
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -86,24 +87,31 @@ def shown_errors(wrong: Sequence[WrongAnswer], count: int = 50, seed: int = 0) -
             kind = each.kind
             lines.append(f"\n{kind}\n")
         row, said = each.row, each.row.predictions[0] if each.row.predictions else None
-        lines.append(f"  {row.id}: {_around_blank(row.text)}")
-        lines.append(f"    right: {_cut(' | '.join(row.answers), _WIDTH)}")
+        lines.append(f"  {row.id}: {around_blank(row.text)}")
+        lines.append(f"    right: {right_answers(row)}")
         if said is not None:
             lines.append(f"    said:  {said.text} ({percent(said.probability)} %)")
-            lines += [f"           {_quoted(place)}" for place in said.evidence[:1]]
+            for place in said.evidence[:1]:
+                before, phrase, after = quotation(place)
+                lines.append(f"           {place.title or place.document_id}: …{before}[{phrase}]{after}…")
     return "\n".join(lines) + "\n" if lines else ""
 
 
-def _quoted(place: Evidence) -> str:
-    """The phrase in its context, and where it is from."""
+def quotation(place: Evidence) -> tuple[str, str, str]:
+    """What is before the phrase, the phrase, and what is after it, on one line."""
     start, end = place.start - place.context_start, place.end - place.context_start
     half = _WIDTH // 2
-    before, after = place.context[max(0, start - half) : start], place.context[end : end + half]
-    text = " ".join(f"{before}[{place.context[start:end]}]{after}".split())
-    return f"{place.title or place.document_id}: …{text}…"
+    parts = place.context[max(0, start - half) : start], place.context[start:end], place.context[end : end + half]
+    before, phrase, after = (re.sub(r"\s+", " ", part) for part in parts)
+    return before.lstrip(), phrase, after.rstrip()
 
 
-def _around_blank(text: str) -> str:
+def right_answers(row: Row) -> str:
+    """The answers that count as right, as far as they fit on a line."""
+    return _cut(" | ".join(row.answers), _WIDTH)
+
+
+def around_blank(text: str) -> str:
     """A text's first blank with what is before and after it; the end of a text without one."""
     plain = " ".join(text.split())
     at = plain.find(MASK)

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from time import perf_counter
+from typing import Any, Generic, TypeVar
 
 from quoth.errors import InputError
 from quoth.evaluation.report import Report, Result, Row
@@ -49,10 +50,14 @@ def evaluate(
         waiting = [example for example in examples if (name, example.id) not in rows]
         waiting.sort(key=task.order or (lambda _: 0))
         done = len(examples) - len(waiting)
+        if waiting and isinstance(system, Lazy):
+            system.make()
         for at in range(0, len(waiting), task.at_a_time):
             part = waiting[at : at + task.at_a_time]
+            started = perf_counter()
             given = zip(part, system(part), strict=True)
-            new = [_row(name, example, answer, task.judge(example, answer)) for example, answer in given]
+            seconds = (perf_counter() - started) / len(part)
+            new = [_row(name, example, answer, task.judge(example, answer), seconds) for example, answer in given]
             if store is not None:
                 store.append(new)
             rows.update(((name, row.id), row) for row in new)
@@ -72,10 +77,19 @@ def evaluate(
     return report
 
 
-def lazily(make: Callable[[], System[Source]]) -> System[Source]:
+class Lazy(Generic[Source]):
     """A system that is made when it is first asked, so that a run that is complete loads no model."""
-    made = cache(make)
-    return lambda examples: made()(examples)
+
+    def __init__(self, make: Callable[[], System[Source]]) -> None:
+        self.make = cache(make)
+
+    def __call__(self, examples: Sequence[Example[Source]]) -> Sequence[Answer]:
+        return self.make()(examples)
+
+
+def lazily(make: Callable[[], System[Source]]) -> System[Source]:
+    """A system that is made when it is first asked; `evaluate` does not count this in its times."""
+    return Lazy(make)
 
 
 class RunFolder:
@@ -147,7 +161,7 @@ def _read(path: Path) -> Any:
         raise InputError(f"{path}: cannot be read ({why}); name the folder of a run (quoth eval … --run)") from None
 
 
-def _row(system: str, example: Example[Any], answer: Answer, scores: Mapping[str, float]) -> Row:
+def _row(system: str, example: Example[Any], answer: Answer, scores: Mapping[str, float], seconds: float) -> Row:
     predictions = answer.predictions
     return Row(
         system,
@@ -159,6 +173,7 @@ def _row(system: str, example: Example[Any], answer: Answer, scores: Mapping[str
         None if predictions is None else tuple(replace(p, evidence=p.evidence[:EVIDENCE]) for p in predictions),
         tuple(f"{passage.document_id}:{passage.start}-{passage.end}" for passage in answer.passages),
         example.pattern,
+        seconds,
     )
 
 

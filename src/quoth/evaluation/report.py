@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import combinations
+from statistics import median
 from typing import Any
 
 from quoth.evaluation.metrics import markdown
 from quoth.evaluation.statistics import Interval, interval, macro_interval, paired
 from quoth.records import Evidence, Prediction
 
+Table = tuple[list[str], list[list[str]]]
+"""Heads and rows; the first column has names."""
 _NOT_MEASURED = "–"
 
 
@@ -22,6 +25,7 @@ class Row:
     """One system's answer to one example, and what it scored.
 
     `predictions` are None for a system that only searches. `passages` are those it found: "document:start-end".
+    `seconds` are the time it took, its share if several were asked together; 0 if it was not measured.
     """
 
     system: str
@@ -33,6 +37,7 @@ class Row:
     predictions: tuple[Prediction, ...] | None = None
     passages: tuple[str, ...] = ()
     pattern: bool = False
+    seconds: float = field(default=0.0, compare=False)
 
     @property
     def said(self) -> tuple[str, ...]:
@@ -103,6 +108,12 @@ class Result:
         groups = [score.values.get(measure) for score in self.by_group(dimension).values()]
         return macro_interval([values for values in groups if values]) if groups and all(groups) else None
 
+    @property
+    def per_second(self) -> float | None:
+        """Examples answered per second, by the median of their times; None if these were not measured."""
+        times = [row.seconds for row in self.rows if row.seconds]
+        return 1 / median(times) if times else None
+
     def values(self, measure: str) -> list[float] | None:
         """The measure of every row; None if some row lacks it."""
         values = [row.scores[measure] for row in self.rows if measure in row.scores]
@@ -159,6 +170,7 @@ class Report:
         return {
             "name": result.name,
             **_record(result.score()),
+            "examples_per_second": result.per_second,
             "groups": {
                 dimension: {name: _record(score) for name, score in scores.items()}
                 for dimension, scores in groups.items()
@@ -178,10 +190,10 @@ class Report:
                     yield one.name, other.name, measure, (values, others)
                     break
 
-    def markdown(self, dimensions: Sequence[str] | None = None) -> str:
-        """The scores as tables; percentages with 95 % intervals, "–" for what was not measured.
+    def table(self, dimensions: Sequence[str] | None = None) -> Table:
+        """The scores; percentages with 95 % intervals, "–" for what was not measured.
 
-        A line per system and per group of the `dimensions` (None: all), then the differences between systems.
+        A line per system and per group of the `dimensions` (None: all).
         """
         measures, rows = self.measures, list[list[str]]()
         for result in self.systems:
@@ -194,15 +206,38 @@ class Report:
                     means = [_shown(result.macro(dimension, measure)) for measure in measures]
                     rows.append([f"{result.name}: mean over {dimension}", "", *means])
         counted = [f"{name[4:]}: {value:,}" for name, value in self.settings.items() if _counts(name, value)]
-        heads = ["; ".join([self.task, *counted]), "examples", *(name.replace("_", " ") for name in measures)]
-        return markdown(heads, rows) + self._differences()
+        return ["; ".join([self.task, *counted]), "examples", *map(spelled, measures)], rows
 
-    def _differences(self) -> str:
-        rows = []
-        for one, other, measure, values in self._pairs():
-            found = paired(*values)
-            rows.append([f"{one} − {other}", measure.replace("_", " "), str(found.points), f"{found.p:.4f}"])
-        return "\n" + markdown(["difference", "measure", "points", "p, paired"], rows) if rows else ""
+    def group_table(self, dimension: str) -> Table:
+        """The scores of each group of a dimension, system by system."""
+        measures = self.measures
+        by_system = {result.name: result.by_group(dimension) for result in self.systems}
+        rows = [
+            [group, name, *_cells(scores[group], measures)]
+            for group in dict.fromkeys(group for scores in by_system.values() for group in scores)
+            for name, scores in by_system.items()
+            if group in scores
+        ]
+        return [dimension, "system", "examples", *map(spelled, measures)], rows
+
+    def differences(self) -> Table:
+        """The systems compared in pairs, by the first measure that both have for all examples."""
+        compared = [(one, other, measure, paired(*values)) for one, other, measure, values in self._pairs()]
+        rows = [
+            [f"{one} − {other}", spelled(measure), str(found.points), f"{found.p:.4f}"]
+            for one, other, measure, found in compared
+        ]
+        return ["difference", "measure", "points", "p, paired"], rows
+
+    def markdown(self, dimensions: Sequence[str] | None = None) -> str:
+        """`table` and then, if there are several systems, `differences`."""
+        heads, rows = self.differences()
+        return markdown(*self.table(dimensions)) + ("\n" + markdown(heads, rows) if rows else "")
+
+
+def spelled(measure: str) -> str:
+    """A measure's name as people read it."""
+    return measure.replace("_", " ")
 
 
 def _counts(name: str, value: object) -> bool:

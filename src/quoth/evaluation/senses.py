@@ -1,7 +1,7 @@
 """Word senses: are a word's vectors in two texts similar if it means the same, and dissimilar if it does not?
 
 Knows: MCL-WiC (Martelli et al. 2021), pairs of sentences with one word marked in each. Does not know: models.
-NPM shows such similarities in figures 5 and 9; here they become one number.
+NPM shows such similarities in figures 5 and 9; here they become numbers.
 
 Shape suffixes that differ from the project's: P pairs.
 """
@@ -19,6 +19,10 @@ from numpy.typing import NDArray
 from quoth.corpus.documents import read_records
 from quoth.encoders.key_encoder import EncodedPassage
 from quoth.errors import InputError
+from quoth.evaluation.harness import ProgressCallback, evaluate, lazily
+from quoth.evaluation.report import Report
+from quoth.evaluation.task import Answer, Example, Scores, System, Task
+from quoth.records import Prediction
 from quoth.types import Doubles
 
 PAIRS_AT_A_TIME = 64
@@ -37,18 +41,6 @@ class Pair:
     first: tuple[str, int, int]
     second: tuple[str, int, int]
     same: bool
-
-
-@dataclass(frozen=True, slots=True)
-class SenseScores:
-    """Mean cosines of pairs with the same and with different meanings, and the accuracy of a threshold between them,
-    which is fitted on the first half of the pairs and measured on the second."""
-
-    num_pairs: int
-    same: float
-    different: float
-    threshold: float
-    accuracy: float
 
 
 def read_pairs(path: str | Path) -> list[Pair]:
@@ -85,18 +77,63 @@ def _mean(passage: EncodedPassage, start: int, end: int) -> Doubles:
     return unit_D
 
 
-def sense_scores(cosine_P: Doubles, same_P: NDArray[np.bool_]) -> SenseScores:
-    """Score cosines of pairs. Raises InputError for fewer than four pairs, or if all have the same label."""
-    if len(cosine_P) < 4 or same_P.all() or not same_P.any():
-        raise InputError(f"{len(cosine_P)} pairs; give four or more, with the same and with different meanings")
-    half = len(cosine_P) // 2
-    candidates = np.unique(cosine_P[:half])
-    accuracies = [np.mean((cosine_P[:half] >= threshold) == same_P[:half]) for threshold in candidates]
-    threshold = float(candidates[int(np.argmax(accuracies))])
-    return SenseScores(
-        len(cosine_P),
-        float(cosine_P[same_P].mean()),
-        float(cosine_P[~same_P].mean()),
-        threshold,
-        float(np.mean((cosine_P[half:] >= threshold) == same_P[half:])),
+def run_senses(
+    pairs: Sequence[Pair],
+    encoder: Encoder,
+    name: str = "model",
+    progress: ProgressCallback | None = None,
+    folder: Path | None = None,
+) -> Report:
+    """Do pairs above a threshold on the cosine mean the same? It is fitted on the first half of the pairs, and measured
+    on the second, with the mean cosines of pairs of the same and of different meanings. Raises InputError."""
+    same_P = np.array([pair.same for pair in pairs])
+    if len(pairs) < 4 or same_P.all() or not same_P.any():
+        raise InputError(f"{len(pairs)} pairs; give four or more, with the same and with different meanings")
+    first, second = pairs[: len(pairs) // 2], pairs[len(pairs) // 2 :]
+    examples = [
+        Example(str(number), _shown(pair), (_meaning(pair.same),), pair, {"meaning": _meaning(pair.same)})
+        for number, pair in enumerate(second, start=len(first))
+    ]
+    task = Task(
+        name="senses",
+        examples=examples,
+        judge=_judge,
+        settings={"num_fitted": len(first)},
+        at_a_time=PAIRS_AT_A_TIME,
     )
+    return evaluate(task, {name: lazily(lambda: _above_threshold(encoder, first))}, folder, progress)
+
+
+def _judge(example: Example[Pair], answer: Answer) -> Scores:
+    (said,) = answer.predictions or ()
+    return {"accuracy": float(said.text in example.answers), **answer.scores}
+
+
+def _meaning(same: bool) -> str:
+    return "same" if same else "different"
+
+
+def _shown(pair: Pair) -> str:
+    marked = (f"{text[:start]}[{text[start:end]}]{text[end:]}" for text, start, end in (pair.first, pair.second))
+    return " / ".join(marked)
+
+
+def _above_threshold(encoder: Encoder, fitted: Sequence[Pair]) -> System[Pair]:
+    """Says whether pairs have a cosine of at least the threshold that is right for most of `fitted`."""
+    threshold = fit_threshold(similarities(encoder, fitted), np.array([pair.same for pair in fitted]))
+
+    def answer(examples: Sequence[Example[Pair]]) -> list[Answer]:
+        cosine_P = similarities(encoder, [example.source for example in examples]).tolist()
+        return [
+            Answer([Prediction(_meaning(cosine >= threshold), cosine, 0.0, ())], scores={"cosine": cosine})
+            for cosine in cosine_P
+        ]
+
+    return answer
+
+
+def fit_threshold(cosine_P: Doubles, same_P: NDArray[np.bool_]) -> float:
+    """The least of the cosines at and above which calling a pair the same is right most often."""
+    candidates = np.unique(cosine_P)
+    accuracies = [np.mean((cosine_P >= threshold) == same_P) for threshold in candidates]
+    return float(candidates[int(np.argmax(accuracies))])

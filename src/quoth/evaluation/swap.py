@@ -20,8 +20,8 @@ from quoth.corpus.corpus import Corpus
 from quoth.corpus.passages import sentences
 from quoth.errors import InputError, UnknownDocumentError
 from quoth.evaluation.harness import ProgressCallback, evaluate
-from quoth.evaluation.metrics import rank
-from quoth.evaluation.report import Report
+from quoth.evaluation.metrics import percent, rank
+from quoth.evaluation.report import Report, Row
 from quoth.evaluation.system import Filler, fills
 from quoth.evaluation.task import Answer, Example, Scores, System, Task, first_right
 from quoth.tokenizers.text import MASK
@@ -29,6 +29,8 @@ from quoth.tokenizers.text import MASK
 EDITIONS = ("old", "new")
 CONTEXT_WORDS = 6
 """The least number of words of a sentence that must be the same in both editions."""
+SHOWN = 3
+"""The number of answers that are shown over each edition."""
 CHANGES_AT_A_TIME = 64
 """Examples asked together: both editions of half as many changes."""
 _WORD = re.compile(r"\w+(?:[.,'’-]\w+)*")
@@ -189,13 +191,22 @@ def _judge(example: Example[Asked], answer: Answer) -> Scores:
 
 
 def followed(report: Report, changes: Sequence[Change], show: int) -> str:
-    """The first `show` changes that the answers followed."""
+    """The first `show` changes that the answers followed, with the best over either edition (REALM, Table 4)."""
     (result,) = report.systems
-    right = {row.id.partition("-")[0] for row in result.rows if row.scores.get("both")}
-    shown = [change for number, change in enumerate(changes) if str(number) in right and change.old != change.new]
+    rows = {row.id: row for row in result.rows}
+    shown = [
+        (change, rows[f"{number}-old"], rows[f"{number}-new"])
+        for number, change in enumerate(changes)
+        if rows[f"{number}-new"].scores.get("both") and change.old != change.new
+    ]
     return "".join(
-        f"\n{change.title}: {change.text}\n  old: {change.old}   new: {change.new}\n" for change in shown[:show]
+        f"\n{change.title}: {change.text}\n  old: {_best(old)}\n  new: {_best(new)}\n"
+        for change, old, new in shown[:show]
     )
+
+
+def _best(row: Row) -> str:
+    return ", ".join(f"{each.text} ({percent(each.probability)} %)" for each in (row.predictions or ())[:SHOWN])
 
 
 def _sentences(text: str) -> dict[str, None]:

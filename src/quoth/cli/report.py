@@ -1,0 +1,82 @@
+"""The command `quoth report`: finished runs on one page.
+
+Knows: the options. Does not know: what is shown.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from quoth.cli.groups import takes_setup
+from quoth.cli.measuring import run_folders
+from quoth.cli.models import Setup, load
+from quoth.cli.output import note, results
+from quoth.errors import InputError
+
+if TYPE_CHECKING:
+    from quoth.evaluation.report import Report
+
+app = typer.Typer()
+
+
+@app.command(rich_help_panel="Train and measure")
+@takes_setup
+def report(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUNS...", help="Folders that --run has written, or folders of such folders."),
+    ],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="HTML", help="Write the page to this file.")
+    ] = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the page as Markdown, without its pictures.")
+    ] = False,
+    title: Annotated[str, typer.Option("--title", help="The page's title.")] = "Measured by Quoth",
+    pieces: Annotated[
+        str | None,
+        typer.Option(
+            "--pieces", metavar="MODEL", help="Also group examples by the number of MODEL's word pieces in the answer."
+        ),
+    ] = None,
+    *,
+    setup: Setup,
+) -> None:
+    """Show finished runs on one page: tables, differences, pictures, the papers' figures, wrong answers.
+
+    The page is one file, which needs no network. An option that several systems of a run vary becomes a curve.
+
+    \b
+    Example:
+      quoth eval nq kamel --data tasks --corpus wiki.quoth --sweep passages=1,3,10,30 --run runs
+      quoth report runs -o report.html
+    """
+    from quoth.evaluation.pages import as_html, as_markdown
+    from quoth.evaluation.summary import summary
+
+    if output is None and not markdown:
+        raise InputError("nowhere to write; name a file with -o report.html, or print it with --markdown")
+    sections = summary(_reports(runs, pieces, setup))
+    if output is not None:
+        output.write_text(as_html(title, sections), encoding="utf-8")
+        note(f"wrote {output}")
+    if markdown:
+        results().print(as_markdown(title, sections), soft_wrap=True, end="")
+
+
+def _reports(runs: list[Path], pieces: str | None, setup: Setup) -> "dict[str, Report]":
+    """The runs' reports by their names on the page: the task's, and the folder's if another run has the same."""
+    from quoth.evaluation.harness import read_run
+    from quoth.evaluation.summary import by_word_pieces
+
+    folders = run_folders(runs)
+    reports = {folder: read_run(folder) for folder in folders}
+    if pieces is not None:
+        count = load(pieces, [], setup).num_tokens
+        reports = {folder: by_word_pieces(each, count) for folder, each in reports.items()}
+    tasks = [each.task for each in reports.values()]
+    return {
+        each.task if tasks.count(each.task) == 1 else f"{each.task} ({folder})": each
+        for folder, each in reports.items()
+    }
