@@ -109,11 +109,11 @@ def test_index_says_what_the_corpus_holds(tmp_path: Path, documents: Path, run: 
 def test_a_broken_record_is_named_and_leaves_no_corpus(tmp_path: Path, documents: Path, run: Run) -> None:
     with documents.open("a", encoding="utf-8") as file:
         file.write("{broken\n")
-    code, out, err = run("index", documents, "-o", tmp_path / "new.quoth")
+    code, out, err = run("index", documents, "-o", tmp_path / "a" / "b" / "new.quoth")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert err.startswith(f"quoth: {documents}:3:")
     assert "--skip-bad" in err
-    assert not (tmp_path / "new.quoth").exists()
+    assert not (tmp_path / "a").exists()
     code, out, err = run("index", documents, "-o", tmp_path / "new.quoth", "--skip-bad")
     assert code == 0
     assert "2 documents" in out
@@ -693,12 +693,39 @@ def test_ctrl_c_ends_with_130_and_a_sound_corpus(corpus: Path) -> None:
     assert Corpus.open(corpus).num_documents == 2
 
 
-def test_a_reader_that_leaves_is_no_error_to_speak_of(corpus: Path) -> None:
+@pytest.mark.parametrize("command", ["list", "list --json", "info", "verify", "search --json", "search", "nonsense"])
+def test_a_reader_that_leaves_is_no_error_to_speak_of(corpus: Path, command: str) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    with quoth("search", corpus, "church", "--json", stdout=writing) as process:
+    verb, *options = command.split()
+    query = ["church"] if verb == "search" else []
+    with quoth(verb, corpus, *query, *options, stdout=writing, stderr=writing if verb == "nonsense" else -1) as process:
         os.close(writing)
-        assert process.communicate()[1] == ""
+        assert not process.communicate()[1]
+        assert process.returncode == 141
+
+
+@pytest.mark.parametrize(
+    ("command", "meant"),
+    [
+        ("ask x y -k 3", "--top-k"),
+        ("fill x y -n 3", "--top-k"),
+        ("fill x y --top_k 3", "--top-k"),
+        ("search x y -n 3", "-k"),
+        ("search x y --topk 3", "-k"),
+        ("eval openqa x y -k 3", "--k"),
+        ("eval openqa x y -n 3", "--limit"),
+        ("fill x y -m z", "--model"),
+        ("serve -p 80", "--port"),
+        ("embed x -p sq4", "--precision"),
+        ("embed x -r 1", "--recall or --ray"),
+        ("index x --out y", "--output"),
+    ],
+)
+def test_a_wrong_option_is_told_with_the_one_that_is_meant(run: Run, command: str, meant: str) -> None:
+    code, out, err = run(*command.split())
+    assert (code, out) == (2, "")
+    assert f"; did you mean {meant}? See `quoth " in err
 
 
 # The demo

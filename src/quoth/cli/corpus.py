@@ -22,6 +22,7 @@ from quoth.cli.options import (
 )
 from quoth.cli.output import LeftOut, counting, note, plural, print_json, results, rounded_down, size, visible
 from quoth.errors import InputError, LockedError, advising
+from quoth.storage import no_empty_folder
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
@@ -68,16 +69,17 @@ def index(
         folder, write = _on_ray(output)
     elif "://" in output:
         raise InputError(f"{output} is a URL; add --ray, or name a local folder")
-    corpus = Corpus.create(folder, splitter=splitter)
-    try:
-        with counting("indexing", "documents") as progress:
-            write(corpus, iter(source), progress)
-    except LockedError:
-        raise  # another process is writing this corpus
-    except BaseException:
-        if not Corpus.open(folder).num_documents:
-            shutil.rmtree(folder)
-        raise
+    with no_empty_folder(folder):
+        corpus = Corpus.create(folder, splitter=splitter)
+        try:
+            with counting("indexing", "documents") as progress:
+                write(corpus, iter(source), progress)
+        except LockedError:
+            raise  # another process is writing this corpus
+        except BaseException:
+            if not Corpus.open(folder).num_documents:
+                shutil.rmtree(folder)
+            raise
     source.report()
     _state(corpus)
 
