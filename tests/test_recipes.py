@@ -290,9 +290,9 @@ def test_a_stopped_run_can_be_used_and_then_extended(recipe: str, docs: Path, tm
         assert run_recipe(recipe, [docs], tmp_path, {"steps": total}, progress=lambda now: steps.append(now.step))
         assert steps == last
         steps.clear()
-    with pytest.raises(InputError, match=r"^steps is 9, but .* holds a run with 10; use the same settings"):
+    with pytest.raises(InputError, match=r"^steps is 9, but .* has a run with 10; use the same settings"):
         run_recipe(recipe, [docs], tmp_path, {"steps": 9})
-    with pytest.raises(InputError, match=r"holds a run at step 10; resume it, or name another folder"):
+    with pytest.raises(InputError, match=r"has a run at step 10; resume it, or name another folder"):
         run_recipe(recipe, [docs], tmp_path, {"steps": 20}, resume=False)
 
 
