@@ -83,6 +83,7 @@ def oracle(monkeypatch: pytest.MonkeyPatch) -> Oracle:
     model = Oracle()
     monkeypatch.setattr(query, "load", lambda *_: model)
     monkeypatch.setattr(query, "load_predictor", lambda *_: model)
+    monkeypatch.setattr(query, "check_embedded", lambda *_: None)
     return model
 
 
@@ -228,10 +229,20 @@ def test_info_in_words_and_as_json(corpus: Path, run: Run) -> None:
     facts = json.loads(run("info", corpus, "--json")[1])
     assert facts["segments"][0]["deleted"] == 1
     assert 0 < facts["freed_by_compact"] < facts["segments"][0]["bytes"]
-    assert re.search(r"^segments +2 passages \(1 deleted\) \d", run("info", corpus)[1], re.MULTILINE)
+    assert re.search(r"^segments +1: 2 passages \(1 deleted\) \d", run("info", corpus)[1], re.MULTILINE)
     assert re.search(r"^freed.by.compact +about \d", run("info", corpus)[1], re.MULTILINE)
     run("compact", corpus)
     assert json.loads(run("info", corpus, "--json")[1])["freed_by_compact"] == 0
+
+
+def test_info_counts_segments_and_shows_the_largest(tmp_path: Path, run: Run) -> None:
+    corpus = Corpus.create(tmp_path / "c.quoth")
+    assert re.search(r"^segments +none$", run("info", corpus.path)[1], re.MULTILINE)
+    for number in range(8):
+        corpus.add([Document(f"{number}.{each}", "", f"{number} {TEXT}") for each in range(number + 1)])
+    (line,) = re.findall("^segments +(.*)$", run("info", corpus.path)[1], re.MULTILINE)
+    assert re.fullmatch(r"8, the largest: 8 passages [\d.]+ kB, 7 passages .*, 3 passages [\d.]+ kB", line)
+    assert len(json.loads(run("info", corpus.path, "--json")[1])["segments"]) == 8
 
 
 def test_a_recall_that_is_not_reached_is_told(
@@ -534,9 +545,10 @@ def test_options_that_are_npms_alone(corpus: Path, realm: Path, run: Run, given:
 
 
 def test_what_a_realm_cannot_do_is_said_in_one_line(corpus: Path, realm: Path, tmp_path: Path, run: Run) -> None:
+    labels = ("--labels", "good=great", "--labels", "bad=poor")
     mistakes = {
         ("ask", corpus, "Who?", "--template", "{question} [MASK]"): "--template is not an option of",
-        ("classify", corpus, "A joy", "--labels", "good=great"): "is of kind 'realm'; kind 'npm' is required here",
+        ("classify", corpus, "A joy", *labels): "is of kind 'realm'; kind 'npm' is required here",
         ("embed", corpus, "--ray"): "are passages; leave --ray out",
         ("ask", tmp_path / "none.quoth", "Who?"): "none.quoth",
     }

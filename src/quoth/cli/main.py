@@ -16,7 +16,22 @@ import typer
 from typer.main import get_command
 
 from quoth import __version__
-from quoth.cli import convert, corpus, demo, embed, entities, evaluate, mcp, openqa, query, search, serve, suite, train
+from quoth.cli import (
+    convert,
+    corpus,
+    demo,
+    embed,
+    entities,
+    evaluate,
+    info,
+    mcp,
+    openqa,
+    query,
+    search,
+    serve,
+    suite,
+    train,
+)
 from quoth.cli.output import note
 from quoth.errors import QuothError, UserError, nearest
 
@@ -33,7 +48,18 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _part in (demo.app, corpus.app, embed.app, query.app, search.app, serve.app, mcp.app, train.app, convert.app):
+for _part in (
+    demo.app,
+    corpus.app,
+    info.app,
+    embed.app,
+    query.app,
+    search.app,
+    serve.app,
+    mcp.app,
+    train.app,
+    convert.app,
+):
     app.registered_commands += _part.registered_commands
 for _part in (openqa.app, entities.app, suite.app):
     evaluate.app.registered_commands += _part.registered_commands
