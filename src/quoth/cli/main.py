@@ -48,21 +48,10 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _part in (
-    demo.app,
-    corpus.app,
-    info.app,
-    embed.app,
-    query.app,
-    search.app,
-    serve.app,
-    mcp.app,
-    train.app,
-    convert.app,
-):
-    app.registered_commands += _part.registered_commands
-for _part in (openqa.app, entities.app, suite.app):
-    evaluate.app.registered_commands += _part.registered_commands
+for _part in (demo, corpus, info, embed, query, search, serve, mcp, train, convert):
+    app.registered_commands += _part.app.registered_commands
+for _part in (openqa, entities, suite):
+    evaluate.app.registered_commands += _part.app.registered_commands
 app.add_typer(evaluate.app, name="eval", rich_help_panel="Train and measure")
 
 
