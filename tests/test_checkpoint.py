@@ -119,7 +119,7 @@ def test_other_models_are_refused(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="not a published REALM; use one of RealmEmbedder, "):
             convert([folder], tmp_path / "model")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ModelNotFoundError, match=r"holds no config\.json"):
+    with pytest.raises(ModelNotFoundError, match=r"has no config\.json"):
         convert([str(tmp_path / "empty")], tmp_path / "model")
     with pytest.raises(InputError, match="hidden_act 'relu'; use one of gelu, "):
         convert([variant(tmp_path / "relu", "openqa", hidden_act="relu")], tmp_path / "model")
@@ -164,7 +164,7 @@ def test_weights_that_are_not_there_or_damaged(tmp_path: Path) -> None:
     with pytest.raises(ModelNotFoundError, match=r"model\.safetensors is damaged"):
         convert([str(folder)], tmp_path / "model")
     (folder / "model.safetensors").unlink()
-    with pytest.raises(ModelNotFoundError, match=r"holds no model\.safetensors and no pytorch_model\.bin"):
+    with pytest.raises(ModelNotFoundError, match=r"has no model\.safetensors and no pytorch_model\.bin"):
         convert([str(folder)], tmp_path / "model")
 
 
@@ -204,7 +204,7 @@ def test_a_tokenizer_is_wanted_that_fits(tmp_path: Path) -> None:
     with pytest.raises(ModelNotFoundError, match=r"the tokenizer has 57 tokens, .* knows 55"):
         convert([str(folder)], tmp_path / "model")
     (folder / "vocab.txt").unlink()
-    with pytest.raises(ModelNotFoundError, match=r"holds no tokenizer\.json and no vocab\.txt"):
+    with pytest.raises(ModelNotFoundError, match=r"has no tokenizer\.json and no vocab\.txt"):
         convert([str(folder)], tmp_path / "model")
 
 

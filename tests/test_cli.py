@@ -83,6 +83,7 @@ def oracle(monkeypatch: pytest.MonkeyPatch) -> Oracle:
     model = Oracle()
     monkeypatch.setattr(query, "load", lambda *_: model)
     monkeypatch.setattr(query, "load_predictor", lambda *_: model)
+    monkeypatch.setattr(query, "check_embedded", lambda *_: None)
     return model
 
 
@@ -109,11 +110,11 @@ def test_index_says_what_the_corpus_holds(tmp_path: Path, documents: Path, run: 
 def test_a_broken_record_is_named_and_leaves_no_corpus(tmp_path: Path, documents: Path, run: Run) -> None:
     with documents.open("a", encoding="utf-8") as file:
         file.write("{broken\n")
-    code, out, err = run("index", documents, "-o", tmp_path / "new.quoth")
+    code, out, err = run("index", documents, "-o", tmp_path / "a" / "b" / "new.quoth")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert err.startswith(f"quoth: {documents}:3:")
     assert "--skip-bad" in err
-    assert not (tmp_path / "new.quoth").exists()
+    assert not (tmp_path / "a").exists()
     code, out, err = run("index", documents, "-o", tmp_path / "new.quoth", "--skip-bad")
     assert code == 0
     assert "2 documents" in out
@@ -228,10 +229,20 @@ def test_info_in_words_and_as_json(corpus: Path, run: Run) -> None:
     facts = json.loads(run("info", corpus, "--json")[1])
     assert facts["segments"][0]["deleted"] == 1
     assert 0 < facts["freed_by_compact"] < facts["segments"][0]["bytes"]
-    assert re.search(r"^segments +2 passages \(1 deleted\) \d", run("info", corpus)[1], re.MULTILINE)
+    assert re.search(r"^segments +1: 2 passages \(1 deleted\) \d", run("info", corpus)[1], re.MULTILINE)
     assert re.search(r"^freed.by.compact +about \d", run("info", corpus)[1], re.MULTILINE)
     run("compact", corpus)
     assert json.loads(run("info", corpus, "--json")[1])["freed_by_compact"] == 0
+
+
+def test_info_counts_segments_and_shows_the_largest(tmp_path: Path, run: Run) -> None:
+    corpus = Corpus.create(tmp_path / "c.quoth")
+    assert re.search(r"^segments +none$", run("info", corpus.path)[1], re.MULTILINE)
+    for number in range(8):
+        corpus.add([Document(f"{number}.{each}", "", f"{number} {TEXT}") for each in range(number + 1)])
+    (line,) = re.findall("^segments +(.*)$", run("info", corpus.path)[1], re.MULTILINE)
+    assert re.fullmatch(r"8, the largest: 8 passages [\d.]+ kB, 7 passages .*, 3 passages [\d.]+ kB", line)
+    assert len(json.loads(run("info", corpus.path, "--json")[1])["segments"]) == 8
 
 
 def test_a_recall_that_is_not_reached_is_told(
@@ -534,9 +545,10 @@ def test_options_that_are_npms_alone(corpus: Path, realm: Path, run: Run, given:
 
 
 def test_what_a_realm_cannot_do_is_said_in_one_line(corpus: Path, realm: Path, tmp_path: Path, run: Run) -> None:
+    labels = ("--labels", "good=great", "--labels", "bad=poor")
     mistakes = {
         ("ask", corpus, "Who?", "--template", "{question} [MASK]"): "--template is not an option of",
-        ("classify", corpus, "A joy", "--labels", "good=great"): "is of kind 'realm'; kind 'npm' is required here",
+        ("classify", corpus, "A joy", *labels): "is of kind 'realm'; kind 'npm' is required here",
         ("embed", corpus, "--ray"): "are passages; leave --ray out",
         ("ask", tmp_path / "none.quoth", "Who?"): "none.quoth",
     }
@@ -693,12 +705,39 @@ def test_ctrl_c_ends_with_130_and_a_sound_corpus(corpus: Path) -> None:
     assert Corpus.open(corpus).num_documents == 2
 
 
-def test_a_reader_that_leaves_is_no_error_to_speak_of(corpus: Path) -> None:
+@pytest.mark.parametrize("command", ["list", "list --json", "info", "verify", "search --json", "search", "nonsense"])
+def test_a_reader_that_leaves_is_no_error_to_speak_of(corpus: Path, command: str) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    with quoth("search", corpus, "church", "--json", stdout=writing) as process:
+    verb, *options = command.split()
+    query = ["church"] if verb == "search" else []
+    with quoth(verb, corpus, *query, *options, stdout=writing, stderr=writing if verb == "nonsense" else -1) as process:
         os.close(writing)
-        assert process.communicate()[1] == ""
+        assert not process.communicate()[1]
+        assert process.returncode == 141
+
+
+@pytest.mark.parametrize(
+    ("command", "meant"),
+    [
+        ("ask x y -k 3", "--top-k"),
+        ("fill x y -n 3", "--top-k"),
+        ("fill x y --top_k 3", "--top-k"),
+        ("search x y -n 3", "-k"),
+        ("search x y --topk 3", "-k"),
+        ("eval openqa x y -k 3", "--k"),
+        ("eval openqa x y -n 3", "--limit"),
+        ("fill x y -m z", "--model"),
+        ("serve -p 80", "--port"),
+        ("embed x -p sq4", "--precision"),
+        ("embed x -r 1", "--recall or --ray"),
+        ("index x --out y", "--output"),
+    ],
+)
+def test_a_wrong_option_is_told_with_the_one_that_is_meant(run: Run, command: str, meant: str) -> None:
+    code, out, err = run(*command.split())
+    assert (code, out) == (2, "")
+    assert f"; did you mean {meant}? See `quoth " in err
 
 
 # The demo

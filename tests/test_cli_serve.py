@@ -71,6 +71,30 @@ def test_a_token_of_the_environment_and_a_file(run: Run, tmp_path: Path, monkeyp
     assert "5 characters" in run("serve", "x")[2]
 
 
+@pytest.mark.parametrize("stopped_by", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_service_stopped_while_it_loads_leaves_nothing(tmp_path: Path, stopped_by: signal.Signals) -> None:
+    command = [sys.executable, "-m", "quoth", "serve", "--demo", "--port", "0"]
+    environment = os.environ | {"TMPDIR": str(tmp_path), "QUOTH_TOKEN": ""}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, preexec_fn=_heed
+    ) as service:
+        assert service.stderr is not None
+        assert service.stderr.readline() == "quoth: loading the models\n"
+        assert len(os.listdir(tmp_path)) == 1
+        service.send_signal(stopped_by)
+        out, err = service.communicate(timeout=120)
+    assert (out, err) == ("", "quoth: interrupted; everything committed so far is kept\n")
+    codes = [128 + stopped_by] + [-stopped_by] * (stopped_by == signal.SIGINT)  # CPython, if an import was interrupted
+    assert service.returncode in codes
+    assert os.listdir(tmp_path) == []
+
+
+def _heed() -> None:
+    """The signals as a terminal's programs get them, whatever started the tests."""
+    for each in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(each, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("stopped_by", [signal.SIGTERM, signal.SIGINT])
 def test_a_service_answers_and_stops(corpus: Path, stopped_by: signal.Signals) -> None:
     """Its address is the only line of standard output; every line of standard error after the start is JSON."""

@@ -189,9 +189,12 @@ def test_whatever_is_written_is_read(tmp_path: Path, rows: list[tuple[str, str, 
 @given(st.binary(max_size=300), st.sampled_from(["jsonl", "csv", "tsv", "parquet", "text", "jsonl.gz", "jsonl.xz"]))
 def test_no_bytes_do_worse_than_an_input_error(tmp_path: Path, content: bytes, kind: str) -> None:
     file = write(tmp_path / f"f.{kind.replace('text', 'txt')}", content)
+    found: list[Document] = []
     with suppress(InputError):
-        for document in read_documents(file, skip_bad=True):
-            check_document(document)
+        found.extend(read_documents(file, skip_bad=True))
+    for document in found:
+        check_document(document)  # what is read can be stored
+        assert document.text.encode().decode() == document.text
 
 
 @SHARED_FOLDER

@@ -8,13 +8,14 @@ from typing import Any
 
 import huggingface_hub
 import pytest
+from huggingface_hub import constants
 from huggingface_hub.errors import LocalEntryNotFoundError
 
 from quoth import hub
 from quoth.config import KINDS, ModelConfig, NPMConfig, REALMConfig, ZeroNERConfig, model_config
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import InputError, ModelNotFoundError
-from quoth.hub import MINILM, TRAINED, UNTRAINED, EncoderSource, ModelSource, kind_of, locate, shipped
+from quoth.hub import MINILM, TRAINED, UNTRAINED, EncoderSource, ModelSource, check_name, kind_of, locate, shipped
 from quoth.storage import sha256_file
 from tiny import tiny_bert
 
@@ -245,3 +246,22 @@ def test_settings_come_back() -> None:
 def test_settings_of_a_realm_that_cannot_be(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         REALMConfig.from_dict(settings)
+
+
+def test_a_name_is_checked_without_asking_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    check_name("quoth-realm")
+    check_name("someone/model")  # the hub may have it
+    for name in ("model", "./model", "/some/model", "some/where/model"):
+        with pytest.raises(
+            ModelNotFoundError, match=rf"^no model '{name}'; name quoth-mini, .* or a hub id: OWNER/NAME$"
+        ):
+            check_name(name)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(ModelNotFoundError, match=r"^no model 'someone/model'; .*HF_HUB_OFFLINE is set"):
+        check_name("someone/model")
+    for cached in ("models--someone--model", "models--model"):
+        (tmp_path / cached).mkdir()
+    check_name("someone/model")
+    check_name("model")

@@ -202,7 +202,7 @@ def test_what_the_process_holds_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "held", lambda: 600 * 10**6)
     assert memory.limit(None) == 2 * 10**9
     assert memory.left_of(memory.limit("1GB")) == 400 * 10**6
-    with pytest.raises(InputError, match=r"^700MB of memory .* holds 600 MB; allow 801MB or more"):
+    with pytest.raises(InputError, match=r"^700MB of memory .* uses 600 MB; allow 801MB or more"):
         memory.limit("700MB")
     monkeypatch.setattr(memory, "held", lambda: 3 * 10**9)
     assert memory.left_of(memory.limit(None)) == memory.LEAST_WORKING_MEMORY

@@ -219,9 +219,7 @@ def test_what_is_missing_is_said(corpora: list[Corpus], tmp_path: Path) -> None:
     ):
         Retriever([one], encoder).nearest_passages(*ask)
     embed([one], other, "fp32")
-    with pytest.raises(
-        EncoderMismatchError, match=r"holds keys of random \(many0000\), not of random \(once0000\); `q"
-    ):
+    with pytest.raises(EncoderMismatchError, match=r"has keys of random \(many0000\), not of random \(once0000\); `q"):
         Retriever([one], encoder).nearest_passages(*ask)
     empty = Corpus.create(tmp_path / "empty.quoth")
     for none in ([], [empty]):

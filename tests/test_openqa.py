@@ -222,13 +222,14 @@ def test_the_command_for_questions(
     system = Knows(corpus, [["Bizet"], [], [], []])
     setups: list[object] = []
     monkeypatch.setattr(cli, "load_predictor", lambda name, corpora, setup: setups.append(setup) or system)
+    monkeypatch.chdir(tmp_path)
     path = tmp_path / "q.tsv"
     path.write_text("who composed carmen\t['Bizet']\nwhat\t[]\n", encoding="utf-8")
-    command = ["eval", "openqa", str(corpus.path), str(path), "--json", "--model", "m", "--ban-query"]
+    command = ["eval", "openqa", str(corpus.path), str(path), "--json", "--model", "quoth-mini", "--ban-query"]
     assert main(command) == 2
     assert "q.tsv:2: no answer" in capsys.readouterr().err
-    assert main([*command, "--skip-bad", "--passages", "3", "--base", "b", "--device", "cpu", "--dtype", "bf16"]) == 0
-    assert setups == [(Path("b"), "cpu", "bf16")]
+    assert main([*command, "--skip-bad", "--passages", "3", "--base", ".", "--device", "cpu", "--dtype", "bf16"]) == 0
+    assert setups == [(Path("."), "cpu", "bf16")]
     shown = capsys.readouterr()
     assert "left out 1 broken record" in shown.err
     found = json.loads(shown.out)

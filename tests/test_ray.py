@@ -203,7 +203,7 @@ def test_an_embedded_corpus_costs_no_task(embedded: Corpus, model: ModelName) ->
 
     assert KeyTables(embedded, model.load()).unfinished(0.97) == []
     embed(embedded, model, "fp32")
-    with pytest.raises(InputError, match="holds fp32 vectors"):
+    with pytest.raises(InputError, match="has fp32 vectors"):
         embed(embedded, model, "sq8")
     with pytest.raises(EncoderMismatchError, match="on this machine"):
         ModelName(model.name, fingerprint="f" * 64).load()

@@ -544,9 +544,7 @@ def test_a_corpus_without_passages_or_vectors(tmp_path: Path) -> None:
     assert progress[-1] == (1, 1)
     assert realm.ask("Who?")
     other = REALM.from_pretrained(tiny_realm(tmp_path / "other", seed=1), corpus)
-    with pytest.raises(
-        EncoderMismatchError, match=rf"holds keys of .*tiny \({realm.fingerprint[:8]}\), not of .*other"
-    ):
+    with pytest.raises(EncoderMismatchError, match=rf"has keys of .*tiny \({realm.fingerprint[:8]}\), not of .*other"):
         other.ask("Who?")
     npm = NPM.from_pretrained(str(tiny_npm(tmp_path / "npm")), corpus)
     npm.embed("fp32")

@@ -234,7 +234,7 @@ def test_a_run_makes_its_corpus_once(folder: Path, docs: Path, tmp_path: Path) -
     shutil.copy(docs, tmp_path / "docs.jsonl")
     listing = tmp_path / "listing.jsonl"
     listing.write_text('{"title": "Greece"}\n')
-    with pytest.raises(InputError, match=r"exclude is .* holds a run with"):
+    with pytest.raises(InputError, match=r"exclude is .* has a run with"):
         run(str(tmp_path / "docs.jsonl"), exclude=str(listing))
     assert Corpus.open(output / "corpus.quoth").num_documents == 14
 

@@ -162,6 +162,34 @@ def test_broken_off_tokenizing_is_not_taken_for_finished(
         docs.write_text(text, encoding="utf-8")
 
 
+@pytest.mark.parametrize(
+    ("name", "inputs", "settings"),
+    [
+        ("tiny", "nowhere.jsonl", {}),
+        ("tiny", "broken.jsonl", {}),
+        ("tiny", "docs.jsonl", {"exclude": "nowhere.jsonl"}),
+        ("tiny", "docs.jsonl", {"splitter": "fixed:100000", "mask_ratio": "0.15", "warm_start": "nowhere"}),
+        ("reader", "broken.jsonl", {}),
+        ("reader", "docs.jsonl:-1", {}),
+        ("tagger", "nowhere.conll", {}),
+        ("realm-ict", "broken.jsonl", {}),
+        ("realm-qa", "docs.jsonl", {}),
+    ],
+)
+def test_a_refusal_leaves_nothing_behind(
+    recipe: str, docs: Path, tmp_path: Path, name: str, inputs: str, settings: dict[str, str]
+) -> None:
+    (tmp_path / "broken.jsonl").write_text(docs.read_text("utf-8") + "{broken\n", encoding="utf-8")
+    file = docs if inputs == "docs.jsonl" else tmp_path / inputs
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("mine")
+    for output in (tmp_path / "new" / "model", tmp_path / "mine"):
+        with pytest.raises(InputError):
+            run_recipe(name, [str(file)], output, settings)
+    assert sorted(os.listdir(tmp_path)) == ["broken.jsonl", "mine"]
+    assert os.listdir(tmp_path / "mine") == ["notes.txt"]
+
+
 def test_unknown_names_and_values_are_refused(recipe: str, docs: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"unknown recipe 'x'; it must be one of .*tiny"):
         run_recipe("x", [str(docs)], tmp_path, {})
@@ -262,9 +290,9 @@ def test_a_stopped_run_can_be_used_and_then_extended(recipe: str, docs: Path, tm
         assert run_recipe(recipe, [docs], tmp_path, {"steps": total}, progress=lambda now: steps.append(now.step))
         assert steps == last
         steps.clear()
-    with pytest.raises(InputError, match=r"^steps is 9, but .* holds a run with 10; use the same settings"):
+    with pytest.raises(InputError, match=r"^steps is 9, but .* has a run with 10; use the same settings"):
         run_recipe(recipe, [docs], tmp_path, {"steps": 9})
-    with pytest.raises(InputError, match=r"holds a run at step 10; resume it, or name another folder"):
+    with pytest.raises(InputError, match=r"has a run at step 10; resume it, or name another folder"):
         run_recipe(recipe, [docs], tmp_path, {"steps": 20}, resume=False)
 
 

@@ -1,14 +1,27 @@
 """What a terminal shows: bars, excerpts around a phrase, and no way for a text to steer the terminal."""
 
 import io
+import re
+from dataclasses import replace
+from itertools import takewhile
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
 from quoth.records import Evidence, Hit, Passage, Prediction
-from quoth.render import bar, excerpt, printable, show_facts, show_hits, show_predictions
+from quoth.render import (
+    bar,
+    excerpt,
+    printable,
+    show_facts,
+    show_hits,
+    show_line,
+    show_predictions,
+    show_quote,
+)
 
 CONTEXT = "The church of Hagios Demetrios stands in Thessaloniki, in northern Greece."
 START = CONTEXT.index("Thessaloniki")
@@ -62,6 +75,38 @@ def test_predictions_show_rank_bar_share_source_and_the_other_places() -> None:
     assert "\x1b" not in page
 
 
+LONG = "the patron saint of Thessaloniki, a city of the Byzantine Empire that was second only to Constantinople itself"
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_long_answers_and_titles_are_wrapped_in_their_own_column(width: int) -> None:
+    answers = [PREDICTION, Prediction(LONG, -2.0, 0.25, ())]
+    page = shown(show_predictions, "It is in [MASK].", answers, width=width).splitlines()
+    page += shown(show_hits, "q", [Hit(Passage(3, "d", LONG, CONTEXT, 0, 74), 7.25)], width=width).splitlines()
+    assert max(map(cell_len, page)) <= width
+    assert {line.index(" %") + 2 for line in page if " %" in line} == {cell_len(page[2])}
+    for rank, percent in ((2, "25.0 %"), (1, "7.250")):
+        first = next(i for i, line in enumerate(page) if f"{rank:3d}  the patron" in line)
+        assert percent in page[first]
+        more = takewhile(lambda line: line[:5].isspace() and line[5] not in "│ ", page[first + 1 :])
+        rows = [page[first][5:].replace(percent, ""), *more]
+        assert re.sub(r"[\s█▏▎▍▌▋▊▉]+", " ", " ".join(rows)).strip() == LONG
+
+
+def test_a_long_title_is_cut_only_in_a_terminal() -> None:
+    assert shown(show_line, "id", LONG, "(1 passage)") == f"id  {LONG}  (1 passage)\n"
+    cut = shown(show_line, "id", LONG, "(1 passage)", colour=True)
+    assert cell_len(cut.rstrip("\n")) == 60
+    assert re.fullmatch(r"id  the patron .*…  \(1 passage\)\n", cut)
+
+
+def test_a_long_id_leaves_room_for_the_quote() -> None:
+    place = replace(EVIDENCE, document_id="x" * 200)
+    line = shown(show_quote, place, width=80).rstrip("\n")
+    assert cell_len(line) <= 80
+    assert "Thessaloniki" in line
+
+
 def test_the_phrase_is_highlighted_in_a_terminal() -> None:
     assert "\x1b[1;33mThessaloniki\x1b[0m" in shown(show_predictions, "", [PREDICTION], colour=True)
 
@@ -90,6 +135,15 @@ def test_hits_show_score_source_and_text() -> None:
     assert "1  Hagios  7.250" in page
     assert "demetrios · characters 100–174" in page
     assert "Thessaloniki" in page
+
+
+def test_long_facts_are_wrapped_in_a_terminal() -> None:
+    facts = [("short", "1"), ("long", LONG)]
+    lines = [re.sub("\x1b.*?m", "", line) for line in shown(show_facts, facts, colour=True).splitlines()]
+    assert max(map(cell_len, lines)) <= 60
+    assert all(line.startswith(" " * 7) for line in lines[2:])
+    assert " ".join(line[7:] for line in lines[1:]) == LONG
+    assert shown(show_facts, facts) == f"short  1\nlong   {LONG}\n"
 
 
 def test_facts_stand_in_one_column() -> None:

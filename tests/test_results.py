@@ -52,7 +52,9 @@ def test_a_long_context_is_cut_around_the_phrase() -> None:
 
 def test_a_lone_surrogate_can_be_shown() -> None:
     place = Evidence("d", "", 0, 0, 1, "x\ud800", 1.0)
-    Predictions([Prediction("x\ud800", 0.0, 1.0, (place,))])._repr_html_().encode()
+    page = Predictions([Prediction("x\ud800", 0.0, 1.0, (place,))])._repr_html_()
+    assert "<b><bdi>x?</bdi></b>" in page
+    assert "<mark><bdi>x</bdi></mark><bdi>?</bdi>" in page
 
 
 def test_hits_show_the_keys_that_matched() -> None:

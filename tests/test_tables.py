@@ -210,7 +210,7 @@ def test_another_precision_than_what_is_stored_is_refused(corpus: Corpus, encode
     npm = NPM(encoder, [corpus])
     npm.embed("sq8")
     before = npm.fill(QUERY, passages=None)
-    with pytest.raises(InputError, match=r"holds sq8 vectors .*, not fp32; embed with precision sq8, or delete .*keys"):
+    with pytest.raises(InputError, match=r"has sq8 vectors .*, not fp32; embed with precision sq8, or delete .*keys"):
         npm.embed("fp32")
     assert npm.fill(QUERY, passages=None) == before
     npm.embed("sq8")

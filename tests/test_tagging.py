@@ -150,7 +150,7 @@ def test_a_run_that_was_broken_off_goes_on_as_if_it_had_not_been(folder: Path, t
     assert steps == [*range(length + 1, length + len(steps) + 1)]
     assert len(steps) > 1
     (tmp_path / "x").write_text(LINES * 7 + LINES.replace("B-LOC", "B-PER"), encoding="utf-8")
-    with pytest.raises(InputError, match=r"^digest of the documents is '\w+', but .* holds a run with '\w+'; use"):
+    with pytest.raises(InputError, match=r"^digest of the documents is '\w+', but .* has a run with '\w+'; use"):
         train("broken")
 
 

@@ -136,8 +136,65 @@ def test_numbers_that_overflow_are_refused(options: Any, given: dict[str, Any], 
 
 
 def test_large_and_small_numbers_are_numbers() -> None:
-    PhraseOptions(length_exponent=-1000, temperature=1e-6, max_phrase_tokens=2**31 - 1, top_k=2**31 - 1)
-    PhraseOptions(temperature=1e300)
+    least = PhraseOptions(length_exponent=-1000, temperature=1e-6, max_phrase_tokens=2**31 - 1, top_k=2**31 - 1)
+    assert (least.length_exponent, least.temperature) == (-1000, 1e-6)
+    assert least.max_phrase_tokens == least.top_k == 2**31 - 1
+    assert PhraseOptions(temperature=1e300).temperature == 1e300
+
+
+TOLD_AT_ONCE = [
+    (["ask", "C", ""], "the question is empty"),
+    (["ask", "C", "Who?", "--top-k", "0"], "--top-k is 0; it must be 1 or more; try --top-k=5"),
+    (["ask", "C", "Who?", "--passages", "0"], "--passages is 0; it must be 1 or more"),
+    (["ask", "C", "Who?", "--min-probability", "2"], "--min-probability is 2.0; it must be from 0 to 1"),
+    (["ask", "C", "Who?", "--dtype", "f8"], "'f8' is not one of 'fp32', 'bf16', 'fp16'"),
+    (["ask", "C", "Who?", "--device", "gpu"], "--device is 'gpu'; it must be cpu, cuda, cuda:1 or mps"),
+    (["ask", "C", "Who?", "--base", "/none"], "--base is '/none'; there is no such folder"),
+    (["ask", "C", "Who?", "--model", "quoth-realm"], "`quoth embed C --keys passages --model quoth-realm`"),
+    (["ask", "C", "Who?", "--model", "quoth-mini", "--template", "[MASK]"], "has no {question}"),
+    (["ask", "C", "Who?", "--model", "quoth-mini", "--template", "{question}"], "no [MASK] in '{question}'"),
+    (["fill", "C", "no blank"], "no [MASK] in 'no blank'"),
+    (["fill", "C", "___ or [MASK] [MASK]"], "2 masks in"),
+    (["fill", "C", "a [MASK]", "--dense"], "`quoth embed C --keys tokens --model quoth-mini`"),
+    (["fill", "C", "a [MASK]", "--k", "0"], "--neighbours is 0"),
+    (["fill", "C", "a [MASK]", "--model", "quoth-zero-ner"], "kind 'npm' is required here"),
+    (["classify", "C", " ", "--labels", "a=b", "--labels", "c=d"], "the text is empty; give one to label"),
+    (["classify", "C", "x", "--labels", "a=b"], "labels has only 'a'"),
+    (["classify", "C", "x", "--labels", "a=b", "--labels", "c=d", "--template", "x"], "has no {text}"),
+    (["search", "C", " "], "the query is empty"),
+    (["search", "C", "x", "-k", "0"], "--k is 0"),
+    (["search", "C", "x", "--mode", "dense"], "`quoth embed C --keys passages --model quoth-realm`"),
+    (["search", "C", "x", "--mode", "entity"], "`quoth embed C --keys entities --model quoth-zero-ner`"),
+    (["search", "C", "x", "--mode", "hybrid", "--weight", "tokens=1"], "weight 1.0 of tokens"),
+    (["search", "C", "x", "--mode", "dense", "--model", "quoth-reader"], "is a reader and has no vectors"),
+    (["embed", "C", "--model", "nope"], "no model 'nope'; name quoth-mini, quoth-mini-single, quoth-reader"),
+    (["embed", "C", "--model", "quoth-mni"], "no model 'quoth-mni'; did you mean quoth-mini?"),
+    (["embed", "C", "--model", "./nope"], "no model './nope'"),
+    (["embed", "C", "--model", "C"], "has no model; it needs config.json"),
+    (["embed", "C", "--keys", "entities", "--model", "no/such"], "in the Hugging Face cache (HF_HUB_OFFLINE is set)"),
+    (["embed", "C", "--recall", "2"], "recall is 2.0; it must be from 0.5 to 1"),
+    (["train", "adapt", "nowhere.jsonl", "-o", "x"], "nowhere.jsonl: no such file or folder"),
+    (["train", "adapt", "C", "-o", "x", "--model", "nope"], "no model 'nope'"),
+    (["mcp", "C", "--npm", "nope"], "no model 'nope'"),
+]
+
+
+def test_a_mistake_is_told_before_torch_is_imported(tmp_path: Path, run: Run, documents: Path) -> None:
+    assert run("index", documents, "-o", tmp_path / "C")[0] == 0
+    code = """
+import json, os, sys
+os.chdir(sys.argv[1])
+os.environ["HF_HUB_OFFLINE"] = "1"
+from quoth.cli.main import main
+for arguments in json.loads(sys.argv[2]):
+    print(main(arguments), "torch" in sys.modules)
+"""
+    done = in_a_process(code, tmp_path, json.dumps([arguments for arguments, _ in TOLD_AT_ONCE]))
+    assert done.stdout.splitlines() == ["2 False"] * len(TOLD_AT_ONCE)
+    lines = done.stderr.splitlines()
+    assert len(lines) == len(TOLD_AT_ONCE)
+    for (arguments, said), line in zip(TOLD_AT_ONCE, lines, strict=True):
+        assert said in line, arguments
 
 
 # Interruptions

@@ -263,7 +263,7 @@ def test_other_settings_do_not_resume(
     one = trainer(base, data, tmp_path)
     one.step = 5
     one.save_checkpoint()
-    with pytest.raises(InputError, match=f"^{named}, but .* holds a run with .*; use the same"):
+    with pytest.raises(InputError, match=f"^{named}, but .* has a run with .*; use the same"):
         trainer(base, data, tmp_path, changed(**{setting: value}))
 
 
@@ -332,7 +332,7 @@ def test_a_warm_start_goes_on_from_an_adapter(base: Path, data: TokenizedDocumen
         torch.testing.assert_close(value, weights(first)[name], atol=1e-3, rtol=1e-3)
     with pytest.raises(InputError, match="does not fit this model and lora_rank"):
         trainer(base, data, tmp_path / "third", changed(warm_start=str(tmp_path / "first"), lora_rank=8))
-    with pytest.raises(InputError, match=r"holds no adapter_model\.safetensors"):
+    with pytest.raises(InputError, match=r"has no adapter_model\.safetensors"):
         trainer(base, data, tmp_path / "third", changed(warm_start=str(tmp_path / "nowhere")))
 
 

@@ -144,7 +144,7 @@ def test_a_decoder_is_refused(tmp_path: Path) -> None:
 
     folder = tiny_roberta(tmp_path / "tiny")
     GPT2Model(GPT2Config(vocab_size=500, n_embd=32, n_layer=1, n_head=2, n_positions=64)).save_pretrained(folder)
-    with pytest.raises(InputError, match=r"is a gpt2, a decoder: its tokens see only what is before them; name a"):
+    with pytest.raises(InputError, match=r"is a gpt2, a decoder: its tokens see only earlier ones; name a"):
         Transformer.load(locate(str(folder), NPMConfig).encoder)
 
 

@@ -180,9 +180,7 @@ class REALMConfig(Config):
         _read_defaults(self, REALMDefaults)
         if self.pooling not in ("cls", "mean"):
             raise InputError(f"pooling {self.pooling!r}; it must be cls or mean")
-        for name, least in _REALM_LEAST.items():
-            if not isinstance(value := getattr(self, name), int) or isinstance(value, bool) or value < least:
-                raise InputError(f"{name} {value!r}; it must be a whole number of at least {least}")
+        _check_least(self, _REALM_LEAST)
         for name in ("pooler", "normalize", "separate_towers", "token_types", "reader_titles", "add_relevance"):
             if not isinstance(value := getattr(self, name), bool):
                 raise InputError(f"{name} {value!r}; it must be true or false")
@@ -242,9 +240,7 @@ class ReaderConfig(Config):
         _read_defaults(self, ReaderDefaults)
         if self.head not in ("ends", "mlp"):
             raise InputError(f"head {self.head!r}; it must be ends or mlp")
-        for name, least in _READER_LEAST.items():
-            if not isinstance(value := getattr(self, name), int) or isinstance(value, bool) or value < least:
-                raise InputError(f"{name} {value!r}; it must be a whole number of at least {least}")
+        _check_least(self, _READER_LEAST)
         if self.overlap < self.span_width:
             raise InputError(f"overlap {self.overlap}; it must be at least span_width ({self.span_width})")
         if not (_is_number(self.prior) and self.prior >= 0):
@@ -344,6 +340,14 @@ def model_config(values: Mapping[str, Any]) -> ModelConfig:
     if not isinstance(kind, str) or kind not in KINDS:
         raise InputError(f"model kind {kind!r}; use one of {', '.join(KINDS)}")
     return KINDS[kind].from_dict(values)
+
+
+def _check_least(config: Config, counts: Mapping[str, int]) -> None:
+    """Raises InputError unless these fields are whole numbers of at least this much."""
+    for name, least in counts.items():
+        value = getattr(config, name)
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise InputError(f"{name} {value!r}; it must be a whole number of at least {least}")
 
 
 def _check_calibration(config: NPMConfig | ReaderConfig) -> None:

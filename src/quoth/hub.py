@@ -63,6 +63,8 @@ _FOLDERS = {
 }
 """By kind, what else than a shipped name is a model."""
 
+_USUAL = ("quoth-mini", "quoth-mini-single", "quoth-reader", "quoth-realm", "quoth-zero-ner")
+
 C = TypeVar("C", bound=ModelConfig)
 C_co = TypeVar("C_co", bound=ModelConfig, covariant=True)
 
@@ -135,6 +137,25 @@ def kind_of(name: str) -> str:
     if has_settings(name):
         return _settings_of(Path(name)).kind
     return "zero-ner" if is_luke(name) else "npm"
+
+
+def check_name(name: str) -> None:
+    """Raises ModelNotFoundError if a name or a folder cannot stand for a model; the hub is not asked."""
+    if name in TRAINED or name in UNTRAINED or has_settings(name):
+        return
+    if Path(name).is_dir():
+        if kind_of(name) == "npm":
+            _without_settings(Path(name))
+        return
+    if (hint := nearest(name, [*TRAINED, *UNTRAINED])) and "/" not in name:
+        raise ModelNotFoundError(f"no model {name!r}{hint} A folder or a hub id may be given too")
+    from huggingface_hub.constants import HF_HUB_CACHE, HF_HUB_OFFLINE
+
+    owner, _, repository = name.partition("/")
+    asked = repository and "/" not in repository and owner not in ("", ".", "..", "~") and not HF_HUB_OFFLINE
+    if not asked and not (Path(HF_HUB_CACHE) / f"models--{name.replace('/', '--')}").is_dir():
+        hub = "a hub id that is in the Hugging Face cache (HF_HUB_OFFLINE is set)" if HF_HUB_OFFLINE else "a hub id"
+        raise ModelNotFoundError(f"no model {name!r}; name {', '.join(_USUAL)}, a folder, or {hub}: OWNER/NAME")
 
 
 def has_settings(name: str) -> bool:

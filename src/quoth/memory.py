@@ -48,7 +48,7 @@ def limit(named: str | None) -> int:
         return max(DEFAULT_LIMIT, least)
     if (most := bytes_named(named)) < least:
         raise InputError(
-            f"{named} of memory is too little: with the loaded model the process already holds {held() // 10**6} MB; "
+            f"{named} of memory is too little: with the loaded model the process already uses {held() // 10**6} MB; "
             f"allow {least // 10**6 + 1}MB or more"
         )
     return most

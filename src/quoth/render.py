@@ -15,6 +15,7 @@ from quoth.records import Evidence, Hit, Prediction
 
 BAR_CELLS = 20
 EXCERPT_LINES = 3
+LEAST_TEXT, MOST_TEXT = 20, 50
 MARGIN = "     "
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -58,9 +59,9 @@ def show_predictions(console: Console, query: str, predictions: Sequence[Predict
         return
     if predictions[0].abstained:
         console.print(Text("  the corpus does not say; the best guesses:", style="dim"))
-    width = min(34, max(cell_len(printable(prediction.text)) for prediction in predictions))
+    width = min(MOST_TEXT, max(cell_len(printable(prediction.text)) for prediction in predictions))
     for rank, prediction in enumerate(predictions, start=1):
-        console.print(_headline(rank, prediction, width))
+        _show_row(console, rank, prediction.text, _share(console, prediction.probability), width)
         shown = prediction.evidence[:top_evidence]
         for evidence in shown:
             show_evidence(console, evidence)
@@ -80,7 +81,9 @@ def show_quote(console: Console, evidence: Evidence) -> None:
     """Print `evidence` on one line: its source, and as much context as fits, with the phrase highlighted."""
     start = evidence.start - evidence.context_start
     end = evidence.end - evidence.context_start
-    source = f"{printable(evidence.document_id)} {evidence.start}–{evidence.end}  "
+    name = Text(printable(evidence.document_id))
+    name.truncate(max(8, console.width // 3), overflow="ellipsis")
+    source = f"{name.plain} {evidence.start}–{evidence.end}  "
     cells = max(20, console.width - len(MARGIN) - 3 - cell_len(source))
     line = Text.assemble(MARGIN, ("│ ", "dim"), (source, "dim"))
     console.print(line.append_text(excerpt(evidence.context, start, end, cells)), soft_wrap=True)
@@ -94,9 +97,7 @@ def show_hits(console: Console, query: str, hits: Sequence[Hit], explain: bool =
         console.print(Text("  no passage of the corpus matches", style="dim"))
     for rank, hit in enumerate(hits, start=1):
         passage = hit.passage
-        title = Text.assemble((f"{rank:3d}  ", "dim"), (printable(passage.title), "bold"))
-        title.append(f"  {hit.score:.3f}", style="cyan")
-        console.print(title)
+        _show_row(console, rank, passage.title, Text(f"{hit.score:.3f}", "cyan"), cell_len(printable(passage.title)))
         _quote(console, _source(passage.document_id, passage.start, passage.end))
         matches = hit.matches if explain else ()
         for match in matches:
@@ -109,22 +110,43 @@ def show_hits(console: Console, query: str, hits: Sequence[Hit], explain: bool =
 
 
 def show_facts(console: Console, facts: Iterable[tuple[str, str]]) -> None:
-    """Print `name  value` lines, with the values aligned in a column."""
+    """Print `name  value` lines, with the values in a column; in a terminal, long ones are wrapped inside it."""
     rows = list(facts)
-    width = max((cell_len(name) for name, _ in rows), default=0)
+    indent = max((cell_len(name) for name, _ in rows), default=0) + 2
     for name, value in rows:
-        padding = " " * (width - cell_len(name) + 2)
-        console.print(Text.assemble((name, "dim"), padding, printable(value)), soft_wrap=True)
+        text = Text(printable(value))
+        lines = text.wrap(console, max(LEAST_TEXT, console.width - indent)) if console.is_terminal else [text]
+        for number, line in enumerate(lines or [text]):
+            line.rstrip()
+            head = "" if number else name
+            console.print(Text.assemble((head, "dim"), " " * (indent - cell_len(head)), line), soft_wrap=True)
 
 
-def _headline(rank: int, prediction: Prediction, width: int) -> Text:
-    """`rank  text  bar  percent` of one prediction, the text padded to `width` cells."""
-    answer = printable(prediction.text)
-    line = Text.assemble((f"{rank:3d}  ", "dim"), (answer, "bold"))
-    line.append(" " * max(1, width - cell_len(answer) + 2))
-    line.append(bar(prediction.probability), style="cyan")
-    line.append(f" {100 * prediction.probability:5.1f} %")
-    return line
+def show_line(console: Console, name: str, title: str, rest: str) -> None:
+    """Print `name  title  rest` on one line. If it is too long for a terminal, the title is cut."""
+    shown = Text(printable(title))
+    if console.is_terminal:
+        shown.truncate(max(8, console.width - cell_len(name) - cell_len(rest) - 4), overflow="ellipsis")
+    console.print(Text.assemble(name, "  ", shown, "  ", rest), soft_wrap=True)
+
+
+def _share(console: Console, probability: float) -> Text:
+    """A bar, if there is room for one, and a percentage."""
+    cells = min(BAR_CELLS, console.width - len(MARGIN) - LEAST_TEXT - 10)
+    drawn = bar(probability, cells) + " " if cells >= 4 else ""
+    return Text.assemble((drawn, "cyan"), f"{100 * probability:5.1f} %")
+
+
+def _show_row(console: Console, rank: int, text: str, rest: Text, width: int) -> None:
+    """Print `rank  text  rest`: the text in a column of its own, of `width` cells or as many as fit, in as many lines
+    as it needs."""
+    column = min(width, max(LEAST_TEXT, console.width - len(MARGIN) - rest.cell_len - 2))
+    lines = Text(printable(text), "bold").wrap(console, max(column, 1))
+    for number, line in enumerate(lines or [Text()]):
+        line.rstrip()
+        head = Text(MARGIN) if number else Text(f"{rank:3d}  ", "dim")
+        tail = Text() if number else Text(" " * (column - line.cell_len + 2)).append_text(rest)
+        console.print(head.append_text(line).append_text(tail), soft_wrap=True)
 
 
 def _source(document_id: str, start: int, end: int, title: str = "", corpus: str = "") -> Text:

@@ -232,6 +232,18 @@ def remove(path: Path) -> None:
     shutil.rmtree(doomed)
 
 
+@contextmanager
+def no_empty_folder(path: Path) -> Iterator[None]:
+    """Of the folders above `path`, and itself, those made inside do not stay behind empty."""
+    made = [folder for folder in (path, *path.parents) if not folder.exists()]
+    try:
+        yield
+    finally:
+        for folder in made:
+            if folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()
+
+
 class Lease:
     """Keeps a file, as long as this object is referred to: `remove_unless_leased` leaves it alone.
 

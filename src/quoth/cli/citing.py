@@ -29,6 +29,7 @@ Cite = Annotated[
     Form | None,
     typer.Option(
         "--cite",
+        metavar="FORM",
         help="Cite the best place of each answer (with --json: every place) as a web annotation (w3c: "
         "TextQuoteSelector), by its characters (chars), or by a link that highlights it (link, to the document's "
         "metadata url). Offsets count code points; UTF-16 units are next to them.",

@@ -1,4 +1,4 @@
-"""The commands that make and change a corpus: index, add, replace, delete, compact, list, info, verify, repair.
+"""The commands that make and change a corpus: index, add, replace, delete, compact, list, verify, repair.
 
 Knows how to call the corpus and what to report afterwards. Does not know how a corpus is stored.
 """
@@ -7,10 +7,11 @@ import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from quoth.cli.info import bytes_of
 from quoth.cli.options import (
     CorpusDir,
     Documents,
@@ -20,12 +21,12 @@ from quoth.cli.options import (
     Ray,
     SkipBad,
 )
-from quoth.cli.output import LeftOut, counting, note, plural, print_json, results, rounded_down, size, visible
-from quoth.errors import InputError, LockedError, advising
+from quoth.cli.output import LeftOut, counting, note, plural, print_json, results, size, visible
+from quoth.errors import InputError, LockedError
+from quoth.storage import no_empty_folder
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
-    from quoth.corpus.segment import Segment
     from quoth.records import Document
 
 app = typer.Typer()
@@ -68,16 +69,17 @@ def index(
         folder, write = _on_ray(output)
     elif "://" in output:
         raise InputError(f"{output} is a URL; add --ray, or name a local folder")
-    corpus = Corpus.create(folder, splitter=splitter)
-    try:
-        with counting("indexing", "documents") as progress:
-            write(corpus, iter(source), progress)
-    except LockedError:
-        raise  # another process is writing this corpus
-    except BaseException:
-        if not Corpus.open(folder).num_documents:
-            shutil.rmtree(folder)
-        raise
+    with no_empty_folder(folder):
+        corpus = Corpus.create(folder, splitter=splitter)
+        try:
+            with counting("indexing", "documents") as progress:
+                write(corpus, iter(source), progress)
+        except LockedError:
+            raise  # another process is writing this corpus
+        except BaseException:
+            if not Corpus.open(folder).num_documents:
+                shutil.rmtree(folder)
+            raise
     source.report()
     _state(corpus)
 
@@ -173,10 +175,10 @@ def compact(directory: CorpusDir) -> None:
     from quoth.retrieval.key_store import follow
 
     corpus = Corpus.open(directory)
-    before = _bytes(directory)
+    before = bytes_of(directory)
     corpus.compact()
     follow(corpus)
-    note(f"{size(before)} before, {size(_bytes(directory))} now")
+    note(f"{size(before)} before, {size(bytes_of(directory))} now")
     _state(corpus)
 
 
@@ -197,8 +199,9 @@ def list_documents(
       quoth list wiki.quoth --contains thessaloniki
     """
     from quoth.corpus.corpus import Corpus
+    from quoth.render import show_line
 
-    corpus = Corpus.open(directory)
+    corpus, console = Corpus.open(directory), results()
     for document in corpus.documents():
         if not any(contains.casefold() in name.casefold() for name in (document.id, document.title)):
             continue
@@ -206,51 +209,7 @@ def list_documents(
         if json:
             print_json({"id": document.id, "title": document.title, "passages": passages})
         else:
-            line = f"{document.id}  {document.title}  ({plural(passages, 'passage')})"
-            results().print(visible(line), soft_wrap=True)
-
-
-@app.command(rich_help_panel=PANEL)
-def info(directory: CorpusDir, json: Json = False) -> None:
-    """Show what a corpus contains, and which models have embedded it.
-
-    \b
-    Example:
-      quoth info wiki.quoth
-    """
-    from quoth.corpus.corpus import Corpus
-    from quoth.corpus.manifest import remedy_of
-
-    corpus = Corpus.open(directory)
-    with advising(remedy_of(directory)):
-        tables = _tables(directory, [each.name for each in corpus.segments])
-    segments = [_segment(corpus, directory, each) for each in corpus.segments]
-    total, freed = _bytes(directory), _freed_by_compact(segments, directory)
-    facts = {
-        "corpus": str(directory),
-        "documents": corpus.num_documents,
-        "passages": corpus.num_passages,
-        "segments": segments,
-        "freed_by_compact": freed,
-        "snapshot": corpus.snapshot,
-        "splitter": corpus.splitter,
-        "bytes": total,
-        "embedded": tables,
-    }
-    if json:
-        print_json(facts)
-        return
-    from quoth.render import show_facts
-
-    embedded = ", ".join(
-        f"{each['model']} {each['precision']} ({each['segments']} of {len(corpus.segments)} segments, "
-        f"{size(each['bytes'])}{_recall_in_words(each['codes'])})"
-        for each in tables
-    )
-    shown = {**facts, "documents": f"{corpus.num_documents:,}", "passages": f"{corpus.num_passages:,}"}
-    shown |= {"bytes": size(total), "embedded": embedded or "nothing (fill and ask encode the passages they read)"}
-    shown |= {"freed_by_compact": f"about {size(freed)}", "segments": ", ".join(map(_in_words, segments)) or "none"}
-    show_facts(results(), ((name, str(value)) for name, value in shown.items()))
+            show_line(console, visible(document.id), visible(document.title), f"({plural(passages, 'passage')})")
 
 
 @app.command(rich_help_panel=PANEL)
@@ -275,7 +234,7 @@ def verify(directory: CorpusDir) -> None:
 def repair(directory: CorpusDir) -> None:
     """Rebuild damaged files from the rest of the corpus.
 
-    Rebuilds words, tables and checksums from the documents. Removes damaged vectors, which quoth embed makes again.
+    Rebuilds words, tables and checksums from the documents. Removes damaged vectors, which quoth embed rebuilds.
     Documents that are damaged themselves are lost; the files to restore from a backup are named.
 
     \b
@@ -294,65 +253,6 @@ def repair(directory: CorpusDir) -> None:
     if not repairs.repaired:
         results().print(f"{directory}: sound, nothing to repair", soft_wrap=True)
     _state(Corpus.open(directory))
-
-
-def _segment(corpus: "Corpus", directory: Path, segment: "Segment") -> dict[str, Any]:
-    """A segment's number of passages, deleted ones included, and of deleted ones, and its bytes with its keys."""
-    import numpy as np
-
-    from quoth.retrieval.key_store import stores
-
-    live = int(corpus.live(np.arange(segment.first_row, segment.last_row)).sum())
-    keys = [path for store in stores(directory) for path in store.folders(segment.name)]
-    return {
-        "name": segment.name,
-        "passages": segment.num_passages,
-        "deleted": segment.num_passages - live,
-        "bytes": sum(map(_bytes, [segment.path, *keys])),
-    }
-
-
-def _in_words(segment: dict[str, Any]) -> str:
-    deleted = f" ({segment['deleted']:,} deleted)" if segment["deleted"] else ""
-    return f"{plural(segment['passages'], 'passage')}{deleted} {size(segment['bytes'])}"
-
-
-def _recall_in_words(codes: list[dict[str, Any]]) -> str:
-    """The lowest recall of a model's codes, with the requested one if that is higher."""
-    if not codes:
-        return ""
-    lowest = min(codes, key=lambda each: float(each["recall"] - each["target"]))
-    target = f", {lowest['target']} requested" if lowest["recall"] < lowest["target"] else ""
-    return f", recall {rounded_down(lowest['recall'])}{target}"
-
-
-def _freed_by_compact(segments: list[dict[str, Any]], directory: Path) -> int:
-    """About how many bytes deleted passages take, and segments that only older snapshots have."""
-    from quoth.corpus.beside import segment_of
-    from quoth.retrieval.key_store import stores
-
-    deleted = sum(each["bytes"] * each["deleted"] // max(each["passages"], 1) for each in segments)
-    kept = {each["name"] for each in segments}
-    old = [path for path in directory.glob("segments/*") if path.name not in kept]
-    old += [path for store in stores(directory) for path in store.folders() if segment_of(path) not in kept]
-    return int(deleted) + sum(map(_bytes, old))
-
-
-def _tables(directory: Path, segments: list[str]) -> list[dict[str, Any]]:
-    """The key tables of these segments, per model: precision, numbers of segments and bytes, recall of the codes."""
-    from quoth.retrieval.codes import facts_of
-    from quoth.retrieval.key_store import stores, table_facts
-
-    embedded = []
-    for store in stores(directory):
-        tables = [store.tables(segment) for segment in segments]
-        facts = [table_facts(each[0]) for each in tables if each]
-        if facts:
-            same = {name: facts[0][name] for name in ("model", "precision", "fingerprint")}
-            coded = {segment: facts_of(store.codes(segment)) for segment in segments}
-            codes = [{"segment": s, "recall": c.recall, "target": c.target} for s, c in coded.items() if c]
-            embedded.append({**same, "segments": len(facts), "bytes": _bytes(store.folder), "codes": codes})
-    return embedded
 
 
 class _Source:
@@ -390,8 +290,3 @@ def _state(corpus: "Corpus") -> None:
     """One line on standard output: what the corpus contains now."""
     documents, passages = plural(corpus.num_documents, "document"), plural(corpus.num_passages, "passage")
     results().print(f"{visible(str(corpus.path))}: {documents}, {passages}, snapshot {corpus.snapshot}", soft_wrap=True)
-
-
-def _bytes(folder: Path) -> int:
-    """The bytes of all files below a folder."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

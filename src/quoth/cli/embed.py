@@ -34,6 +34,7 @@ StoredPrecision = Annotated[
     Precision,
     typer.Option(
         "--precision",
+        metavar="FORMAT",
         help="Storage per vector component: sq8 = 1 byte, sq4 = ½ byte (less accurate), fp16 = 2, fp32 = 4.",
     ),
 ]
@@ -57,7 +58,9 @@ CPUs = Annotated[float, typer.Option("--cpus", help="With --ray: CPUs per task (
 GPUs = Annotated[float, typer.Option("--gpus", help="With --ray: GPUs per task; 0.5 lets two tasks share one.")]
 KeyKind = Annotated[
     Keys | None,
-    typer.Option("--keys", help="What to embed: tokens, passages or entities. Default: whatever --model uses."),
+    typer.Option(
+        "--keys", metavar="KEYS", help="What to embed: tokens, passages or entities. Default: whatever --model uses."
+    ),
 ]
 OwnModel = Annotated[
     str | None,
@@ -86,7 +89,7 @@ def embed(
     *,
     setup: Setup,
 ) -> None:
-    """Store vectors, so that searches see the whole corpus.
+    """Store vectors, so that searches cover the whole corpus.
 
     By default every token gets one, for --dense. With --keys (or a --model with such keys), every passage gets one, or
     every named entity and title.
@@ -103,8 +106,12 @@ def embed(
       quoth embed wiki.quoth --keys entities
       quoth search wiki.quoth --mode entity "Where was Nikos Kazantzakis born?"
     """
+    from quoth.retrieval.codes import check_recall
+
     if memory is not None:
         bytes_named(memory)  # a bad amount is refused before the model is loaded
+    if recall is not None:
+        check_recall(recall)
     place, corpus = _open(directory, ray)
     model = model or DEFAULT_MODELS[keys or Keys.tokens]
     loaded = _load(keys, model, corpus, setup)

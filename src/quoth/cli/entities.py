@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from quoth.cli.groups import Command, takes_group, takes_setup
-from quoth.cli.measuring import Limit, NoCoverage, RunFolder, Seed, measuring, show_report
+from quoth.cli.measuring import Limit, NoCoverage, RunFolder, Seed, ks_option, measuring, show_report
 from quoth.cli.models import Setup, load_entities, load_searcher, open_corpora, quiet_libraries
-from quoth.cli.options import CorpusDir, Json, MoreCorpora
+from quoth.cli.options import CorpusDir, Json, MoreCorpora, repeated
 from quoth.cli.output import counting, results
 from quoth.errors import InputError
 
@@ -31,11 +31,7 @@ EntityModel = Annotated[
 ]
 Beside = Annotated[
     list[str] | None,
-    typer.Option(
-        "--beside",
-        metavar="MODEL",
-        help="Also ask this model, by its vectors of tokens (late interaction) or passages. May be repeated.",
-    ),
+    repeated("--beside", "MODEL", "Also ask this model, by its vectors of tokens (late interaction) or passages."),
 ]
 Dense = Annotated[
     list[str] | None,
@@ -52,7 +48,7 @@ Anserini = Annotated[
 
 QuestionFiles = Annotated[
     list[str],
-    typer.Argument(metavar="FILES...", help="Files of EntityQuestions, one per relation, such as P17.test.json."),
+    typer.Argument(metavar="FILES", help="Files of EntityQuestions, one per relation, such as P17.test.json."),
 ]
 Templates = Annotated[
     Path | None,
@@ -81,23 +77,19 @@ Idf = Annotated[
 PerRelation = Annotated[
     int | None, typer.Option("--limit", help="Ask at most this many questions per relation, drawn at random.")
 ]
-Ks = Annotated[
-    list[int] | None,
-    typer.Option("--k", metavar="K", help="Recall among the best K passages. May be repeated. Default: 20 and 100."),
-]
-LinkKs = Annotated[
-    list[int] | None,
-    typer.Option("--k", metavar="K", help="Recall among the best K passages. May be repeated. Default: 1, 5, 20."),
-]
+Ks = Annotated[list[int] | None, ks_option("20 and 100")]
+LinkKs = Annotated[list[int] | None, ks_option("1, 5 and 20")]
 
 
 @dataclass(frozen=True, slots=True)
-class Others:
-    """The systems to ask in addition, with the whole text."""
+class Asked:
+    """The model to ask in addition to BM25, the systems to ask with the whole text, and where answers are kept."""
 
+    model: str | None
     beside: list[str] | None
     dense: list[str] | None
     anserini: bool
+    run: Path | None
 
     def load(self, corpora: "Sequence[Corpus]", setup: Setup) -> "dict[str, Search]":
         """Every system, loaded, by its name in the report."""
@@ -115,15 +107,21 @@ class Others:
         return systems
 
 
-def takes_others(command: Command) -> Command:
-    """Gives a command the options --beside, --dense and --anserini instead of its parameter `others`."""
-    declared = {"beside": (Beside, None), "dense": (Dense, None), "anserini": (Anserini, False)}
-    return takes_group(command, "others", declared, lambda given: Others(**given))
+def takes_asked(command: Command) -> Command:
+    """Gives a command the options of `Asked` instead of its parameter `asked`."""
+    declared = {
+        "model": (EntityModel, None),
+        "beside": (Beside, None),
+        "dense": (Dense, None),
+        "anserini": (Anserini, False),
+        "run": (RunFolder, None),
+    }
+    return takes_group(command, "asked", declared, lambda given: Asked(**given))
 
 
 @app.command()
 @takes_setup
-@takes_others
+@takes_asked
 def entities(
     directory: CorpusDir,
     files: QuestionFiles,
@@ -138,10 +136,8 @@ def entities(
     seed: Seed = 0,
     k: Ks = None,
     no_coverage: NoCoverage = False,
-    model: EntityModel = None,
     *,
-    others: Others,
-    run: RunFolder = None,
+    asked: Asked,
     setup: Setup,
     json: Json = False,
 ) -> None:
@@ -160,12 +156,13 @@ def entities(
 
     read = QuestionTemplates.read(templates) if templates else None
     wanted = {"idf": idf, "covered": covered, "single-key": single_key, "picture": picture, "hybrid": hybrid}
+    model = asked.model
     _check({name for name, given in wanted.items() if given}, read is not None, model, no_coverage and not covered)
     corpora = open_corpora(directory, corpus)
-    systems = others.load(corpora, setup)
+    systems = asked.load(corpora, setup)
     loaded = None if model is None else load_entities(model, corpora, setup)
     if loaded is not None and model is not None:
-        systems |= _asked(model, loaded, read is not None, hybrid)
+        systems |= _ways(model, loaded, read is not None, hybrid)
     with measuring("questions") as progress:
         chosen = choose_questions(
             files,
@@ -177,7 +174,7 @@ def entities(
             covered_only=covered,
             progress=progress,
         )
-        report = run_entity_questions(chosen, systems, ks=k or KS, rarity=idf, progress=progress, folder=run)
+        report = run_entity_questions(chosen, systems, ks=k or KS, rarity=idf, progress=progress, folder=asked.run)
     kept = _keys(chosen, loaded, picture, k or KS) if loaded and (single_key or picture) else {}
     show_report(report, json, SHOWN, **({"single_key": kept} if single_key else {}))
     if single_key and not json:
@@ -200,7 +197,7 @@ def _check(wanted: set[str], templates: bool, model: str | None, uncovered: bool
         check_installed()
 
 
-def _asked(model: str, loaded: "ZeroNER", templates: bool, hybrid: bool) -> "dict[str, Search]":
+def _ways(model: str, loaded: "ZeroNER", templates: bool, hybrid: bool) -> "dict[str, Search]":
     """The ways to ask the model."""
     from quoth.evaluation.entities.searches import by_entity, by_text, by_vectors
 
@@ -236,16 +233,14 @@ def _show_keys(recall: "Mapping[str, Mapping[int, float]]") -> None:
 
 @app.command()
 @takes_setup
-@takes_others
+@takes_asked
 def links(
     directory: CorpusDir,
     limit: Limit = None,
     seed: Seed = 0,
     k: LinkKs = None,
-    model: EntityModel = None,
     *,
-    others: Others,
-    run: RunFolder = None,
+    asked: Asked,
     setup: Setup,
     json: Json = False,
 ) -> None:
@@ -265,9 +260,9 @@ def links(
     from quoth.evaluation.openqa import KS
 
     (corpus,) = corpora = open_corpora(directory)
-    systems = others.load(corpora, setup)
-    if model is not None:
-        systems[model] = by_entity(load_entities(model, corpora, setup))
+    systems = asked.load(corpora, setup)
+    if asked.model is not None:
+        systems[asked.model] = by_entity(load_entities(asked.model, corpora, setup))
     with measuring("mentions") as progress:
-        report = run_links(corpus, systems, ks=k or KS, limit=limit, seed=seed, progress=progress, folder=run)
+        report = run_links(corpus, systems, ks=k or KS, limit=limit, seed=seed, progress=progress, folder=asked.run)
     show_report(report, json)

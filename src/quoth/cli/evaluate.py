@@ -12,9 +12,9 @@ from typer.core import TyperGroup
 
 from quoth.cli.filling import Filling, fill_arguments, takes_fill_options
 from quoth.cli.groups import takes_setup
-from quoth.cli.measuring import RunFolder, Seed, measuring, show_report
+from quoth.cli.measuring import Distractors, RunFolder, Seed, measuring, show_report
 from quoth.cli.models import Setup, kind, load, load_predictor, open_corpora, quiet_libraries
-from quoth.cli.options import Base, Device, Json, Model
+from quoth.cli.options import Base, Device, Json, Model, repeated
 from quoth.cli.output import counting, print_json, results
 from quoth.errors import InputError
 
@@ -31,7 +31,14 @@ class Tasks(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
-app = typer.Typer(cls=Tasks, no_args_is_help=True, help="Measure a model on a task.")
+HELP = """Measure a model on a task.
+
+\b
+Example:
+  quoth eval openqa wiki.quoth nq.test.tsv --model quoth-reader --limit 500
+  quoth eval sst2 mr --data tasks --corpus reviews.quoth
+"""
+app = typer.Typer(cls=Tasks, no_args_is_help=True, help=HELP)
 
 EmbedAndSearch = Annotated[bool, typer.Option("--dense", help="Embed the documents and search every token.")]
 DenseFacts = Annotated[
@@ -53,7 +60,7 @@ class System(StrEnum):
 @takes_fill_options(dense=EmbedAndSearch)
 def cloze(
     pages: Annotated[
-        list[str], typer.Argument(metavar="PAGES...", help="Files or folders that contain the held-out documents.")
+        list[str], typer.Argument(metavar="PAGES", help="Files or folders that contain the held-out documents.")
     ],
     heldout: Annotated[
         Path | None,
@@ -70,7 +77,12 @@ def cloze(
     *,
     filling: Filling,
     system: Annotated[
-        list[System] | None, typer.Option("--system", help="Ask only this system. May be repeated. Default: all.")
+        list[System] | None,
+        typer.Option(
+            "--system",
+            metavar="SYSTEM",
+            help="Ask only this system: model, untrained, frequent or bm25. May be repeated. Default: all.",
+        ),
     ] = None,
     model: Model = "quoth-mini",
     run: RunFolder = None,
@@ -105,17 +117,13 @@ def cloze(
     show_report(report, json)
 
 
-Facts = Annotated[list[str], typer.Argument(metavar="FACTS...", help="LAMA's files of T-REx or Google-RE (JSONL).")]
+Facts = Annotated[list[str], typer.Argument(metavar="FACTS", help="LAMA's files of T-REx or Google-RE (JSONL).")]
 Templates = Annotated[
     Path | None, typer.Option("--templates", metavar="FILE", help="LAMA's relations.jsonl; required for T-REx.")
 ]
 Searched = Annotated[
     list[Path] | None,
-    typer.Option("--corpus", metavar="DIR", help="Search this corpus instead of the facts' evidence. May be repeated."),
-]
-Distractors = Annotated[
-    list[str] | None,
-    typer.Option("--distractors", metavar="DOCS", help="Documents to search along with the evidence. May be repeated."),
+    repeated("--corpus", "DIR", "Search this corpus instead of the facts' evidence."),
 ]
 PerRelation = Annotated[
     int | None, typer.Option("--limit", help="Ask at most this many facts per relation, drawn at random.")
@@ -157,7 +165,7 @@ def lama(
     """Ask for facts with templates, and count the exact matches by the answer's number of tokens and by relation.
 
     Tokens are those of the model. Case, articles and punctuation of an answer do not matter. Without --corpus the
-    facts' own evidence is searched, in which every answer occurs; --distractors shows how much that helps.
+    facts' own evidence is searched, in which every answer occurs; --distractors adds other documents to it.
 
     \b
     Example:
@@ -198,7 +206,7 @@ def ner(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILES...", help="CoNLL files, or part of a file's documents: FILE:train, FILE:dev, FILE:test."
+            metavar="FILES", help="CoNLL files, or part of a file's documents: FILE:train, FILE:dev, FILE:test."
         ),
     ],
     model: Annotated[
@@ -208,7 +216,7 @@ def ner(
     device: Device = None,
     json: Json = False,
 ) -> None:
-    """Tag the sentences of CoNLL files and count the names found: with their class, and ("spans") without it.
+    """Tag the sentences of CoNLL files and count the names found, with their class and (row "spans") without it.
 
     Both ends of a name must be right. Dates found by rule are left out; WNUT 2017's classes are mapped to PER, LOC, ORG
     and MISC.

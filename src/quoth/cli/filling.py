@@ -11,7 +11,7 @@ import typer
 
 from quoth.cli.groups import Command, takes_group
 from quoth.cli.models import kind
-from quoth.cli.options import Combine, Dense, PassageCount, given, num_passages
+from quoth.cli.options import Combine, Dense, PassageCount, checked, given, num_passages
 from quoth.errors import InputError
 from quoth.predictors.options import MEANINGS, FillOptions
 
@@ -19,6 +19,7 @@ _FLAGS = {"k": ("--k", "--neighbours"), "banned_tokens": ("--ban",), "whole_word
 """Options whose flag is not their name in Python."""
 _NAMES = {"k": "neighbours", "banned_tokens": "ban", "whole_words": "any_token"}
 """The names of their parameters in a command."""
+SCORING = "How phrases are searched and scored"
 _OWN = ("combine", "hybrid", "read", "min_probability")
 _OPTIONS = [each for each in fields(FillOptions) if each.name not in ("top_k", "distinct")]
 
@@ -31,22 +32,23 @@ def _declared() -> dict[str, tuple[Any, Any]]:
         flags = _FLAGS.get(each.name, (f"--{each.name.replace('_', '-')}",))
         meaning = MEANINGS[each.name] + (" Default: the model's own." if each.name in _OWN else "")
         name, default = _NAMES.get(each.name, each.name), each.default
-        option: Any = typer.Option(*flags, help=meaning)
+        check = each.metadata["check"]
+        shown: dict[str, Any] = {"rich_help_panel": SCORING}
+        option: Any = typer.Option(*flags, help=meaning, callback=checked(check) if check else None, **shown)
         match each.name:
             case "passages":
                 declared |= {"passages": (PassageCount, None), "dense": (Dense, False)}
                 continue
             case "banned_tokens":
-                option = typer.Option(
-                    *flags, metavar="TOKEN", help="No answer may contain this word's tokens. May be repeated."
-                )
+                meaning = "No answer may contain this word's tokens. May be repeated."
+                option = typer.Option(*flags, metavar="TOKEN", help=meaning, **shown)
                 default = None
             case "whole_words":
-                option = typer.Option(
-                    *flags, help="A model that answers with one token may answer with a part of a word."
-                )
+                meaning = "A model that answers with one token may answer with a part of a word."
+                option = typer.Option(*flags, help=meaning, **shown)
                 default = False
             case "combine":
+                option = typer.Option(*flags, metavar="RULE", help=meaning, **shown)
                 default = None
         declared[name] = (Annotated[hints[each.name], option], default)
     return declared

@@ -9,7 +9,7 @@ from functools import wraps
 from typing import Any
 
 from quoth.cli.models import Setup
-from quoth.cli.options import Base, Device, Dtype
+from quoth.cli.options import Base, Device, NumberFormat
 
 Command = Callable[..., None]
 Declared = Mapping[str, tuple[Any, Any]]
@@ -37,8 +37,12 @@ def takes_group(command: Command, name: str, declared: Declared, build: Callable
 
 def takes_setup(command: Command) -> Command:
     """Gives a command the options --base, --device and --dtype instead of its parameter `setup`."""
-    declared = {"base": (Base, None), "device": (Device, None), "dtype": (Dtype, None)}
-    return takes_group(command, "setup", declared, lambda given: Setup(**given))
+    declared = {"base": (Base, None), "device": (Device, None), "dtype": (NumberFormat, None)}
+
+    def setup(given: dict[str, Any]) -> Setup:
+        return Setup(given["base"], given["device"], given["dtype"] and given["dtype"].value)
+
+    return takes_group(command, "setup", declared, setup)
 
 
 def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:

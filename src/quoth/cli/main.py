@@ -1,9 +1,12 @@
 """The command `quoth`: all commands in one program, and what happens when something goes wrong.
 
-Knows exit codes: 0 success, 1 failure, 2 a mistake by the user, 130 interrupted. Imports no model.
+Knows exit codes: 0 success, 1 failure, 2 a mistake by the user, 130 interrupted, 141 nobody reads the output any more.
+Imports no model.
 """
 
 import inspect
+import os
+import sys
 import warnings
 from collections.abc import Sequence
 from errno import EACCES, ENOSPC
@@ -20,6 +23,7 @@ from quoth.cli import (
     embed,
     entities,
     evaluate,
+    info,
     likelihood,
     mcp,
     openqa,
@@ -34,7 +38,9 @@ from quoth.cli import (
 from quoth.cli.output import note
 from quoth.errors import QuothError, UserError, nearest
 
-INTERRUPTED = 130
+INTERRUPTED, UNREAD = 130, 141
+NUMBERS = ("k", "n", "c", "num", "number", "count", "limit", "top", "top-k", "topk", "results", "answers")
+"""Words for how many results there may be."""
 UsageError: Any = typer.BadParameter.__base__
 """A command line that cannot be parsed; typer exports no name for it."""
 
@@ -45,21 +51,10 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _part in (
-    demo.app,
-    corpus.app,
-    embed.app,
-    query.app,
-    search.app,
-    serve.app,
-    mcp.app,
-    train.app,
-    report.app,
-    convert.app,
-):
-    app.registered_commands += _part.registered_commands
-for _part in (openqa.app, entities.app, suite.app, likelihood.app, quick.app):
-    evaluate.app.registered_commands += _part.registered_commands
+for _part in (demo, corpus, info, embed, query, search, serve, mcp, train, report, convert):
+    app.registered_commands += _part.app.registered_commands
+for _part in (openqa, entities, suite, likelihood, quick):
+    evaluate.app.registered_commands += _part.app.registered_commands
 app.add_typer(evaluate.app, name="eval", rich_help_panel="Train and measure")
 
 
@@ -99,6 +94,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line `arguments` (default: those of this process) and return the exit code."""
     warnings.showwarning = lambda message, *_: note(str(message))  # on one line, like every note
     try:
+        code = _run(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        null = os.open(os.devnull, os.O_WRONLY)
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(null, stream.fileno())  # Python writes what is left when it exits
+        return UNREAD
+    return code
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    """The exit code, once the error of the command, if any, is told. Raises BrokenPipeError if nobody reads on."""
+    try:
         code = get_command(app).main(args=arguments, prog_name="quoth", standalone_mode=False)
     except UsageError as error:
         if type(error).__name__ != "NoArgsIsHelpError":  # that one has printed the help
@@ -108,6 +116,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         note("stopped; nothing was changed")
         return 1
     except SystemExit as stop:
+        if isinstance(stop.__context__, BrokenPipeError):  # what rich and typer make of it
+            raise stop.__context__ from None
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except QuothError as error:
         note(str(error))
@@ -127,11 +137,24 @@ def _misuse(error: Any) -> str:
     what = error.format_message().rstrip(".").replace("Value error, ", "")
     what = what[:1].lower() + what[1:]
     if type(error).__name__ == "NoSuchOption":
-        what = f"no option {error.option_name}{nearest(error.option_name, error.possibilities or ())}"
+        what = f"no option {error.option_name}{_meant(error.option_name, error.ctx)}"
     elif "extra argument" in what:
         what += ": a text with spaces must be in quotes"
     read_on = f"see `{error.ctx.command_path if error.ctx else 'quoth'} --help`"
     return f"{what} {read_on.capitalize()}" if what.endswith("?") else f"{what}; {read_on}"
+
+
+def _meant(option: str, context: Any) -> str:
+    """ "; did you mean …?" with the command's options that are spelled alike or mean the same; "" if there is none."""
+    flags = [flag for each in context.command.params for flag in each.opts if flag.startswith("-")]
+    word = option.lstrip("-").replace("_", "-").lower()
+    numbered = ("--top-k", "-k", f"--{word}", "--count", "--limit") if word in NUMBERS else ()
+    if found := [flag for flag in numbered if flag in flags]:
+        return f"; did you mean {found[0]}?"
+    if len(word) > 1:
+        return nearest(f"--{word}", flags)
+    alike = ["--model"] if word == "m" and "--model" in flags else [each for each in flags if each[2:3] == word]
+    return f"; did you mean {' or '.join(alike)}?" if 0 < len(alike) < 4 else ""
 
 
 def _reason(error: OSError) -> str:

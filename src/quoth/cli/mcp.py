@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from quoth.cli.groups import takes_setup
-from quoth.cli.models import Setup, load, load_reader, open_corpora
+from quoth.cli.models import Setup, kind, load, load_reader, open_corpora
 from quoth.cli.options import CorpusDir
 from quoth.cli.output import note
 from quoth.errors import InputError
@@ -24,7 +24,9 @@ def mcp(
         bool,
         typer.Option("--http", help="Serve over streamable HTTP on this machine instead of standard input and output."),
     ] = False,
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="With --http: the port of 127.0.0.1.")] = 8000,
+    port: Annotated[
+        int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="With --http: the port.")
+    ] = 8000,
     reader: Annotated[str, typer.Option("--reader", help="The model that answers questions.")] = "quoth-reader",
     npm: Annotated[str, typer.Option("--npm", help="The model that fills blanks.")] = "quoth-mini",
     *,
@@ -33,7 +35,7 @@ def mcp(
     """Let assistants ask a corpus, by the Model Context Protocol.
 
     The tools are ask, fill, search, read and verify_quote; none of them writes. Models are loaded when they are first
-    needed, and what is added to the corpus is found at once. Needs pip install 'quoth\\[mcp]'.
+    needed, and documents that are added later are found at once. Requires pip install 'quoth\\[mcp]'.
 
     \b
     Example:
@@ -41,12 +43,14 @@ def mcp(
       quoth mcp wiki.quoth --http --port 8000
     """
     (corpus,) = open_corpora(directory)
+    for model in (reader, npm):
+        kind(model)  # they are loaded later, but a wrong name is told at once
     try:
         from quoth.integrations.mcp import Tools, server
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] not in ("mcp", "mcp_types"):
             raise
-        raise InputError("quoth mcp needs the package mcp 2: pip install 'quoth[mcp]'") from None
+        raise InputError("quoth mcp requires the package mcp 2: pip install 'quoth[mcp]'") from None
     tools = Tools(
         corpus,
         lambda corpus: load_reader(reader, [corpus], setup),

@@ -10,12 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from quoth.cli.options import repeated
 from quoth.cli.output import counting, print_json, results
 
 if TYPE_CHECKING:
     from quoth.evaluation.report import Report
 
 Limit = Annotated[int | None, typer.Option("--limit", help="Ask at most this many questions, drawn at random.")]
+Distractors = Annotated[
+    list[str] | None,
+    repeated("--distractors", "DOCS", "Documents to search as well, as distractors."),
+]
 Seed = Annotated[int, typer.Option("--seed", help="Random seed for sampling.")]
 NoCoverage = Annotated[
     bool, typer.Option("--no-coverage", help="Do not read every passage to count the answerable questions.")
@@ -28,6 +33,11 @@ RunFolder = Annotated[
         help="Keep every answer with its evidence in this folder; a second call resumes there. See quoth eval errors.",
     ),
 ]
+
+
+def ks_option(default: str) -> Any:
+    """How the option --k of recall is declared, with the task's own default."""
+    return repeated("--k", "K", "Recall among the best K passages.", default=f"{default}.")
 
 
 @contextmanager

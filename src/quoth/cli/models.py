@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from quoth.errors import InputError, ModelNotFoundError, nearest
+from quoth.errors import InputError
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from quoth.models.realm import REALM
     from quoth.models.zero_ner import ZeroNER
     from quoth.scale.cluster import ModelName
+
+
+KEYS = {"npm": "tokens", "realm": "passages", "zero-ner": "entities"}
+"""By the kind of a model, what has a vector."""
 
 
 class Setup(NamedTuple):
@@ -45,44 +49,57 @@ def ray_model(model: str, setup: Setup) -> "ModelName":
 
 
 def kind(model: str) -> str:
-    """The kind of a model, given by name or folder: "npm", "reader", "realm", "zero-ner"."""
-    from quoth.hub import kind_of
+    """The kind of a model, given by name or folder: "npm", "reader", "realm", "zero-ner".
 
-    return kind_of(_checked(model))
+    Raises ModelNotFoundError, without importing torch, if it is clear from the name that there is no such model.
+    """
+    from quoth.hub import check_name, kind_of
+
+    check_name(model)
+    return kind_of(model)
 
 
-def _checked(model: str) -> str:
-    """The model's name. Raises ModelNotFoundError for a misspelt shipped name, for which the hub is not asked."""
-    from quoth.hub import TRAINED, UNTRAINED
+def check_embedded(corpora: "Iterable[Corpus]", model: str, keys: str) -> None:
+    """Raises InputError if a corpus has no vectors at all. Whether they are this model's is known once it is loaded."""
+    from quoth.retrieval.key_store import stores
 
-    shipped = [*TRAINED, *UNTRAINED]
-    if model in shipped or "/" in model or Path(model).is_dir() or not (hint := nearest(model, shipped)):
-        return model
-    raise ModelNotFoundError(f"no model {model!r}{hint} A folder or a hub id may be given too")
+    for corpus in corpora:
+        if corpus.num_passages and not any(store.folders() for store in stores(corpus.path)):
+            raise InputError(
+                f"{corpus.path}: nothing is embedded, and this search compares vectors; "
+                f"`quoth embed {corpus.path} --keys {keys} --model {model}` makes them"
+            )
 
 
 def load(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM":
     """An NPM that searches `corpora`; its libraries keep their progress bars off standard error."""
+    from quoth.hub import is_luke
+
+    if (of := kind(model)) != "npm" and not is_luke(model):  # a LUKE's encoder can be an NPM's
+        raise InputError(f"model {model!r} is of kind {of!r}; kind 'npm' is required here; try quoth-mini")
     quiet_libraries()
     from quoth.models.npm import NPM
 
-    return NPM.from_pretrained(_checked(model), corpus=list(corpora), **setup._asdict())
+    return NPM.from_pretrained(model, corpus=list(corpora), **setup._asdict())
 
 
 def load_reader(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "Reader":
     """`load`, for a reader."""
+    if (of := kind(model)) != "reader":
+        raise InputError(f"model {model!r} is of kind {of!r}; kind 'reader' is required here; try quoth-reader")
     quiet_libraries()
     from quoth.models.reader import Reader
 
-    return Reader.from_pretrained(_checked(model), corpus=list(corpora), **setup._asdict())
+    return Reader.from_pretrained(model, corpus=list(corpora), **setup._asdict())
 
 
 def load_entities(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "ZeroNER":
     """`load`, for a model that finds passages by their entities: a Zero-NeR, or one made from another encoder."""
+    kind(model)
     quiet_libraries()
     from quoth.models.zero_ner import ZeroNER
 
-    return ZeroNER.from_pretrained(_checked(model), corpus=list(corpora), **setup._asdict())
+    return ZeroNER.from_pretrained(model, corpus=list(corpora), **setup._asdict())
 
 
 def load_predictor(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM | Reader | REALM":
@@ -93,10 +110,16 @@ def load_predictor(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NP
 
 
 def load_searcher(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM | REALM | ZeroNER":
-    """`load`, for a model that embeds and searches by vectors. Raises InputError for a reader, which has none."""
-    if kind(model) == "reader":
-        raise InputError(f"model {model!r} is a reader and has no vectors; use quoth-realm or quoth-mini")
+    """`load`, for a model that embeds and searches by vectors. Raises InputError for one that has none."""
+    searching_kind(model)
     return cast("NPM | REALM | ZeroNER", _load_any(model, corpora, setup))
+
+
+def searching_kind(model: str) -> str:
+    """The kind of a model that searches by vectors. Raises InputError for one that has none."""
+    if (of := kind(model)) not in KEYS:
+        raise InputError(f"model {model!r} is a {of} and has no vectors; use quoth-realm, quoth-mini or quoth-zero-ner")
+    return of
 
 
 def quiet_libraries() -> None:
@@ -111,4 +134,4 @@ def _load_any(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM | R
     quiet_libraries()
     from quoth.models.loading import load
 
-    return load(_checked(model), list(corpora), **setup._asdict())
+    return load(model, list(corpora), **setup._asdict())

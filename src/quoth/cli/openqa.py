@@ -5,14 +5,15 @@ Knows: the options. Does not know: how anything is measured.
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from quoth.cli.filling import Filling, fill_arguments, takes_fill_options
-from quoth.cli.groups import takes_setup
-from quoth.cli.measuring import Limit, NoCoverage, RunFolder, Seed, measuring, show_report
+from quoth.cli.groups import Command, takes_group, takes_setup
+from quoth.cli.measuring import Distractors, Limit, NoCoverage, RunFolder, Seed, ks_option, measuring, show_report
 from quoth.cli.models import Setup, kind, load_predictor, load_searcher, open_corpora
 from quoth.cli.options import CorpusDir, Json, Model, MoreCorpora, SkipBad, given
 from quoth.cli.output import LeftOut, counting, results
@@ -24,10 +25,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-Ks = Annotated[
-    list[int] | None,
-    typer.Option("--k", metavar="K", help="Recall among the best K passages. May be repeated. Default: 1, 5 and 20."),
-]
+Ks = Annotated[list[int] | None, ks_option("1, 5 and 20")]
 AskedModel = Annotated[
     str | None, typer.Option("--model", help="Name, folder or hub id of a model to ask in addition to BM25.")
 ]
@@ -49,16 +47,55 @@ Template = Annotated[
 ]
 
 
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Which questions are asked, of which model, and what is measured."""
+
+    limit: int | None
+    seed: int
+    k: list[int] | None
+    model: str | None
+    abstain: bool
+    template: str | None
+    run: Path | None
+
+    def settings(self, coverage: bool, oracle: int | None) -> dict[str, Any]:
+        """The keyword arguments of `run_openqa`."""
+        more = {"deleted": self.abstain or None, "folder": self.run, "coverage": coverage, "oracle": oracle}
+        return given(ks=self.k, limit=self.limit, seed=self.seed, **more)
+
+    def options(self, context: typer.Context, filling: Filling) -> dict[str, Any]:
+        """The options of the model's `ask`; empty if only BM25 is measured."""
+        if self.model is None:
+            return {}
+        return fill_arguments(context, self.model, filling, asks=True) | given(template=self.template)
+
+
+def takes_asking(command: Command) -> Command:
+    """Gives a command the options of `Asking` instead of its parameter `asking`."""
+    declared = {
+        "limit": (Limit, None),
+        "seed": (Seed, 0),
+        "k": (Ks, None),
+        "model": (AskedModel, None),
+        "abstain": (Abstain, False),
+        "template": (Template, None),
+        "run": (RunFolder, None),
+    }
+    return takes_group(command, "asking", declared, lambda given: Asking(**given))
+
+
 @app.command()
 @takes_setup
 @takes_fill_options(neighbours=Neighbours, passages=Passages)
+@takes_asking
 def openqa(
     context: typer.Context,
     directory: CorpusDir,
     questions: Annotated[
         list[str],
         typer.Argument(
-            metavar="QUESTIONS...",
+            metavar="QUESTIONS",
             help="Files of questions: NQ-open, TriviaQA, WebQuestions, CuratedTREC, EntityQuestions, SQuAD.",
         ),
     ],
@@ -67,16 +104,10 @@ def openqa(
         bool, typer.Option("--patterns", help="Answers in JSON are regular expressions, as in CuratedTREC.")
     ] = False,
     skip_bad: SkipBad = False,
-    limit: Limit = None,
-    seed: Seed = 0,
-    k: Ks = None,
     no_coverage: NoCoverage = False,
-    model: AskedModel = None,
-    abstain: Abstain = False,
-    template: Template = None,
     *,
+    asking: Asking,
     filling: Filling,
-    run: RunFolder = None,
     setup: Setup,
     json: Json = False,
 ) -> None:
@@ -91,25 +122,22 @@ def openqa(
     """
     from quoth.datasets.questions import read_questions
 
-    options = _options(context, model, filling, template)
+    options = asking.options(context, filling)
     left_out = LeftOut()
     asked = read_questions(*questions, patterns=patterns, skip_bad=skip_bad, on_bad=left_out)
     left_out.report()
-    settings = {"ks": k, "oracle": filling.told["passages"], "limit": limit, "seed": seed, "coverage": not no_coverage}
-    settings |= {"deleted": abstain or None, "folder": run}
-    _measure(asked, open_corpora(directory, corpus), model, setup, json, given(**settings) | options)
+    settings = asking.settings(not no_coverage, filling.told["passages"])
+    _measure(asked, open_corpora(directory, corpus), asking.model, setup, json, settings | options)
 
 
 @app.command()
 @takes_setup
 @takes_fill_options(neighbours=Neighbours, passages=Passages)
+@takes_asking
 def squad(
     context: typer.Context,
     questions: Annotated[Path, typer.Argument(metavar="SQUAD", help="A file of SQuAD 1.1 (JSON).")],
-    distractors: Annotated[
-        list[str] | None,
-        typer.Option("--distractors", metavar="DOCS", help="Extra documents to add as distractors. May be repeated."),
-    ] = None,
+    distractors: Distractors = None,
     num_distractors: Annotated[
         int | None,
         typer.Option("--num-distractors", help="Number of their passages to add, drawn at random. Default: all."),
@@ -120,15 +148,9 @@ def squad(
     embed: Annotated[
         bool, typer.Option("--embed", help="Embed the corpus first (for a model that searches by vectors).")
     ] = False,
-    limit: Limit = None,
-    seed: Seed = 0,
-    k: Ks = None,
-    model: AskedModel = None,
-    abstain: Abstain = False,
-    template: Template = None,
     *,
+    asking: Asking,
     filling: Filling,
-    run: RunFolder = None,
     setup: Setup,
     json: Json = False,
 ) -> None:
@@ -144,15 +166,14 @@ def squad(
     from quoth.datasets.questions import read_squad
     from quoth.evaluation.squad import squad_corpus
 
-    options = _options(context, model, filling, template)
+    options = asking.options(context, filling)
     read = read_squad(questions)
-    oracle = filling.told["passages"]
-    settings = given(ks=k, oracle=oracle, limit=limit, seed=seed, coverage=False, deleted=abstain or None, folder=run)
+    settings = asking.settings(False, filling.told["passages"])
     with tempfile.TemporaryDirectory(prefix="quoth-squad-") as folder:
         path = output or Path(folder) / "squad.quoth"
         with counting("indexing", "paragraphs") as indexed:
-            corpus = squad_corpus(path, read.paragraphs, distractors or (), num_distractors, seed, indexed)
-        _measure(read.questions, [corpus], model, setup, json, settings | options, embed)
+            corpus = squad_corpus(path, read.paragraphs, distractors or (), num_distractors, asking.seed, indexed)
+        _measure(read.questions, [corpus], asking.model, setup, json, settings | options, embed)
 
 
 @app.command()
@@ -179,7 +200,7 @@ def swap(
     setup: Setup,
     json: Json = False,
 ) -> None:
-    """Swap a corpus for another edition of it: do the answers follow, without any training?
+    """Replace a corpus by another edition of it: do the answers follow, without any training?
 
     Asks for names and numbers in which a sentence differs between the editions, once over each edition, and with
     --unchanged for some that are the same. A REALM needs the vectors of both (quoth embed) and fills blanks of one
@@ -205,13 +226,6 @@ def swap(
     show_report(report, json, model=model)
     if not json:
         results().print(followed(report, asked, show), soft_wrap=True, end="")
-
-
-def _options(context: typer.Context, model: str | None, filling: Filling, template: str | None) -> dict[str, Any]:
-    """The options of the model's `ask`; empty if only BM25 is measured."""
-    if model is None:
-        return {}
-    return fill_arguments(context, model, filling, asks=True) | given(template=template)
 
 
 def _asked(model: str, corpora: "list[Corpus]", setup: Setup) -> "Searcher":
@@ -255,7 +269,7 @@ def _least(system: "Searcher") -> float:
 def reading(
     questions: Annotated[
         list[Path],
-        typer.Argument(metavar="QUESTIONS...", help="SQuAD's JSON, or JSONL as for `quoth train reader`."),
+        typer.Argument(metavar="QUESTIONS", help="SQuAD's JSON, or JSONL as for `quoth train reader`."),
     ],
     limit: Limit = None,
     seed: Seed = 0,
@@ -266,7 +280,7 @@ def reading(
     setup: Setup,
     json: Json = False,
 ) -> None:
-    """Ask each question of the passage given with it: exact match, F1, and the share of unanswerable ones refused.
+    """Ask each question of its own passage: exact match, F1, and the share of unanswerable questions that are refused.
 
     \b
     Example:

@@ -13,6 +13,7 @@ import typer
 
 from quoth.cli.output import note
 from quoth.errors import InputError
+from quoth.predictors.options import check_at_least_one, check_temperature
 
 
 class Combine(StrEnum):
@@ -59,6 +60,45 @@ class Format(StrEnum):
     text = "text"
 
 
+class Dtype(StrEnum):
+    """Number formats of an encoder."""
+
+    fp32 = "fp32"
+    bf16 = "bf16"
+    fp16 = "fp16"
+
+
+DEVICES = ("cpu", "cuda", "mps", "xpu", "xla", "hpu", "npu", "mtia")
+
+
+def checked(check: Callable[[str, Any], None]) -> Callable[..., Any]:
+    """A callback that checks an option's value, if it is given, by the name that it has on the command line."""
+
+    def callback(option: typer.CallbackParam, value: Any) -> Any:
+        if value is not None:
+            check(max(option.opts, key=len), value)
+        return value
+
+    return callback
+
+
+def _check_folder(name: str, folder: Path) -> None:
+    if not folder.is_dir():
+        raise InputError(f"{name} is {str(folder)!r}; there is no such folder")
+
+
+def _check_device(name: str, device: str) -> None:
+    if device.partition(":")[0] not in DEVICES:
+        raise InputError(f"{name} is {device!r}; it must be cpu, cuda, cuda:1 or mps")
+
+
+def repeated(flag: str, metavar: str, meaning: str, default: str = "") -> Any:
+    """How an option that may be given several times is declared."""
+    what_else = f" Default: {default}" if default else ""
+    return typer.Option(flag, metavar=metavar, help=f"{meaning} May be repeated.{what_else}")
+
+
+LOADING = "Loading the model"
 STANDARD_INPUT = "- reads one per line from standard input."
 CorpusDir = Annotated[Path, typer.Argument(metavar="DIR", help="A corpus folder made by quoth index.")]
 CorpusPlace = Annotated[
@@ -80,23 +120,50 @@ Ray = Annotated[
     ),
 ]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out broken records and report their number.")]
-FormatName = Annotated[Format | None, typer.Option("--format", help="Read DOCS in this format, whatever their suffix.")]
+FormatName = Annotated[
+    Format | None,
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help="Read DOCS as jsonl, csv, tsv, parquet or text, whatever their suffix.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 Model = Annotated[
     str, typer.Option("--model", help="A shipped model (quoth-mini, quoth-reader, quoth-realm), a folder or a hub id.")
 ]
-Base = Annotated[Path | None, typer.Option("--base", help="Folder with the base weights, if they are not installed.")]
-Device = Annotated[str | None, typer.Option("--device", help="cpu, cuda, cuda:1 or mps. Default: the best available.")]
-Dtype = Annotated[str | None, typer.Option("--dtype", help="Number format of the encoder: fp32 (default), bf16, fp16.")]
+Base = Annotated[
+    Path | None,
+    typer.Option(
+        "--base",
+        rich_help_panel=LOADING,
+        callback=checked(_check_folder),
+        help="Folder with the base weights, if they are not installed.",
+    ),
+]
+Device = Annotated[
+    str | None,
+    typer.Option(
+        "--device",
+        rich_help_panel=LOADING,
+        callback=checked(_check_device),
+        help="cpu, cuda, cuda:1 or mps. Default: the best available.",
+    ),
+]
+NumberFormat = Annotated[
+    Dtype | None,
+    typer.Option("--dtype", rich_help_panel=LOADING, help="Number format of the encoder. Default: fp32."),
+]
 MoreCorpora = Annotated[
     list[Path] | None,
-    typer.Option("--corpus", metavar="DIR", help="Search this corpus as well. May be repeated."),
+    repeated("--corpus", "DIR", "Search this corpus as well."),
 ]
-TopK = Annotated[int, typer.Option("--top-k", help="Number of answers.")]
+TopK = Annotated[int, typer.Option("--top-k", callback=checked(check_at_least_one), help="Number of answers.")]
 PassageCount = Annotated[
     int | None,
     typer.Option(
         "--passages",
+        callback=checked(check_at_least_one),
         help="Number of BM25's best passages to search inside. Default: the model's own (quoth-mini 3; quoth-reader "
         "and quoth-realm 20).",
     ),
@@ -104,8 +171,21 @@ PassageCount = Annotated[
 Dense = Annotated[bool, typer.Option("--dense", help="Search every token in the corpus (requires quoth embed).")]
 Timings = Annotated[bool, typer.Option("--timings", help="Report how long each of the five steps took.")]
 Temperature = Annotated[
-    float, typer.Option("--temperature", help="Above 1 flattens the probabilities, below 1 sharpens them.")
+    float,
+    typer.Option(
+        "--temperature",
+        callback=checked(check_temperature),
+        help="Above 1 flattens the probabilities, below 1 sharpens them.",
+    ),
 ]
+
+
+def check_query(text: str, check: Callable[[str], None]) -> None:
+    """Check a query before a model is loaded for it. The lines of standard input are checked when they are handled."""
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise InputError(f"{text!r} is not UTF-8 text; convert it with iconv")
+    if text != "-":
+        check(text)
 
 
 def for_each_query(text: str, handle: Callable[[int, str], None]) -> None:
@@ -116,8 +196,6 @@ def for_each_query(text: str, handle: Callable[[int, str], None]) -> None:
     are handled, and the exit code is 2.
     """
     if text != "-":
-        if any("\ud800" <= character <= "\udfff" for character in text):
-            raise InputError(f"{text!r} is not UTF-8 text; convert it with iconv")
         handle(0, text)
         return
     handled, failed = 0, False

@@ -11,7 +11,7 @@ import typer
 from quoth.cli.citing import Cite, Form, citations, show_citations
 from quoth.cli.filling import Filling, fill_arguments, takes_fill_options
 from quoth.cli.groups import takes_setup
-from quoth.cli.models import Setup, kind, load, load_predictor, open_corpora
+from quoth.cli.models import KEYS, Setup, check_embedded, kind, load, load_predictor, open_corpora
 from quoth.cli.options import (
     STANDARD_INPUT,
     CorpusDir,
@@ -23,12 +23,14 @@ from quoth.cli.options import (
     Temperature,
     Timings,
     TopK,
+    check_query,
     for_each_query,
     given,
     label_words,
     num_passages,
 )
 from quoth.cli.output import note, print_json, results
+from quoth.config import NPMDefaults
 from quoth.errors import InputError
 from quoth.timing import timed
 
@@ -66,8 +68,12 @@ def fill(
       quoth fill wiki.quoth "Hagios Demetrios is in [MASK]."
       quoth fill wiki.quoth --corpus news.quoth --json - < queries.txt
     """
+    from quoth.models.calls import check_blank
+
     options = {"top_k": top_k} | fill_arguments(context, model, filling)
     corpora = open_corpora(directory, corpus)
+    check_query(text, check_blank)
+    _check_vectors(corpora, model, filling)
     loaded = load_predictor(model, corpora, setup)
     _answer(text, lambda query: loaded.fill(query, **options), json, timings, (cite, corpora))
 
@@ -111,9 +117,14 @@ def ask(
       quoth ask wiki.quoth --model quoth-mini --template "{question} [MASK]" "Who composed Carmen?"
       quoth embed wiki.quoth --model quoth-realm && quoth ask wiki.quoth --model quoth-realm "Who composed Carmen?"
     """
+    from quoth.models.calls import check_questions
+
     options = {"top_k": top_k} | fill_arguments(context, model, filling, asks=True) | given(template=template)
     options |= _by_eq_1(model, marginal)
+    _check_template(template, "{question}", NPMDefaults().template)
     corpora = open_corpora(directory, corpus)
+    check_query(question, lambda asked: check_questions([asked]))
+    _check_vectors(corpora, model, filling)
     loaded = load_predictor(model, corpora, setup)
     _answer(question, lambda query: loaded.ask(query, **options), json, timings, (cite, corpora))
 
@@ -151,11 +162,33 @@ def classify(
     Example:
       quoth classify reviews.quoth "A joy to read." --labels positive=great,good --labels negative=terrible
     """
+    from quoth.models.calls import check_labels
+
     words = label_words(labels)
     options: dict[str, Any] = {"template": template, "temperature": temperature}
     options["passages"] = num_passages(passages, dense)
-    npm = load(model, open_corpora(directory, corpus), setup)
+    _check_template(template, "{text}", NPMDefaults().classify_template)
+    corpora = open_corpora(directory, corpus)
+    check_query(text, lambda labelled: check_labels(labelled, words))
+    if dense:
+        check_embedded(corpora, model, "tokens")
+    npm = load(model, corpora, setup)
     _answer(text, lambda query: npm.classify(query, words, **options), json, timings)
+
+
+def _check_template(template: str | None, slot: str, example: str) -> None:
+    """Raises InputError for a template without its slot or without one blank."""
+    from quoth.models.calls import check_blank, check_template
+
+    if template is not None:
+        check_template(template, slot, example)
+        check_blank(template)
+
+
+def _check_vectors(corpora: "Sequence[Corpus]", model: str, filling: Filling) -> None:
+    """Raises InputError if the model searches by vectors, and a corpus has none."""
+    if (of := kind(model)) == "realm" or (of == "npm" and (filling.told["dense"] or filling.told["hybrid"])):
+        check_embedded(corpora, model, KEYS[of])
 
 
 def _by_eq_1(model: str, marginal: bool) -> dict[str, str]:

@@ -10,18 +10,31 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quoth.cli.groups import takes_setup
-from quoth.cli.models import Setup, load_entities, load_searcher, open_corpora
+from quoth.cli.models import (
+    KEYS,
+    Setup,
+    check_embedded,
+    kind,
+    load_entities,
+    load_searcher,
+    open_corpora,
+    searching_kind,
+)
 from quoth.cli.options import (
     STANDARD_INPUT,
     CorpusDir,
     Json,
     MoreCorpora,
     SearchMode,
+    check_query,
+    checked,
     for_each_query,
     pairs,
+    repeated,
 )
 from quoth.cli.output import print_json, results
 from quoth.errors import InputError
+from quoth.predictors.options import check_at_least_one
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
@@ -38,25 +51,27 @@ class Fusion(StrEnum):
     sum = "sum"
 
 
-NumPassages = Annotated[int, typer.Option("-k", "--k", help="Number of passages.")]
+NumPassages = Annotated[
+    int, typer.Option("-k", "--k", callback=checked(check_at_least_one), help="Number of passages.")
+]
 Mode = Annotated[
     SearchMode,
-    typer.Option("--mode", help="What to compare: words (bm25), vectors (dense), entities, or all of them (hybrid)."),
+    typer.Option(
+        "--mode",
+        metavar="MODE",
+        help="What to compare: bm25 (words), dense (vectors), entity (names), hybrid (all of them).",
+    ),
 ]
 EntityWords = Annotated[
     list[str] | None,
-    typer.Option("--entity", metavar="WORDS", help="With --mode entity: words of the query. May be repeated."),
+    repeated("--entity", "WORDS", "With --mode entity: words of the query."),
 ]
 FusionRule = Annotated[
     Fusion, typer.Option("--fusion", help="With --mode hybrid: add up reciprocal ranks (rrf), or scores from 0 to 1.")
 ]
 Weights = Annotated[
     list[str] | None,
-    typer.Option(
-        "--weight",
-        metavar="KEYS=NUMBER",
-        help="With --mode hybrid: how much bm25, tokens, passages or entities count (1). May be repeated.",
-    ),
+    repeated("--weight", "KEYS=NUMBER", "With --mode hybrid: how much bm25, tokens, passages or entities count (1)."),
 ]
 ShowMatches = Annotated[bool, typer.Option("--show-matches", help="Show which entity of each passage matched.")]
 Models = Annotated[
@@ -99,7 +114,9 @@ def search(
       quoth search wiki.quoth --mode hybrid --model quoth-zero-ner "Where was Nikos Kazantzakis born?"
     """
     _check_mode(mode, entity, weight, show_matches)
-    find = _finder(open_corpora(directory, corpus), mode, model or [], setup, entity, fusion.value, _weights(weight))
+    corpora = open_corpora(directory, corpus)
+    check_query(query, _check_words)
+    find = _finder(corpora, mode, model or [], setup, entity, fusion.value, _weights(weight))
 
     def show(_: int, text: str) -> None:
         hits = find(text, k)
@@ -123,6 +140,11 @@ def _check_mode(mode: SearchMode, entity: list[str] | None, weight: list[str] | 
         raise InputError(f"--show-matches goes with --mode entity or hybrid, not {mode.value}; leave it out")
 
 
+def _check_words(query: str) -> None:
+    if not query.strip():
+        raise InputError("the query is empty; give words to look for")
+
+
 def _finder(
     corpora: "list[Corpus]",
     mode: SearchMode,
@@ -142,15 +164,22 @@ def _finder(
 
             return lambda query, k: bm25(corpora, query, k)
         case SearchMode.dense:
+            check_embedded(corpora, model or "quoth-realm", KEYS[searching_kind(model or "quoth-realm")])
             loaded = load_searcher(model or "quoth-realm", corpora, setup)
             return lambda query, k: loaded.search(query, k, "dense")
         case SearchMode.entity:
+            kind(model or "quoth-zero-ner")
+            check_embedded(corpora, model or "quoth-zero-ner", "entities")
             zero_ner = load_entities(model or "quoth-zero-ner", corpora, setup)
             return lambda query, k: zero_ner.search(query, k, entities=entities)
         case SearchMode.hybrid:
-            from quoth.models.base import FusedSearch
+            from quoth.models.base import FusedSearch, check_weights
 
-            searchers = [load_searcher(name, corpora, setup) for name in models or ["quoth-realm"]]
+            keys = {name: KEYS[searching_kind(name)] for name in models or ["quoth-realm"]}
+            check_weights(weights, ["bm25", *keys.values()])
+            for name, of in keys.items():
+                check_embedded(corpora, name, of)
+            searchers = [load_searcher(name, corpora, setup) for name in keys]
             return FusedSearch(searchers, fusion, weights).search
 
 

@@ -17,7 +17,7 @@ import typer
 
 from quoth.cli.groups import takes_setup
 from quoth.cli.models import Setup, kind, load, load_predictor, load_searcher, ray_model
-from quoth.cli.options import Model, Ray, pairs
+from quoth.cli.options import Model, Ray, pairs, repeated
 from quoth.cli.output import note, plural, results
 from quoth.errors import InputError, nearest
 from quoth.memory import bytes_named
@@ -41,17 +41,15 @@ ANYWHERE = ("0.0.0.0", "::", "")
 Directories = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="DIR...", help="Corpora made by quoth index; with --ray one, which may be a URL (s3://, gs://, …)."
+        metavar="DIR", help="Corpora made by quoth index; with --ray one, which may be a URL (s3://, gs://, …)."
     ),
 ]
 Demo = Annotated[bool, typer.Option("--demo", help="Serve the bundled atlas, in its 2016 and its 2026 edition.")]
 Host = Annotated[str, typer.Option("--host", help="0.0.0.0 lets other machines ask.")]
-Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes any that is free.")]
+Port = Annotated[int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="0 takes any free port.")]
 AllowHost = Annotated[
     list[str] | None,
-    typer.Option(
-        "--allow-host", metavar="NAME", help="Also answer to this host name, as behind a proxy. May be repeated."
-    ),
+    repeated("--allow-host", "NAME", "Also answer to this host name, as behind a proxy."),
 ]
 TokenFile = Annotated[
     Path | None,
@@ -65,30 +63,27 @@ ReaderModel = Annotated[
 ]
 SearchModels = Annotated[
     list[str] | None,
-    typer.Option(
-        "--search",
-        metavar="MODEL",
-        help="A model that searches by vectors: quoth-zero-ner, quoth-realm. May be repeated.",
-    ),
+    repeated("--search", "MODEL", "A model that searches by vectors: quoth-zero-ner, quoth-realm."),
 ]
 LimitPairs = Annotated[
     list[str] | None,
-    typer.Option(
+    repeated(
         "--limit",
-        metavar="NAME=NUMBER",
-        help="Change a bound. Of a request: body=1MB, text=20000 (characters), texts=64, neighbours=65536, "
-        "passages=256, answers=1000; of the work: concurrency=2 (batches), batch=16 (texts), queue=256 (requests), "
-        "timeout=60 (seconds). May be repeated.",
+        "NAME=NUMBER",
+        "Change a bound. Of a request: body=1MB, text=20000 (characters), texts=64, neighbours=65536, passages=256, "
+        "answers=1000; of the work: concurrency=2 (batches), batch=16 (texts), queue=256 (requests), timeout=60 "
+        "(seconds).",
     ),
 ]
 LogText = Annotated[
-    bool, typer.Option("--log-text", help="Log the texts of requests, too; by default only their times are logged.")
+    bool, typer.Option("--log-text", help="Log the texts of requests too; by default only their times are logged.")
 ]
 Shards = Annotated[
-    int | None, typer.Option("--shards", help="--ray: number of parts, by segments. Default: the number of machines.")
+    int | None,
+    typer.Option("--shards", help="With --ray: number of parts, by segments. Default: the number of machines."),
 ]
-Replicas = Annotated[int, typer.Option("--replicas", help="--ray: number of replicas per shard.")]
-Cpus = Annotated[float, typer.Option("--cpus", help="--ray: CPUs per replica.")]
+Replicas = Annotated[int, typer.Option("--replicas", help="With --ray: number of replicas per shard.")]
+Cpus = Annotated[float, typer.Option("--cpus", help="With --ray: CPUs per replica.")]
 
 
 @app.command(rich_help_panel="Ask a corpus")
@@ -115,9 +110,9 @@ def serve(
 ) -> None:
     """Answer over HTTP, with a page to ask on.
 
-    One process serves the corpora, all as one or each by its name, and follows what is added to them. After Ctrl-C or
-    SIGTERM it finishes the requests at work. With --ray a cluster answers the same requests, from the corpus as it was
-    at the start.
+    One process serves the corpora, all as one or each by its name; documents that are added later are searched at once.
+    After Ctrl-C or SIGTERM it finishes the requests that it has begun. With --ray a cluster answers the same requests,
+    from the corpus as it was at the start.
 
     \b
     Example:
@@ -135,6 +130,8 @@ def serve(
     if access.token is None and host not in ("127.0.0.1", "::1", "localhost"):
         note(f"anyone who can reach {host} can read what is served; set {TOKEN} to a secret to require it")
     models = Named(model, reader, search or [])
+    for each in (model, reader, *models.searches):
+        kind(each)  # a wrong name is told before anything is loaded
     bounds: dict[str, Any] = {"limits": _limits(limit or []), "access": access, "log_text": log_text}
     if ray:
         _on_ray(directories or [], (host, port), models, setup, (shards, replicas, cpus), bounds)
@@ -213,13 +210,14 @@ def _corpora(directories: Sequence[str], demo: bool) -> Iterator[list[Path]]:
 def _library(paths: Sequence[Path], named: Named, setup: Setup, demo: bool) -> "Library":
     """The models over the corpora, checked. Raises QuothError."""
     from quoth.corpus.corpus import Corpus
-    from quoth.models.zero_ner import ZeroNER
     from quoth.service.library import Library, Models
 
     corpora = [Corpus.open(path) for path in paths]
     fills = load(named.fills, corpora, setup)
     asks = fills if named.asks == named.fills else load_predictor(named.asks, corpora, setup)
     searches = [load_searcher(each, corpora, setup) for each in (*named.searches, *([ENTITIES] if demo else ()))]
+    from quoth.models.zero_ner import ZeroNER
+
     for each in searches:
         if demo and isinstance(each, ZeroNER):
             each.embed()

@@ -18,7 +18,7 @@ from quoth.cli.groups import takes_setup
 from quoth.cli.measuring import NoCoverage, RunFolder, Seed, measuring, run_folders, show_report
 from quoth.cli.models import Setup, kind, load_predictor, load_searcher, open_corpora
 from quoth.cli.openqa import Template
-from quoth.cli.options import Json, given
+from quoth.cli.options import Json, given, repeated
 from quoth.cli.output import counting, note, print_json, results
 from quoth.errors import InputError
 
@@ -43,7 +43,7 @@ class Scoring(StrEnum):
 TaskNames = Annotated[
     list[str],
     typer.Argument(
-        metavar="TASKS...",
+        metavar="TASKS",
         help="agn, yahoo, subj, sst2, mr, rt, cr, amazon, rte (together: closed; sentiment), nq, triviaqa, "
         "webquestions, curatedtrec, kamel (together: open), translation (made from the corpus).",
     ),
@@ -51,14 +51,15 @@ TaskNames = Annotated[
 Data = Annotated[
     Path | None, typer.Option("--data", metavar="DIR", help="Folder of the tasks' files, such as DIR/sst2/test.tsv.")
 ]
-Corpora = Annotated[list[Path], typer.Option("--corpus", metavar="DIR", help="Search this corpus. May be repeated.")]
+Corpora = Annotated[list[Path], repeated("--corpus", "DIR", "Search this corpus.")]
 Systems = Annotated[
     list[str] | None,
-    typer.Option(
+    repeated(
         "--system",
-        metavar="MODEL[,OPTION=VALUE]",
-        help="Ask this model, with further options of its own (quoth-mini,combine=sum), or a baseline: bm25 "
-        "(questions), majority (closed sets). May be repeated. Default: quoth-mini and the baseline.",
+        "MODEL[,OPTION=VALUE]",
+        "Ask this model, with further options of its own (quoth-mini,combine=sum), or a baseline: bm25 (questions), "
+        "majority (closed sets).",
+        default="quoth-mini and the baseline.",
     ),
 ]
 ScoringOption = Annotated[
@@ -245,7 +246,7 @@ def parse_system(spec: str, prepared: "Prepared | None" = None) -> tuple[str, di
 def errors(
     runs: Annotated[
         list[Path],
-        typer.Argument(metavar="RUNS...", help="Folders that --run has written, or folders of such folders."),
+        typer.Argument(metavar="RUNS", help="Folders that --run has written, or folders of such folders."),
     ],
     system: Annotated[str | None, typer.Option("--system", help="Only this system. Default: all that answer.")] = None,
     count: Annotated[int, typer.Option("--count", help="Show at most this many wrong answers per system.")] = 50,

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quoth.cli.options import Base, SkipBad, pairs
+from quoth.cli.models import kind
+from quoth.cli.options import Base, SkipBad, pairs, repeated
 from quoth.cli.output import LeftOut, note
 from quoth.errors import InputError, nearest
 from quoth.training.recipes import RECIPES, run_recipe
@@ -37,7 +38,7 @@ TrainingData = Annotated[
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the recipe. May be repeated."),
+    repeated("--set", "KEY=VALUE", "Change a setting of the recipe."),
 ]
 StartModel = Annotated[
     str | None,
@@ -66,8 +67,8 @@ def train(
 ) -> None:
     """Train a model with a recipe.
 
-    To adapt the shipped model to your own texts, use adapt; to teach the reader your own questions, reader. The same
-    command resumes a stopped run; with more steps it extends a finished one.
+    The recipe adapt adapts the shipped model to your own texts; the recipe reader trains the shipped reader on your own
+    questions. The same command resumes a stopped run; with more steps it extends a finished one.
 
     \b
     Example:
@@ -79,7 +80,8 @@ def train(
       quoth train realm-qa nq.tsv -o mine --model pretrained --set corpus=wiki.quoth
     """
     overrides = pairs(settings or [], "--set", "steps=200")
-    kind, left_out = _kind(recipe, corpus is not None, skip_bad), LeftOut()
+    of, left_out = _kind(recipe, corpus is not None, skip_bad), LeftOut()
+    _check_inputs(docs, model)
     with display() as shown:
         run_recipe(
             recipe,
@@ -95,7 +97,7 @@ def train(
         )
     left_out.report()
     if os.environ.get("RANK", "0") == "0":
-        note(f"the {kind if kind in ('reader', 'tagger') else 'model'} is in {output}")
+        note(f"the {of if of in ('reader', 'tagger') else 'model'} is in {output}")
 
 
 def _kind(recipe: str, corpus: bool, skip_bad: bool) -> str:
@@ -107,6 +109,16 @@ def _kind(recipe: str, corpus: bool, skip_bad: bool) -> str:
     if skip_bad and RECIPES[recipe].kind != "reader":
         raise InputError("--skip-bad is for the recipe reader; leave it out")
     return RECIPES[recipe].kind
+
+
+def _check_inputs(docs: list[str], model: str | None) -> None:
+    """Raises InputError or ModelNotFoundError for what is not there, before torch is imported."""
+    for name in docs:
+        without_part = name.rpartition(":")[0] or name  # FILE:SHARE, FILE:train
+        if name != "-" and "://" not in name and not Path(name).exists() and not Path(without_part).exists():
+            raise InputError(f"{name}: no such file or folder")
+    if model is not None:
+        kind(model)
 
 
 class Display:

@@ -119,7 +119,7 @@ def load_kind(source: EncoderSource, choose: Callable[[str, Any], str], remedy: 
             options["add_pooling_layer"] = False
         if kind == "AutoModel" and _is_decoder(config):
             raise InputError(
-                f"model {base!r} is a {config.model_type}, a decoder: its tokens see only what is before them; "
+                f"model {base!r} is a {config.model_type}, a decoder: its tokens see only earlier ones; "
                 f"{remedy} of an encoder, such as BERT or RoBERTa"
             )
         model, loaded = getattr(transformers, kind).from_pretrained(base, output_loading_info=True, **options)

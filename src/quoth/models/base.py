@@ -169,7 +169,7 @@ class FusedSearch:
             raise InputError("no model to search with; give one or more, or use mode bm25")
         if fusion not in FUSIONS:
             raise InputError(f"fusion {fusion!r}; use one of {', '.join(FUSIONS)}")
-        _check_weights(weights or {}, kinds)
+        check_weights(weights or {}, kinds)
         searched = [[(corpus.path, corpus.snapshot) for corpus in each.corpora] for each in models]
         if any(each != searched[0] for each in searched):
             raise InputError(
@@ -208,7 +208,8 @@ class FusedSearch:
         return first.hits(best, found)
 
 
-def _check_weights(weights: Mapping[str, float], kinds: Sequence[str]) -> None:
+def check_weights(weights: Mapping[str, float], kinds: Sequence[str]) -> None:
+    """Raises InputError unless the weights are numbers for these kinds of keys, at least one above 0."""
     allowed = f"give 0 or more for {', '.join(dict.fromkeys(kinds))}, and at least one above 0"
     for name, weight in weights.items():
         if name not in kinds or not 0 <= weight < math.inf:

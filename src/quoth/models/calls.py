@@ -16,7 +16,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overloa
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError, nearest
 from quoth.predictors.options import described
-from quoth.tokenizers.text import MASK
+from quoth.tokenizers.text import MASK, around_mask
 
 Exclude = Collection[int] | Sequence[Collection[int]]
 CorpusOrPath = Corpus | str | Path
@@ -156,6 +156,26 @@ def check_questions(questions: Sequence[str]) -> None:
     for question in questions:
         if not any(map(str.isalnum, question)):
             raise InputError(f"question {question!r} has no words; ask one, such as 'Who composed Carmen?'")
+
+
+def check_blank(text: str) -> None:
+    """Raises InputError for a text that does not have exactly one blank, whatever the tokenizer's own mask is."""
+    if all(with_mask(text, mask_token).count(MASK) != 1 for mask_token in (MASK, "<mask>")):
+        around_mask(with_mask(text, MASK), MASK)
+
+
+def check_template(template: str, slot: str, example: str) -> None:
+    """Raises InputError if a template has no place for its text."""
+    if slot not in template:
+        raise InputError(f"template {template!r} has no {slot}; for example {example!r}")
+
+
+def check_labels(text: str, labels: Collection[str]) -> None:
+    """Raises InputError if there is nothing to label, or nothing to choose from."""
+    if not text.strip():
+        raise InputError("the text is empty; give one to label")
+    if len(labels) == 1:
+        raise InputError(f"labels has only {next(iter(labels))!r}, which would always win; give two or more")
 
 
 def with_mask(text: str, mask_token: str) -> str:

@@ -44,7 +44,7 @@ def open_checkpoint(name: str, leave_out: Collection[str] = ()) -> Checkpoint:
     """
     folder = Path(name) if Path(name).is_dir() else _fetched(name)
     if not (folder / "config.json").is_file():
-        raise ModelNotFoundError(f"folder {str(folder)!r} holds no config.json; name the folder of a checkpoint")
+        raise ModelNotFoundError(f"folder {str(folder)!r} has no config.json; name the folder of a checkpoint")
     return Checkpoint(name, folder, read_json(folder / "config.json"), _weights(folder, leave_out))
 
 
@@ -57,7 +57,7 @@ def _fetched(name: str) -> Path:
         return Path(snapshot_download(name, allow_patterns=_FILES))
     except (OSError, LocalEntryNotFoundError, HfHubHTTPError, HFValidationError) as error:
         raise ModelNotFoundError(
-            f"checkpoint {name!r} is neither a local folder nor to be had from the hub; download it on a machine "
+            f"checkpoint {name!r} is neither a local folder nor available from the hub; download it on a machine "
             "with a network, and name its folder"
         ) from error
 
@@ -66,7 +66,7 @@ def _weights(folder: Path, leave_out: Collection[str]) -> dict[str, Tensor]:
     """Every tensor of the folder's weight files. Safetensors are preferred if there are both."""
     safe, pickled = sorted(folder.glob("model*.safetensors")), sorted(folder.glob("pytorch_model*.bin"))
     if not safe and not pickled:
-        raise ModelNotFoundError(f"folder {str(folder)!r} holds no model.safetensors and no pytorch_model.bin")
+        raise ModelNotFoundError(f"folder {str(folder)!r} has no model.safetensors and no pytorch_model.bin")
     found: dict[str, Tensor] = {}
     for file in safe:
         found |= _read_safetensors(file, leave_out)

@@ -273,7 +273,7 @@ def _tokenizer(parts: Mapping[str, Part]) -> Tokenizer:
     folders = dict.fromkeys(part.checkpoint.folder for part in parts.values())
     found = next((each for folder in folders if (each := _tokenizer_in(folder)) is not None), None)
     if found is None:
-        raise ModelNotFoundError(f"{next(iter(folders))} holds no tokenizer.json and no vocab.txt; fetch it again")
+        raise ModelNotFoundError(f"{next(iter(folders))} has no tokenizer.json and no vocab.txt; fetch it again")
     for part in parts.values():
         if (size := found.get_vocab_size()) > (known := part.bert.vocab_size):
             raise ModelNotFoundError(

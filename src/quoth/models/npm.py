@@ -20,7 +20,17 @@ from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import InputError
 from quoth.hub import locate
 from quoth.models.blanks import BlankFiller
-from quoth.models.calls import Corpora, Exclude, check_questions, documented, listed, one_or_many, words_of
+from quoth.models.calls import (
+    Corpora,
+    Exclude,
+    check_labels,
+    check_questions,
+    check_template,
+    documented,
+    listed,
+    one_or_many,
+    words_of,
+)
 from quoth.predictors.label import LabelOptions, predict_labels
 from quoth.predictors.options import FillOptions, Passages
 from quoth.predictors.reader_weights import open_reader
@@ -182,9 +192,7 @@ class NPM(BlankFiller):
         """
         options = FillOptions.of(locals())
         template = self.config.defaults.template if template is None else template
-        if "{question}" not in template:
-            example = self.config.defaults.template
-            raise InputError(f"template {template!r} has no {{question}}; for example {example!r}")
+        check_template(template, "{question}", self.config.defaults.template)
         check_questions(question)
         texts = [template.replace("{question}", each.strip()) for each in question]
         answers = self.fill_with(options, texts, question, exclude)
@@ -228,12 +236,8 @@ class NPM(BlankFiller):
         """
         defaults = self.config.defaults
         template = defaults.classify_template if template is None else template
-        if "{text}" not in template:
-            raise InputError(f"template {template!r} has no {{text}}; for example {defaults.classify_template!r}")
-        if not text.strip():
-            raise InputError("the text is empty; give one to label")
-        if len(labels) == 1:
-            raise InputError(f"labels has only {next(iter(labels))!r}, which would always win; give two or more")
+        check_template(template, "{text}", defaults.classify_template)
+        check_labels(text, labels)
         count = FillOptions(passages=passages).resolved(defaults).num_passages
         filled = self.with_mask(template.replace("{text}", text))
         q_start_D, q_end_D = self.encoder.blanks([filled])[0]

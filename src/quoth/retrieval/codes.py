@@ -106,7 +106,7 @@ def _read_facts(file: Path) -> CodeFacts:
     content = check_fields(file, content, FACTS)
     for each in content["deeper"] or ():
         if not (isinstance(each, list) and len(each) == 2 and all(type(number) in (int, float) for number in each)):
-            raise CorruptionError(f"{file}: damaged, its field 'deeper' holds {each!r}")
+            raise CorruptionError(f"{file}: damaged, its field 'deeper' is {each!r}")
     return CodeFacts(**content)
 
 

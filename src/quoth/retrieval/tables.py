@@ -155,7 +155,7 @@ class KeyTables:
         present = sorted({f"{each['model']} ({each['fingerprint'][:8]})" for each in others})
         if present and not self.folder.is_dir():
             raise EncoderMismatchError(
-                f"{path}: holds keys of {', '.join(present)}, not of {name} ({self._encoder.fingerprint[:8]}); "
+                f"{path}: has keys of {', '.join(present)}, not of {name} ({self._encoder.fingerprint[:8]}); "
                 f"{command} adds them"
             )
         other = "; an NPM needs none to search BM25's passages (passages=3)" if kind == "tokens" else ""
@@ -341,7 +341,7 @@ class KeyTables:
         for facts in self._store.facts():
             if (other := facts["precision"]) != precision:
                 raise InputError(
-                    f"{self._corpus.path}: holds {other} vectors of {self._encoder.name}, not {precision}; "
+                    f"{self._corpus.path}: has {other} vectors of {self._encoder.name}, not {precision}; "
                     f"embed with precision {other}, or delete {self.folder} first"
                 )
 

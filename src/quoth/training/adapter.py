@@ -74,7 +74,7 @@ def adapter_settings(model: Any, base: str) -> dict[str, Any]:
 
 def _warm_start(adapted: Any, file: Path) -> None:
     if not file.is_file():
-        raise InputError(f"warm_start {str(file.parent)!r} holds no {file.name}; name a folder with a trained adapter")
+        raise InputError(f"warm_start {str(file.parent)!r} has no {file.name}; name a folder with a trained adapter")
     weights = load_file(file)
     with torch.no_grad():
         for name, parameter in adapted.named_parameters():

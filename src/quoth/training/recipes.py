@@ -253,7 +253,7 @@ def _world(name: str, recipe: Recipe, output: Path, resume: bool) -> World:
     if (output / "committed.json").exists():
         raise InputError(f"{str(output)!r} is a corpus; name another folder for the model")
     if not resume and (steps := checkpoints(output)):
-        raise InputError(f"{str(output)!r} holds a run at step {max(steps)}; resume it, or name another folder")
+        raise InputError(f"{str(output)!r} has a run at step {max(steps)}; resume it, or name another folder")
     world = World.join()
     if world.size > 1 and not recipe.distributed:
         raise InputError(f"the recipe {name} runs in a single process; start it without torchrun")

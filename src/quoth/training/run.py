@@ -6,7 +6,7 @@ Knows: files, locks, devices. Does not know: models, or how a task is made.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,12 +15,13 @@ import torch
 from quoth.config import ReaderConfig
 from quoth.corpus.documents import read_documents, read_listing
 from quoth.datasets.comprehension import OnBad
+from quoth.errors import UserError
 from quoth.hub import ModelSource
 from quoth.records import Document
-from quoth.storage import WriterLock
+from quoth.storage import WriterLock, no_empty_folder, refuse_links_below, remove
 from quoth.training.distributed import World
 from quoth.training.settings import LoopConfig
-from quoth.training.trainer import Evaluation, Task
+from quoth.training.trainer import Evaluation, Task, checkpoints
 
 Preparing = Callable[[str, int, int | None], None]
 """Called before the first step with what is being done, how much of it is done, and the total, if known."""
@@ -45,11 +46,10 @@ class Run:
     on_bad: OnBad | None = None
 
     def claim(self) -> None:
-        """Make the output folder and hold its lock to the end of the run. Raises LockedError if another process trains
-        into it."""
-        self.output.mkdir(parents=True, exist_ok=True)
+        """Make the output folder and hold its lock to the end of the run; if it is refused before its first checkpoint,
+        nothing new is left. Raises LockedError if another process trains into the folder."""
         if self.world.is_main:
-            self.stack.enter_context(WriterLock(self.output / "writer.lock"))
+            self.stack.enter_context(_claimed(self.output))
 
     def counter(self, what: str, total: int | None = None) -> Callable[[int], None]:
         """A function that takes how much is done of `what` and reports it."""
@@ -67,6 +67,22 @@ class Run:
         if not torch.cuda.is_available():
             return "cpu"
         return f"cuda:{self.world.rank % torch.cuda.device_count()}"
+
+
+@contextmanager
+def _claimed(output: Path) -> Iterator[None]:
+    with no_empty_folder(output):
+        output.mkdir(parents=True, exist_ok=True)
+        refuse_links_below(output)
+        before = set(output.iterdir())
+        with WriterLock(output / "writer.lock"):
+            try:
+                yield
+            except UserError:
+                if not checkpoints(output):
+                    for path in set(output.iterdir()) - before:
+                        remove(path)
+                raise
 
 
 @dataclass(frozen=True, slots=True)

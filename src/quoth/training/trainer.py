@@ -300,7 +300,7 @@ class Trainer:
             names = ", ".join(f"{key} is {value!r}" for key, value, _ in different)
             others = ", ".join(repr(before) for *_, before in different)
             raise InputError(
-                f"{names}, but {str(self.output)!r} holds a run with {others}; "
+                f"{names}, but {str(self.output)!r} has a run with {others}; "
                 "use the same settings to resume it, or another folder"
             )
 
