@@ -15,6 +15,7 @@ LAYERS = {
     "results": 0,
     "config": 0,
     "memory": 0,
+    "files": 0,
     "storage": 0,
     "arrays": 0,
     "types": 0,

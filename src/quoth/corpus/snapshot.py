@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from quoth.corpus.bm25 import LiveWords
 from quoth.corpus.deletions import Deletion, Deletions
-from quoth.corpus.manifest import Manifest, SegmentEntry, manifest_path, read_manifest, segment_path
+from quoth.corpus.layout import manifest_path, segment_path
+from quoth.corpus.manifest import Manifest, SegmentEntry, read_manifest
 from quoth.corpus.segment import Segment, Split
 from quoth.errors import CorruptionError, DuplicateDocumentError, InputError, UnknownDocumentError
 from quoth.records import Document, Passage

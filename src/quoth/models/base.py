@@ -12,7 +12,6 @@ from functools import reduce
 from itertools import chain
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
-from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
 from quoth.memory import WORKING_MEMORY
 from quoth.models.calls import documented
@@ -24,6 +23,7 @@ from quoth.retrieval.sparse import PassageRef, Ranking, check_count
 from quoth.retrieval.tables import Cost, Shortfall
 
 if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
     from quoth.retrieval.retriever import KeyAt, Retriever
 
 Mode = Literal["bm25", "dense", "hybrid"]

@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from quoth.corpus.corpus import Corpus
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import InputError
 from quoth.models.base import CorpusModel
@@ -37,6 +37,9 @@ from quoth.timing import step
 from quoth.tokenizers.boundaries import STOP_WORDS
 from quoth.tokenizers.text import MASK
 from quoth.types import Floats
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
 
 TEXTS_AT_A_TIME = 32
 READ_AT_A_TIME = 8

@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.config import Combine, NPMConfig
+from quoth.corpus.corpus import Corpora, listed
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import InputError
 from quoth.hub import locate
 from quoth.models.blanks import BlankFiller
-from quoth.models.calls import Corpora, Exclude, check_questions, documented, listed, one_or_many, words_of
+from quoth.models.calls import Exclude, check_questions, documented, one_or_many, words_of
 from quoth.predictors.label import LabelOptions, predict_labels
 from quoth.predictors.options import FillOptions, Passages
 from quoth.predictors.reader_weights import open_reader

@@ -13,22 +13,25 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.corpus.corpus import Corpus
 from quoth.grouping import group_equal, group_score
-from quoth.predictors import reader, span_reader
 from quoth.predictors.evidence import Proposal
 from quoth.predictors.options import check_at_least_one
-from quoth.predictors.span_reader import Reading
 from quoth.records import Evidence, Likelihood, Passage, PassageShare, Prediction
 from quoth.retrieval.sparse import PassageRef, Ranking
 from quoth.scoring import log_sum_exp
 from quoth.timing import step
 from quoth.tokenizers.boundaries import MAY_END, MAY_START, is_balanced, surface_group
 from quoth.types import Doubles
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
+    from quoth.predictors import reader, span_reader
+    from quoth.predictors.span_reader import Reading
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quoth.arrays import open_array
-from quoth.corpus.beside import BESIDE, LOCK, segment_of
-from quoth.corpus.manifest import remedy_of, segment_name, segment_path
+from quoth.corpus.layout import BESIDE, LOCK, segment_name, segment_of, segment_path
 from quoth.corpus.moves import Moves, read_moves
 from quoth.errors import CorruptionError, LockedError, advising
 from quoth.retrieval.carry import copy_table
@@ -220,7 +219,7 @@ def follow(corpus: Corpus) -> None:
     Raises CorruptionError if what is to be copied is damaged.
     """
     for store in stores(corpus.path):
-        with advising(remedy_of(corpus.path)), suppress(LockedError), store.lock():
+        with advising(corpus.path), suppress(LockedError), store.lock():
             for segment in corpus.segments:
                 store.follow(segment)
             store.remove_orphans()

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.corpus.beside import segment_of
-from quoth.corpus.manifest import remedy_of
+from quoth.corpus.layout import segment_of
 from quoth.encoders.key_encoder import EncodedPassage, KeyEncoder
 from quoth.errors import CorruptionError, EncoderMismatchError, InputError, advising
 from quoth.memory import WORKING_MEMORY
@@ -121,7 +120,7 @@ class KeyTables:
 
     def missing(self) -> list[Segment]:
         """The segments of which sound tables of this model do not hold every passage."""
-        with advising(remedy_of(self._corpus.path)):
+        with advising(self._corpus.path):
             return [each for each in self._segments if not self._store.is_stored(each)]
 
     def open(self) -> tuple[list[KeyTable], list[int]]:
@@ -139,7 +138,7 @@ class KeyTables:
 
     def _held(self, segments: Sequence[Segment]) -> list[_Held]:
         """What is stored of some segments; read again if tables are written meanwhile. Raises CorruptionError."""
-        with advising(remedy_of(self._corpus.path)):
+        with advising(self._corpus.path):
             while True:
                 tables = [self._store.tables(each.name) for each in segments]
                 try:
@@ -294,7 +293,7 @@ class KeyTables:
         if recall is not None:
             check_recall(recall)
         refuse_links_below(self._corpus.path)
-        with advising(remedy_of(self._corpus.path)), self._store.lock():
+        with advising(self._corpus.path), self._store.lock():
             self._corpus.catch_up()
             self._store.sweep()
             self._check_same(precision)

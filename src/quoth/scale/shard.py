@@ -11,12 +11,12 @@ from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.corpus.corpus import Corpus
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import QuothError
 from quoth.grouping import Groups, group_equal, group_score
@@ -30,6 +30,9 @@ from quoth.retrieval.key_table import KeyHits, KeyTable, Neighbours
 from quoth.retrieval.retriever import Retriever
 from quoth.scoring import Sums
 from quoth.types import Doubles, Rows
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
 
 REMEMBERED = 16
 """A shard keeps the work of at most this many questions: each question comes three to five times, then never again."""

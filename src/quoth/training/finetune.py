@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from quoth.corpus.corpus import Corpus
 from quoth.datasets.answers import answer_ranges, holders
 from quoth.datasets.questions import QAExample
 from quoth.encoders.passage_encoder import PassageEncoder, query_inputs
@@ -33,6 +32,9 @@ from quoth.training.marginal import marginal_choice_loss
 from quoth.training.realm_model import REALMTask, TrainedREALM
 from quoth.training.settings import FineTuneConfig
 from quoth.training.trainer import Step
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
 
 
 @dataclass(frozen=True, slots=True)
