@@ -15,9 +15,9 @@ from quoth.corpus.corpus import Corpus
 from quoth.errors import CorruptionError, InputError
 from quoth.records import Document
 from quoth.retrieval import codes as module
+from quoth.retrieval.carry import follow
 from quoth.retrieval.codes import Codes, build_codes
 from quoth.retrieval.index import CodeIndex, ExactIndex, search_all, search_tables, search_together
-from quoth.retrieval.key_store import follow
 from quoth.retrieval.key_table import KeyTable
 from quoth.retrieval.tables import sample_queries
 from quoth.retrieval.vectors import KeyVectors, Quantizer, stored

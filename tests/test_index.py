@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quoth.retrieval import index
-from quoth.retrieval.index import ExactIndex, search_all, top
+from quoth.retrieval.index import ExactIndex, search_all
+from quoth.retrieval.vectors import top
 from token_tables import word_table
 
 LEVELS = st.lists(st.sampled_from([-1.0, 0.0, 0.5, 2.0, float("-inf")]), max_size=12)

@@ -20,7 +20,8 @@ from quoth.errors import CorruptionError
 from quoth.hub import locate
 from quoth.records import Document
 from quoth.retrieval import codes
-from quoth.retrieval.key_store import MARKERS, KeyStore, files_of, follow, made_files, stores
+from quoth.retrieval.carry import follow
+from quoth.retrieval.key_store import MARKERS, KeyStore, files_of, made_files, stores
 from quoth.retrieval.tables import KeyTables
 from quoth.retrieval.vectors import KeyVectors
 from quoth.scale.remote import TEXT as TEXT_FILES

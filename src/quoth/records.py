@@ -6,7 +6,8 @@ written as a dictionary; they do not know where they come from or how they were 
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
+from pathlib import Path
 from typing import Any
 
 
@@ -196,3 +197,28 @@ class Prediction:
         for name in ("document_id", "title", "passage", "start", "end", "context", "corpus"):
             row[name] = getattr(best, name, None)
         return row | {"num_places": self.num_places}
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Estimates: the passages to encode and the time that takes; the tokens of their segments; their bytes on disk in
+    the end, and at most on the way there."""
+
+    passages: int
+    tokens: int
+    bytes: int
+    peak_bytes: int
+    seconds: float
+
+    def plus(self, other: "Cost") -> "Cost":
+        return Cost(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """A segment whose codes find only the share `recall` of a blank's nearest tokens, though `target` was asked for."""
+
+    corpus: Path
+    segment: str
+    recall: float
+    target: float

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 Limit = Annotated[int | None, typer.Option("--limit", help="Ask at most this many questions, drawn at random.")]
 Seed = Annotated[int, typer.Option("--seed", help="Random seed for sampling.")]
+Template = Annotated[
+    str | None,
+    typer.Option("--template", help="NPM's text for a question: {question} and one [MASK]. Default: the model's own."),
+]
 NoCoverage = Annotated[
     bool, typer.Option("--no-coverage", help="Do not read every passage to count the answerable questions.")
 ]

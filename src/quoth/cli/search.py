@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quoth.cli.groups import takes_setup
-from quoth.cli.models import Setup, load_entities, load_searcher, open_corpora
+from quoth.cli.models import load_entities, load_searcher, open_corpora
 from quoth.cli.options import (
     STANDARD_INPUT,
     CorpusDir,
     Json,
     MoreCorpora,
     SearchMode,
+    Setup,
     for_each_query,
     pairs,
 )

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 from quoth.errors import InputError
 from quoth.memory import WORKING_MEMORY
 from quoth.models.calls import documented
-from quoth.records import Hit, Match, Passage
+from quoth.records import Cost, Hit, Match, Passage, Shortfall
 from quoth.results import Hits
 from quoth.retrieval.fusion import FUSIONS
 from quoth.retrieval.key_table import KeyTable
 from quoth.retrieval.sparse import PassageRef, Ranking, check_count
-from quoth.retrieval.tables import Cost, Shortfall
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus

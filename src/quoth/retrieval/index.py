@@ -13,10 +13,10 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.retrieval.codes import CodesGoneError
+from quoth.retrieval.codes import Codes, CodesGoneError
 from quoth.retrieval.key_columns import passage_of
-from quoth.retrieval.key_table import Codes, KeyHits, KeyTable, Neighbours
-from quoth.retrieval.vectors import KeyVectors
+from quoth.retrieval.key_table import KeyHits, KeyTable
+from quoth.retrieval.vectors import Neighbours, joined, top
 from quoth.types import Floats, Rows
 
 SIMILARITIES_AT_A_TIME = 1 << 25  # 128 MB in fp32
@@ -102,36 +102,6 @@ def live_share(keys: KeyTable) -> float:
         return 1.0
     alive = int(np.diff(keys.offsets_P1)[keys.live_P].sum())
     return max(alive / max(keys.num_keys, 1), 0.01)
-
-
-def nearest_rows(vectors: KeyVectors, q_QD: Floats, k: int, rows: int = 1 << 16) -> list[Rows]:
-    """The rows of the k vectors nearest to each query, nearest first; a block of vectors is in memory at a time."""
-    found = [Neighbours(np.zeros(0, np.int64), np.zeros(0, np.float32))] * len(q_QD)
-    for first, block in vectors.blocks(0, len(vectors), rows):
-        near = [top(sim_R, k) for sim_R in block.similarities(q_QD)]
-        shifted = [Neighbours(each.rows_K + first, each.sims_K) for each in near]
-        found = [joined(known, fresh, k) for known, fresh in zip(found, shifted, strict=True)]
-    return [each.rows_K for each in found]
-
-
-def joined(left: Neighbours, right: Neighbours, k: int) -> Neighbours:
-    """The k nearest of both; of ties, the left's."""
-    best = top(np.concatenate([left.sims_K, right.sims_K]), k)
-    return Neighbours(np.concatenate([left.rows_K, right.rows_K])[best.rows_K], best.sims_K)
-
-
-def top(sim_N: Floats, k: int) -> Neighbours:
-    """The k largest finite similarities, largest first; of ties, those of lower rows."""
-    rows = np.arange(len(sim_N))
-    # Partitioning is linear; only k survivors are sorted. It leaves ties at the k-th value in any order, so those are
-    # picked by row.
-    if k < len(sim_N):
-        kth = np.partition(sim_N, len(sim_N) - k)[len(sim_N) - k]
-        above, level = np.flatnonzero(sim_N > kth), np.flatnonzero(sim_N == kth)
-        rows = np.concatenate([above, level[: k - len(above)]])
-    rows = rows[sim_N[rows] > -np.inf]
-    rows = rows[np.lexsort((rows, -sim_N[rows]))]
-    return Neighbours(rows, sim_N[rows])
 
 
 def search_all(tables: Sequence[KeyTable], q_start_D: Floats, q_end_D: Floats, k: int) -> list[KeyHits]:

@@ -20,9 +20,10 @@ from quoth.encoders.key_encoder import EncodedPassage, KeyEncoder
 from quoth.records import Passage
 from quoth.retrieval.index import search_tables
 from quoth.retrieval.key_columns import passage_of
-from quoth.retrieval.key_table import KeyHits, KeyTable, Neighbours
+from quoth.retrieval.key_table import KeyHits, KeyTable, in_memory
 from quoth.retrieval.sparse import PassageRef, Ranking, best_places, check_not_empty
-from quoth.retrieval.tables import KeyTables, in_memory
+from quoth.retrieval.tables import KeyTables
+from quoth.retrieval.vectors import Neighbours
 from quoth.timing import step
 
 if TYPE_CHECKING:

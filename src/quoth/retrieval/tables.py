@@ -10,7 +10,7 @@ import threading
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -22,12 +22,12 @@ from quoth.corpus.layout import segment_of
 from quoth.encoders.key_encoder import EncodedPassage, KeyEncoder
 from quoth.errors import CorruptionError, EncoderMismatchError, InputError, advising
 from quoth.memory import WORKING_MEMORY
-from quoth.records import Passage
+from quoth.records import Cost, Shortfall
 from quoth.retrieval import codes
 from quoth.retrieval.build import FITTED_PARTS, PASSAGES_PER_PART, Builder, sample_queries
+from quoth.retrieval.carry import carry
 from quoth.retrieval.codes import check_recall, open_codes
-from quoth.retrieval.index import nearest_rows
-from quoth.retrieval.key_columns import KeyColumns, open_columns
+from quoth.retrieval.key_columns import open_columns
 from quoth.retrieval.key_store import (
     CODES,
     FORMAT,
@@ -39,7 +39,7 @@ from quoth.retrieval.key_store import (
     table_facts,
 )
 from quoth.retrieval.key_table import KeyTable
-from quoth.retrieval.vectors import BITS, KeyVectors, bytes_of, check_precision
+from quoth.retrieval.vectors import BITS, KeyVectors, bytes_of, check_precision, nearest_rows
 from quoth.storage import check_folder, publish_folder, refuse_links_below, remove
 
 if TYPE_CHECKING:
@@ -54,31 +54,6 @@ SAMPLED_QUERIES = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
-    """Estimates: the passages to encode and the time that takes; the tokens of their segments; their bytes on disk in
-    the end, and at most on the way there."""
-
-    passages: int
-    tokens: int
-    bytes: int
-    peak_bytes: int
-    seconds: float
-
-    def plus(self, other: Cost) -> Cost:
-        return Cost(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
-
-
-@dataclass(frozen=True, slots=True)
-class Shortfall:
-    """A segment whose codes find only the share `recall` of a blank's nearest tokens, though `target` was asked for."""
-
-    corpus: Path
-    segment: str
-    recall: float
-    target: float
-
-
-@dataclass(frozen=True, slots=True)
 class _Held:
     """What is stored of a segment: tables that hold no passage twice, and the rows of the passages in none of them."""
 
@@ -88,14 +63,6 @@ class _Held:
 
 _Place = tuple[str, tuple[Path, ...]]
 """A segment's name, and the tables that it is read from."""
-
-
-def in_memory(corpus: Corpus, passages: Sequence[Passage], encoded: Sequence[EncodedPassage], scale: float) -> KeyTable:
-    """A table of passages encoded on the fly, in the order given."""
-    vectors = KeyVectors(np.concatenate([each.vectors_TD for each in encoded]), scale)
-    rows_P = np.array([passage.row for passage in passages], np.int64)
-    columns = KeyColumns.of(passages, [each.tokens for each in encoded])
-    return KeyTable.of(corpus, rows_P, columns, vectors, passages=passages)
 
 
 class KeyTables:
@@ -259,7 +226,7 @@ class KeyTables:
     ) -> None:
         """The tables that are missing, then the codes that are; within `building`, here or in another process."""
         for segment in self._segments:
-            self._store.follow(segment)
+            carry(self._store, segment)
         missing = self.missing()
         total, done = sum(each.num_passages for each in missing), 0
         if progress and total:

@@ -25,9 +25,10 @@ from quoth.predictors.options import PhraseOptions
 from quoth.predictors.phrase import ScoredPhrases
 from quoth.predictors.ranking import Occurrences, Scored
 from quoth.predictors.token import ScoredTokens
-from quoth.retrieval.index import joined, search_tables
-from quoth.retrieval.key_table import KeyHits, KeyTable, Neighbours
+from quoth.retrieval.index import search_tables
+from quoth.retrieval.key_table import KeyHits, KeyTable
 from quoth.retrieval.retriever import Retriever
+from quoth.retrieval.vectors import Neighbours, joined
 from quoth.scoring import Sums
 from quoth.types import Doubles, Rows
 
