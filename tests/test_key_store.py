@@ -176,7 +176,7 @@ import os, shutil, sys
 from pathlib import Path
 from killed import _counted
 from quoth.corpus.corpus import Corpus
-from quoth.retrieval.key_store import follow
+from quoth.retrieval.carry import follow
 path, kill_at = Path(sys.argv[1]), 0
 originals = [(os, "fsync"), (Path, "replace"), (Path, "unlink"), (shutil, "rmtree")]
 originals = [(place, name, getattr(place, name)) for place, name in originals]
