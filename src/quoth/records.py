@@ -6,7 +6,7 @@ written as a dictionary; they do not know where they come from or how they were 
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +162,12 @@ class Prediction:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "num_places", max(self.num_places, len(self.evidence)))
+
+    def with_probability(self, probability: float, max_evidence: int | None = None) -> "Prediction":
+        """The prediction with another probability, of which its best places (None: all) have the shares they had."""
+        scale = probability / self.probability if self.probability else 0.0
+        evidence = tuple(replace(place, score=place.score * scale) for place in self.evidence[:max_evidence])
+        return replace(self, probability=probability, evidence=evidence)
 
     @property
     def log_score(self) -> float:

@@ -32,7 +32,7 @@ from quoth.results import Predictions
 from quoth.retrieval.index import search_all, search_together
 from quoth.retrieval.key_table import KeyHits
 from quoth.retrieval.retriever import Retriever
-from quoth.retrieval.sparse import Ranking
+from quoth.retrieval.sparse import Ranking, best_places
 from quoth.timing import step
 from quoth.tokenizers.boundaries import STOP_WORDS
 from quoth.tokenizers.text import MASK
@@ -121,7 +121,7 @@ class BlankFiller(CorpusModel):
         depth = max(options.num_passages or 0, options.read or 0)
         with step("search"):
             ranked = [
-                self._retriever.best_places(words, depth, rows) if depth else []
+                best_places(self.corpora, words, depth, rows) if depth else []
                 for words, rows in zip(searched, hidden, strict=True)
             ]
         return Asked(texts, ranked, hidden)

@@ -22,7 +22,7 @@ from quoth.predictors.reader_weights import open_reader
 from quoth.predictors.span_reader import SpanReader, Spans
 from quoth.records import Passage, Prediction
 from quoth.results import Hits, Predictions
-from quoth.retrieval.sparse import PassageRef, best_places, bm25, check_not_empty
+from quoth.retrieval.sparse import PassageRef, best_places, bm25
 from quoth.timing import step
 from quoth.tokenizers.pairs import fill_in
 
@@ -173,7 +173,6 @@ class Reader:
         count = self.config.defaults.passages if passages is None else passages
         if count < 1:
             raise InputError(f"passages is {count}; it must be 1 or more; try passages=20")
-        check_not_empty(self.corpora)
         hidden = for_each(exclude, len(texts))
         for at in range(0, len(texts), TEXTS_AT_A_TIME):
             part = slice(at, at + TEXTS_AT_A_TIME)

@@ -299,7 +299,6 @@ class KeyTables:
         if not len(q_QD):
             return
         vectors = keys.vectors
-        assert isinstance(vectors, KeyVectors)
         exact = nearest_rows(vectors, q_QD, min(codes.DEPTH, keys.num_keys))
         publish_folder(final, lambda part: codes.build_codes(part, vectors, q_QD, exact, target, memory))
 

@@ -25,7 +25,6 @@ from quoth.predictors.reader import readings
 from quoth.predictors.span_reader import Reading, legal_spans
 from quoth.records import Passage
 from quoth.retrieval.retriever import Retriever
-from quoth.retrieval.vectors import KeyVectors
 from quoth.tokenizers.pairs import Pair
 from quoth.training.distributed import SINGLE_PROCESS, World
 from quoth.training.marginal import marginal_choice_loss
@@ -195,7 +194,6 @@ def _vectors(corpus: Corpus, encoder: PassageEncoder) -> tuple[NDArray[np.int64]
     """The rows of the corpus's live passages [P], and their vectors [P, D]."""
     rows, vectors = [], []
     for keys in Retriever([corpus], encoder).key_tables():
-        assert isinstance(keys.vectors, KeyVectors)
         live_P = np.ones(len(keys.passage_rows_P), np.bool_) if keys.live_P is None else keys.live_P
         rows.append(keys.passage_rows_P[live_P])
         # A table that a stopped embedding left may lack the keys of some passages, so a key's row is not its passage's.
