@@ -28,7 +28,6 @@ from quoth.retrieval.index import search_together
 from quoth.retrieval.key_columns import FILES
 from quoth.retrieval.key_table import KeyTable
 from quoth.retrieval.tables import KeyTables
-from quoth.retrieval.vectors import KeyVectors
 from quoth.storage import read_json
 from quoth.timing import timed
 
@@ -288,6 +287,5 @@ def peer(tables: Sequence[KeyTable], queries: Any) -> dict[str, Any]:
 def blocks(tables: Sequence[KeyTable]) -> Iterator[Any]:
     """Every stored vector as floats, some at a time."""
     for table in tables:
-        assert isinstance(table.vectors, KeyVectors)
         for first in range(0, table.num_keys, ROWS_AT_A_TIME):
             yield table.vectors.floats(slice(first, min(first + ROWS_AT_A_TIME, table.num_keys)))

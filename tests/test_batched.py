@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from quoth.encoders.batched import run_batched
-from quoth.tokenizers.batching import PADDED_TOKENS_PER_BATCH, pad
+from quoth.tokenizers.batching import PADDED_TOKENS_PER_BATCH, pad, run_batched
 
 
 def test_rows_are_those_of_every_input_alone() -> None:

@@ -15,9 +15,9 @@ from quoth.corpus.corpus import Corpus
 from quoth.errors import CorruptionError, InputError
 from quoth.records import Document
 from quoth.retrieval import codes as module
+from quoth.retrieval.carry import follow
 from quoth.retrieval.codes import Codes, build_codes
-from quoth.retrieval.index import CodeIndex, ExactIndex, search_all, search_tables, search_together
-from quoth.retrieval.key_store import follow
+from quoth.retrieval.index import search_all, search_exactly, search_tables, search_together
 from quoth.retrieval.key_table import KeyTable
 from quoth.retrieval.tables import sample_queries
 from quoth.retrieval.vectors import KeyVectors, Quantizer, stored
@@ -73,7 +73,7 @@ def codes(tmp_path_factory: pytest.TempPathFactory, vectors: KeyVectors, q_QD: A
 
 
 def test_the_recall_asked_for_is_found(codes: Codes, vectors: KeyVectors, q_QD: Any) -> None:
-    found = CodeIndex(table_of(vectors), codes).search(q_QD, K)
+    found = search_tables([replace(table_of(vectors), codes=codes)], q_QD, K)[0]
     truth = exact(vectors, q_QD, K)
     recall = np.mean([len(rows & set(best.rows_K.tolist())) / K for rows, best in zip(truth, found, strict=True)])
     assert recall == pytest.approx(codes.facts.recall, abs=2e-3)
@@ -107,7 +107,7 @@ def test_deleted_rows_never_appear_and_take_no_place(
     codes: Codes, vectors: KeyVectors, q_QD: Any, share: float
 ) -> None:
     live = np.random.default_rng(2).random(N // 10) < share
-    found = CodeIndex(table_of(vectors, live), codes).search(q_QD, K)
+    found = search_tables([replace(table_of(vectors, live), codes=codes)], q_QD, K)[0]
     truth = exact(vectors, q_QD, K, live)
     recalls = []
     for rows, best in zip(truth, found, strict=True):
@@ -118,7 +118,7 @@ def test_deleted_rows_never_appear_and_take_no_place(
 
 
 def test_everything_is_found_when_everything_is_wanted(codes: Codes, vectors: KeyVectors, q_QD: Any) -> None:
-    best = CodeIndex(table_of(vectors), codes).search(q_QD[:1], 10 * N)[0]
+    best = search_tables([replace(table_of(vectors), codes=codes)], q_QD[:1], 10 * N)[0][0]
     assert sorted(best.rows_K.tolist()) == list(range(N))
 
 
@@ -134,7 +134,9 @@ def test_codes_in_several_files(
     assert len(list((tmp_path / "codes").glob("*.faiss"))) == 3
     assert (codes.facts.probes > 0) == ("IVF" in codes.facts.spec) == cells
     assert codes.facts.recall >= 0.97
-    for rows, best in zip(exact(vectors, q_QD, K), CodeIndex(table_of(vectors), codes).search(q_QD, K), strict=True):
+    for rows, best in zip(
+        exact(vectors, q_QD, K), search_tables([replace(table_of(vectors), codes=codes)], q_QD, K)[0], strict=True
+    ):
         assert len(rows & set(best.rows_K.tolist())) / K > 0.8
         assert best.rows_K.max() >= 2500
 
@@ -169,7 +171,7 @@ def test_tables_share_what_is_compared(vectors: KeyVectors, q_QD: Any, tmp_path:
 
     for number, part in enumerate(parts):
         keys = replace(words, vectors=part)
-        truth = [near.rows_K for near in ExactIndex(keys).search(q_QD[:12], k)]
+        truth = [near.rows_K for near in search_exactly(keys, q_QD[:12], k)]
         (folder := tmp_path / str(number)).mkdir()
         build_codes(folder, part, q_QD[:12], truth, 0.97)
         seal_folder(folder)

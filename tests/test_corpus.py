@@ -20,7 +20,7 @@ from killed import document
 from quoth.corpus import writer as writer_module
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
-from quoth.corpus.manifest import manifest_path
+from quoth.corpus.layout import manifest_path
 from quoth.corpus.moves import read_moves
 from quoth.errors import (
     CorpusNotFoundError,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from quoth import Corpus, Document, ZeroNER
 from quoth.datasets.questions import QAExample
-from quoth.encoders.key_encoder import unit
+from quoth.encoders.token_encoder import unit
 from quoth.errors import InputError
 from quoth.evaluation.entities import picture as entity_picture
 from quoth.evaluation.entities.coverage import Coverage, EntityQuestion

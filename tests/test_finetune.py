@@ -21,6 +21,7 @@ from quoth.hub import locate
 from quoth.predictors.reader import readings
 from quoth.predictors.span_reader import legal_spans
 from quoth.records import Document
+from quoth.retrieval.carry import carry
 from quoth.retrieval.key_store import KeyStore
 from quoth.retrieval.tables import KeyTables
 from quoth.training.distributed import World
@@ -285,7 +286,7 @@ def test_a_table_that_lacks_passages_gives_every_passage_its_own_vector(
     [segment] = corpus.segments
     store = KeyStore(corpus.path, encoder.fingerprint[:16])
     with store.lock():
-        store.follow(segment)
+        carry(store, segment)
     assert store.partial(segment.name).is_dir()
     task = make_task(folder, corpus, QUESTIONS)
     assert sorted(task._rows_P) == sorted(corpus.live_rows())

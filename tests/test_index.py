@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quoth.retrieval import index
-from quoth.retrieval.index import ExactIndex, search_all, top
+from quoth.retrieval.index import search_all, search_exactly
+from quoth.retrieval.vectors import top
 from token_tables import word_table
 
 LEVELS = st.lists(st.sampled_from([-1.0, 0.0, 0.5, 2.0, float("-inf")]), max_size=12)
@@ -46,7 +47,7 @@ def test_search_equals_brute_force(seed: int, k: int) -> None:
         ]
         best = sorted(scored)[:k]
         rows.append([{row for _, owner, row in best if owner == part} for part in range(len(tables))])
-        alone = ExactIndex(tables[0]).search(q[None], k)[0]
+        alone = search_exactly(tables[0], q[None], k)[0]
         expected = sorted(each for each in scored if each[1] == 0)[:k]
         assert alone.rows_K.tolist() == [row for *_, row in expected]
         assert (-alone.sims_K).tolist() == [score for score, *_ in expected]
@@ -60,8 +61,8 @@ def test_hidden_passages_are_never_found() -> None:
     table = word_table(["x", "y", "z"], [[3, 0], [2, 0], [1, 0]], live=[True, True, False])
     assert table.without([]) is table
     hidden = table.without([100])
-    assert ExactIndex(hidden).search(E1[None], 9)[0].rows_K.tolist() == [1]
-    assert ExactIndex(table).search(E1[None], 9)[0].rows_K.tolist() == [0, 1]
+    assert search_exactly(hidden, E1[None], 9)[0].rows_K.tolist() == [1]
+    assert search_exactly(table, E1[None], 9)[0].rows_K.tolist() == [0, 1]
 
 
 def test_no_table_no_hit() -> None:
@@ -72,8 +73,8 @@ def test_blocks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     table = word_table(["x y z"] * 40, rng.integers(-2, 3, (120, 2)), live=rng.random(40) < 0.7)
     q_QD = rng.normal(size=(3, 2)).astype(np.float32)
-    whole = ExactIndex(table).search(q_QD, 17)
+    whole = search_exactly(table, q_QD, 17)
     monkeypatch.setattr(index, "SIMILARITIES_AT_A_TIME", 3 * 25)
-    for mine, theirs in zip(ExactIndex(table).search(q_QD, 17), whole, strict=True):
+    for mine, theirs in zip(search_exactly(table, q_QD, 17), whole, strict=True):
         np.testing.assert_array_equal(mine.rows_K, theirs.rows_K)
         np.testing.assert_array_equal(mine.sims_K, theirs.sims_K)

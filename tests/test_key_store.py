@@ -20,7 +20,8 @@ from quoth.errors import CorruptionError
 from quoth.hub import locate
 from quoth.records import Document
 from quoth.retrieval import codes
-from quoth.retrieval.key_store import MARKERS, KeyStore, files_of, follow, made_files, stores
+from quoth.retrieval.carry import follow
+from quoth.retrieval.key_store import MARKERS, KeyStore, files_of, made_files, stores
 from quoth.retrieval.tables import KeyTables
 from quoth.retrieval.vectors import KeyVectors
 from quoth.scale.remote import TEXT as TEXT_FILES
@@ -175,7 +176,7 @@ import os, shutil, sys
 from pathlib import Path
 from killed import _counted
 from quoth.corpus.corpus import Corpus
-from quoth.retrieval.key_store import follow
+from quoth.retrieval.carry import follow
 path, kill_at = Path(sys.argv[1]), 0
 originals = [(os, "fsync"), (Path, "replace"), (Path, "unlink"), (shutil, "rmtree")]
 originals = [(place, name, getattr(place, name)) for place, name in originals]

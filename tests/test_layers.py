@@ -1,6 +1,7 @@
 """A layer imports only lower layers, wherever it stands: at the top, in a function, for types only."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ LAYERS = {
     "results": 0,
     "config": 0,
     "memory": 0,
+    "files": 0,
     "storage": 0,
     "arrays": 0,
     "types": 0,
@@ -95,3 +97,29 @@ def test_the_lowest_layers_know_no_torch(path: Path) -> None:
         names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
         names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
         assert not {name.split(".")[0] for name in names} & {"torch", "transformers", "peft"}
+
+
+def needed(path: Path) -> set[str]:
+    """What a module imports when it runs, in functions too, but not what it imports for types only."""
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    blocks = (node for node in nodes if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    for_types = {inner for block in blocks for inner in ast.walk(block)}
+    imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and node not in for_types]
+    return {
+        name for node in imports for each in node.names for name in (f"{node.module}.{each.name}", str(node.module))
+    }
+
+
+def test_no_chain_of_imports_is_longer_than_needed() -> None:
+    paths = [path for path in ROOT.rglob("*.py") if path.name != "__init__.py"]
+    names = {".".join(path.relative_to(ROOT.parent).with_suffix("").parts): path for path in paths}
+    graph = {name: sorted(needed(path) & names.keys()) for name, path in names.items()}
+
+    @cache
+    def chain(name: str) -> list[str]:
+        return [name, *max(map(chain, graph[name]), key=len, default=[])]
+
+    library = [name for name in names if not name.startswith(("quoth.cli.", "quoth.__main__"))]
+    for some, most in ((library, 12), (list(names), 15)):
+        longest = max(map(chain, some), key=len)
+        assert len(longest) <= most, " > ".join(longest)

@@ -21,9 +21,8 @@ from quoth.errors import InputError
 from quoth.records import Document, Passage
 from quoth.retrieval import codes
 from quoth.retrieval.build import COPIES, sample_queries
-from quoth.retrieval.index import nearest_rows
 from quoth.retrieval.tables import KeyTables
-from quoth.retrieval.vectors import KeyVectors, Quantizer, Spread, stored
+from quoth.retrieval.vectors import KeyVectors, Quantizer, Spread, nearest_rows, stored
 from quoth.tokenizers.boundaries import MAY_END, MAY_START
 from quoth.tokenizers.text import TokenizedPassage
 

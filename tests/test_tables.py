@@ -16,11 +16,12 @@ from quoth.corpus.writer import Writer
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import CorruptionError, EncoderMismatchError, InputError, LockedError
 from quoth.hub import locate
-from quoth.records import Document
+from quoth.records import Cost, Document
 from quoth.retrieval import build as build_module
 from quoth.retrieval import tables as module
-from quoth.retrieval.key_store import follow
-from quoth.retrieval.tables import Cost, KeyTables, in_memory
+from quoth.retrieval.carry import follow
+from quoth.retrieval.key_table import in_memory
+from quoth.retrieval.tables import KeyTables
 from quoth.retrieval.vectors import KeyVectors, Quantizer
 from quoth.storage import WriterLock, seal_folder
 from tiny import tiny_bert, tiny_roberta

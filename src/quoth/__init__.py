@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from quoth.pipelines import pipeline
     from quoth.predictors.options import FillOptions
     from quoth.records import (
+        Cost,
         Document,
         Evidence,
         Hit,
@@ -32,11 +33,11 @@ if TYPE_CHECKING:
         Passage,
         PassageShare,
         Prediction,
+        Shortfall,
         TaggedSpan,
         TaggedText,
     )
     from quoth.results import Hits, Predictions
-    from quoth.retrieval.tables import Cost, Shortfall
 
 __version__ = "0.1.0"
 
@@ -79,7 +80,7 @@ __all__ = [
 _HOMES = {
     "Citation": "quoth.citations",
     "Corpus": "quoth.corpus.corpus",
-    "Cost": "quoth.retrieval.tables",
+    "Cost": "quoth.records",
     "Document": "quoth.records",
     "Evidence": "quoth.records",
     "FillOptions": "quoth.predictors.options",
@@ -97,7 +98,7 @@ _HOMES = {
     "REALM": "quoth.models.realm",
     "Reader": "quoth.models.reader",
     "Repairs": "quoth.corpus.repair",
-    "Shortfall": "quoth.retrieval.tables",
+    "Shortfall": "quoth.records",
     "TaggedSpan": "quoth.records",
     "TaggedText": "quoth.records",
     "Tagger": "quoth.ner.tagger",

@@ -15,8 +15,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.errors import CorruptionError
-from quoth.storage import SMALL, brief, create
+from quoth.errors import CorruptionError, brief
+from quoth.files import SMALL, create
 
 _BYTES_AT_A_TIME = 1 << 21
 _ALIGNED = 64

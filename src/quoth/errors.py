@@ -14,12 +14,13 @@
     ├── ClusterError                Ray does not start: exit code 1
     └── CorruptionError             a file on disk is damaged: exit code 1
 
-This module knows names and exit codes only, not who raises what.
+This module knows names, exit codes and the remedy for damage, not who raises what.
 """
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+from pathlib import Path
 
 
 class QuothError(Exception):
@@ -76,15 +77,26 @@ def nearest(name: object, allowed: Iterable[str]) -> str:
     return f"; did you mean {alike[0]}?" if alike else ""
 
 
+def brief(value: object) -> str:
+    """A value as errors show it, at most 60 characters long."""
+    shown = repr(value)
+    return shown if len(shown) <= 60 else f"{shown[:57]}..."
+
+
+def remedy_of(corpus: Path) -> str:
+    """What to do about damage in a corpus."""
+    return f"`quoth repair {corpus}` repairs what can be repaired"
+
+
 @contextmanager
-def advising(remedy: str) -> Iterator[None]:
-    """Add `remedy` to a CorruptionError raised inside, unless its message already names a command."""
+def advising(corpus: Path) -> Iterator[None]:
+    """Add `remedy_of(corpus)` to a CorruptionError raised inside, unless its message already names a command."""
     try:
         yield
     except CorruptionError as error:
         if "`quoth " in str(error):
             raise
-        raise CorruptionError(f"{error}; {remedy}") from error
+        raise CorruptionError(f"{error}; {remedy_of(corpus)}") from error
 
 
 class TrainingError(QuothError):

@@ -15,10 +15,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from quoth.corpus.corpus import Corpus
+from quoth.corpus.corpus import Corpora, Corpus
 from quoth.errors import InputError, nearest
 from quoth.hub import kind_of
-from quoth.models.calls import Corpora, check_questions
+from quoth.models.calls import check_questions
 from quoth.models.npm import NPM
 from quoth.models.reader import Reader
 from quoth.predictors.answers import Source, predict_spans

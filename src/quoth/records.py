@@ -6,7 +6,8 @@ written as a dictionary; they do not know where they come from or how they were 
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 
@@ -162,6 +163,12 @@ class Prediction:
     def __post_init__(self) -> None:
         object.__setattr__(self, "num_places", max(self.num_places, len(self.evidence)))
 
+    def with_probability(self, probability: float, max_evidence: int | None = None) -> "Prediction":
+        """The prediction with another probability, of which its best places (None: all) have the shares they had."""
+        scale = probability / self.probability if self.probability else 0.0
+        evidence = tuple(replace(place, score=place.score * scale) for place in self.evidence[:max_evidence])
+        return replace(self, probability=probability, evidence=evidence)
+
     @property
     def log_score(self) -> float:
         """`score` by the name that it has in JSON, where `score` is the probability, as in the pipelines."""
@@ -196,3 +203,28 @@ class Prediction:
         for name in ("document_id", "title", "passage", "start", "end", "context", "corpus"):
             row[name] = getattr(best, name, None)
         return row | {"num_places": self.num_places}
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Estimates: the passages to encode and the time that takes; the tokens of their segments; their bytes on disk in
+    the end, and at most on the way there."""
+
+    passages: int
+    tokens: int
+    bytes: int
+    peak_bytes: int
+    seconds: float
+
+    def plus(self, other: "Cost") -> "Cost":
+        return Cost(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """A segment whose codes find only the share `recall` of a blank's nearest tokens, though `target` was asked for."""
+
+    corpus: Path
+    segment: str
+    recall: float
+    target: float

@@ -15,50 +15,20 @@ import os
 import shutil
 import stat
 import weakref
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-from quoth.errors import CorruptionError, InputError, LockedError
+from quoth.errors import CorruptionError, InputError, LockedError, brief
+from quoth.files import SMALL, create, fsync_path
 
 CHECKSUMS = "checksums.json"
-SMALL = 1 << 16
-"""Files up to this size are hashed wherever they are checked, and read whole rather than mapped."""
 
 Fields = Mapping[str, tuple[type, ...]]
 """The fields of a JSON object, and the types that each may have."""
 
 FILE_FIELDS: Fields = {"size": (int,), "sha256": (str,)}
-
-
-def fsync_path(path: Path) -> None:
-    """Flushes a file, or a folder's list of names, to disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        with naming(path):
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def create(path: Path) -> Iterator[BinaryIO]:
-    """A new file to write; what was there before is removed. An OSError inside without a file name gets this one."""
-    path.unlink(missing_ok=True)
-    with naming(path), path.open("xb") as stream:
-        yield stream
-
-
-@contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """An OSError inside without a file name, such as that of a full disk, gets this one."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno and error.filename is None:
-            error.filename = str(path)
-        raise
 
 
 def open_plain(path: Path, flags: int) -> int:
@@ -141,12 +111,6 @@ def check_fields(path: Path, content: Any, fields: Fields) -> dict[str, Any]:
         if type(value) not in types or (isinstance(value, int | float) and not value >= 0):
             raise CorruptionError(f"{path}: damaged, its field {name!r} is {brief(value)}")
     return content
-
-
-def brief(value: Any) -> str:
-    """A value as errors show it, at most 60 characters long."""
-    shown = repr(value)
-    return shown if len(shown) <= 60 else f"{shown[:57]}..."
 
 
 def sha256_bytes(content: bytes) -> str:
@@ -307,3 +271,12 @@ class WriterLock:
     def __exit__(self, *exception: object) -> None:
         self._stream.truncate(0)
         self._stream.close()
+
+
+@contextmanager
+def all_locked(locks: Iterable[Path]) -> Iterator[None]:
+    """Holds several locks during the block. Raises LockedError if another process has one of them."""
+    with ExitStack() as held:
+        for lock in locks:
+            held.enter_context(WriterLock(lock))
+        yield

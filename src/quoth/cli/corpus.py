@@ -172,7 +172,7 @@ def compact(directory: CorpusDir) -> None:
       quoth compact wiki.quoth
     """
     from quoth.corpus.corpus import Corpus
-    from quoth.retrieval.key_store import follow
+    from quoth.retrieval.carry import follow
 
     corpus = Corpus.open(directory)
     before = bytes_of(directory)

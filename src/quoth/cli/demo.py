@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quoth.cli.models import Setup, load, load_reader
-from quoth.cli.options import Base, Device, Model
+from quoth.cli.models import load, load_reader
+from quoth.cli.options import Base, Device, Model, Setup
 from quoth.cli.output import note, plural, results
 from quoth.errors import InputError
 

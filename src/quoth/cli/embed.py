@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from quoth.cli.groups import takes_setup
-from quoth.cli.models import Setup, load_entities, load_searcher, ray_model
-from quoth.cli.options import CorpusPlace, Keys, Precision, Ray
+from quoth.cli.models import load_entities, load_searcher, ray_model
+from quoth.cli.options import CorpusPlace, Keys, Precision, Ray, Setup
 from quoth.cli.output import counting, duration, note, plural, results, rounded_down, size
 from quoth.errors import InputError
 from quoth.memory import bytes_named, left_of, limit
@@ -20,7 +20,7 @@ from quoth.memory import bytes_named, left_of, limit
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
     from quoth.models.base import CorpusModel
-    from quoth.retrieval.tables import Cost
+    from quoth.records import Cost
     from quoth.scale.remote import RemoteFolder
 
 app = typer.Typer()

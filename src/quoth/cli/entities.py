@@ -11,8 +11,8 @@ import typer
 
 from quoth.cli.groups import Command, takes_group, takes_setup
 from quoth.cli.measuring import Limit, NoCoverage, RunFolder, Seed, ks_option, measuring, show_report
-from quoth.cli.models import Setup, load_entities, load_searcher, open_corpora, quiet_libraries
-from quoth.cli.options import CorpusDir, Json, MoreCorpora, repeated
+from quoth.cli.models import load_entities, load_searcher, open_corpora, quiet_libraries
+from quoth.cli.options import CorpusDir, Json, MoreCorpora, Setup, repeated
 from quoth.cli.output import counting, results
 from quoth.errors import InputError
 

@@ -13,8 +13,8 @@ from typer.core import TyperGroup
 from quoth.cli.filling import Filling, fill_arguments, takes_fill_options
 from quoth.cli.groups import takes_setup
 from quoth.cli.measuring import Distractors, RunFolder, Seed, measuring, show_report
-from quoth.cli.models import Setup, kind, load, load_predictor, open_corpora, quiet_libraries
-from quoth.cli.options import Base, Device, Json, Model, repeated
+from quoth.cli.models import kind, load, load_predictor, open_corpora, quiet_libraries
+from quoth.cli.options import Base, Device, Json, Model, Setup, repeated
 from quoth.cli.output import counting, print_json, results
 from quoth.errors import InputError
 

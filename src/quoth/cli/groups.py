@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
 
-from quoth.cli.models import Setup
-from quoth.cli.options import Base, Device, NumberFormat
+from quoth.cli.options import Base, Device, NumberFormat, Setup
 
 Command = Callable[..., None]
 Declared = Mapping[str, tuple[Any, Any]]

@@ -28,10 +28,9 @@ def info(directory: CorpusDir, json: Json = False) -> None:
       quoth info wiki.quoth
     """
     from quoth.corpus.corpus import Corpus
-    from quoth.corpus.manifest import remedy_of
 
     corpus = Corpus.open(directory)
-    with advising(remedy_of(directory)):
+    with advising(directory):
         tables = _tables(directory, [each.name for each in corpus.segments])
     segments = [_segment(corpus, directory, each) for each in corpus.segments]
     total, freed = bytes_of(directory), _freed_by_compact(segments, directory)
@@ -101,7 +100,7 @@ def _recall_in_words(codes: list[dict[str, Any]]) -> str:
 
 def _freed_by_compact(segments: list[dict[str, Any]], directory: Path) -> int:
     """About how many bytes deleted passages take, and segments that only older snapshots have."""
-    from quoth.corpus.beside import segment_of
+    from quoth.corpus.layout import segment_of
     from quoth.retrieval.key_store import stores
 
     deleted = sum(each["bytes"] * each["deleted"] // max(each["passages"], 1) for each in segments)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from quoth.cli.groups import takes_setup
-from quoth.cli.models import Setup, kind, load_predictor, open_corpora
-from quoth.cli.options import CorpusDir, Json, MoreCorpora, PassageCount
+from quoth.cli.models import kind, load_predictor, open_corpora
+from quoth.cli.options import CorpusDir, Json, MoreCorpora, PassageCount, Setup
 from quoth.cli.output import print_json, results
 from quoth.errors import InputError
 

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from quoth.cli.groups import takes_setup
-from quoth.cli.models import Setup, kind, load, load_reader, open_corpora
-from quoth.cli.options import CorpusDir
+from quoth.cli.models import kind, load, load_reader, open_corpora
+from quoth.cli.options import CorpusDir, Setup
 from quoth.cli.output import note
 from quoth.errors import InputError
 

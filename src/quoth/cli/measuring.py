@@ -22,6 +22,10 @@ Distractors = Annotated[
     repeated("--distractors", "DOCS", "Documents to search as well, as distractors."),
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Random seed for sampling.")]
+Template = Annotated[
+    str | None,
+    typer.Option("--template", help="NPM's text for a question: {question} and one [MASK]. Default: the model's own."),
+]
 NoCoverage = Annotated[
     bool, typer.Option("--no-coverage", help="Do not read every passage to count the answerable questions.")
 ]

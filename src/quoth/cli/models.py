@@ -6,8 +6,9 @@ Knows which class loads which kind of model. Does not know models; imports torch
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
+from quoth.cli.options import Setup
 from quoth.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,15 +22,6 @@ if TYPE_CHECKING:
 
 KEYS = {"npm": "tokens", "realm": "passages", "zero-ner": "entities"}
 """By the kind of a model, what has a vector."""
-
-
-class Setup(NamedTuple):
-    """How to load a model: the folder of its base weights, its device, its number format. None means where they are
-    installed, the best device, and fp32."""
-
-    base: Path | None = None
-    device: str | None = None
-    dtype: str | None = None
 
 
 def open_corpora(first: Path, more: Iterable[Path] | None = None) -> "list[Corpus]":

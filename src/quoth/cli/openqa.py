@@ -13,9 +13,19 @@ import typer
 
 from quoth.cli.filling import Filling, fill_arguments, takes_fill_options
 from quoth.cli.groups import Command, takes_group, takes_setup
-from quoth.cli.measuring import Distractors, Limit, NoCoverage, RunFolder, Seed, ks_option, measuring, show_report
-from quoth.cli.models import Setup, kind, load_predictor, load_searcher, open_corpora
-from quoth.cli.options import CorpusDir, Json, Model, MoreCorpora, SkipBad, given
+from quoth.cli.measuring import (
+    Distractors,
+    Limit,
+    NoCoverage,
+    RunFolder,
+    Seed,
+    Template,
+    ks_option,
+    measuring,
+    show_report,
+)
+from quoth.cli.models import kind, load_predictor, load_searcher, open_corpora
+from quoth.cli.options import CorpusDir, Json, Model, MoreCorpora, Setup, SkipBad, given
 from quoth.cli.output import LeftOut, counting, results
 
 if TYPE_CHECKING:
@@ -40,10 +50,6 @@ Abstain = Annotated[
         "--abstain",
         help="Also measure whether the model knows when it is right: risk, coverage, calibration, evidence removed.",
     ),
-]
-Template = Annotated[
-    str | None,
-    typer.Option("--template", help="NPM's text for a question: {question} and one [MASK]. Default: the model's own."),
 ]
 
 

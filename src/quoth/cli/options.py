@@ -7,13 +7,22 @@ import sys
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 
 from quoth.cli.output import note
 from quoth.errors import InputError
 from quoth.predictors.options import check_at_least_one, check_temperature
+
+
+class Setup(NamedTuple):
+    """How to load a model: the folder of its base weights, its device, its number format. None means where they are
+    installed, the best device, and fp32."""
+
+    base: Path | None = None
+    device: str | None = None
+    dtype: str | None = None
 
 
 class Combine(StrEnum):

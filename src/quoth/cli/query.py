@@ -11,7 +11,7 @@ import typer
 from quoth.cli.citing import Cite, Form, citations, show_citations
 from quoth.cli.filling import Filling, fill_arguments, takes_fill_options
 from quoth.cli.groups import takes_setup
-from quoth.cli.models import KEYS, Setup, check_embedded, kind, load, load_predictor, open_corpora
+from quoth.cli.models import KEYS, check_embedded, kind, load, load_predictor, open_corpora
 from quoth.cli.options import (
     STANDARD_INPUT,
     CorpusDir,
@@ -20,6 +20,7 @@ from quoth.cli.options import (
     Model,
     MoreCorpora,
     PassageCount,
+    Setup,
     Temperature,
     Timings,
     TopK,

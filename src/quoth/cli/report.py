@@ -10,7 +10,8 @@ import typer
 
 from quoth.cli.groups import takes_setup
 from quoth.cli.measuring import run_folders
-from quoth.cli.models import Setup, load
+from quoth.cli.models import load
+from quoth.cli.options import Setup
 from quoth.cli.output import note, results
 from quoth.errors import InputError
 

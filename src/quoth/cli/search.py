@@ -12,7 +12,6 @@ import typer
 from quoth.cli.groups import takes_setup
 from quoth.cli.models import (
     KEYS,
-    Setup,
     check_embedded,
     kind,
     load_entities,
@@ -26,6 +25,7 @@ from quoth.cli.options import (
     Json,
     MoreCorpora,
     SearchMode,
+    Setup,
     check_query,
     checked,
     for_each_query,

@@ -15,10 +15,9 @@ import typer
 
 from quoth.cli.filling import Filling, fill_arguments, takes_fill_options
 from quoth.cli.groups import takes_setup
-from quoth.cli.measuring import NoCoverage, RunFolder, Seed, measuring, run_folders, show_report
-from quoth.cli.models import Setup, kind, load_predictor, load_searcher, open_corpora
-from quoth.cli.openqa import Template
-from quoth.cli.options import Json, given, repeated
+from quoth.cli.measuring import NoCoverage, RunFolder, Seed, Template, measuring, run_folders, show_report
+from quoth.cli.models import kind, load_predictor, load_searcher, open_corpora
+from quoth.cli.options import Json, Setup, given, repeated
 from quoth.cli.output import counting, note, print_json, results
 from quoth.errors import InputError
 

@@ -4,12 +4,12 @@ Knows who may write, and when. Does not know what can be read (`view`), in which
 models or vectors.
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from quoth.corpus.beside import LOCK, owners_waiting
-from quoth.corpus.manifest import Manifest, manifest_path, read_manifest, remedy_of, snapshots, write_manifest
+from quoth.corpus.layout import LOCK, locks_beside, manifest_path
+from quoth.corpus.manifest import Manifest, read_manifest, snapshots, write_manifest
 from quoth.corpus.passages import DEFAULT_SPLITTER, get_splitter
 from quoth.corpus.repair import Repairs, repair
 from quoth.corpus.segment_writer import split_documents
@@ -18,8 +18,9 @@ from quoth.corpus.sweep import release, sweep
 from quoth.corpus.view import CorpusView
 from quoth.corpus.writer import Writer
 from quoth.errors import InputError, advising
+from quoth.files import fsync_path
 from quoth.records import Document
-from quoth.storage import WriterLock, fsync_path
+from quoth.storage import WriterLock, all_locked
 
 
 class Corpus(CorpusView):
@@ -103,7 +104,7 @@ class Corpus(CorpusView):
             0
         """
         path = Path(path)
-        with advising(remedy_of(path)):
+        with advising(path):
             return cls(path, open_snapshot(path, snapshot), pinned=snapshot is not None)
 
     @staticmethod
@@ -132,7 +133,7 @@ class Corpus(CorpusView):
     def refresh(self) -> None:
         """Move to the latest snapshot, which includes what others have written. Raises CorruptionError."""
         self._pinned = False
-        with advising(remedy_of(self.path)):
+        with advising(self.path):
             if read_manifest(self.path).snapshot != self.snapshot:
                 self._snapshot = open_snapshot(self.path, None, self.segments)
 
@@ -253,7 +254,7 @@ class Corpus(CorpusView):
             >>> len(small.segments), small.num_documents
             (1, 2)
         """
-        with self._writing() as writer, owners_waiting(self.path):
+        with self._writing() as writer, all_locked(locks_beside(self.path)):
             merged = writer.merge()
             released = release(self.path, self.snapshot, thorough=True)
             if not (released or merged):
@@ -277,7 +278,7 @@ class Corpus(CorpusView):
     def _writing(self) -> Iterator[Writer]:
         if self._pinned:
             raise InputError(f"snapshot {self.snapshot} is for reading; open {self.path} without a snapshot")
-        with WriterLock(self.path / LOCK), advising(remedy_of(self.path)):
+        with WriterLock(self.path / LOCK), advising(self.path):
             self.refresh()
             sweep(self.path, self._snapshot.manifest)
             release(self.path, self._snapshot.manifest.kept_from)
@@ -299,3 +300,14 @@ def _is_vacant(path: Path) -> bool:
     if not path.is_dir() or {each.name for each in path.iterdir() if each.suffix != ".tmp"} - _BEGUN:
         return False
     return manifest_path(path, 0).is_file() or not any(path.glob("*/*"))
+
+
+CorpusOrPath = Corpus | str | Path
+Corpora = CorpusOrPath | Sequence[CorpusOrPath] | None
+"""What `corpus=` takes: a corpus or the path of one, or several."""
+
+
+def listed(corpora: Corpora) -> list[Corpus]:
+    """None, one or several as a list of open corpora. Raises CorpusNotFoundError."""
+    several = [] if corpora is None else [corpora] if isinstance(corpora, CorpusOrPath) else corpora
+    return [each if isinstance(each, Corpus) else Corpus.open(each) for each in several]

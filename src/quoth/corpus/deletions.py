@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.arrays import open_array, save_array
-from quoth.storage import describe_file, fsync_path
+from quoth.files import fsync_path
+from quoth.storage import describe_file
 
 Deletion = tuple[int, int, int]
 """A document's number, its first passage row, and the row after its last."""

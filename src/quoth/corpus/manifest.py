@@ -1,14 +1,6 @@
 """The manifest of one snapshot: which segments and which deletions it consists of.
 
-Knows the JSON file and the names of everything in a corpus's folder; does not know what segments contain.
-
-    manifest-<n>.json   snapshot n; the highest n is the current state, and its rename is the commit
-    committed.json      a copy of the last manifest, written after the commit: it shows if that one is lost
-    segments/<name>/    immutable, named after the number of its first document
-    deleted-<n>.npy     the documents deleted up to snapshot n
-    moves/<name>/       where the passages of a merged segment were (`moves`)
-    keys/<owner>/       what others keep next to the passages (`beside`)
-    writer.lock         the pid of the writer, if there is one
+Knows the JSON file; does not know what segments contain.
 """
 
 from contextlib import suppress
@@ -16,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from quoth.corpus.layout import COMMITTED, deletions_path, manifest_path, segment_name
 from quoth.errors import CorpusNotFoundError, CorruptionError
 from quoth.storage import (
     FILE_FIELDS,
@@ -30,7 +23,6 @@ from quoth.storage import (
 FORMAT = 2
 READABLE = (1, 2)
 """Segments of the first format have no words: one index outside them had the words of every snapshot."""
-COMMITTED = "committed.json"
 
 _SEGMENT_FIELDS: Fields = {
     "name": (str,),
@@ -85,27 +77,6 @@ class Manifest:
     def successor(self, **changes: Any) -> "Manifest":
         """The next snapshot's manifest."""
         return replace(self, snapshot=self.snapshot + 1, **changes)
-
-
-def remedy_of(corpus: Path) -> str:
-    """What to do about damage in a corpus."""
-    return f"`quoth repair {corpus}` repairs what can be repaired"
-
-
-def manifest_path(corpus: Path, snapshot: int) -> Path:
-    return corpus / f"manifest-{snapshot}.json"
-
-
-def segment_path(corpus: Path, name: str) -> Path:
-    return corpus / "segments" / name
-
-
-def deletions_path(corpus: Path, snapshot: int) -> Path:
-    return corpus / f"deleted-{snapshot}.npy"
-
-
-def segment_name(first_document: int) -> str:
-    return f"{first_document:012d}"
 
 
 def snapshots(corpus: Path) -> list[int]:

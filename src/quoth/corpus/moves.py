@@ -18,17 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.arrays import open_array, save_array
-from quoth.corpus.beside import kept_beside, segment_of
-from quoth.corpus.manifest import segment_name, segment_path
+from quoth.corpus.layout import kept_beside, moves_path, saved_moves, segment_name, segment_of, segment_path
 from quoth.errors import CorruptionError
-from quoth.storage import check_folder, fsync_path, publish_folder, remove
+from quoth.files import fsync_path
+from quoth.storage import check_folder, publish_folder, remove
 
 Moves = NDArray[np.int64]
 NO_MOVES: Moves = np.zeros((0, 3), np.int64)
-
-
-def moves_path(corpus: Path, segment: str) -> Path:
-    return corpus / "moves" / segment
 
 
 def read_moves(corpus: Path, segment: str) -> Moves:
@@ -57,11 +53,6 @@ def save_moves(corpus: Path, segment: str, moves_M3: Moves) -> None:
     """Write a segment's moves, completely or not at all."""
     publish_folder(moves_path(corpus, segment), lambda part: save_array(part / "moves.npy", moves_M3))
     fsync_path(corpus)
-
-
-def saved_moves(corpus: Path) -> list[Path]:
-    """The folders of all segments' moves."""
-    return [each for each in sorted(corpus.glob("moves/*")) if each.name.isdecimal()]
 
 
 def sweep_moves(corpus: Path) -> None:

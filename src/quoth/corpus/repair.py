@@ -16,23 +16,13 @@ from pathlib import Path
 import numpy as np
 
 from quoth.arrays import open_array, open_blob
-from quoth.corpus.beside import LOCK, owners_waiting, sealed_beside
-from quoth.corpus.manifest import (
-    COMMITTED,
-    Manifest,
-    SegmentEntry,
-    committed,
-    manifest_path,
-    read_manifest,
-    segment_path,
-    snapshots,
-)
-from quoth.corpus.moves import saved_moves
+from quoth.corpus.layout import COMMITTED, LOCK, locks_beside, manifest_path, saved_moves, sealed_beside, segment_path
+from quoth.corpus.manifest import Manifest, SegmentEntry, committed, read_manifest, snapshots
 from quoth.corpus.passages import Ranges, get_splitter
 from quoth.corpus.segment import SegmentWriter, Split
 from quoth.errors import CorruptionError, QuothError
 from quoth.records import Document
-from quoth.storage import WriterLock, atomic_write_bytes, check_file, check_folder, publish_directory, remove
+from quoth.storage import all_locked, atomic_write_bytes, check_file, check_folder, publish_directory, remove
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +38,7 @@ def repair(path: Path) -> Repairs:
     if not snapshots(path) and committed(path) is None:
         read_manifest(path)  # raises, because there is no corpus
     done = Repairs()
-    with WriterLock(path / LOCK), owners_waiting(path):
+    with all_locked([path / LOCK, *locks_beside(path)]):
         manifest = _repair_manifest(path, done)
         if manifest is not None:
             _repair_segments(path, manifest, done)

@@ -28,12 +28,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.arrays import open_array, open_blob, save_array
-from quoth.corpus.manifest import SegmentEntry, remedy_of
+from quoth.corpus.manifest import SegmentEntry
 from quoth.corpus.passages import Ranges
 from quoth.corpus.word_index import WordGatherer, Words, indexed_text
-from quoth.errors import CorruptionError, DuplicateDocumentError
+from quoth.errors import CorruptionError, DuplicateDocumentError, remedy_of
+from quoth.files import naming
 from quoth.records import Document, Passage
-from quoth.storage import check_file, check_folder, naming, seal_folder
+from quoth.storage import check_file, check_folder, seal_folder
 
 WORDS = "words.bin"
 Split = tuple[Document, Ranges]

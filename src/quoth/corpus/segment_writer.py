@@ -12,8 +12,9 @@ from quoth.corpus.documents import check_document
 from quoth.corpus.passages import get_splitter
 from quoth.corpus.segment import SegmentWriter, Split
 from quoth.errors import InputError
+from quoth.files import fsync_path
 from quoth.records import Document
-from quoth.storage import fsync_path, publish_directory
+from quoth.storage import publish_directory
 
 
 def split_documents(

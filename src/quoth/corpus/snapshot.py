@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from quoth.corpus.bm25 import LiveWords
 from quoth.corpus.deletions import Deletion, Deletions
-from quoth.corpus.manifest import Manifest, SegmentEntry, manifest_path, read_manifest, segment_path
+from quoth.corpus.layout import manifest_path, segment_path
+from quoth.corpus.manifest import Manifest, SegmentEntry, read_manifest
 from quoth.corpus.segment import Segment, Split
-from quoth.errors import CorruptionError, DuplicateDocumentError, InputError, UnknownDocumentError
+from quoth.errors import CorruptionError, DuplicateDocumentError, InputError, UnknownDocumentError, advising
 from quoth.records import Document, Passage
 from quoth.storage import Lease, check_file
 
@@ -78,8 +79,9 @@ class Snapshot:
 
     @cached_property
     def live_words(self) -> list[LiveWords]:
-        """The words of every segment's passages, without the deleted ones."""
-        return [LiveWords(each.words, each.first_row, self._deleted_in(each)) for each in self.segments]
+        """The words of every segment's passages, without the deleted ones. Raises CorruptionError."""
+        with advising(self.path):
+            return [LiveWords(each.words, each.first_row, self._deleted_in(each)) for each in self.segments]
 
     def _deleted_in(self, segment: Segment) -> NDArray[np.int64]:
         """The deleted passages of a segment, counted in it."""

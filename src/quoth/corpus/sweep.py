@@ -7,8 +7,8 @@ after a segment that was never committed must go, because the next segment gets 
 from collections.abc import Iterable
 from pathlib import Path
 
-from quoth.corpus.beside import kept_beside, segment_of
-from quoth.corpus.manifest import Manifest, manifest_path, read_manifest, segment_name, snapshots, unnamed
+from quoth.corpus.layout import kept_beside, manifest_path, segment_name, segment_of
+from quoth.corpus.manifest import Manifest, read_manifest, snapshots, unnamed
 from quoth.corpus.moves import sweep_moves
 from quoth.storage import remove, remove_unless_leased
 

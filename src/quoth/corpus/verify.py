@@ -6,9 +6,8 @@ not know how to repair them (`repair`).
 
 from pathlib import Path
 
-from quoth.corpus.beside import sealed_beside
-from quoth.corpus.manifest import check_copy, read_manifest, remedy_of, snapshots
-from quoth.corpus.moves import saved_moves
+from quoth.corpus.layout import saved_moves, sealed_beside
+from quoth.corpus.manifest import check_copy, read_manifest, snapshots
 from quoth.corpus.segment import Segment
 from quoth.corpus.snapshot import Snapshot
 from quoth.errors import advising
@@ -17,7 +16,7 @@ from quoth.storage import check_folder
 
 def verify(path: Path) -> None:
     """Reads every file. Raises CorruptionError naming the first one that is missing or damaged."""
-    with advising(remedy_of(path)):
+    with advising(path):
         read_manifest(path)
         check_copy(path)
         segments: dict[str, Segment] = {}

@@ -13,10 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.bm25 import Statistics, count, search
-from quoth.corpus.manifest import remedy_of
 from quoth.corpus.segment import Segment
 from quoth.corpus.snapshot import Snapshot
-from quoth.errors import advising
 from quoth.records import Document, Passage
 
 
@@ -176,11 +174,9 @@ class CorpusView:
             >>> rows.tolist()
             [1]
         """
-        with advising(remedy_of(self.path)):
-            parts = self._snapshot.live_words
-            return search(parts, query, k, count(parts, query) if statistics is None else statistics)
+        parts = self._snapshot.live_words
+        return search(parts, query, k, count(parts, query) if statistics is None else statistics)
 
     def word_statistics(self, query: str) -> Statistics:
         """The word counts that BM25 scores a query with; those of several corpora add up. Raises CorruptionError."""
-        with advising(remedy_of(self.path)):
-            return count(self._snapshot.live_words, query)
+        return count(self._snapshot.live_words, query)

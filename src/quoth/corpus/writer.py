@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from quoth.corpus.deletions import Deletion, Deletions
-from quoth.corpus.manifest import deletions_path, segment_name, segment_path, write_manifest
+from quoth.corpus.layout import deletions_path, segment_name, segment_path
+from quoth.corpus.manifest import write_manifest
 from quoth.corpus.moves import NO_MOVES, moves_from, save_moves
 from quoth.corpus.segment import Segment, SegmentWriter, Split
 from quoth.corpus.segment_writer import take_in

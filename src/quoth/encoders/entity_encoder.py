@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.config import ZeroNERConfig
-from quoth.encoders.key_encoder import EncodedPassage, TextSpan, span_keys, unit
-from quoth.encoders.token_encoder import TokenEncoder
+from quoth.encoders.key_encoder import EncodedPassage, TextSpan, span_keys
+from quoth.encoders.token_encoder import TokenEncoder, unit
 from quoth.errors import InputError
 from quoth.records import Passage, TaggedSpan
 

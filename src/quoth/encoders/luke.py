@@ -17,7 +17,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from quoth.encoders.batched import run_batched
 from quoth.encoders.transformer import (
     apply_adapter,
     device_named,
@@ -29,7 +28,7 @@ from quoth.encoders.transformer import (
 )
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import EncoderSource
-from quoth.tokenizers.batching import pad
+from quoth.tokenizers.batching import pad, run_batched
 from quoth.tokenizers.boundaries import BOUNDARIES_VERSION, trim
 from quoth.tokenizers.words import TextWords, WordTokenizer
 from quoth.types import Floats, Ints

@@ -20,12 +20,12 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from quoth.config import REALMConfig
-from quoth.encoders.batched import run_batched
 from quoth.encoders.key_encoder import EncodedPassage, TextSpan, span_keys
 from quoth.encoders.transformer import Transformer, longest_input
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import ModelSource
 from quoth.records import Passage
+from quoth.tokenizers.batching import run_batched
 from quoth.tokenizers.pairs import Pair, PairBatch, PairTokenizer
 
 QUERY_CHARACTERS = 200

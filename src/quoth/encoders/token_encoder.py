@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.config import NPMConfig
-from quoth.encoders.key_encoder import EncodedPassage, TextSpan, unit
+from quoth.encoders.key_encoder import EncodedPassage, TextSpan, Vectors
 from quoth.encoders.transformer import Transformer
 from quoth.errors import InputError
 from quoth.hub import ModelSource
@@ -114,3 +114,10 @@ class TokenEncoder:
 
     def _normalized(self, states_TD: NDArray[np.float32]) -> NDArray[np.float32]:
         return unit(states_TD) if self.config.normalize else states_TD
+
+
+def unit(vectors_TD: Vectors) -> Vectors:
+    """The vectors normalised to length 1; zero vectors stay zero."""
+    lengths_T1 = np.linalg.norm(vectors_TD, axis=1, keepdims=True)
+    unit_TD: Vectors = vectors_TD / np.maximum(lengths_T1, np.float32(1e-12))
+    return unit_TD

@@ -18,12 +18,11 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from quoth.encoders.batched import run_batched
 from quoth.encoders.bert import BertConfig, BertEncoder
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import EncoderSource
 from quoth.storage import read_json, sha256_file
-from quoth.tokenizers.batching import pad
+from quoth.tokenizers.batching import pad, run_batched
 from quoth.tokenizers.fast import FastTokenizer
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}

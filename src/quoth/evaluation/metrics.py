@@ -28,10 +28,6 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f}"
 
 
-def exact_and_hits(exact_match: float, hit_at_5: float) -> str:
-    return f"{percent(exact_match)} ({percent(hit_at_5)})"
-
-
 def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table with names in the first column and numbers in the others."""
     lines = [heads, ["---", *("---:" for _ in heads[1:])], *rows]

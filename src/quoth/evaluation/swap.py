@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import groupby, product, takewhile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from quoth.corpus.corpus import Corpus
 from quoth.corpus.passages import sentences
 from quoth.errors import InputError, UnknownDocumentError
 from quoth.evaluation.harness import ProgressCallback, evaluate
@@ -25,6 +24,9 @@ from quoth.evaluation.report import Report, Row
 from quoth.evaluation.system import Filler, fills
 from quoth.evaluation.task import Answer, Example, Scores, System, Task, first_right
 from quoth.tokenizers.text import MASK
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
 
 EDITIONS = ("old", "new")
 CONTEXT_WORDS = 6

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from quoth.corpus.corpus import Corpus
 from quoth.evaluation.metrics import HITS
 from quoth.evaluation.task import Answer, Example, Source, System
 from quoth.records import Hit, Prediction
 from quoth.retrieval.sparse import bm25
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
 
 
 class Filler(Protocol):

@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from quoth.corpus.corpus import Corpus
 from quoth.datasets.closed import FORMATS, ClosedSet, find_file, read_closed_set
 from quoth.datasets.kamel import read_kamel
 from quoth.datasets.questions import QAExample, read_questions
@@ -25,6 +24,9 @@ from quoth.evaluation.openqa import KS, READ, find_answerable, openqa_task
 from quoth.evaluation.system import BM25, asks, fills
 from quoth.evaluation.task import Answer, Example, System, Task, draw_as_released, draw_of_each
 from quoth.tokenizers.text import MASK
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
 
 QUESTIONS = {
     "nq": ("open_qa/nq.test.tsv", "NQ-open's test side, of DPR's data (data.retriever.qas.nq-test)"),

@@ -12,18 +12,17 @@ from functools import reduce
 from itertools import chain
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
-from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
 from quoth.memory import WORKING_MEMORY
 from quoth.models.calls import documented
-from quoth.records import Hit, Match, Passage
+from quoth.records import Cost, Hit, Match, Passage, Shortfall
 from quoth.results import Hits
 from quoth.retrieval.fusion import FUSIONS
 from quoth.retrieval.key_table import KeyTable
-from quoth.retrieval.sparse import PassageRef, Ranking, check_count
-from quoth.retrieval.tables import Cost, Shortfall
+from quoth.retrieval.sparse import PassageRef, Ranking, best_places, check_count
 
 if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
     from quoth.retrieval.retriever import KeyAt, Retriever
 
 Mode = Literal["bm25", "dense", "hybrid"]
@@ -96,7 +95,7 @@ class CorpusModel:
 
     def ranked_by_words(self, query: str, k: int) -> Ranking:
         """The k best passages by BM25, with their scores."""
-        return self._retriever.best_places(query, k)
+        return best_places(self.corpora, query, k)
 
     def ranked_by_keys(self, query: str, k: int) -> KeyRanking:
         """The k best passages by vectors, with their scores."""

@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from quoth.corpus.corpus import Corpus
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import InputError
 from quoth.models.base import CorpusModel
@@ -32,11 +32,14 @@ from quoth.results import Predictions
 from quoth.retrieval.index import search_all, search_together
 from quoth.retrieval.key_table import KeyHits
 from quoth.retrieval.retriever import Retriever
-from quoth.retrieval.sparse import Ranking
+from quoth.retrieval.sparse import Ranking, best_places
 from quoth.timing import step
 from quoth.tokenizers.boundaries import STOP_WORDS
 from quoth.tokenizers.text import MASK
 from quoth.types import Floats
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
 
 TEXTS_AT_A_TIME = 32
 READ_AT_A_TIME = 8
@@ -118,7 +121,7 @@ class BlankFiller(CorpusModel):
         depth = max(options.num_passages or 0, options.read or 0)
         with step("search"):
             ranked = [
-                self._retriever.best_places(words, depth, rows) if depth else []
+                best_places(self.corpora, words, depth, rows) if depth else []
                 for words, rows in zip(searched, hidden, strict=True)
             ]
         return Asked(texts, ranked, hidden)

@@ -1,4 +1,4 @@
-"""What people pass to a model: one text or several, corpora or their paths, rows to leave out, a blank in any form.
+"""What people pass to a model: one text or several, rows to leave out, a blank in any form.
 
 Knows: signatures and arguments, and that one text gives one list, several a list of lists. Does not know: what the
 methods do.
@@ -10,18 +10,13 @@ import inspect
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import wraps
-from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
-from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError, nearest
 from quoth.predictors.options import described
 from quoth.tokenizers.text import MASK, around_mask
 
 Exclude = Collection[int] | Sequence[Collection[int]]
-CorpusOrPath = Corpus | str | Path
-Corpora = CorpusOrPath | Sequence[CorpusOrPath] | None
-"""What `corpus=` takes: a corpus or the path of one, or several."""
 P = ParamSpec("P")
 _Model = TypeVar("_Model")
 _Answer = TypeVar("_Answer")
@@ -131,12 +126,6 @@ def _public(shape: inspect.Signature, first: str) -> inspect.Signature:
     many = str(shape.return_annotation)
     one = many.removeprefix("list[").removesuffix("]")
     return shape.replace(parameters=parameters, return_annotation=f"{one} | {many}")
-
-
-def listed(corpora: Corpora) -> list[Corpus]:
-    """None, one or several as a list of open corpora. Raises CorpusNotFoundError."""
-    several = [] if corpora is None else [corpora] if isinstance(corpora, CorpusOrPath) else corpora
-    return [each if isinstance(each, Corpus) else Corpus.open(each) for each in several]
 
 
 def for_each(exclude: Exclude, count: int) -> list[Collection[int]]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from quoth.corpus.corpus import Corpora
 from quoth.errors import InputError
 from quoth.hub import kind_of
-from quoth.models.calls import Corpora
 
 if TYPE_CHECKING:
     from quoth.models.npm import NPM

@@ -16,18 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.config import Combine, NPMConfig
+from quoth.corpus.corpus import Corpora, listed
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import InputError
 from quoth.hub import locate
 from quoth.models.blanks import BlankFiller
 from quoth.models.calls import (
-    Corpora,
     Exclude,
     check_labels,
     check_questions,
     check_template,
     documented,
-    listed,
     one_or_many,
     words_of,
 )
@@ -37,6 +36,7 @@ from quoth.predictors.reader_weights import open_reader
 from quoth.records import Passage
 from quoth.results import Predictions
 from quoth.retrieval.key_table import KeyTable
+from quoth.retrieval.sparse import best_places
 from quoth.types import Floats
 
 
@@ -247,14 +247,14 @@ class NPM(BlankFiller):
         options = LabelOptions(temperature=temperature)
         found = predict_labels(tables, words, q_start_D, None if self.single else q_end_D, options)
         for label in (each.text for each in found if not each.evidence):
-            if not self._retriever.best_places(" ".join(labels[label]), 1):
+            if not best_places(self.corpora, " ".join(labels[label]), 1):
                 given = ", ".join(labels[label])
                 raise InputError(f"label {label!r}: none of its words ({given}) occurs in the corpus; give it another")
         return Predictions(found)
 
     def _tables_for(self, queries: Collection[str], count: int) -> list[KeyTable]:
         """The tokens of BM25's best passages for several queries together, each passage once."""
-        ranked = [self._retriever.best_places(query, count) for query in queries]
+        ranked = [best_places(self.corpora, query, count) for query in queries]
         return self._retriever.gather([{place for ranking in ranked for _, place in ranking}])[0]
 
     def query_vectors(self, text: str) -> tuple[Floats, Floats]:

@@ -10,20 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from quoth.corpus.corpus import Corpus
+from quoth.corpus.corpus import Corpora, listed
 from quoth.errors import InputError
-from quoth.models.calls import (
-    Corpora,
-    Exclude,
-    check_questions,
-    documented,
-    for_each,
-    listed,
-    one_or_many,
-    with_mask,
-    words_of,
-)
+from quoth.models.calls import Exclude, check_questions, documented, for_each, one_or_many, with_mask, words_of
 from quoth.predictors.answers import Source, predict_spans, sources_of
 from quoth.predictors.calibration import calibrated
 from quoth.predictors.options import check_at_least_one, check_min_probability
@@ -31,9 +22,12 @@ from quoth.predictors.reader_weights import open_reader
 from quoth.predictors.span_reader import SpanReader, Spans
 from quoth.records import Passage, Prediction
 from quoth.results import Hits, Predictions
-from quoth.retrieval.sparse import PassageRef, best_places, bm25, check_not_empty
+from quoth.retrieval.sparse import PassageRef, best_places, bm25
 from quoth.timing import step
 from quoth.tokenizers.pairs import fill_in
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
 
 TEXTS_AT_A_TIME = 8
 
@@ -179,7 +173,6 @@ class Reader:
         count = self.config.defaults.passages if passages is None else passages
         if count < 1:
             raise InputError(f"passages is {count}; it must be 1 or more; try passages=20")
-        check_not_empty(self.corpora)
         hidden = for_each(exclude, len(texts))
         for at in range(0, len(texts), TEXTS_AT_A_TIME):
             part = slice(at, at + TEXTS_AT_A_TIME)

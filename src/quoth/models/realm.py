@@ -11,19 +11,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quoth.config import REALMConfig
-from quoth.corpus.corpus import Corpus
+from quoth.corpus.corpus import Corpora, listed
 from quoth.encoders.passage_encoder import PassageEncoder, load_heads
 from quoth.encoders.transformer import Transformer
 from quoth.errors import InputError
 from quoth.hub import locate
 from quoth.models.base import CorpusModel, Mode
-from quoth.models.calls import Corpora, Exclude, check_questions, documented, for_each, listed, one_or_many, with_mask
+from quoth.models.calls import Exclude, check_questions, documented, for_each, one_or_many, with_mask
 from quoth.predictors.answers import (
     Read,
     Source,
@@ -43,6 +43,9 @@ from quoth.retrieval.retriever import Retriever
 from quoth.retrieval.sparse import PassageRef
 from quoth.timing import step
 from quoth.tokenizers.pairs import answer_ids, fill_in, masked_ids
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,23 +16,27 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quoth.config import NPMConfig, ZeroNERConfig
-from quoth.corpus.corpus import Corpus
+from quoth.corpus.corpus import Corpora, listed
 from quoth.encoders.entity_encoder import EntityEncoder, Range, Recognizer, SpanEncoder, TokenSpans
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import InputError
 from quoth.hub import EncoderSource, is_luke, locate
 from quoth.models.base import CorpusModel, KeyRanking, Mode
-from quoth.models.calls import Corpora, check_questions, documented, listed
+from quoth.models.calls import check_questions, documented
 from quoth.ner.recognition import load_recognizer
 from quoth.results import Hits
 from quoth.retrieval.retriever import KeyAt, Retriever
 from quoth.retrieval.sparse import PassageRef, check_count
 from quoth.timing import step
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
 
 Entity = str | Range
 """An entity of a question: its words, which must occur there, or its characters."""

@@ -13,12 +13,15 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_text
 from quoth.errors import InputError
 from quoth.records import TaggedSpan
 from quoth.tokenizers.boundaries import BOUNDARIES_VERSION, STOP_WORDS, words
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
 
 NAME = "NAME"
 NAME_LIST_VERSION = 1

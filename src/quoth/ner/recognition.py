@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from quoth.corpus.corpus import Corpus
 from quoth.encoders.entity_encoder import Recognizer
 from quoth.errors import InputError
 from quoth.hub import is_luke
 from quoth.ner.name_list import NameList
 from quoth.ner.tagger import Tagger
 from quoth.records import Passage, TaggedSpan
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
 
 TITLES, LINKS = "titles", "links"
 

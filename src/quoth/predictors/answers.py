@@ -13,22 +13,25 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.corpus.corpus import Corpus
 from quoth.grouping import group_equal, group_score
-from quoth.predictors import reader, span_reader
 from quoth.predictors.evidence import Proposal
 from quoth.predictors.options import check_at_least_one
-from quoth.predictors.span_reader import Reading
 from quoth.records import Evidence, Likelihood, Passage, PassageShare, Prediction
 from quoth.retrieval.sparse import PassageRef, Ranking
 from quoth.scoring import log_sum_exp
 from quoth.timing import step
 from quoth.tokenizers.boundaries import MAY_END, MAY_START, is_balanced, surface_group
 from quoth.types import Doubles
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
+    from quoth.predictors import reader, span_reader
+    from quoth.predictors.span_reader import Reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +76,13 @@ def predict_answers(
     there is no answer.
     """
     with step("score"):
-        scores, places = [np.zeros(0)], []
         log_prior_N = _log_retrieval(read) if marginal else np.array([each.relevance * add_relevance for each in read])
-        for n, found in enumerate(spans):
-            scores.append(found.score_C + log_prior_N[n] - (log_sum_exp(found.score_C) if marginal else 0.0))
-            places += [(n, start, end) for start, end in zip(found.start_C.tolist(), found.end_C.tolist(), strict=True)]
-        score_C = np.concatenate(scores)
-    return [each.whole() for each in _proposals(read, places, score_C, log_sum_exp(score_C), top_k)]
+        parts = [
+            found.score_C + log_prior - (log_sum_exp(found.score_C) if marginal else 0.0)
+            for found, log_prior in zip(spans, log_prior_N, strict=True)
+        ]
+        score_C = np.concatenate([np.zeros(0), *parts])
+    return [each.whole() for each in _proposals(read, _places(spans), score_C, log_sum_exp(score_C), top_k)]
 
 
 def predict_spans(
@@ -114,11 +117,6 @@ def _odds(
 ) -> tuple[list[AnswerSpan], Doubles, float]:
     """The spans, their log odds, and the log of what all odds sum to, those of "no answer here" among them."""
     with step("score"):
-        places = [
-            (n, start, end)
-            for n, found in enumerate(spans)
-            for start, end in zip(found.start_C.tolist(), found.end_C.tolist(), strict=True)
-        ]
         if marginal:
             raised_N = _log_retrieval(read) - np.array([np.logaddexp(0.0, found.total) for found in spans])
             total = 0.0
@@ -127,7 +125,16 @@ def _odds(
             totals = [found.total + raised for found, raised in zip(spans, raised_N, strict=True)]
             total = log_sum_exp(np.array([0.0, *totals]))
         parts = [found.odds_C + raised for found, raised in zip(spans, raised_N, strict=True)]
-        return places, np.concatenate([np.zeros(0), *parts]), total
+        return _places(spans), np.concatenate([np.zeros(0), *parts]), total
+
+
+def _places(spans: Sequence[reader.Spans | span_reader.Spans]) -> list[AnswerSpan]:
+    """The spans of all passages, one passage after another."""
+    return [
+        (n, start, end)
+        for n, found in enumerate(spans)
+        for start, end in zip(found.start_C.tolist(), found.end_C.tolist(), strict=True)
+    ]
 
 
 def _log_retrieval(read: Sequence[Source], *null: float) -> Doubles:

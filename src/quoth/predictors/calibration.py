@@ -42,10 +42,7 @@ def calibrated(predictions: Iterable[Prediction], weights: Weights | None, min_p
         if weights is not None:
             logit = sum(w * x for w, x in zip(weights, features(each), strict=True))
             chance = 1 / (1 + math.exp(-min(max(logit, -50.0), 50.0)))
-        scale = chance / each.probability if each.probability else 0.0
-        evidence = tuple(replace(place, score=place.score * scale) for place in each.evidence)
-        abstained = chance < min_probability
-        found.append(replace(each, probability=chance, evidence=evidence, abstained=abstained))
+        found.append(replace(each.with_probability(chance), abstained=chance < min_probability))
     return found
 
 

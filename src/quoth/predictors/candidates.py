@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quoth.retrieval.key_columns import looked_up, passage_of
-from quoth.retrieval.key_table import KeyHits, KeyTable
 from quoth.tokenizers.boundaries import (
     BREAK_BEFORE,
     LENGTH_MASK,
@@ -26,6 +25,9 @@ from quoth.tokenizers.boundaries import (
     SPELLING_BASE,
 )
 from quoth.types import Rows
+
+if TYPE_CHECKING:
+    from quoth.retrieval.key_table import KeyHits, KeyTable
 
 Names = NDArray[np.uint64]
 Spread = Callable[[NDArray[Any]], NDArray[Any]]

@@ -73,14 +73,7 @@ def combine(
     weighed.sort(key=lambda each: -each.best.score)
     total = log_sum_exp(np.array([each.best.score for each in weighed]))
     chosen = [each.whole() for each in islice(apart(weighed), top_k)]
-    return [_shared(each, math.exp(each.score - total), max_evidence) for each in chosen]
-
-
-def _shared(prediction: Prediction, probability: float, max_evidence: int | None) -> Prediction:
-    """The prediction with another probability, of which its best places have the shares they had."""
-    scale = probability / prediction.probability if prediction.probability else 0.0
-    evidence = tuple(replace(place, score=place.score * scale) for place in prediction.evidence[:max_evidence])
-    return replace(prediction, probability=probability, evidence=evidence)
+    return [each.with_probability(math.exp(each.score - total), max_evidence) for each in chosen]
 
 
 def words_beside(text: str, mask: str) -> frozenset[str]:

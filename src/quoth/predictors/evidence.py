@@ -11,18 +11,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.grouping import Groups, group_equal, prune_to_top_groups
-from quoth.predictors.options import PhraseOptions
-from quoth.predictors.ranking import TIE, Best, Occurrences, Scored, best_groups, rank, sums_over
+from quoth.grouping import Groups
+from quoth.predictors.ranking import Best, Occurrences, Scored, best_phrases, rank
 from quoth.records import Evidence, Passage, Prediction
 from quoth.retrieval.key_columns import passage_of
 from quoth.scoring import log_sum_exp
 from quoth.timing import step
 from quoth.types import Doubles
+
+if TYPE_CHECKING:
+    from quoth.predictors.options import PhraseOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +64,11 @@ def propose(scored: Scored, options: PhraseOptions) -> Iterator[Proposal]:
     if not len(scored.key_C):
         return
     with step("score"):
-        occurrences = scored.occurrences(sums_over(lambda known: [scored.sums(known)], options.rounds))
-        total = log_sum_exp(occurrences.log_score_C)
-        # The sum is over all candidates, but only those that may rank are grouped and put in order.
-        kept_C = occurrences.in_order(prune_to_top_groups(scored.key_C, occurrences.log_score_C, options.top_k, TIE))
-        occurrences, groups = occurrences.take(kept_C), group_equal(scored.key_C[kept_C])
-        best = best_groups(groups, occurrences.log_score_C, total, options.top_k)
-    quoter = Quoter(occurrences)
-    for each in best:
+        ranked = best_phrases(scored, options)
+    quoter = Quoter(ranked.occurrences)
+    for each in ranked.best:
         with step("explain"):
-            places = quoter.places(groups, each.group, each.probability)
+            places = quoter.places(ranked.groups, each.group, each.probability)
             prediction = quoted(each, quoter.quotes(places, 1))
         yield Proposal(prediction, partial(quoter.evidence, places, options.max_evidence))
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,6 @@ from quoth.predictors.evidence import propose
 from quoth.predictors.options import PhraseOptions
 from quoth.predictors.ranking import Occurrences, in_boosted, score_sums
 from quoth.records import Prediction
-from quoth.retrieval.key_table import KeyHits, KeyTable
 from quoth.scoring import (
     Sums,
     interpolated,
@@ -33,6 +33,9 @@ from quoth.scoring import (
 from quoth.timing import step
 from quoth.tokenizers.boundaries import MAY_END, MAY_START
 from quoth.types import Doubles
+
+if TYPE_CHECKING:
+    from quoth.retrieval.key_table import KeyHits, KeyTable
 
 
 @dataclass(frozen=True, slots=True)

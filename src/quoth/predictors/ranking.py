@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.grouping import Groups, group_score
+from quoth.grouping import Groups, group_equal, group_score, prune_to_top_groups
 from quoth.retrieval.key_columns import passage_of
-from quoth.retrieval.key_table import KeyHits, KeyTable
 from quoth.scoring import Sums, log_sum_exp
 from quoth.types import Doubles
+
+if TYPE_CHECKING:
+    from quoth.predictors.options import PhraseOptions
+    from quoth.retrieval.key_table import KeyHits, KeyTable
 
 TIE = 1e-6
 """Log scores closer than this are ties: similarities are float32, which cannot tell them apart."""
@@ -92,6 +95,25 @@ def sums_over(shares: Callable[[Sums], Sequence[Sums]], rounds: int) -> Sums:
     for _ in range(rounds):
         sums = Sums.over(shares(sums))
     return sums
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """The best phrases, best first, and the candidates that they are made of, grouped."""
+
+    best: Sequence[Best]
+    groups: Groups
+    occurrences: Occurrences
+
+
+def best_phrases(scored: Scored, options: PhraseOptions) -> Ranked:
+    """The `top_k` phrases of highest score, ties by first occurrence; equal keys are one phrase."""
+    occurrences = scored.occurrences(sums_over(lambda known: [scored.sums(known)], options.rounds))
+    total = log_sum_exp(occurrences.log_score_C)
+    # The sum is over all candidates, but only those that may rank are grouped and put in order.
+    kept_C = occurrences.in_order(prune_to_top_groups(scored.key_C, occurrences.log_score_C, options.top_k, TIE))
+    occurrences, groups = occurrences.take(kept_C), group_equal(scored.key_C[kept_C])
+    return Ranked(best_groups(groups, occurrences.log_score_C, total, options.top_k), groups, occurrences)
 
 
 def rank(score_G: Doubles, first_G: NDArray[np.int64], top_k: int | None = None) -> tuple[NDArray[np.int64], Doubles]:

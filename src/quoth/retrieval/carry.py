@@ -1,23 +1,63 @@
-"""A table copied together from others: stored vectors are copied, not made again.
+"""Keys follow their passages into merged segments: stored vectors are copied, not made again.
 
-Knows: the arrays of key tables. Does not know: models, segments, which tables there are (`key_store`).
+Knows: the arrays of key tables, and which tables a segment is read from (`key_store`). Does not know: models.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quoth.arrays import open_array, save_array, save_pieces
+from quoth.errors import LockedError, advising
 from quoth.retrieval.key_columns import KeyColumns, open_columns, ranges, save_columns
+from quoth.retrieval.key_store import KeyStore, absent_from, stores, table_facts
 from quoth.retrieval.vectors import KeyVectors, Quantizer, save_quantizer, stored
-from quoth.storage import atomic_write_json
+from quoth.storage import atomic_write_json, check_folder, publish_folder
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
+    from quoth.corpus.segment import Segment
 
 PASSAGES_AT_A_TIME = 1024
+
+
+def follow(corpus: Corpus) -> None:
+    """Let every model's tables follow their passages; a model that is embedding does so itself.
+
+    Raises CorruptionError if what is to be copied is damaged.
+    """
+    for store in stores(corpus.path):
+        with advising(corpus.path), suppress(LockedError), store.lock():
+            for segment in corpus.segments:
+                carry(store, segment)
+            store.remove_orphans()
+
+
+def carry(store: KeyStore, segment: Segment) -> None:
+    """Copy a segment's keys from other tables into one of its own, unless it has one; the lock must be held.
+
+    Raises CorruptionError.
+    """
+    name, count = segment.name, segment.num_passages
+    if store.table(name) or not (sources := store.sources(name, count, store.tables(name))):
+        return
+    origin_P2 = np.full((count, 2), -1, np.int64)
+    for number, each in enumerate(sources):
+        origin_P2[each.here_M, 0], origin_P2[each.here_M, 1] = number, each.there_M
+    tables = [each.table for each in sources]
+
+    def write(part: Path) -> None:
+        for table in tables:
+            check_folder(table)
+        copy_table(part, tables, origin_P2, table_facts(tables[0]))
+
+    publish_folder(store.partial(name) if len(absent_from(sources, count)) else store.whole(name), write)
 
 
 def copy_table(part: Path, tables: Sequence[Path], origin_P2: NDArray[np.int64], facts: dict[str, Any]) -> None:

@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from quoth.errors import CorruptionError, InputError
 from quoth.memory import WORKING_MEMORY
-from quoth.retrieval.key_table import Neighbours
-from quoth.retrieval.vectors import KeyVectors
+from quoth.retrieval.vectors import KeyVectors, Neighbours
 from quoth.storage import Fields, atomic_write_json, check_fields, check_folder, read_json
 from quoth.types import Floats, Rows
 

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.retrieval.codes import CodesGoneError
+from quoth.retrieval.codes import Codes, CodesGoneError
 from quoth.retrieval.key_columns import passage_of
-from quoth.retrieval.key_table import Codes, KeyHits, KeyTable, Neighbours
-from quoth.retrieval.vectors import KeyVectors
+from quoth.retrieval.key_table import KeyHits, KeyTable
+from quoth.retrieval.vectors import Neighbours, joined, top
 from quoth.types import Floats, Rows
 
 SIMILARITIES_AT_A_TIME = 1 << 25  # 128 MB in fp32
@@ -24,66 +23,51 @@ HIDDEN_MARGIN = 1.02
 """This many times more rows are proposed than the share of live ones requires: what is hidden is often near."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExactIndex:
-    """Compares a query with every live vector."""
-
-    keys: KeyTable
-
-    def search(self, q_QD: Floats, k: int) -> list[Neighbours]:
-        """At most k neighbours of each query, rows of deleted passages never among them."""
-        # Block by block, so that memory does not grow with the table.
-        size = max(1, SIMILARITIES_AT_A_TIME // max(len(q_QD), 1))
-        if self.keys.num_keys <= size:
-            return self.nearest(self.keys.vectors.similarities(q_QD), k)
-        found = [Neighbours(np.zeros(0, np.int64), np.zeros(0, np.float32))] * len(q_QD)
-        for first in range(0, self.keys.num_keys, size):
-            rows = np.arange(first, min(first + size, self.keys.num_keys))
-            block = self.nearest(self.keys.vectors.similarities(q_QD, rows), k, rows)
-            found = [joined(known, fresh, k) for known, fresh in zip(found, block, strict=True)]
-        return found
-
-    def nearest(self, sim_QR: Floats, k: int, rows_R: Rows | None = None) -> list[Neighbours]:
-        """The k live rows nearest to each query, of these rows (None: of all), by similarities that are known."""
-        if self.keys.live_P is not None:
-            sim_QR = np.where(live(self.keys, rows_R), sim_QR, np.float32(-np.inf))
-        found = [top(sim_R, k) for sim_R in sim_QR]
-        return found if rows_R is None else [Neighbours(rows_R[best.rows_K], best.sims_K) for best in found]
+def search_exactly(keys: KeyTable, q_QD: Floats, k: int) -> list[Neighbours]:
+    """At most k neighbours of each query among all of a table's vectors, rows of deleted passages never among them."""
+    # Block by block, so that memory does not grow with the table.
+    size = max(1, SIMILARITIES_AT_A_TIME // max(len(q_QD), 1))
+    if keys.num_keys <= size:
+        return nearest(keys, keys.vectors.similarities(q_QD), k)
+    found = [Neighbours(np.zeros(0, np.int64), np.zeros(0, np.float32))] * len(q_QD)
+    for first in range(0, keys.num_keys, size):
+        rows = np.arange(first, min(first + size, keys.num_keys))
+        block = nearest(keys, keys.vectors.similarities(q_QD, rows), k, rows)
+        found = [joined(known, fresh, k) for known, fresh in zip(found, block, strict=True)]
+    return found
 
 
-@dataclass(frozen=True, slots=True)
-class CodeIndex:
-    """Compares a query with the live vectors that the table's codes propose."""
+def nearest(keys: KeyTable, sim_QR: Floats, k: int, rows_R: Rows | None = None) -> list[Neighbours]:
+    """The k live rows nearest to each query, of these rows (None: of all), by similarities that are known."""
+    if keys.live_P is not None:
+        sim_QR = np.where(live(keys, rows_R), sim_QR, np.float32(-np.inf))
+    found = [top(sim_R, k) for sim_R in sim_QR]
+    return found if rows_R is None else [Neighbours(rows_R[best.rows_K], best.sims_K) for best in found]
 
-    keys: KeyTable
-    codes: Codes
 
-    def search(self, q_QD: Floats, k: int) -> list[Neighbours]:
-        """As `ExactIndex.search`, among the rows that the codes propose."""
-        return search_tables([replace(self.keys, codes=self.codes)], q_QD, k)[0]
+def proposals(keys: KeyTable, codes: Codes, q_QD: Floats, k: int) -> list[Neighbours]:
+    """The live rows that codes propose to compare with each query, as many as k neighbours need or all there are.
 
-    def proposals(self, q_QD: Floats, k: int) -> list[Neighbours]:
-        """The live rows to compare with each query, as many as k neighbours need or all that the codes can give.
+    Raises CodesGoneError.
+    """
+    wanted = codes.count(k)
+    count = min(ceil(HIDDEN_MARGIN * wanted / live_share(keys)), keys.num_keys)
+    # The codes still hold deleted rows. If too few of the proposals are live, twice as many are asked for; asking for
+    # every row, or getting fewer than asked for, ends the loop.
+    while True:
+        proposed = codes.propose(q_QD, count)
+        alive = [near.at(live(keys, near.rows_K)) for near in proposed]
+        enough = all(len(near.rows_K) >= wanted for near in alive)
+        if enough or count >= keys.num_keys or all(len(near.rows_K) < count for near in proposed):
+            return [near.at(slice(wanted)) for near in alive]
+        count = min(2 * count, keys.num_keys)
 
-        Raises CodesGoneError.
-        """
-        wanted = self.codes.count(k)
-        count = min(ceil(HIDDEN_MARGIN * wanted / live_share(self.keys)), self.keys.num_keys)
-        # The codes still hold deleted rows. If too few of the proposals are live, twice as many are asked for; asking
-        # for every row, or getting fewer than asked for, ends the loop.
-        while True:
-            proposed = self.codes.propose(q_QD, count)
-            alive = [near.at(live(self.keys, near.rows_K)) for near in proposed]
-            enough = all(len(near.rows_K) >= wanted for near in alive)
-            if enough or count >= self.keys.num_keys or all(len(near.rows_K) < count for near in proposed):
-                return [near.at(slice(wanted)) for near in alive]
-            count = min(2 * count, self.keys.num_keys)
 
-    def rescored(self, q_D: Floats, rows: Rows, k: int) -> Neighbours:
-        """The k nearest of these rows, by exact similarity."""
-        # Ascending: the file of vectors is read in one direction, and ties go to lower rows as in an exact search.
-        rows = np.sort(rows)
-        return ExactIndex(self.keys).nearest(self.keys.vectors.similarities(q_D[None], rows), k, rows)[0]
+def rescored(keys: KeyTable, q_D: Floats, rows: Rows, k: int) -> Neighbours:
+    """The k nearest of these rows, by exact similarity."""
+    # Ascending: the file of vectors is read in one direction, and ties go to lower rows as in an exact search.
+    rows = np.sort(rows)
+    return nearest(keys, keys.vectors.similarities(q_D[None], rows), k, rows)[0]
 
 
 def live(keys: KeyTable, rows_R: Rows | None) -> NDArray[np.bool_]:
@@ -104,36 +88,6 @@ def live_share(keys: KeyTable) -> float:
     return max(alive / max(keys.num_keys, 1), 0.01)
 
 
-def nearest_rows(vectors: KeyVectors, q_QD: Floats, k: int, rows: int = 1 << 16) -> list[Rows]:
-    """The rows of the k vectors nearest to each query, nearest first; a block of vectors is in memory at a time."""
-    found = [Neighbours(np.zeros(0, np.int64), np.zeros(0, np.float32))] * len(q_QD)
-    for first, block in vectors.blocks(0, len(vectors), rows):
-        near = [top(sim_R, k) for sim_R in block.similarities(q_QD)]
-        shifted = [Neighbours(each.rows_K + first, each.sims_K) for each in near]
-        found = [joined(known, fresh, k) for known, fresh in zip(found, shifted, strict=True)]
-    return [each.rows_K for each in found]
-
-
-def joined(left: Neighbours, right: Neighbours, k: int) -> Neighbours:
-    """The k nearest of both; of ties, the left's."""
-    best = top(np.concatenate([left.sims_K, right.sims_K]), k)
-    return Neighbours(np.concatenate([left.rows_K, right.rows_K])[best.rows_K], best.sims_K)
-
-
-def top(sim_N: Floats, k: int) -> Neighbours:
-    """The k largest finite similarities, largest first; of ties, those of lower rows."""
-    rows = np.arange(len(sim_N))
-    # Partitioning is linear; only k survivors are sorted. It leaves ties at the k-th value in any order, so those are
-    # picked by row.
-    if k < len(sim_N):
-        kth = np.partition(sim_N, len(sim_N) - k)[len(sim_N) - k]
-        above, level = np.flatnonzero(sim_N > kth), np.flatnonzero(sim_N == kth)
-        rows = np.concatenate([above, level[: k - len(above)]])
-    rows = rows[sim_N[rows] > -np.inf]
-    rows = rows[np.lexsort((rows, -sim_N[rows]))]
-    return Neighbours(rows, sim_N[rows])
-
-
 def search_all(tables: Sequence[KeyTable], q_start_D: Floats, q_end_D: Floats, k: int) -> list[KeyHits]:
     """The k nearest tokens over all tables to the start query and to the end query, distributed to their tables."""
     return _dealt(tables, search_tables(tables, np.stack([q_start_D, q_end_D]), k), k)
@@ -145,24 +99,24 @@ def search_tables(tables: Sequence[KeyTable], q_QD: Floats, k: int, total: int |
     Of all that the tables' codes propose for a query, only the rows of highest estimates are compared, as many as each
     table needs for its share of the k; `total` counts the tokens of all tables, if not all are given.
     """
-    coded = {t: CodeIndex(table, table.codes) for t, table in enumerate(tables) if table.codes}
+    codes = {t: table.codes for t, table in enumerate(tables) if table.codes}
     proposed = {}
-    for t, index in coded.items():
+    for t in codes:
         # Codes that another process has just replaced or removed are not an error: the vectors are still there, and
         # this table is compared exactly.
         with suppress(CodesGoneError):
-            proposed[t] = index.proposals(q_QD, k)
+            proposed[t] = proposals(tables[t], codes[t], q_QD, k)
     # Estimates of q·c are comparable across tables (`codes._Index`), so all tables share one number of comparisons.
     # With 1.56 million tokens in eight segments, searching each by itself took three times as long (docs/index.md).
     if len(proposed) > 1:
         total = total or sum(table.num_keys for table in tables)
-        count = sum(coded[t].codes.count(k, tables[t].num_keys / total) for t in proposed)
+        count = sum(codes[t].count(k, tables[t].num_keys / total) for t in proposed)
         each_query = [_highest(parts, count) for parts in zip(*proposed.values(), strict=True)]
         proposed = {t: [parts[place] for parts in each_query] for place, t in enumerate(proposed)}
     return [
-        [coded[t].rescored(q_D, near.rows_K, k) for q_D, near in zip(q_QD, proposed[t], strict=True)]
+        [rescored(table, q_D, near.rows_K, k) for q_D, near in zip(q_QD, proposed[t], strict=True)]
         if t in proposed
-        else ExactIndex(table).search(q_QD, k)
+        else search_exactly(table, q_QD, k)
         for t, table in enumerate(tables)
     ]
 
@@ -193,7 +147,7 @@ def search_together(
             seen = [table.without(rows) for table in tables]
             coded = iter(search_tables([table for table in seen if table.codes], block_2BD[:, b], k, total))
             found = [
-                next(coded) if sim_QN is None else ExactIndex(table).nearest(sim_QN[[b, b + block_2BD.shape[1]]], k)
+                next(coded) if sim_QN is None else nearest(table, sim_QN[[b, b + block_2BD.shape[1]]], k)
                 for table, sim_QN in zip(seen, sims, strict=True)
             ]
             yield _dealt(seen, found, k)

@@ -1,7 +1,7 @@
 """The files of key tables: one folder per model, next to the corpus's passages.
 
-Knows: every path and lock, the settings, which folders are whole, whose keys a table holds, and that tables follow
-their passages into merged segments. Does not know: what is encoded, search.
+Knows: every path and lock, the settings, which folders are whole, whose keys a table holds. Does not know: what is
+encoded, search.
 
     keys/<model>/                         a model's, named by the start of its fingerprint
         writer.lock                       held by whoever embeds, or lets tables follow
@@ -15,7 +15,7 @@ their passages into merged segments. Does not know: what is encoded, search.
 
 When segments are merged, their tables stay; a segment without a table is read from those of the segments where its
 passages were (`corpus.moves`). So a merge does not handle keys, and a kill after it loses none. Whoever embeds next
-copies what is stored into one table (`follow`), and removes the tables that nobody reads any more.
+copies what is stored into one table (`carry`), and removes the tables that nobody reads any more.
 
 Shape suffixes that differ from the project's: M passages that a table holds.
 """
@@ -23,7 +23,6 @@ Shape suffixes that differ from the project's: M passages that a table holds.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,11 +30,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quoth.arrays import open_array
-from quoth.corpus.beside import BESIDE, LOCK, segment_of
-from quoth.corpus.manifest import remedy_of, segment_name, segment_path
+from quoth.corpus.layout import BESIDE, LOCK, segment_name, segment_of, segment_path
 from quoth.corpus.moves import Moves, read_moves
-from quoth.errors import CorruptionError, LockedError, advising
-from quoth.retrieval.carry import copy_table
+from quoth.errors import CorruptionError
 from quoth.storage import (
     CHECKSUMS,
     Fields,
@@ -50,7 +47,6 @@ from quoth.storage import (
 from quoth.types import Rows
 
 if TYPE_CHECKING:
-    from quoth.corpus.corpus import Corpus
     from quoth.corpus.segment import Segment
 
 FORMAT = 2
@@ -162,27 +158,6 @@ class KeyStore:
 
         publish_folder(self.folder / SETTINGS, write)
 
-    def follow(self, segment: Segment) -> None:
-        """Copy a segment's keys from other tables into one of its own, unless it has one; the lock must be held.
-
-        Raises CorruptionError.
-        """
-        name = segment.name
-        if self.table(name):
-            return
-        sources = self.sources(name, segment.num_passages, self.tables(name))
-        if sources:
-            final = self.partial(name) if len(absent_from(sources, segment.num_passages)) else self.whole(name)
-            publish_folder(final, lambda part: self._copy(part, sources, segment.num_passages))
-
-    def _copy(self, part: Path, sources: list[Source], num_passages: int) -> None:
-        origin_P2 = np.full((num_passages, 2), -1, np.int64)
-        for number, each in enumerate(sources):
-            check_folder(each.table)
-            origin_P2[each.here_M, 0], origin_P2[each.here_M, 1] = number, each.there_M
-        tables = [each.table for each in sources]
-        copy_table(part, tables, origin_P2, table_facts(tables[0]))
-
     def sweep(self) -> None:
         """Remove what a killed process has left, what is damaged, and orphans; the lock must be held."""
         for left in self.folder.glob("*.tmp"):
@@ -212,18 +187,6 @@ class KeyStore:
 def stores(corpus: Path) -> list[KeyStore]:
     """Every model's."""
     return [KeyStore(corpus, folder.name) for folder in sorted(corpus.glob(f"{BESIDE}/*")) if folder.is_dir()]
-
-
-def follow(corpus: Corpus) -> None:
-    """Let every model's tables follow their passages; a model that is embedding does so itself.
-
-    Raises CorruptionError if what is to be copied is damaged.
-    """
-    for store in stores(corpus.path):
-        with advising(remedy_of(corpus.path)), suppress(LockedError), store.lock():
-            for segment in corpus.segments:
-                store.follow(segment)
-            store.remove_orphans()
 
 
 def files_of(corpus: Path, segments: Collection[str]) -> list[str]:

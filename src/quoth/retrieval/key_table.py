@@ -8,52 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quoth.records import Passage
 from quoth.retrieval.key_columns import Column, KeyColumns, ranges
+from quoth.retrieval.vectors import KeyVectors
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
-
-
-@dataclass(frozen=True, slots=True)
-class Neighbours:
-    """The nearest rows to one query, nearest first, ties by row: rows [K], similarities [K]."""
-
-    rows_K: NDArray[np.int64]
-    sims_K: NDArray[np.float32]
-
-    def at(self, which: Any) -> Neighbours:
-        """The hits that a mask or a slice picks."""
-        return Neighbours(self.rows_K[which], self.sims_K[which])
-
-
-class Codes(Protocol):
-    """A table's rows that may be near a query."""
-
-    def count(self, k: int, share: float = 1.0) -> int:
-        """How many rows must be proposed for this table's share of k neighbours."""
-        ...
-
-    def propose(self, q_QD: NDArray[np.float32], count: int) -> list[Neighbours]:
-        """About `count` local rows for each query, likely nearest first, with estimates of q·c."""
-        ...
-
-
-class Vectors(Protocol):
-    """The vectors of a table's tokens, seen only through their similarity to queries."""
-
-    def similarities(self, q_QD: NDArray[np.float32], rows_R: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
-        """sim(q, c) = s q·c for the given local rows (all when None): [Q, R]."""
-        ...
-
-    def take(self, rows_R: NDArray[np.int64]) -> Vectors:
-        """The vectors of these local rows alone, in that order."""
-        ...
+    from quoth.encoders.key_encoder import EncodedPassage
+    from quoth.retrieval.codes import Codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +39,7 @@ class KeyTable:
     end_N: Column
     group_N: Column
     flags_N: Column
-    vectors: Vectors
+    vectors: KeyVectors
     live_P: NDArray[np.bool_] | None = None
     codes: Codes | None = None
     passages: Sequence[Passage] = ()
@@ -83,7 +50,7 @@ class KeyTable:
         corpus: Corpus,
         passage_rows_P: NDArray[np.int64],
         columns: KeyColumns,
-        vectors: Vectors,
+        vectors: KeyVectors,
         codes: Codes | None = None,
         passages: Sequence[Passage] = (),
     ) -> KeyTable:
@@ -143,6 +110,14 @@ class KeyTable:
             return self
         kept_P = ~np.isin(self.passage_rows_P, np.fromiter(passage_rows, np.int64))
         return replace(self, live_P=kept_P if self.live_P is None else self.live_P & kept_P)
+
+
+def in_memory(corpus: Corpus, passages: Sequence[Passage], encoded: Sequence[EncodedPassage], scale: float) -> KeyTable:
+    """A table of passages encoded on the fly, in the order given."""
+    vectors = KeyVectors(np.concatenate([each.vectors_TD for each in encoded]), scale)
+    rows_P = np.array([passage.row for passage in passages], np.int64)
+    columns = KeyColumns.of(passages, [each.tokens for each in encoded])
+    return KeyTable.of(corpus, rows_P, columns, vectors, passages=passages)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,10 @@ from quoth.encoders.key_encoder import EncodedPassage, KeyEncoder
 from quoth.records import Passage
 from quoth.retrieval.index import search_tables
 from quoth.retrieval.key_columns import passage_of
-from quoth.retrieval.key_table import KeyHits, KeyTable, Neighbours
-from quoth.retrieval.sparse import PassageRef, Ranking, best_places, check_not_empty
-from quoth.retrieval.tables import KeyTables, in_memory
+from quoth.retrieval.key_table import KeyHits, KeyTable, in_memory
+from quoth.retrieval.sparse import PassageRef, Ranking, check_not_empty
+from quoth.retrieval.tables import KeyTables
+from quoth.retrieval.vectors import Neighbours
 from quoth.timing import step
 
 if TYPE_CHECKING:
@@ -59,13 +60,9 @@ class Retriever:
 
     def __init__(self, corpora: Sequence[Corpus], encoder: KeyEncoder, only: Collection[str] | None = None) -> None:
         self.corpora, self._encoder = list(corpora), encoder
-        self._tables = [KeyTables(corpus, encoder, only) for corpus in self.corpora]
+        self.tables = [KeyTables(corpus, encoder, only) for corpus in self.corpora]
         self._cache: OrderedDict[PassageRef, _Fresh] = OrderedDict()
         self._lock = threading.Lock()
-
-    @property
-    def tables(self) -> list[KeyTables]:
-        return self._tables
 
     def key_tables(self) -> list[KeyTable]:
         """The tables of every segment; passages added since the last embedding are encoded now, if they are few.
@@ -74,7 +71,7 @@ class Retriever:
         """
         check_not_empty(self.corpora)
         found: list[KeyTable] = []
-        for number, tables in enumerate(self._tables):
+        for number, tables in enumerate(self.tables):
             stored, late = tables.open()
             found += stored
             if late:
@@ -90,11 +87,6 @@ class Retriever:
             for each, number in zip(hits, numbers, strict=True)
         ]
 
-    def best_places(self, query: str, k: int, exclude: Collection[int] = ()) -> Ranking:
-        """BM25's k best live passages over all corpora, with their scores. Raises EmptyCorpusError."""
-        check_not_empty(self.corpora)
-        return best_places(self.corpora, query, k, exclude)
-
     def gather(self, groups: Sequence[Collection[PassageRef]]) -> list[list[KeyTable]]:
         """For each group of places their tables, by corpus and row, stored passages before fresh ones.
 
@@ -103,7 +95,7 @@ class Retriever:
         stored: list[list[tuple[list[KeyTable], list[PassageRef]]]] = []
         for group in groups:
             stored.append([])
-            for number, tables in enumerate(self._tables):
+            for number, tables in enumerate(self.tables):
                 mine = sorted(place for place in group if place[0] == number)
                 found, held = tables.stored([row for _, row in mine])
                 stored[-1].append((found, [place for place in mine if place[1] not in held]))

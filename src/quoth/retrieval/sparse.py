@@ -38,7 +38,9 @@ def best_places(corpora: Sequence[Corpus], query: str, k: int, exclude: Collecti
     """BM25's k best live passages over all corpora but the rows `exclude`, ties by corpus, then row.
 
     Several corpora are searched as one: scores depend on all their passages, and are those of one corpus of them all.
+    Raises EmptyCorpusError.
     """
+    check_not_empty(corpora)
     first, *others = (corpus.word_statistics(query) for corpus in corpora)
     statistics = sum(others, first)
     scored: Ranking = []
@@ -52,5 +54,4 @@ def best_places(corpora: Sequence[Corpus], query: str, k: int, exclude: Collecti
 def bm25(corpora: Sequence[Corpus], query: str, k: int) -> list[Hit]:
     """The k best passages by BM25. Raises InputError, EmptyCorpusError."""
     check_count(k)
-    check_not_empty(corpora)
     return [Hit(corpora[number].passage(row), score) for score, (number, row) in best_places(corpora, query, k)]

@@ -10,7 +10,7 @@ import threading
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -18,17 +18,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.corpus.beside import segment_of
-from quoth.corpus.manifest import remedy_of
+from quoth.corpus.layout import segment_of
 from quoth.encoders.key_encoder import EncodedPassage, KeyEncoder
 from quoth.errors import CorruptionError, EncoderMismatchError, InputError, advising
 from quoth.memory import WORKING_MEMORY
-from quoth.records import Passage
+from quoth.records import Cost, Shortfall
 from quoth.retrieval import codes
 from quoth.retrieval.build import FITTED_PARTS, PASSAGES_PER_PART, Builder, sample_queries
+from quoth.retrieval.carry import carry
 from quoth.retrieval.codes import check_recall, open_codes
-from quoth.retrieval.index import nearest_rows
-from quoth.retrieval.key_columns import KeyColumns, open_columns
+from quoth.retrieval.key_columns import open_columns
 from quoth.retrieval.key_store import (
     CODES,
     FORMAT,
@@ -40,7 +39,7 @@ from quoth.retrieval.key_store import (
     table_facts,
 )
 from quoth.retrieval.key_table import KeyTable
-from quoth.retrieval.vectors import BITS, KeyVectors, bytes_of, check_precision
+from quoth.retrieval.vectors import BITS, KeyVectors, bytes_of, check_precision, nearest_rows
 from quoth.storage import check_folder, publish_folder, refuse_links_below, remove
 
 if TYPE_CHECKING:
@@ -55,31 +54,6 @@ SAMPLED_QUERIES = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
-    """Estimates: the passages to encode and the time that takes; the tokens of their segments; their bytes on disk in
-    the end, and at most on the way there."""
-
-    passages: int
-    tokens: int
-    bytes: int
-    peak_bytes: int
-    seconds: float
-
-    def plus(self, other: Cost) -> Cost:
-        return Cost(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
-
-
-@dataclass(frozen=True, slots=True)
-class Shortfall:
-    """A segment whose codes find only the share `recall` of a blank's nearest tokens, though `target` was asked for."""
-
-    corpus: Path
-    segment: str
-    recall: float
-    target: float
-
-
-@dataclass(frozen=True, slots=True)
 class _Held:
     """What is stored of a segment: tables that hold no passage twice, and the rows of the passages in none of them."""
 
@@ -89,14 +63,6 @@ class _Held:
 
 _Place = tuple[str, tuple[Path, ...]]
 """A segment's name, and the tables that it is read from."""
-
-
-def in_memory(corpus: Corpus, passages: Sequence[Passage], encoded: Sequence[EncodedPassage], scale: float) -> KeyTable:
-    """A table of passages encoded on the fly, in the order given."""
-    vectors = KeyVectors(np.concatenate([each.vectors_TD for each in encoded]), scale)
-    rows_P = np.array([passage.row for passage in passages], np.int64)
-    columns = KeyColumns.of(passages, [each.tokens for each in encoded])
-    return KeyTable.of(corpus, rows_P, columns, vectors, passages=passages)
 
 
 class KeyTables:
@@ -121,7 +87,7 @@ class KeyTables:
 
     def missing(self) -> list[Segment]:
         """The segments of which sound tables of this model do not hold every passage."""
-        with advising(remedy_of(self._corpus.path)):
+        with advising(self._corpus.path):
             return [each for each in self._segments if not self._store.is_stored(each)]
 
     def open(self) -> tuple[list[KeyTable], list[int]]:
@@ -139,7 +105,7 @@ class KeyTables:
 
     def _held(self, segments: Sequence[Segment]) -> list[_Held]:
         """What is stored of some segments; read again if tables are written meanwhile. Raises CorruptionError."""
-        with advising(remedy_of(self._corpus.path)):
+        with advising(self._corpus.path):
             while True:
                 tables = [self._store.tables(each.name) for each in segments]
                 try:
@@ -260,7 +226,7 @@ class KeyTables:
     ) -> None:
         """The tables that are missing, then the codes that are; within `building`, here or in another process."""
         for segment in self._segments:
-            self._store.follow(segment)
+            carry(self._store, segment)
         missing = self.missing()
         total, done = sum(each.num_passages for each in missing), 0
         if progress and total:
@@ -294,7 +260,7 @@ class KeyTables:
         if recall is not None:
             check_recall(recall)
         refuse_links_below(self._corpus.path)
-        with advising(remedy_of(self._corpus.path)), self._store.lock():
+        with advising(self._corpus.path), self._store.lock():
             self._corpus.catch_up()
             self._store.sweep()
             self._check_same(precision)
@@ -333,7 +299,6 @@ class KeyTables:
         if not len(q_QD):
             return
         vectors = keys.vectors
-        assert isinstance(vectors, KeyVectors)
         exact = nearest_rows(vectors, q_QD, min(codes.DEPTH, keys.num_keys))
         publish_folder(final, lambda part: codes.build_codes(part, vectors, q_QD, exact, target, memory))
 

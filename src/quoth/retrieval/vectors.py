@@ -1,4 +1,4 @@
-"""Vectors of tokens, in memory or mapped from disk, and their exact similarity to queries.
+"""Vectors of tokens, in memory or mapped from disk, their exact similarity to queries, and the nearest of them.
 
 Knows: precisions (fp32, fp16, sq8, sq4) and blocks. Does not know: passages and segments.
 
@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quoth.arrays import forget, open_array, save_array
 from quoth.errors import CorruptionError, InputError
-from quoth.types import Floats
+from quoth.types import Floats, Rows
 
 Precision = Literal["sq8", "sq4", "fp16", "fp32"]
 BITS = {"sq8": 8, "sq4": 4, "fp16": 16, "fp32": 32}
@@ -229,6 +229,48 @@ class KeyVectors:
         if stored_ND.shape[1] not in (len(low_D), (len(low_D) + 1) // 2):
             raise CorruptionError(f"{codes}: damaged, its {len(low_D)} dimensions are not those of the vectors")
         return cls(stored_ND, scale, Quantizer(low_D, step_D, 8 if stored_ND.shape[1] == len(low_D) else 4))
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """The nearest rows to one query, nearest first, ties by row: rows [K], similarities [K]."""
+
+    rows_K: NDArray[np.int64]
+    sims_K: NDArray[np.float32]
+
+    def at(self, which: Any) -> Neighbours:
+        """The hits that a mask or a slice picks."""
+        return Neighbours(self.rows_K[which], self.sims_K[which])
+
+
+def nearest_rows(vectors: KeyVectors, q_QD: Floats, k: int, rows: int = 1 << 16) -> list[Rows]:
+    """The rows of the k vectors nearest to each query, nearest first; a block of vectors is in memory at a time."""
+    found = [Neighbours(np.zeros(0, np.int64), np.zeros(0, np.float32))] * len(q_QD)
+    for first, block in vectors.blocks(0, len(vectors), rows):
+        near = [top(sim_R, k) for sim_R in block.similarities(q_QD)]
+        shifted = [Neighbours(each.rows_K + first, each.sims_K) for each in near]
+        found = [joined(known, fresh, k) for known, fresh in zip(found, shifted, strict=True)]
+    return [each.rows_K for each in found]
+
+
+def joined(left: Neighbours, right: Neighbours, k: int) -> Neighbours:
+    """The k nearest of both; of ties, the left's."""
+    best = top(np.concatenate([left.sims_K, right.sims_K]), k)
+    return Neighbours(np.concatenate([left.rows_K, right.rows_K])[best.rows_K], best.sims_K)
+
+
+def top(sim_N: Floats, k: int) -> Neighbours:
+    """The k largest finite similarities, largest first; of ties, those of lower rows."""
+    rows = np.arange(len(sim_N))
+    # Partitioning is linear; only k survivors are sorted. It leaves ties at the k-th value in any order, so those are
+    # picked by row.
+    if k < len(sim_N):
+        kth = np.partition(sim_N, len(sim_N) - k)[len(sim_N) - k]
+        above, level = np.flatnonzero(sim_N > kth), np.flatnonzero(sim_N == kth)
+        rows = np.concatenate([above, level[: k - len(above)]])
+    rows = rows[sim_N[rows] > -np.inf]
+    rows = rows[np.lexsort((rows, -sim_N[rows]))]
+    return Neighbours(rows, sim_N[rows])
 
 
 def stored(vectors_ND: Floats, precision: str, quantizer: Quantizer | None) -> NDArray[np.generic]:

@@ -11,12 +11,12 @@ from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.corpus.corpus import Corpus
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import QuothError
 from quoth.grouping import Groups, group_equal, group_score
@@ -25,11 +25,15 @@ from quoth.predictors.options import PhraseOptions
 from quoth.predictors.phrase import ScoredPhrases
 from quoth.predictors.ranking import Occurrences, Scored
 from quoth.predictors.token import ScoredTokens
-from quoth.retrieval.index import joined, search_tables
-from quoth.retrieval.key_table import KeyHits, KeyTable, Neighbours
+from quoth.retrieval.index import search_tables
+from quoth.retrieval.key_table import KeyHits, KeyTable
 from quoth.retrieval.retriever import Retriever
+from quoth.retrieval.vectors import Neighbours, joined
 from quoth.scoring import Sums
 from quoth.types import Doubles, Rows
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
 
 REMEMBERED = 16
 """A shard keeps the work of at most this many questions: each question comes three to five times, then never again."""

@@ -16,12 +16,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
 import numpy as np
 
-from quoth.corpus.corpus import Corpus
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import EmptyCorpusError, InputError
 from quoth.grouping import group_equal
@@ -36,6 +35,9 @@ from quoth.scale.shard import Nearest, Partial, ShardQuery, TablesChangedError, 
 from quoth.scoring import log_sum_exp
 from quoth.timing import step
 from quoth.types import Doubles, Floats
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
 
 LEAST_SHARE = 1e-300
 TRIES = 3

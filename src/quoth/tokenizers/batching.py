@@ -1,18 +1,24 @@
-"""Batches of inputs of similar length, padded to the longest.
+"""Batches of inputs of similar length, padded to the longest, and the one loop in which networks run without gradients.
 
-Knows: lengths and the padding id. Does not know: what the ids mean.
+Knows: lengths, the padding id, the order and the size of batches. Does not know: what the inputs are, or how a network
+takes them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from quoth.types import Floats
+
 PADDED_TOKENS_PER_BATCH = 8192
+
+Input = TypeVar("Input")
 
 
 def batches_by_length(lengths: Sequence[int], limit: int = PADDED_TOKENS_PER_BATCH) -> Iterator[list[int]]:
@@ -36,3 +42,18 @@ def pad(inputs: Sequence[NDArray[np.int64]], pad_id: int) -> tuple[Tensor, Tenso
         ids_BT[row, : len(ids)] = torch.from_numpy(ids)
         mask_BT[row, : len(ids)] = 1
     return ids_BT, mask_BT
+
+
+@torch.inference_mode()
+def run_batched(
+    inputs: Sequence[Input], lengths: Sequence[int], forward: Callable[[list[Input]], Tensor]
+) -> Iterator[tuple[int, Floats]]:
+    """The index of every input and its row of what `forward` makes of a batch, [B, ...], as float32 on the CPU.
+
+    A batch has a bounded number of tokens, its inputs padded to the longest, as `lengths` says. The longest inputs come
+    first, so a batch that does not fit into memory fails at once. If rows have a token axis, they are as long as the
+    longest input of their batch.
+    """
+    for members in batches_by_length(lengths):
+        rows_B = forward([inputs[member] for member in members]).float().cpu().numpy()
+        yield from zip(members, rows_B, strict=True)

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from quoth.corpus.corpus import Corpus
 from quoth.datasets.answers import answer_ranges, holders
 from quoth.datasets.questions import QAExample
 from quoth.encoders.passage_encoder import PassageEncoder, query_inputs
@@ -26,13 +25,15 @@ from quoth.predictors.reader import readings
 from quoth.predictors.span_reader import Reading, legal_spans
 from quoth.records import Passage
 from quoth.retrieval.retriever import Retriever
-from quoth.retrieval.vectors import KeyVectors
 from quoth.tokenizers.pairs import Pair
 from quoth.training.distributed import SINGLE_PROCESS, World
 from quoth.training.marginal import marginal_choice_loss
 from quoth.training.realm_model import REALMTask, TrainedREALM
 from quoth.training.settings import FineTuneConfig
 from quoth.training.trainer import Step
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +194,6 @@ def _vectors(corpus: Corpus, encoder: PassageEncoder) -> tuple[NDArray[np.int64]
     """The rows of the corpus's live passages [P], and their vectors [P, D]."""
     rows, vectors = [], []
     for keys in Retriever([corpus], encoder).key_tables():
-        assert isinstance(keys.vectors, KeyVectors)
         live_P = np.ones(len(keys.passage_rows_P), np.bool_) if keys.live_P is None else keys.live_P
         rows.append(keys.passage_rows_P[live_P])
         # A table that a stopped embedding left may lack the keys of some passages, so a key's row is not its passage's.

@@ -6,12 +6,11 @@ Knows: sentences and passages of a corpus, and the step's gradient. Does not kno
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from quoth.corpus.corpus import Corpus
 from quoth.corpus.passages import sentences
 from quoth.encoders.passage_encoder import passage_inputs, query_inputs
 from quoth.errors import InputError
@@ -20,6 +19,9 @@ from quoth.training.marginal import inverse_cloze_loss
 from quoth.training.realm_model import REALMTask, TrainedREALM
 from quoth.training.settings import ICTConfig
 from quoth.training.trainer import Step
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
 
 Example = tuple[str, str, str]
 """A sentence, the passage it was taken from, and that passage's title."""

@@ -11,14 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from quoth.corpus.corpus import Corpus
 from quoth.encoders.passage_encoder import passage_inputs, query_inputs
 from quoth.errors import InputError, UnknownDocumentError
 from quoth.predictors.reader import readings
@@ -36,6 +35,9 @@ from quoth.training.realm_model import REALMTask, TrainedREALM
 from quoth.training.salient import Masked, MaskedTexts
 from quoth.training.settings import PretrainConfig
 from quoth.training.trainer import Step
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
 
 
 class Neighbourhood(Protocol):

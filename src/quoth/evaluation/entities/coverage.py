@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from quoth.corpus.corpus import Corpus
 from quoth.datasets.answers import answerable, has_answer, holders
 from quoth.datasets.questions import QAExample
 from quoth.evaluation.entities.searches import Range
 from quoth.evaluation.harness import ProgressCallback
 from quoth.evaluation.openqa import read_passages
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
 
 _TITLE_END = "\n|\n"
 """Keeps an entity from beginning in a title and ending in the text."""

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from quoth.corpus.corpus import Corpus
 from quoth.encoders.passage_encoder import mean_state
 from quoth.encoders.transformer import device_named, dtype_named, kinds_of, load_kind
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import EncoderSource
 from quoth.records import Hit, Passage
 from quoth.retrieval.sparse import check_not_empty
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
 
 Texts = Sequence[str]
 MAX_TOKENS = 256

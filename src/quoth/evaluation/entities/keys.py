@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from quoth.corpus.word_index import indexed_text
 from quoth.datasets.answers import holders, recall
-from quoth.encoders.key_encoder import Vectors, unit
+from quoth.encoders.key_encoder import Vectors
+from quoth.encoders.token_encoder import unit
 from quoth.errors import InputError
 from quoth.evaluation.entities.coverage import Coverage, EntityQuestion
 from quoth.evaluation.entities.rarity import TermCounts, count_terms, entity_idf

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from quoth.corpus.corpus import Corpus
 from quoth.corpus.passages import sentences
 from quoth.datasets.answers import first
 from quoth.errors import InputError
@@ -24,6 +24,9 @@ from quoth.evaluation.system import BM25
 from quoth.evaluation.task import Answer, Example, Scores, Task, draw
 from quoth.ner.recognition import LINKS, read_links
 from quoth.records import Document, TaggedSpan
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from quoth.corpus.corpus import Corpus
 from quoth.corpus.word_index import indexed_text
 from quoth.datasets.answers import first, has_answer, normalise
 from quoth.datasets.questions import QAExample, read_questions
@@ -30,6 +29,9 @@ from quoth.evaluation.report import Report
 from quoth.evaluation.system import BM25
 from quoth.evaluation.task import Answer, Example, Scores, Task, draw_of_each
 from quoth.retrieval.sparse import check_not_empty
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
 
 KS = (20, 100)
 COVERED = "covered"

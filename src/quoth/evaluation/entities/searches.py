@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from quoth.corpus.analysis import analyse
-from quoth.corpus.corpus import Corpus
 from quoth.corpus.word_index import indexed_text
 from quoth.errors import InputError
 from quoth.evaluation.system import Searcher
@@ -21,6 +20,7 @@ from quoth.records import Hit
 from quoth.retrieval.sparse import check_not_empty
 
 if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
     from quoth.models.base import CorpusModel, Mode
 
 Range = tuple[int, int]
