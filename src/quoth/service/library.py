@@ -119,6 +119,7 @@ class Library:
     models: Models
     paths: Sequence[Path]
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
+    _refreshing: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _latest: dict[str, Corpus] = field(default_factory=dict)
     _views: OrderedDict[tuple[str | None, int | None], LibraryView] = field(default_factory=OrderedDict)
 
@@ -196,21 +197,23 @@ class Library:
         )
 
     def refresh(self) -> bool:
-        """Moves to the latest snapshots; one that cannot be opened is logged, and the last one stays."""
-        new = {}
-        for name, corpus in self._latest.items():
-            try:
-                if read_manifest(corpus.path).snapshot != corpus.snapshot:
-                    new[name] = Corpus.open(corpus.path)
-            except (QuothError, OSError) as error:
-                LOG.error("refresh", extra={"corpus": name, "error": str(error)})
-        if new:
-            latest = self._latest | new
-            view = LibraryView([*latest.values()], self.models.over([*latest.values()]))
-            with self._lock:
-                self._latest = latest
-                kept = {key: each for key, each in self._views.items() if key[1] is not None}
-                self._views = OrderedDict({(None, None): view, **kept})
+        """Moves to the latest snapshots; one that cannot be opened is logged, and the last one stays. One call at a
+        time: of two, the slower one would go back to what it had opened."""
+        with self._refreshing:
+            new = {}
+            for name, corpus in self._latest.items():
+                try:
+                    if read_manifest(corpus.path).snapshot != corpus.snapshot:
+                        new[name] = Corpus.open(corpus.path)
+                except (QuothError, OSError) as error:
+                    LOG.error("refresh", extra={"corpus": name, "error": str(error)})
+            if new:
+                latest = self._latest | new
+                view = LibraryView([*latest.values()], self.models.over([*latest.values()]))
+                with self._lock:
+                    self._latest = latest
+                    kept = {key: each for key, each in self._views.items() if key[1] is not None}
+                    self._views = OrderedDict({(None, None): view, **kept})
         return bool(new)
 
     def writable(self, corpus: str | None) -> Corpus:
