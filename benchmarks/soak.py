@@ -9,6 +9,7 @@ are read from /proc (Linux). Exit code 1 if there is a fault.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import random
@@ -69,8 +70,7 @@ class Requests:
     """A connection to the service, whose replies are counted."""
 
     def __init__(self, address: str, seen: Seen) -> None:
-        self._place, self._seen = urlsplit(address).netloc, seen
-        self._connection = HTTPConnection(self._place, timeout=120)
+        self._connection, self._seen = HTTPConnection(urlsplit(address).netloc, timeout=120), seen
 
     def close(self) -> None:
         self._connection.close()
@@ -234,7 +234,7 @@ def measured(process: int) -> dict[str, int]:
 
 
 @contextmanager
-def repeated(seen: Seen, rounds: Sequence[tuple[Callable[[], Any], float, int]]) -> Iterator[list[threading.Thread]]:
+def repeated(seen: Seen, rounds: Sequence[tuple[Callable[[], Any], float, int]]) -> Iterator[None]:
     """Calls each function again and again with this pause, at least so often, in a thread of its own."""
     done = threading.Event()
 
@@ -252,7 +252,7 @@ def repeated(seen: Seen, rounds: Sequence[tuple[Callable[[], Any], float, int]])
     for each in threads:
         each.start()
     try:
-        yield threads
+        yield
     finally:
         done.set()
         for each in threads:
@@ -299,6 +299,7 @@ def run(path: Path, address: str, process: int, seconds: float, clients: int, se
 def finish(path: Path, seen: Seen) -> None:
     """What must hold once the service has stopped: every quotation is right, nothing is lost or left over."""
     seen.compare()
+    gc.collect()  # this process read snapshots, too
     corpus = Corpus.open(path)
     corpus.compact()
     corpus.verify()
