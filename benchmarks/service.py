@@ -1,7 +1,8 @@
 """The service under load: `python -m benchmarks.service wiki.quoth`.
 
-Blanks of the corpus's own passages are filled over HTTP by 1, 8 and 64 clients, with and without batches, and by the
-same calls in one Python process. Prints a table; the machine's load is said with it, since it decides every number.
+Blanks of the corpus's own passages are filled in pairs, one call in this process and the same one over HTTP, so that
+other work on the machine slows both; then over HTTP by 1, 8 and 64 clients, with and without batches. Prints tables;
+the machine's load is said with them, since it decides every number.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
+from statistics import median
 from typing import Any
 from urllib.parse import urlsplit
 
 from quoth import NPM, Corpus
 
-CLIENTS = (1, 8, 64)
 TEXTS = 24
 """Few enough that all their passages are encoded before the clock starts: what is measured is a warm service."""
 
@@ -35,20 +36,29 @@ def main() -> None:
     parser.add_argument("--model", default="quoth-mini", help="what fills the blanks (quoth-mini)")
     parser.add_argument("--read", type=int, default=0, help="passages that the reader sees (0: NPM alone)")
     parser.add_argument("--seconds", type=float, default=20.0, help="per row (20)")
+    parser.add_argument("--clients", type=int, nargs="*", default=[1, 8, 64], help="none: only pairs (1 8 64)")
     given = parser.parse_args()
     texts = blanks(Corpus.open(given.corpus), TEXTS)
     print(f"load before: {load()}; {given.seconds:g} s per row; fill, read={given.read}", flush=True)
-    print("| calls | clients | per second | p50 ms | p95 ms | p99 ms |\n|---|---:|---:|---:|---:|---:|", flush=True)
+    named = ("--model", given.model, "--reader", given.model)
     npm = NPM.from_pretrained(given.model, given.corpus)
+    with serving(given.corpus, *named) as (address, service):
+        pairs(npm, address, service.pid, texts, given)
+    if given.clients:
+        load_of(npm, texts, given, named)
+
+
+def load_of(npm: NPM, texts: Sequence[str], given: argparse.Namespace, named: Sequence[str]) -> None:
+    """Prints how many requests are answered per second, and how soon."""
+    print("| calls | clients | per second | p50 ms | p95 ms | p99 ms |\n|---|---:|---:|---:|---:|---:|", flush=True)
     print(row("in one Python process", 1, *in_process(npm, texts, given.read, given.seconds)), flush=True)
-    del npm
     for batch in (16, 1):
-        with serving(given.corpus, given.model, batch) as address:
+        with serving(given.corpus, *named, "--limit", f"batch={batch}") as (address, _):
             warm = HTTPConnection(urlsplit(address).netloc)
             for text in texts:
                 send(warm, text, given.read)
             warm.close()
-            for clients in CLIENTS:
+            for clients in given.clients:
                 name = f"over HTTP, batches of up to {batch}" if batch > 1 else "over HTTP, no batches"
                 print(row(name, clients, *over_http(address, texts, given, clients)), flush=True)
     print(f"load after: {load()}")
@@ -71,6 +81,38 @@ def blanks(corpus: Corpus, count: int, seed: int = 0) -> list[str]:
     return found
 
 
+def pairs(npm: NPM, address: str, process: int, texts: Sequence[str], given: argparse.Namespace) -> None:
+    """Prints what HTTP adds to a warm call: milliseconds and CPU time of each, and the median of the differences."""
+    connection = HTTPConnection(urlsplit(address).netloc)
+    calls = (lambda text: npm.fill(text, read=given.read), lambda text: send(connection, text, given.read))
+    for text in texts:
+        for call in calls:
+            call(text)
+    taken: list[list[float]] = [[], []]
+    cpu, count, begin = [0.0, -cpu_seconds(process)], 0, time.perf_counter()
+    while time.perf_counter() - begin < given.seconds:
+        for which in (0, 1) if count % 2 else (1, 0):
+            since, used = time.perf_counter(), time.process_time()
+            calls[which](texts[count // 2 % len(texts)])
+            taken[which].append(1000 * (time.perf_counter() - since))
+            cpu[which] += time.process_time() - used
+        count += 1
+    connection.close()
+    cpu[1] += cpu_seconds(process)
+    added = sorted(http - python for python, http in zip(*taken, strict=True))
+    print(f"{count} pairs; load {load()}\n| | in Python | over HTTP | added |\n|---|---:|---:|---:|")
+    print(f"| ms, median | {median(taken[0]):.1f} | {median(taken[1]):.1f} | {median(added):.1f} |")
+    print(f"| CPU ms, mean | {1000 * cpu[0] / count:.1f} | {1000 * cpu[1] / count:.1f} | ", end="")
+    print(f"{1000 * (cpu[1] - cpu[0]) / count:.1f} |\n\nquartiles of what is added: ", end="")
+    print(", ".join(f"{added[int(share * len(added))]:.1f}" for share in (0.25, 0.5, 0.75)), "ms\n", flush=True)
+
+
+def cpu_seconds(process: int) -> float:
+    """The CPU time of another process so far (Linux)."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
 def in_process(npm: NPM, texts: Sequence[str], read: int, seconds: float) -> tuple[list[float], float]:
     """Milliseconds of each call, and seconds in all."""
     for text in texts:
@@ -84,18 +126,18 @@ def in_process(npm: NPM, texts: Sequence[str], read: int, seconds: float) -> tup
 
 
 @contextmanager
-def serving(corpus: Path, model: str, batch: int) -> Iterator[str]:
-    """A service of its own process."""
-    command = [sys.executable, "-m", "quoth", "serve", str(corpus), "--port", "0", "--limit", f"batch={batch}"]
-    service = subprocess.Popen(
-        [*command, "--model", model, "--reader", model], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
-    assert service.stdout is not None
-    try:
-        yield service.stdout.readline().strip()
-    finally:
-        service.terminate()
-        service.wait()
+def serving(
+    corpus: Path, *options: str, token: str = "", log: int = subprocess.DEVNULL
+) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """A service in a process of its own, and its address, which is "" if it did not start."""
+    command = [sys.executable, "-m", "quoth", "serve", str(corpus), "--port", "0", *options]
+    environment = os.environ | {"QUOTH_TOKEN": token}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment) as service:
+        assert service.stdout is not None
+        try:
+            yield service.stdout.readline().strip(), service
+        finally:
+            service.terminate()
 
 
 def over_http(address: str, texts: Sequence[str], given: argparse.Namespace, clients: int) -> tuple[list[float], float]:

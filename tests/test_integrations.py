@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,6 +55,27 @@ def test_a_search_follows_the_corpus_and_refuses_what_it_does_not_know(corpus: q
         Searching(live.path, "sparse")
     with pytest.raises(InputError, match="mode 'dense' searches by vectors; name their model"):
         Searching(live.path, "dense")
+
+
+def test_a_search_keeps_its_snapshot_while_others_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Frameworks search from several threads. Compaction gives every passage a new row."""
+    live = quoth.Corpus.create(tmp_path / "live.quoth")
+    for name in ("a", "b"):
+        live.add([quoth.Document(name, "", "The raven sat above the door.")])
+    searching = Searching(live.path)
+    passage, others = searching.corpus.passage, list[threading.Thread]()
+
+    def slow(row: int) -> quoth.Passage:
+        if not others:
+            live.compact()
+            others.append(threading.Thread(target=searching.search, args=("raven", 1)))
+            others[0].start()
+            others[0].join(1)  # it waits for this search
+        return passage(row)
+
+    monkeypatch.setattr(searching.corpus, "passage", slow)
+    assert [each.document_id for each in searching.search("raven", 2)] == ["a", "b"]
+    others[0].join()
 
 
 def test_vectors_are_searched_by_a_model(corpus: quoth.Corpus, tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
 """The page in a real browser: what is asked, what is shown, and that what is highlighted is what was answered.
 
-The answers are scripted, over real corpora; everything else is the service's own. Needs Chromium and playwright.
+The answers are scripted, over real corpora; everything else is the service's own. Needs Chromium and playwright; with
+QUOTH_TEST_BROWSER=1 their lack is an error.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import threading
@@ -22,7 +24,8 @@ from quoth.records import Evidence, Hit, Match, Prediction
 pytest.importorskip("fastapi")
 pytest.importorskip("prometheus_client")
 pytest.importorskip("uvicorn")
-pytest.importorskip("playwright.sync_api", reason="pip install playwright, to test the page in a browser")
+if not os.environ.get("QUOTH_TEST_BROWSER"):
+    pytest.importorskip("playwright.sync_api", reason="pip install playwright, to test the page in a browser")
 
 import uvicorn
 from playwright.sync_api import sync_playwright
@@ -33,7 +36,9 @@ from quoth.service.running import bound
 from quoth.service.shield import Access
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium; apt-get install chromium")
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None and not os.environ.get("QUOTH_TEST_BROWSER"), reason="no Chromium; apt-get install chromium"
+)
 FILLING = "The city has many streets and squares. " * 60
 TEXTS = (
     ("paris", "Paris", f"🗼 Paris 🥐 is the capital of France. {FILLING}Its mayor is Anne Hidalgo 🚲, and so it goes."),

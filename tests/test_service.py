@@ -139,6 +139,44 @@ def test_a_new_snapshot_is_served_and_the_last_one_can_be_asked(corpus: quoth.Co
     assert client.get("/v1/corpus").json()["corpora"][0]["snapshots"] == [1, 2]
 
 
+def test_a_slower_look_for_snapshots_does_not_go_back(
+    models: Models, corpus: quoth.Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While one look opens snapshot 2, snapshot 3 is written and looked for: it is what is served in the end."""
+    library = Library(models, [corpus.path])
+    corpus.add([quoth.Document("two", "", "A second snapshot.")])
+    others: list[threading.Thread] = []
+
+    class Slow(quoth.Corpus):
+        @classmethod
+        def open(cls, path: Any, snapshot: int | None = None) -> quoth.Corpus:
+            opened = quoth.Corpus.open(path, snapshot)
+            if not others:
+                corpus.add([quoth.Document("three", "", "A third snapshot.")])
+                others.append(threading.Thread(target=library.refresh))
+                others[0].start()
+                others[0].join(1)  # it waits for this one
+            return opened
+
+    monkeypatch.setattr("quoth.service.library.Corpus", Slow)
+    assert library.refresh()
+    others[0].join()
+    assert library.view().corpora[0].snapshot == 3
+
+
+def test_a_document_is_read_while_questions_are_at_work(corpus: quoth.Corpus, start: Any) -> None:
+    client = start(corpus, limits=Limits(concurrency=1, timeout=10))
+    desk, release = client.app.state.service.desk, threading.Event()
+    work = threading.Thread(target=lambda: asyncio.run(desk.ask(None, [0], lambda _: [release.wait()])))
+    work.start()
+    while not desk.at_work:
+        release.wait(0.001)
+    assert client.get("/v1/documents", params={"id": "d/1"}).status_code == 200
+    assert client.get("/v1/corpus").status_code == 200
+    release.set()
+    work.join()
+
+
 def test_no_request_is_dropped_while_snapshots_come_and_go(corpus: quoth.Corpus, start: Any) -> None:
     """Every answer is a quotation from the snapshot that it names."""
     client = start(corpus)
@@ -185,6 +223,8 @@ def test_several_corpora_as_one_and_by_name(corpus: quoth.Corpus, tmp_path: Path
     of_news = client.post("/v1/search", json={"query": "capital", "corpus": "news"}).json()
     assert [each["document_id"] for each in of_news["passages"]] == ["n"]
     assert client.get("/v1/documents", params={"id": "n"}).json()["corpus"] == "news"
+    assert client.get("/v1/documents", params={"id": "d/1"}).json()["corpus"] == "notes"
+    assert client.get("/v1/documents", params={"id": "none"}).status_code == 404
     assert client.post("/v1/search", json={"query": "x", "snapshot": 1}).status_code == 400
     same = quoth.Corpus.create(tmp_path / "x" / "news.quoth") if (tmp_path / "x").mkdir() is None else None
     with pytest.raises(InputError, match="two corpora are named 'news'"):

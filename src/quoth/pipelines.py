@@ -30,7 +30,7 @@ from quoth.results import Predictions
 
 Answer = dict[str, Any]
 _EVERY = 100_000
-"""So many phrases are ranked where only those that are targets are wanted."""
+"""The number of phrases that are ranked if only targets are wanted."""
 _WHOLE = 20
 """A context of no more passages is searched whole, whatever words it shares with the text."""
 _DTYPES = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "auto": "fp32"}

@@ -5,6 +5,7 @@ Knows: corpora, models that search. Does not know: any framework.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,7 +45,7 @@ class Searching:
             raise InputError(f"mode {mode!r}; use one of {', '.join(modes)}")
         if mode != "bm25" and model is None:
             raise InputError(f"mode {mode!r} searches by vectors; name their model, such as model='quoth-mini'")
-        self.corpus = Corpus.open(corpus)
+        self.corpus, self._lock = Corpus.open(corpus), threading.Lock()
         self._find: Callable[[str, int], list[Hit]]
         if mode == "bm25":
             self._find = lambda query, k: bm25([self.corpus], query, k)
@@ -55,9 +56,13 @@ class Searching:
             self._find = lambda query, k: loaded.search(query, k, cast(Mode, mode))
 
     def search(self, query: str, k: int) -> list[Found]:
-        """The k best passages of the corpus as it is now. Raises InputError, EmptyCorpusError."""
-        self.corpus.catch_up()
-        return [self._found(each) for each in self._find(query, k)]
+        """The k best passages of the corpus as it is now. Raises InputError, EmptyCorpusError.
+
+        One search at a time: another would move the corpus to a snapshot in which a found row may be gone.
+        """
+        with self._lock:
+            self.corpus.catch_up()
+            return [self._found(each) for each in self._find(query, k)]
 
     def _found(self, hit: Hit) -> Found:
         passage = hit.passage

@@ -39,7 +39,7 @@ from quoth.service.page import add_page
 from quoth.service.problems import JSON, PROBLEMS, Problem, add_problems, described, problem
 from quoth.service.requests import Documents, Forms, forms
 from quoth.service.shield import LOG, Access, Counts, Shield
-from quoth.service.texts import has, verified, word_ranges
+from quoth.service.texts import document_of, verified, word_ranges
 
 Handler = Callable[..., Awaitable[Response]]
 SECONDS_BETWEEN_LOOKS = 1.0
@@ -204,9 +204,7 @@ def _add_documents(api: FastAPI, service: Service) -> None:
     async def read(place: Annotated[replies.DocumentPlace, Query()]) -> Response:
         """The text of a document, or a part of it."""
         check_unicode("id", place.id)
-        view = await asyncio.to_thread(service.backend.view, place.corpus, place.snapshot)
-        done = await service.desk.ask(None, [place], partial(_each, lambda each: _document(view, each)))
-        return _reply(None, done, **done.answers[0])
+        return JSON(await asyncio.to_thread(_document, service, place))  # not behind questions, which take seconds
 
     if not service.access.writable:
         return
@@ -304,19 +302,17 @@ def _frozen(options: dict[str, Any]) -> str:
     return json.dumps(options, sort_keys=True)
 
 
-def _reply(view: View | None, done: Done, **content: Any) -> Response:
+def _reply(view: View, done: Done, **content: Any) -> Response:
     timing = {"wait": done.waited, **done.steps, "work": done.worked}
     told = [f"{name};dur={1000 * seconds:.2f}" for name, seconds in timing.items()]
     headers = {"Server-Timing": ", ".join([*told, f'batch;desc="{done.batch}"'])}
-    if view is not None:
-        content["snapshots"] = {each.name: each.snapshot for each in view.corpora}
+    content["snapshots"] = {each.name: each.snapshot for each in view.corpora}
     return JSON(content, headers=headers)
 
 
-def _document(view: View, place: replies.DocumentPlace) -> dict[str, Any]:
+def _document(service: Service, place: replies.DocumentPlace) -> dict[str, Any]:
     """A document of the first corpus that has it. Raises UnknownDocumentError, InputError."""
-    corpus = next((each for each in view.corpora if has(each, place.id)), view.corpora[0])
-    document = corpus.document(place.id)
+    corpus, document = document_of(service.backend.view(place.corpus, place.snapshot).corpora, place.id)
     start, end = place.start, len(document.text) if place.end is None else min(place.end, len(document.text))
     if start > end:
         raise InputError(f"start is {start:,} and end {end:,}; the text has {len(document.text):,} characters")

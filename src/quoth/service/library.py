@@ -118,7 +118,8 @@ class Library:
 
     models: Models
     paths: Sequence[Path]
-    _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _refreshing: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _latest: dict[str, Corpus] = field(default_factory=dict)
     _views: OrderedDict[tuple[str | None, int | None], LibraryView] = field(default_factory=OrderedDict)
 
@@ -143,36 +144,34 @@ class Library:
         return cast("Callable[..., Any]", kind.ask)
 
     def view(self, corpus: str | None = None, snapshot: int | None = None) -> LibraryView:
+        """The latest view takes no time. The files of an older one are opened while other requests are answered."""
         with self._lock:
-            if corpus is not None and snapshot == self._named(corpus).snapshot:
-                snapshot = None
-            if snapshot is None and len(self._latest) == 1:
-                corpus = None
-            found = self._views.get((corpus, snapshot))
-            if found is None:
-                found = self._open(corpus, snapshot)
-                self._views[corpus, snapshot] = found
-            if snapshot is not None or corpus is not None:
-                self._views.move_to_end((corpus, snapshot))
-            while len(self._views) > OLD_VIEWS + 1:
-                del self._views[next(key for key in self._views if key != (None, None))]
-            return found
+            corpora = [*self._latest.values()] if corpus is None else [self._named(corpus)]
+            if snapshot is None or [snapshot] == [each.snapshot for each in corpora]:
+                return self._kept((None if len(self._latest) == 1 else corpus, None), corpora)
+            key = corpora[0].name, snapshot
+            found = self._views.get(key)
+        if len(corpora) > 1:
+            raise InputError(f"snapshot {snapshot} is given without a corpus; name one as well, such as {key[0]!r}")
+        old = [Corpus.open(corpora[0].path, snapshot)] if found is None else found.corpora
+        with self._lock:
+            return self._kept(key, old)
+
+    def _kept(self, key: tuple[str | None, int | None], corpora: Sequence[Corpus]) -> LibraryView:
+        """The view of a corpus and snapshot, made of these corpora if there is none; those used longest ago go."""
+        if key not in self._views:
+            self._views[key] = LibraryView(corpora, self.models.over(corpora))
+        if key != (None, None):
+            self._views.move_to_end(key)
+        while len(self._views) > OLD_VIEWS + 1:
+            del self._views[next(each for each in self._views if each != (None, None))]
+        return self._views[key]
 
     def _named(self, corpus: str) -> Corpus:
         if corpus not in self._latest:
             alike = nearest(corpus, self._latest)
             raise CorpusNotFoundError(f"no corpus {corpus!r} is served; use one of {', '.join(self._latest)}{alike}")
         return self._latest[corpus]
-
-    def _open(self, corpus: str | None, snapshot: int | None) -> LibraryView:
-        corpora = [*self._latest.values()] if corpus is None else [self._named(corpus)]
-        if snapshot is not None:
-            if len(corpora) > 1:
-                raise InputError(
-                    f"snapshot {snapshot} is given without a corpus; name one as well, such as {corpora[0].name!r}"
-                )
-            corpora = [Corpus.open(corpora[0].path, snapshot)]
-        return LibraryView(corpora, self.models.over(corpora))
 
     def describe(self) -> dict[str, Any]:
         modes = ["bm25", "dense"] if self._dense() else ["bm25"]
@@ -196,21 +195,23 @@ class Library:
         )
 
     def refresh(self) -> bool:
-        """Moves to the latest snapshots; one that cannot be opened is logged, and the last one stays."""
-        new = {}
-        for name, corpus in self._latest.items():
-            try:
-                if read_manifest(corpus.path).snapshot != corpus.snapshot:
-                    new[name] = Corpus.open(corpus.path)
-            except (QuothError, OSError) as error:
-                LOG.error("refresh", extra={"corpus": name, "error": str(error)})
-        if new:
-            latest = self._latest | new
-            view = LibraryView([*latest.values()], self.models.over([*latest.values()]))
-            with self._lock:
-                self._latest = latest
-                kept = {key: each for key, each in self._views.items() if key[1] is not None}
-                self._views = OrderedDict({(None, None): view, **kept})
+        """Moves to the latest snapshots; one that cannot be opened is logged, and the last one stays. One call at a
+        time: of two, the slower one would go back to what it had opened."""
+        with self._refreshing:
+            new = {}
+            for name, corpus in self._latest.items():
+                try:
+                    if read_manifest(corpus.path).snapshot != corpus.snapshot:
+                        new[name] = Corpus.open(corpus.path)
+                except (QuothError, OSError) as error:
+                    LOG.error("refresh", extra={"corpus": name, "error": str(error)})
+            if new:
+                latest = self._latest | new
+                view = LibraryView([*latest.values()], self.models.over([*latest.values()]))
+                with self._lock:
+                    self._latest = latest
+                    kept = {key: each for key, each in self._views.items() if key[1] is not None}
+                    self._views = OrderedDict({(None, None): view, **kept})
         return bool(new)
 
     def writable(self, corpus: str | None) -> Corpus:

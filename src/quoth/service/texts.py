@@ -1,4 +1,5 @@
-"""What a service finds in texts without any model: quotations in several corpora, and the words that a search matched.
+"""What a service finds in texts without any model: documents and quotations in several corpora, and the words that a
+search matched.
 
 Knows: corpora and how words are searched. Does not know: HTTP, models.
 """
@@ -14,16 +15,19 @@ from quoth.corpus.analysis import analyse
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.quotes import NEAREST, verify_quote
 from quoth.errors import UnknownDocumentError
+from quoth.records import Document
 from quoth.tokenizers.boundaries import STOP_WORDS
 
 _WORD = re.compile(r"\w+")
 
 
-def has(corpus: Corpus, document_id: str) -> bool:
-    """Whether a corpus has a document of that id."""
-    with suppress(UnknownDocumentError):
-        return bool(corpus.rows_of(document_id)) or True
-    return False
+def document_of(corpora: Sequence[Corpus], document_id: str) -> tuple[Corpus, Document]:
+    """A document, and the first corpus that has it. Raises UnknownDocumentError."""
+    *others, last = corpora
+    for corpus in others:
+        with suppress(UnknownDocumentError):
+            return corpus, corpus.document(document_id)
+    return last, last.document(document_id)
 
 
 def verified(corpora: Sequence[Corpus], text: str, max_places: int) -> dict[str, Any]:
