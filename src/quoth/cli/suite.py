@@ -15,13 +15,14 @@ import typer
 from quoth.cli.filling import Filling, fill_arguments, takes_fill_options
 from quoth.cli.groups import takes_setup
 from quoth.cli.measuring import NoCoverage, RunFolder, Seed, measuring, show_report
-from quoth.cli.models import Setup, kind, load_predictor, open_corpora
+from quoth.cli.models import Setup, kind, load_predictor, open_corpora, quiet_libraries
 from quoth.cli.openqa import Template
 from quoth.cli.options import Json, given
 from quoth.cli.output import note, print_json, results
 from quoth.errors import InputError
 
 if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
     from quoth.evaluation.closed import ClosedOptions
     from quoth.evaluation.tasks import Prepared
 
@@ -54,7 +55,9 @@ Systems = Annotated[
         "--system",
         metavar="MODEL[,OPTION=VALUE]",
         help="Ask this model, with further options of its own (quoth-mini,combine=sum), or a baseline: bm25 "
-        "(questions), majority (closed sets). May be repeated. Default: quoth-mini and the baseline.",
+        "(questions), majority (closed sets), lm:ID_OR_FOLDER or mlm:ID_OR_FOLDER (any Hugging Face language model, "
+        "masked language model). calibration=pmi of closed sets subtracts a label's score without the text. "
+        "May be repeated. Default: quoth-mini and the baseline.",
     ),
 ]
 ScoringOption = Annotated[
@@ -100,8 +103,10 @@ def run(
     Example:
       quoth embed reviews.quoth && quoth eval run sst2 mr cr --data tasks --corpus reviews.quoth
       quoth eval run nq --data tasks --corpus wiki.quoth --system quoth-mini --system quoth-reader --run runs/nq
+      quoth eval run nq --data tasks --corpus wiki.quoth --system lm:openai-community/gpt2,passages=5
     """
     from quoth.evaluation.closed import ClosedOptions
+    from quoth.evaluation.families import family_of
     from quoth.evaluation.tasks import Wanted, expand, prepare
 
     if limit < 0:
@@ -111,15 +116,26 @@ def run(
     told = {**filling.keywords(), **common, "scoring": scoring.value, "label_temperature": label_temperature}
     named = expand(tasks)
     wanted = Wanted(data, tuple(open_corpora(corpus[0], corpus[1:])), limit or None, seed, not no_coverage)
-    opened = cache(lambda name: load_predictor(name, list(wanted.corpora), setup))
+    opened = cache(lambda name: _load(name, list(wanted.corpora), setup))
     # All are read before one is asked, so that a missing file is reported at once.
     for prepared in _prepared(named, tasks, partial(prepare, wanted=wanted, options=told)):
         systems: dict[str, Any] = {}
         for spec in system or ["quoth-mini", *prepared.baselines]:
             name, own = (spec, {}) if spec in prepared.baselines else parse_system(spec, prepared)
-            asked = {} if spec in prepared.baselines else fill_arguments(context, name, filling, asks=True)
+            other = spec in prepared.baselines or family_of(name)
+            asked = {} if other else fill_arguments(context, name, filling, asks=True)
             systems[spec] = _system(prepared, name, {**asked, **common, **own}, closed, opened)
         _measure(prepared, systems, keep, json)
+
+
+def _load(name: str, corpora: "Sequence[Corpus]", setup: Setup) -> Any:
+    """A Quoth model, or one of a family."""
+    from quoth.evaluation.families import family_of, open_family
+
+    if family_of(name) is None:
+        return load_predictor(name, corpora, setup)
+    quiet_libraries()
+    return open_family(name, corpora, setup.device, setup.dtype)
 
 
 def _prepared(names: Sequence[str], told: Collection[str], prepare: "Callable[[str], Prepared]") -> "list[Prepared]":
@@ -160,10 +176,10 @@ def _measure(prepared: "Prepared", systems: Mapping[str, Any], keep: Path | None
 def parse_system(spec: str, prepared: "Prepared | None" = None) -> tuple[str, dict[str, Any]]:
     """`quoth-mini,combine=sum,passages=20` as the model's name and its options. Raises InputError, also if a system of
     this kind cannot do the task."""
-    from quoth.evaluation.tasks import BASELINES
+    from quoth.evaluation.families import check_calibration, check_options, family_of
 
     name, *parts = spec.split(",")
-    if prepared is not None and (name in BASELINES or (prepared.closed and kind(name) != "npm")):
+    if prepared is not None and not _can_do(name, prepared):
         raise InputError(f"{spec} cannot do {prepared.task.name}; leave it out, or ask it other tasks")
     options: dict[str, Any] = {}
     for part in parts:
@@ -174,14 +190,28 @@ def parse_system(spec: str, prepared: "Prepared | None" = None) -> tuple[str, di
             options[key] = text_json.loads(value)
         except ValueError:
             options[key] = value
-    if options and kind(name) == "npm":
+    if family := family_of(name):
+        check_options(spec, family, None if prepared is None else prepared.form, options)
+    elif options and kind(name) == "npm":
         from quoth.predictors.options import FillOptions
 
         known = FillOptions.__dataclass_fields__
-        if unknown := [key for key in options if key not in (*known, "template", "oracle")]:
-            raise InputError(f"--system {spec}: no option {unknown[0]!r}; use one of {', '.join(known)}, template")
+        more = ("template", "calibration") if prepared is None or prepared.closed else ("template",)
+        if unknown := [key for key in options if key not in (*known, *more, "oracle")]:
+            raise InputError(f"--system {spec}: no option {unknown[0]!r}; use one of {', '.join((*known, *more))}")
+        check_calibration(spec, options.get("calibration", "none"))
         FillOptions(**{key: value for key, value in options.items() if key in known})
     return name, options
+
+
+def _can_do(name: str, prepared: "Prepared") -> bool:
+    """Whether a system of this name can do a task; not if it is another task's baseline."""
+    from quoth.evaluation.families import family_of
+    from quoth.evaluation.tasks import BASELINES
+
+    if family := family_of(name):
+        return prepared.form in family.options
+    return name not in BASELINES and (not prepared.closed or kind(name) == "npm")
 
 
 @app.command()
