@@ -118,11 +118,11 @@ def likely_labels(
     model: WordScorer, words: Mapping[str, Sequence[str]], options: Mapping[str, Any] | None = None
 ) -> System[Source]:
     """A model's labels, best first: score(y | text) = log Σ p(w | text) over the label's words w (NPM, app. A.4)."""
-    given = list(dict.fromkeys(word for several in words.values() for word in several))
+    given = list(dict.fromkeys(word for several in words.values() for word in several if word.strip()))
 
     def answer(examples: Sequence[Example[Source]]) -> list[Answer]:
         scores_BW = model.word_scores([example.text for example in examples], given, options or {})
-        columns = {label: [given.index(word) for word in several] for label, several in words.items()}
+        columns = {label: [at for at, word in enumerate(given) if word in its] for label, its in words.items()}
         if lost := [label for label, its in columns.items() if np.isneginf(scores_BW[:, its]).all()]:
             raise InputError(f"label {', '.join(lost)}: the model knows none of its words; leave the model out")
         return [

@@ -168,10 +168,12 @@ class LanguageModel:
             output_logits=True,
         )
         made = self.model.generate(**given, generation_config=settings, stopping_criteria=[self._broken])
-        log_p_STV = torch.stack(made.logits).float().log_softmax(-1)
-        new_BT = made.sequences[:, -len(made.logits) :]
-        log_p_BT = log_p_STV.gather(-1, new_BT.T[:, :, None])[:, :, 0].T
-        return [self._said(*row) for row in zip(new_BT.tolist(), log_p_BT.tolist(), strict=True)]
+        new_TB = made.sequences[:, -len(made.logits) :].T
+        steps = zip(made.logits, new_TB, strict=True)
+        log_p_TB = torch.stack(
+            [logits_BV.float().log_softmax(-1).gather(1, token_B[:, None])[:, 0] for logits_BV, token_B in steps]
+        )
+        return [self._said(*row) for row in zip(new_TB.T.tolist(), log_p_TB.T.tolist(), strict=True)]
 
     def _said(self, tokens: list[int], log_p: list[float]) -> Prediction:
         end = next(
