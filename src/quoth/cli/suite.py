@@ -16,7 +16,7 @@ import typer
 from quoth.cli.filling import Filling, fill_arguments, takes_fill_options
 from quoth.cli.groups import takes_setup
 from quoth.cli.measuring import NoCoverage, RunFolder, Seed, Template, measuring, run_folders, show_report
-from quoth.cli.models import kind, load_predictor, load_searcher, open_corpora
+from quoth.cli.models import kind, load_predictor, load_searcher, open_corpora, quiet_libraries
 from quoth.cli.options import Json, Setup, given, repeated
 from quoth.cli.output import counting, note, print_json, results
 from quoth.errors import InputError
@@ -57,7 +57,8 @@ Systems = Annotated[
         "--system",
         "MODEL[,OPTION=VALUE]",
         "Ask this model, with further options of its own (quoth-mini,combine=sum), or a baseline: bm25 (questions), "
-        "majority (closed sets).",
+        "majority (closed sets), lm:ID_OR_FOLDER or mlm:ID_OR_FOLDER (any Hugging Face language model, masked language "
+        "model). calibration=pmi of closed sets subtracts a label's score without the text.",
         default="quoth-mini and the baseline.",
     ),
 ]
@@ -115,8 +116,10 @@ def run(
       quoth embed reviews.quoth && quoth eval run sst2 mr cr --data tasks --corpus reviews.quoth
       quoth eval run nq --data tasks --corpus wiki.quoth --system quoth-mini --system quoth-reader --run runs/nq
       quoth eval run nq --data tasks --corpus wiki.quoth --sweep corpus=0.05,0.25,1 --run runs/size
+      quoth eval run nq --data tasks --corpus wiki.quoth --system lm:openai-community/gpt2,passages=5
     """
     from quoth.evaluation.closed import ClosedOptions
+    from quoth.evaluation.families import family_of
     from quoth.evaluation.tasks import Wanted, expand, prepare
 
     if limit < 0:
@@ -134,7 +137,8 @@ def run(
             systems: dict[str, Any] = {}
             for spec in _versions(system or ["quoth-mini", *prepared.baselines], swept, prepared.baselines):
                 name, own = (spec, {}) if spec in prepared.baselines else parse_system(spec, prepared)
-                asked = {} if spec in prepared.baselines else fill_arguments(context, name, filling, asks=True)
+                other = spec in prepared.baselines or family_of(name)
+                asked = {} if other else fill_arguments(context, name, filling, asks=True)
                 systems[spec] = _system(prepared, name, {**asked, **common, **own}, closed, opened)
             _measure(prepared, systems, keep, json)
 
@@ -158,10 +162,14 @@ def _opened(
     corpora: "Sequence[Corpus]", setup: Setup, seed: int, folder: Path, name: str, share: float, embed: bool
 ) -> Any:
     """A model over a share of every corpus. Samples are made in `folder`, and embedded if the model needs vectors."""
+    from quoth.evaluation.families import family_of, open_family
     from quoth.evaluation.samples import sample_of
 
     places = [folder / f"{number}-{share}" / corpus.path.name for number, corpus in enumerate(corpora)]
     searched = [sample_of(corpus, share, at, seed) for corpus, at in zip(corpora, places, strict=True)]
+    if family_of(name):
+        quiet_libraries()
+        return open_family(name, searched, setup.device, setup.dtype)
     if share == 1 or not (embed or kind(name) == "realm"):
         return load_predictor(name, searched, setup)
     model = load_searcher(name, searched, setup)
@@ -211,10 +219,10 @@ def _measure(prepared: "Prepared", systems: Mapping[str, Any], keep: Path | None
 def parse_system(spec: str, prepared: "Prepared | None" = None) -> tuple[str, dict[str, Any]]:
     """`quoth-mini,combine=sum,passages=20` as the model's name and its options. Raises InputError, also if a system of
     this kind cannot do the task."""
-    from quoth.evaluation.tasks import BASELINES
+    from quoth.evaluation.families import check_calibration, check_options, family_of
 
     name, *parts = spec.split(",")
-    if prepared is not None and (name in BASELINES or (prepared.closed and kind(name) != "npm")):
+    if prepared is not None and not _can_do(name, prepared):
         raise InputError(f"{spec} cannot do {prepared.task.name}; leave it out, or ask it other tasks")
     options: dict[str, Any] = {}
     for part in parts:
@@ -229,16 +237,30 @@ def parse_system(spec: str, prepared: "Prepared | None" = None) -> tuple[str, di
         from quoth.evaluation.samples import check_share
 
         check_share(options[SHARE])
-    if options and kind(name) == "npm":
+    own = {key: value for key, value in options.items() if key != SHARE}
+    if family := family_of(name):
+        check_options(spec, family, None if prepared is None else prepared.form, own)
+    elif options and kind(name) == "npm":
         from quoth.predictors.options import FillOptions
 
         known = FillOptions.__dataclass_fields__
-        if unknown := [key for key in options if key not in (*known, "template", "oracle", SHARE)]:
-            raise InputError(
-                f"--system {spec}: no option {unknown[0]!r}; use one of {', '.join(known)}, template, {SHARE}"
-            )
+        more = ("template", "calibration") if prepared is None or prepared.closed else ("template",)
+        if unknown := [key for key in own if key not in (*known, *more, "oracle")]:
+            valid = ", ".join((*known, *more, SHARE))
+            raise InputError(f"--system {spec}: no option {unknown[0]!r}; use one of {valid}")
+        check_calibration(spec, options.get("calibration", "none"))
         FillOptions(**{key: value for key, value in options.items() if key in known})
     return name, options
+
+
+def _can_do(name: str, prepared: "Prepared") -> bool:
+    """Whether a system of this name can do a task; not if it is another task's baseline."""
+    from quoth.evaluation.families import family_of
+    from quoth.evaluation.tasks import BASELINES
+
+    if family := family_of(name):
+        return prepared.form in family.options
+    return name not in BASELINES and (not prepared.closed or kind(name) == "npm")
 
 
 @app.command()

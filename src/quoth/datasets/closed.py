@@ -38,11 +38,12 @@ class LabelledText:
 
 @dataclass(frozen=True, slots=True)
 class ClosedSet:
-    """Texts to label, and by label the words that stand for it."""
+    """Texts to label, by label the words that stand for it, and the template of the texts without a text."""
 
     name: str
     texts: tuple[LabelledText, ...]
     words: Mapping[str, tuple[str, ...]]
+    prompt: str
 
 
 Rows = Iterator[tuple[str, str]]
@@ -52,13 +53,14 @@ Rows = Iterator[tuple[str, str]]
 @dataclass(frozen=True, slots=True)
 class _Format:
     """A set's labels, each with its own word; its file, the file of its fuzzy verbalizers ("": its own words alone),
-    how its rows are read, and where the set can be had."""
+    how its rows are read, where the set can be had, and its template without a text."""
 
     labels: Mapping[str, str]
     file: str
     read: Callable[[Path], Rows]
     source: str
     verbalizers: str = ""
+    prompt: str = f"It was {MASK}."
 
 
 def read_closed_set(data: str | Path, name: str) -> ClosedSet:
@@ -78,7 +80,7 @@ def read_closed_set(data: str | Path, name: str) -> ClosedSet:
     words: dict[str, tuple[str, ...]] = {label: (word,) for label, word in form.labels.items()}
     if form.verbalizers:
         words = read_verbalizers(find_file(data, form.verbalizers, _VERBALIZERS), list(form.labels))
-    return ClosedSet(name, tuple(texts), words)
+    return ClosedSet(name, tuple(texts), words, form.prompt)
 
 
 def find_file(data: str | Path, file: str, source: str) -> Path:
@@ -205,19 +207,21 @@ _SST2 = "sst2/verbalizers.txt"
 _MR = partial(_sentences, "It was", "sentence", "label")
 
 FORMATS: Mapping[str, _Format] = {
-    "agn": _Format(_TOPICS, "agn/test.csv", _agn, _KPT, "agn/verbalizers.txt"),
+    "agn": _Format(_TOPICS, "agn/test.csv", _agn, _KPT, "agn/verbalizers.txt", f"{_TOPIC} {MASK}."),
     "yahoo": _Format(
         _YAHOO,
         "yahoo/test.jsonl",
         _yahoo,
         "write yahoo_answers_topics of https://huggingface.co as JSONL with title, content, answer and label",
         "yahoo/verbalizers.json",
+        f"{_TOPIC} {MASK}.",
     ),
     "subj": _Format(
         {"0": "review", "1": "summary"},
         "subj/test.jsonl",
         partial(_sentences, "This is a", "sentence", "label"),
         f"{_KPT}, as JSONL with sentence and label (0: subjective)",
+        prompt=f"This is a {MASK}.",
     ),
     "sst2": _Format(_SENTIMENT, "sst2/test.tsv", _sst2, _KPT, _SST2),
     "mr": _Format(_SENTIMENT, "mr/test.jsonl", _MR, f"{_KPT}, as JSONL with sentence and label (0, 1)", _SST2),
@@ -241,6 +245,7 @@ FORMATS: Mapping[str, _Format] = {
         "rte/val.jsonl",
         _rte,
         "get RTE of https://super.gluebenchmark.com (val.jsonl: premise, hypothesis, label)",
+        prompt=f"right? {MASK},",
     ),
 }
 """How a set is read, by its name."""

@@ -116,7 +116,7 @@ def load_kind(source: EncoderSource, choose: Callable[[str, Any], str], remedy: 
         options: dict[str, Any] = {"config": config, "revision": revision, "dtype": torch.float32}
         if kind == "AutoModel" and config.model_type in ("bert", "roberta", "xlm-roberta"):
             options["add_pooling_layer"] = False
-        if kind == "AutoModel" and _is_decoder(config):
+        if kind == "AutoModel" and is_decoder(config):
             raise InputError(
                 f"model {base!r} is a {config.model_type}, a decoder: its tokens see only earlier ones; "
                 f"{remedy} of an encoder, such as BERT or RoBERTa"
@@ -134,7 +134,7 @@ def load_kind(source: EncoderSource, choose: Callable[[str, Any], str], remedy: 
     return model, tokenizer
 
 
-def _is_decoder(config: Any) -> bool:
+def is_decoder(config: Any) -> bool:
     """Whether a model's tokens attend only to those before them, as far as its config says."""
     from transformers.models.auto import modeling_auto
 

@@ -1,19 +1,21 @@
 """Closed sets: does a model give a text the right label? (NPM, Min et al. 2022, §5, app. A.4.)
 
-Knows: the three published ways to score labels. Does not know: files of texts.
+Knows: the three published ways to score labels by a corpus, labels by the likelihood of their words, calibration. Does
+not know: files of texts, language models.
 
 The equation of appendix A.4 sums over all occurrences of a label's words; §5.3 searches for the k nearest tokens only;
 the released code sums over the tokens of both searches, each by itself, with the temperature applied twice.
 
-Shape suffixes: C occurrences, D dimensions.
+Shape suffixes: B texts, C occurrences, D dimensions, W words.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol, get_args
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +30,8 @@ from quoth.predictors.ranking import Occurrences
 from quoth.records import Prediction
 from quoth.retrieval.index import search_all
 from quoth.retrieval.key_table import KeyTable
-from quoth.types import Floats
+from quoth.scoring import log_sum_exp
+from quoth.types import Doubles, Floats
 
 Scoring = Literal["all", "nearest", "released"]
 SCORINGS: tuple[Scoring, ...] = get_args(Scoring)
@@ -47,6 +50,14 @@ class Labeller(Protocol):
     def single(self) -> bool: ...
 
     def tables(self) -> list[KeyTable]: ...
+
+
+@runtime_checkable
+class WordScorer(Protocol):
+    """A model that says how likely words are in a blank."""
+
+    def word_scores(self, texts: Sequence[str], words: Sequence[str], options: Mapping[str, Any]) -> Doubles:
+        """The log-likelihood of each word in each text's blank: [B, W]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +112,57 @@ def labels(model: Labeller, words: Mapping[str, Sequence[str]], options: ClosedO
         return [Answer(scorer.rank(q_start_D, q_end_D)) for q_start_D, q_end_D in queries]
 
     return answer
+
+
+def likely_labels(
+    model: WordScorer, words: Mapping[str, Sequence[str]], options: Mapping[str, Any] | None = None
+) -> System[Source]:
+    """A model's labels, best first: score(y | text) = log Σ p(w | text) over the label's words w (NPM, app. A.4)."""
+    given = list(dict.fromkeys(word for several in words.values() for word in several if word.strip()))
+
+    def answer(examples: Sequence[Example[Source]]) -> list[Answer]:
+        scores_BW = model.word_scores([example.text for example in examples], given, options or {})
+        columns = {label: [at for at, word in enumerate(given) if word in its] for label, its in words.items()}
+        if lost := [label for label, its in columns.items() if np.isneginf(scores_BW[:, its]).all()]:
+            raise InputError(f"label {', '.join(lost)}: the model knows none of its words; leave the model out")
+        return [
+            Answer(_best_first({label: log_sum_exp(scores_W[its]) for label, its in columns.items()}))
+            for scores_W in scores_BW
+        ]
+
+    return answer
+
+
+def pmi(system: System[Source], prompt: str) -> System[Source]:
+    """A system's labels by domain-conditional pointwise mutual information.
+
+    PMI_DC(y, text) = log (p(y | text) / p(y | prompt)) = score(y | text) − score(y | prompt), where the prompt is the
+    template without the text: a label does not win because its words are frequent. Source: Holtzman et al. 2021,
+    "Surface Form Competition", §3. Raises InputError if a label has no score for the prompt.
+    """
+
+    @cache
+    def before() -> dict[str, float]:
+        example: Example[Any] = Example("prompt", prompt, (), None)
+        found = system([example])[0].predictions or ()
+        if lost := [each.text for each in found if each.score == -np.inf]:
+            told = f"label {', '.join(lost)} has no score for {prompt!r}"
+            raise InputError(f"calibration=pmi: {told}; use --scoring all, or a larger --k")
+        return {each.text: each.score for each in found}
+
+    def calibrated(answer: Answer) -> Answer:
+        given = {each.text: each for each in answer.predictions or ()}
+        best = _best_first({label: each.score - before()[label] for label, each in given.items()})
+        return Answer([replace(each, evidence=given[each.text].evidence) for each in best])
+
+    return lambda examples: [calibrated(answer) for answer in system(examples)]
+
+
+def _best_first(scores: Mapping[str, float]) -> list[Prediction]:
+    """Labels by their scores, each with its share; ties in their own order."""
+    total = log_sum_exp(np.array(list(scores.values())))
+    shares = {label: float(np.exp(score - total)) if total > -np.inf else 0.0 for label, score in scores.items()}
+    return [Prediction(label, scores[label], shares[label], ()) for label in sorted(scores, key=lambda y: -scores[y])]
 
 
 class LabelScorer:

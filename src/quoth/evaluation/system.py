@@ -11,8 +11,12 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from quoth.evaluation.metrics import HITS
 from quoth.evaluation.task import Answer, Example, Source, System
-from quoth.records import Hit, Prediction
+from quoth.records import Hit, Passage, Prediction
 from quoth.retrieval.sparse import bm25
+from quoth.tokenizers.text import MASK
+
+TEMPLATE = f"Q: {{question}}\nA: {MASK}."
+"""How a language model is asked: GPT-3's form (Brown et al. 2020)."""
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
@@ -38,6 +42,16 @@ class Answerer(Searcher, Protocol):
     """A system that also answers: a reader, NPM, REALM."""
 
     def ask(self, question: str, *, top_k: int, **options: Any) -> list[Prediction]: ...
+
+
+@runtime_checkable
+class Completer(Protocol):
+    """A language model that completes texts with a blank, and may be shown passages of corpora."""
+
+    @property
+    def corpora(self) -> Sequence[Corpus]: ...
+
+    def complete(self, texts: Sequence[str], options: Mapping[str, Any]) -> list[Prediction]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +95,31 @@ def asks(system: Searcher, k: int, options: Mapping[str, Any]) -> System[Source]
         return Answer(system.ask(example.text, top_k=HITS, **options), passages)
 
     return lambda examples: [answer(example) for example in examples]
+
+
+def completes(model: Completer, k: int, options: Mapping[str, Any]) -> System[Source]:
+    """A language model's answers. With the option `passages`, that many of BM25's best are before the question, the
+    best last, so that a text that is too long loses the worst; `k` or more are found."""
+    template, read = options.get("template", TEMPLATE), int(options.get("passages", 0))
+
+    def answer(examples: Sequence[Example[Source]]) -> list[Answer]:
+        asked = [example.text.strip() for example in examples]
+        hits = [bm25(model.corpora, question, max(k, read)) if read else [] for question in asked]
+        found = [[hit.passage for hit in each] for each in hits]
+        texts = [
+            _shown(passages[:read]) + template.replace("{question}", question)
+            for passages, question in zip(found, asked, strict=True)
+        ]
+        said = model.complete(texts, options)
+        return [Answer([each], passages) for each, passages in zip(said, found, strict=True)]
+
+    return answer
+
+
+def _shown(passages: Sequence[Passage]) -> str:
+    """Passages, the best last, a line each; nothing in them is a blank."""
+    lines = (f"{each.title}. {each.text}" if each.title else each.text for each in reversed(passages))
+    return "".join(f"{' '.join(line.replace(MASK, ' ').split())}\n\n" for line in lines)
 
 
 def embed_if_wanted(model: Filler, options: Mapping[str, Any]) -> None:

@@ -18,10 +18,11 @@ from quoth.datasets.kamel import read_kamel
 from quoth.datasets.questions import QAExample, read_questions
 from quoth.datasets.translation import Translation, find_translations
 from quoth.errors import InputError
-from quoth.evaluation.closed import ClosedOptions, always, closed_task, labels
+from quoth.evaluation.closed import ClosedOptions, WordScorer, always, closed_task, labels, likely_labels, pmi
+from quoth.evaluation.families import CLOSED, OPEN
 from quoth.evaluation.lama import judge
 from quoth.evaluation.openqa import KS, READ, find_answerable, openqa_task
-from quoth.evaluation.system import BM25, asks, fills
+from quoth.evaluation.system import BM25, Completer, asks, completes, fills
 from quoth.evaluation.task import Answer, Example, System, Task, draw_as_released, draw_of_each
 from quoth.tokenizers.text import MASK
 
@@ -45,6 +46,8 @@ NAMES = (*FORMATS, *QUESTIONS, "kamel", TRANSLATION)
 BASELINES = MAJORITY, SEARCH = ("majority", "bm25")
 ORACLE = "oracle"
 """The option of a system that is shown the passage with the answer."""
+QUESTIONS_AT_A_TIME = 16
+"""Language models answer these together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +71,18 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A task, how a loaded model is asked (with the options of `ask`, and of closed sets), and its baselines."""
+    """A task, how a loaded model is asked (with the options of `ask`, and of closed sets), its baselines, and its form
+    as `families` names it."""
 
     task: Task[Any]
     system: Callable[[Any, Mapping[str, Any], ClosedOptions], System[Any]]
     baselines: Mapping[str, System[Any]] = field(default_factory=dict)
-    closed: bool = False
+    form: str = TRANSLATION
+
+    @property
+    def closed(self) -> bool:
+        """Whether texts are labelled."""
+        return self.form == CLOSED
 
 
 def expand(names: Sequence[str]) -> list[str]:
@@ -102,13 +111,14 @@ def prepare(name: str, wanted: Wanted, options: Mapping[str, Any] | None = None)
         closed = read_closed_set(wanted.data, name)
         task = closed_task(closed, wanted.limit, wanted.seed)
         task = replace(task, settings={**task.settings, **searched})
-        return Prepared(task, partial(_labels, closed), {MAJORITY: always(_majority(task))}, True)
+        return Prepared(task, partial(_labels, closed), {MAJORITY: always(_majority(task))}, CLOSED)
     questions = draw_as_released(_questions(name, wanted.data), wanted.limit, wanted.seed)
     covered = find_answerable(questions, wanted.corpora) if wanted.coverage else None
     settings = {"limit": wanted.limit, "seed": wanted.seed, **searched}
     settings["num_answerable"] = None if covered is None else len(covered)
     asked = openqa_task(questions, settings, covered=covered, name=name)
-    return Prepared(asked, _asks, {SEARCH: asks(BM25(wanted.corpora), max(KS), {})})
+    asked = replace(asked, at_a_time=QUESTIONS_AT_A_TIME)
+    return Prepared(asked, _asks, {SEARCH: asks(BM25(wanted.corpora), max(KS), {})}, OPEN)
 
 
 def _questions(name: str, data: Path) -> list[QAExample]:
@@ -119,10 +129,16 @@ def _questions(name: str, data: Path) -> list[QAExample]:
 
 
 def _labels(closed: ClosedSet, model: Any, options: Mapping[str, Any], scoring: ClosedOptions) -> System[Any]:
-    return labels(model, closed.words, scoring)
+    if isinstance(model, WordScorer):
+        system: System[Any] = likely_labels(model, closed.words, options)
+    else:
+        system = labels(model, closed.words, scoring)
+    return pmi(system, closed.prompt) if options.get("calibration") == "pmi" else system
 
 
 def _asks(model: Any, options: Mapping[str, Any], scoring: ClosedOptions) -> System[Any]:
+    if isinstance(model, Completer):
+        return completes(model, max(*KS, READ), options)
     return asks(model, max(*KS, READ), options)
 
 

@@ -1,0 +1,106 @@
+"""Other libraries' models as systems: lm:NAME, mlm:NAME.
+
+Knows: each family's prefix, what it can be asked, and the options it takes. Does not know: how a model answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from quoth.errors import InputError
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
+
+CLOSED, OPEN = "closed sets", "questions"
+"""The forms of tasks that a family can be asked."""
+CALIBRATIONS = ("none", "pmi")
+
+Check = Callable[[Any], str | None]
+"""What a value must be, if it is not."""
+
+
+def _number(least: int) -> Check:
+    return lambda value: None if type(value) is int and value >= least else f"a number, {least} or more"
+
+
+def _flag(value: Any) -> str | None:
+    return None if isinstance(value, bool) else "true or false"
+
+
+def _template(value: Any) -> str | None:
+    asks = isinstance(value, str) and "{question}" in value and "[MASK]" in value
+    return None if asks else "a text with {question} and then [MASK]"
+
+
+def _calibration(value: Any) -> str | None:
+    return None if value in CALIBRATIONS else f"one of {', '.join(CALIBRATIONS)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A family of models: by form of task, the options it takes; and the module and class that load one."""
+
+    options: Mapping[str, Mapping[str, Check]]
+    loader: str
+
+
+FAMILIES: Mapping[str, Family] = {
+    "lm": Family(
+        {
+            CLOSED: {"calibration": _calibration, "sentinel": _flag},
+            OPEN: {
+                "passages": _number(0),
+                "template": _template,
+                "max_new_tokens": _number(1),
+                "sentinel": _flag,
+            },
+        },
+        "LanguageModel",
+    ),
+    "mlm": Family({CLOSED: {"calibration": _calibration, "masks": _number(1)}}, "MaskedModel"),
+}
+"""By prefix."""
+
+
+def family_of(name: str) -> Family | None:
+    """The family that a system's name names by its prefix; None for any other name. Raises InputError if its prefix is
+    unknown, or nothing follows it."""
+    prefix, colon, model = name.partition(":")
+    if not colon or len(prefix) == 1 or not prefix.isalnum():  # a Windows path is no prefix
+        return None
+    known = ", ".join(f"{each}:ID_OR_FOLDER" for each in FAMILIES)
+    if prefix not in FAMILIES or not model:
+        raise InputError(f"system {name!r}: no such kind of model; use {known}, or the name of a Quoth model")
+    return FAMILIES[prefix]
+
+
+def check_options(spec: str, family: Family, form: str | None, options: Mapping[str, Any]) -> None:
+    """Raises InputError for an option that the family does not take for this form of task (None: any), or a value it
+    cannot be."""
+    forms = family.options if form is None else [form]
+    checks = {name: check for each in forms for name, check in family.options[each].items()}
+    for name, value in options.items():
+        if name not in checks:
+            told = f"no option {name!r}{f' for {form}' if form else ''}"
+            raise InputError(f"--system {spec}: {told}; use one of {', '.join(checks)}")
+        if must := checks[name](value):
+            raise InputError(f"--system {spec}: {name} is {value!r}; it must be {must}")
+
+
+def check_calibration(spec: str, value: Any) -> None:
+    """Raises InputError for an unknown calibration."""
+    if must := _calibration(value):
+        raise InputError(f"--system {spec}: calibration is {value!r}; it must be {must}")
+
+
+def open_family(name: str, corpora: Sequence[Corpus], device: str | None = None, dtype: str | None = None) -> Any:
+    """The model that a name with a prefix names. Raises ModelNotFoundError, InputError."""
+    from quoth.evaluation import language_models
+
+    family = family_of(name)
+    if family is None:
+        raise InputError(f"system {name!r} has no prefix; use one of {', '.join(FAMILIES)}")
+    return getattr(language_models, family.loader).from_pretrained(name.partition(":")[2], corpora, device, dtype)
