@@ -22,6 +22,7 @@ Step = tuple[str, Sequence[str]]
 
 @app.command()
 def quick(
+    context: typer.Context,
     data: Annotated[Path, typer.Option("--data", metavar="DIR", help="Folder of the tasks' files; see docs.")],
     corpus: Annotated[list[Path], typer.Option("--corpus", metavar="DIR", help="Search this corpus. May be repeated.")],
     old: Annotated[
@@ -46,10 +47,6 @@ def quick(
     Example:
       quoth eval quick --data tasks --corpus wiki.quoth --run runs/quick
     """
-    from typer.main import get_command
-
-    from quoth.cli.main import app as quoth
-
     if limit < 1:
         raise InputError(f"--limit {limit}; it must be 1 or more")
     if not data.is_dir():
@@ -59,7 +56,7 @@ def quick(
     for arguments in [*(_kept(step, run) for step in steps), *report]:
         note(shlex.join(["quoth", *arguments]))
         try:
-            code = get_command(quoth).main(args=arguments, prog_name="quoth", standalone_mode=False)
+            code = context.find_root().command.main(args=arguments, prog_name="quoth", standalone_mode=False)
         except UserError as error:
             note(f"left out: {error}")
             continue
