@@ -143,8 +143,9 @@ def test_blanks_are_filled_with_the_keys_of_fill_mask(fill: FillMask) -> None:
     for each in found:
         ids = fill.npm.encoder.tokenizer.hf(each["token_str"], add_special_tokens=False)["input_ids"]
         assert each["token"] == (ids[0] if len(ids) == 1 else None)
-    assert fill([BLANK, BLANK]) == [fill(BLANK)] * 2
-    assert fill([BLANK]) == fill(BLANK)
+    for again in (*fill([BLANK, BLANK]), fill([BLANK])):
+        assert [each["token_str"] for each in again] == [each["token_str"] for each in fill(BLANK)]
+        assert [each["score"] for each in again] == pytest.approx([each["score"] for each in fill(BLANK)], rel=1e-4)
 
 
 def test_targets_keep_their_shares_of_all_phrases(fill: FillMask) -> None:

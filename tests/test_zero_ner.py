@@ -350,7 +350,7 @@ def test_it_is_measured_alone_with_bm25_beside_its_own_base_and_by_one_key(
         (["search", "one.quoth", "x", "--show-matches"], "--show-matches goes with --mode entity or hybrid, not bm25"),
         (
             ["search", "one.quoth", "x", "--mode", "entity", "--model", "quoth-realm"],
-            "is of kind 'realm'; kind 'npm' is required here",
+            "is of kind 'realm'; kind 'zero-ner' or 'npm' is required here",
         ),
         (
             ["fill", "one.quoth", "x [MASK]", "--model", "quoth-zero-ner"],

@@ -29,7 +29,7 @@ def convert(
         str | None, typer.Option("--retriever", metavar="MODEL", help="Mix models: take the towers of this one.")
     ] = None,
 ) -> None:
-    """Convert published REALM checkpoints into a model, or mix two models of ours.
+    """Convert published REALM checkpoints, or mix two models.
 
     The other commands take its folder as --model. An open-QA checkpoint answers questions, best together with the
     embedder that made the passage vectors it was trained with. An embedder and an encoder fill blanks. Weights are read

@@ -87,7 +87,7 @@ def load_reader(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "Reade
 
 def load_entities(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "ZeroNER":
     """`load`, for a model that finds passages by their entities: a Zero-NeR, or one made from another encoder."""
-    kind(model)
+    check_finds_entities(model)
     quiet_libraries()
     from quoth.models.zero_ner import ZeroNER
 
@@ -112,6 +112,14 @@ def searching_kind(model: str) -> str:
     if (of := kind(model)) not in KEYS:
         raise InputError(f"model {model!r} is a {of} and has no vectors; use quoth-realm, quoth-mini or quoth-zero-ner")
     return of
+
+
+def check_finds_entities(model: str) -> None:
+    """Raises InputError for a model from whose encoder no Zero-NeR can be made."""
+    if (of := kind(model)) in ("realm", "reader", "tagger"):
+        raise InputError(
+            f"model {model!r} is of kind {of!r}; kind 'zero-ner' or 'npm' is required here; try quoth-zero-ner"
+        )
 
 
 def quiet_libraries() -> None:

@@ -44,9 +44,10 @@ def report(
     *,
     setup: Setup,
 ) -> None:
-    """Show finished runs on one page: tables, differences, pictures, the papers' figures, wrong answers.
+    """Show finished runs on one page, with pictures.
 
-    The page is one file, which needs no network. An option that several systems of a run vary becomes a curve.
+    The page has tables, differences, the papers' figures and wrong answers. It is one file, which needs no network. An
+    option that several systems of a run vary becomes a curve.
 
     \b
     Example:

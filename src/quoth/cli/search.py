@@ -13,7 +13,7 @@ from quoth.cli.groups import takes_setup
 from quoth.cli.models import (
     KEYS,
     check_embedded,
-    kind,
+    check_finds_entities,
     load_entities,
     load_searcher,
     open_corpora,
@@ -168,7 +168,7 @@ def _finder(
             loaded = load_searcher(model or "quoth-realm", corpora, setup)
             return lambda query, k: loaded.search(query, k, "dense")
         case SearchMode.entity:
-            kind(model or "quoth-zero-ner")
+            check_finds_entities(model or "quoth-zero-ner")
             check_embedded(corpora, model or "quoth-zero-ner", "entities")
             zero_ner = load_entities(model or "quoth-zero-ner", corpora, setup)
             return lambda query, k: zero_ner.search(query, k, entities=entities)
