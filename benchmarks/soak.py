@@ -202,12 +202,12 @@ def over_http(requests: Requests, seen: Seen) -> Callable[[str, Any], int | None
 
 
 def by_hand(corpus: Corpus, seen: Seen) -> Callable[[str, Any], int | None]:
-    """Writes by this process, which compacts the corpus at every tenth."""
-    counted = iter(range(1, 1 << 60))
+    """Writes by this process, which compacts the corpus at the first and then at every tenth."""
+    counted = iter(range(1 << 60))
 
     def write(verb: str, given: list[Any]) -> int | None:
         try:
-            if next(counted) % 10 == 0:
+            if next(counted) >= 10 * seen.statuses["compact done"]:  # if another writes now, at the next one
                 corpus.compact()
                 seen.statuses["compact done"] += 1
             getattr(corpus, verb)(given)
