@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
+from itertools import count
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -203,7 +204,7 @@ def over_http(requests: Requests, seen: Seen) -> Callable[[str, Any], int | None
 
 def by_hand(corpus: Corpus, seen: Seen) -> Callable[[str, Any], int | None]:
     """Writes by this process, which compacts the corpus at the first and then at every tenth."""
-    counted = iter(range(1 << 60))
+    counted = count()
 
     def write(verb: str, given: list[Any]) -> int | None:
         try:

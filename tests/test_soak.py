@@ -39,9 +39,9 @@ def test_answers_are_quotations_while_the_corpus_changes(
     seen = soak(corpus, tmp_path / "soak", SECONDS, 3, "--model", model, "--reader", model)
     assert seen.faults == []
     asked = {each.removesuffix(" 200") for each in seen.statuses if each.endswith(" 200")}
-    assert len(asked & {"ask", "corpus", "fill", "read", "search", "verify"}) >= 2  # how many depends on the machine
+    assert asked >= {"ask", "corpus", "fill", "read", "search", "verify"}
     assert seen.statuses["compact done"]
-    assert len({snapshot for snapshot, *_ in seen.quotations}) >= 2
+    assert len({snapshot for snapshot, *_ in seen.quotations}) > 3
     report(seen)
     assert "| fill |" in capsys.readouterr().out
 
