@@ -1,7 +1,7 @@
 """Questions and blanks about entities, with passages that answer them, of questions without passages.
 
     python scripts/entity_blanks.py articles.quoth P17.dev.json … --templates relation_query_templates.json \\
-        -o entities.jsonl.gz --leave-out P17.test.json … --apart wiki2018.jsonl
+        -o entities.jsonl.gz --leave-out P17.test.json … --apart wiki2018.jsonl --exclude heldout_pages.jsonl
 
 EntityQuestions gives a question and its answers, but no passage. A passage of the corpus that names the entity and
 contains an answer is taken as evidence (distant supervision, mostly right because it names both), up to two for each
@@ -18,11 +18,11 @@ import argparse
 import gzip
 import json
 import random
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from recurring_blanks import occurrences
 from relation_blanks import rows
 
 from quoth.corpus.corpus import Corpus
@@ -30,10 +30,11 @@ from quoth.corpus.documents import read_text
 from quoth.datasets.answers import has_answer
 from quoth.datasets.question_templates import QuestionTemplates
 from quoth.datasets.questions import QAExample
-from quoth.evaluation.entities.coverage import EntityQuestion, answerable, holders
+from quoth.evaluation.entities.coverage import EntityQuestion, answerable, holders, titled
 from quoth.evaluation.entities.questions import read_entity_questions
 from quoth.records import Passage
 from quoth.tokenizers.text import MASK
+from quoth.training.run import without
 
 PASSAGES, NEGATIVES, BM25_BEST = 2, 6, 20
 SHORTEST_NAME = 4
@@ -78,6 +79,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, required=True, help="JSONL, compressed with gzip")
     parser.add_argument("--leave-out", nargs="*", default=[], help="questions whose entities are not used")
     parser.add_argument("--apart", nargs="*", default=[], help="texts that no passage may share twelve words with")
+    parser.add_argument("--exclude", default="", help="JSONL of ids and titles of pages that are not evidence")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     templates, rng = QuestionTemplates.read(options.templates), random.Random(options.seed)
@@ -87,7 +89,8 @@ def main() -> None:
     corpus = Corpus.open(options.corpus)
     questions = written = 0
     with gzip.open(options.output, "wt", encoding="utf-8") as stream:
-        for question, passages in evidence(corpus, asked, known):
+        usable = {document.id for document in without(corpus.documents(), options.exclude)}
+        for question, passages in evidence(corpus, usable, asked, known):
             negatives = [
                 {"title": passage.title, "context": passage.text}
                 for passage in map(corpus.passage, corpus.bm25(question.question.text, BM25_BEST)[0].tolist())
@@ -103,32 +106,29 @@ def main() -> None:
 
 
 def evidence(
-    corpus: Corpus, asked: Sequence[EntityQuestion], known: set[int]
+    corpus: Corpus, documents: set[str], asked: Sequence[EntityQuestion], known: set[int]
 ) -> Iterator[tuple[EntityQuestion, list[Passage]]]:
-    """The questions that have evidence, with its passages, those about the entity by their title first."""
-    passages = list(corpus.passages())
+    """The questions that have evidence in these documents, with its passages, those about the entity by their title
+    first."""
+    passages = [passage for passage in corpus.passages() if passage.document_id in documents]
     answered = set(answerable([each.question for each in asked], (passage.text for passage in passages)))
     named = [i in answered and len(each.name) >= SHORTEST_NAME for i, each in enumerate(asked)]
     names = [QAExample("", "", (each.name,) if use else ()) for each, use in zip(asked, named, strict=True)]
-    for number, rows_of in holders(names, (f"{passage.title}\n|\n{passage.text}" for passage in passages)).items():
+    for number, rows_of in holders(names, map(titled, passages)).items():
         question = asked[number]
         usable = [
             passage
             for passage in (passages[row] for row in rows_of)
-            if occurrences(question.question.answers, passage.text) and known.isdisjoint(rows(passage.text))
+            if places(question.question.answers, passage.text) and known.isdisjoint(rows(passage.text))
         ]
         usable.sort(key=lambda passage: question.name.casefold() not in passage.title.casefold())
         if usable:
             yield question, usable[:PASSAGES]
 
 
-def occurrences(answers: Sequence[str], text: str) -> list[dict[str, Any]]:
+def places(answers: Sequence[str], text: str) -> list[dict[str, Any]]:
     """Where the first of the answers that occurs in the text does so, as whole words."""
-    for answer in answers:
-        matches = list(re.finditer(rf"(?<!\w){re.escape(answer)}(?!\w)", text, re.IGNORECASE))
-        if matches:
-            return [{"text": match[0], "start": match.start()} for match in matches]
-    return []
+    return next(filter(None, (occurrences(answer, text) for answer in answers)), [])
 
 
 def statement(question: EntityQuestion, rng: random.Random) -> str:
@@ -145,7 +145,7 @@ def example(
         "title": passage.title,
         "context": passage.text,
         "question": text,
-        "answers": occurrences(answers, passage.text),
+        "answers": places(answers, passage.text),
         "negatives": negatives,
     }
 

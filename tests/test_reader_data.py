@@ -140,6 +140,11 @@ def test_entities_get_evidence_that_names_them_and_negatives_without_an_answer(t
     apart = [*options, "--leave-out", str(tmp_path / "P19.test.json")]
     left = run("entity_blanks.py", tmp_path / "pages.quoth", tmp_path / "left.jsonl.gz", *apart)
     assert {each["title"] for each in left} == {"Ada Lovelace", "Notes"}
+    heldout = written(tmp_path / "heldout.jsonl", [{"id": "Notes", "title": "Notes"}])
+    kept = run(
+        "entity_blanks.py", tmp_path / "pages.quoth", tmp_path / "kept.jsonl.gz", *apart, "--exclude", str(heldout)
+    )
+    assert {each["title"] for each in kept} == {"Ada Lovelace"}
 
 
 def test_an_average_lies_between_two_readers(tmp_path: Path) -> None:

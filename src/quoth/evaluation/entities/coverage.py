@@ -18,9 +18,7 @@ from quoth.evaluation.openqa import read_passages
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
-
-_TITLE_END = "\n|\n"
-"""Keeps an entity from beginning in a title and ending in the text."""
+    from quoth.records import Passage
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +52,11 @@ class Coverage:
         return len(self.answerable.intersection(numbers)), covered
 
 
+def titled(passage: Passage) -> str:
+    """A passage with its title, apart enough that no entity begins in the title and ends in the text."""
+    return f"{passage.title}\n|\n{passage.text}"
+
+
 def find_coverage(
     questions: Sequence[EntityQuestion], corpora: Sequence[Corpus], progress: ProgressCallback | None = None
 ) -> Coverage:
@@ -63,8 +66,7 @@ def find_coverage(
     if not any(question.entity for question in questions):
         return Coverage(frozenset(answered), None)
     names = [QAExample("", "", (asked.name,) if i in answered else ()) for i, asked in enumerate(questions)]
-    titled = (f"{passage.title}{_TITLE_END}{passage.text}" for passage in read_passages(corpora, progress))
-    naming = holders(names, titled)
+    naming = holders(names, map(titled, read_passages(corpora, progress)))
     places = [(corpus, row) for corpus in corpora for row in corpus.live_rows().tolist()]
     covered = set()
     for number, numbers in naming.items():
