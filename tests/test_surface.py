@@ -88,9 +88,20 @@ def test_a_model_s_defaults_are_those_of_its_settings(
     )
 
 
-def told(predictions: list[quoth.Prediction]) -> list[tuple[str, Any]]:
-    """Texts and probabilities; batches and threads add up in other orders, so the last digits differ."""
-    return [(each.text, pytest.approx(each.probability, rel=1e-4)) for each in predictions]
+def told(predictions: list[quoth.Prediction]) -> list[Any]:
+    """All of the predictions; batches and threads add up in other orders, so the last digits of numbers differ."""
+    return [_about(each.to_dict()) for each in predictions]
+
+
+def _about(value: Any) -> Any:
+    match value:
+        case float():
+            return pytest.approx(value, rel=1e-4)
+        case dict():
+            return {name: _about(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_about(each) for each in value]
+    return value
 
 
 def test_an_unknown_default_is_an_error_that_says_what_was_meant(folder: Path, tmp_path: Path) -> None:

@@ -67,8 +67,8 @@ def load(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM":
     """An NPM that searches `corpora`; its libraries keep their progress bars off standard error."""
     from quoth.hub import is_luke
 
-    if (of := kind(model)) != "npm" and not is_luke(model):  # a LUKE's encoder can be an NPM's
-        raise InputError(f"model {model!r} is of kind {of!r}; kind 'npm' is required here; try quoth-mini")
+    also = ["zero-ner"] if is_luke(model) else []  # a LUKE's encoder can be an NPM's
+    _require(model, "quoth-mini", "npm", *also)
     quiet_libraries()
     from quoth.models.npm import NPM
 
@@ -77,8 +77,7 @@ def load(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM":
 
 def load_reader(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "Reader":
     """`load`, for a reader."""
-    if (of := kind(model)) != "reader":
-        raise InputError(f"model {model!r} is of kind {of!r}; kind 'reader' is required here; try quoth-reader")
+    _require(model, "quoth-reader", "reader")
     quiet_libraries()
     from quoth.models.reader import Reader
 
@@ -116,10 +115,13 @@ def searching_kind(model: str) -> str:
 
 def check_finds_entities(model: str) -> None:
     """Raises InputError for a model from whose encoder no Zero-NeR can be made."""
-    if (of := kind(model)) in ("realm", "reader", "tagger"):
-        raise InputError(
-            f"model {model!r} is of kind {of!r}; kind 'zero-ner' or 'npm' is required here; try quoth-zero-ner"
-        )
+    _require(model, "quoth-zero-ner", "zero-ner", "npm")
+
+
+def _require(model: str, usual: str, *kinds: str) -> None:
+    if (of := kind(model)) not in kinds:
+        required = " or ".join(map(repr, kinds))
+        raise InputError(f"model {model!r} is of kind {of!r}; kind {required} is required here; try {usual}")
 
 
 def quiet_libraries() -> None:
