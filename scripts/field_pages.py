@@ -3,7 +3,8 @@
     python scripts/field_pages.py questions.jsonl.gz -o fields.jsonl.gz --count 12000
 
 A reader trained on prose marks the right field of the wrong page. Here every question has pages of the same fields
-under other titles as negatives. Names and terms are drawn from the answers of the questions given; nothing is true.
+under other titles as negatives, another section about the same subject, and prose that names the subject. Names and
+terms are drawn from the answers of the questions given; nothing is true.
 """
 
 from __future__ import annotations
@@ -15,17 +16,27 @@ import json
 import random
 import re
 import string
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
-from quoth.datasets.comprehension import read_examples
+from quoth.datasets.comprehension import ReadingExample, TitledText, read_examples
 
 MONTHS = calendar.month_name[1:]
 NOTES = (" (2021 est.)", " (as of 2018)", " [3]", "; see also below", " (approx.)", " (official)", ", ranked 14th")
 LEADS = ("name: ", "total: ", "main: ", "value: ")
+# Parts of a field with parts, "Mouth - name: …": what the field's own value is called, and what else is said of it.
+VALUES = ("name", "total", "main", "title", "most recent")
+ASIDES = {
+    "etymology": 'the name comes from {name}, meaning "{term}"',
+    "former": "{name}; {other}",
+    "note": "{name} was preferred to {other} until {year}",
+    "year": "{year}",
+    "rank": "{number}",
+    "comparative": "slightly larger than {name}; about half the size of {other}",
+}
 
 SUBJECTS = {
     "company": """chief executive=person|headquarters=place|founder=person|founding date=date|motto=term|
@@ -82,6 +93,7 @@ UNITS = {
     "speed": ("knots", "km/h", "mph"),
     "size": ("KB", "MiB", "bytes", "lines", "blocks"),
 }
+NESTED = "{Label} - {part}: {value}\n"
 STYLES = (
     "{Label}: {value}\n",
     "{label}: {value}\n",
@@ -92,22 +104,27 @@ STYLES = (
     "The {label} is {value}. ",
     "Its {label} is {value}.\n",
     "- {Label} - {value}\n",
+    NESTED,
+    NESTED,
+    NESTED,
 )
 
 
 @dataclass(frozen=True)
 class Words:
-    """Names and terms to draw from."""
+    """Names and terms to draw from, and a passage of prose that contains each."""
 
     names: Sequence[str]
     persons: Sequence[str]
     terms: Sequence[str]
     words: Sequence[str]
+    prose: Mapping[str, TitledText]
 
 
-def words_of(answers: Sequence[str]) -> Words:
+def words_of(examples: Iterable[ReadingExample]) -> Words:
     """Answers sorted by their look: names of one to three words, of two, terms, single words."""
-    seen = [each for each in dict.fromkeys(answers) if each.replace(" ", "").isalpha() and len(each) > 3]
+    prose = {text: example.passage for example in examples for text in example.texts}
+    seen = [each for each in prose if each.replace(" ", "").isalpha() and len(each) > 3]
     names = [each for each in seen if all(word[0].isupper() for word in each.split()) and len(each.split()) < 4]
     terms = [each for each in seen if each.islower() and len(each.split()) < 5]
     return Words(
@@ -115,6 +132,7 @@ def words_of(answers: Sequence[str]) -> Words:
         [each for each in names if len(each.split()) == 2],
         terms,
         [each for each in terms if " " not in each],
+        prose,
     )
 
 
@@ -143,6 +161,32 @@ def value(kind: str, words: Words, rng: random.Random) -> str:
     return drawn[kind]
 
 
+def asides(label: str, words: Words, rng: random.Random) -> list[str]:
+    """Up to three lines that say something else of a field, in names that could be its value."""
+    return [
+        NESTED.format(
+            Label=label.capitalize(),
+            part=part,
+            value=ASIDES[part].format(
+                name=rng.choice(words.names),
+                other=rng.choice(words.names),
+                term=rng.choice(words.terms),
+                year=rng.randint(1700, 2025),
+                number=rng.randint(1, 200),
+            ),
+        )
+        for part in rng.sample(sorted(ASIDES), rng.randint(0, 3))
+    ]
+
+
+def shares(kind: str, words: Words, rng: random.Random) -> str:
+    """What follows a value that is the first of a list: " 41%, Blixen 12%"."""
+    if kind not in ("name", "place", "term") or rng.random() > 0.2:
+        return ""
+    others = rng.sample(words.terms if kind == "term" else words.names, rng.randint(1, 3))
+    return f" {rng.randint(40, 90)}%" + "".join(f", {other} {rng.randint(1, 39)}%" for other in others)
+
+
 def page(
     subject: str, name: str, fields: Sequence[tuple[str, str]], style: str, words: Words, rng: random.Random
 ) -> tuple[str, dict[str, dict[str, Any]]]:
@@ -151,10 +195,14 @@ def page(
     for label, kind in fields:
         said = value(kind, words, rng)
         before, after = style.split("{value}")
-        text += before.format(label=label, Label=label.capitalize(), LABEL=label.upper())
+        others = asides(label, words, rng) if style == NESTED else []
+        first = rng.randint(0, len(others))
+        text += "".join(others[:first])
+        text += before.format(label=label, Label=label.capitalize(), LABEL=label.upper(), part=rng.choice(VALUES))
         text += rng.choice(LEADS) if rng.random() < 0.1 else ""
         places[label] = {"text": said, "start": len(text)}
-        text += said + (rng.choice(NOTES) if rng.random() < 0.3 else "") + after
+        text += said + shares(kind, words, rng) + (rng.choice(NOTES) if rng.random() < 0.3 else "") + after
+        text += "".join(others[first:])
     return text.rstrip(), places
 
 
@@ -162,11 +210,16 @@ def examples(words: Words, rng: random.Random) -> Iterator[dict[str, Any]]:
     """Questions and blanks about one group of pages after the other."""
     for group in count():
         subject = rng.choice(sorted(SUBJECTS))
-        every = re.findall(r"([^|=]+)=([a-z]+)", " ".join(SUBJECTS[subject].split()))
+        every = re.findall(r"([^|= ][^|=]*)=([a-z]+)", " ".join(SUBJECTS[subject].split()))
         fields, style = rng.sample(every, rng.randint(4, len(every))), rng.choice(STYLES)
         names = rng.sample(words.words if subject == "program" else words.names, 4)
         section = rng.choice(("", "", f" - {rng.choice(words.words).capitalize()}", f" ({subject})"))
         pages = [(f"{name}{section}", *page(subject, name, fields, style, words, rng)) for name in names]
+        if rest := [each for each in every if each not in fields]:  # another section about the same subject
+            title = f"{names[0]} - {rng.choice(words.words).capitalize()}"
+            pages.insert(1, (title, *page(subject, names[0], rest, style, words, rng)))
+        others = [words.prose[names[0]], *(TitledText(title, text) for title, text, _ in pages[1:])]
+        rng.shuffle(others)
         title, text, places = pages[0]
         for label, kind in rng.sample(fields, 3):
             forms = BLANKS if rng.random() < 0.5 else (*ASKED.get(kind, ()), *ALWAYS_ASKED)
@@ -176,7 +229,7 @@ def examples(words: Words, rng: random.Random) -> Iterator[dict[str, Any]]:
                 "context": text,
                 "question": rng.choice(forms).format(label=label, name=names[0]),
                 "answers": [places[label]],
-                "negatives": [{"title": title, "context": text} for title, text, _ in pages[1:]],
+                "negatives": [{"title": other.title, "context": other.text} for other in others],
             }
 
 
@@ -188,8 +241,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     rng = random.Random(options.seed)
-    answers = [text for file in options.questions for each in read_examples(file) for text in each.texts]
-    made = examples(words_of(answers), rng)
+    made = examples(words_of(each for file in options.questions for each in read_examples(file)), rng)
     with gzip.open(options.output, "wt", encoding="utf-8") as stream:
         for each in islice(made, options.count):
             stream.write(json.dumps(each, ensure_ascii=False) + "\n")
