@@ -22,7 +22,9 @@ import numpy as np
 from benchmarks.measure import alone, available_bytes, machine, seconds, status_bytes
 from quoth import NPM, Corpus, Document, read_documents
 from quoth.evaluation.cloze import KINDS, draw_blanks
+from quoth.predictors.evidence import propose
 from quoth.predictors.options import PhraseOptions
+from quoth.predictors.phrase import ScoredPhrases
 from quoth.retrieval.codes import Codes
 from quoth.retrieval.index import search_together
 from quoth.retrieval.key_columns import FILES
@@ -221,7 +223,7 @@ def searched(path: Path, model: str, blanks: Blanks, num_blanks: int, num_querie
     searching = resident()
     tables = opened_tables(path, npm)[1]
     queries = npm.encoder.blanks([text for text, _ in compared])
-    recall, agreed = agreement(npm, tables, compared, queries)
+    recall, agreed = agreement(tables, compared, queries)
     return {
         "dense": dense,
         "restricted": medians(npm, timed_blanks, 3),
@@ -244,13 +246,13 @@ def medians(npm: NPM, blanks: Blanks, passages: int | None) -> dict[str, float]:
     return {name: median(each[name] for each in found[len(blanks) :]) for name in found[0]}
 
 
-def agreement(npm: NPM, tables: list[KeyTable], blanks: Blanks, queries: Any) -> tuple[float, int]:
+def agreement(tables: list[KeyTable], blanks: Blanks, queries: Any) -> tuple[float, int]:
     """The share of the exact neighbours that are found, and for how many blanks the best answer is that of exact
     search."""
     exact = [replace(table, codes=None) for table in tables]
     found = wanted = agreed = 0
     for (mine, my_text), (theirs, their_text) in zip(
-        answers(npm, tables, blanks, queries), answers(npm, exact, blanks, queries), strict=True
+        answers(tables, blanks, queries), answers(exact, blanks, queries), strict=True
     ):
         found += sum(len(np.intersect1d(a, b)) for a, b in zip(mine, theirs, strict=True))
         wanted += sum(map(len, theirs))
@@ -258,12 +260,12 @@ def agreement(npm: NPM, tables: list[KeyTable], blanks: Blanks, queries: Any) ->
     return found / wanted, agreed
 
 
-def answers(npm: NPM, tables: list[KeyTable], blanks: Blanks, queries: Any) -> Iterator[tuple[list[Any], str]]:
+def answers(tables: list[KeyTable], blanks: Blanks, queries: Any) -> Iterator[tuple[list[Any], str]]:
     """For each blank the rows that were hit, by table, and the best answer."""
-    hidden = [{row} for _, row in blanks]
+    hidden, options = [{row} for _, row in blanks], PhraseOptions()
     found = search_together(tables, hidden, np.stack(queries, axis=1), K)
     for (q_start_D, q_end_D), hits in zip(queries, found, strict=True):
-        best = npm._predict(hits, q_start_D, q_end_D, PhraseOptions())[0]
+        best = next(propose(ScoredPhrases(hits, q_start_D, q_end_D, options), options)).best
         yield [rows for each in hits for rows in (each.start_rows, each.end_rows)], best.text
 
 

@@ -1,4 +1,4 @@
-"""The page of benchmarks is made from what was measured; nothing is measured here."""
+"""The page of benchmarks is made from what was measured; no time is measured here."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks import __main__ as command
-from benchmarks import page, plots
+from benchmarks import embedded, page, plots
 from benchmarks.extrapolate import comparable, duration, extrapolate, largest, short, size
+
+from quoth import NPM, Corpus, Document
+from tiny import TEXT, tiny_npm
 
 
 def facts(tokens: int = 10_000_000, **others: Any) -> dict[str, Any]:
@@ -146,3 +149,17 @@ def test_the_picture_is_the_same_each_time(tmp_path: Path) -> None:
         plots.draw(data, tmp_path / name)
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
     assert (tmp_path / "a.png").stat().st_size < 200_000
+
+
+def test_answers_by_codes_are_compared_with_those_of_exact_search_by_any_npm(tmp_path: Path) -> None:
+    corpus = Corpus.create(tmp_path / "c.quoth")
+    corpus.add(Document(f"d{n}", "", text) for n, text in enumerate(TEXT))
+    npm = NPM.from_pretrained(tiny_npm(tmp_path / "npm"), corpus=corpus)
+    npm.embed()
+    tables = embedded.opened_tables(corpus.path, npm)[1]
+    blanks = [("The [MASK] of the city.", 0), ("A [MASK] was built.", 1)]
+    queries = npm.encoder.blanks([text for text, _ in blanks])
+    for (rows, text), (asked, row) in zip(embedded.answers(tables, blanks, queries), blanks, strict=True):
+        assert text == npm.fill(asked, passages=None, read=0, k=embedded.K, exclude=[row])[0].text
+        assert sum(map(len, rows)) > 0
+    assert embedded.agreement(tables, blanks, queries) == (1.0, 2)

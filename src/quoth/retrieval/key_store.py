@@ -241,4 +241,7 @@ def absent_passages(table: Path) -> Rows:
 
 def absent_from(sources: Sequence[Source], num_passages: int) -> Rows:
     """The numbers of a segment's passages that none of its sources holds, ascending."""
-    return np.setdiff1d(np.arange(num_passages), np.concatenate([np.zeros(0, np.int64), *(s.here_M for s in sources)]))
+    absent_P = np.ones(num_passages, np.bool_)  # setdiff1d hashes every number: 20 ms of opening 80,000 passages
+    for source in sources:
+        absent_P[source.here_M] = False
+    return np.flatnonzero(absent_P)
