@@ -12,8 +12,8 @@ import os
 import subprocess
 
 COMMANDS = """tar cp mv rm dd df du find grep gzip ls sed ssh head tail sort uniq wc cut paste tr cat tee touch mkdir
-    rmdir ln chmod chgrp chown stat file diff patch kill nice nohup sleep date whoami uname env printf echo test expr seq
-    shuf split md5sum sha256sum base64 xargs make man less awk git wget vim bzip2 xz zip unzip"""
+    rmdir ln chmod chgrp chown stat file diff patch kill nice nohup sleep date whoami uname env printf echo test expr
+    seq shuf split md5sum sha256sum base64 xargs make man less awk git wget vim bzip2 xz zip unzip"""
 
 
 def page(command: str) -> str:
