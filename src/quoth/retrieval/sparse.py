@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from quoth.corpus.bm25 import count, search
+from quoth.corpus.bm25 import count
 from quoth.errors import EmptyCorpusError, InputError
 from quoth.records import Hit
 
@@ -43,11 +43,10 @@ def best_places(corpora: Sequence[Corpus], query: str, k: int, exclude: Collecti
     Raises EmptyCorpusError.
     """
     check_not_empty(corpora)
-    words = [corpus.live_words for corpus in corpora]
-    statistics = count(chain.from_iterable(words), query)
+    statistics = count(chain.from_iterable(corpus.live_words for corpus in corpora), query)
     scored: Ranking = []
-    for number, parts in enumerate(words):
-        rows, scores = search(parts, query, k + len(exclude), statistics)
+    for number, corpus in enumerate(corpora):
+        rows, scores = corpus.bm25(query, k + len(exclude), statistics)
         kept = [(s, (number, r)) for r, s in zip(rows.tolist(), scores.tolist(), strict=True) if r not in exclude]
         scored.extend(kept)
     return sorted(scored, key=lambda pair: (-pair[0], pair[1]))[:k]
