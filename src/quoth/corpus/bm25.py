@@ -57,9 +57,9 @@ class Statistics:
         holders = self.holders[term]
         return math.log(1 + (self.num_passages - holders + 0.5) / (holders + 0.5))
 
-    def average_length(self, term: str) -> float:
-        """The average length of the field in which a term is searched."""
-        return (self.num_characters if is_unspaced_character(term) else self.num_terms) / self.num_passages
+    def average_length(self, field: int) -> float:
+        """The average length of a field of the passages (`Words.lengths_2P`)."""
+        return (self.num_terms, self.num_characters)[field] / self.num_passages
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +97,9 @@ class _WeightedQuery:
         times = Counter(term for term in analyse(query) if statistics.holders[term])
         weights = {term: number * statistics.idf(term) for term, number in times.items()}
         ordered = sorted(weights, key=lambda term: (-weights[term], term))
+        fields = [int(is_unspaced_character(term)) for term in ordered]
         terms = [
-            _Term(weights[term], int(is_unspaced_character(term)), statistics.average_length(term)) for term in ordered
+            _Term(weights[t], field, statistics.average_length(field)) for t, field in zip(ordered, fields, strict=True)
         ]
         return cls(hashes(ordered), terms)
 

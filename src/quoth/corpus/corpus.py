@@ -1,7 +1,7 @@
 """A corpus on disk: add, replace, delete, compact, verify; any number of readers and one writer.
 
-Knows who may write, and when. Does not know what can be read (`view`), in which order things reach the disk (`writer`),
-models or vectors.
+Knows who may write, and when. Does not know what can be read (`snapshot`), in which order things reach the disk
+(`writer`), models or vectors.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -13,9 +13,8 @@ from quoth.corpus.manifest import Manifest, read_manifest, snapshots, write_mani
 from quoth.corpus.passages import DEFAULT_SPLITTER, get_splitter
 from quoth.corpus.repair import Repairs, repair
 from quoth.corpus.segment_writer import split_documents
-from quoth.corpus.snapshot import Snapshot, open_snapshot
+from quoth.corpus.snapshot import CorpusView, Snapshot, open_snapshot
 from quoth.corpus.sweep import release, sweep
-from quoth.corpus.view import CorpusView
 from quoth.corpus.writer import Writer
 from quoth.errors import InputError, advising
 from quoth.files import fsync_path

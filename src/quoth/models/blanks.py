@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,11 +15,11 @@ import numpy as np
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import InputError
 from quoth.models.base import CorpusModel
-from quoth.models.calls import Exclude, for_each, with_mask, words_of
+from quoth.models.calls import Exclude, tidied, with_mask, words_of
 from quoth.predictors.answers import Source, propose_spans, sources_of
 from quoth.predictors.calibration import calibrated
 from quoth.predictors.combined import PROPOSED, combine, naming, passages_of, words_beside
-from quoth.predictors.evidence import Proposal, apart, propose
+from quoth.predictors.evidence import Proposal, chosen, propose
 from quoth.predictors.options import FillOptions, PhraseOptions
 from quoth.predictors.phrase import ScoredPhrases
 from quoth.predictors.ranking import Scored
@@ -91,8 +90,6 @@ class BlankFiller(CorpusModel):
         self, options: FillOptions, texts: Sequence[str], searched: Sequence[str] = (), exclude: Exclude = ()
     ) -> list[Predictions]:
         """`fill` of several texts, with its options as one record."""
-        if searched and len(searched) != len(texts):
-            raise InputError(f"searched has {len(searched)} entries for {len(texts)} texts; give one for each")
         options = options.resolved(self.config.defaults)
         if not (options.whole_words or self.single):
             raise InputError("whole_words is False; only a model that answers with one token (NPM-single) allows that")
@@ -100,14 +97,14 @@ class BlankFiller(CorpusModel):
             raise InputError(
                 f"hybrid is {options.hybrid} and passages None; say how many passages to boost: passages=3"
             )
-        texts = [self.with_mask(text) for text in texts]
-        searched, hidden = searched or [*map(words_of, texts)], for_each(exclude, len(texts))
+        texts, searched, hidden = tidied(texts, self.encoder.tokenizer.mask_token, searched, exclude)
         results: list[Predictions] = []
         for at in range(0, len(texts), TEXTS_AT_A_TIME):
             part = slice(at, at + TEXTS_AT_A_TIME)
             with step("encode"):
                 queries = self.encoder.blanks(texts[part])
-            asked = self.asked(texts[part], searched[part], hidden[part], options)
+            with step("search"):
+                asked = self.asked(texts[part], searched[part], hidden[part], options)
             results.extend(map(Predictions, self._fill(asked, queries, options)))
         return results
 
@@ -119,11 +116,10 @@ class BlankFiller(CorpusModel):
         BM25 is asked once: its best three are the first three of its best twenty.
         """
         depth = max(options.num_passages or 0, options.read or 0)
-        with step("search"):
-            ranked = [
-                best_places(self.corpora, words, depth, rows) if depth else []
-                for words, rows in zip(searched, hidden, strict=True)
-            ]
+        ranked = [
+            best_places(self.corpora, words, depth, rows) if depth else []
+            for words, rows in zip(searched, hidden, strict=True)
+        ]
         return Asked(texts, ranked, hidden)
 
     def _fill(
@@ -133,8 +129,7 @@ class BlankFiller(CorpusModel):
         if options.read:
             decided = self._decide(asked, [list(each) for each in every], options)
         else:
-            listed = (apart(each) if options.distinct else each for each in every)
-            decided = ([each.whole() for each in islice(some, options.top_k)] for some in listed)
+            decided = (chosen(each, options.top_k, options.distinct) for each in every)
         for text, predictions in zip(asked.texts, decided, strict=True):
             yield [replace(each, sequence=text.replace(MASK, each.text)) for each in predictions]
 

@@ -128,6 +128,17 @@ def _public(shape: inspect.Signature, first: str) -> inspect.Signature:
     return shape.replace(parameters=parameters, return_annotation=f"{one} | {many}")
 
 
+def tidied(
+    texts: Sequence[str], mask_token: str, searched: Sequence[str], exclude: Exclude
+) -> tuple[list[str], Sequence[str], list[Collection[int]]]:
+    """Texts with `[MASK]` for their blanks, what BM25 is asked for each (their words if nothing is given), and the rows
+    that each never sees. Raises InputError if there are more or fewer of the last two than texts."""
+    if searched and len(searched) != len(texts):
+        raise InputError(f"searched has {len(searched)} entries for {len(texts)} texts; give one for each")
+    masked = [with_mask(text, mask_token) for text in texts]
+    return masked, searched or [*map(words_of, masked)], for_each(exclude, len(texts))
+
+
 def for_each(exclude: Exclude, count: int) -> list[Collection[int]]:
     """One collection of rows for each of `count` texts. Raises InputError if there are more or fewer."""
     nested: list[Collection[int]] = [each for each in exclude if isinstance(each, Collection)]

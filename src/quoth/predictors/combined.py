@@ -8,13 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice
 
 import numpy as np
 
 from quoth.corpus.passages import sentences
 from quoth.predictors.answers import Source
-from quoth.predictors.evidence import Proposal, apart
+from quoth.predictors.evidence import Proposal, chosen
 from quoth.records import Evidence, Passage, Prediction
 from quoth.scoring import log_sum_exp
 from quoth.tokenizers.boundaries import STOP_WORDS, surface_group, words
@@ -72,8 +71,8 @@ def combine(
         weighed.append(replace(named, best=replace(named.best, score=score)))
     weighed.sort(key=lambda each: -each.best.score)
     total = log_sum_exp(np.array([each.best.score for each in weighed]))
-    chosen = [each.whole() for each in islice(apart(weighed), top_k)]
-    return [each.with_probability(math.exp(each.score - total), max_evidence) for each in chosen]
+    best = chosen(weighed, top_k)
+    return [each.with_probability(math.exp(each.score - total), max_evidence) for each in best]
 
 
 def words_beside(text: str, mask: str) -> frozenset[str]:

@@ -3,7 +3,7 @@
 Knows: how phrases are quoted from their passages, and that most of what is proposed is never shown. Does not know: how
 a score came about.
 
-Shape suffixes that differ from the project's: M members of a group.
+Shape suffixes that differ from the project's: M places of a phrase.
 """
 
 from __future__ import annotations
@@ -11,18 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from quoth.grouping import Groups
-from quoth.predictors.ranking import Best, Occurrences, Scored, best_phrases, rank
+from quoth.predictors.ranking import Best, Occurrences, Places, Scored, best_phrases, places_of
 from quoth.records import Evidence, Passage, Prediction
 from quoth.retrieval.key_columns import passage_of
-from quoth.scoring import log_sum_exp
 from quoth.timing import step
-from quoth.types import Doubles
 
 if TYPE_CHECKING:
     from quoth.predictors.options import PhraseOptions
@@ -41,7 +38,12 @@ class Proposal:
             return replace(self.best, evidence=self.evidence())
 
 
-def apart(proposals: Iterable[Proposal]) -> Iterator[Proposal]:
+def chosen(proposals: Iterable[Proposal], top_k: int, distinct: bool = True) -> list[Prediction]:
+    """The `top_k` best proposals, with all places to be shown; if `distinct`, none that overlaps a better one."""
+    return [each.whole() for each in islice(_apart(proposals) if distinct else proposals, top_k)]
+
+
+def _apart(proposals: Iterable[Proposal]) -> Iterator[Proposal]:
     """The proposals, best first, except those whose best place overlaps the best place of a better one."""
     taken: list[Evidence] = []
     for each in proposals:
@@ -68,7 +70,7 @@ def propose(scored: Scored, options: PhraseOptions) -> Iterator[Proposal]:
     quoter = Quoter(ranked.occurrences)
     for each in ranked.best:
         with step("explain"):
-            places = quoter.places(ranked.groups, each.group, each.probability)
+            places = places_of(ranked.occurrences, ranked.groups, each.group, each.probability)
             prediction = quoted(each, quoter.quotes(places, 1))
         yield Proposal(prediction, partial(quoter.evidence, places, options.max_evidence))
 
@@ -90,26 +92,12 @@ class Quotes:
     num_places: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
-    """A phrase's occurrences with their shares of its probability, largest first, ties by occurrence: [M] each."""
-
-    candidate_M: NDArray[np.int64]
-    share_M: Doubles
-
-
 class Quoter:
     """Turns occurrences into evidence, reading each passage once."""
 
     def __init__(self, occurrences: Occurrences) -> None:
         self._occurrences = occurrences
         self._passages: dict[tuple[int, int], Passage] = {}
-
-    def places(self, groups: Groups, group: int, probability: float) -> Places:
-        """A group's occurrences; nothing is read."""
-        member_M = self._occurrences.in_order(groups.members(group))
-        best_M, log_score_M = rank(self._occurrences.log_score_C[member_M], np.arange(len(member_M)))
-        return Places(member_M[best_M], probability * np.exp(log_score_M - log_sum_exp(log_score_M)))
 
     def quotes(self, places: Places, most: int | None = None) -> Quotes:
         """The first `most` places (None: all), quoted, and how many there are."""

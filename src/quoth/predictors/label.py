@@ -19,7 +19,7 @@ from quoth.predictors.candidates import live_hits
 from quoth.predictors.evidence import Quoter
 from quoth.predictors.options import check_combine, check_temperature
 from quoth.predictors.phrase import scaled_similarities
-from quoth.predictors.ranking import Occurrences, rank
+from quoth.predictors.ranking import Occurrences, places_of, rank
 from quoth.records import Prediction
 from quoth.retrieval.key_table import KeyTable
 from quoth.scoring import joint_score, log_sum_exp, sum_score
@@ -147,7 +147,7 @@ def rank_labels(names: list[str], label_C: NDArray[np.int64], occurrences: Occur
     predictions = []
     for group, score in zip(*(x.tolist() for x in rank(score_G, label_G)), strict=True):
         probability = float(np.exp(score - total))
-        evidence = quoter.evidence(quoter.places(groups, group, probability))
+        evidence = quoter.evidence(places_of(occurrences, groups, group, probability))
         predictions.append(Prediction(names[label_G[group]], score, probability, evidence))
     absent = [Prediction(name, -np.inf, 0.0, ()) for i, name in enumerate(names) if i not in label_G]
     return predictions + absent

@@ -2,6 +2,8 @@
 
 Knows: groups of equal occurrences, ties, and what scores take from other tables' candidates. Does not know: how a score
 came about, or what a phrase is quoted from.
+
+Shape suffixes that differ from the project's: M places of a phrase.
 """
 
 from __future__ import annotations
@@ -114,6 +116,21 @@ def best_phrases(scored: Scored, options: PhraseOptions) -> Ranked:
     kept_C = occurrences.in_order(prune_to_top_groups(scored.key_C, occurrences.log_score_C, options.top_k, TIE))
     occurrences, groups = occurrences.take(kept_C), group_equal(scored.key_C[kept_C])
     return Ranked(best_groups(groups, occurrences.log_score_C, total, options.top_k), groups, occurrences)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """A phrase's occurrences with their shares of its probability, largest first, ties by occurrence: [M] each."""
+
+    candidate_M: NDArray[np.int64]
+    share_M: Doubles
+
+
+def places_of(occurrences: Occurrences, groups: Groups, group: int, probability: float) -> Places:
+    """The places of one phrase, which share this probability by their scores."""
+    member_M = occurrences.in_order(groups.members(group))
+    best_M, log_score_M = rank(occurrences.log_score_C[member_M], np.arange(len(member_M)))
+    return Places(member_M[best_M], probability * np.exp(log_score_M - log_sum_exp(log_score_M)))
 
 
 def rank(score_G: Doubles, first_G: NDArray[np.int64], top_k: int | None = None) -> tuple[NDArray[np.int64], Doubles]:

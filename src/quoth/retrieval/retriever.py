@@ -120,6 +120,8 @@ class Retriever:
             for place in found:
                 self._cache.move_to_end(place)
         fresh = sorted(place for place in places if place not in found)
+        if not fresh:
+            return found
         passages = [self.passage(place) for place in fresh]
         with step("encode"):
             encoded = dict(zip(fresh, zip(passages, self._encoder.encode(passages), strict=True), strict=True))

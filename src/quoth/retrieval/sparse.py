@@ -6,8 +6,10 @@ Knows: how their hits come together. Does not know: models.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
+from quoth.corpus.bm25 import count
 from quoth.errors import EmptyCorpusError, InputError
 from quoth.records import Hit
 
@@ -41,8 +43,7 @@ def best_places(corpora: Sequence[Corpus], query: str, k: int, exclude: Collecti
     Raises EmptyCorpusError.
     """
     check_not_empty(corpora)
-    first, *others = (corpus.word_statistics(query) for corpus in corpora)
-    statistics = sum(others, first)
+    statistics = count(chain.from_iterable(corpus.live_words for corpus in corpora), query)
     scored: Ranking = []
     for number, corpus in enumerate(corpora):
         rows, scores = corpus.bm25(query, k + len(exclude), statistics)

@@ -154,18 +154,17 @@ class KeyTables:
 
     def stored(self, passage_rows: Sequence[int]) -> tuple[list[KeyTable], set[int]]:
         """Tables of those of these passages whose vectors are stored, by segment; and which those are."""
-        by_segment: dict[str, tuple[Segment, list[int]]] = {}
-        for row in sorted(passage_rows):
-            segment = self._corpus.segment_of(row)
-            by_segment.setdefault(segment.name, (segment, []))[1].append(row)
         tables: list[KeyTable] = []
         found: set[int] = set()
-        stored = self._held([segment for segment, _ in by_segment.values()])
-        for (_, rows), held in zip(by_segment.values(), stored, strict=True):
-            for keys in held.tables:
-                if mine := keys.holding(rows):
-                    tables.append(keys.take(mine))
-                    found.update(mine)
+        if not self.folder.is_dir():
+            return tables, found
+        for segment in self._corpus.segments:
+            if rows := [row for row in passage_rows if segment.first_row <= row < segment.last_row]:
+                [held] = self._held([segment])
+                for keys in held.tables:
+                    if mine := keys.holding(rows):
+                        tables.append(keys.take(mine))
+                        found.update(mine)
         return tables, found
 
     def _map(self, segment: Segment, tables: Sequence[Path]) -> _Held:

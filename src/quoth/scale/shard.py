@@ -23,7 +23,7 @@ from quoth.grouping import Groups, group_equal, group_score
 from quoth.predictors.evidence import Quoter, Quotes
 from quoth.predictors.options import PhraseOptions
 from quoth.predictors.phrase import ScoredPhrases
-from quoth.predictors.ranking import Occurrences, Scored
+from quoth.predictors.ranking import Occurrences, Scored, places_of
 from quoth.predictors.token import ScoredTokens
 from quoth.retrieval.index import search_tables
 from quoth.retrieval.key_table import KeyHits, KeyTable
@@ -214,7 +214,9 @@ class _Work:
         quoter, key_G = Quoter(found), key_C[groups.first_G]
         most = self._question.options.max_evidence
         found_G = [np.flatnonzero(key_G == np.uint64(name)) for name in names]
-        return [quoter.quotes(quoter.places(groups, int(at[0]), 1.0), most) if len(at) else Quotes() for at in found_G]
+        return [
+            quoter.quotes(places_of(found, groups, int(at[0]), 1.0), most) if len(at) else Quotes() for at in found_G
+        ]
 
 
 def _shifted(found: Sequence[Neighbours], bases: Rows, k: int) -> Neighbours:
