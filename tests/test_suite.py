@@ -9,7 +9,7 @@ import pytest
 
 from quoth import NPM, Corpus, Document
 from quoth.cli.main import main
-from quoth.cli.suite import parse_system
+from quoth.cli.systems import parse_system
 from quoth.datasets.kamel import read_kamel
 from quoth.errors import InputError
 from quoth.evaluation.errors import (

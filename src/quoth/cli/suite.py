@@ -3,7 +3,6 @@
 Knows: the options, and how a system is spelled. Does not know: how anything is measured.
 """
 
-import json as text_json
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import StrEnum
@@ -19,6 +18,7 @@ from quoth.cli.measuring import NoCoverage, RunFolder, Seed, Template, measuring
 from quoth.cli.models import kind, load_predictor, load_searcher, open_corpora, quiet_libraries
 from quoth.cli.options import Json, Setup, given, repeated
 from quoth.cli.output import counting, note, print_json, results
+from quoth.cli.systems import SHARE, parse_system
 from quoth.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from quoth.evaluation.tasks import Prepared
 
 app = typer.Typer()
-SHARE = "corpus"
-"""The option of a system that searches a share of the documents."""
 
 
 class Scoring(StrEnum):
@@ -214,53 +212,6 @@ def _measure(prepared: "Prepared", systems: Mapping[str, Any], keep: Path | None
     with measuring(prepared.task.name) as progress:
         report = evaluate(prepared.task, systems, keep and keep / prepared.task.name, progress)
     show_report(report, json)
-
-
-def parse_system(spec: str, prepared: "Prepared | None" = None) -> tuple[str, dict[str, Any]]:
-    """`quoth-mini,combine=sum,passages=20` as the model's name and its options. Raises InputError, also if a system of
-    this kind cannot do the task."""
-    from quoth.evaluation.families import check_calibration, check_options, family_of
-
-    name, *parts = spec.split(",")
-    if prepared is not None and not _can_do(name, prepared):
-        raise InputError(f"{spec} cannot do {prepared.task.name}; leave it out, or ask it other tasks")
-    options: dict[str, Any] = {}
-    for part in parts:
-        key, equals, value = part.partition("=")
-        if not equals:
-            raise InputError(f"--system {spec}: {part!r} is not OPTION=VALUE; for example quoth-mini,combine=sum")
-        try:
-            options[key] = text_json.loads(value)
-        except ValueError:
-            options[key] = value
-    if SHARE in options:
-        from quoth.evaluation.samples import check_share
-
-        check_share(options[SHARE])
-    own = {key: value for key, value in options.items() if key != SHARE}
-    if family := family_of(name):
-        check_options(spec, family, None if prepared is None else prepared.form, own)
-    elif options and kind(name) == "npm":
-        from quoth.predictors.options import FillOptions
-
-        known = FillOptions.__dataclass_fields__
-        more = ("template", "calibration") if prepared is None or prepared.closed else ("template",)
-        if unknown := [key for key in own if key not in (*known, *more, "oracle")]:
-            valid = ", ".join((*known, *more, SHARE))
-            raise InputError(f"--system {spec}: no option {unknown[0]!r}; use one of {valid}")
-        check_calibration(spec, options.get("calibration", "none"))
-        FillOptions(**{key: value for key, value in options.items() if key in known})
-    return name, options
-
-
-def _can_do(name: str, prepared: "Prepared") -> bool:
-    """Whether a system of this name can do a task; not if it is another task's baseline."""
-    from quoth.evaluation.families import family_of
-    from quoth.evaluation.tasks import BASELINES
-
-    if family := family_of(name):
-        return prepared.form in family.options
-    return name not in BASELINES and (not prepared.closed or kind(name) == "npm")
 
 
 @app.command()

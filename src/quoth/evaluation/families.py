@@ -14,7 +14,7 @@ from quoth.errors import InputError
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
 
-CLOSED, OPEN = "closed sets", "questions"
+CLOSED, OPEN, BLANKS = "closed sets", "questions", "blanks"
 """The forms of tasks that a family can be asked."""
 CALIBRATIONS = ("none", "pmi")
 
@@ -57,10 +57,13 @@ FAMILIES: Mapping[str, Family] = {
                 "max_new_tokens": _number(1),
                 "sentinel": _flag,
             },
+            BLANKS: {"max_new_tokens": _number(1), "sentinel": _flag},
         },
         "LanguageModel",
     ),
-    "mlm": Family({CLOSED: {"calibration": _calibration, "masks": _number(1)}}, "MaskedModel"),
+    "mlm": Family(
+        {CLOSED: {"calibration": _calibration, "masks": _number(1)}, BLANKS: {"masks": _number(1)}}, "MaskedModel"
+    ),
 }
 """By prefix."""
 

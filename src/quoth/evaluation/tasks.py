@@ -19,7 +19,7 @@ from quoth.datasets.questions import QAExample, read_questions
 from quoth.datasets.translation import Translation, find_translations
 from quoth.errors import InputError
 from quoth.evaluation.closed import ClosedOptions, WordScorer, always, closed_task, labels, likely_labels, pmi
-from quoth.evaluation.families import CLOSED, OPEN
+from quoth.evaluation.families import BLANKS, CLOSED, OPEN
 from quoth.evaluation.lama import judge
 from quoth.evaluation.openqa import KS, READ, find_answerable, openqa_task
 from quoth.evaluation.system import BM25, Completer, asks, completes, fills
@@ -77,7 +77,7 @@ class Prepared:
     task: Task[Any]
     system: Callable[[Any, Mapping[str, Any], ClosedOptions], System[Any]]
     baselines: Mapping[str, System[Any]] = field(default_factory=dict)
-    form: str = TRANSLATION
+    form: str = BLANKS
 
     @property
     def closed(self) -> bool:
