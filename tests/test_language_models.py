@@ -365,7 +365,11 @@ def test_quoths_models_are_calibrated_and_the_untrained_one_is_its_base(
 @pytest.mark.parametrize(
     ("task", "system", "says"),
     [
-        ("sst2", "llm:x", "'llm:x': no such kind of model; use lm:ID_OR_FOLDER, mlm:ID_OR_FOLDER, or the name"),
+        (
+            "sst2",
+            "llm:x",
+            "'llm:x': no such kind of model; use lm:ID_OR_FOLDER, mlm:ID_OR_FOLDER, dense:ID_OR_FOLDER",
+        ),
         ("sst2", "lm:", "'lm:': no such kind of model"),
         ("sst2", "lm:x,passages=5", "no option 'passages' for closed sets; use one of calibration, sentinel"),
         ("sst2", "mlm:x,masks=0", "masks is 0; it must be a number, 1 or more"),
@@ -377,6 +381,9 @@ def test_quoths_models_are_calibrated_and_the_untrained_one_is_its_base(
         ("nq", "lm:x,calibration=pmi", "no option 'calibration' for questions; use one of passages, template, max"),
         ("nq", "quoth-mini,calibration=pmi", "no option 'calibration'; use one of top_k"),
         ("nq", "mlm:x", "mlm:x cannot do nq; leave it out"),
+        ("sst2", "dense:x", "dense:x cannot do sst2; leave it out"),
+        ("nq", "dense:x,mu=-1", "mu is -1; it must be a number, 0 or more"),
+        ("nq", "dense:x+", "dense baseline 'x+' is not complete"),
         ("nq", "lm:/nowhere/at/all", "/nowhere/at/all' cannot be loaded"),
     ],
 )

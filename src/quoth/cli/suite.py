@@ -42,7 +42,8 @@ TaskNames = Annotated[
     typer.Argument(
         metavar="TASKS",
         help="agn, yahoo, subj, sst2, mr, rt, cr, amazon, rte (together: closed; sentiment), nq, triviaqa, "
-        "webquestions, curatedtrec, kamel (together: open), translation (made from the corpus).",
+        "webquestions, curatedtrec, kamel (together: open), nq-dev (to choose options on), translation (made from the "
+        "corpus).",
     ),
 ]
 Data = Annotated[
@@ -56,7 +57,8 @@ Systems = Annotated[
         "MODEL[,OPTION=VALUE]",
         "Ask this model, with further options of its own (quoth-mini,combine=sum), or a baseline: bm25 (questions), "
         "majority (closed sets), lm:ID_OR_FOLDER or mlm:ID_OR_FOLDER (any Hugging Face language model, masked language "
-        "model). calibration=pmi of closed sets subtracts a label's score without the text.",
+        "model), dense:ID_OR_FOLDER (questions: passages by an encoder such as contriever or dpr; mu=0.5 adds that "
+        "much of BM25's scores). calibration=pmi of closed sets subtracts a label's score without the text.",
         default="quoth-mini and the baseline.",
     ),
 ]
@@ -167,7 +169,8 @@ def _opened(
     searched = [sample_of(corpus, share, at, seed) for corpus, at in zip(corpora, places, strict=True)]
     if family_of(name):
         quiet_libraries()
-        return open_family(name, searched, setup.device, setup.dtype)
+        with counting("encoding", "passages") as encoded:
+            return open_family(name, searched, setup.device, setup.dtype, encoded)
     if share == 1 or not (embed or kind(name) == "realm"):
         return load_predictor(name, searched, setup)
     model = load_searcher(name, searched, setup)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
 
 QUESTIONS = {
+    "nq-dev": ("open_qa/nq.dev.tsv", "NQ-open's development side, of DPR's data (data.retriever.qas.nq-dev)"),
     "nq": ("open_qa/nq.test.tsv", "NQ-open's test side, of DPR's data (data.retriever.qas.nq-test)"),
     "triviaqa": ("open_qa/trivia.test.tsv", "TriviaQA's test side, of DPR's data (data.retriever.qas.trivia-test)"),
     "webquestions": ("open_qa/wq.test.tsv", "WebQuestions' test side as question, tab, list of answers"),
@@ -39,7 +40,7 @@ QUESTIONS = {
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "closed": tuple(FORMATS),
     "sentiment": ("sst2", "mr", "rt", "cr", "amazon"),
-    "open": (*QUESTIONS, "kamel"),
+    "open": ("nq", "triviaqa", "webquestions", "curatedtrec", "kamel"),
 }
 TRANSLATION = "translation"
 NAMES = (*FORMATS, *QUESTIONS, "kamel", TRANSLATION)
@@ -139,6 +140,8 @@ def _labels(closed: ClosedSet, model: Any, options: Mapping[str, Any], scoring: 
 def _asks(model: Any, options: Mapping[str, Any], scoring: ClosedOptions) -> System[Any]:
     if isinstance(model, Completer):
         return completes(model, max(*KS, READ), options)
+    if "mu" in options:
+        model = model.with_bm25(options["mu"])
     return asks(model, max(*KS, READ), options)
 
 
