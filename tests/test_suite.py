@@ -162,6 +162,19 @@ def test_a_set_of_a_group_that_is_not_there_is_left_out(
 EMPTY = ("mr", "rt", "cr", "amazon")
 
 
+def test_a_set_of_a_group_that_cannot_be_asked_over_the_corpus_is_left_out(
+    data: Path, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (data / "subj").mkdir()
+    (data / "subj" / "test.jsonl").write_text('{"sentence": "The raven sat.", "label": 1}\n', encoding="utf-8")
+    asked = ["--data", str(data), "--corpus", str(corpus), "--system", str(tmp_path / "npm"), "--scoring", "all"]
+    assert main(["eval", "closed", *asked, "--json"]) == 0
+    shown = capsys.readouterr()
+    assert [json.loads(line)["task"] for line in shown.out.splitlines()] == ["sst2"]
+    assert "left out subj: no word of label 0, 1 occurs in the corpus" in shown.err
+    assert main(["eval", "subj", *asked]) == 2
+
+
 def test_systems_are_spelled_with_their_options() -> None:
     assert parse_system("quoth-mini") == ("quoth-mini", {})
     assert parse_system("quoth-mini,combine=sum,k=9,ban_query=true") == (

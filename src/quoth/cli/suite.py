@@ -109,7 +109,8 @@ def run(
 ) -> None:
     """Measure systems on the papers' tasks by name. `quoth eval sst2 mr` is short for `quoth eval run sst2 mr`.
 
-    Closed sets search every token, which requires `quoth embed`. Each task of a run has its own folder in --run.
+    Closed sets search every token, which requires `quoth embed`. Each task of a run has its own folder in --run. What
+    cannot be asked of a group (a file is missing, no word of a label is in the corpus) is left out, with a note.
 
     \b
     Example:
@@ -133,14 +134,20 @@ def run(
     with tempfile.TemporaryDirectory(prefix="quoth-samples-") as folder:
         opened = cache(partial(_opened, wanted.corpora, setup, seed, Path(folder)))
         # All are read before one is asked, so that a missing file is reported at once.
-        for prepared in _prepared(named, tasks, partial(prepare, wanted=wanted, options=told)):
+        every = _prepared(named, tasks, partial(prepare, wanted=wanted, options=told))
+        for prepared in every:
             systems: dict[str, Any] = {}
             for spec in _versions(system or ["quoth-mini", *prepared.baselines], swept, prepared.baselines):
                 name, own = (spec, {}) if spec in prepared.baselines else parse_system(spec, prepared)
                 other = spec in prepared.baselines or family_of(name)
                 asked = {} if other else fill_arguments(context, name, filling, asks=True)
                 systems[spec] = _system(prepared, name, {**asked, **common, **own}, closed, opened)
-            _measure(prepared, systems, keep, json)
+            try:
+                _measure(prepared, systems, keep, json)
+            except InputError as error:  # such as a corpus without any word of a label
+                if prepared.task.name in tasks or len(every) == 1:
+                    raise
+                note(f"left out {prepared.task.name}: {error}")
 
 
 def _swept(sweep: str) -> list[str]:
