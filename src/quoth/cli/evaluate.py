@@ -148,6 +148,17 @@ UnhelpfulNames = Annotated[
 ]
 
 
+OnlyListed = Annotated[
+    Path | None,
+    typer.Option(
+        "--only",
+        metavar="LIST",
+        help="Ask only the facts of this file or folder (JSONL with predicate_id, sub_label, obj_label), such as T-REx "
+        "Hard.",
+    ),
+]
+
+
 @app.command()
 @takes_setup
 @takes_fill_options(dense=DenseFacts)
@@ -163,6 +174,7 @@ def lama(
     *,
     filling: Filling,
     unhelpful_names: UnhelpfulNames = False,
+    only: OnlyListed = None,
     model: Model = "quoth-mini",
     run: RunFolder = None,
     setup: Setup,
@@ -178,7 +190,7 @@ def lama(
       quoth eval lama Google_RE/place_of_birth_test.jsonl --limit 200
       quoth eval lama TREx/*.jsonl --templates relations.jsonl --corpus wiki.quoth --per-group 1000 --read 0
     """
-    from quoth.evaluation.lama import read_facts, read_templates, run_lama, unhelpful
+    from quoth.evaluation.lama import listed, read_facts, read_templates, run_lama, unhelpful
 
     if other := other_filler(model, setup):
         options, opened = other
@@ -188,6 +200,8 @@ def lama(
         options, opened = fill_arguments(context, model, filling), partial(load_predictor, setup=setup)
     corpora = open_corpora(corpus[0], corpus[1:]) if corpus else []
     read = read_facts(facts)
+    if only is not None:
+        read = listed(read, only)
     with measuring("facts") as progress:
         report = run_lama(
             unhelpful(read) if unhelpful_names else read,
