@@ -176,7 +176,7 @@ def _opened(
     searched = [sample_of(corpus, share, at, seed) for corpus, at in zip(corpora, places, strict=True)]
     if family_of(name):
         quiet_libraries()
-        with counting("encoding", "passages") as encoded:
+        with counting(f"loading {name}", "passages") as encoded:
             return open_family(name, searched, setup.device, setup.dtype, encoded)
     if share == 1 or not (embed or kind(name) == "realm"):
         return load_predictor(name, searched, setup)
