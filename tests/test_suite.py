@@ -276,7 +276,7 @@ def test_quick_runs_what_there_is_and_names_what_is_missing(
         assert told in err
     assert {each.name for each in runs.iterdir()} == {"nq", "kamel", "sst2", "google-re", "senses", "report.html"}
     page = (runs / "report.html").read_text(encoding="utf-8")
-    assert all(f"<h2>{name}</h2>" in page for name in ("kamel", "lama", "nq", "senses", "sst2"))
+    assert all(f"<h2>{name}</h2>" in page for name in ("kamel", f"lama ({runs / 'google-re'})", "nq", "senses", "sst2"))
     for wrong, says in {
         ("--limit", "0"): "--limit 0; it must be 1",
         ("--data", "none"): "--data none: no such",
