@@ -23,6 +23,7 @@ from quoth import Corpus, Document
 from quoth.cli.main import main
 from quoth.errors import EmptyCorpusError, InputError, ModelNotFoundError
 from quoth.evaluation.entities.dense import PUBLISHED, DenseBaseline, DenseSearch
+from quoth.retrieval.sparse import bm25
 from tiny import SHAPE, TEXT, tiny_bert
 
 QUESTIONS = ["Where is Paris?", "what stands above the river", ""]
@@ -118,3 +119,31 @@ def test_what_cannot_be_loaded_is_named(
         DenseSearch(DenseBaseline.named("dpr"), [Corpus.create(tmp_path / "empty.quoth")])
     assert main(["eval", "links", str(corpora[0].path), "--dense", str(tmp_path / "none")]) != 0
     assert "cannot be loaded" in capsys.readouterr().err
+
+
+def test_mu_adds_that_much_of_bm25s_scores(corpora: list[Corpus], tmp_path: Path) -> None:
+    dense = DenseSearch.from_pretrained(str(tiny_bert(tmp_path / "contriever")), corpora)
+    for question in QUESTIONS:
+        scores = {(hit.passage.document_id, hit.passage.start): hit.score for hit in dense.search(question, 100)}
+        for mu in (0.0, 0.7, 100.0):
+            expected = dict(scores)
+            for hit in bm25(corpora, question, 100):
+                expected[hit.passage.document_id, hit.passage.start] += mu * hit.score
+            found = dense.with_bm25(mu).search(question, 100)
+            assert [hit.score for hit in found] == pytest.approx(sorted(expected.values(), reverse=True), abs=1e-4)
+            for hit in found:
+                assert hit.score == pytest.approx(expected[hit.passage.document_id, hit.passage.start], abs=1e-4)
+
+
+def test_eval_run_asks_dense_baselines_and_sweeps_mu(
+    corpora: list[Corpus], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "open_qa").mkdir()
+    (tmp_path / "open_qa" / "nq.dev.tsv").write_text("what is the capital of france\t['Paris']\n", encoding="utf-8")
+    folder = tiny_bert(tmp_path / "contriever")
+    asked = ["--data", str(tmp_path), "--corpus", str(corpora[0].path), "--corpus", str(corpora[1].path)]
+    assert main(["eval", "nq-dev", *asked, "--system", f"dense:{folder}", "--sweep", "mu=0,1000", "--json"]) == 0
+    systems = json.loads(capsys.readouterr().out)["systems"]
+    assert [each["name"] for each in systems] == [f"dense:{folder},mu=0", f"dense:{folder},mu=1000"]
+    assert systems[1]["answer@1"]["mean"] == 1
+    assert "exact_match" not in systems[0]

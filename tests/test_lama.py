@@ -17,7 +17,7 @@ from quoth.cli import evaluate as cli
 from quoth.cli.main import main
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
-from quoth.evaluation.lama import Fact, asked_as, read_facts, read_templates, run_lama, unhelpful
+from quoth.evaluation.lama import Fact, asked_as, listed, read_facts, read_templates, run_lama, unhelpful
 from quoth.records import Document, Prediction
 from tiny import tiny_npm
 
@@ -59,9 +59,9 @@ def test_facts_of_both_sets(files: list[Path]) -> None:
 
 
 def test_blanks_by_template(files: list[Path], tmp_path: Path) -> None:
-    listed = tmp_path / "relations.jsonl"
-    listed.write_text('{"relation": "P36", "template": "The capital of [X] is [Y] ."}\n', encoding="utf-8")
-    asked = [(each.relation, asked_as(each, read_templates(listed)), each.answer) for each in read_facts(files)[::2]]
+    templates = tmp_path / "relations.jsonl"
+    templates.write_text('{"relation": "P36", "template": "The capital of [X] is [Y] ."}\n', encoding="utf-8")
+    asked = [(each.relation, asked_as(each, read_templates(templates)), each.answer) for each in read_facts(files)[::2]]
     assert asked == [
         ("P36", "The capital of France is [MASK] .", "Paris"),
         ("date_of_birth", "Ann Lee (born [MASK]).", "1 May 1941"),
@@ -74,6 +74,25 @@ def test_a_subject_that_contains_the_object_is_no_fact_to_know(files: list[Path]
     france, _, ann = read_facts(files)
     apple = replace(france, subject="Apple Watch", answer="apple")
     assert unhelpful([france, apple, ann]) == [france, ann]
+
+
+def test_a_list_keeps_its_facts_by_relation_subject_and_object(files: list[Path], tmp_path: Path) -> None:
+    france, _, ann = read_facts(files)
+    other = replace(france, subject="Spain")
+    folder = tmp_path / "Hard"
+    folder.mkdir()
+    told = {"predicate_id": france.relation, "sub_label": france.subject, "obj_label": france.answer}
+    wrong = {**told, "predicate_id": "P17"}
+    (folder / "P36.jsonl").write_text(json.dumps(told) + "\n" + json.dumps(wrong) + "\n", encoding="utf-8")
+    unnamed = {"sub_label": ann.subject, "obj_label": ann.answer}
+    (folder / f"{ann.relation}.jsonl").write_text(json.dumps(unnamed) + "\n", encoding="utf-8")
+    assert listed([france, other, ann], folder) == [france, ann]
+    assert listed([france, other, ann], folder / "P36.jsonl") == [france]
+    with pytest.raises(InputError, match="none of its 2 facts is among those to ask"):
+        listed([other], folder / "P36.jsonl")
+    (folder / "P36.jsonl").write_text('{"sub_label": "x"}\n', encoding="utf-8")
+    with pytest.raises(InputError, match=r"P36.jsonl:1: not a fact with sub_label and obj_label \(no 'obj_label'\)"):
+        listed([france], folder)
 
 
 class Knows:

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -364,7 +365,11 @@ def test_quoths_models_are_calibrated_and_the_untrained_one_is_its_base(
 @pytest.mark.parametrize(
     ("task", "system", "says"),
     [
-        ("sst2", "llm:x", "'llm:x': no such kind of model; use lm:ID_OR_FOLDER, mlm:ID_OR_FOLDER, or the name"),
+        (
+            "sst2",
+            "llm:x",
+            "'llm:x': no such kind of model; use lm:ID_OR_FOLDER, mlm:ID_OR_FOLDER, dense:ID_OR_FOLDER",
+        ),
         ("sst2", "lm:", "'lm:': no such kind of model"),
         ("sst2", "lm:x,passages=5", "no option 'passages' for closed sets; use one of calibration, sentinel"),
         ("sst2", "mlm:x,masks=0", "masks is 0; it must be a number, 1 or more"),
@@ -376,6 +381,9 @@ def test_quoths_models_are_calibrated_and_the_untrained_one_is_its_base(
         ("nq", "lm:x,calibration=pmi", "no option 'calibration' for questions; use one of passages, template, max"),
         ("nq", "quoth-mini,calibration=pmi", "no option 'calibration'; use one of top_k"),
         ("nq", "mlm:x", "mlm:x cannot do nq; leave it out"),
+        ("sst2", "dense:x", "dense:x cannot do sst2; leave it out"),
+        ("nq", "dense:x,mu=-1", "mu is -1; it must be a number, 0 or more"),
+        ("nq", "dense:x+", "dense baseline 'x+' is not complete"),
         ("nq", "lm:/nowhere/at/all", "/nowhere/at/all' cannot be loaded"),
     ],
 )
@@ -386,3 +394,48 @@ def test_mistakes_name_what_is_known(
     err = capsys.readouterr().err
     assert err.count("\n") == 1, err
     assert says in err
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_a_masked_lm_fills_a_blank_with_as_many_masks_as_are_likeliest(bert: Path, most: int) -> None:
+    mlm = MaskedModel.from_pretrained(str(bert))
+    model, tokenizer = AutoModelForMaskedLM.from_pretrained(bert), mlm.tokenizer
+    words = [id for id in range(model.config.vocab_size) if id not in tokenizer.all_special_ids]
+    for text, predictions in zip(TEXTS[:2], mlm.fill(TEXTS[:2], top_k=4, masks=most), strict=True):
+        fillings = []
+        for count in range(1, most + 1):
+            filled = tokenizer(text.replace(MASK, " ".join(["[MASK]"] * count)), return_tensors="pt")
+            at = (filled["input_ids"][0] == tokenizer.mask_token_id).nonzero()[:, 0]
+            with torch.inference_mode():
+                log_p = model(**filled).logits[0, at].log_softmax(-1).tolist()
+            likely = [sorted(words, key=lambda id, row=row: -row[id])[:12] for row in log_p]
+            fillings += [(sum(row[id] for row, id in zip(log_p, ids, strict=True)), ids) for ids in product(*likely)]
+        best = sorted(fillings, key=lambda pair: -pair[0] / len(pair[1]))[:4]
+        assert [each.text for each in predictions] == [tokenizer.decode(ids).strip() for _, ids in best]
+        assert [each.score for each in predictions] == pytest.approx([p / len(ids) for p, ids in best], abs=1e-4)
+        assert [each.probability for each in predictions] == pytest.approx([math.exp(p) for p, _ in best], rel=1e-3)
+
+
+def test_language_models_fill_blanks_on_the_command_line(
+    asked: list[str], gpt: Path, bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    systems = [f"mlm:{bert}", f"mlm:{bert},masks=3", f"lm:{gpt},max_new_tokens=4"]
+    given = [part for each in systems for part in ("--system", each)]
+    Corpus.open(tmp_path / "c.quoth").add([Document("a", "Athens", "Athens (Greek: Αθήνα) is a city in Greece.")])
+    assert main(["eval", "translation", *asked, *given, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert [each["name"] for each in report["systems"]] == systems
+    fact = {"uuid": "1", "pred": "/x/place_of_birth", "sub_label": "Nikos", "obj_label": "Heraklion", "evidences": []}
+    (tmp_path / "facts.jsonl").write_text(json.dumps(fact) + "\n", encoding="utf-8")
+    (tmp_path / "pages.jsonl").write_text(
+        "".join(json.dumps({"id": str(i), "title": "", "text": " ".join(TEXT)}) + "\n" for i in range(3)), "utf-8"
+    )
+    for command, named in (
+        (["lama", str(tmp_path / "facts.jsonl")], {systems[1]}),
+        (["cloze", str(tmp_path / "pages.jsonl")], {systems[1], "most frequent phrase"}),
+    ):
+        corpus = asked[2:] if command[0] == "lama" else ["--system", "model", "--system", "frequent", "--count", "3"]
+        assert main(["eval", *command, *corpus, "--model", systems[1], "--json"]) == 0
+        assert {each["name"] for each in json.loads(capsys.readouterr().out)["systems"]} == named
+    assert main(["eval", "lama", str(tmp_path / "facts.jsonl"), "--model", f"mlm:{bert},passages=1"]) == 2
+    assert "no option 'passages' for blanks; use one of masks" in capsys.readouterr().err

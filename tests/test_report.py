@@ -14,7 +14,7 @@ import pytest
 from quoth.cli.main import main
 from quoth.datasets.closed import FORMATS
 from quoth.evaluation import harness
-from quoth.evaluation.charts import Bar, Line, Point, interval_chart, line_chart, nice_ticks
+from quoth.evaluation.charts import WIDTH, Bar, Line, Point, interval_chart, line_chart, nice_ticks
 from quoth.evaluation.harness import evaluate, lazily, read_run
 from quoth.evaluation.pages import Folded, Picture, Quotation, Section, as_html, as_markdown
 from quoth.evaluation.published import published, published_for
@@ -70,6 +70,9 @@ def test_lines_are_drawn_to_scale_and_wide_axes_are_logarithmic() -> None:
     wide = line_chart([Line("", [Point(1, 100), Point(10, 100), Point(100, 100)])], "x", "y")
     assert marks(wide) == [(52, 22), (258, 22), (464, 22)]
     assert words(wide)[-5:-2] == ["1", "10", "100"]
+    fast = line_chart([Line("", [Point(10, 1), Point(900_000, 1)])], "x", "y")
+    (last,) = re.findall(r'<text x="([\d.]+)"[^>]*>1,000,000<', fast)
+    assert 400 < float(last) <= WIDTH - 9 * 4  # half of its nine letters are right of it
     named = line_chart([Line("", [Point(0, 1), Point(1, 1)])], "x", "y", {0: "three", 1: "<every> token"})
     assert {"three", "<every> token"} <= set(words(named))
     plain = line_chart([Line("", [Point(0, 1), Point(1, 1)], marks=False)], "x", "y")

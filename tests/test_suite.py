@@ -9,7 +9,7 @@ import pytest
 
 from quoth import NPM, Corpus, Document
 from quoth.cli.main import main
-from quoth.cli.suite import parse_system
+from quoth.cli.systems import parse_system
 from quoth.datasets.kamel import read_kamel
 from quoth.errors import InputError
 from quoth.evaluation.errors import (
@@ -162,6 +162,19 @@ def test_a_set_of_a_group_that_is_not_there_is_left_out(
 EMPTY = ("mr", "rt", "cr", "amazon")
 
 
+def test_a_set_of_a_group_that_cannot_be_asked_over_the_corpus_is_left_out(
+    data: Path, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (data / "subj").mkdir()
+    (data / "subj" / "test.jsonl").write_text('{"sentence": "The raven sat.", "label": 1}\n', encoding="utf-8")
+    asked = ["--data", str(data), "--corpus", str(corpus), "--system", str(tmp_path / "npm"), "--scoring", "all"]
+    assert main(["eval", "closed", *asked, "--json"]) == 0
+    shown = capsys.readouterr()
+    assert [json.loads(line)["task"] for line in shown.out.splitlines()] == ["sst2"]
+    assert "left out subj: no word of label 0, 1 occurs in the corpus" in shown.err
+    assert main(["eval", "subj", *asked]) == 2
+
+
 def test_systems_are_spelled_with_their_options() -> None:
     assert parse_system("quoth-mini") == ("quoth-mini", {})
     assert parse_system("quoth-mini,combine=sum,k=9,ban_query=true") == (
@@ -176,7 +189,7 @@ def test_systems_are_spelled_with_their_options() -> None:
 
 def test_groups_stand_for_their_tasks() -> None:
     assert expand(["sentiment", "sst2", "rte"]) == ["sst2", "mr", "rt", "cr", "amazon", "rte"]
-    assert set(expand(["closed", "open", "translation"])) == set(NAMES)
+    assert {*expand(["closed", "open", "translation"]), "nq-dev"} == set(NAMES)
 
 
 def test_kamels_questions(data: Path) -> None:
@@ -263,7 +276,7 @@ def test_quick_runs_what_there_is_and_names_what_is_missing(
         assert told in err
     assert {each.name for each in runs.iterdir()} == {"nq", "kamel", "sst2", "google-re", "senses", "report.html"}
     page = (runs / "report.html").read_text(encoding="utf-8")
-    assert all(f"<h2>{name}</h2>" in page for name in ("kamel", "lama", "nq", "senses", "sst2"))
+    assert all(f"<h2>{name}</h2>" in page for name in ("kamel", f"lama ({runs / 'google-re'})", "nq", "senses", "sst2"))
     for wrong, says in {
         ("--limit", "0"): "--limit 0; it must be 1",
         ("--data", "none"): "--data none: no such",

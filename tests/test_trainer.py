@@ -19,7 +19,7 @@ from transformers import AutoModel, AutoTokenizer
 
 import quoth
 from quoth.config import NPMConfig
-from quoth.encoders.transformer import Transformer, apply_adapter, load_base
+from quoth.encoders.transformer import Transformer, apply_adapter, load_base, load_masked_lm
 from quoth.errors import CorruptionError, InputError, TrainingError
 from quoth.hub import locate
 from quoth.records import Document
@@ -43,6 +43,7 @@ CONFIG = TrainConfig(
     checkpoint_every=5,
     log_every=1,
 )
+TWIN = {"contrast_with": "nothing", "mlm_weight": 1.0}
 SENTENCES = (
     "The capital of {0} is {1}. The river that flows through {1} gave {0} its name, as the poets of {1} say. "
     "Every spring the people of {0} walk along the river to the old tower of {1} and sing until night."
@@ -66,10 +67,9 @@ def trainer(
     base: Path, data: TokenizedDocuments, output: Path, config: TrainConfig = CONFIG, world: World = SINGLE_PROCESS
 ) -> Trainer:
     source = locate(str(base), NPMConfig)
-    npm = NPMConfig(
-        base=str(base), similarity_scale=20.0, normalize=True, num_masks=2 if config.masking == "spans" else 1
-    )
-    model, hf = load_base(source.encoder)
+    npm = NPMConfig(base=str(base), similarity_scale=20.0, normalize=True, num_masks=config.num_masks)
+    torch.manual_seed(config.seed)
+    model, hf = (load_masked_lm if config.mlm_weight else load_base)(source.encoder)
     tokenizer = TextTokenizer(hf, num_masks=npm.num_masks, max_tokens=256)
     return Trainer(NPMTask(model, tokenizer, npm, data, config, world=world), config, output, world)
 
@@ -152,6 +152,8 @@ def test_a_batch_hides_what_it_says(
         {"masking": "tokens"},
         {"batch_size": 8, "contrast_with": "masked", "mask_ratio": 0.3},
         {"batch_size": 8, "learning_rate": 0.003, "lora_rank": 0, "similarity_chunk_size": 4},
+        {"mlm_weight": 0.2},
+        TWIN,
     ],
 )
 def test_training_lowers_the_loss(base: Path, data: TokenizedDocuments, tmp_path: Path, settings: dict) -> None:
@@ -174,11 +176,11 @@ def test_the_learning_rate_rises_then_falls(base: Path, data: TokenizedDocuments
     assert rates == pytest.approx([1e-2 * x for x in (0.5, 1.0, 1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)])
 
 
-@pytest.mark.parametrize("rank", [4, 0])
+@pytest.mark.parametrize("settings", [{}, {"lora_rank": 0}, {"mlm_weight": 0.2}, TWIN, {**TWIN, "lora_rank": 0}])
 def test_a_resumed_run_ends_where_an_unbroken_one_does(
-    base: Path, data: TokenizedDocuments, tmp_path: Path, rank: int
+    base: Path, data: TokenizedDocuments, tmp_path: Path, settings: dict
 ) -> None:
-    config = changed(lora_rank=rank)
+    config = changed(**settings)
     unbroken = trainer(base, data, tmp_path / "unbroken", config)
     unbroken.run()
     output = tmp_path / "broken"
@@ -352,11 +354,11 @@ def test_bodies_longer_than_the_encoder_are_refused(base: Path, data: TokenizedD
 
 
 @pytest.mark.parametrize("masking", ["spans", "tokens"])
-@pytest.mark.parametrize("keys", ["clean", "masked"])
+@pytest.mark.parametrize(("keys", "weight"), [("clean", 0), ("masked", 0), ("masked", 0.2), ("nothing", 1)])
 def test_gradient_caching_gives_the_direct_gradients(
-    base: Path, data: TokenizedDocuments, tmp_path: Path, masking: str, keys: str
+    base: Path, data: TokenizedDocuments, tmp_path: Path, masking: str, keys: str, weight: float
 ) -> None:
-    settings = {"masking": masking, "contrast_with": keys, "lora_rank": 0}
+    settings = {"masking": masking, "contrast_with": keys, "mlm_weight": weight, "lora_rank": 0}
     direct = trainer(base, data, tmp_path / "direct", changed(**settings))
     cached = trainer(base, data, tmp_path / "cached", changed(**settings, mini_batch_size=3, similarity_chunk_size=5))
     for step in range(3):
@@ -454,14 +456,16 @@ from quoth.training.npm_task import NPMTask
 from quoth.training.distributed import World
 base, tokens, output = map(Path, sys.argv[1:4])
 world = World.join()
-settings = changed(mini_batch_size=2, groups=int(sys.argv[4]))
+settings = changed(mini_batch_size=2, groups=int(sys.argv[4]), mlm_weight=float(sys.argv[5]))
 trainer(base, TokenizedDocuments.load(tokens, "test"), output, settings, world).run()
 world.shutdown()
 """
 
 
-@pytest.mark.parametrize("groups", [1, 2])
-def test_two_processes_train_as_one(base: Path, data: TokenizedDocuments, tmp_path: Path, groups: int) -> None:
+@pytest.mark.parametrize(("groups", "weight"), [(1, 0.0), (2, 0.0), (2, 0.5)])
+def test_two_processes_train_as_one(
+    base: Path, data: TokenizedDocuments, tmp_path: Path, groups: int, weight: float
+) -> None:
     data.save(tmp_path / "tokens", "test")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -469,9 +473,10 @@ def test_two_processes_train_as_one(base: Path, data: TokenizedDocuments, tmp_pa
     paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
     world = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "PYTHONPATH": paths}
     command = [sys.executable, "-c", RANK, str(base), str(tmp_path / "tokens"), str(tmp_path / "two"), str(groups)]
+    command.append(str(weight))
     started = [subprocess.Popen(command, env={**os.environ, **world, "RANK": str(rank)}) for rank in range(2)]
     assert [process.wait(120) for process in started] == [0, 0]
-    one = trainer(base, data, tmp_path / "one", changed(groups=groups))
+    one = trainer(base, data, tmp_path / "one", changed(groups=groups, mlm_weight=weight))
     one.run()
     ours, theirs = (load_file(tmp_path / name / "adapter_model.safetensors") for name in ("one", "two"))
     for name, weight in ours.items():

@@ -4,6 +4,7 @@ Knows: the options. Does not know: how anything is measured.
 """
 
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +17,7 @@ from quoth.cli.measuring import Distractors, RunFolder, Seed, measuring, show_re
 from quoth.cli.models import kind, load, load_predictor, open_corpora, quiet_libraries
 from quoth.cli.options import Base, Device, Json, Model, Setup, repeated
 from quoth.cli.output import counting, print_json, results
+from quoth.cli.systems import other_filler
 from quoth.errors import InputError
 
 
@@ -100,6 +102,10 @@ def cloze(
     """
     from quoth.evaluation.run import SYSTEMS, run_cloze
 
+    chosen = [each.value for each in system] if system else SYSTEMS
+    options, opened = filling.keywords(), lambda name, corpus: load(name, [corpus], setup)
+    if other := other_filler(model, setup):
+        (options, opened), chosen = other, [name for name in chosen if name != System.untrained]
     with measuring("blanks") as progress:
         report = run_cloze(
             pages,
@@ -108,11 +114,11 @@ def cloze(
             count=count,
             seed=seed,
             limit=limit,
-            systems=[chosen.value for chosen in system] if system else SYSTEMS,
+            systems=chosen,
             progress=progress,
-            load=lambda name, corpus: load(name, [corpus], setup),
+            load=opened,
             folder=run,
-            **filling.keywords(),
+            **options,
         )
     show_report(report, json)
 
@@ -142,6 +148,17 @@ UnhelpfulNames = Annotated[
 ]
 
 
+OnlyListed = Annotated[
+    Path | None,
+    typer.Option(
+        "--only",
+        metavar="LIST",
+        help="Ask only the facts of this file or folder (JSONL with predicate_id, sub_label, obj_label), such as T-REx "
+        "Hard.",
+    ),
+]
+
+
 @app.command()
 @takes_setup
 @takes_fill_options(dense=DenseFacts)
@@ -157,6 +174,7 @@ def lama(
     *,
     filling: Filling,
     unhelpful_names: UnhelpfulNames = False,
+    only: OnlyListed = None,
     model: Model = "quoth-mini",
     run: RunFolder = None,
     setup: Setup,
@@ -172,17 +190,18 @@ def lama(
       quoth eval lama Google_RE/place_of_birth_test.jsonl --limit 200
       quoth eval lama TREx/*.jsonl --templates relations.jsonl --corpus wiki.quoth --per-group 1000 --read 0
     """
-    from quoth.evaluation.lama import read_facts, read_templates, run_lama, unhelpful
+    from quoth.evaluation.lama import listed, read_facts, read_templates, run_lama, unhelpful
 
-    if (of := kind(model)) not in ("npm", "reader"):
+    if other := other_filler(model, setup):
+        options, opened = other
+    elif (of := kind(model)) not in ("npm", "reader"):
         raise InputError(f"model {model!r} is a {of}; name an NPM (quoth-mini) or a reader (quoth-reader)")
-    options = fill_arguments(context, model, filling)
+    else:
+        options, opened = fill_arguments(context, model, filling), partial(load_predictor, setup=setup)
     corpora = open_corpora(corpus[0], corpus[1:]) if corpus else []
-
-    def opened(name: str, searched: Any) -> Any:
-        return load_predictor(name, searched, setup)
-
     read = read_facts(facts)
+    if only is not None:
+        read = listed(read, only)
     with measuring("facts") as progress:
         report = run_lama(
             unhelpful(read) if unhelpful_names else read,

@@ -68,7 +68,8 @@ def report(
 
 
 def _reports(runs: list[Path], pieces: str | None, setup: Setup) -> "dict[str, Report]":
-    """The runs' reports by their names on the page: the task's, and the folder's if another run has the same."""
+    """The runs' reports by their names on the page: the task's, and the folder's if it has another name or another run
+    has the same task."""
     from quoth.evaluation.harness import read_run
     from quoth.evaluation.summary import by_word_pieces
 
@@ -79,6 +80,6 @@ def _reports(runs: list[Path], pieces: str | None, setup: Setup) -> "dict[str, R
         reports = {folder: by_word_pieces(each, count) for folder, each in reports.items()}
     tasks = [each.task for each in reports.values()]
     return {
-        each.task if tasks.count(each.task) == 1 else f"{each.task} ({folder})": each
+        each.task if tasks.count(each.task) == 1 and folder.name == each.task else f"{each.task} ({folder})": each
         for folder, each in reports.items()
     }

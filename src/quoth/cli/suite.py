@@ -3,7 +3,6 @@
 Knows: the options, and how a system is spelled. Does not know: how anything is measured.
 """
 
-import json as text_json
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import StrEnum
@@ -19,6 +18,7 @@ from quoth.cli.measuring import NoCoverage, RunFolder, Seed, Template, measuring
 from quoth.cli.models import kind, load_predictor, load_searcher, open_corpora, quiet_libraries
 from quoth.cli.options import Json, Setup, given, repeated
 from quoth.cli.output import counting, note, print_json, results
+from quoth.cli.systems import SHARE, parse_system
 from quoth.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from quoth.evaluation.tasks import Prepared
 
 app = typer.Typer()
-SHARE = "corpus"
-"""The option of a system that searches a share of the documents."""
 
 
 class Scoring(StrEnum):
@@ -44,7 +42,8 @@ TaskNames = Annotated[
     typer.Argument(
         metavar="TASKS",
         help="agn, yahoo, subj, sst2, mr, rt, cr, amazon, rte (together: closed; sentiment), nq, triviaqa, "
-        "webquestions, curatedtrec, kamel (together: open), translation (made from the corpus).",
+        "webquestions, curatedtrec, kamel (together: open), nq-dev (to choose options on), translation (made from the "
+        "corpus).",
     ),
 ]
 Data = Annotated[
@@ -58,7 +57,8 @@ Systems = Annotated[
         "MODEL[,OPTION=VALUE]",
         "Ask this model, with further options of its own (quoth-mini,combine=sum), or a baseline: bm25 (questions), "
         "majority (closed sets), lm:ID_OR_FOLDER or mlm:ID_OR_FOLDER (any Hugging Face language model, masked language "
-        "model). calibration=pmi of closed sets subtracts a label's score without the text.",
+        "model), dense:ID_OR_FOLDER (questions: passages by an encoder such as contriever or dpr; mu=0.5 adds that "
+        "much of BM25's scores). calibration=pmi of closed sets subtracts a label's score without the text.",
         default="quoth-mini and the baseline.",
     ),
 ]
@@ -109,7 +109,8 @@ def run(
 ) -> None:
     """Measure systems on the papers' tasks by name. `quoth eval sst2 mr` is short for `quoth eval run sst2 mr`.
 
-    Closed sets search every token, which requires `quoth embed`. Each task of a run has its own folder in --run.
+    Closed sets search every token, which requires `quoth embed`. Each task of a run has its own folder in --run. What
+    cannot be asked of a group (a file is missing, no word of a label is in the corpus) is left out, with a note.
 
     \b
     Example:
@@ -133,14 +134,20 @@ def run(
     with tempfile.TemporaryDirectory(prefix="quoth-samples-") as folder:
         opened = cache(partial(_opened, wanted.corpora, setup, seed, Path(folder)))
         # All are read before one is asked, so that a missing file is reported at once.
-        for prepared in _prepared(named, tasks, partial(prepare, wanted=wanted, options=told)):
+        every = _prepared(named, tasks, partial(prepare, wanted=wanted, options=told))
+        for prepared in every:
             systems: dict[str, Any] = {}
             for spec in _versions(system or ["quoth-mini", *prepared.baselines], swept, prepared.baselines):
                 name, own = (spec, {}) if spec in prepared.baselines else parse_system(spec, prepared)
                 other = spec in prepared.baselines or family_of(name)
                 asked = {} if other else fill_arguments(context, name, filling, asks=True)
                 systems[spec] = _system(prepared, name, {**asked, **common, **own}, closed, opened)
-            _measure(prepared, systems, keep, json)
+            try:
+                _measure(prepared, systems, keep, json)
+            except InputError as error:  # such as a corpus without any word of a label
+                if prepared.task.name in tasks or len(every) == 1:
+                    raise
+                note(f"left out {prepared.task.name}: {error}")
 
 
 def _swept(sweep: str) -> list[str]:
@@ -169,7 +176,8 @@ def _opened(
     searched = [sample_of(corpus, share, at, seed) for corpus, at in zip(corpora, places, strict=True)]
     if family_of(name):
         quiet_libraries()
-        return open_family(name, searched, setup.device, setup.dtype)
+        with counting(f"loading {name}", "passages") as encoded:
+            return open_family(name, searched, setup.device, setup.dtype, encoded)
     if share == 1 or not (embed or kind(name) == "realm"):
         return load_predictor(name, searched, setup)
     model = load_searcher(name, searched, setup)
@@ -214,53 +222,6 @@ def _measure(prepared: "Prepared", systems: Mapping[str, Any], keep: Path | None
     with measuring(prepared.task.name) as progress:
         report = evaluate(prepared.task, systems, keep and keep / prepared.task.name, progress)
     show_report(report, json)
-
-
-def parse_system(spec: str, prepared: "Prepared | None" = None) -> tuple[str, dict[str, Any]]:
-    """`quoth-mini,combine=sum,passages=20` as the model's name and its options. Raises InputError, also if a system of
-    this kind cannot do the task."""
-    from quoth.evaluation.families import check_calibration, check_options, family_of
-
-    name, *parts = spec.split(",")
-    if prepared is not None and not _can_do(name, prepared):
-        raise InputError(f"{spec} cannot do {prepared.task.name}; leave it out, or ask it other tasks")
-    options: dict[str, Any] = {}
-    for part in parts:
-        key, equals, value = part.partition("=")
-        if not equals:
-            raise InputError(f"--system {spec}: {part!r} is not OPTION=VALUE; for example quoth-mini,combine=sum")
-        try:
-            options[key] = text_json.loads(value)
-        except ValueError:
-            options[key] = value
-    if SHARE in options:
-        from quoth.evaluation.samples import check_share
-
-        check_share(options[SHARE])
-    own = {key: value for key, value in options.items() if key != SHARE}
-    if family := family_of(name):
-        check_options(spec, family, None if prepared is None else prepared.form, own)
-    elif options and kind(name) == "npm":
-        from quoth.predictors.options import FillOptions
-
-        known = FillOptions.__dataclass_fields__
-        more = ("template", "calibration") if prepared is None or prepared.closed else ("template",)
-        if unknown := [key for key in own if key not in (*known, *more, "oracle")]:
-            valid = ", ".join((*known, *more, SHARE))
-            raise InputError(f"--system {spec}: no option {unknown[0]!r}; use one of {valid}")
-        check_calibration(spec, options.get("calibration", "none"))
-        FillOptions(**{key: value for key, value in options.items() if key in known})
-    return name, options
-
-
-def _can_do(name: str, prepared: "Prepared") -> bool:
-    """Whether a system of this name can do a task; not if it is another task's baseline."""
-    from quoth.evaluation.families import family_of
-    from quoth.evaluation.tasks import BASELINES
-
-    if family := family_of(name):
-        return prepared.form in family.options
-    return name not in BASELINES and (not prepared.closed or kind(name) == "npm")
 
 
 @app.command()

@@ -97,11 +97,20 @@ def load_base(source: EncoderSource) -> tuple[Any, Any]:
     return load_kind(source, lambda name, config: "AutoModel", "name a shipped model, a folder or a hub id")
 
 
-def load_kind(source: EncoderSource, choose: Callable[[str, Any], str], remedy: str) -> tuple[Any, Any]:
-    """A model (fp32, CPU) and its tokenizer; `choose` returns the name of its class in transformers, given the model's
-    name and config.
+def load_masked_lm(source: EncoderSource) -> tuple[Any, Any]:
+    """The base as a masked language model, without any adapter, and its tokenizer. Its head, over the encoder's own
+    word embeddings, is the base's; a base without one gets a random head."""
+    remedy = "name a BERT or RoBERTa"
+    return load_kind(source, lambda *_: "AutoModelForMaskedLM", remedy, random=("pooler.", "cls.", "lm_head."))
 
-    Raises ModelNotFoundError, with `remedy`, if they cannot be loaded or some weights are missing, InputError for a
+
+def load_kind(
+    source: EncoderSource, choose: Callable[[str, Any], str], remedy: str, random: Sequence[str] = ("pooler.",)
+) -> tuple[Any, Any]:
+    """A model (fp32, CPU) and its tokenizer; `choose` returns the name of its class in transformers, given the model's
+    name and config. Weights with one of `random` in their names are random if they are missing.
+
+    Raises ModelNotFoundError, with `remedy`, if they cannot be loaded or other weights are missing, InputError for a
     decoder, and whatever `choose` raises.
     """
     import transformers
@@ -122,9 +131,9 @@ def load_kind(source: EncoderSource, choose: Callable[[str, Any], str], remedy: 
                 f"{remedy} of an encoder, such as BERT or RoBERTa"
             )
         model, loaded = getattr(transformers, kind).from_pretrained(base, output_loading_info=True, **options)
-        if random := sorted(name for name in loaded["missing_keys"] if "pooler." not in name):
+        if lacking := sorted(key for key in loaded["missing_keys"] if not any(part in key for part in random)):
             raise ModelNotFoundError(
-                f"model {base!r} lacks {len(random)} of its weights, such as {random[0]}, which would be random; "
+                f"model {base!r} lacks {len(lacking)} of its weights, such as {lacking[0]}, which would be random; "
                 f"{remedy}"
             )
         tokenizer: Any = transformers.AutoTokenizer.from_pretrained(base, revision=revision)

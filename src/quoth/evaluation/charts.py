@@ -16,6 +16,8 @@ _ROW, _PLOT, _TEXT = 22, 230, 13
 _COLOURS = ("#3f87c9", "#d9772b", "#2fa072", "#b264b8", "#b8952a", "#d1566b", "#7b8794")
 """Seen on white and on black alike."""
 _MARKS = ("M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0", "M-4-4H4V4H-4z", "M0-5L5 4H-5z", "M0-5.5L5.5 0L0 5.5L-5.5 0z")
+_LETTER = 8
+"""The width of a letter, at most."""
 _LETTERS = 21
 """How many letters of a row's name fit beside its interval."""
 
@@ -158,7 +160,7 @@ def _svg(parts: Sequence[str], axis: str, series: Sequence[str], bottom: int) ->
 def _vertical(across: float, top: float, bottom: float, label: str, grid: bool = True) -> str:
     start = top if grid else bottom
     line = _gridline(f"M{_pixels(across)} {_pixels(start)}V{_pixels(bottom + 4)}")
-    return line + _text(across, bottom + 17, label, "middle")
+    return line + _text(min(across, WIDTH - _LETTER / 2 * len(label)), bottom + 17, label, "middle")
 
 
 def _horizontal(down: float, label: str) -> str:

@@ -1,12 +1,14 @@
-"""Other libraries' models as systems: lm:NAME, mlm:NAME.
+"""Other libraries' models as systems: lm:NAME, mlm:NAME, dense:NAME.
 
 Knows: each family's prefix, what it can be asked, and the options it takes. Does not know: how a model answers.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from quoth.errors import InputError
@@ -14,7 +16,7 @@ from quoth.errors import InputError
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
 
-CLOSED, OPEN = "closed sets", "questions"
+CLOSED, OPEN, BLANKS = "closed sets", "questions", "blanks"
 """The forms of tasks that a family can be asked."""
 CALIBRATIONS = ("none", "pmi")
 
@@ -24,6 +26,10 @@ Check = Callable[[Any], str | None]
 
 def _number(least: int) -> Check:
     return lambda value: None if type(value) is int and value >= least else f"a number, {least} or more"
+
+
+def _weight(value: Any) -> str | None:
+    return None if type(value) in (int, float) and 0 <= value < math.inf else "a number, 0 or more"
 
 
 def _flag(value: Any) -> str | None:
@@ -41,10 +47,12 @@ def _calibration(value: Any) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A family of models: by form of task, the options it takes; and the module and class that load one."""
+    """A family of models: by form of task, the options it takes; the module and class that load one; and whether it
+    reports its progress in encoding the corpora."""
 
     options: Mapping[str, Mapping[str, Check]]
-    loader: str
+    loader: tuple[str, str]
+    encodes: bool = False
 
 
 FAMILIES: Mapping[str, Family] = {
@@ -57,10 +65,15 @@ FAMILIES: Mapping[str, Family] = {
                 "max_new_tokens": _number(1),
                 "sentinel": _flag,
             },
+            BLANKS: {"max_new_tokens": _number(1), "sentinel": _flag},
         },
-        "LanguageModel",
+        ("language_models", "LanguageModel"),
     ),
-    "mlm": Family({CLOSED: {"calibration": _calibration, "masks": _number(1)}}, "MaskedModel"),
+    "mlm": Family(
+        {CLOSED: {"calibration": _calibration, "masks": _number(1)}, BLANKS: {"masks": _number(1)}},
+        ("language_models", "MaskedModel"),
+    ),
+    "dense": Family({OPEN: {"mu": _weight}}, ("entities.dense", "DenseSearch"), encodes=True),
 }
 """By prefix."""
 
@@ -96,11 +109,21 @@ def check_calibration(spec: str, value: Any) -> None:
         raise InputError(f"--system {spec}: calibration is {value!r}; it must be {must}")
 
 
-def open_family(name: str, corpora: Sequence[Corpus], device: str | None = None, dtype: str | None = None) -> Any:
-    """The model that a name with a prefix names. Raises ModelNotFoundError, InputError."""
-    from quoth.evaluation import language_models
+def open_family(
+    name: str,
+    corpora: Sequence[Corpus],
+    device: str | None = None,
+    dtype: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Any:
+    """The model that a name with a prefix names; `progress` takes how many passages it has encoded, and of how many.
 
+    Raises ModelNotFoundError, InputError.
+    """
     family = family_of(name)
     if family is None:
         raise InputError(f"system {name!r} has no prefix; use one of {', '.join(FAMILIES)}")
-    return getattr(language_models, family.loader).from_pretrained(name.partition(":")[2], corpora, device, dtype)
+    module, loader = family.loader
+    load = getattr(import_module(f"quoth.evaluation.{module}"), loader).from_pretrained
+    more = {"progress": progress} if family.encodes else {}
+    return load(name.partition(":")[2], corpora, device, dtype, **more)

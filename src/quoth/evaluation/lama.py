@@ -90,6 +90,30 @@ def unhelpful(facts: Sequence[Fact]) -> list[Fact]:
     return [fact for fact in facts if fact.answer.lower() not in fact.subject.lower()]
 
 
+def listed(facts: Sequence[Fact], path: str | Path) -> list[Fact]:
+    """The facts that a list has too, by relation, subject and object: T-REx Hard (Zhong et al. 2021), or the published
+    UHN.
+
+    The list is a JSONL file, or a folder of such files, with `sub_label`, `obj_label` and `predicate_id`; without the
+    last, the relation is the file's name (P17.jsonl). Raises InputError naming an invalid line, or if no fact is left.
+    """
+    folder = Path(path)
+    keys = set()
+    for file in sorted(folder.glob("*.jsonl*")) if folder.is_dir() else [folder]:
+        for line, record in read_records(file):
+            try:
+                relation = record.get("predicate_id", file.name.partition(".")[0])
+                keys.add((relation, record["sub_label"], record["obj_label"]))
+            except (KeyError, AttributeError) as error:
+                raise InputError(f"{file}:{line}: not a fact with sub_label and obj_label (no {error})") from None
+    kept = [fact for fact in facts if (fact.relation, fact.subject, fact.answer) in keys]
+    if not kept:
+        raise InputError(
+            f"{path}: none of its {len(keys):,} facts is among those to ask; name the list of the same set"
+        )
+    return kept
+
+
 def read_templates(path: str | Path | None) -> dict[str, str]:
     """The templates by relation, with [X] for the subject and [Y] for the object; those of Google-RE are built in."""
     listed = {} if path is None else {str(r["relation"]): str(r["template"]) for _, r in read_records(path)}

@@ -19,7 +19,7 @@ from quoth.datasets.questions import QAExample, read_questions
 from quoth.datasets.translation import Translation, find_translations
 from quoth.errors import InputError
 from quoth.evaluation.closed import ClosedOptions, WordScorer, always, closed_task, labels, likely_labels, pmi
-from quoth.evaluation.families import CLOSED, OPEN
+from quoth.evaluation.families import BLANKS, CLOSED, OPEN
 from quoth.evaluation.lama import judge
 from quoth.evaluation.openqa import KS, READ, find_answerable, openqa_task
 from quoth.evaluation.system import BM25, Completer, asks, completes, fills
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
 
 QUESTIONS = {
+    "nq-dev": ("open_qa/nq.dev.tsv", "NQ-open's development side, of DPR's data (data.retriever.qas.nq-dev)"),
     "nq": ("open_qa/nq.test.tsv", "NQ-open's test side, of DPR's data (data.retriever.qas.nq-test)"),
     "triviaqa": ("open_qa/trivia.test.tsv", "TriviaQA's test side, of DPR's data (data.retriever.qas.trivia-test)"),
     "webquestions": ("open_qa/wq.test.tsv", "WebQuestions' test side as question, tab, list of answers"),
@@ -39,7 +40,7 @@ QUESTIONS = {
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "closed": tuple(FORMATS),
     "sentiment": ("sst2", "mr", "rt", "cr", "amazon"),
-    "open": (*QUESTIONS, "kamel"),
+    "open": ("nq", "triviaqa", "webquestions", "curatedtrec", "kamel"),
 }
 TRANSLATION = "translation"
 NAMES = (*FORMATS, *QUESTIONS, "kamel", TRANSLATION)
@@ -77,7 +78,7 @@ class Prepared:
     task: Task[Any]
     system: Callable[[Any, Mapping[str, Any], ClosedOptions], System[Any]]
     baselines: Mapping[str, System[Any]] = field(default_factory=dict)
-    form: str = TRANSLATION
+    form: str = BLANKS
 
     @property
     def closed(self) -> bool:
@@ -139,6 +140,8 @@ def _labels(closed: ClosedSet, model: Any, options: Mapping[str, Any], scoring: 
 def _asks(model: Any, options: Mapping[str, Any], scoring: ClosedOptions) -> System[Any]:
     if isinstance(model, Completer):
         return completes(model, max(*KS, READ), options)
+    if "mu" in options:
+        model = model.with_bm25(options["mu"])
     return asks(model, max(*KS, READ), options)
 
 

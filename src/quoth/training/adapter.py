@@ -50,6 +50,15 @@ def set_dropout(model: nn.Module, share: float) -> None:
         module.p = share
 
 
+def merged_weights(model: nn.Module) -> dict[str, torch.Tensor]:
+    """A model's weights with its adapter added, under the names that they have without an adapter."""
+    state = {name.replace(".base_layer.", "."): w for name, w in model.state_dict().items() if "lora_" not in name}
+    for name, module in model.named_modules():
+        if hasattr(module, "get_delta_weight"):
+            state[f"{name}.weight"] = state[f"{name}.weight"] + module.get_delta_weight("default")
+    return state
+
+
 def saved_name(parameter: str) -> str:
     """A parameter's name in `adapter_model.safetensors`."""
     return parameter.replace(".default.", ".")

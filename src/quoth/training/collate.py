@@ -26,6 +26,7 @@ class Batch:
     `keys_K2`, `masks_M2`: input and position of each key, and of each hidden span's first mask. Keys with
     the same label as the query (`masked_out_K == masked_out_M`) are excluded from its negatives; the label is the
     passage, or the span. Positives are pairs of a span and the keys where it starts and ends elsewhere.
+    `hidden_X2`, `hidden_X`: input and position of each mask that has a token to predict, and the token.
     `without_spans`: passages in which nothing could be masked.
     """
 
@@ -38,6 +39,8 @@ class Batch:
     positive_query: NDArray[np.int64]
     positive_start: NDArray[np.int64]
     positive_end: NDArray[np.int64]
+    hidden_X2: NDArray[np.int64]
+    hidden_X: NDArray[np.int64]
     without_spans: int
 
 
@@ -55,15 +58,16 @@ def make_batch(
     sequence_N = np.repeat(np.arange(len(bodies)), [len(body) for body in bodies])
     masker = mask_spans if config.masking == "spans" else mask_tokens
     options = MaskingOptions(mask_ratio=config.mask_ratio, max_repeats=config.max_repeats, group=config.masked_together)
-    spans = masker(np.concatenate(bodies).astype(np.int64), sequence_N, flags_N, rng, options)
+    ids_N = np.concatenate(bodies).astype(np.int64)
+    spans = masker(ids_N, sequence_N, flags_N, rng, options)
 
     clean, masked = [], []
     clean_at, masked_at = [], []
-    twice = config.contrast_with == "clean"
+    twice, each = config.contrast_with == "clean", config.contrast_with == "nothing"
     first_row = 0
     for b, (title, body) in enumerate(zip(titles, bodies, strict=True)):
         mine = sequence_N[spans.start_M] == b
-        ids, at_T = hide(body, spans.start_M[mine] - first_row, spans.length_M[mine], tokenizer)
+        ids, at_T = hide(body, spans.start_M[mine] - first_row, spans.length_M[mine], tokenizer, each)
         head = len(tokenizer.before) + len(title)
         masked.append(tokenizer.framed(title, ids))
         masked_at.append(head + at_T)
@@ -80,6 +84,9 @@ def make_batch(
         keys_N2, shown_N = masked_N2, span_N < 0
     label_N = sequence_N if config.negatives == "other_passages" else span_N
     key_of_N = np.cumsum(shown_N) - 1
+    hidden_X2, row_X = (
+        (masked_N2[span_N >= 0], np.flatnonzero(span_N >= 0)) if each else _ends(spans, masked_N2, tokenizer)
+    )
     start = spans.positive_start
     end = start + spans.length_M[spans.positive_query] - 1
     both = shown_N[start] & shown_N[end]
@@ -93,6 +100,8 @@ def make_batch(
         positive_query=spans.positive_query[both],
         positive_start=key_of_N[start[both]],
         positive_end=key_of_N[end[both]],
+        hidden_X2=hidden_X2,
+        hidden_X=ids_N[row_X],
         without_spans=len(bodies) - len(np.unique(sequence_N[spans.start_M])),
     )
 
@@ -105,10 +114,25 @@ def _span_of_each(spans: MaskedSpans, num_tokens: int) -> NDArray[np.int64]:
     return span_N
 
 
+def _ends(
+    spans: MaskedSpans, masked_N2: NDArray[np.int64], tokenizer: TextTokenizer
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The places of each span's masks, and the rows of the tokens that they stand for: its first, and its last."""
+    masks = tokenizer.num_masks
+    place_MX2 = masked_N2[spans.start_M][:, None] + np.array([[0, number] for number in range(masks)])
+    row_MX = np.stack([spans.start_M, spans.start_M + spans.length_M - 1], axis=1)[:, :masks]
+    return place_MX2.reshape(-1, 2), row_MX.ravel()
+
+
 def hide(
-    body: NDArray[np.int32], start_M: NDArray[np.int64], length_M: NDArray[np.int64], tokenizer: TextTokenizer
+    body: NDArray[np.int32],
+    start_M: NDArray[np.int64],
+    length_M: NDArray[np.int64],
+    tokenizer: TextTokenizer,
+    each: bool = False,
 ) -> tuple[list[int], NDArray[np.int64]]:
-    """Replace each span by the model's masks: the new ids, and where each token went (a hidden one: its first mask)."""
+    """Replace each span by the model's masks, or `each` of its tokens by one: the new ids, and where each token went (a
+    hidden one: its own mask, or the span's first)."""
     ids: list[int] = []
     at_T = np.empty(len(body), np.int64)
     done = 0
@@ -116,8 +140,8 @@ def hide(
         at_T[done:start] = len(ids) + np.arange(start - done)
         ids.extend(body[done:start].tolist())
         if length:
-            at_T[start : start + length] = len(ids)
-            ids.extend([tokenizer.mask_id] * tokenizer.num_masks)
+            at_T[start : start + length] = len(ids) + (np.arange(length) if each else 0)
+            ids.extend([tokenizer.mask_id] * (length if each else tokenizer.num_masks))
         done = start + length
     return ids, at_T
 

@@ -1,4 +1,4 @@
-"""Contrastive losses over the tokens of a batch.
+"""Contrastive losses over the tokens of a batch, and the masked LM's.
 
 Knows: vectors, which rows belong to which sequence, positives. Does not know: how they were encoded or masked.
 
@@ -110,3 +110,13 @@ def phrase_contrastive_loss(
         q_end_MD, c_ND, query_sequence_M, sequence_N, positive_query, positive_end, scale=scale, chunk=chunk
     )
     return start + end
+
+
+def masked_lm_loss(logits_MV: Tensor, token_M: Tensor, count: int) -> Tensor:
+    """The masked language model's loss (Devlin et al. 2019, §3.1): each mask predicts the token that it hides.
+
+    Inputs: logits of the vocabulary at each mask [M, V]; the hidden tokens [M]; the masks of the whole batch, of which
+    these may be a part. Formula: −Σ log p(token) / count. When to use: NPM's parametric twin, or as a part of NPM's
+    loss.
+    """
+    return torch.nn.functional.cross_entropy(logits_MV, token_M, reduction="sum") / max(count, 1)

@@ -1,4 +1,4 @@
-"""The recipes of NPM and NPM-single: from documents to a task.
+"""The recipes of NPM, NPM-single and their parametric twin: from documents to a task.
 
 Knows: how text becomes token ids, once per run, and how a run is measured. Does not know: the loss, the loop.
 """
@@ -12,9 +12,11 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+import torch
+
 from quoth.config import NPMConfig
 from quoth.corpus.documents import read_documents
-from quoth.encoders.transformer import load_base
+from quoth.encoders.transformer import load_base, load_masked_lm
 from quoth.evaluation.run import run_cloze
 from quoth.hub import locate
 from quoth.records import Document
@@ -32,9 +34,9 @@ def prepare(run: Run, config: TrainConfig) -> Job:
     source = locate(str(run.model), NPMConfig, run.base)
     if source.adapter is not None and not config.warm_start:
         config = replace(config, warm_start=str(source.adapter))
-    num_masks = 2 if config.masking == "spans" else 1
-    npm = replace(source.config, num_masks=num_masks, base=source.config.base or source.base)
-    encoder, hf = load_base(source.encoder)
+    npm = replace(source.config, num_masks=config.num_masks, base=source.config.base or source.base)
+    torch.manual_seed(config.seed)  # for a new masked LM head
+    encoder, hf = (load_masked_lm if config.mlm_weight else load_base)(source.encoder)
     tokenizer = TextTokenizer(hf, num_masks=npm.num_masks, max_tokens=npm.max_tokens)
     run.claim()
     # The main process tokenizes; the others read what it has saved.

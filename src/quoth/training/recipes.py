@@ -155,6 +155,7 @@ _BASE, _REALM_BASE = "quoth-mini-base", "quoth-realm-base"
 RECIPES: dict[str, Recipe] = {
     "npm-mini-cpu": Recipe("npm", _BASE, _MINI, _npm),
     "npm-single-mini-cpu": Recipe("npm", _BASE, replace(_MINI, masking="tokens"), _npm),
+    "mlm-mini-cpu": Recipe("npm", _BASE, replace(_MINI, contrast_with="nothing", mlm_weight=1.0), _npm),
     "npm-mini-gpu": Recipe("npm", _BASE, _MINI_GPU, _npm),
     "npm-single-mini-gpu": Recipe("npm", _BASE, replace(_MINI_GPU, masking="tokens"), _npm),
     "npm-large": Recipe("npm", "FacebookAI/roberta-large", _NPM_PAPER, _npm),

@@ -44,7 +44,7 @@ _LEAST = {
     "max_sentences": 1,
     "max_tokens": 16,
 }
-_NON_NEGATIVE = ("learning_rate", "weight_decay", "max_grad_norm")
+_NON_NEGATIVE = ("learning_rate", "weight_decay", "max_grad_norm", "mlm_weight")
 _SHARES = ("negative_share", "unanswerable", "warmup_ratio", "keep_sentence", "lowercase")
 
 
@@ -94,17 +94,19 @@ class TrainConfig(LoopConfig):
 
     `contrast_with`: queries are contrasted with the tokens of the unmasked passages ("clean", as in the paper), or with
     the tokens that are still visible in the masked passages ("masked"), which encodes each passage once instead of
-    twice. `negatives`: the tokens of the batch's "other_passages", or of "all" passages except the masked phrase
-    itself. With several `groups` a batch is contrasted within each group, as in the released code, whose negatives come
-    from half (2) or a quarter (4) of the processes. A batch consists of groups of `masking_group` passages of one
-    document; phrases to mask must recur in their group, whatever the size of the batch. Documents with fewer passages
-    share a group: `grouping` "shuffled" takes them in random order, "neighbours" puts those together that BM25 finds
-    similar; "random" mixes all passages. `splitter` cuts documents into passages, of which the first
-    `max_passage_tokens` tokens are read; the splitter "filled" cuts a document when an encoder input is full, so that
-    all of the text is read. `mask_ratio` is the share of a passage's tokens to mask, `max_repeats` how often one n-gram
-    is masked in a batch. `mini_batch_size` bounds memory: this many encoder inputs keep their activations at a time (0:
-    all), by gradient caching; `similarity_chunk_size` is the number of queries whose similarities are held at a time
-    (0: as many as fit into 128 MiB).
+    twice; with "nothing" the model becomes a masked language model, NPM's parametric twin, and every hidden token has a
+    mask of its own. `mlm_weight`: how much of the masked LM's loss is added (0: none); in NPM, a blank's first mask
+    predicts the first token of the hidden phrase and its second mask the last. `negatives`: the tokens of the batch's
+    "other_passages", or of "all" passages except the masked phrase itself. With several `groups` a batch is contrasted
+    within each group, as in the released code, whose negatives come from half (2) or a quarter (4) of the processes. A
+    batch consists of groups of `masking_group` passages of one document; phrases to mask must recur in their group,
+    whatever the size of the batch. Documents with fewer passages share a group: `grouping` "shuffled" takes them in
+    random order, "neighbours" puts those together that BM25 finds similar; "random" mixes all passages. `splitter` cuts
+    documents into passages, of which the first `max_passage_tokens` tokens are read; the splitter "filled" cuts a
+    document when an encoder input is full, so that all of the text is read. `mask_ratio` is the share of a passage's
+    tokens to mask, `max_repeats` how often one n-gram is masked in a batch. `mini_batch_size` bounds memory: this many
+    encoder inputs keep their activations at a time (0: all), by gradient caching; `similarity_chunk_size` is the number
+    of queries whose similarities are held at a time (0: as many as fit into 128 MiB).
     """
 
     groups: int = 1
@@ -113,7 +115,8 @@ class TrainConfig(LoopConfig):
     masking: Literal["spans", "tokens"] = "spans"
     mask_ratio: float = 0.15
     max_repeats: int = 10
-    contrast_with: Literal["clean", "masked"] = "clean"
+    contrast_with: Literal["clean", "masked", "nothing"] = "clean"
+    mlm_weight: float = 0.0
     negatives: Literal["other_passages", "all"] = "other_passages"
     splitter: str = "words:120"
     max_passage_tokens: int = 192
@@ -133,6 +136,8 @@ class TrainConfig(LoopConfig):
         if not 0 < self.mask_ratio <= 0.5:
             raise InputError(f"mask_ratio is {self.mask_ratio}; it must be above 0 and at most 0.5")
         _check_evaluation(self.evaluate_on, self.evaluate_every)
+        if self.contrast_with == "nothing" and (self.evaluate_on or not self.mlm_weight):
+            raise InputError("contrast_with is 'nothing': set mlm_weight, and leave out evaluate_on, which is for NPM")
         if self.batch_size % self.groups or self.batch_size // self.groups < 2:
             raise InputError(
                 f"`groups` ({self.groups}) must divide `batch_size` ({self.batch_size}) into groups of at least 2"
@@ -142,6 +147,11 @@ class TrainConfig(LoopConfig):
                 f"`masking_group` ({self.masking_group}) must divide the {self.batch_size // self.groups} passages "
                 "that are contrasted, or be larger"
             )
+
+    @property
+    def num_masks(self) -> int:
+        """The masks of a blank: two for a phrase, one for a token."""
+        return 2 if self.masking == "spans" and self.contrast_with != "nothing" else 1
 
     @property
     def masked_together(self) -> int:

@@ -7,7 +7,9 @@ kept in memory, and a query is compared with all of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +21,7 @@ from quoth.encoders.transformer import device_named, dtype_named, kinds_of, load
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import EncoderSource
 from quoth.records import Hit, Passage
-from quoth.retrieval.sparse import check_not_empty
+from quoth.retrieval.sparse import PassageRef, best_places, check_not_empty
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
@@ -81,21 +83,56 @@ class DenseSearch:
         self._baseline, self._device, self._dtype = baseline, device_named(device), dtype_named(dtype)
         self._queries = self._encoder(baseline.queries)
         encoder = self._queries if baseline.passages == baseline.queries else self._encoder(baseline.passages)
-        self._places = [(corpus, row) for corpus in corpora for row in corpus.live_rows().tolist()]
+        self._corpora, self._mu = corpora, 0.0
+        self._places = [(n, row) for n, corpus in enumerate(corpora) for row in corpus.live_rows().tolist()]
         vectors = []
         for done in range(0, len(self._places), TEXTS_AT_A_TIME):
             places = self._places[done : done + TEXTS_AT_A_TIME]
-            vectors.append(encoder(*self._texts([corpus.passage(row) for corpus, row in places])))
+            vectors.append(encoder(*self._texts([self._passage(place) for place in places])))
             if progress is not None:
                 progress(done + len(places), len(self._places))
         self._vectors_PD = np.concatenate(vectors)
 
+    @classmethod
+    def from_pretrained(
+        cls,
+        name: str,
+        corpora: Sequence[Corpus],
+        device: str | None = None,
+        dtype: str | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> DenseSearch:
+        """The baseline of this name. Raises the errors of `DenseBaseline.named` and of the class."""
+        return cls(DenseBaseline.named(name), corpora, device, dtype, progress)
+
+    def with_bm25(self, mu: float) -> DenseSearch:
+        """The same search with `mu` times BM25's scores added to all passages'.
+
+        Source: the concatenation of SPAR (Chen et al. 2022, §3), with BM25 itself in place of the model that imitates
+        it.
+        """
+        both = copy(self)
+        both._mu = mu
+        return both
+
     def search(self, query: str, k: int) -> list[Hit]:
-        """The k nearest passages, ties by corpus, then row."""
+        """The k best passages, ties by corpus, then row."""
         (q_D,) = self._queries([query], None)
         scores_P = self._vectors_PD @ q_D
+        if self._mu:
+            for score, place in best_places(self._corpora, query, len(self._places)):
+                scores_P[self._number[place]] += self._mu * score
         best = np.argsort(-scores_P, kind="stable")[:k].tolist()
-        return [Hit(self._places[i][0].passage(self._places[i][1]), float(scores_P[i])) for i in best]
+        return [Hit(self._passage(self._places[i]), float(scores_P[i])) for i in best]
+
+    @cached_property
+    def _number(self) -> dict[PassageRef, int]:
+        """The number of the vector of each place."""
+        return {place: number for number, place in enumerate(self._places)}
+
+    def _passage(self, place: PassageRef) -> Passage:
+        number, row = place
+        return self._corpora[number].passage(row)
 
     def _texts(self, passages: Sequence[Passage]) -> tuple[Texts, Texts | None]:
         if self._baseline.title_apart:

@@ -1,0 +1,87 @@
+"""How a system is spelled on the command line: `quoth-mini,combine=sum`, `mlm:DIR,masks=3`.
+
+Knows: names, options, which system can do which task. Does not know: tasks' files, or how anything is measured.
+"""
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from quoth.cli.models import kind, quiet_libraries
+from quoth.cli.options import Setup
+from quoth.errors import InputError
+
+if TYPE_CHECKING:
+    from quoth.evaluation.tasks import Prepared
+
+SHARE = "corpus"
+"""The option of a system that searches a share of the documents."""
+
+
+def parse_system(spec: str, prepared: "Prepared | None" = None) -> tuple[str, dict[str, Any]]:
+    """`quoth-mini,combine=sum,passages=20` as the model's name and its options. Raises InputError, also if a system of
+    this kind cannot do the task."""
+    from quoth.evaluation.families import check_calibration, check_options, family_of
+
+    name, options = _spelled(spec)
+    if prepared is not None and not _can_do(name, prepared):
+        raise InputError(f"{spec} cannot do {prepared.task.name}; leave it out, or ask it other tasks")
+    if SHARE in options:
+        from quoth.evaluation.samples import check_share
+
+        check_share(options[SHARE])
+    own = {key: value for key, value in options.items() if key != SHARE}
+    if family := family_of(name):
+        check_options(spec, family, None if prepared is None else prepared.form, own)
+    elif options and kind(name) == "npm":
+        from quoth.predictors.options import FillOptions
+
+        known = FillOptions.__dataclass_fields__
+        more = ("template", "calibration") if prepared is None or prepared.closed else ("template",)
+        if unknown := [key for key in own if key not in (*known, *more, "oracle")]:
+            valid = ", ".join((*known, *more, SHARE))
+            raise InputError(f"--system {spec}: no option {unknown[0]!r}; use one of {valid}")
+        check_calibration(spec, options.get("calibration", "none"))
+        FillOptions(**{key: value for key, value in options.items() if key in known})
+    return name, options
+
+
+def _spelled(spec: str) -> tuple[str, dict[str, Any]]:
+    name, *parts = spec.split(",")
+    options: dict[str, Any] = {}
+    for part in parts:
+        key, equals, value = part.partition("=")
+        if not equals:
+            raise InputError(f"--system {spec}: {part!r} is not OPTION=VALUE; for example quoth-mini,combine=sum")
+        try:
+            options[key] = json.loads(value)
+        except ValueError:
+            options[key] = value
+    return name, options
+
+
+def other_filler(spec: str, setup: Setup) -> tuple[dict[str, Any], Callable[..., Any]] | None:
+    """The options of another library's model that fills blanks, and a function that loads it whatever it is given; None
+    if `spec` names no such model. Raises InputError."""
+    from quoth.evaluation.families import BLANKS, check_options, family_of, open_family
+
+    if (family := family_of(spec)) is None:
+        return None
+    name, options = _spelled(spec)
+    check_options(spec, family, BLANKS, options)
+
+    def opened(*_: object) -> Any:
+        quiet_libraries()
+        return open_family(name, (), setup.device, setup.dtype)
+
+    return options, opened
+
+
+def _can_do(name: str, prepared: "Prepared") -> bool:
+    """Whether a system of this name can do a task; not if it is another task's baseline."""
+    from quoth.evaluation.families import family_of
+    from quoth.evaluation.tasks import BASELINES
+
+    if family := family_of(name):
+        return prepared.form in family.options
+    return name not in BASELINES and (not prepared.closed or kind(name) == "npm")
