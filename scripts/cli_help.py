@@ -3,6 +3,7 @@
 import re
 import sys
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 from typer.main import get_command
@@ -48,7 +49,7 @@ def _prose(text: str) -> str:
     shown = [paragraphs.strip(), ""]
     for block in blocks:
         _, *lines = block.strip("\n").splitlines()
-        shown += ["```sh", *(line.strip() for line in lines if line.strip()), "```", ""]
+        shown += ["```sh", dedent("\n".join(line for line in lines if line.strip())), "```", ""]
     return "\n".join(shown)
 
 

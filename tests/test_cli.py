@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -219,6 +220,7 @@ def test_explain_says_how_long_each_step_took(corpus: Path, tiny: Path, run: Run
 
 def test_info_in_words_and_as_json(corpus: Path, run: Run) -> None:
     assert re.search(r"^documents +2$", run("info", corpus)[1], re.MULTILINE)
+    assert re.search(r"^size on disk +\d", run("info", corpus)[1], re.MULTILINE)
     facts = json.loads(run("info", corpus, "--json")[1])
     assert facts["documents"] == facts["passages"] == 2
     assert facts["splitter"] == "words:120"
@@ -230,7 +232,7 @@ def test_info_in_words_and_as_json(corpus: Path, run: Run) -> None:
     assert facts["segments"][0]["deleted"] == 1
     assert 0 < facts["freed_by_compact"] < facts["segments"][0]["bytes"]
     assert re.search(r"^segments +1: 2 passages \(1 deleted\) \d", run("info", corpus)[1], re.MULTILINE)
-    assert re.search(r"^freed.by.compact +about \d", run("info", corpus)[1], re.MULTILINE)
+    assert re.search(r"^compact would free +about \d", run("info", corpus)[1], re.MULTILINE)
     run("compact", corpus)
     assert json.loads(run("info", corpus, "--json")[1])["freed_by_compact"] == 0
 
@@ -674,6 +676,20 @@ def test_help_swallows_no_brackets(run: Run, monkeypatch: pytest.MonkeyPatch) ->
     assert len(texts) > 100
     for text in texts:
         assert Text.from_markup(text).plain == text.replace("\\[", "[").replace("\b", "")
+
+
+def test_every_example_of_the_help_can_be_pasted_from_80_columns(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    root: Any = get_command(app)
+    groups = {(): root} | {(name,): each for name, each in root.commands.items() if hasattr(each, "commands")}
+    commands = {(*group, name): each for group, whole in groups.items() for name, each in whole.commands.items()}
+    for name, command in commands.items():
+        shown = [line.rstrip() for line in run(*name, "--help")[1].splitlines()]
+        for block in command.help.split("\b\n")[1:]:
+            lines = block.rstrip().splitlines()
+            assert all(f" {line}" in shown for line in lines), (name, lines)
+            for example in "\n".join(lines[1:]).replace("\\\n", "").splitlines():
+                assert shlex.split(example)[0] in ("quoth", "curl", "torchrun") or "=" in example.split()[0], example
 
 
 def test_every_command_teaches_with_an_example(run: Run) -> None:

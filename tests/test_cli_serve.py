@@ -53,6 +53,16 @@ def test_what_is_refused(run: Run, arguments: tuple[str, ...], said: str) -> Non
     assert said in err
 
 
+def test_a_corpus_that_cannot_be_written_to_is_refused_before_anything_is_loaded(
+    run: Run, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QUOTH_TOKEN", "correct horse")
+    monkeypatch.setattr("quoth.cli.serve.os.access", lambda path, mode: (path, mode) != (corpus, os.W_OK))
+    code, out, err = run("serve", corpus, "--port", 0, "--writable")
+    assert (code, out) == (2, "")
+    assert err == f"quoth: --writable: {corpus} cannot be written to; change its permissions, or leave --writable out\n"
+
+
 def test_a_damaged_corpus_is_refused_with_the_reason(run: Run, corpus: Path) -> None:
     [words] = corpus.glob("segments/*/words*")
     words.write_bytes(words.read_bytes()[:-1])

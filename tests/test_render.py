@@ -75,6 +75,15 @@ def test_predictions_show_rank_bar_share_source_and_the_other_places() -> None:
     assert "\x1b" not in page
 
 
+@pytest.mark.parametrize(
+    ("probability", "said"),
+    [(0.0, "0.0 %"), (1e-9, "< 0.1 %"), (0.00099, "< 0.1 %"), (0.001, "0.1 %"), (0.25, "25.0 %"), (1.0, "100.0 %")],
+)
+def test_a_small_chance_is_not_said_to_be_none(probability: float, said: str) -> None:
+    page = shown(show_predictions, "It is in [MASK].", [Prediction("Rome", -2.0, probability, ())])
+    assert page.rstrip().endswith(f" {said}")
+
+
 LONG = "the patron saint of Thessaloniki, a city of the Byzantine Empire that was second only to Constantinople itself"
 
 

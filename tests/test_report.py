@@ -224,6 +224,9 @@ def test_a_report_is_one_file_that_loads_nothing(
 def test_mistakes_are_one_clear_line(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, says in {
         (str(runs),): "nowhere to write; name a file with -o report.html",
+        (str(runs), "--markdown", "r.md"): "r.md is not a run: --markdown takes no file but prints the page; write it "
+        "with: --markdown > r.md",
+        (str(runs), "--markdown", "r.html"): "r.html is not a run: name the page to write with: -o r.html",
         (str(tmp_path), "--markdown"): "name the folder of a run",
         (str(runs), "-o", str(tmp_path / "none" / "report.html")): "No such file",
     }.items():

@@ -7,6 +7,8 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ pytest.importorskip("prometheus_client")
 
 from starlette.testclient import TestClient
 
+from quoth.service import app as app_module
 from quoth.service import replies
 from quoth.service.app import create_app
 from quoth.service.desk import Desk, Done
@@ -499,6 +502,34 @@ def test_overload_is_told_at_once_and_work_in_hand_is_finished() -> None:
     assert [each.answers if isinstance(each, Done) else type(each) for each in answers] == [[0], [1], [2], BusyError]
     with pytest.raises(BusyError):
         asyncio.run(desk.ask(None, [5], wait))
+
+
+def test_reads_pass_questions_by_and_have_the_same_bounds(
+    corpus: quoth.Corpus, start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = start(corpus, limits=Limits(concurrency=1, queue=1))
+    service, release = client.app.state.service, threading.Event()
+    read = partial(client.get, "/v1/documents", params={"id": "d/1"})
+
+    def held(*given: Any) -> Any:
+        release.wait()
+        return original(*given)
+
+    with ThreadPoolExecutor() as pool:
+        question = client.portal.start_task_soon(service.desk.ask, None, [0], lambda inputs: release.wait() and inputs)
+        assert (read().status_code, client.get("/v1/corpus").status_code, question.done()) == (200, 200, False)
+        original = app_module._document
+        monkeypatch.setattr(app_module, "_document", held)
+        running = pool.submit(read)
+        while not service.reads.at_work:
+            assert not running.done()
+        waiting = pool.submit(read)
+        while not service.reads.waiting:
+            assert not waiting.done()
+        refused, ready = read(), client.get("/readyz")
+        release.set()
+        assert (running.result().status_code, waiting.result().status_code) == (200, 200)
+    assert (refused.status_code, refused.headers["retry-after"], ready.status_code) == (503, "1", 503)
 
 
 def test_a_job_that_waited_too_long_is_never_begun() -> None:

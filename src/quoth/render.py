@@ -134,7 +134,8 @@ def _share(console: Console, probability: float) -> Text:
     """A bar, if there is room for one, and a percentage."""
     cells = min(BAR_CELLS, console.width - len(MARGIN) - LEAST_TEXT - 10)
     drawn = bar(probability, cells) + " " if cells >= 4 else ""
-    return Text.assemble((drawn, "cyan"), f"{100 * probability:5.1f} %")
+    shown = f"{100 * probability:5.1f} %" if probability == 0 or probability >= 0.001 else "< 0.1 %"
+    return Text.assemble((drawn, "cyan"), shown)
 
 
 def _show_row(console: Console, rank: int, text: str, rest: Text, width: int) -> None:

@@ -37,9 +37,12 @@ def convert(
 
     \b
     Example:
-      quoth convert google/realm-orqa-nq-openqa google/realm-cc-news-pretrained-embedder -o realm-nq
-      quoth convert google/realm-cc-news-pretrained-embedder google/realm-cc-news-pretrained-encoder -o realm-news
-      quoth convert --encoder pretrained --retriever quoth-realm-base -o retriever-reset
+      quoth convert google/realm-orqa-nq-openqa \\
+        google/realm-cc-news-pretrained-embedder -o realm-nq
+      quoth convert google/realm-cc-news-pretrained-embedder \\
+        google/realm-cc-news-pretrained-encoder -o realm-news
+      quoth convert --encoder pretrained --retriever quoth-realm-base \\
+        -o retriever-reset
     """
     quiet_libraries()
     if encoder and retriever and not checkpoints:

@@ -149,7 +149,8 @@ def entities(
 
     \b
     Example:
-      quoth eval entities wiki.quoth test/*.json --templates relation_query_templates.json --model quoth-zero-ner
+      quoth eval entities wiki.quoth test/*.json --model quoth-zero-ner \\
+        --templates relation_query_templates.json
     """
     from quoth.datasets.question_templates import QuestionTemplates
     from quoth.evaluation.entities.questions import KS, SHOWN, choose_questions, run_entity_questions

@@ -188,7 +188,8 @@ def lama(
     \b
     Example:
       quoth eval lama Google_RE/place_of_birth_test.jsonl --limit 200
-      quoth eval lama TREx/*.jsonl --templates relations.jsonl --corpus wiki.quoth --per-group 1000 --read 0
+      quoth eval lama TREx/*.jsonl --templates relations.jsonl \\
+        --corpus wiki.quoth --per-group 1000 --read 0
     """
     from quoth.evaluation.lama import listed, read_facts, read_templates, run_lama, unhelpful
 

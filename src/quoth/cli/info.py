@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from quoth.corpus.segment import Segment
 
 app = typer.Typer()
+IN_WORDS = {"bytes": "size on disk", "freed_by_compact": "compact would free"}
+"""What a person reads instead of the names of the JSON."""
 
 
 @app.command(rich_help_panel="Make and change a corpus")
@@ -58,7 +60,7 @@ def info(directory: CorpusDir, json: Json = False) -> None:
     shown = {**facts, "documents": f"{corpus.num_documents:,}", "passages": f"{corpus.num_passages:,}"}
     shown |= {"bytes": size(total), "embedded": embedded or "nothing (fill and ask encode the passages they read)"}
     shown |= {"freed_by_compact": f"about {size(freed)}", "segments": _segments_in_words(segments)}
-    show_facts(results(), ((name, str(value)) for name, value in shown.items()))
+    show_facts(results(), ((IN_WORDS.get(name, name), str(value)) for name, value in shown.items()))
 
 
 def _segment(corpus: "Corpus", directory: Path, segment: "Segment") -> dict[str, Any]:

@@ -39,7 +39,8 @@ def likelihood(
 
     \b
     Example:
-      quoth eval likelihood wiki.quoth "War and Peace was written by [MASK]." "Leo Tolstoy" --model pretrained
+      quoth eval likelihood wiki.quoth --model pretrained \\
+        "War and Peace was written by [MASK]." "Leo Tolstoy"
     """
     if kind(model) != "realm":
         raise InputError(f"model {model!r} is not a REALM; name the folder of one that fills masks")

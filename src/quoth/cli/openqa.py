@@ -167,7 +167,8 @@ def squad(
 
     \b
     Example:
-      quoth eval squad dev-v1.1.json --distractors wiki.jsonl --num-distractors 10000
+      quoth eval squad dev-v1.1.json --distractors wiki.jsonl \\
+        --num-distractors 10000
     """
     from quoth.datasets.questions import read_squad
     from quoth.evaluation.squad import squad_corpus

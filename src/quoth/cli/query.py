@@ -115,8 +115,10 @@ def ask(
     \b
     Example:
       quoth ask wiki.quoth "Who composed Carmen?"
-      quoth ask wiki.quoth --model quoth-mini --template "{question} [MASK]" "Who composed Carmen?"
-      quoth embed wiki.quoth --model quoth-realm && quoth ask wiki.quoth --model quoth-realm "Who composed Carmen?"
+      quoth ask wiki.quoth --model quoth-mini --template "{question} [MASK]" \\
+        "Who composed Carmen?"
+      quoth embed wiki.quoth --model quoth-realm
+      quoth ask wiki.quoth --model quoth-realm "Who composed Carmen?"
     """
     from quoth.models.calls import check_questions
 
@@ -161,7 +163,8 @@ def classify(
 
     \b
     Example:
-      quoth classify reviews.quoth "A joy to read." --labels positive=great,good --labels negative=terrible
+      quoth classify reviews.quoth "A joy to read." \\
+        --labels positive=great,good --labels negative=terrible
     """
     from quoth.models.calls import check_labels
 

@@ -32,16 +32,18 @@ def quick(
         Path | None, typer.Option("--pages", metavar="DOCS", help="Documents no model has seen, for eval cloze.")
     ] = None,
     limit: Annotated[
-        int, typer.Option("--limit", help="Examples per task; a tenth as many per relation, language or kind.")
+        int,
+        typer.Option("--limit", help="Examples per task; of each relation, language or kind, a tenth of this number."),
     ] = 30,
     model: Model = "quoth-mini",
     reader: Annotated[str, typer.Option("--reader", help="The reader to ask as well.")] = "quoth-reader",
     run: RunFolder = None,
 ) -> None:
-    """Measure a small sample of everything: each command is shown, and left out if its files are missing.
+    """Measure a small sample of every task, to see that everything works.
 
-    Closed sets require `quoth embed`. With --run, all answers and report.html are kept there. Samples this small show
-    that everything works, not which of two systems is better.
+    It runs the other commands of `quoth eval` and shows each of them. A command whose files are missing is left out,
+    and so are the closed sets if a corpus is not embedded (`quoth embed`). --run keeps all answers and a page,
+    report.html. The samples are too small to say which of two systems is better.
 
     \b
     Example:

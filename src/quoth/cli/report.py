@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from quoth.evaluation.report import Report
 
 app = typer.Typer()
+REMEDIES = {
+    ".md": "--markdown takes no file but prints the page; write it with: --markdown > {0}",
+    ".html": "name the page to write with: -o {0}",
+}
+"""What to do instead of naming such a file as a run."""
 
 
 @app.command(rich_help_panel="Train and measure")
@@ -51,7 +56,8 @@ def report(
 
     \b
     Example:
-      quoth eval nq kamel --data tasks --corpus wiki.quoth --sweep passages=1,3,10,30 --run runs
+      quoth eval nq kamel --data tasks --corpus wiki.quoth \\
+        --sweep passages=1,3,10,30 --run runs
       quoth report runs -o report.html
     """
     from quoth.evaluation.pages import as_html, as_markdown
@@ -59,6 +65,9 @@ def report(
 
     if output is None and not markdown:
         raise InputError("nowhere to write; name a file with -o report.html, or print it with --markdown")
+    for each in runs:
+        if each.suffix in REMEDIES and not each.is_dir():
+            raise InputError(f"{each} is not a run: {REMEDIES[each.suffix].format(each)}")
     sections = summary(_reports(runs, pieces, setup))
     if output is not None:
         output.write_text(as_html(title, sections), encoding="utf-8")

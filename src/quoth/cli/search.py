@@ -110,8 +110,10 @@ def search(
     Example:
       quoth search wiki.quoth "church in Thessaloniki" -k 3
       quoth embed wiki.quoth --keys entities
-      quoth search wiki.quoth --mode entity --show-matches "Where was Nikos Kazantzakis born?"
-      quoth search wiki.quoth --mode hybrid --model quoth-zero-ner "Where was Nikos Kazantzakis born?"
+      quoth search wiki.quoth --mode entity --show-matches \\
+        "Where was Nikos Kazantzakis born?"
+      quoth search wiki.quoth --mode hybrid --model quoth-zero-ner \\
+        "Where was Nikos Kazantzakis born?"
     """
     _check_mode(mode, entity, weight, show_matches)
     corpora = open_corpora(directory, corpus)

@@ -118,7 +118,8 @@ def serve(
     Example:
       quoth serve --demo
       quoth serve wiki.quoth news.quoth --port 8080
-      curl localhost:8000/v1/ask -H 'Content-Type: application/json' -d '{"question": "Who composed Carmen?"}'
+      curl localhost:8000/v1/ask -H 'Content-Type: application/json' \\
+        -d '{"question": "Who composed Carmen?"}'
       QUOTH_TOKEN=$(openssl rand -hex 16) quoth serve notes.quoth --writable
       quoth serve wiki.quoth --ray --shards 2
     """
@@ -237,6 +238,11 @@ def _here(
     from quoth.service.running import bound, log_lines, run
 
     with _corpora(directories, demo) as paths, bound(*address) as listening:
+        for path in paths:
+            if bounds["access"].writable and path.is_dir() and not os.access(path, os.W_OK):
+                raise InputError(
+                    f"--writable: {path} cannot be written to; change its permissions, or leave --writable out"
+                )
         note("loading the models")
         served = create_app(_library(paths, named, setup, demo), **bounds, examples=EXAMPLES if demo else ())
         listening.listen()

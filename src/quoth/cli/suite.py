@@ -114,10 +114,14 @@ def run(
 
     \b
     Example:
-      quoth embed reviews.quoth && quoth eval run sst2 mr cr --data tasks --corpus reviews.quoth
-      quoth eval run nq --data tasks --corpus wiki.quoth --system quoth-mini --system quoth-reader --run runs/nq
-      quoth eval run nq --data tasks --corpus wiki.quoth --sweep corpus=0.05,0.25,1 --run runs/size
-      quoth eval run nq --data tasks --corpus wiki.quoth --system lm:openai-community/gpt2,passages=5
+      quoth embed reviews.quoth
+      quoth eval run sst2 mr cr --data tasks --corpus reviews.quoth
+      quoth eval run nq --data tasks --corpus wiki.quoth \\
+        --system quoth-mini --system quoth-reader --run runs/nq
+      quoth eval run nq --data tasks --corpus wiki.quoth \\
+        --sweep corpus=0.05,0.25,1 --run runs/size
+      quoth eval run nq --data tasks --corpus wiki.quoth \\
+        --system lm:openai-community/gpt2,passages=5
     """
     from quoth.evaluation.closed import ClosedOptions
     from quoth.evaluation.families import family_of

@@ -77,7 +77,8 @@ def train(
       quoth train reader my_questions.jsonl -o my-reader
       quoth train tagger wikigold.conll.txt:train wnut17train.conll -o my-tagger
       quoth train realm-pretrain news.jsonl --corpus wiki.quoth -o pretrained
-      quoth train realm-qa nq.tsv -o mine --model pretrained --set corpus=wiki.quoth
+      quoth train realm-qa nq.tsv -o mine --model pretrained \\
+        --set corpus=wiki.quoth
     """
     overrides = pairs(settings or [], "--set", "steps=200")
     of, left_out = _kind(recipe, corpus is not None, skip_bad), LeftOut()

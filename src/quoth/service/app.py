@@ -56,16 +56,28 @@ class Service:
     examples: Sequence[str] = ()
     counts: Counts = field(default_factory=Counts)
     desk: Desk = field(init=False)
+    reads: Desk = field(init=False)
     draining: bool = False
     writing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
-        self.desk = Desk(self.limits, self.counts.batch)
+        self.desk, self.reads = Desk(self.limits, self.counts.batch), Desk(self.limits)
+
+    async def read(self, call: Callable[[], Any]) -> Any:
+        """What this call returns: reads have their own desk, for they do not wait behind questions, which take seconds.
+        Raises what `Desk.ask` does."""
+        done = await self.reads.ask(None, [None], lambda _: [call()])
+        return done.answers[0]
+
+    def close(self) -> None:
+        """Returns when everything that was accepted is done."""
+        self.desk.close()
+        self.reads.close()
 
     def count(self) -> None:
         """Bring the gauges up to date."""
-        self.counts.waiting.set(self.desk.waiting)
-        self.counts.at_work.set(self.desk.at_work)
+        self.counts.waiting.set(self.desk.waiting + self.reads.waiting)
+        self.counts.at_work.set(self.desk.at_work + self.reads.at_work)
         for each in self.backend.view().corpora:
             self.counts.snapshot.labels(each.name).set(each.snapshot)
             self.counts.documents.labels(each.name).set(each.num_documents)
@@ -115,7 +127,7 @@ def create_app(
         finally:
             service.draining = True
             watching.cancel()
-            await asyncio.to_thread(service.desk.close)
+            await asyncio.to_thread(service.close)
 
     api = FastAPI(
         title="Quoth",
@@ -204,7 +216,7 @@ def _add_documents(api: FastAPI, service: Service) -> None:
     async def read(place: Annotated[replies.DocumentPlace, Query()]) -> Response:
         """The text of a document, or a part of it."""
         check_unicode("id", place.id)
-        return JSON(await asyncio.to_thread(_document, service, place))  # not behind questions, which take seconds
+        return JSON(await service.read(partial(_document, service, place)))
 
     if not service.access.writable:
         return
@@ -245,7 +257,7 @@ def _add_state(api: FastAPI, service: Service) -> None:
     @api.get("/v1/corpus", response_model=replies.About)
     async def corpus() -> Response:
         """The corpora, their snapshots, the models and the limits."""
-        known = await asyncio.to_thread(service.backend.describe)
+        known = await service.read(service.backend.describe)
         known |= {"version": __version__, "writable": service.access.writable, "limits": asdict(service.limits)}
         return JSON(known | {"examples": [*service.examples]})
 
@@ -259,7 +271,7 @@ def _add_state(api: FastAPI, service: Service) -> None:
         """Whether requests should be sent here: not while the service stops, or while its queue is full."""
         if service.draining:
             return problem(503, "the service stops", headers={"Retry-After": "5"})
-        if service.desk.waiting >= service.limits.queue:
+        if max(service.desk.waiting, service.reads.waiting) >= service.limits.queue:
             return problem(503, "too many requests are waiting", headers={"Retry-After": "1"})
         return JSON({"status": "ready"})
 
