@@ -12,9 +12,17 @@ import pytest
 
 from quoth import NPM, Corpus, Document
 from quoth.config import NPMConfig
-from quoth.datasets.closed import FORMATS, MASK, detokenise, read_closed_set, read_verbalizers
+from quoth.datasets.closed import (
+    FORMATS,
+    MASK,
+    LabelledText,
+    detokenise,
+    read_closed_set,
+    read_labelled,
+    read_verbalizers,
+)
 from quoth.errors import InputError
-from quoth.evaluation.closed import ClosedOptions, LabelScorer, closed_task, labels
+from quoth.evaluation.closed import ClosedOptions, LabelScorer, closed_task, labels, labels_of_nearest
 from quoth.evaluation.harness import evaluate
 from tiny import TEXT, tiny_npm
 
@@ -189,3 +197,34 @@ def test_a_report_of_a_set(data: Path, model: NPM) -> None:
         LabelScorer(model, {"0": ("bust",), "1": ("zebra",)}, ClosedOptions())
     with pytest.raises(InputError, match="scoring is 'best'; use one of all, nearest, released"):
         ClosedOptions(scoring="best")  # type: ignore[arg-type]
+
+
+def test_labels_voted_by_the_nearest_labelled_texts_are_those_of_a_plain_loop(data: Path, model: NPM) -> None:
+    closed = read_closed_set(data, "sst2")
+    asked = closed.texts[0].text
+    labelled = [
+        LabelledText(str(i), text, label)
+        for i, (text, label) in enumerate([(f"{line} It was {MASK}.", "01"[i % 2]) for i, line in enumerate(TEXT)])
+    ]
+    tau, k = 2.0, 3
+    q_D = np.concatenate(model.encoder.blanks([asked])[0])
+    sims = [
+        (model.encoder.scale * float(np.concatenate(v) @ q_D), each.label)
+        for each, v in zip(labelled, model.encoder.blanks([each.text for each in labelled]), strict=True)
+    ]
+    near = sorted(sims, reverse=True)[:k]
+    expected = {y: sum(math.exp(sim / tau) for sim, label in near if label == y) for y in "01"}
+    itself = LabelledText("same", asked, "1")
+    system = labels_of_nearest(model, [*labelled, itself], ["0", "1"], k, tau)
+    (answer,) = system([each for each in closed_task(closed).examples if each.text == asked])
+    found = {each.text: each.probability for each in answer.predictions or ()}
+    assert found == {y: pytest.approx(value / sum(expected.values()), rel=1e-3) for y, value in expected.items()}
+
+
+def test_labelled_texts_are_those_a_set_is_published_with(data: Path) -> None:
+    (data / "mr" / "train.jsonl").write_text('{"sentence": "so good .", "label": "1"}\n', encoding="utf-8")
+    assert [(each.text, each.label) for each in read_labelled(data, "mr")] == [("so good. It was [MASK].", "1")]
+    with pytest.raises(InputError, match="agn has no labelled texts to vote; leave labelled out, or ask subj, mr, cr"):
+        read_labelled(data, "agn")
+    with pytest.raises(InputError, match=r"train\.jsonl: no such file"):
+        read_labelled(data, "subj")

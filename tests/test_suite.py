@@ -185,6 +185,8 @@ def test_systems_are_spelled_with_their_options() -> None:
         parse_system("quoth-mini,combin=sum")
     with pytest.raises(InputError, match="combine is 'best'"):
         parse_system("quoth-mini,combine=best")
+    with pytest.raises(InputError, match="labelled is True; it must be a number of texts, 1 or more"):
+        parse_system("quoth-mini,labelled=true")
 
 
 def test_groups_stand_for_their_tasks() -> None:

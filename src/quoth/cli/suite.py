@@ -58,7 +58,8 @@ Systems = Annotated[
         "Ask this model, with further options of its own (quoth-mini,combine=sum), or a baseline: bm25 (questions), "
         "majority (closed sets), lm:ID_OR_FOLDER or mlm:ID_OR_FOLDER (any Hugging Face language model, masked language "
         "model), dense:ID_OR_FOLDER (questions: passages by an encoder such as contriever or dpr; mu=0.5 adds that "
-        "much of BM25's scores). calibration=pmi of closed sets subtracts a label's score without the text.",
+        "much of BM25's scores). calibration=pmi of closed sets subtracts a label's score without the text; "
+        "labelled=32 lets the 32 nearest texts of the set's training file vote.",
         default="quoth-mini and the baseline.",
     ),
 ]

@@ -34,14 +34,17 @@ def parse_system(spec: str, prepared: "Prepared | None" = None) -> tuple[str, di
     if family := family_of(name):
         check_options(spec, family, None if prepared is None else prepared.form, own)
     elif options and kind(name) == "npm":
+        from quoth.evaluation.tasks import LABELLED
         from quoth.predictors.options import FillOptions
 
         known = FillOptions.__dataclass_fields__
-        more = ("template", "calibration") if prepared is None or prepared.closed else ("template",)
+        more = ("template", "calibration", LABELLED) if prepared is None or prepared.closed else ("template",)
         if unknown := [key for key in own if key not in (*known, *more, "oracle")]:
             valid = ", ".join((*known, *more, SHARE))
             raise InputError(f"--system {spec}: no option {unknown[0]!r}; use one of {valid}")
         check_calibration(spec, options.get("calibration", "none"))
+        if (k := options.get(LABELLED, 1)) is True or not isinstance(k, int) or k < 1:
+            raise InputError(f"--system {spec}: {LABELLED} is {k!r}; it must be a number of texts, 1 or more")
         FillOptions(**{key: value for key, value in options.items() if key in known})
     return name, options
 

@@ -53,7 +53,8 @@ Rows = Iterator[tuple[str, str]]
 @dataclass(frozen=True, slots=True)
 class _Format:
     """A set's labels, each with its own word; its file, the file of its fuzzy verbalizers ("": its own words alone),
-    how its rows are read, where the set can be had, and its template without a text."""
+    how its rows are read, where the set can be had, its template without a text, and the file to train on ("": none).
+    """
 
     labels: Mapping[str, str]
     file: str
@@ -61,6 +62,7 @@ class _Format:
     source: str
     verbalizers: str = ""
     prompt: str = f"It was {MASK}."
+    train: str = ""
 
 
 def read_closed_set(data: str | Path, name: str) -> ClosedSet:
@@ -69,7 +71,24 @@ def read_closed_set(data: str | Path, name: str) -> ClosedSet:
     if name not in FORMATS:
         raise InputError(f"closed set {name!r}; choose from {', '.join(FORMATS)}")
     form = FORMATS[name]
-    path = find_file(data, form.file, form.source)
+    texts = _texts(name, form, form.file, data)
+    words: dict[str, tuple[str, ...]] = {label: (word,) for label, word in form.labels.items()}
+    if form.verbalizers:
+        words = read_verbalizers(find_file(data, form.verbalizers, _VERBALIZERS), list(form.labels))
+    return ClosedSet(name, texts, words, form.prompt)
+
+
+def read_labelled(data: str | Path, name: str) -> tuple[LabelledText, ...]:
+    """The labelled texts that are published with a set to train on. Raises InputError if there are none."""
+    form = FORMATS[name]
+    if not form.train:
+        having = ", ".join(each for each, its in FORMATS.items() if its.train)
+        raise InputError(f"{name} has no labelled texts to vote; leave labelled out, or ask {having}")
+    return _texts(f"{name}-train", form, form.train, data)
+
+
+def _texts(name: str, form: _Format, file: str, data: str | Path) -> tuple[LabelledText, ...]:
+    path = find_file(data, file, form.source)
     texts = []
     for number, (text, label) in enumerate(form.read(path), start=1):
         if label not in form.labels:
@@ -77,10 +96,7 @@ def read_closed_set(data: str | Path, name: str) -> ClosedSet:
         texts.append(LabelledText(f"{name}-{number}", text if MASK in text else f"{text} {MASK}.", label))
     if not texts:
         raise InputError(f"{path}: no row; name a folder with the whole file")
-    words: dict[str, tuple[str, ...]] = {label: (word,) for label, word in form.labels.items()}
-    if form.verbalizers:
-        words = read_verbalizers(find_file(data, form.verbalizers, _VERBALIZERS), list(form.labels))
-    return ClosedSet(name, tuple(texts), words, form.prompt)
+    return tuple(texts)
 
 
 def find_file(data: str | Path, file: str, source: str) -> Path:
@@ -189,6 +205,7 @@ _VERBALIZERS = (
     "NPM's fuzzy verbalizers are in the data of https://github.com/facebookresearch/NPM (scripts/download_data.sh)"
 )
 _KPT = "get it from the data of https://github.com/facebookresearch/NPM (scripts/download_data.sh)"
+_JSONL = f"{_KPT}, as JSONL with sentence and label (0, 1)"
 _SENTIMENT = {"0": "terrible", "1": "great"}
 _TOPICS = {"1": "politics", "2": "sports", "3": "business", "4": "technology"}
 _YAHOO = {
@@ -222,9 +239,10 @@ FORMATS: Mapping[str, _Format] = {
         partial(_sentences, "This is a", "sentence", "label"),
         f"{_KPT}, as JSONL with sentence and label (0: subjective)",
         prompt=f"This is a {MASK}.",
+        train="subj/train.jsonl",
     ),
     "sst2": _Format(_SENTIMENT, "sst2/test.tsv", _sst2, _KPT, _SST2),
-    "mr": _Format(_SENTIMENT, "mr/test.jsonl", _MR, f"{_KPT}, as JSONL with sentence and label (0, 1)", _SST2),
+    "mr": _Format(_SENTIMENT, "mr/test.jsonl", _MR, _JSONL, _SST2, train="mr/train.jsonl"),
     "rt": _Format(
         {"negative": "terrible", "positive": "great"},
         "rt/test.jsonl",
@@ -232,7 +250,7 @@ FORMATS: Mapping[str, _Format] = {
         "write the test side of rotten_tomatoes of https://huggingface.co as JSONL with input and output (positive, …)",
         _SST2,
     ),
-    "cr": _Format(_SENTIMENT, "cr/test.jsonl", _MR, f"{_KPT}, as JSONL with sentence and label (0, 1)", _SST2),
+    "cr": _Format(_SENTIMENT, "cr/test.jsonl", _MR, _JSONL, _SST2, train="cr/train.jsonl"),
     "amazon": _Format(
         {"1": "terrible", "2": "great"},
         "amazon/test.csv",

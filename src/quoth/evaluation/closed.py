@@ -30,6 +30,7 @@ from quoth.predictors.ranking import Occurrences
 from quoth.records import Prediction
 from quoth.retrieval.index import search_all
 from quoth.retrieval.key_table import KeyTable
+from quoth.retrieval.vectors import KeyVectors
 from quoth.scoring import log_sum_exp
 from quoth.types import Doubles, Floats
 
@@ -38,6 +39,8 @@ SCORINGS: tuple[Scoring, ...] = get_args(Scoring)
 SAMPLE = 3000
 """The number of texts that the paper draws from each set, with seed 0."""
 TEXTS_AT_A_TIME = 16
+ENCODED_AT_A_TIME = 256
+"""Labelled texts."""
 
 
 class Labeller(Protocol):
@@ -110,6 +113,38 @@ def labels(model: Labeller, words: Mapping[str, Sequence[str]], options: ClosedO
             warnings.simplefilter("ignore", TextCutWarning)
             queries = model.encoder.blanks([example.text for example in examples])
         return [Answer(scorer.rank(q_start_D, q_end_D)) for q_start_D, q_end_D in queries]
+
+    return answer
+
+
+def labels_of_nearest(
+    model: Labeller, labelled: Sequence[LabelledText], names: Sequence[str], k: int, temperature: float
+) -> System[Source]:
+    """A supervised system on the same vectors: the k labelled texts whose blanks are nearest vote for their labels,
+    score(y | text) = log Σ exp(sim / τ), where sim adds the similarities of both blanks' start and end vectors.
+
+    A nearest-neighbour classifier in the manner of kNN-LM (Khandelwal et al. 2020) and of NPM's app. A.4; the paper has
+    none. A text is never its own neighbour.
+    """
+
+    def blanks(texts: Sequence[str]) -> Floats:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TextCutWarning)
+            return np.stack([np.concatenate(pair) for pair in model.encoder.blanks(texts)])
+
+    @cache
+    def keys() -> KeyVectors:
+        texts = [each.text for each in labelled]
+        parts = [blanks(texts[at : at + ENCODED_AT_A_TIME]) for at in range(0, len(texts), ENCODED_AT_A_TIME)]
+        return KeyVectors(np.concatenate(parts), model.encoder.scale)
+
+    def answer(examples: Sequence[Example[Source]]) -> list[Answer]:
+        sim_BN = keys().similarities(blanks([example.text for example in examples])).astype(np.float64) / temperature
+        return [Answer(_best_first(votes(example.text, s_N))) for example, s_N in zip(examples, sim_BN, strict=True)]
+
+    def votes(text: str, s_N: Doubles) -> dict[str, float]:
+        others = [at for at in np.argsort(-s_N, kind="stable")[: k + 1] if labelled[at].text != text][:k]
+        return {y: log_sum_exp(s_N[[at for at in others if labelled[at].label == y]]) for y in names}
 
     return answer
 

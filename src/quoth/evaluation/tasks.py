@@ -13,12 +13,21 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quoth.datasets.closed import FORMATS, ClosedSet, find_file, read_closed_set
+from quoth.datasets.closed import FORMATS, ClosedSet, find_file, read_closed_set, read_labelled
 from quoth.datasets.kamel import read_kamel
 from quoth.datasets.questions import QAExample, read_questions
 from quoth.datasets.translation import Translation, find_translations
 from quoth.errors import InputError
-from quoth.evaluation.closed import ClosedOptions, WordScorer, always, closed_task, labels, likely_labels, pmi
+from quoth.evaluation.closed import (
+    ClosedOptions,
+    WordScorer,
+    always,
+    closed_task,
+    labels,
+    labels_of_nearest,
+    likely_labels,
+    pmi,
+)
 from quoth.evaluation.families import BLANKS, CLOSED, OPEN
 from quoth.evaluation.lama import judge
 from quoth.evaluation.openqa import KS, READ, find_answerable, openqa_task
@@ -47,6 +56,8 @@ NAMES = (*FORMATS, *QUESTIONS, "kamel", TRANSLATION)
 BASELINES = MAJORITY, SEARCH = ("majority", "bm25")
 ORACLE = "oracle"
 """The option of a system that is shown the passage with the answer."""
+LABELLED = "labelled"
+"""The option of a system whose labels are voted by so many of the nearest labelled texts."""
 QUESTIONS_AT_A_TIME = 16
 """Language models answer these together."""
 
@@ -112,7 +123,7 @@ def prepare(name: str, wanted: Wanted, options: Mapping[str, Any] | None = None)
         closed = read_closed_set(wanted.data, name)
         task = closed_task(closed, wanted.limit, wanted.seed)
         task = replace(task, settings={**task.settings, **searched})
-        return Prepared(task, partial(_labels, closed), {MAJORITY: always(_majority(task))}, CLOSED)
+        return Prepared(task, partial(_labels, closed, wanted.data), {MAJORITY: always(_majority(task))}, CLOSED)
     questions = draw_as_released(_questions(name, wanted.data), wanted.limit, wanted.seed)
     covered = find_answerable(questions, wanted.corpora) if wanted.coverage else None
     settings = {"limit": wanted.limit, "seed": wanted.seed, **searched}
@@ -129,7 +140,11 @@ def _questions(name: str, data: Path) -> list[QAExample]:
     return read_questions(find_file(data, file, f"it is {what}"))
 
 
-def _labels(closed: ClosedSet, model: Any, options: Mapping[str, Any], scoring: ClosedOptions) -> System[Any]:
+def _labels(
+    closed: ClosedSet, data: Path, model: Any, options: Mapping[str, Any], scoring: ClosedOptions
+) -> System[Any]:
+    if k := options.get(LABELLED):
+        return labels_of_nearest(model, read_labelled(data, closed.name), list(closed.words), k, scoring.temperature)
     if isinstance(model, WordScorer):
         system: System[Any] = likely_labels(model, closed.words, options)
     else:
