@@ -16,7 +16,7 @@ from quoth.cli.groups import takes_setup
 from quoth.cli.measuring import Distractors, RunFolder, Seed, measuring, show_report
 from quoth.cli.models import kind, load, load_predictor, open_corpora, quiet_libraries
 from quoth.cli.options import Base, Device, Json, Model, Setup, repeated
-from quoth.cli.output import counting, print_json, results
+from quoth.cli.output import print_json, results
 from quoth.cli.systems import other_filler
 from quoth.errors import InputError
 
@@ -234,30 +234,31 @@ def ner(
     ] = "quoth-tagger",
     base: Base = None,
     device: Device = None,
+    run: RunFolder = None,
     json: Json = False,
 ) -> None:
-    """Tag the sentences of CoNLL files and count the names found, with their class and (row "spans") without it.
+    """Tag the sentences of CoNLL files and count the names found, with and without their class, and by class.
 
-    Both ends of a name must be right. Dates found by rule are left out; WNUT 2017's classes are mapped to PER, LOC, ORG
-    and MISC.
+    Both ends of a name must be right. F1, precision and recall are over all names, their intervals over sentences.
+    Dates found by rule are left out; WNUT 2017's classes are mapped to PER, LOC, ORG and MISC.
 
     \b
     Example:
       quoth eval ner wikigold.conll.txt:test
     """
-    from quoth.evaluation.metrics import markdown, percent
-    from quoth.evaluation.ner import run_ner
+    from quoth.evaluation.harness import evaluate, lazily
+    from quoth.evaluation.metrics import markdown
+    from quoth.evaluation.ner import ner_task, tags
     from quoth.ner.tagger import Tagger
 
     quiet_libraries()
-    with counting("tagging", "sentences") as tagged:
-        scores = run_ner(files, Tagger.load(model, device, base=base), tagged)
+    with measuring("sentences") as progress:
+        systems = {model: lazily(lambda: tags(Tagger.load(model, device, base=base)))}
+        report = evaluate(ner_task(files), systems, run, progress)
     if json:
-        print_json({"model": model, "scores": [score.to_dict() for score in scores]})
-        return
-    shares = [[percent(share) for share in (score.precision, score.recall, score.f1)] for score in scores]
-    rows = [[score.label, f"{score.num_gold:,}", *cells] for score, cells in zip(scores, shares, strict=True)]
-    results().print(markdown(["class", "names", "precision %", "recall %", "F1 %"], rows), soft_wrap=True, end="")
+        print_json(report.to_dict())
+    else:
+        results().print(markdown(*report.measure_table()), soft_wrap=True, end="")
 
 
 @app.command()

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from quoth.datasets.answers import answer_ranges
 from quoth.datasets.questions import QAExample
 from quoth.evaluation.metrics import markdown, percent
+from quoth.evaluation.ner import ALL_RIGHT
 from quoth.evaluation.report import Result, Row
 from quoth.evaluation.task import draw
 from quoth.records import Evidence
@@ -25,7 +26,9 @@ UNREAD = "right passage not found"
 ABSENT = "not in the corpus"
 UNKNOWN = "right passage not found, or not in the corpus"
 SILENT = "no answer given"
-KINDS = (BOUNDS, PHRASE, PASSAGE, UNREAD, ABSENT, UNKNOWN, SILENT)
+MISSED = "names missed, the others right"
+WRONG_NAMES = "names with a wrong start, end or class"
+KINDS = (BOUNDS, PHRASE, PASSAGE, UNREAD, ABSENT, UNKNOWN, SILENT, WRONG_NAMES, MISSED)
 _WIDTH = 160
 
 
@@ -46,7 +49,7 @@ def wrong_answers(result: Result) -> list[WrongAnswer]:
 
 
 def _is_wrong(row: Row) -> bool:
-    return any(row.scores.get(measure) == 0 for measure in ("exact_match", "accuracy"))
+    return any(row.scores.get(measure) == 0 for measure in ("exact_match", "accuracy", ALL_RIGHT))
 
 
 def error_of(row: Row) -> str:
@@ -54,6 +57,8 @@ def error_of(row: Row) -> str:
     first = row.predictions[0] if row.predictions else None
     if first is None or not first.text or first.abstained:
         return SILENT
+    if ALL_RIGHT in row.scores:
+        return WRONG_NAMES if row.scores.get("precision", 1.0) < 1 else MISSED
     if "accuracy" in row.scores:
         return f"label {row.answers[0]} taken for {first.text}"
     question = QAExample(row.id, row.text, row.answers, row.pattern)

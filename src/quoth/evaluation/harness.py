@@ -174,6 +174,7 @@ def _row(system: str, example: Example[Any], answer: Answer, scores: Mapping[str
         tuple(f"{passage.document_id}:{passage.start}-{passage.end}" for passage in answer.passages),
         example.pattern,
         seconds,
+        answer.weights,
     )
 
 

@@ -1,18 +1,22 @@
 """Named entities: which of a file's spans does a tagger find?
 
 Knows: exact match of spans and classes, as in conlleval and seqeval. Does not know: models, dates by rule.
+
+F1 over all names is the mean of the sentences' F1, each weighted by its number of names, right and found:
+Σ 2r / Σ (g + f) = Σ (g + f) · 2r / (g + f) / Σ (g + f). Precision is weighted by f, recall by g.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from quoth.datasets.conll import read_conll
-from quoth.records import TaggedSpan
+from quoth.evaluation.task import Answer, Example, Scores, System, Task
+from quoth.records import Prediction, TaggedSpan, TaggedText
 
-ALL, SPANS = "all", "spans"
+ALL_RIGHT = "all_names_right"
 TEXTS_AT_A_TIME = 64
 
 
@@ -22,65 +26,58 @@ class Names(Protocol):
     def names(self, texts: Sequence[str]) -> list[list[TaggedSpan]]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class TagScore:
-    """The numbers of gold spans, of spans found, and of right ones among these.
-
-    `label` is a class, "all" for all spans, or "spans" for all spans without regard to their classes.
-    """
-
-    label: str
-    num_gold: int
-    num_found: int
-    num_right: int
-
-    @property
-    def precision(self) -> float:
-        """The share of the spans found that are right; 0 if none were found."""
-        return self.num_right / self.num_found if self.num_found else 0.0
-
-    @property
-    def recall(self) -> float:
-        """The share of the gold spans that were found; 0 if there are none."""
-        return self.num_right / self.num_gold if self.num_gold else 0.0
-
-    @property
-    def f1(self) -> float:
-        """The harmonic mean of precision and recall."""
-        total = self.num_gold + self.num_found
-        return 2 * self.num_right / total if total else 0.0
-
-    def to_dict(self) -> dict[str, Any]:
-        """The counts, precision, recall and F1."""
-        counts = {"gold": self.num_gold, "found": self.num_found, "right": self.num_right}
-        return {"label": self.label, **counts, "precision": self.precision, "recall": self.recall, "f1": self.f1}
+def f1_scores(gold: Sequence[TaggedSpan], found: Sequence[TaggedSpan]) -> tuple[Scores, Scores]:
+    """One sentence's scores, and their weights: F1, precision and recall of its names, whose start, end and class must
+    be right, F1 without regard to the class, then F1 of each class. What there is nothing of has no score."""
+    wanted, given = ({(span.start, span.end, span.label) for span in spans} for spans in (gold, found))
+    right = len(wanted & given)
+    shares = {
+        "f1": (2 * right, len(wanted) + len(given)),
+        "precision": (right, len(given)),
+        "recall": (right, len(wanted)),
+        "f1_without_class": _doubled({span[:2] for span in wanted}, {span[:2] for span in given}),
+    }
+    for label in sorted({label for *_, label in wanted | given}):
+        shares[f"f1_{label}"] = _doubled(*({span for span in spans if span[2] == label} for spans in (wanted, given)))
+    scores = {measure: part / whole for measure, (part, whole) in shares.items() if whole}
+    weights = {measure: float(whole) for measure, (_, whole) in shares.items() if whole}
+    return {**scores, ALL_RIGHT: float(wanted == given)}, weights
 
 
-def tag_scores(gold: Sequence[Sequence[TaggedSpan]], found: Sequence[Sequence[TaggedSpan]]) -> list[TagScore]:
-    """The scores over all spans, over spans without classes, then per class. A span is right if its start, end and
-    class are."""
-    wanted = {(i, span.start, span.end, span.label) for i, spans in enumerate(gold) for span in spans}
-    given = {(i, span.start, span.end, span.label) for i, spans in enumerate(found) for span in spans}
-    scores = [
-        _score(ALL, wanted, given),
-        _score(SPANS, {span[:3] for span in wanted}, {span[:3] for span in given}),
-    ]
-    for label in sorted({span[3] for span in wanted | given}):
-        of_class = [{span for span in spans if span[3] == label} for spans in (wanted, given)]
-        scores.append(_score(label, *of_class))
-    return scores
+def _doubled(wanted: set[Any], given: set[Any]) -> tuple[int, int]:
+    return 2 * len(wanted & given), len(wanted) + len(given)
 
 
-def _score(label: str, wanted: set[Any], given: set[Any]) -> TagScore:
-    return TagScore(label, len(wanted), len(given), len(wanted & given))
-
-
-def run_ner(files: Sequence[str], tagger: Names, progress: Callable[[int, int], None] | None = None) -> list[TagScore]:
-    """Tag the sentences of CoNLL files (`read_conll`) one by one. Raises InputError naming an invalid line."""
+def ner_task(files: Sequence[str]) -> Task[TaggedText]:
+    """The sentences of CoNLL files (`read_conll`) with their names. Raises InputError naming an invalid line."""
     sentences = [sentence for file in files for document in read_conll(file) for sentence in document]
-    found: list[list[TaggedSpan]] = []
-    for at in range(0, len(sentences), TEXTS_AT_A_TIME):
-        found += tagger.names([sentence.text for sentence in sentences[at : at + TEXTS_AT_A_TIME]])
-        if progress is not None:
-            progress(len(found), len(sentences))
-    return tag_scores([sentence.spans for sentence in sentences], found)
+    examples = [
+        Example(str(number), sentence.text, (_shown(sentence.text, sentence.spans),), sentence)
+        for number, sentence in enumerate(sentences, start=1)
+    ]
+    return Task(
+        name="ner",
+        examples=examples,
+        judge=lambda _, answer: answer.scores,
+        settings={"files": [Path(file).name for file in files]},
+        at_a_time=TEXTS_AT_A_TIME,
+    )
+
+
+def tags(tagger: Names) -> System[TaggedText]:
+    """A tagger's names in each sentence, as one answer."""
+
+    def answer(examples: Sequence[Example[TaggedText]]) -> list[Answer]:
+        texts = [example.text for example in examples]
+        return [_answer(example.source, spans) for example, spans in zip(examples, tagger.names(texts), strict=True)]
+
+    return answer
+
+
+def _answer(sentence: TaggedText, found: Sequence[TaggedSpan]) -> Answer:
+    scores, weights = f1_scores(sentence.spans, found)
+    return Answer([Prediction(_shown(sentence.text, found), 0.0, 0.0, ())], scores=scores, weights=weights)
+
+
+def _shown(text: str, spans: Sequence[TaggedSpan]) -> str:
+    return ", ".join(f"{text[span.start : span.end]} ({span.label})" for span in spans) or "no name"

@@ -25,7 +25,8 @@ class Row:
     """One system's answer to one example, and what it scored.
 
     `predictions` are None for a system that only searches. `passages` are those it found: "document:start-end".
-    `seconds` are the time it took, its share if several were asked together; 0 if it was not measured.
+    `seconds` are the time it took, its share if several were asked together; 0 if it was not measured. `weights` say
+    how much the example counts in a measure's mean, where that is not 1.
     """
 
     system: str
@@ -38,6 +39,7 @@ class Row:
     passages: tuple[str, ...] = ()
     pattern: bool = False
     seconds: float = field(default=0.0, compare=False)
+    weights: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def said(self) -> tuple[str, ...]:
@@ -66,20 +68,24 @@ def _prediction(record: Mapping[str, Any]) -> Prediction:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The examples of a group: how many they are, and the mean of each measure over those that have it."""
+    """The examples of a group: how many they are, and the mean of each measure over those that have it, weighted if
+    they have weights."""
 
     num_examples: int
     values: Mapping[str, Sequence[float]]
+    weights: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     def mean(self, measure: str) -> float | None:
         """None if no example has this measure."""
         values = self.values.get(measure)
+        if values and (weights := self.weights.get(measure)):
+            return sum(v * w for v, w in zip(values, weights, strict=True)) / sum(weights)
         return sum(values) / len(values) if values else None
 
     def interval(self, measure: str) -> Interval | None:
         """The mean with its interval; None if no example has this measure."""
         values = self.values.get(measure)
-        return interval(values) if values else None
+        return interval(values, self.weights.get(measure)) if values else None
 
     @property
     def exact_match(self) -> float:
@@ -115,17 +121,20 @@ class Result:
         return 1 / median(times) if times else None
 
     def values(self, measure: str) -> list[float] | None:
-        """The measure of every row; None if some row lacks it."""
-        values = [row.scores[measure] for row in self.rows if measure in row.scores]
+        """The measure of every row; None if some row lacks it or is weighted."""
+        values = [row.scores[measure] for row in self.rows if measure in row.scores and measure not in row.weights]
         return values if len(values) == len(self.rows) else None
 
 
 def _score(rows: Iterable[Row]) -> Score | None:
-    values: dict[str, list[float]] = {}
-    scores = [row.scores for row in rows]
-    for measure, value in (item for each in scores for item in each.items()):
-        values.setdefault(measure, []).append(value)
-    return Score(len(scores), values) if scores else None
+    values, weights = dict[str, list[float]](), dict[str, list[float]]()
+    scored = list(rows)
+    for row in scored:
+        for measure, value in row.scores.items():
+            values.setdefault(measure, []).append(value)
+        for measure, weight in row.weights.items():
+            weights.setdefault(measure, []).append(weight)
+    return Score(len(scored), values, weights) if scored else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +216,16 @@ class Report:
                     rows.append([f"{result.name}: mean over {dimension}", "", *means])
         counted = [f"{name[4:]}: {value:,}" for name, value in self.settings.items() if _counts(name, value)]
         return ["; ".join([self.task, *counted]), "examples", *map(spelled, measures)], rows
+
+    def measure_table(self) -> Table:
+        """A line per measure and a column per system, for tasks with many measures."""
+        scores = [(result.name, result.score()) for result in self.systems]
+        heads = [self.task, *(f"{name}, {score.num_examples:,}" for name, score in scores if score)]
+        rows = [
+            [spelled(measure), *(_shown(score.interval(measure)) for _, score in scores if score)]
+            for measure in self.measures
+        ]
+        return heads, rows
 
     def group_table(self, dimension: str) -> Table:
         """The scores of each group of a dimension, system by system."""

@@ -32,9 +32,18 @@ class Interval:
         return f"{100 * self.mean:.1f} [{100 * self.low:.1f}, {100 * self.high:.1f}]"
 
 
-def interval(values: Sequence[float]) -> Interval:
-    """The mean of values and its interval; zeros if there are no values."""
-    return macro_interval([values]) if len(values) else Interval(0.0, 0.0, 0.0)
+def interval(values: Sequence[float], weights: Sequence[float] | None = None) -> Interval:
+    """The mean of values and its interval; zeros if there are no values. With weights (above 0) it is Σ wv / Σ w, and
+    values are sampled together with their weights."""
+    if not len(values):
+        return Interval(0.0, 0.0, 0.0)
+    if weights is None:
+        return macro_interval([values])
+    value_N, weight_N = np.asarray(values, float), np.asarray(weights, float)
+    rng = np.random.default_rng(0)
+    samples = (rng.integers(len(value_N), size=len(value_N)) for _ in range(SAMPLES))
+    low, high = np.quantile([np.average(value_N[at], weights=weight_N[at]) for at in samples], [0.025, 0.975]).tolist()
+    return Interval(float(np.average(value_N, weights=weight_N)), low, high)
 
 
 def macro_interval(groups: Sequence[Sequence[float]]) -> Interval:

@@ -44,11 +44,13 @@ class Example(Generic[Source]):
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What a system says: predictions, best first (None: it only searches), the passages that it found, best first, and
-    scores that only the system can know, for the judge."""
+    scores that only the system can know, for the judge. `weights` say how much the example counts in a measure's mean,
+    above 0, where that is not 1."""
 
     predictions: Sequence[Prediction] | None = None
     passages: Sequence[Passage] = ()
     scores: Scores = field(default_factory=dict)
+    weights: Scores = field(default_factory=dict)
 
 
 System = Callable[[Sequence[Example[Source]]], Sequence[Answer]]
