@@ -12,10 +12,12 @@ from xml.etree import ElementTree
 import pytest
 
 from quoth.cli.main import main
+from quoth.cli.output import print_tables
 from quoth.datasets.closed import FORMATS
 from quoth.evaluation import harness
 from quoth.evaluation.charts import WIDTH, Bar, Line, Point, interval_chart, line_chart, nice_ticks
 from quoth.evaluation.harness import evaluate, lazily, read_run
+from quoth.evaluation.metrics import markdown
 from quoth.evaluation.pages import Folded, Picture, Quotation, Section, as_html, as_markdown
 from quoth.evaluation.published import published, published_for
 from quoth.evaluation.report import Report, Result, Row
@@ -275,3 +277,19 @@ def test_the_page_fits_a_phone_and_needs_no_network(runs: Path, tmp_path: Path) 
             papers.append(shown.evaluate("getComputedStyle(document.body).backgroundColor"))
         assert papers[0] != papers[1]
         browser.close()
+
+
+def test_tables_fit_a_terminal_and_are_markdown_elsewhere(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heads = ["sst2; num passages: 20,679", *(f"measure {i}" for i in range(3))]
+    rows = [["quoth-mini,calibration=pmi", *["87.2 [84.1, 90.3]"] * 3]]
+    print_tables([(heads, rows), (heads[:2], [["[b]x[/b]", "1"]])])
+    assert capsys.readouterr().out == markdown(heads, rows) + "\n" + markdown(heads[:2], [["[b]x[/b]", "1"]])
+    monkeypatch.setattr("rich.console.Console.is_terminal", True)
+    monkeypatch.setenv("COLUMNS", "80")
+    print_tables([(heads, rows), (heads[:2], [["[b]x[/b]", "1"]])])
+    shown = re.sub(r"\x1b\[\d+m", "", capsys.readouterr().out)
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "[b]x[/b]" in shown
+    assert shown.count("90.3]") == 3

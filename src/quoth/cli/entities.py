@@ -13,7 +13,7 @@ from quoth.cli.groups import Command, takes_group, takes_setup
 from quoth.cli.measuring import Limit, NoCoverage, RunFolder, Seed, ks_option, measuring, show_report
 from quoth.cli.models import load_entities, load_searcher, open_corpora, quiet_libraries
 from quoth.cli.options import CorpusDir, Json, MoreCorpora, Setup, repeated
-from quoth.cli.output import counting, results
+from quoth.cli.output import counting, print_tables
 from quoth.errors import InputError
 
 if TYPE_CHECKING:
@@ -225,11 +225,12 @@ def _keys(
 
 def _show_keys(recall: "Mapping[str, Mapping[int, float]]") -> None:
     """Print recall by how many keys of a passage are kept."""
-    from quoth.evaluation.metrics import markdown, percent
+    from quoth.evaluation.metrics import percent
 
     rows = [[name, *map(percent, shares.values())] for name, shares in recall.items()]
     heads = ["keys of a passage", *(f"covered@{k}" for k in next(iter(recall.values())))]
-    results().print("\n" + markdown(heads, rows), soft_wrap=True, end="")
+    print()
+    print_tables([(heads, rows)])
 
 
 @app.command()

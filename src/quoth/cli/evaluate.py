@@ -16,7 +16,7 @@ from quoth.cli.groups import takes_setup
 from quoth.cli.measuring import Distractors, RunFolder, Seed, measuring, show_report
 from quoth.cli.models import kind, load, load_predictor, open_corpora, quiet_libraries
 from quoth.cli.options import Base, Device, Json, Model, Setup, repeated
-from quoth.cli.output import print_json, results
+from quoth.cli.output import print_json, print_tables
 from quoth.cli.systems import other_filler
 from quoth.errors import InputError
 
@@ -247,7 +247,6 @@ def ner(
       quoth eval ner wikigold.conll.txt:test
     """
     from quoth.evaluation.harness import evaluate, lazily
-    from quoth.evaluation.metrics import markdown
     from quoth.evaluation.ner import ner_task, tags
     from quoth.ner.tagger import Tagger
 
@@ -258,7 +257,7 @@ def ner(
     if json:
         print_json(report.to_dict())
     else:
-        results().print(markdown(*report.measure_table()), soft_wrap=True, end="")
+        print_tables([report.measure_table()])
 
 
 @app.command()

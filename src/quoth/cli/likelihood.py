@@ -11,7 +11,7 @@ import typer
 from quoth.cli.groups import takes_setup
 from quoth.cli.models import kind, load_predictor, open_corpora
 from quoth.cli.options import CorpusDir, Json, MoreCorpora, PassageCount, Setup
-from quoth.cli.output import print_json, results
+from quoth.cli.output import print_json, print_tables
 from quoth.errors import InputError
 
 if TYPE_CHECKING:
@@ -49,19 +49,17 @@ def likelihood(
     if json:
         print_json(found.to_dict())
         return
-    results().print(_table(found), soft_wrap=True, end="")
+    print_tables([_table(found)])
 
 
-def _table(found: "Likelihood") -> str:
-    from quoth.evaluation.metrics import markdown
-
+def _table(found: "Likelihood") -> tuple[list[str], list[list[str]]]:
     rows = [
         [_named(z), _probability(z.log_retrieval), _probability(z.log_likelihood), f"{100 * z.share:.1f} %"]
         for z in found.passages
     ]
     whole = ["all of them: p(y|x)", "1", _probability(found.log_probability), "100.0 %"]
     heads = [f"{found.answer}: {' '.join(found.pieces)}", "p(z|x)", "p(y|z,x)", "share"]
-    return markdown(heads, [*rows, whole])
+    return heads, [*rows, whole]
 
 
 def _named(each: "PassageShare") -> str:

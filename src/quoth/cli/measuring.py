@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quoth.cli.options import repeated
-from quoth.cli.output import counting, print_json, results
+from quoth.cli.output import counting, print_json, print_tables
 
 if TYPE_CHECKING:
     from quoth.evaluation.report import Report
@@ -56,7 +56,7 @@ def show_report(report: "Report", json: bool, dimensions: Sequence[str] | None =
     if json:
         print_json({**report.to_dict(), **more})
     else:
-        results().print(report.markdown(dimensions), soft_wrap=True, end="")
+        print_tables(report.tables(dimensions))
 
 
 def run_folders(paths: Sequence[Path]) -> list[Path]:

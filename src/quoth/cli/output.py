@@ -6,7 +6,7 @@ Knows terminals and encodings. Does not know what the results mean.
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import floor, isfinite
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,26 @@ def results() -> "Console":
 
     _tolerate(sys.stdout, "replace")
     return Console(highlight=False, markup=False, emoji=False)
+
+
+def print_tables(tables: Iterable[tuple[Sequence[str], Sequence[Sequence[str]]]]) -> None:
+    """Heads and rows on standard output: wrapped to a terminal's width, elsewhere as Markdown, one row per line."""
+    from rich import box
+    from rich.table import Table
+
+    from quoth.evaluation.metrics import markdown
+
+    console = results()
+    if not console.is_terminal:
+        print("\n".join(markdown(heads, rows) for heads, rows in tables), end="")
+        return
+    for heads, rows in tables:
+        table = Table(box=box.SIMPLE_HEAD)
+        for number, head in enumerate(heads):
+            table.add_column(head, justify="right" if number else "left", overflow="fold")
+        for cells in rows:
+            table.add_row(*map(visible, cells))
+        console.print(table)
 
 
 def note(message: str) -> None:

@@ -17,7 +17,7 @@ from quoth.cli.groups import takes_setup
 from quoth.cli.measuring import NoCoverage, RunFolder, Seed, Template, measuring, run_folders, show_report
 from quoth.cli.models import kind, load_predictor, load_searcher, open_corpora, quiet_libraries
 from quoth.cli.options import Json, Setup, given, repeated
-from quoth.cli.output import counting, note, print_json, results
+from quoth.cli.output import counting, note, print_json, print_tables, results
 from quoth.cli.systems import SHARE, parse_system
 from quoth.errors import InputError
 
@@ -261,7 +261,7 @@ def errors(
                 for each in draw(wrong, count, seed):
                     print_json({"task": report.task, "kind": each.kind, **each.row.to_dict()})
                 continue
-            results().print(errors_table(f"{report.task}, {result.name}", wrong, len(result.rows)), soft_wrap=True)
+            print_tables([errors_table(f"{report.task}, {result.name}", wrong, len(result.rows))])
             results().print(shown_errors(wrong, count, seed), soft_wrap=True)
     if not shown:
         where = ", ".join(map(str, runs))

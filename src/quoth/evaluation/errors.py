@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from quoth.datasets.answers import answer_ranges
 from quoth.datasets.questions import QAExample
-from quoth.evaluation.metrics import markdown, percent
+from quoth.evaluation.metrics import percent
 from quoth.evaluation.ner import ALL_RIGHT
-from quoth.evaluation.report import Result, Row
+from quoth.evaluation.report import Result, Row, Table
 from quoth.evaluation.task import draw
 from quoth.records import Evidence
 from quoth.tokenizers.text import MASK
@@ -74,14 +74,14 @@ def error_of(row: Row) -> str:
     return {"answerable": UNREAD, "not answerable": ABSENT}.get(row.groups.get("corpus", ""), UNKNOWN)
 
 
-def errors_table(name: str, wrong: Sequence[WrongAnswer], num_rows: int) -> str:
-    """How many of a system's answers are wrong in which way, as Markdown."""
+def errors_table(name: str, wrong: Sequence[WrongAnswer], num_rows: int) -> Table:
+    """How many of a system's answers are wrong in which way."""
     counts = Counter(each.kind for each in wrong)
     rows = [
         [kind, f"{count:,}", percent(count / num_rows)]
         for kind, count in sorted(counts.items(), key=lambda item: -item[1])
     ]
-    return markdown([f"{name}: {len(wrong):,} of {num_rows:,} wrong", "answers", "% of all"], rows)
+    return [f"{name}: {len(wrong):,} of {num_rows:,} wrong", "answers", "% of all"], rows
 
 
 def shown_errors(wrong: Sequence[WrongAnswer], count: int = 50, seed: int = 0) -> str:

@@ -248,10 +248,14 @@ class Report:
         ]
         return ["difference", "measure", "points", "p, paired"], rows
 
-    def markdown(self, dimensions: Sequence[str] | None = None) -> str:
+    def tables(self, dimensions: Sequence[str] | None = None) -> list[Table]:
         """`table` and then, if there are several systems, `differences`."""
-        heads, rows = self.differences()
-        return markdown(*self.table(dimensions)) + ("\n" + markdown(heads, rows) if rows else "")
+        differences = self.differences()
+        return [self.table(dimensions), *([differences] if differences[1] else [])]
+
+    def markdown(self, dimensions: Sequence[str] | None = None) -> str:
+        """The `tables` as Markdown."""
+        return "\n".join(markdown(heads, rows) for heads, rows in self.tables(dimensions))
 
 
 def spelled(measure: str) -> str:
