@@ -78,6 +78,9 @@ def test_means_are_those_of_pooled_counts_and_intervals_those_of_sampled_sentenc
     assert bounds is not None
     assert [bounds.low, bounds.high] == pytest.approx(np.quantile(f1, [0.025, 0.975]))
     assert read_run(tmp_path / "run").systems == report.systems
+    drawn = ner_task([str(tmp_path / "x")], limit=5, seed=1).examples
+    assert [each.id for each in drawn] == sorted({each.id for each in drawn}, key=int)
+    assert len(drawn) == 5
 
 
 def test_wrong_sentences_are_listed_by_kind(tmp_path: Path) -> None:

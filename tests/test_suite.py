@@ -270,15 +270,28 @@ def test_quick_runs_what_there_is_and_names_what_is_missing(
     (data / "lama" / "Google_RE" / "date_of_birth_test.jsonl").write_text(facts + "\n", encoding="utf-8")
     pairs = [json.dumps(pair | {"label": label}) for label in "TFTF"]
     (data / "mcl_wic" / "dev.jsonl").write_text("\n".join(pairs), encoding="utf-8")
+    (data / "ner").mkdir()
+    documents = [f"-DOCSTART- O\n\nAda{i} B-PER\nsang O\n" for i in range(40)]
+    (data / "ner" / "x.conll").write_text("\n".join(documents), encoding="utf-8")
     npm, runs = str(tmp_path / "npm"), tmp_path / "runs"
     asked = ["--data", str(data), "--corpus", str(corpus), "--limit", "2", "--model", npm, "--reader", npm]
     assert main(["eval", "quick", *asked, "--run", str(runs)]) == 0
     err = capsys.readouterr().err
     for told in (f"quoth: quoth eval lama {data}/lama/Google_RE", "left out webquestions: ", "left out: no document"):
         assert told in err
-    assert {each.name for each in runs.iterdir()} == {"nq", "kamel", "sst2", "google-re", "senses", "report.html"}
+    assert {each.name for each in runs.iterdir()} == {
+        "nq",
+        "kamel",
+        "sst2",
+        "google-re",
+        "senses",
+        "ner",
+        "report.html",
+    }
     page = (runs / "report.html").read_text(encoding="utf-8")
-    assert all(f"<h2>{name}</h2>" in page for name in ("kamel", f"lama ({runs / 'google-re'})", "nq", "senses", "sst2"))
+    assert all(
+        f"<h2>{name}</h2>" in page for name in ("kamel", "ner", f"lama ({runs / 'google-re'})", "nq", "senses", "sst2")
+    )
     for wrong, says in {
         ("--limit", "0"): "--limit 0; it must be 1",
         ("--data", "none"): "--data none: no such",

@@ -234,6 +234,8 @@ def ner(
     ] = "quoth-tagger",
     base: Base = None,
     device: Device = None,
+    limit: Annotated[int | None, typer.Option("--limit", help="Tag this many sentences, drawn at random.")] = None,
+    seed: Seed = 0,
     run: RunFolder = None,
     json: Json = False,
 ) -> None:
@@ -253,7 +255,7 @@ def ner(
     quiet_libraries()
     with measuring("sentences") as progress:
         systems = {model: lazily(lambda: tags(Tagger.load(model, device, base=base)))}
-        report = evaluate(ner_task(files), systems, run, progress)
+        report = evaluate(ner_task(files, limit, seed), systems, run, progress)
     if json:
         print_json(report.to_dict())
     else:

@@ -88,6 +88,8 @@ def _steps(data: Path, corpora: Sequence[Path], limit: int, model: str, reader: 
         yield "squad", ["squad", file, "--limit", str(limit), "--model", reader]
     if files := _files(data, "entityquestions/test/*.json*"):
         yield "entities", ["entities", str(corpora[0]), *files, *few, "--no-coverage"]
+    for file in _files(data, "ner/*.conll*"):
+        yield "ner", ["ner", f"{file}:test", "--limit", str(limit)]
     for file in _files(data, "mcl_wic/*.jsonl*"):
         yield "senses", ["senses", file, "--model", model]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from quoth.datasets.conll import read_conll
-from quoth.evaluation.task import Answer, Example, Scores, System, Task
+from quoth.evaluation.task import Answer, Example, Scores, System, Task, draw
 from quoth.records import Prediction, TaggedSpan, TaggedText
 
 ALL_RIGHT = "all_names_right"
@@ -48,8 +48,9 @@ def _doubled(wanted: set[Any], given: set[Any]) -> tuple[int, int]:
     return 2 * len(wanted & given), len(wanted) + len(given)
 
 
-def ner_task(files: Sequence[str]) -> Task[TaggedText]:
-    """The sentences of CoNLL files (`read_conll`) with their names. Raises InputError naming an invalid line."""
+def ner_task(files: Sequence[str], limit: int | None = None, seed: int = 0) -> Task[TaggedText]:
+    """The sentences of CoNLL files (`read_conll`) with their names, `limit` drawn at random (None: all). Raises
+    InputError naming an invalid line."""
     sentences = [sentence for file in files for document in read_conll(file) for sentence in document]
     examples = [
         Example(str(number), sentence.text, (_shown(sentence.text, sentence.spans),), sentence)
@@ -57,9 +58,9 @@ def ner_task(files: Sequence[str]) -> Task[TaggedText]:
     ]
     return Task(
         name="ner",
-        examples=examples,
+        examples=draw(examples, limit, seed),
         judge=lambda _, answer: answer.scores,
-        settings={"files": [Path(file).name for file in files]},
+        settings={"files": [Path(file).name for file in files], "limit": limit, "seed": seed},
         at_a_time=TEXTS_AT_A_TIME,
     )
 
