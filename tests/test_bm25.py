@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 
 from quoth.corpus import bm25
 from quoth.corpus.analysis import analyse, analyse_with_characters, is_unspaced_character
-from quoth.corpus.bm25 import LiveWords, count, search
+from quoth.corpus.bm25 import LiveWords, Query, best_places, count, search
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.word_index import Words
 from quoth.records import Document
-from quoth.retrieval.sparse import best_places
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
 TEXTS = ["the cat sat", "the dog sat on the cat", "a bird", "the the the end of the cat show"]
@@ -30,7 +29,7 @@ def words_of(texts: Sequence[str], first_row: int = 0, deleted: Collection[int] 
 
 
 def ranked(parts: Sequence[LiveWords], query: str, k: int = 10) -> Scored:
-    rows, scores = search(parts, query, k, count(parts, query))
+    rows, scores = search(parts, Query.of(query), k, count(parts, Query.of(query)))
     return dict(zip(rows.tolist(), scores.tolist(), strict=True))
 
 
@@ -61,7 +60,7 @@ def assert_ranked(found: Scored, wanted: Scored) -> None:
 
 def test_shapes_and_types() -> None:
     parts = [words_of(TEXTS)]
-    rows, scores = search(parts, "cat", 2, count(parts, "cat"))
+    rows, scores = search(parts, Query.of("cat"), 2, count(parts, Query.of("cat")))
     assert rows.shape == scores.shape == (2,)
     assert rows.dtype == np.dtype(np.int64)
     assert scores.dtype == np.dtype(np.float64)

@@ -21,9 +21,9 @@ from transformers import (
 
 from quoth import Corpus, Document
 from quoth.cli.main import main
+from quoth.corpus.bm25 import bm25
 from quoth.errors import EmptyCorpusError, InputError, ModelNotFoundError
 from quoth.evaluation.entities.dense import PUBLISHED, DenseBaseline, DenseSearch
-from quoth.retrieval.sparse import bm25
 from tiny import SHAPE, TEXT, tiny_bert
 
 QUESTIONS = ["Where is Paris?", "what stands above the river", ""]

@@ -17,7 +17,7 @@ IMPORTS = (
     "import quoth.corpus.corpus; Corpus = quoth.corpus.corpus.Corpus",
     "from quoth.corpus import corpus; Corpus = corpus.Corpus",
     "from quoth import Corpus",
-    "import quoth.retrieval.sparse; from quoth.corpus.corpus import Corpus",
+    "import quoth.corpus.bm25; from quoth.corpus.corpus import Corpus",
 )
 
 

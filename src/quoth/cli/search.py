@@ -162,7 +162,7 @@ def _finder(
     model = next(iter(models), None)
     match mode:
         case SearchMode.bm25:
-            from quoth.retrieval.sparse import bm25
+            from quoth.corpus.bm25 import bm25
 
             return lambda query, k: bm25(corpora, query, k)
         case SearchMode.dense:

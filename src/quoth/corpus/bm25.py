@@ -1,10 +1,11 @@
-"""BM25 over the live passages of segments.
+"""BM25 over the live passages of segments, and over several corpora as one.
 
     ln(1 + (N - n_t + 0.5) / (n_t + 0.5)) * (k1 + 1) * f / (f + k1 * (1 - b + b * length / average))
 
 summed over the query's terms t, a repeated one as often as it occurs (Robertson and Zaragoza 2009, eq. 3.15, with
 Lucene's idf), in 64 bits. N, n_t and the average length are counted over exactly the passages that are searched, and
-add up over several corpora. Knows words and which passages are deleted. Does not know texts or files.
+add up over several corpora. Knows words, which passages are deleted, and how several corpora's hits come together. Does
+not know files or models.
 
 Shape suffixes that differ from the project's: X deleted passages of a segment, O a word's occurrences, Q a
 query's terms, N hits.
@@ -14,24 +15,46 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
-from typing import Any
+from itertools import accumulate, chain
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.analysis import analyse, is_unspaced_character
 from quoth.corpus.word_index import Words, hashes
+from quoth.errors import EmptyCorpusError, InputError
+from quoth.records import Hit
 from quoth.types import Doubles, Rows
 
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
+
+PassageRef = tuple[int, int]
+"""A corpus's number and a passage's row in it."""
+Ranking = list[tuple[float, PassageRef]]
+"""Places with their scores, best first."""
 K1, B = 1.2, 0.75
 _SLACK = 1e-9
 """Bounds are widened by this share of themselves, which exceeds the rounding of a sum of scores."""
 _LOOKUP_COST = 8
 """Looking up a passage among a word's occurrences takes about as long as scoring this many of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """The distinct terms of a query with the number of times that each occurs in it, and their hashes [Q]."""
+
+    times: Counter[str]
+    hashes_Q: NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, text: str) -> Query:
+        times = Counter(sorted(analyse(text)))
+        return cls(times, hashes(times))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,21 +110,21 @@ class _Term:
 
 @dataclass(frozen=True, slots=True)
 class _WeightedQuery:
-    """The terms of a query, the heaviest first."""
+    """The terms of a query that occur in some passage, the heaviest first, and their hashes [Q]."""
 
-    hashes_Q: NDArray[np.uint64]
     terms: list[_Term]
+    hashes_Q: NDArray[np.uint64]
 
     @classmethod
-    def of(cls, query: str, statistics: Statistics) -> _WeightedQuery:
-        times = Counter(term for term in analyse(query) if statistics.holders[term])
-        weights = {term: number * statistics.idf(term) for term, number in times.items()}
-        ordered = sorted(weights, key=lambda term: (-weights[term], term))
-        fields = [int(is_unspaced_character(term)) for term in ordered]
-        terms = [
-            _Term(weights[t], field, statistics.average_length(field)) for t, field in zip(ordered, fields, strict=True)
-        ]
-        return cls(hashes(ordered), terms)
+    def of(cls, query: Query, statistics: Statistics) -> _WeightedQuery:
+        terms: list[tuple[_Term, int]] = []
+        for place, (term, number) in enumerate(query.times.items()):
+            if statistics.holders[term]:
+                field = int(is_unspaced_character(term))
+                weight = number * statistics.idf(term)
+                terms.append((_Term(weight, field, statistics.average_length(field)), place))
+        terms.sort(key=lambda pair: -pair[0].weight)
+        return cls([term for term, _ in terms], query.hashes_Q[[place for _, place in terms]])
 
 
 class LiveWords:
@@ -124,9 +147,9 @@ class LiveWords:
         terms, characters = (lengths_2P.sum(1, np.int64) - lengths_2P[:, self._deleted_X].sum(1, np.int64)).tolist()
         return terms, characters
 
-    def statistics(self, terms: Sequence[str]) -> Statistics:
-        """The statistics of the live passages, for these distinct terms."""
-        found = zip(terms, self.words.find(hashes(terms)), strict=True)
+    def statistics(self, query: Query) -> Statistics:
+        """The statistics of the live passages, for the terms of a query."""
+        found = zip(query.times, self.words.find(query.hashes_Q), strict=True)
         holders = Counter({term: self._num_live(each) for term, each in found})
         return Statistics(self.words.num_passages - len(self._deleted_X), *self._lengths, holders)
 
@@ -163,13 +186,12 @@ class LiveWords:
         return found_N + self.first_row, scores_P[found_N]
 
 
-def count(parts: Iterable[LiveWords], query: str) -> Statistics:
+def count(parts: Iterable[LiveWords], query: Query) -> Statistics:
     """The statistics on which a query's scores over these passages depend."""
-    terms = sorted(set(analyse(query)))
-    return sum((part.statistics(terms) for part in parts), Statistics(0, 0, 0, Counter()))
+    return sum((part.statistics(query) for part in parts), Statistics(0, 0, 0, Counter()))
 
 
-def search(parts: Sequence[LiveWords], query: str, k: int, statistics: Statistics) -> tuple[Rows, Doubles]:
+def search(parts: Sequence[LiveWords], query: Query, k: int, statistics: Statistics) -> tuple[Rows, Doubles]:
     """The `k` best live passages for any of the query's terms: rows int64 [N], scores float64 [N], N <= k.
 
     Best score first, equal scores by row. N = 0 if no passage contains any of the terms.
@@ -180,6 +202,43 @@ def search(parts: Sequence[LiveWords], query: str, k: int, statistics: Statistic
         more, theirs = part.best(question, k, float(scores_N[-1]) if len(scores_N) == k else 0.0)
         rows_N, scores_N = _best(np.append(rows_N, more), np.append(scores_N, theirs), k)
     return rows_N, scores_N
+
+
+def check_not_empty(corpora: Sequence[Corpus]) -> None:
+    """Raises EmptyCorpusError if no corpus has a passage."""
+    if not any(corpus.num_passages for corpus in corpora):
+        paths = ", ".join(str(corpus.path) for corpus in corpora) or "no corpus given"
+        first = corpora[0].path if corpora else "DIR"
+        raise EmptyCorpusError(f"{paths}: no passage to search; `quoth add {first} DOCS` adds documents")
+
+
+def check_count(k: int) -> None:
+    """Raises InputError unless k is 1 or more."""
+    if k < 1:
+        raise InputError(f"k is {k}; it must be 1 or more; try k=10")
+
+
+def best_places(corpora: Sequence[Corpus], query: str, k: int, exclude: Collection[int] = ()) -> Ranking:
+    """BM25's k best live passages over all corpora but the rows `exclude`, ties by corpus, then row.
+
+    Several corpora are searched as one: scores depend on all their passages, and are those of one corpus of them all.
+    Raises EmptyCorpusError.
+    """
+    check_not_empty(corpora)
+    asked, words = Query.of(query), [corpus.live_words for corpus in corpora]
+    statistics = count(chain.from_iterable(words), asked)
+    scored: Ranking = []
+    for number, parts in enumerate(words):
+        rows, scores = search(parts, asked, k + len(exclude), statistics)
+        kept = [(s, (number, r)) for r, s in zip(rows.tolist(), scores.tolist(), strict=True) if r not in exclude]
+        scored.extend(kept)
+    return sorted(scored, key=lambda pair: (-pair[0], pair[1]))[:k]
+
+
+def bm25(corpora: Sequence[Corpus], query: str, k: int) -> list[Hit]:
+    """The k best passages by BM25. Raises InputError, EmptyCorpusError."""
+    check_count(k)
+    return [Hit(corpora[number].passage(row), score) for score, (number, row) in best_places(corpora, query, k)]
 
 
 def _best(rows_N: Rows, scores_N: Doubles, k: int) -> tuple[Rows, Doubles]:

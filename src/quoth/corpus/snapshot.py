@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.corpus.bm25 import LiveWords, Statistics, count, search
+from quoth.corpus.bm25 import LiveWords, Query, count, search
 from quoth.corpus.deletions import Deletion, Deletions
 from quoth.corpus.layout import manifest_path, segment_path
 from quoth.corpus.manifest import Manifest, SegmentEntry, read_manifest
@@ -318,17 +318,12 @@ class CorpusView:
         """The words of every passage, by segment. Raises CorruptionError."""
         return self._snapshot.live_words
 
-    def bm25(
-        self, query: str, k: int, statistics: Statistics | None = None
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def bm25(self, query: str, k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The passages whose words match a query best, by BM25 (Lucene's formula, k1 = 1.2, b = 0.75).
 
         Args:
             query (str): Words in any script.
             k (int): Number of passages.
-            statistics (Statistics | None): Word counts to score with, if several corpora are searched as one (`count`
-                of all their `live_words`). Default: None, those of this snapshot, on which alone the scores then
-                depend.
 
         Returns:
             The rows, int64 [N], and the scores, float64 [N], best first and N <= k; equal scores are in order of row.
@@ -341,5 +336,5 @@ class CorpusView:
             >>> rows.tolist()
             [1]
         """
-        parts = self.live_words
-        return search(parts, query, k, count(parts, query) if statistics is None else statistics)
+        parts, asked = self.live_words, Query.of(query)
+        return search(parts, asked, k, count(parts, asked))

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from quoth.corpus.bm25 import bm25, check_not_empty
 from quoth.corpus.corpus import Corpus
 from quoth.datasets.answers import answer_rank, answerable, exact_match, first, has_answer
 from quoth.datasets.questions import QAExample
@@ -23,7 +24,6 @@ from quoth.evaluation.report import Report
 from quoth.evaluation.system import BM25, Answerer, Searcher, asks
 from quoth.evaluation.task import Answer, Example, Scores, System, Task, draw, first_right
 from quoth.records import Passage
-from quoth.retrieval.sparse import bm25, check_not_empty
 
 KS = (1, 5, 20)
 READ = 5

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from quoth.corpus.bm25 import bm25
 from quoth.evaluation.metrics import HITS
 from quoth.evaluation.task import Answer, Example, Source, System
 from quoth.records import Hit, Passage, Prediction
-from quoth.retrieval.sparse import bm25
 from quoth.tokenizers.text import MASK
 
 TEMPLATE = f"Q: {{question}}\nA: {MASK}."

@@ -17,11 +17,11 @@ from mcp_types import ToolAnnotations
 from pydantic import BaseModel, Field
 
 from quoth import __version__
+from quoth.corpus.bm25 import bm25
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.quotes import verify_quote
 from quoth.errors import QuothError
 from quoth.records import Evidence, Prediction
-from quoth.retrieval.sparse import bm25
 
 if TYPE_CHECKING:
     from quoth.models.npm import NPM

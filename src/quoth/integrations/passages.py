@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast, get_args
 
+from quoth.corpus.bm25 import bm25
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
 from quoth.models.base import CorpusModel, Mode
 from quoth.models.loading import load
 from quoth.records import Hit
-from quoth.retrieval.sparse import bm25
 
 
 @dataclass(frozen=True, slots=True)

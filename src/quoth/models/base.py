@@ -12,6 +12,7 @@ from functools import reduce
 from itertools import chain
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
+from quoth.corpus.bm25 import PassageRef, Ranking, best_places, check_count
 from quoth.errors import InputError
 from quoth.memory import WORKING_MEMORY
 from quoth.models.calls import documented
@@ -19,7 +20,6 @@ from quoth.records import Cost, Hit, Match, Passage, Shortfall
 from quoth.results import Hits
 from quoth.retrieval.fusion import FUSIONS
 from quoth.retrieval.key_table import KeyTable
-from quoth.retrieval.sparse import PassageRef, Ranking, best_places, check_count
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus

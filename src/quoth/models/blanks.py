@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from quoth.corpus.bm25 import Ranking, best_places
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import InputError
 from quoth.models.base import CorpusModel
@@ -31,7 +32,6 @@ from quoth.results import Predictions
 from quoth.retrieval.index import search_all, search_together
 from quoth.retrieval.key_table import KeyHits
 from quoth.retrieval.retriever import Retriever
-from quoth.retrieval.sparse import Ranking, best_places
 from quoth.timing import step
 from quoth.tokenizers.boundaries import STOP_WORDS
 from quoth.tokenizers.text import MASK

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.config import Combine, NPMConfig
+from quoth.corpus.bm25 import best_places
 from quoth.corpus.corpus import Corpora, listed
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import InputError
@@ -36,7 +37,6 @@ from quoth.predictors.reader_weights import open_reader
 from quoth.records import Passage
 from quoth.results import Predictions
 from quoth.retrieval.key_table import KeyTable
-from quoth.retrieval.sparse import best_places
 from quoth.types import Floats
 
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from quoth.corpus.bm25 import PassageRef, best_places, bm25
 from quoth.corpus.corpus import Corpora, listed
 from quoth.errors import InputError
 from quoth.models.calls import Exclude, check_questions, documented, for_each, one_or_many, with_mask, words_of
@@ -22,7 +23,6 @@ from quoth.predictors.reader_weights import open_reader
 from quoth.predictors.span_reader import SpanReader, Spans
 from quoth.records import Passage, Prediction
 from quoth.results import Hits, Predictions
-from quoth.retrieval.sparse import PassageRef, best_places, bm25
 from quoth.timing import step
 from quoth.tokenizers.pairs import fill_in
 

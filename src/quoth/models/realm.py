@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.config import REALMConfig
+from quoth.corpus.bm25 import PassageRef
 from quoth.corpus.corpus import Corpora, listed
 from quoth.encoders.passage_encoder import PassageEncoder, load_heads
 from quoth.encoders.transformer import Transformer
@@ -40,7 +41,6 @@ from quoth.predictors.span_reader import Reading, SpanReader
 from quoth.records import Likelihood, Prediction
 from quoth.results import Hits, Predictions
 from quoth.retrieval.retriever import Retriever
-from quoth.retrieval.sparse import PassageRef
 from quoth.timing import step
 from quoth.tokenizers.pairs import answer_ids, fill_in, masked_ids
 

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.config import NPMConfig, ZeroNERConfig
+from quoth.corpus.bm25 import PassageRef, check_count
 from quoth.corpus.corpus import Corpora, listed
 from quoth.encoders.entity_encoder import EntityEncoder, Range, Recognizer, SpanEncoder, TokenSpans
 from quoth.encoders.token_encoder import TokenEncoder
@@ -32,7 +33,6 @@ from quoth.models.calls import check_questions, documented
 from quoth.ner.recognition import load_recognizer
 from quoth.results import Hits
 from quoth.retrieval.retriever import KeyAt, Retriever
-from quoth.retrieval.sparse import PassageRef, check_count
 from quoth.timing import step
 
 if TYPE_CHECKING:

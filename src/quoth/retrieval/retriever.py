@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.corpus.bm25 import PassageRef, Ranking, check_not_empty
 from quoth.encoders.key_encoder import EncodedPassage, KeyEncoder
 from quoth.records import Passage
 from quoth.retrieval.index import search_tables
 from quoth.retrieval.key_columns import passage_of
 from quoth.retrieval.key_table import KeyHits, KeyTable, in_memory
-from quoth.retrieval.sparse import PassageRef, Ranking, check_not_empty
 from quoth.retrieval.tables import KeyTables
 from quoth.retrieval.vectors import Neighbours
 from quoth.timing import step

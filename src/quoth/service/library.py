@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+from quoth.corpus.bm25 import bm25
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.manifest import read_manifest
 from quoth.errors import (
@@ -34,7 +35,6 @@ from quoth.models.realm import REALM
 from quoth.models.zero_ner import ZeroNER
 from quoth.records import Hit, Prediction
 from quoth.retrieval.key_store import stores
-from quoth.retrieval.sparse import bm25
 from quoth.retrieval.tables import KeyTables
 
 OLD_VIEWS = 4

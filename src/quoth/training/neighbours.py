@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.corpus.bm25 import LiveWords, count, search
+from quoth.corpus.bm25 import LiveWords, Query, count, search
 from quoth.corpus.word_index import Words
 from quoth.training.batches import TokenizedDocuments
 
@@ -42,7 +42,7 @@ def chain_of_neighbours(data: TokenizedDocuments, progress: Callable[[int], None
         for first in range(0, len(bodies), PART)
     ]
     for row, body in enumerate(bodies):
-        query = _words(_telling(np.unique(data.ids[body]), frequency))
+        query = Query.of(_words(_telling(np.unique(data.ids[body]), frequency)))
         found, _ = search(words, query, NEIGHBOURS, count(words, query))
         neighbours[row, : len(found)] = found
         if progress:

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from quoth.corpus.bm25 import check_not_empty
 from quoth.corpus.word_index import indexed_text
 from quoth.datasets.answers import first, has_answer, normalise
 from quoth.datasets.questions import QAExample, read_questions
@@ -28,7 +29,6 @@ from quoth.evaluation.openqa import corpus_group
 from quoth.evaluation.report import Report
 from quoth.evaluation.system import BM25
 from quoth.evaluation.task import Answer, Example, Scores, Task, draw_of_each
-from quoth.retrieval.sparse import check_not_empty
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from quoth.corpus.analysis import analyse
+from quoth.corpus.bm25 import check_not_empty
 from quoth.corpus.word_index import indexed_text
 from quoth.errors import InputError
 from quoth.evaluation.system import Searcher
 from quoth.evaluation.task import Answer, Example, Source, System
 from quoth.records import Hit
-from quoth.retrieval.sparse import check_not_empty
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
