@@ -25,7 +25,6 @@ LAYERS = {
     "citations": 2,
     "datasets": 2,
     "scoring": 3,
-    "grouping": 3,
     "tokenizers": 3,
     "encoders": 4,
     "ner": 5,

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from quoth.grouping import group_equal, group_score, prune_to_top_groups
+from quoth.predictors.ranking import group_equal, group_score, prune_to_top_groups
 from quoth.scoring import Sums, interpolated, joint_score, length_weighted, log_sum_exp, softmax_sum_score, sum_score
 
 A, B = np.log([1.0, 2.0, 4.0]), np.log([3.0, 5.0, 8.0])

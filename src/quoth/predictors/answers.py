@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.bm25 import PassageRef, Ranking
-from quoth.grouping import group_equal, group_score
 from quoth.predictors.evidence import Proposal
 from quoth.predictors.options import check_at_least_one
+from quoth.predictors.ranking import group_equal, group_score
 from quoth.records import Evidence, Likelihood, Passage, PassageShare, Prediction
 from quoth.scoring import log_sum_exp
 from quoth.timing import step

@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.errors import InputError
-from quoth.grouping import group_equal, group_score
 from quoth.predictors.candidates import live_hits
 from quoth.predictors.evidence import Quoter
 from quoth.predictors.options import check_combine, check_temperature
 from quoth.predictors.phrase import scaled_similarities
-from quoth.predictors.ranking import Occurrences, places_of, rank
+from quoth.predictors.ranking import Occurrences, group_equal, group_score, places_of, rank
 from quoth.records import Prediction
 from quoth.retrieval.key_table import KeyTable
 from quoth.scoring import joint_score, log_sum_exp, sum_score

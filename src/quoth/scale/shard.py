@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import QuothError
-from quoth.grouping import Groups, group_equal, group_score
 from quoth.predictors.evidence import Quoter, Quotes
 from quoth.predictors.options import PhraseOptions
 from quoth.predictors.phrase import ScoredPhrases
-from quoth.predictors.ranking import Occurrences, Scored, places_of
+from quoth.predictors.ranking import Groups, Occurrences, Scored, group_equal, group_score, places_of
 from quoth.predictors.token import ScoredTokens
 from quoth.retrieval.index import search_tables
 from quoth.retrieval.key_table import KeyHits, KeyTable

@@ -23,12 +23,11 @@ import numpy as np
 
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import EmptyCorpusError, InputError
-from quoth.grouping import group_equal
 from quoth.models.blanks import Asked
 from quoth.models.npm import NPM
 from quoth.predictors.evidence import Proposal, Quotes, quoted
 from quoth.predictors.options import FillOptions
-from quoth.predictors.ranking import Best, best_groups, rank, sums_over
+from quoth.predictors.ranking import Best, best_groups, group_equal, rank, sums_over
 from quoth.records import Evidence, Prediction
 from quoth.retrieval.index import deal
 from quoth.scale.shard import Nearest, Partial, ShardQuery, TablesChangedError, Taken
