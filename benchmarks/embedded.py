@@ -27,8 +27,7 @@ from quoth.predictors.options import PhraseOptions
 from quoth.predictors.phrase import ScoredPhrases
 from quoth.retrieval.codes import Codes
 from quoth.retrieval.index import search_together
-from quoth.retrieval.key_columns import FILES
-from quoth.retrieval.key_table import KeyTable
+from quoth.retrieval.key_table import FILES, KeyTable
 from quoth.retrieval.tables import KeyTables
 from quoth.storage import read_json
 from quoth.timing import timed

@@ -22,8 +22,7 @@ from quoth.predictors.options import PhraseOptions
 from quoth.predictors.phrase import predict_phrases
 from quoth.retrieval.codes import DEPTH, Codes, build_codes
 from quoth.retrieval.index import search_exactly, search_tables
-from quoth.retrieval.key_columns import KeyColumns, save_columns
-from quoth.retrieval.key_table import KeyHits, KeyTable
+from quoth.retrieval.key_table import KeyColumns, KeyHits, KeyTable, save_columns
 from quoth.retrieval.vectors import KeyVectors, Quantizer, stored
 from quoth.storage import seal_folder
 from quoth.timing import timed

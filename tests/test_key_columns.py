@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from quoth.retrieval.key_columns import KeyColumns, open_columns, save_columns
+from quoth.retrieval.key_table import KeyColumns, open_columns, save_columns
 
 NAMES = ("ids_N", "group_N", "flags_N", "start_N", "end_N")
 

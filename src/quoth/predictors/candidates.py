@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.retrieval.key_columns import looked_up, passage_of
+from quoth.retrieval.key_table import looked_up, passage_of
 from quoth.tokenizers.boundaries import (
     BREAK_BEFORE,
     LENGTH_MASK,

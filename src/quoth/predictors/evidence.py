@@ -18,7 +18,7 @@ import numpy as np
 
 from quoth.predictors.ranking import Best, Occurrences, Places, Scored, best_phrases, places_of
 from quoth.records import Evidence, Passage, Prediction
-from quoth.retrieval.key_columns import passage_of
+from quoth.retrieval.key_table import passage_of
 from quoth.timing import step
 
 if TYPE_CHECKING:

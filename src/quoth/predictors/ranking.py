@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.retrieval.key_columns import passage_of
 from quoth.scoring import Sums, log_sum_exp
 from quoth.types import Doubles
 
@@ -247,12 +246,7 @@ def _tie_leaders(falling_R: Doubles) -> NDArray[np.int64]:
 
 def in_boosted(hits: Sequence[KeyHits], starts: Sequence[NDArray[np.int64]]) -> NDArray[np.bool_]:
     """Which of the tables' rows, one table after another, are in boosted passages: [C]."""
-    parts = [
-        np.zeros(len(rows), np.bool_)
-        if each.boosted_P is None
-        else each.boosted_P[passage_of(each.keys.offsets_P1, rows)]
-        for each, rows in zip(hits, starts, strict=True)
-    ]
+    parts = [each.in_boosted(rows) for each, rows in zip(hits, starts, strict=True)]
     return np.concatenate([np.zeros(0, np.bool_), *parts])
 
 

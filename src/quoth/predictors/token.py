@@ -18,8 +18,7 @@ from quoth.predictors.options import PhraseOptions
 from quoth.predictors.phrase import scaled_similarities
 from quoth.predictors.ranking import Occurrences, in_boosted, score_sums
 from quoth.records import Prediction
-from quoth.retrieval.key_columns import looked_up
-from quoth.retrieval.key_table import KeyHits
+from quoth.retrieval.key_table import KeyHits, looked_up
 from quoth.scoring import Sums, interpolated
 from quoth.timing import step
 from quoth.tokenizers.boundaries import MAY_END, MAY_START, spelling

@@ -20,9 +20,8 @@ from quoth.encoders.key_encoder import EncodedPassage, KeyEncoder, TextSpan
 from quoth.errors import CorruptionError
 from quoth.memory import WORKING_MEMORY
 from quoth.records import Passage
-from quoth.retrieval.key_columns import KeyColumns, open_columns, passage_of, save_columns
 from quoth.retrieval.key_store import FORMAT, TABLE, KeyStore, absent_passages
-from quoth.retrieval.key_table import KeyTable
+from quoth.retrieval.key_table import KeyColumns, KeyTable, open_columns, passage_of, save_columns
 from quoth.retrieval.vectors import BITS, KeyVectors, Quantizer, Spread, save_quantizer, stored
 from quoth.storage import atomic_write_json, publish_directory, remove, seal_folder
 from quoth.tokenizers.boundaries import MAY_START

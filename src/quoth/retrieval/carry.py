@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from quoth.arrays import open_array, save_array, save_pieces
 from quoth.errors import LockedError, advising
-from quoth.retrieval.key_columns import KeyColumns, open_columns, ranges, save_columns
 from quoth.retrieval.key_store import KeyStore, absent_from, stores, table_facts
+from quoth.retrieval.key_table import KeyColumns, open_columns, ranges, save_columns
 from quoth.retrieval.vectors import KeyVectors, Quantizer, save_quantizer, stored
 from quoth.storage import atomic_write_json, check_folder, publish_folder
 

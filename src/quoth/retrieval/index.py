@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.retrieval.codes import Codes, CodesGoneError
-from quoth.retrieval.key_columns import passage_of
-from quoth.retrieval.key_table import KeyHits, KeyTable
+from quoth.retrieval.key_table import KeyHits, KeyTable, passage_of
 from quoth.retrieval.vectors import Neighbours, joined, top
 from quoth.types import Floats, Rows
 

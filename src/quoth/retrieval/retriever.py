@@ -20,8 +20,7 @@ from quoth.corpus.bm25 import PassageRef, Ranking, check_not_empty
 from quoth.encoders.key_encoder import EncodedPassage, KeyEncoder
 from quoth.records import Passage
 from quoth.retrieval.index import search_tables
-from quoth.retrieval.key_columns import passage_of
-from quoth.retrieval.key_table import KeyHits, KeyTable, in_memory
+from quoth.retrieval.key_table import KeyHits, KeyTable, in_memory, passage_of
 from quoth.retrieval.tables import KeyTables
 from quoth.retrieval.vectors import Neighbours
 from quoth.timing import step

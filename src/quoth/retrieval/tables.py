@@ -27,7 +27,6 @@ from quoth.retrieval import codes
 from quoth.retrieval.build import FITTED_PARTS, PASSAGES_PER_PART, Builder, sample_queries
 from quoth.retrieval.carry import carry
 from quoth.retrieval.codes import check_recall, open_codes
-from quoth.retrieval.key_columns import open_columns
 from quoth.retrieval.key_store import (
     CODES,
     FORMAT,
@@ -38,7 +37,7 @@ from quoth.retrieval.key_store import (
     stores,
     table_facts,
 )
-from quoth.retrieval.key_table import KeyTable
+from quoth.retrieval.key_table import KeyTable, open_columns
 from quoth.retrieval.vectors import BITS, KeyVectors, bytes_of, check_precision, nearest_rows
 from quoth.storage import check_folder, publish_folder, refuse_links_below, remove
 
