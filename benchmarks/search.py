@@ -17,6 +17,7 @@ from benchmarks.embedded import SAMPLES, K, add_seconds, folder_bytes
 from benchmarks.measure import Result, best_seconds, cpu_seconds
 from quoth import NPM, Corpus, Document, read_documents
 from quoth.arrays import save_array
+from quoth.encoders.transformer import batches_by_length, pad
 from quoth.predictors.candidates import SPARE_PIECES
 from quoth.predictors.options import PhraseOptions
 from quoth.predictors.phrase import predict_phrases
@@ -26,7 +27,6 @@ from quoth.retrieval.key_table import KeyColumns, KeyHits, KeyTable, save_column
 from quoth.retrieval.vectors import KeyVectors, Quantizer, stored
 from quoth.storage import seal_folder
 from quoth.timing import timed
-from quoth.tokenizers.batching import batches_by_length, pad
 from quoth.tokenizers.boundaries import MAY_END, MAY_START, SPACE_BEFORE
 
 TOKENS, DIMENSIONS, PASSAGE = 1_000_000, 384, 125

@@ -14,9 +14,8 @@ import torch
 from benchmarks.measure import Result, best_seconds, peak_bytes
 from quoth import read_documents
 from quoth.config import NPMConfig
-from quoth.encoders.transformer import load_base
+from quoth.encoders.transformer import load_base, pad
 from quoth.hub import locate
-from quoth.tokenizers.batching import pad
 from quoth.tokenizers.boundaries import MAY_END, MAY_START
 from quoth.tokenizers.text import TextTokenizer
 from quoth.training.batches import TokenizedDocuments, tokenize_documents

@@ -17,9 +17,9 @@ import torch
 
 from quoth.config import REALMConfig
 from quoth.corpus.corpus import Corpus
+from quoth.encoders.pairs import PairBatch
 from quoth.hub import ModelSource, locate
 from quoth.records import Document, Passage, TaggedSpan
-from quoth.tokenizers.pairs import PairBatch
 from quoth.training.realm_model import PARTS, TrainedREALM
 from quoth.training.salient import Masked
 from tiny import tiny_bert

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from quoth.tokenizers.batching import PADDED_TOKENS_PER_BATCH, pad, run_batched
+from quoth.encoders.transformer import PADDED_TOKENS_PER_BATCH, pad, run_batched
 
 
 def test_rows_are_those_of_every_input_alone() -> None:

@@ -17,13 +17,13 @@ from torch import Tensor, nn
 
 from quoth import REALM, Corpus, Document
 from quoth.config import REALMConfig
+from quoth.encoders.pairs import Pair, PairBatch, PairTokenizer
 from quoth.encoders.passage_encoder import passage_inputs
 from quoth.encoders.transformer import load_base
 from quoth.hub import locate
 from quoth.models.conversion import READER_NAMES, TOWER_NAMES, Names, convert
 from quoth.predictors.reader import readings
 from quoth.tokenizers.fast import FastTokenizer
-from quoth.tokenizers.pairs import Pair, PairBatch, PairTokenizer
 from quoth.training.marginal import log_retrieval, marginal_choice_loss, marginal_per_token, relevance
 from quoth.training.realm_model import PARTS, TrainedREALM
 

@@ -17,12 +17,12 @@ from torch import Tensor, nn
 
 from quoth.config import REALMConfig
 from quoth.encoders.bert import BertEncoder, States
+from quoth.encoders.pairs import Pair, PairBatch, PairTokenizer, fill_in, masked_ids
 from quoth.encoders.passage_encoder import QUERY_CHARACTERS, PassageEncoder, Tower, embed, passage_inputs
 from quoth.encoders.transformer import Transformer, load_base
 from quoth.errors import InputError
 from quoth.hub import EncoderSource, locate
 from quoth.tokenizers.boundaries import MAY_END, MAY_START
-from quoth.tokenizers.pairs import Pair, PairBatch, PairTokenizer, fill_in, masked_ids
 from tiny import TEXT, tiny_bert, tiny_realm, tiny_roberta
 
 PLAIN = REALMConfig(dimensions=0, layer_norm_eps=None)

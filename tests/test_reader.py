@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from quoth.config import REALMConfig
+from quoth.encoders.pairs import Pair, PairTokenizer
 from quoth.encoders.passage_encoder import pair_tokenizer
 from quoth.encoders.transformer import Transformer
 from quoth.errors import InputError
@@ -21,7 +22,6 @@ from quoth.hub import EncoderSource, locate
 from quoth.predictors.reader import MLMHead, Reader, ReaderModel, readings
 from quoth.predictors.span_reader import Reading, SpanHead, legal_spans
 from quoth.tokenizers.boundaries import MAY_END, MAY_START, words
-from quoth.tokenizers.pairs import Pair, PairTokenizer
 from tiny import TEXT, tiny_bert, tiny_realm, tiny_roberta, tiny_sentencepiece
 
 KINDS = {"bert": tiny_bert, "roberta": tiny_roberta, "sentencepiece": tiny_sentencepiece}

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from quoth.config import ReaderConfig
+from quoth.encoders.pairs import PairTokenizer
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import ModelSource
 from quoth.predictors.answers import Source, predict_spans
@@ -26,7 +27,6 @@ from quoth.predictors.span_reader import (
 )
 from quoth.records import Passage
 from quoth.tokenizers.boundaries import BREAK_BEFORE, MAY_END, MAY_START
-from quoth.tokenizers.pairs import PairTokenizer
 from tiny import TEXT, tiny_bert, tiny_roberta
 
 SMALL: dict[str, Any] = {

@@ -16,12 +16,13 @@ from quoth.encoders.transformer import (
     Transformer,
     apply_adapter,
     attend_in_fp32,
+    batches_by_length,
     fingerprint_of,
     load_base,
+    pad,
 )
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import EncoderSource, ModelSource, locate
-from quoth.tokenizers.batching import batches_by_length, pad
 from quoth.tokenizers.fast import FastTokenizer
 from tiny import TEXT, tiny_bert, tiny_roberta, tiny_sentencepiece
 

@@ -186,3 +186,11 @@ def _own_name(name: str) -> str:
     """A weight's name without the model's prefix, with layer norms spelled as they are today."""
     name = name.removeprefix("bert.").removeprefix("roberta.")
     return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
+
+
+def dense(inputs: int, outputs: int) -> nn.Linear:
+    """A linear layer with BERT's initial weights."""
+    layer = nn.Linear(inputs, outputs)
+    nn.init.normal_(layer.weight, std=0.02)
+    nn.init.zeros_(layer.bias)
+    return layer

@@ -25,10 +25,11 @@ from quoth.encoders.transformer import (
     kinds_of,
     load_kind,
     longest_input,
+    pad,
+    run_batched,
 )
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import EncoderSource
-from quoth.tokenizers.batching import pad, run_batched
 from quoth.tokenizers.boundaries import BOUNDARIES_VERSION, trim
 from quoth.tokenizers.words import TextWords, WordTokenizer
 from quoth.types import Floats, Ints

@@ -20,13 +20,13 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from quoth.config import REALMConfig
+from quoth.encoders.bert import dense
 from quoth.encoders.key_encoder import EncodedPassage, TextSpan, span_keys
-from quoth.encoders.transformer import Transformer, longest_input
+from quoth.encoders.pairs import Pair, PairBatch, PairTokenizer
+from quoth.encoders.transformer import Transformer, longest_input, run_batched
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import ModelSource
 from quoth.records import Passage
-from quoth.tokenizers.batching import run_batched
-from quoth.tokenizers.pairs import Pair, PairBatch, PairTokenizer
 
 QUERY_CHARACTERS = 200
 """The length of the parts of passages that serve as sample queries."""
@@ -75,14 +75,6 @@ def mean_state(states_BTH: Tensor, mask_BT: Tensor) -> Tensor:
     """The mean of each input's states: [B, H]."""
     mask_BT1 = mask_BT[:, :, None].to(states_BTH.dtype)
     return (states_BTH * mask_BT1).sum(dim=1) / mask_BT1.sum(dim=1)
-
-
-def dense(inputs: int, outputs: int) -> nn.Linear:
-    """A linear layer with BERT's initial weights."""
-    layer = nn.Linear(inputs, outputs)
-    nn.init.normal_(layer.weight, std=0.02)
-    nn.init.zeros_(layer.bias)
-    return layer
 
 
 def head_state(module: nn.Module) -> dict[str, Tensor]:

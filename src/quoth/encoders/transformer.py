@@ -1,15 +1,16 @@
-"""A Hugging Face encoder with an optional PEFT adapter: token ids in, last hidden states out.
+"""A Hugging Face encoder with an optional PEFT adapter: token ids in, last hidden states out; and the one loop in which
+networks run without gradients, over batches of inputs of similar length.
 
-Knows: loading, devices, dtypes, padding. Does not know: what the vectors are for.
+Knows: loading, devices, dtypes, padding, the size of batches. Does not know: what the vectors are for.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -22,13 +23,16 @@ from quoth.encoders.bert import BertConfig, BertEncoder
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import EncoderSource
 from quoth.storage import read_json, sha256_file
-from quoth.tokenizers.batching import pad, run_batched
 from quoth.tokenizers.fast import FastTokenizer
+from quoth.types import Floats
 
+PADDED_TOKENS_PER_BATCH = 8192
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 _POSITIONS_AFTER_PADDING = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "longformer", "luke")
 _SPECIAL_LORA = ("use_dora", "use_rslora", "rank_pattern", "alpha_pattern", "modules_to_save", "fan_in_fan_out")
 PROBE = "Quoth the Raven: it's naïve, CAFÉ, ½ Καζαντζάκης 세종대왕은 القاهرة दिल्ली 北京 🙂"
+
+Input = TypeVar("Input")
 
 
 class Transformer:
@@ -74,6 +78,44 @@ class Transformer:
         output = self.model(input_ids=ids_BT.to(self.device), attention_mask=mask_BT.to(self.device))
         states_BTD: Tensor = output.last_hidden_state
         return states_BTD
+
+
+def batches_by_length(lengths: Sequence[int], limit: int = PADDED_TOKENS_PER_BATCH) -> Iterator[list[int]]:
+    """Group inputs of similar length, longest first, so that a padded batch has at most `limit` tokens."""
+    batch: list[int] = []
+    for member in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        if batch and (len(batch) + 1) * lengths[batch[0]] > limit:
+            yield batch
+            batch = []
+        batch.append(member)
+    if batch:
+        yield batch
+
+
+def pad(inputs: Sequence[NDArray[np.int64]], pad_id: int) -> tuple[Tensor, Tensor]:
+    """Input ids and attention mask: [B, T] each."""
+    width = max(len(ids) for ids in inputs)
+    ids_BT = torch.full((len(inputs), width), pad_id, dtype=torch.long)
+    mask_BT = torch.zeros((len(inputs), width), dtype=torch.long)
+    for row, ids in enumerate(inputs):
+        ids_BT[row, : len(ids)] = torch.from_numpy(ids)
+        mask_BT[row, : len(ids)] = 1
+    return ids_BT, mask_BT
+
+
+@torch.inference_mode()
+def run_batched(
+    inputs: Sequence[Input], lengths: Sequence[int], forward: Callable[[list[Input]], Tensor]
+) -> Iterator[tuple[int, Floats]]:
+    """The index of every input and its row of what `forward` makes of a batch, [B, ...], as float32 on the CPU.
+
+    A batch has a bounded number of tokens, its inputs padded to the longest, as `lengths` says. The longest inputs come
+    first, so a batch that does not fit into memory fails at once. If rows have a token axis, they are as long as the
+    longest input of their batch.
+    """
+    for members in batches_by_length(lengths):
+        rows_B = forward([inputs[member] for member in members]).float().cpu().numpy()
+        yield from zip(members, rows_B, strict=True)
 
 
 def load_encoder(source: EncoderSource) -> tuple[Any, Any]:

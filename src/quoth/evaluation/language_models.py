@@ -19,12 +19,20 @@ import torch
 from torch import Tensor
 
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.transformer import device_named, dtype_named, is_decoder, kinds_of, load_kind, longest_input
+from quoth.encoders.transformer import (
+    batches_by_length,
+    device_named,
+    dtype_named,
+    is_decoder,
+    kinds_of,
+    load_kind,
+    longest_input,
+    pad,
+)
 from quoth.errors import InputError, ModelNotFoundError, TextCutWarning
 from quoth.evaluation.metrics import HITS
 from quoth.hub import EncoderSource
 from quoth.records import Prediction
-from quoth.tokenizers.batching import batches_by_length, pad
 from quoth.tokenizers.text import MASK, TextTokenizer, around_mask
 from quoth.types import Doubles
 

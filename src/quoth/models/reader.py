@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from quoth.corpus.bm25 import PassageRef, best_places, bm25
 from quoth.corpus.corpus import Corpora, listed
+from quoth.encoders.pairs import fill_in
 from quoth.errors import InputError
 from quoth.models.calls import Exclude, check_questions, documented, for_each, one_or_many, with_mask, words_of
 from quoth.predictors.answers import Source, predict_spans, sources_of
@@ -24,7 +25,6 @@ from quoth.predictors.span_reader import SpanReader, Spans
 from quoth.records import Passage, Prediction
 from quoth.results import Hits, Predictions
 from quoth.timing import step
-from quoth.tokenizers.pairs import fill_in
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from quoth.config import REALMConfig
 from quoth.corpus.bm25 import PassageRef
 from quoth.corpus.corpus import Corpora, listed
+from quoth.encoders.pairs import answer_ids, fill_in, masked_ids
 from quoth.encoders.passage_encoder import PassageEncoder, load_heads
 from quoth.encoders.transformer import Transformer
 from quoth.errors import InputError
@@ -42,7 +43,6 @@ from quoth.records import Likelihood, Prediction
 from quoth.results import Hits, Predictions
 from quoth.retrieval.retriever import Retriever
 from quoth.timing import step
-from quoth.tokenizers.pairs import answer_ids, fill_in, masked_ids
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus

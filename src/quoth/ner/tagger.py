@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from quoth.config import TaggerConfig
-from quoth.encoders.transformer import Transformer
+from quoth.encoders.transformer import Transformer, pad, run_batched
 from quoth.errors import InputError
 from quoth.hub import EncoderSource, ModelSource, has_settings, locate
 from quoth.ner.dates import DATES_VERSION, find_dates, longest
@@ -24,7 +24,6 @@ from quoth.ner.tag_network import HEAD_FILE, TagNetwork
 from quoth.ner.tags import best_labels, spans_of_labels
 from quoth.records import TaggedSpan
 from quoth.storage import sha256_file
-from quoth.tokenizers.batching import pad, run_batched
 from quoth.tokenizers.boundaries import BOUNDARIES_VERSION
 from quoth.tokenizers.words import TextWords, WordTokenizer, WordWindow
 from quoth.types import Floats

@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from quoth.config import REALMConfig
-from quoth.encoders.bert import GELU
-from quoth.encoders.passage_encoder import dense
+from quoth.encoders.bert import GELU, dense
+from quoth.encoders.pairs import PairBatch, PairTokenizer
+from quoth.encoders.transformer import run_batched
 from quoth.errors import InputError
 from quoth.predictors.span_reader import Reading, SpanHead, legal_spans, trimmed
-from quoth.tokenizers.batching import run_batched
 from quoth.tokenizers.boundaries import boundary_flags
-from quoth.tokenizers.pairs import PairBatch, PairTokenizer
 
 
 class MLMHead(nn.Module):

@@ -16,12 +16,12 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from quoth.config import ReaderConfig
+from quoth.encoders.pairs import PairTokenizer
 from quoth.encoders.transformer import device_named, dtype_named, load_base, load_encoder, longest_input
 from quoth.errors import ModelNotFoundError
 from quoth.hub import SETTINGS_FILE, ModelSource, locate
 from quoth.predictors.span_reader import SpanReader, SpanReaderModel
 from quoth.storage import atomic_write_bytes, atomic_write_json
-from quoth.tokenizers.pairs import PairTokenizer
 
 WEIGHTS_FILE = "reader.safetensors"
 _LARGEST = 127

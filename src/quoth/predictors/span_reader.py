@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from quoth.config import ReaderConfig, REALMConfig
-from quoth.encoders.passage_encoder import dense
+from quoth.encoders.bert import dense
+from quoth.encoders.pairs import Pair, PairBatch, PairTokenizer, Pieces, masked_ids
+from quoth.encoders.transformer import run_batched
 from quoth.records import Passage
 from quoth.scoring import log_sum_exp
-from quoth.tokenizers.batching import run_batched
 from quoth.tokenizers.boundaries import BREAK_BEFORE, MAY_END, MAY_START, boundary_flags, trim
-from quoth.tokenizers.pairs import Pair, PairBatch, PairTokenizer, Pieces, masked_ids
 from quoth.tokenizers.text import MASK
 from quoth.types import Doubles
 

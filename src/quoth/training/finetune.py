@@ -19,13 +19,13 @@ from torch import Tensor
 
 from quoth.datasets.answers import answer_ranges, holders
 from quoth.datasets.questions import QAExample
+from quoth.encoders.pairs import Pair
 from quoth.encoders.passage_encoder import PassageEncoder, query_inputs
 from quoth.errors import InputError
 from quoth.predictors.reader import readings
 from quoth.predictors.span_reader import Reading, legal_spans
 from quoth.records import Passage
 from quoth.retrieval.retriever import Retriever
-from quoth.tokenizers.pairs import Pair
 from quoth.training.distributed import SINGLE_PROCESS, World
 from quoth.training.marginal import marginal_choice_loss
 from quoth.training.realm_model import REALMTask, TrainedREALM

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from quoth.config import NPMConfig
-from quoth.tokenizers.batching import pad
+from quoth.encoders.transformer import pad
 from quoth.training.collate import Batch
 from quoth.training.distributed import World
 from quoth.training.losses import contrastive_loss, masked_lm_loss, phrase_contrastive_loss

@@ -21,6 +21,8 @@ from torch import Tensor
 
 from quoth.config import ReaderConfig
 from quoth.datasets.comprehension import ReadingExample, TitledText
+from quoth.encoders.pairs import PairTokenizer, Pieces
+from quoth.encoders.transformer import batches_by_length
 from quoth.predictors.reader_weights import save_reader, trained
 from quoth.predictors.span_reader import (
     NEVER,
@@ -31,9 +33,7 @@ from quoth.predictors.span_reader import (
     query_ids,
     windows,
 )
-from quoth.tokenizers.batching import batches_by_length
 from quoth.tokenizers.boundaries import MAY_END, MAY_START
-from quoth.tokenizers.pairs import PairTokenizer, Pieces
 from quoth.training.adapter import set_dropout
 from quoth.training.losses import grouped_logsumexp
 from quoth.training.settings import ReaderTrainConfig

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.encoders.pairs import PairTokenizer
 from quoth.errors import InputError
 from quoth.ner.tagger import Tagger
 from quoth.records import Passage, TaggedSpan
 from quoth.tokenizers.boundaries import MAY_END, MAY_START, boundary_flags
-from quoth.tokenizers.pairs import PairTokenizer
 from quoth.training.settings import Salience
 
 if TYPE_CHECKING:

@@ -17,12 +17,12 @@ from torch.nn.functional import cross_entropy
 
 from quoth.config import TaggerConfig
 from quoth.datasets.conll import joined
+from quoth.encoders.transformer import pad
 from quoth.hub import SETTINGS_FILE
 from quoth.ner.tag_network import TagNetwork
 from quoth.ner.tags import labels_of_spans
 from quoth.records import TaggedText
 from quoth.storage import atomic_write_json
-from quoth.tokenizers.batching import pad
 from quoth.tokenizers.words import WordTokenizer
 from quoth.training.adapter import save_adapter, set_dropout
 from quoth.training.settings import TaggingConfig

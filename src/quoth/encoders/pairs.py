@@ -14,8 +14,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from quoth.encoders.transformer import pad
 from quoth.errors import InputError
-from quoth.tokenizers.batching import pad
 from quoth.tokenizers.text import around_mask
 
 Pieces = tuple[list[int], list[tuple[int, int]]]
