@@ -22,7 +22,7 @@ from benchmarks.measure import Result, alone, best_seconds, seconds
 from quoth.config import NPMConfig
 from quoth.encoders.transformer import apply_adapter, load_base, load_encoder
 from quoth.hub import ModelSource, locate
-from quoth.tokenizers.fast import FastTokenizer
+from quoth.tokenizers.text import FastTokenizer
 
 REPEATS = 3
 STEPS = 10

@@ -24,8 +24,7 @@ from realm_job import REALM_JOBS, train_realm
 from quoth.config import NPMConfig, ReaderConfig
 from quoth.corpus.documents import read_documents
 from quoth.hub import MINILM, ModelSource
-from quoth.tokenizers.fast import FastTokenizer
-from quoth.tokenizers.text import TextTokenizer
+from quoth.tokenizers.text import FastTokenizer, TextTokenizer
 from quoth.training.batches import tokenize_documents
 from quoth.training.collate import make_batch
 from quoth.training.distributed import SINGLE_PROCESS

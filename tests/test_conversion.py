@@ -23,7 +23,7 @@ from quoth.encoders.transformer import load_base
 from quoth.hub import locate
 from quoth.models.conversion import READER_NAMES, TOWER_NAMES, Names, convert
 from quoth.predictors.reader import readings
-from quoth.tokenizers.fast import FastTokenizer
+from quoth.tokenizers.text import FastTokenizer
 from quoth.training.marginal import log_retrieval, marginal_choice_loss, marginal_per_token, relevance
 from quoth.training.realm_model import PARTS, TrainedREALM
 

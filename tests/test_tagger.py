@@ -22,7 +22,7 @@ from quoth.ner.tag_network import HEAD_FILE
 from quoth.ner.tagger import Tagger
 from quoth.records import TaggedSpan
 from quoth.tokenizers.boundaries import words
-from quoth.tokenizers.fast import FastTokenizer
+from quoth.tokenizers.text import FastTokenizer
 from quoth.tokenizers.words import SHAPES, WordTokenizer
 from quoth.training.recipes import run_recipe
 from tiny import TEXT, tiny_bert, tiny_roberta, tiny_sentencepiece

@@ -17,7 +17,7 @@ from quoth.ner.tag_network import TagNetwork
 from quoth.ner.tagger import Tagger
 from quoth.ner.tags import bio_labels
 from quoth.records import TaggedSpan, TaggedText
-from quoth.tokenizers.fast import FastTokenizer
+from quoth.tokenizers.text import FastTokenizer
 from quoth.tokenizers.words import WordTokenizer
 from quoth.training.recipes import run_recipe
 from quoth.training.settings import TaggingConfig, linear_schedule

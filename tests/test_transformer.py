@@ -23,7 +23,7 @@ from quoth.encoders.transformer import (
 )
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import EncoderSource, ModelSource, locate
-from quoth.tokenizers.fast import FastTokenizer
+from quoth.tokenizers.text import FastTokenizer
 from tiny import TEXT, tiny_bert, tiny_roberta, tiny_sentencepiece
 
 KINDS = {"bert": tiny_bert, "roberta": tiny_roberta, "sentencepiece": tiny_sentencepiece}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from quoth.errors import InputError
 from quoth.tokenizers.boundaries import words
-from quoth.tokenizers.fast import FastTokenizer
+from quoth.tokenizers.text import FastTokenizer
 from quoth.tokenizers.words import SHAPES, WordTokenizer, word_shapes
 from tiny import tiny_bert, tiny_roberta, tiny_sentencepiece
 

@@ -23,7 +23,7 @@ from quoth.encoders.bert import BertConfig, BertEncoder
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import EncoderSource
 from quoth.storage import read_json, sha256_file
-from quoth.tokenizers.fast import FastTokenizer
+from quoth.tokenizers.text import FastTokenizer
 from quoth.types import Floats
 
 PADDED_TOKENS_PER_BATCH = 8192

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from safetensors.torch import save
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from torch import Tensor, nn
 
 from quoth.config import REALMConfig
@@ -25,10 +25,11 @@ from quoth.models.checkpoint import Checkpoint, open_checkpoint
 from quoth.predictors.reader import ReaderModel
 from quoth.predictors.span_reader import SpanHead
 from quoth.storage import atomic_write_bytes, atomic_write_json, read_json
-from quoth.tokenizers.fast import BERT_TOKENS, wordpiece
 
 EMBEDDER, SCORER, OPENQA = "RealmEmbedder", "RealmScorer", "RealmForOpenQA"
 ENCODER, READER = "RealmKnowledgeAugEncoder", "RealmReader"
+BERT_TOKENS = {f"{kind}_token": f"[{kind.upper()}]" for kind in ("pad", "unk", "cls", "sep", "mask")}
+"""BERT's special tokens, as `tokenizer_config.json` names them."""
 BLOCKS = "block_emb"
 """The vectors of the published corpus, in an open-QA checkpoint: 6.8 GB, of passages that it does not contain."""
 
@@ -289,7 +290,19 @@ def _tokenizer_in(folder: Path) -> Tokenizer | None:
         return None
     settings = folder / "tokenizer_config.json"
     lowercase = read_json(settings).get("do_lower_case", True) if settings.is_file() else True
-    return wordpiece(folder / "vocab.txt", lowercase=lowercase)
+    return _wordpiece(folder / "vocab.txt", lowercase=lowercase)
+
+
+def _wordpiece(vocabulary: Path, *, lowercase: bool) -> Tokenizer:
+    """BERT's tokenizer for the pieces listed in a `vocab.txt`, one per line."""
+    pieces = models.WordPiece.read_file(str(vocabulary))
+    tokenizer = Tokenizer(models.WordPiece(pieces, unk_token="[UNK]"))
+    tokenizer.add_special_tokens([token for token in BERT_TOKENS.values() if token in pieces])
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", pieces["[SEP]"]), ("[CLS]", pieces["[CLS]"]))
+    tokenizer.decoder = decoders.WordPiece()
+    return tokenizer
 
 
 def _notes(parts: Mapping[str, Part]) -> Iterator[str]:

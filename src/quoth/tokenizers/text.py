@@ -1,7 +1,7 @@
 """Token ids with exact character ranges, for passages, and masked queries.
 
-Knows: Hugging Face fast tokenizers, the "Title. text" form of a passage, the mask convention of a model.
-Does not know: vectors.
+Knows: Hugging Face fast tokenizers, which it reads without importing transformers; the "Title. text" form of a passage,
+the mask convention of a model. Does not know: models, vectors.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tokenizers import Encoding, Tokenizer
 
 from quoth.errors import InputError, TextCutWarning
+from quoth.storage import read_json
 from quoth.tokenizers.boundaries import boundary_flags, spelling, surface_group, trim
 
 MASK = "[MASK]"
@@ -186,3 +189,58 @@ def around_mask(text: str, mask_token: str) -> tuple[str, str]:
 
 def _shorten(text: str, limit: int = 60) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+class FastTokenizer:
+    """Replaces `transformers.AutoTokenizer.from_pretrained(folder)` where only ids and offsets are needed."""
+
+    is_fast = True
+
+    def __init__(self, folder: Path) -> None:
+        self.name_or_path = str(folder)
+        self.backend_tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self.backend_tokenizer.no_truncation()
+        self.backend_tokenizer.no_padding()
+        names = _special_tokens(folder)
+        self.mask_token, self.pad_token, self.unk_token = (
+            names.get(f"{kind}_token") for kind in ("mask", "pad", "unk")
+        )
+        self.mask_token_id, self.pad_token_id, self.unk_token_id = (
+            None if token is None else self.backend_tokenizer.token_to_id(token)
+            for token in (self.mask_token, self.pad_token, self.unk_token)
+        )
+
+    @classmethod
+    def read(cls, folder: Path) -> FastTokenizer | None:
+        """The folder's tokenizer, or None if it has no `tokenizer.json`."""
+        return cls(folder) if (folder / "tokenizer.json").is_file() else None
+
+    def get_vocab(self) -> dict[str, int]:
+        return self.backend_tokenizer.get_vocab(with_added_tokens=True)
+
+    def __call__(self, text: str | Sequence[str], *, add_special_tokens: bool = True, **_: Any) -> dict[str, list[Any]]:
+        """`input_ids` and `offset_mapping` of a text, or a list of them for several texts."""
+        if isinstance(text, str):
+            encoding = self.backend_tokenizer.encode(text, add_special_tokens=add_special_tokens)
+            return {"input_ids": encoding.ids, "offset_mapping": encoding.offsets}
+        encodings: list[Encoding] = self.backend_tokenizer.encode_batch(
+            list(text), add_special_tokens=add_special_tokens
+        )
+        return {
+            "input_ids": [encoding.ids for encoding in encodings],
+            "offset_mapping": [encoding.offsets for encoding in encodings],
+        }
+
+
+def _special_tokens(folder: Path) -> dict[str, str]:
+    """The special tokens by name, from `tokenizer_config.json` or else `special_tokens_map.json`."""
+    special: dict[str, str] = {}
+    for name in ("special_tokens_map.json", "tokenizer_config.json"):
+        if (folder / name).is_file():
+            values = read_json(folder / name)
+            for key, value in values.items():
+                if key.endswith("_token"):
+                    content = value["content"] if isinstance(value, dict) else value
+                    if isinstance(content, str):
+                        special[key] = content
+    return special
