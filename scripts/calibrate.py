@@ -112,8 +112,8 @@ def fill_blanks(
 
 Blank = tuple[str, set[int], list[str]]
 """A text, the rows that are hidden from it, and its answers."""
-Filled = tuple[Blank, list[Proposal], list[Proposal], frozenset[str]]
-"""The blank, what NPM proposes, what the reader marks, and the words beside it."""
+Filled = tuple[Blank, list[Proposal], list[Proposal]]
+"""The blank, what NPM proposes, and what the reader marks."""
 
 
 def _filled(folder: Path, corpus: Corpus, blanks: Sequence[Blank]) -> Iterator[Filled]:
@@ -125,14 +125,14 @@ def _filled(folder: Path, corpus: Corpus, blanks: Sequence[Blank]) -> Iterator[F
         asked = npm.asked(texts, [each.replace(MASK, " ") for each in texts], hidden, options)
         proposed = [list(each) for each in npm.proposals(asked, npm.encoder.blanks(texts), options)]
         read = npm.read(asked, proposed, npm.config.defaults.read)
-        yield from ((*each, *found) for *each, found in zip(part, proposed, read, strict=True))
+        yield from zip(part, proposed, read, strict=True)
 
 
 def _judged(filled: Sequence[Filled], weights: tuple[float, float, float]) -> list[Judged]:
     return [
         (best, normalise(best.text) in {normalise(each) for each in answers})
-        for (_, _, answers), proposed, marked, said in filled
-        for best in combine(proposed, marked, weights, 1, said)
+        for (text, _, answers), proposed, marked in filled
+        for best in combine(text, proposed, marked, weights, 1)
     ]
 
 

@@ -118,14 +118,14 @@ def proposal(text: str, probability: float, *places: tuple[int, int]) -> Proposa
 def test_npm_and_reader_decide_together_by_hand() -> None:
     proposed = [proposal("Paris", 0.5, (1, 0)), proposal("Rome", 0.25, (2, 10), (3, 30))]
     marked = [proposal("rome", 0.8, (2, 10)), proposal("the Rome", 0.1, (2, 6)), proposal("Bonn", 0.01, (4, 50))]
-    found = combine(proposed, marked, (1.0, 1.0, 0.0), 5)
+    found = combine("[MASK] is large.", proposed, marked, (1.0, 1.0, 0.0), 5)
     sums = {"rome": 0.25 * 0.8, "Paris": 0.5 * LEAST, "the Rome": LEAST * 0.1, "Bonn": LEAST * 0.01}
     assert [each.text for each in found] == ["rome", "Paris", "Bonn"]  # "the Rome" overlaps what is better
     for each in found:
         assert each.probability == pytest.approx(sums[each.text] / sum(sums.values()))
         assert sum(place.score for place in each.evidence) == pytest.approx(each.probability)
-    assert combine(proposed, marked, (1.0, 0.0, 0.0), 1)[0].text == "Paris"
-    (rome,) = combine(proposed[1:], [], (1.0, 1.0, 0.0), 5, max_evidence=1)
+    assert combine("[MASK] is large.", proposed, marked, (1.0, 0.0, 0.0), 1)[0].text == "Paris"
+    (rome,) = combine("[MASK] is large.", proposed[1:], [], (1.0, 1.0, 0.0), 5, max_evidence=1)
     assert ([place.passage for place in rome.evidence], rome.num_places) == ([2], 2)
 
 
@@ -230,8 +230,8 @@ def test_what_fills_no_masks_has_no_likelihood(span_reader: Any, corpus: quoth.C
 
 
 def test_what_repeats_the_sentence_of_the_blank_weighs_less() -> None:
-    said = words_beside("Rome is old. The capital of Italy is [MASK], in Europe.", "[MASK]")
-    assert said == {"capital", "italy", "europe"}
+    text = "Rome is old. The capital of Italy is [MASK], in Europe."
+    assert words_beside(text) == {"capital", "italy", "europe"}
     proposed = [proposal("Italy", 0.5, (1, 0)), proposal("Rome", 0.3, (2, 9)), proposal("the", 0.1, (3, 20))]
-    assert [each.text for each in combine(proposed, [], (1.0, 0.0, 0.0), 3, said)] == ["Italy", "Rome", "the"]
-    assert [each.text for each in combine(proposed, [], (1.0, 0.0, 9.0), 3, said)] == ["Rome", "the", "Italy"]
+    assert [each.text for each in combine(text, proposed, [], (1.0, 0.0, 0.0), 3)] == ["Italy", "Rome", "the"]
+    assert [each.text for each in combine(text, proposed, [], (1.0, 0.0, 9.0), 3)] == ["Rome", "the", "Italy"]

@@ -19,7 +19,7 @@ from quoth.models.base import CorpusModel
 from quoth.models.calls import Exclude, tidied, with_mask, words_of
 from quoth.predictors.answers import Source, propose_spans, sources_of
 from quoth.predictors.calibration import calibrated
-from quoth.predictors.combined import PROPOSED, combine, naming, passages_of, words_beside
+from quoth.predictors.combined import PROPOSED, combine, naming, passages_of
 from quoth.predictors.evidence import Proposal, chosen, propose
 from quoth.predictors.options import FillOptions, PhraseOptions
 from quoth.predictors.phrase import ScoredPhrases
@@ -181,11 +181,9 @@ class BlankFiller(CorpusModel):
         for tables, (q_start_D, q_end_D) in zip(self._retriever.gather(inside), queries, strict=True):
             yield [replace(each, restricted=True) for each in search_all(tables, q_start_D, q_end_D, options.k)]
 
-    def read(
-        self, asked: Asked, proposed: Sequence[Sequence[Proposal]], read: int
-    ) -> Iterator[tuple[list[Proposal], frozenset[str]]]:
+    def read(self, asked: Asked, proposed: Sequence[Sequence[Proposal]], read: int) -> Iterator[list[Proposal]]:
         """For each text, what the reader marks in BM25's best `read` passages and in some of those where the best
-        proposals occur, and the words of the blank's sentence."""
+        proposals occur."""
         prior = self.reader.config.prior
         for at in range(0, len(asked.texts), READ_AT_A_TIME):
             part = slice(at, at + READ_AT_A_TIME)
@@ -196,8 +194,8 @@ class BlankFiller(CorpusModel):
                 ]
             with step("expand"):
                 spans = self.reader.read(asked.texts[part], [[each.passage for each in group] for group in sources])
-            for text, group, marked in zip(asked.texts[part], sources, spans, strict=True):
-                yield propose_spans(group, marked, PROPOSED, prior), words_beside(text, MASK)
+            for group, marked in zip(sources, spans, strict=True):
+                yield propose_spans(group, marked, PROPOSED, prior)
 
     def _sources(self, ranking: Ranking, more: Sequence[Source]) -> list[Source]:
         """BM25's best passages, and some more, which count as much as the last of these."""
@@ -214,10 +212,11 @@ class BlankFiller(CorpusModel):
         """What NPM and the reader decide together, by resolved options."""
         assert options.read is not None
         assert options.min_probability is not None
-        for found, (marked, said) in zip(proposed, self.read(asked, proposed, options.read), strict=True):
+        marks = self.read(asked, proposed, options.read)
+        for text, found, marked in zip(asked.texts, proposed, marks, strict=True):
             if options.ban_stop_words:
                 marked = [each for each in marked if naming(each.best.text)]
-            best = combine(found, marked, self.config.read_weights, options.top_k, said, options.max_evidence)
+            best = combine(text, found, marked, self.config.read_weights, options.top_k, options.max_evidence)
             yield calibrated(best, self.config.calibration, options.min_probability)
 
     def with_mask(self, text: str) -> str:

@@ -17,6 +17,7 @@ from quoth.predictors.evidence import Proposal, chosen
 from quoth.records import Evidence, Passage, Prediction
 from quoth.scoring import log_sum_exp
 from quoth.tokenizers.boundaries import STOP_WORDS, surface_group, words
+from quoth.tokenizers.text import MASK
 
 PROPOSED = 50
 """This many phrases of NPM's, and of the reader's, are weighed."""
@@ -40,17 +41,17 @@ def _passage(place: Evidence) -> Passage:
 
 
 def combine(
+    text: str,
     proposed: Sequence[Proposal],
     marked: Sequence[Proposal],
     weights: tuple[float, float, float],
     top_k: int,
-    said: frozenset[str] = frozenset(),
     max_evidence: int | None = None,
 ) -> list[Prediction]:
     """The `top_k` phrases with the highest w · log p_NPM + v · log p_reader − e · echo, for weights (w, v, e).
 
-    A phrase is an echo (1, else 0) if it has words that name something and all of them are in `said`, the words of the
-    sentence with the blank.
+    A phrase is an echo (1, else 0) if it has words that name something and all of them occur in the sentence of `text`
+    with the `[MASK]`.
 
     A phrase that one of the two does not propose has the probability `LEAST` there. `score` is that sum, and the
     probability is the phrase's share of exp of all these sums. Evidence is the reader's, or else NPM's, its best
@@ -61,6 +62,7 @@ def combine(
         for each in group:
             by_phrase.setdefault(_name(each.best.text), [None, None])[at] = each
     w, v, e = weights
+    said = words_beside(text)
     weighed = []
     for npm, reader in by_phrase.values():
         named = reader or npm
@@ -75,11 +77,11 @@ def combine(
     return [each.with_probability(math.exp(each.score - total), max_evidence) for each in best]
 
 
-def words_beside(text: str, mask: str) -> frozenset[str]:
-    """The words of the sentence with the blank, case aside, except those that name nothing."""
-    at = text.index(mask)
+def words_beside(text: str) -> frozenset[str]:
+    """The words of the sentence with the `[MASK]`, case aside, except those that name nothing."""
+    at = text.index(MASK)
     start, end = next(each for each in sentences(text) if each[0] <= at < each[1])
-    return naming(text[start:end].replace(mask, " "))
+    return naming(text[start:end].replace(MASK, " "))
 
 
 def naming(text: str) -> frozenset[str]:
