@@ -46,6 +46,7 @@ def combine(
     top_k: int,
     said: frozenset[str] = frozenset(),
     max_evidence: int | None = None,
+    distinct: bool = True,
 ) -> list[Prediction]:
     """The `top_k` phrases with the highest w · log p_NPM + v · log p_reader − e · echo, for weights (w, v, e).
 
@@ -54,7 +55,8 @@ def combine(
 
     A phrase that one of the two does not propose has the probability `LEAST` there. `score` is that sum, and the
     probability is the phrase's share of exp of all these sums. Evidence is the reader's, or else NPM's, its best
-    `max_evidence` places (None: all). Of phrases that overlap in their best place only the best is listed.
+    `max_evidence` places (None: all). If answers are to be `distinct`, only the best of those that overlap in their
+    best place is listed.
     """
     by_phrase: dict[int, list[Proposal | None]] = {}
     for at, group in enumerate((proposed, marked)):
@@ -71,7 +73,7 @@ def combine(
         weighed.append(replace(named, best=replace(named.best, score=score)))
     weighed.sort(key=lambda each: -each.best.score)
     total = log_sum_exp(np.array([each.best.score for each in weighed]))
-    best = chosen(weighed, top_k)
+    best = chosen(weighed, top_k, distinct)
     return [each.with_probability(math.exp(each.score - total), max_evidence) for each in best]
 
 
