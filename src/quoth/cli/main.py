@@ -49,9 +49,10 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
     add_completion=False,
+    add_help_option=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _part in (demo, corpus, info, embed, query, search, serve, mcp, train, report, convert):
+for _part in (corpus, info, embed, demo, query, search, serve, mcp, train, report, convert):
     app.registered_commands += _part.app.registered_commands
 for _part in (openqa, entities, suite, likelihood, quick):
     evaluate.app.registered_commands += _part.app.registered_commands
@@ -68,6 +69,12 @@ for _command in (*app.registered_commands, *evaluate.app.registered_commands):
     _command.help = _flowing(getattr(_command.callback, "__doc__", None) or "")
 
 
+def _help(context: typer.Context, wanted: bool) -> None:
+    if wanted:
+        context.get_help()
+        raise typer.Exit
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         print(f"quoth {__version__}")
@@ -76,17 +83,17 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def quoth(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
+    help_: Annotated[bool, typer.Option("--help", "-h", callback=_help, is_eager=True, hidden=True)] = False,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, hidden=True)] = False,
 ) -> None:
-    """Language models that quote: every answer is a phrase from your corpus, shown where it occurs.
+    """Models that quote: every answer is a phrase from your corpus, with its place.
 
     \b
     Start here:
       quoth demo
       quoth index notes/ -o notes.quoth
       quoth fill notes.quoth "The meeting is on [MASK]."
+      quoth fill --help          # every command has examples
     """
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from itertools import chain
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 from quoth.corpus.bm25 import count
@@ -31,7 +32,9 @@ def check_not_empty(corpora: Sequence[Corpus]) -> None:
 
 
 def check_count(k: int) -> None:
-    """Raises InputError unless k is 1 or more."""
+    """Raises InputError unless k is a whole number of 1 or more."""
+    if not isinstance(k, Integral):
+        raise InputError(f"k is {k!r}; it must be a whole number")
     if k < 1:
         raise InputError(f"k is {k}; it must be 1 or more; try k=10")
 
