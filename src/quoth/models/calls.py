@@ -159,6 +159,19 @@ def check_questions(questions: Sequence[str]) -> None:
             raise InputError(f"question {question!r} has no words; ask one, such as 'Who composed Carmen?'")
 
 
+def place_of(entity: str, question: str) -> tuple[int, int]:
+    """Where an entity's words occur in a question: as they are and whole, else in another case, else inside words.
+
+    Raises InputError if they do not occur.
+    """
+    words = r"\s+".join(map(re.escape, entity.split()))
+    forms = [(rf"(?<!\w){words}(?!\w)", 0), (rf"(?<!\w){words}(?!\w)", re.IGNORECASE), (words, re.IGNORECASE)]
+    found = (re.search(form, question, flags) for form, flags in forms if words)
+    if (match := next(filter(None, found), None)) is None:
+        raise InputError(f"entity {entity!r} does not occur in the question {question!r}; give words of it")
+    return match.span()
+
+
 def check_blank(text: str) -> None:
     """Raises InputError for a text that does not have exactly one blank, whatever the tokenizer's own mask is."""
     if all(with_mask(text, mask_token).count(MASK) != 1 for mask_token in (MASK, "<mask>")):
