@@ -628,6 +628,9 @@ def test_help_fits_a_screen_and_starts_with_an_example(run: Run, monkeypatch: py
         (["embed", "x.quoth", "--precision", "sq9"], "'sq9' is not one of 'sq8', 'sq4', 'fp16', 'fp32'"),
         (["fill", "x.quoth", "a [MASK]", "--model", "quoth-min"], "no model 'quoth-min'; did you mean quoth-mini?"),
         (["train", "adpt", "x", "-o", "y"], "did you mean adapt?"),
+        (["fill", "x", "a [MASK]", "--top-k", "ten"], "--top-k is 'ten'; it must be a whole number; see `quoth fill"),
+        (["embed", "x", "--budget", "much"], "--budget is 'much'; it must be a number; see `quoth embed --help`"),
+        (["serve", "x", "--port", "99999"], "--port is '99999'; it must be less than or equal to 65535; see `quoth"),
     ],
 )
 def test_a_misspelt_command_line_is_one_line_with_the_remedy(arguments: list[str], said: str, run: Run) -> None:

@@ -175,7 +175,8 @@ TOLD_AT_ONCE = [
     (["embed", "C", "--model", "C"], "has no model; it needs config.json"),
     (["embed", "C", "--keys", "entities", "--model", "no/such"], "in the Hugging Face cache (HF_HUB_OFFLINE is set)"),
     (["embed", "C", "--recall", "2"], "recall is 2.0; it must be from 0.5 to 1"),
-    (["train", "adapt", "nowhere.jsonl", "-o", "x"], "nowhere.jsonl: no such file or folder"),
+    (["train", "adapt", "nowhere.jsonl", "-o", "x"], "nowhere.jsonl: no such file or folder; give one that exists"),
+    (["train", "adapt", __file__, "-o", __file__], "test_told.py' is a file; name a folder for the model"),
     (["train", "adapt", "C", "-o", "x", "--model", "nope"], "no model 'nope'"),
     (["mcp", "C", "--npm", "nope"], "no model 'nope'"),
 ]

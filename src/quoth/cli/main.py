@@ -142,13 +142,25 @@ def _run(arguments: Sequence[str] | None) -> int:
 def _misuse(error: Any) -> str:
     """What is wrong with a command line, the nearest right word, and where to read on."""
     what = error.format_message().rstrip(".").replace("Value error, ", "")
-    what = what[:1].lower() + what[1:]
+    what = _out_of_bounds(error) or what[:1].lower() + what[1:]
     if type(error).__name__ == "NoSuchOption":
         what = f"no option {error.option_name}{_meant(error.option_name, error.ctx)}"
     elif "extra argument" in what:
         what += ": a text with spaces must be in quotes"
     read_on = f"see `{error.ctx.command_path if error.ctx else 'quoth'} --help`"
     return f"{what} {read_on.capitalize()}" if what.endswith("?") else f"{what}; {read_on}"
+
+
+def _out_of_bounds(error: Any) -> str:
+    """The option, its value and what it must be, if the value was not even a number of the right kind; else ""."""
+    found: list[dict[str, Any]] = getattr(
+        error.__context__, "errors", list
+    )()  # of pydantic, by which typer reads values
+    if not found or not found[0]["msg"].startswith("Input should be "):
+        return ""
+    bound = found[0]["msg"].partition(",")[0].removeprefix("Input should be ")
+    bound = {"a valid integer": "a whole number", "a valid number": "a number"}.get(bound, bound)
+    return f"{max(error.param.opts, key=len)} is {found[0]['input']!r}; it must be {bound}"
 
 
 def _meant(option: str, context: Any) -> str:
