@@ -309,7 +309,7 @@ class REALM(CorpusModel):
 
     @property
     def _room(self) -> int:
-        """Tokens of a question that are read, its special ones aside."""
+        """Tokens of a question that are read, without its special ones."""
         return self.config.query_tokens - 2
 
     def _questions(self, asked: Sequence[Sequence[int]], passages: int, exclude: Exclude) -> list[EncodedQuery]:

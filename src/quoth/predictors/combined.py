@@ -78,14 +78,14 @@ def combine(
 
 
 def words_beside(text: str, mask: str) -> frozenset[str]:
-    """The words of the sentence with the blank, case aside, except those that name nothing."""
+    """The words of the sentence with the blank, ignoring case, except those that name nothing."""
     at = text.index(mask)
     start, end = next(each for each in sentences(text) if each[0] <= at < each[1])
     return naming(text[start:end].replace(mask, " "))
 
 
 def naming(text: str) -> frozenset[str]:
-    """The words of a text that name something, case aside: all but stop words."""
+    """The words of a text that name something, ignoring case: all but stop words."""
     every = (text[start:end].casefold() for start, end in words(text))
     return frozenset(word for word in every if word[0].isalnum() and word not in STOP_WORDS)
 

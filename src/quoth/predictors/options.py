@@ -181,7 +181,7 @@ class FillOptions:
     min_probability: float | None = field(
         default=None,
         metadata=_meaning(
-            "Answers that were read and have a smaller chance to be right are marked as guesses (`abstained`): the "
+            "If a reader gives an answer a smaller chance of being right, it is marked as a guess (`abstained`): the "
             "corpus does not say.",
             check_min_probability,
         ),
