@@ -42,7 +42,7 @@ def test_the_reader_of_one_and_the_towers_of_the_other(one: Path, two: Path, tmp
 
 def test_what_cannot_be_mixed_is_named(one: Path, two: Path, tmp_path: Path) -> None:
     for arguments, says in {
-        (str(one), str(two), one): f"{one} is not empty",
+        (str(one), str(two), one): f"{one} is there already",
         ("quoth-realm-base", str(one), tmp_path / "a"): "'quoth-realm-base' has no reader of its own",
         (str(one), str(tiny_realm(tmp_path / "wide", dimensions=4)), tmp_path / "b"): "dimensions is 8 and 4; mix",
     }.items():

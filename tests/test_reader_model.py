@@ -154,6 +154,29 @@ def test_npm_asks_its_reader(span_reader: Any, corpus: quoth.Corpus, tmp_path: P
         both.fill(text, read=-1)
 
 
+def test_what_is_banned_is_no_answer_of_the_reader_either(
+    span_reader: Any, corpus: quoth.Corpus, tmp_path: Path
+) -> None:
+    npm = quoth.NPM(quoth.NPM.from_pretrained(tiny_npm(tmp_path / "m")).encoder, [corpus], lambda: span_reader)
+    text = "Paris is the [MASK] of France."
+
+    def answers(**options: Any) -> list[list[str]]:
+        return [each.text.casefold().split() for each in npm.fill(text, read=4, top_k=50, **options)]
+
+    free = answers()
+    assert any("capital" in each for each in free)
+    assert any({"paris", "is", "the", "of", "france"} & set(each) for each in free)
+    banned = answers(banned_tokens=["capital"])
+    assert banned
+    assert not any("capital" in each for each in banned)
+    assert not any({"paris", "is", "the", "of", "france"} & set(each) for each in answers(ban_query=True))
+
+
+def test_answers_that_overlap_are_listed_if_asked_for_with_a_reader_too() -> None:
+    marked = [proposal("rome", 0.8, (2, 10)), proposal("the Rome", 0.1, (2, 6))]
+    assert [each.text for each in combine([], marked, (1.0, 1.0, 0.0), 5, distinct=False)] == ["rome", "the Rome"]
+
+
 def test_bm25_is_asked_once_and_a_passage_fetched_once(
     span_reader: Any, corpus: quoth.Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

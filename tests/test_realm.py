@@ -615,7 +615,7 @@ def test_arguments_are_spread_over_texts() -> None:
         Doubler().twice("a", tims=3)  # type: ignore[call-overload]
     assert for_each((), 2) == for_each(set(), 2) == [set(), set()]
     assert for_each(np.array([3, 1]), 2) == [{1, 3}, {1, 3}]  # type: ignore[arg-type]
-    assert for_each([[1], {2}], 2) == [[1], {2}]
+    assert for_each([[1], {2}], 2) == [{1}, {2}]
     for exclude in ([[1]], [[1], [2], [3]], [[1], [2], 3]):
         with pytest.raises(InputError, match="collections for 2 texts; give one for each"):
             for_each(exclude, 2)  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -17,11 +18,24 @@ from quoth.errors import InputError
 from quoth.hub import locate
 from quoth.records import Document, Prediction
 from quoth.scale.shard import Shard
-from quoth.scale.sharded import LocalShards, ShardedNPM, assigned
+from quoth.scale.sharded import ShardedNPM, assigned
 from test_npm import sentences
 from tiny import tiny_bert
 
 QUERIES = ["the capital of [MASK] is above the river", "[MASK] sat"]
+
+
+class LocalShards:
+    """Shards in this process."""
+
+    def __init__(self, shards: Sequence[Any]) -> None:
+        self._shards = list(shards)
+
+    def __len__(self) -> int:
+        return len(self._shards)
+
+    def ask(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        return [getattr(shard, method)(*each) for shard, each in zip(self._shards, arguments, strict=True)]
 
 
 @pytest.fixture(scope="module")

@@ -238,3 +238,9 @@ def test_the_query_is_cut_around_its_blank(reader: SpanReader) -> None:
     ids = query_ids(tokenizer, "the river " * 30 + "[MASK]" + " the tower" * 30, 16)
     assert len(ids) == 16
     assert ids[8] == tokenizer.mask_id
+
+
+def test_a_base_whose_inputs_are_too_short_is_refused(tmp_path: Path) -> None:
+    """Its windows would never reach the end of a passage."""
+    with pytest.raises(InputError, match=r"takes at most 260 tokens, which leaves 249 for a passage; it must be more "):
+        make_reader(tmp_path / "b", max_tokens=900, query_tokens=8, title_tokens=0, overlap=249)

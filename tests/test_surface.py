@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import quoth
 from quoth.config import NPMConfig, NPMDefaults, model_config
 from quoth.errors import CorpusNotFoundError, InputError
-from quoth.models.calls import with_mask
+from quoth.models.calls import for_each, with_mask
 from quoth.predictors.options import FillOptions
 from tiny import tiny_npm, tiny_realm
 
@@ -170,6 +172,53 @@ def test_a_misspelt_option_names_the_call_and_the_nearest(npm: quoth.NPM) -> Non
 def test_one_label_alone_is_refused(npm: quoth.NPM) -> None:
     with pytest.raises(InputError, match="labels has only 'positive', which would always win; give two or more"):
         npm.classify("text", {"positive": ["great"]})
+
+
+def test_words_of_a_label_are_a_list(npm: quoth.NPM) -> None:
+    with pytest.raises(InputError, match=r"the words of label 'b' are the string 'bad'; write \['bad'\]"):
+        npm.classify("text", {"a": ["great"], "b": "bad"})
+
+
+def test_rows_to_leave_out_may_be_given_in_any_form() -> None:
+    wanted = [{1, 2}, {1, 2}]
+    for given in ([1, 2], {1, 2}, (row for row in (1, 2)), np.array([1, 2])):
+        assert for_each(given, 2) == wanted
+    for several in ([[1, 2], [1, 2]], [np.array([1, 2]), {2, 1}], np.array([[1, 2], [1, 2]])):
+        assert for_each(several, 2) == wanted
+
+
+def test_two_corpora_of_one_name_are_refused(folder: Path, corpus: quoth.Corpus, tmp_path: Path) -> None:
+    quoth.Corpus.create(tmp_path / "cities.quoth")
+    with pytest.raises(InputError, match=r"two corpora are named 'cities'; rename one of the folders"):
+        quoth.load(folder, [corpus, str(tmp_path / "cities.quoth")])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"k": "3"}, "k is '3'; it must be a whole number"),
+        ({"top_k": 2.5}, "top_k is 2.5; it must be a whole number"),
+        ({"top_k": None}, "top_k is None; it must be a whole number"),
+        ({"passages": 2.5}, "passages is 2.5; it must be a whole number"),
+        ({"read": "x"}, "read is 'x'; it must be a whole number"),
+        ({"max_evidence": True}, "max_evidence is True; it must be a whole number"),
+        ({"hybrid": "a"}, "hybrid is 'a'; it must be a number"),
+        ({"temperature": "1"}, "temperature is '1'; it must be a number"),
+        ({"temperature": None}, "temperature is None; it must be a number"),
+        ({"length_exponent": "0"}, "length_exponent is '0'; it must be a number"),
+        ({"min_probability": "0"}, "min_probability is '0'; it must be a number"),
+    ],
+    ids=str,
+)
+def test_options_of_another_type_are_named(npm: quoth.NPM, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        npm.fill(TEXT, **options)
+
+
+def test_numbers_of_numpy_are_numbers(npm: quoth.NPM) -> None:
+    assert npm.fill(TEXT, top_k=np.int64(2), temperature=np.float32(1)) == npm.fill(TEXT, top_k=2)
+    with pytest.raises(InputError, match="k is '3'; it must be a whole number"):
+        npm.search("capital", k="3")
 
 
 def test_words_that_are_banned_are_a_list(npm: quoth.NPM) -> None:

@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 
+import quoth
 from quoth.arrays import open_array, save_array
+from quoth.cli.models import _may_be_of
 from quoth.cli.output import note, print_json, visible
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents, read_records
@@ -173,7 +175,8 @@ TOLD_AT_ONCE = [
     (["embed", "C", "--model", "C"], "has no model; it needs config.json"),
     (["embed", "C", "--keys", "entities", "--model", "no/such"], "in the Hugging Face cache (HF_HUB_OFFLINE is set)"),
     (["embed", "C", "--recall", "2"], "recall is 2.0; it must be from 0.5 to 1"),
-    (["train", "adapt", "nowhere.jsonl", "-o", "x"], "nowhere.jsonl: no such file or folder"),
+    (["train", "adapt", "nowhere.jsonl", "-o", "x"], "nowhere.jsonl: no such file or folder; give one that exists"),
+    (["train", "adapt", __file__, "-o", __file__], "test_told.py' is a file; name a folder for the model"),
     (["train", "adapt", "C", "-o", "x", "--model", "nope"], "no model 'nope'"),
     (["mcp", "C", "--npm", "nope"], "no model 'nope'"),
 ]
@@ -341,3 +344,49 @@ def test_notes_keep_what_can_be_read(capsys: pytest.CaptureFixture[str]) -> None
     note("München 北京\u200c می‌خواهم\n  'x'\\n \x1b[31m")
     assert capsys.readouterr().err == "quoth: München 北京\u200c می‌خواهم 'x'\\n \\x1b[31m\n"
     assert visible("a\x9bb\u2066c") == "a\\x9bb\\u2066c"
+
+
+def test_vectors_of_another_shipped_model_are_told_before_one_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    corpus = Corpus.create(tmp_path / "c.quoth")
+    corpus.add([Document("a", "", "Paris is a city.")])
+    table = corpus.path / "keys" / "0123456789abcdef" / corpus.segments[0].name
+    table.mkdir(parents=True)
+    facts = {"format": 2, "model": "quoth-mini", "fingerprint": "0", "precision": "sq8", "tokens": 1}
+    (table / "table.json").write_text(json.dumps(facts), encoding="utf-8")
+    monkeypatch.setattr("quoth.cli.search.load_searcher", lambda *_: pytest.fail("loaded"))
+    monkeypatch.setattr("quoth.cli.query.load_predictor", lambda *_: pytest.fail("loaded"))
+    dense = ["fill", corpus.path, "a [MASK]", "--dense", "--model", "quoth-mini-single"]
+    for arguments, model, keys in (
+        (["search", corpus.path, "city", "--mode", "dense"], "quoth-realm", "passages"),
+        (dense, "quoth-mini-single", "tokens"),
+    ):
+        command = f"`quoth embed {corpus.path} --keys {keys} --model {model}` makes them"
+        told = f"quoth: {corpus.path}: has vectors of quoth-mini, not of {model}; {command}\n"
+        assert run(*arguments) == (2, "", told)
+
+
+def test_words_of_an_entity_that_are_not_the_query_s_are_told_before_a_model_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    Corpus.create(tmp_path / "c.quoth")
+    monkeypatch.setattr("quoth.cli.search.load_entities", lambda *_: pytest.fail("loaded"))
+    told = "quoth: entity 'Elba' does not occur in the question 'Who?'; give words of it\n"
+    assert run("search", tmp_path / "c.quoth", "Who?", "--mode", "entity", "--entity", "Elba") == (2, "", told)
+
+
+def test_shipped_models_with_the_same_vectors_are_not_taken_for_others() -> None:
+    models = {name: quoth.load(name) for name in ("quoth-realm", "quoth-realm-base", "quoth-zero-ner")}
+    models["quoth-mini-base"] = quoth.ZeroNER.from_pretrained("quoth-mini-base")
+    pairs = [
+        (stored, name)
+        for stored, one in models.items()
+        for name in models
+        if one.fingerprint == models[name].fingerprint
+    ]
+    assert ("quoth-realm", "quoth-realm-base") in pairs
+    assert all(_may_be_of(stored, name, models[name].keys) for stored, name in pairs)
+    assert not _may_be_of("quoth-mini", "quoth-realm", "passages")
+    assert not _may_be_of("quoth-mini", "quoth-mini-single", "tokens")
+    assert _may_be_of("a-folder", "quoth-mini", "tokens")

@@ -29,8 +29,8 @@ from quoth.training.batches import TokenizedDocuments, tokenize_documents
 from quoth.training.collate import make_batch
 from quoth.training.distributed import SINGLE_PROCESS, World
 from quoth.training.npm_task import NPMTask
-from quoth.training.settings import TrainConfig
-from quoth.training.trainer import Evaluation, Progress, Trainer
+from quoth.training.settings import LoopConfig, TrainConfig
+from quoth.training.trainer import Evaluation, Progress, Step, Trainer
 from tiny import tiny_npm
 
 CONFIG = TrainConfig(
@@ -196,6 +196,37 @@ def test_a_resumed_run_ends_where_an_unbroken_one_does(
     steps = [[(r["step"], r["loss"]) for r in map(json.loads, text.splitlines())] for text in logs]
     assert steps[0] == steps[1]
     assert [path.name for path in output.glob("checkpoint*")] == ["checkpoint-12"]
+
+
+class Late:
+    """A task whose second parameter has no gradient in its first four steps, as a warm-up leaves towers alone."""
+
+    def __init__(self) -> None:
+        self.parameters = {name: torch.nn.Parameter(torch.tensor([3.0, -2.0])) for name in ("early", "late")}
+        self.device = torch.device("cpu")
+
+    def backward(self, step: int) -> Step:
+        loss = sum((step + 1) * (one**2).sum() for one in [*self.parameters.values()][: 1 + (step >= 4)])
+        loss.backward()
+        return Step(loss.item(), 1)
+
+    def save_model(self, folder: Path) -> None:
+        pass
+
+    def settings(self) -> dict:
+        return {}
+
+
+def test_a_parameter_that_learns_later_resumes_too(tmp_path: Path) -> None:
+    config = LoopConfig(steps=12, checkpoint_every=7, learning_rate=0.1, warmup_steps=0, log_every=1)
+    unbroken = Trainer(Late(), config, tmp_path / "unbroken")
+    unbroken.run()
+    with pytest.raises(Stop):
+        Trainer(Late(), config, tmp_path / "broken").run(stop_at(8))
+    resumed = Trainer(Late(), config, tmp_path / "broken")
+    assert resumed.step == 7
+    resumed.run()
+    assert_same(weights(unbroken), weights(resumed))
 
 
 KILLED = """

@@ -75,7 +75,7 @@ def forget(array: NDArray[Any]) -> None:
 def open_array(path: Path, dtype: Any = None, shape: tuple[int, ...] | None = None) -> NDArray[Any]:
     """A read-only `.npy` file, memory-mapped unless small.
 
-    Raises CorruptionError where it is damaged, or is not of the type and shape given; -1 stands for any length.
+    Raises CorruptionError if it is damaged, or is not of the type and shape given; -1 stands for any length.
     """
     try:
         array, size = _mapped(path) if path.stat().st_size > SMALL else _read(path)

@@ -1,4 +1,4 @@
-"""Settings that are saved beside what they describe.
+"""Settings that are saved next to what they describe.
 
 Knows: how a settings record becomes JSON and back, refusing what it does not know.
 Does not know: what the settings mean.
@@ -67,8 +67,8 @@ class NPMDefaults(Config):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderDefaults(Config):
-    """What a reader takes where a caller says nothing: how many passages it reads, and the chance to be right below
-    which an answer is only a guess."""
+    """What a reader uses unless a caller says otherwise: how many passages it reads, and the chance of being right
+    below which an answer is only a guess."""
 
     passages: int = 20
     min_probability: float = 0.0
@@ -94,7 +94,7 @@ class REALMDefaults(Config):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NPMConfig(Config):
-    """What a nonparametric masked LM needs beside its weights.
+    """What a nonparametric masked LM needs in addition to its weights.
 
     `similarity_scale` s of sim(q, c) = s q·c; None stands for 1/sqrt(D), the published NPM's. With `normalize`
     vectors have length 1, so that sim is s times the cosine. `num_masks` mask tokens stand for one blank: two for
@@ -137,7 +137,7 @@ class NPMConfig(Config):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class REALMConfig(Config):
-    """What a REALM needs beside its weights; lengths in tokens, special ones included.
+    """What a REALM needs in addition to its weights; lengths in tokens, special ones included.
 
     A passage's vector is its encoder's [CLS] state, or the `pooling` "mean" of all states; then, each where it is
     asked for: `pooler`, a dense layer with tanh (the published encoders'); a projection to `dimensions` (0: none);
@@ -209,7 +209,7 @@ _REALM_LEAST = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderConfig(Config):
-    """What a reader needs beside its weights; lengths in tokens, special ones included.
+    """What a reader needs in addition to its weights; lengths in tokens, special ones included.
 
     A query (a question, or a text around its blank) has up to `query_tokens`, a title `title_tokens`, an input
     `max_tokens`. A longer passage is read in windows that overlap by `overlap`. An answer has up to `span_width`.
@@ -217,8 +217,8 @@ class ReaderConfig(Config):
     ORQA's, of size `span_hidden`).
 
     `prior` times the log of a passage's BM25 score, as a share of the best one's, is added to the log odds of its
-    answers. `calibration` are the weights that make an answer's chance to be right of its share and score (None: the
-    share is told). `defaults` are taken where a caller says nothing.
+    answers. `calibration` are the weights that turn an answer's share and score into its chance of being right (None:
+    the share is reported). `defaults` apply unless a caller says otherwise.
     """
 
     kind: Literal["reader"] = "reader"
@@ -265,8 +265,8 @@ _READER_LEAST = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggerConfig(Config):
-    """What a tagger needs beside its weights: its base, what its labels are called in the order of its outputs, and
-    the longest encoder input."""
+    """What a tagger needs in addition to its weights: its base, the names of its labels in the order of its outputs,
+    and the longest encoder input."""
 
     kind: Literal["tagger"] = "tagger"
     base: str = ""

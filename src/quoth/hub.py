@@ -127,6 +127,11 @@ def shipped(kind: str) -> list[str]:
     return [name for name in (*TRAINED, *UNTRAINED) if kind_of(name) == kind]
 
 
+def is_shipped(name: str) -> bool:
+    """Whether this is the name of a shipped model, of any kind."""
+    return name in TRAINED or name in UNTRAINED
+
+
 def kind_of(name: str) -> str:
     """The kind of model that a name or folder stands for ("npm", "realm", "zero-ner", "reader" or "tagger"). Does not
     check that the model exists."""
@@ -141,7 +146,7 @@ def kind_of(name: str) -> str:
 
 def check_name(name: str) -> None:
     """Raises ModelNotFoundError if a name or a folder cannot stand for a model; the hub is not asked."""
-    if name in TRAINED or name in UNTRAINED or has_settings(name):
+    if is_shipped(name) or has_settings(name):
         return
     if Path(name).is_dir():
         if kind_of(name) == "npm":

@@ -144,7 +144,7 @@ class QuestionAnswering:
         Returns:
             A dictionary with score, start, end and answer; a list of them, best first, if there are several (or none);
             for several questions a list of these. On a context `score` is an answer's share of all spans and of "no
-            answer", and `context[start:end]` is the answer. On a corpus it is the chance to be right, start and end
+            answer", and `context[start:end]` is the answer. On a corpus it is the chance of being right, start and end
             count in the document `document_id`, and there is all that `Prediction.to_dict` has.
 
         Raises:

@@ -125,7 +125,7 @@ class TaggedText:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One place where a predicted phrase stands: `document.text[start:end]` is the phrase.
+    """One place where a predicted phrase occurs: `document.text[start:end]` is the phrase.
 
     `passage` is the passage's row and `context` its text, which begins at `context_start` of the document,
     so that `context[start - context_start : end - context_start]` is the phrase too. `score` is this
@@ -148,7 +148,7 @@ class Prediction:
     """A phrase of the corpus, the log of its score, its probability, and where it occurs, best place first.
 
     `evidence` are the best of its places, `num_places` is how many there are. `sequence` is the query with its blank
-    filled, or "" where there was no blank (`ask`). `abstained`: the probability is below the least that was asked for,
+    filled, or "" if there was no blank (`ask`). `abstained`: the probability is below the least that was asked for,
     so the corpus does not say, and this is only a guess.
     """
 
@@ -177,7 +177,7 @@ class Prediction:
     def to_dict(self) -> dict[str, Any]:
         """The prediction as JSON has it, on the command line and over HTTP.
 
-        `text`, `probability`, `log_score`, `abstained`, `evidence` and `num_places` are named as here. Beside them are
+        `text`, `probability`, `log_score`, `abstained`, `evidence` and `num_places` are named as here. Next to them are
         the keys of the Hugging Face pipelines: `score` (the probability), `token_str`, `sequence` of fill-mask, if a
         blank was filled; else `score`, `answer`, `start`, `end` of question-answering.
         """

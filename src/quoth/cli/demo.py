@@ -60,7 +60,7 @@ PYTHON_BLANKS = (
 )
 
 
-@app.command(rich_help_panel="See it work")
+@app.command(rich_help_panel="Ask a corpus")
 def demo(
     python: Annotated[
         bool, typer.Option("--python", help="Use Python's language reference instead of the encyclopedia.")

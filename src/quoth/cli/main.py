@@ -49,9 +49,10 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
     add_completion=False,
+    add_help_option=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _part in (demo, corpus, info, embed, query, search, serve, mcp, train, report, convert):
+for _part in (corpus, info, embed, demo, query, search, serve, mcp, train, report, convert):
     app.registered_commands += _part.app.registered_commands
 for _part in (openqa, entities, suite, likelihood, quick):
     evaluate.app.registered_commands += _part.app.registered_commands
@@ -68,6 +69,12 @@ for _command in (*app.registered_commands, *evaluate.app.registered_commands):
     _command.help = _flowing(getattr(_command.callback, "__doc__", None) or "")
 
 
+def _help(context: typer.Context, wanted: bool) -> None:
+    if wanted:
+        context.get_help()
+        raise typer.Exit
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         print(f"quoth {__version__}")
@@ -76,17 +83,17 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def quoth(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
+    help_: Annotated[bool, typer.Option("--help", "-h", callback=_help, is_eager=True, hidden=True)] = False,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, hidden=True)] = False,
 ) -> None:
-    """Language models that quote: every answer is a phrase from your corpus, shown where it occurs.
+    """Models that quote: every answer is a phrase from your corpus, with its place.
 
     \b
     Start here:
       quoth demo
       quoth index notes/ -o notes.quoth
       quoth fill notes.quoth "The meeting is on [MASK]."
+      quoth fill --help          # every command has examples
     """
 
 
@@ -135,13 +142,25 @@ def _run(arguments: Sequence[str] | None) -> int:
 def _misuse(error: Any) -> str:
     """What is wrong with a command line, the nearest right word, and where to read on."""
     what = error.format_message().rstrip(".").replace("Value error, ", "")
-    what = what[:1].lower() + what[1:]
+    what = _out_of_bounds(error) or what[:1].lower() + what[1:]
     if type(error).__name__ == "NoSuchOption":
         what = f"no option {error.option_name}{_meant(error.option_name, error.ctx)}"
     elif "extra argument" in what:
         what += ": a text with spaces must be in quotes"
     read_on = f"see `{error.ctx.command_path if error.ctx else 'quoth'} --help`"
     return f"{what} {read_on.capitalize()}" if what.endswith("?") else f"{what}; {read_on}"
+
+
+def _out_of_bounds(error: Any) -> str:
+    """The option, its value and what it must be, if the value was not even a number of the right kind; else ""."""
+    found: list[dict[str, Any]] = getattr(
+        error.__context__, "errors", list
+    )()  # of pydantic, by which typer reads values
+    if not found or not found[0]["msg"].startswith("Input should be "):
+        return ""
+    bound = found[0]["msg"].partition(",")[0].removeprefix("Input should be ")
+    bound = {"a valid integer": "a whole number", "a valid number": "a number"}.get(bound, bound)
+    return f"{max(error.param.opts, key=len)} is {found[0]['input']!r}; it must be {bound}"
 
 
 def _meant(option: str, context: Any) -> str:

@@ -52,15 +52,30 @@ def kind(model: str) -> str:
 
 
 def check_embedded(corpora: "Iterable[Corpus]", model: str, keys: str) -> None:
-    """Raises InputError if a corpus has no vectors at all. Whether they are this model's is known once it is loaded."""
+    """Raises InputError if a corpus has no vectors, or only those of shipped models that cannot be this one's. Of other
+    models that is known once this one is loaded."""
     from quoth.retrieval.key_store import stores
 
     for corpus in corpora:
-        if corpus.num_passages and not any(store.folders() for store in stores(corpus.path)):
-            raise InputError(
-                f"{corpus.path}: nothing is embedded, and this search compares vectors; "
-                f"`quoth embed {corpus.path} --keys {keys} --model {model}` makes them"
-            )
+        found = stores(corpus.path)
+        makes = f"`quoth embed {corpus.path} --keys {keys} --model {model}` makes them"
+        if corpus.num_passages and not any(store.folders() for store in found):
+            raise InputError(f"{corpus.path}: nothing is embedded, and this search compares vectors; {makes}")
+        there = sorted({facts["model"] for store in found for facts in store.facts()})
+        if corpus.num_passages and there and not any(_may_be_of(name, model, keys) for name in there):
+            raise InputError(f"{corpus.path}: has vectors of {', '.join(there)}, not of {model}; {makes}")
+
+
+def _may_be_of(stored: str, model: str, keys: str) -> bool:
+    """Whether the vectors that one model stored may be another's. Names that are not shipped say nothing: a folder may
+    contain any model."""
+    from quoth.hub import is_shipped, kind_of
+
+    if stored == model or not (is_shipped(stored) and is_shipped(model)):
+        return True
+    if keys == "entities":  # which other encoders can make too
+        return kind_of(stored) != "realm"
+    return kind_of(stored) == kind_of(model) == "realm"  # shipped ones share their tower
 
 
 def load(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM":

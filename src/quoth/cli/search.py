@@ -117,7 +117,7 @@ def search(
     """
     _check_mode(mode, entity, weight, show_matches)
     corpora = open_corpora(directory, corpus)
-    check_query(query, _check_words)
+    check_query(query, lambda asked: _check_words(asked, entity or ()))
     find = _finder(corpora, mode, model or [], setup, entity, fusion.value, _weights(weight))
 
     def show(_: int, text: str) -> None:
@@ -142,9 +142,15 @@ def _check_mode(mode: SearchMode, entity: list[str] | None, weight: list[str] | 
         raise InputError(f"--show-matches goes with --mode entity or hybrid, not {mode.value}; leave it out")
 
 
-def _check_words(query: str) -> None:
+def _check_words(query: str, entities: Sequence[str]) -> None:
+    """Raises InputError for a query without words, or without those of an entity."""
     if not query.strip():
         raise InputError("the query is empty; give words to look for")
+    if entities:
+        from quoth.models.calls import place_of
+
+        for each in entities:
+            place_of(each, query)
 
 
 def _finder(

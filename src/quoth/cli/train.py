@@ -117,7 +117,7 @@ def _check_inputs(docs: list[str], model: str | None) -> None:
     for name in docs:
         without_part = name.rpartition(":")[0] or name  # FILE:SHARE, FILE:train
         if name != "-" and "://" not in name and not Path(name).exists() and not Path(without_part).exists():
-            raise InputError(f"{name}: no such file or folder")
+            raise InputError(f"{name}: no such file or folder; give one that exists")
     if model is not None:
         kind(model)
 

@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -213,7 +214,9 @@ def check_not_empty(corpora: Sequence[Corpus]) -> None:
 
 
 def check_count(k: int) -> None:
-    """Raises InputError unless k is 1 or more."""
+    """Raises InputError unless k is a whole number of 1 or more."""
+    if not isinstance(k, Integral):
+        raise InputError(f"k is {k!r}; it must be a whole number")
     if k < 1:
         raise InputError(f"k is {k}; it must be 1 or more; try k=10")
 

@@ -307,6 +307,11 @@ Corpora = CorpusOrPath | Sequence[CorpusOrPath] | None
 
 
 def listed(corpora: Corpora) -> list[Corpus]:
-    """None, one or several as a list of open corpora. Raises CorpusNotFoundError."""
+    """None, one or several as a list of open corpora. Raises CorpusNotFoundError, InputError if two have one name."""
     several = [] if corpora is None else [corpora] if isinstance(corpora, CorpusOrPath) else corpora
-    return [each if isinstance(each, Corpus) else Corpus.open(each) for each in several]
+    opened = [each if isinstance(each, Corpus) else Corpus.open(each) for each in several]
+    for number, corpus in enumerate(opened):
+        # Evidence names its corpus by nothing else.
+        if corpus.name in {each.name for each in opened[:number]}:
+            raise InputError(f"two corpora are named {corpus.name!r}; rename one of the folders")
+    return opened

@@ -37,7 +37,7 @@ _NEVER = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Whether a text occurs in a corpus, white space aside, and where.
+    """Whether a text occurs in a corpus, ignoring white space, and where.
 
     `num_places` is how often it occurs (10,000: as often, or more often); in `num_whole` of these places it is not a
     part of a longer word or number. `places` are the first of them, whole ones before others. If it does not occur,

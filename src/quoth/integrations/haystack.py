@@ -20,7 +20,7 @@ class QuothReader:
     """Answers a question with phrases of a corpus, as `ExtractedAnswer`s.
 
     An answer's `document` is a document of the corpus, and `document_offset` counts the code points of its content;
-    `context` is the passage, in which `context_offset` counts. `score` is the chance to be right. The metadata have
+    `context` is the passage, in which `context_offset` counts. `score` is the chance of being right. The metadata have
     `abstained` (the corpus does not say: this is a guess) and `num_places`.
     """
 

@@ -133,7 +133,7 @@ class Excerpt(BaseModel):
 class Verdict(BaseModel):
     """Whether words occur in the corpus."""
 
-    occurs: bool = Field(description="Whether they occur word for word, white space aside.")
+    occurs: bool = Field(description="Whether they occur word for word, ignoring white space.")
     num_places: int
     num_whole: int = Field(description="Places where they are not a part of a longer word or number.")
     places: list[Place]

@@ -147,7 +147,22 @@ class CorpusModel:
         return [short for tables in every for short in tables.build(precision, recall, progress, memory)]
 
     def embed_cost(self, precision: str = "sq8") -> Cost:
-        """Estimates what `embed` will take, in passages, keys, bytes and seconds, by encoding a few passages."""
+        """Estimate what `embed` will take, by encoding a few passages.
+
+        Args:
+            precision (str): As in `embed`. Default: "sq8".
+
+        Returns:
+            The passages and keys that are still to be embedded, the bytes they take on disk, also while they are made,
+            and the seconds.
+
+        Raises:
+            InputError: An unknown precision.
+
+        Example:
+            >>> realm.embed_cost().passages  # all are embedded
+            0
+        """
         costs = [tables.cost(precision) for tables in self._retriever.tables]
         return reduce(Cost.plus, costs, Cost(0, 0, 0, 0, 0.0))
 
@@ -155,9 +170,14 @@ class CorpusModel:
 class FusedSearch:
     """Searches by BM25 and by several models over the same corpora, and merges the rankings.
 
-    `weights` are by kind of keys: "bm25", "tokens", "passages", "entities"; 1 if none is given, and 0 leaves a ranking
-    out. `fusion` is "rrf" (reciprocal ranks) or "sum" (scores from 0 to 1, added up). Raises InputError on other
-    values.
+    Args:
+        models (Sequence[CorpusModel]): The models, all over the same corpora: an NPM, a REALM, a ZeroNER.
+        fusion (str): "rrf" (reciprocal ranks) or "sum" (scores from 0 to 1, added up). Default: "rrf".
+        weights (Mapping[str, float] | None): By kind of keys, "bm25", "tokens", "passages" or "entities", how much a
+            ranking counts; 0 leaves it out. Default: 1 for each.
+
+    Raises:
+        InputError: No model, models over different corpora, or another fusion or weight.
     """
 
     def __init__(

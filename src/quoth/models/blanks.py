@@ -212,12 +212,19 @@ class BlankFiller(CorpusModel):
         """What NPM and the reader decide together, by resolved options."""
         assert options.read is not None
         assert options.min_probability is not None
-        marks = self.read(asked, proposed, options.read)
-        for text, found, marked in zip(asked.texts, proposed, marks, strict=True):
-            if options.ban_stop_words:
-                marked = [each for each in marked if naming(each.best.text)]
-            best = combine(text, found, marked, self.config.read_weights, options.top_k, options.max_evidence)
+        weights, most = self.config.read_weights, options.max_evidence
+        marks, phrase_options = self.read(asked, proposed, options.read), self._phrase_options(asked, options)
+        for text, found, marked, phrases in zip(asked.texts, proposed, marks, phrase_options, strict=True):
+            marked = [each for each in marked if self._may_answer(each.best.text, phrases)]
+            best = combine(text, found, marked, weights, options.top_k, most, options.distinct)
             yield calibrated(best, self.config.calibration, options.min_probability)
+
+    def _may_answer(self, text: str, options: PhraseOptions) -> bool:
+        """Whether a span that the reader marked is free of banned tokens, and not of stop words alone if these are
+        banned."""
+        if options.stop_words and not naming(text):
+            return False
+        return not options.banned_tokens or options.banned_tokens.isdisjoint(self._token_ids([text]))
 
     def with_mask(self, text: str) -> str:
         """A text with `[MASK]` for its blank."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
@@ -141,12 +141,13 @@ def tidied(
 
 def for_each(exclude: Exclude, count: int) -> list[Collection[int]]:
     """One collection of rows for each of `count` texts. Raises InputError if there are more or fewer."""
-    nested: list[Collection[int]] = [each for each in exclude if isinstance(each, Collection)]
+    given: list[int | Collection[int]] = [*exclude]
+    nested: list[Collection[int]] = [each for each in given if isinstance(each, Collection)]
     if not nested:
-        return [{int(each) for each in exclude if not isinstance(each, Collection)}] * count
-    if not len(exclude) == len(nested) == count:
+        return [{int(each) for each in given if not isinstance(each, Collection)}] * count
+    if not len(given) == len(nested) == count:
         raise InputError(f"exclude has {len(nested)} collections for {count} texts; give one for each")
-    return nested
+    return [{*map(int, each)} for each in nested]
 
 
 def check_questions(questions: Sequence[str]) -> None:
@@ -156,6 +157,19 @@ def check_questions(questions: Sequence[str]) -> None:
     for question in questions:
         if not any(map(str.isalnum, question)):
             raise InputError(f"question {question!r} has no words; ask one, such as 'Who composed Carmen?'")
+
+
+def place_of(entity: str, question: str) -> tuple[int, int]:
+    """Where an entity's words occur in a question: as they are and whole, else in another case, else inside words.
+
+    Raises InputError if they do not occur.
+    """
+    words = r"\s+".join(map(re.escape, entity.split()))
+    forms = [(rf"(?<!\w){words}(?!\w)", 0), (rf"(?<!\w){words}(?!\w)", re.IGNORECASE), (words, re.IGNORECASE)]
+    found = (re.search(form, question, flags) for form, flags in forms if words)
+    if (match := next(filter(None, found), None)) is None:
+        raise InputError(f"entity {entity!r} does not occur in the question {question!r}; give words of it")
+    return match.span()
 
 
 def check_blank(text: str) -> None:
@@ -170,12 +184,15 @@ def check_template(template: str, slot: str, example: str) -> None:
         raise InputError(f"template {template!r} has no {slot}; for example {example!r}")
 
 
-def check_labels(text: str, labels: Collection[str]) -> None:
-    """Raises InputError if there is nothing to label, or nothing to choose from."""
+def check_labels(text: str, labels: Mapping[str, Sequence[str]]) -> None:
+    """Raises InputError if there is nothing to label or nothing to choose from, or a label's words are one string."""
     if not text.strip():
         raise InputError("the text is empty; give one to label")
     if len(labels) == 1:
         raise InputError(f"labels has only {next(iter(labels))!r}, which would always win; give two or more")
+    for label, words in labels.items():
+        if isinstance(words, str):
+            raise InputError(f"the words of label {label!r} are the string {words!r}; write [{words!r}]")
 
 
 def with_mask(text: str, mask_token: str) -> str:

@@ -45,8 +45,8 @@ def mix(encoder: str, retriever: str, output: Path, base: str | None = None) -> 
 
 
 def _check(reading: ModelSource[REALMConfig], finding: ModelSource[REALMConfig], output: Path) -> None:
-    if output.exists() and any(output.iterdir()):
-        raise InputError(f"{output} is not empty; name a new folder")
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise InputError(f"{output} is there already; name a new folder")
     if reading.folder is None or reading.config.reader:
         raise InputError(f"model {reading.name!r} has no reader of its own; name the folder of a trained REALM")
     own, theirs = reading.config, finding.config

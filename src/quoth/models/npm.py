@@ -123,7 +123,7 @@ class NPM(BlankFiller):
 
         Returns:
             The predictions, best first; for several texts a list of such lists. `probability` is a phrase's share of
-            the score of all candidates, or, if a reader read, its calibrated chance to be right.
+            the score of all candidates, or, if a reader read, its calibrated chance of being right.
 
         Raises:
             InputError: A text without exactly one blank, an option out of bounds, vectors missing for `passages=None`.

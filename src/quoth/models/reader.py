@@ -84,14 +84,14 @@ class Reader:
             question: One question, or several.
             top_k (int): Number of answers. Default: 5.
             passages (int | None): Number of passages to read. Default: the model's (quoth-reader: 20).
-            min_probability (float | None): Answers with a smaller chance to be right are marked as guesses
+            min_probability (float | None): An answer with a smaller chance of being right is marked as a guess
                 (`abstained`): the corpus does not say. Default: the model's.
             exclude (Collection[int]): Passage rows that are never read, in any corpus: one collection, or one for each
                 question. Default: ().
 
         Returns:
             The answers, best first, or a list of such lists for several questions. `score` is the log odds of an answer
-            against "no answer here", summed over its places; `probability` its chance to be right.
+            against "no answer here", summed over its places; `probability` its chance of being right.
 
         Raises:
             InputError: An empty question, or a number out of bounds.
@@ -124,8 +124,8 @@ class Reader:
             exclude (Collection[int]): As in `ask`. Default: ().
 
         Returns:
-            As `ask`; the probability is an answer's share among all that was read: it is calibrated for questions
-            alone.
+            As `ask`; but the probability is an answer's share of everything that was read, as it is calibrated for
+            questions only.
 
         Raises:
             InputError: A text without exactly one blank, or a number out of bounds.

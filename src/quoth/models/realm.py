@@ -230,22 +230,38 @@ class REALM(CorpusModel):
         return with_mask(text, self.encoder.tokenizer.mask_token)
 
     def likelihood(self, text: str, answer: str, *, passages: int | None = None, exclude: Exclude = ()) -> Likelihood:
-        """How likely a given answer is in the `[MASK]` of a text, and which passages make it so (REALM Table 3).
+        """How likely a given answer is in the blank of a text, and which passages make it so (REALM Table 3).
 
         The blank becomes M masks, one for each of the answer's M word pieces, filled independently of each other: log
-        p(y|x) = log Σ_z p(z|x) Π_m p(y_m|z,x) (REALM eq. 1, §3.2). z are the `passages` nearest to the text with its
-        masks (None: one less than the model was trained with) and the null document, whose `log_likelihood` is that of
-        the reader without any passage. Answers of different lengths have different numbers of masks: their
-        probabilities are not shares of one sum. For an answer of one piece it is the probability that `fill` gives,
-        unless the word has other tokens too (cased or byte-level vocabularies), which `fill` adds up.
+        p(y|x) = log Σ_z p(z|x) Π_m p(y_m|z,x). z are the passages nearest to the text with its masks, and the null
+        document. Answers of different lengths have different numbers of masks: their probabilities are not shares of
+        one sum. For an answer of one piece it is the probability that `fill` gives, unless the word has other tokens
+        too (cased or byte-level vocabularies), which `fill` adds up.
 
-        Returns log p(y|x), and log p(z|x), log p(y|z,x) and p(z|y,x) for each of the passages + 1 z. `exclude` as in
-        `ask`. Raises InputError if the answer is empty, has more pieces than are read or cannot be spelled, if the text
-        does not have exactly one blank, and for a model whose reader marks spans and fills no masks, such as
-        quoth-realm; otherwise as `ask` does.
+        Args:
+            text (str): A text with one blank: `[MASK]`, `<mask>` or `___`.
+            answer (str): The words of the blank, whether or not they occur in the corpus.
+            passages (int | None): Number of passages. Default: the model's, or one less than it was trained with.
+            exclude (Collection[int]): As in `ask`. Default: ().
 
-            found = realm.likelihood("War and Peace was written by [MASK].", "Leo Tolstoy")
-            found.probability, found.passages[0].passage.title, found.passages[0].share
+        Returns:
+            log p(y|x), and log p(z|x), log p(y|z,x) and p(z|y,x) for each passage and, last, for the null document,
+            whose `log_likelihood` is that of the reader without any passage.
+
+        Raises:
+            InputError: An answer that is empty, has more pieces than are read or cannot be spelled; a text without
+                exactly one blank; a model whose reader marks spans and fills no masks, such as quoth-realm; else as
+                `ask`.
+            EmptyCorpusError: No passage to search.
+
+        Source:
+            REALM, equation 1 and section 3.2 (Guu et al., 2020).
+
+        Example:
+            >>> base = quoth.load("quoth-realm-base", corpus=corpus)
+            >>> found = base.likelihood("Carmen is an opera by [MASK].", "Bizet", passages=2)
+            >>> [each.passage is None for each in found.passages], round(sum(each.share for each in found.passages), 6)
+            ([False, False, True], 1.0)
         """
         if isinstance(self.reader, SpanReader):
             raise InputError(
@@ -293,7 +309,7 @@ class REALM(CorpusModel):
 
     @property
     def _room(self) -> int:
-        """Tokens of a question that are read, its special ones aside."""
+        """Tokens of a question that are read, without its special ones."""
         return self.config.query_tokens - 2
 
     def _questions(self, asked: Sequence[Sequence[int]], passages: int, exclude: Exclude) -> list[EncodedQuery]:

@@ -10,7 +10,6 @@ Shape suffixes that differ from the project's: S entities of a question.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -29,7 +28,7 @@ from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import InputError
 from quoth.hub import EncoderSource, is_luke, locate
 from quoth.models.base import CorpusModel, KeyRanking, Mode
-from quoth.models.calls import check_questions, documented
+from quoth.models.calls import check_questions, documented, place_of
 from quoth.ner.recognition import load_recognizer
 from quoth.results import Hits
 from quoth.retrieval.retriever import KeyAt, Retriever
@@ -189,17 +188,9 @@ def _span_encoder(config: ZeroNERConfig, device: str | None, dtype: str | None, 
 
 
 def _range(question: str, entity: Entity) -> Range:
-    """Where an entity occurs in its question: as it is and as whole words, else in another case, else inside words.
-
-    Raises InputError if it does not occur.
-    """
+    """Where an entity occurs in its question. Raises InputError if it does not occur."""
     if isinstance(entity, str):
-        words = r"\s+".join(map(re.escape, entity.split()))
-        forms = [(rf"(?<!\w){words}(?!\w)", 0), (rf"(?<!\w){words}(?!\w)", re.IGNORECASE), (words, re.IGNORECASE)]
-        found = (re.search(form, question, flags) for form, flags in forms if words)
-        if (match := next(filter(None, found), None)) is None:
-            raise InputError(f"entity {entity!r} does not occur in the question {question!r}; give words of it")
-        return match.span()
+        return place_of(entity, question)
     if len(entity) != 2 or {*map(type, entity)} != {int} or not 0 <= entity[0] < entity[1] <= len(question):
         raise InputError(f"entity {entity!r}; give its words, or characters (start, end) from 0 to {len(question)}")
     return entity

@@ -59,10 +59,24 @@ class Tagger:
     def load(
         cls, name: str | Path = "quoth-tagger", device: str | None = None, *, base: str | Path | None = None
     ) -> Tagger:
-        """Load a shipped tagger by name, a tagger from the folder that `quoth train tagger` wrote, or a Hugging Face
-        token classifier by folder or hub id. `base` is the folder of the base encoder.
+        """Load a tagger.
 
-        Raises ModelNotFoundError, or InputError on an unknown device or a folder with another kind of model.
+        Args:
+            name (str | Path): A shipped model (quoth-tagger), the folder of one that `quoth train tagger` wrote, or a
+                Hugging Face token classifier by folder or hub id. Default: "quoth-tagger".
+            device (str | None): "cpu", "cuda", "cuda:1" or "mps". Default: the best there is.
+            base (str | Path | None): Folder of the base encoder, if its package is not installed. Default: None.
+
+        Returns:
+            The tagger, ready to tag texts.
+
+        Raises:
+            ModelNotFoundError: No model of that name, or its weights are missing or damaged.
+            InputError: Another kind of model, or an unknown device.
+
+        Example:
+            >>> quoth.Tagger.load().labels
+            ('O', 'B-LOC', 'I-LOC', 'B-MISC', 'I-MISC', 'B-ORG', 'I-ORG', 'B-PER', 'I-PER')
         """
         name = str(name)
         if Path(name).is_dir() and not has_settings(name):

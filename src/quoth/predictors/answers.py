@@ -67,7 +67,7 @@ def predict_answers(
     top_k: int,
     marginal: bool = False,
 ) -> list[Prediction]:
-    """The `top_k` answers of highest score: log Σ exp over the spans of equal text, case and white space aside.
+    """The `top_k` answers of highest score: log Σ exp over the spans of equal text, ignoring case and white space.
 
     A span's score is the reader's, plus its passage's relevance if that is added (ORQA §3), and the probability is the
     share among all spans of all passages, as in the released code. If `marginal`, the score is log p(y|z,x) + log
@@ -93,7 +93,7 @@ def predict_spans(
     prior: float = 0.0,
     marginal: bool = False,
 ) -> list[Prediction]:
-    """The `top_k` answers of a span reader: the odds of spans with equal text, case and white space aside, add up.
+    """The `top_k` answers of a span reader: the odds of spans with equal text, ignoring case and white space, add up.
 
     `prior` times a passage's relevance is added to the log odds of its spans. Probability is the share among all spans
     of all passages and "no answer here", whose odds are 1: one normalisation over everything that was read. If
@@ -149,7 +149,7 @@ def predict_words(read: Sequence[Read], null: float, log_p_NV: NDArray[np.float3
 
     `log_p_NV` are log p(y|z,x) for each passage and, last, for the null document, whose relevance is `null`. A word is
     a token that is a whole word. Its places share p(y|x), over the whole vocabulary, by p(z|x) p(y|z,x) of their
-    passages, evenly within each; words that are spelled differently, case aside, are distinct though their token is the
+    passages, evenly within each; words whose spellings differ by more than case are distinct even if their token is the
     same.
     """
     with step("score"):

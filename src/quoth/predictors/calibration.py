@@ -31,7 +31,7 @@ def features(prediction: Prediction) -> tuple[float, float, float]:
 
 
 def calibrated(predictions: Iterable[Prediction], weights: Weights | None, min_probability: float) -> list[Prediction]:
-    """The predictions with the chance to be right as their probability, marked if it is below the minimum.
+    """The predictions with the chance of being right as their probability, marked if it is below the minimum.
 
     The chance is the logistic function of `weights` · `features`; without weights it stays the share. Shares of places
     are scaled alike.

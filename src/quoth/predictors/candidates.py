@@ -54,7 +54,7 @@ class Candidates:
     Names are equal for the same text, white space at the same places however much of it: polynomials of the tokens'
     groups (Karp and Rabin 1987), each group at the place that the lengths of those before it add up to (`spelling`),
     and raised if white space comes before it and it is not the phrase's first. So a text has one name however it is cut
-    into tokens. If groups are of whole tokens (`surface_group`), spellings that are equal case aside but cut
+    into tokens. If groups are of whole tokens (`surface_group`), spellings that are equal ignoring case but cut
     differently (Straße, STRASSE) stay two phrases.
     """
 

@@ -47,6 +47,7 @@ def combine(
     weights: tuple[float, float, float],
     top_k: int,
     max_evidence: int | None = None,
+    distinct: bool = True,
 ) -> list[Prediction]:
     """The `top_k` phrases with the highest w · log p_NPM + v · log p_reader − e · echo, for weights (w, v, e).
 
@@ -55,7 +56,8 @@ def combine(
 
     A phrase that one of the two does not propose has the probability `LEAST` there. `score` is that sum, and the
     probability is the phrase's share of exp of all these sums. Evidence is the reader's, or else NPM's, its best
-    `max_evidence` places (None: all). Of phrases that overlap in their best place only the best is listed.
+    `max_evidence` places (None: all). If answers are to be `distinct`, only the best of those that overlap in their
+    best place is listed.
     """
     by_phrase: dict[int, list[Proposal | None]] = {}
     for at, group in enumerate((proposed, marked)):
@@ -73,19 +75,19 @@ def combine(
         weighed.append(replace(named, best=replace(named.best, score=score)))
     weighed.sort(key=lambda each: -each.best.score)
     total = log_sum_exp(np.array([each.best.score for each in weighed]))
-    best = chosen(weighed, top_k)
+    best = chosen(weighed, top_k, distinct)
     return [each.with_probability(math.exp(each.score - total), max_evidence) for each in best]
 
 
 def words_beside(text: str) -> frozenset[str]:
-    """The words of the sentence with the `[MASK]`, case aside, except those that name nothing."""
+    """The words of the sentence with the `[MASK]`, ignoring case, except those that name nothing."""
     at = text.index(MASK)
     start, end = next(each for each in sentences(text) if each[0] <= at < each[1])
     return naming(text[start:end].replace(MASK, " "))
 
 
 def naming(text: str) -> frozenset[str]:
-    """The words of a text that name something, case aside: all but stop words."""
+    """The words of a text that name something, ignoring case: all but stop words."""
     every = (text[start:end].casefold() for start, end in words(text))
     return frozenset(word for word in every if word[0].isalnum() and word not in STOP_WORDS)
 

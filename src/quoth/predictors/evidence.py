@@ -76,7 +76,7 @@ def propose(scored: Scored, options: PhraseOptions) -> Iterator[Proposal]:
 
 
 def quoted(best: Best, quotes: Quotes) -> Prediction:
-    """The phrase as it occurs in its first place, white space aside."""
+    """The phrase as it occurs in its first place, with single spaces."""
     first = quotes.evidence[0]
     text = first.context[first.start - first.context_start : first.end - first.context_start]
     return Prediction(

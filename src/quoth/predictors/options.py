@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
+from numbers import Integral, Real
 from textwrap import wrap
 from typing import Any, Literal, get_args
 
@@ -23,8 +24,19 @@ Passages = int | Literal["default"] | None
 """A number of passages, the model's default, or None: every token."""
 
 
+def _check_whole(name: str, value: object) -> None:
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise InputError(f"{name} is {value!r}; it must be a whole number")
+
+
+def _check_number(name: str, value: object) -> None:
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise InputError(f"{name} is {value!r}; it must be a number")
+
+
 def check_at_least_one(name: str, value: int) -> None:
-    """Raises InputError unless `value` is 1 or more, and at most `MOST`."""
+    """Raises InputError unless `value` is a whole number of 1 or more, and at most `MOST`."""
+    _check_whole(name, value)
     if value < 1:
         raise InputError(f"{name} is {value}; it must be 1 or more; try {name}=5")
     if value > MOST:
@@ -33,12 +45,14 @@ def check_at_least_one(name: str, value: int) -> None:
 
 def check_share(name: str, value: float) -> None:
     """Raises InputError unless the value is a share, from 0 to below 1."""
+    _check_number(name, value)
     if not 0 <= value < 1:
         raise InputError(f"{name} is {value}; it must be 0 or more and below 1; try {name}=0.33")
 
 
 def check_temperature(name: str, value: float) -> None:
     """Raises InputError unless the temperature is finite and so far above 0 that scores are finite too."""
+    _check_number(name, value)
     if not LEAST_TEMPERATURE <= value < float("inf"):
         raise InputError(
             f"{name} is {value}; it must be above 0 ({LEAST_TEMPERATURE} or more) and finite; try {name}=1.0"
@@ -53,27 +67,33 @@ def check_combine(name: str, value: str, allowed: tuple[str, ...] = get_args(Com
 
 def check_min_probability(name: str, value: float) -> None:
     """Raises InputError unless the value is a probability."""
+    _check_number(name, value)
     if not 0 <= value <= 1:
         raise InputError(f"{name} is {value}; it must be from 0 to 1; try {name}=0.5")
 
 
 def check_passages(name: str, value: int | str) -> None:
     """Raises InputError unless `value` is a number of passages or the word for the model's own."""
+    if not isinstance(value, str):
+        _check_whole(name, value)
     if value != "default" and (isinstance(value, str) or value < 1):
         raise InputError(f"{name} is {value!r}; it must be 1 or more, 'default', or None for every token; try {name}=3")
 
 
 def _check_neighbours(name: str, value: int) -> None:
+    _check_whole(name, value)
     if value < 1:
         raise InputError(f"{name} is {value}; it must be 1 or more neighbours; try {name}=4096")
 
 
 def _check_read(name: str, value: int) -> None:
+    _check_whole(name, value)
     if value < 0:
         raise InputError(f"{name} is {value}; it must be 0 (NPM alone) or more passages")
 
 
 def _check_length_exponent(name: str, value: float) -> None:
+    _check_number(name, value)
     if not abs(value) <= MOST_LENGTH_EXPONENT:
         most = MOST_LENGTH_EXPONENT
         raise InputError(f"{name} is {value}; it must be from -{most} to {most}; 0.0 is off")
@@ -161,7 +181,7 @@ class FillOptions:
     min_probability: float | None = field(
         default=None,
         metadata=_meaning(
-            "Answers that were read and have a smaller chance to be right are marked as guesses (`abstained`): the "
+            "If a reader gives an answer a smaller chance of being right, it is marked as a guess (`abstained`): the "
             "corpus does not say.",
             check_min_probability,
         ),
@@ -220,7 +240,8 @@ def check_options(options: Any) -> None:
     """Checks the fields that a record of options has in common with FillOptions. Raises InputError."""
     for each in fields(options):
         check, value = _CHECKS.get(each.name), getattr(options, each.name)
-        if check is not None and value is not None:
+        left_open = value is None and (each.default is None or each.name == "passages")
+        if check is not None and not left_open:
             check(each.name, value)
 
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from quoth.config import ReaderConfig
 from quoth.encoders.pairs import PairTokenizer
 from quoth.encoders.transformer import device_named, dtype_named, load_base, load_encoder, longest_input
-from quoth.errors import ModelNotFoundError
+from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import SETTINGS_FILE, ModelSource, locate
 from quoth.predictors.span_reader import SpanReader, SpanReaderModel
 from quoth.storage import atomic_write_bytes, atomic_write_json
@@ -33,14 +33,26 @@ def load_reader(
     """The network (fp32, CPU) and what makes its inputs; with random heads if the source has no folder.
 
     `with_dropouts` takes the encoder of transformers, which has dropouts for training. Raises ModelNotFoundError if
-    a file is missing or damaged.
+    a file is missing or damaged, InputError if the encoder's inputs are too short.
     """
     encoder, hf = (load_base if with_dropouts else load_encoder)(source.encoder)
     model = SpanReaderModel(encoder, source.config).eval()
     if source.folder is not None:
         _apply(model, source.folder / WEIGHTS_FILE)
-    types = getattr(encoder.config, "type_vocab_size", 1) > 1
-    return model, PairTokenizer(hf, types, longest_input(encoder.config))
+    types, longest = getattr(encoder.config, "type_vocab_size", 1) > 1, longest_input(encoder.config)
+    _check_room(source, longest)
+    return model, PairTokenizer(hf, types, longest)
+
+
+def _check_room(source: ModelSource[ReaderConfig], longest: int) -> None:
+    """Raises InputError if the encoder's inputs leave no room for windows that overlap."""
+    config = source.config
+    room = longest - config.query_tokens - config.title_tokens - 3
+    if room <= config.overlap:
+        raise InputError(
+            f"the base of {source.name} takes at most {longest} tokens, which leaves {room} for a passage; it must be "
+            f"more than overlap ({config.overlap}): use another base, or lower query_tokens, title_tokens or overlap"
+        )
 
 
 def open_reader(

@@ -52,19 +52,6 @@ class Shards(Protocol):
         ...
 
 
-class LocalShards:
-    """Shards in this process."""
-
-    def __init__(self, shards: Sequence[Any]) -> None:
-        self._shards = list(shards)
-
-    def __len__(self) -> int:
-        return len(self._shards)
-
-    def ask(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        return [getattr(shard, method)(*each) for shard, each in zip(self._shards, arguments, strict=True)]
-
-
 class ShardedNPM(NPM):
     """An NPM whose vectors are in shards; `fill`, `ask` and BM25 `search` work as usual."""
 

@@ -13,7 +13,7 @@ from quoth.records import Evidence, Match
 
 CLOSED = ConfigDict(extra="forbid")
 Snapshots = Annotated[dict[str, int], Field(description="The snapshot that was asked, by corpus.")]
-Probability = Annotated[float | None, Field(description="Of an answer that a reader read, its chance to be right.")]
+Probability = Annotated[float | None, Field(description="Of an answer that a reader read, its chance of being right.")]
 
 
 class PredictionReply(BaseModel):
@@ -71,7 +71,7 @@ class Hits(BaseModel):
 
 
 class Verified(BaseModel):
-    """Whether a text occurs in the corpus, white space aside, how often and where; what is nearest if it does not."""
+    """Whether a text occurs in the corpus (ignoring white space), how often and where; if not, what is nearest."""
 
     model_config = CLOSED
 

@@ -149,7 +149,7 @@ def hide(
 def check_room(positions: int, tokenizer: TextTokenizer, config: TrainConfig) -> None:
     """A hidden token becomes `num_masks` masks, so a masked body can be longer than the body."""
     framing = len(tokenizer.before) + len(tokenizer.after) + MAX_TITLE_TOKENS + 2
-    longest = int(config.max_passage_tokens * (1 + config.mask_ratio * (tokenizer.num_masks - 1)))
-    if framing + longest > positions:
-        room = int((positions - framing) / (1 + config.mask_ratio))
+    growth = 1 + config.mask_ratio * (tokenizer.num_masks - 1)
+    if framing + int(config.max_passage_tokens * growth) > positions:
+        room = int((positions - framing) / growth)
         raise InputError(f"max_passage_tokens is {config.max_passage_tokens}; this encoder takes at most {room}")

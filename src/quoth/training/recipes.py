@@ -215,6 +215,8 @@ def run_recipe(
     """
     recipe, config = _chosen(name, overrides or {}, corpus is not None, on_bad is not None)
     output = Path(output)
+    if output.exists() and not output.is_dir():
+        raise InputError(f"{str(output)!r} is a file; name a folder for the model")
     files = [str(inputs)] if isinstance(inputs, (str, Path)) else [str(file) for file in inputs]
     from quoth.training.run import Run
     from quoth.training.trainer import Trainer

@@ -102,8 +102,8 @@ def file_states(path: str) -> list[tuple[str, int, int]]:
 
 
 def without(documents: Iterable[Document], listing: str, evaluated: str = "") -> Iterator[Document]:
-    """Leave out the documents whose id or title (case aside) occurs in the JSONL file `listing` of ids and titles, or
-    is that of a document in the file `evaluated`.
+    """Leave out the documents whose id or title (ignoring case) occurs in the JSONL file `listing` of ids and titles,
+    or is that of a document in the file `evaluated`.
 
     Raises InputError if there is no such file, or naming a line with neither.
     """

@@ -28,6 +28,8 @@ from quoth.training.settings import LoopConfig, linear_schedule
 
 BEST = "best"
 LOG = "log.jsonl"
+_MOMENTS = ("step", "exp_avg", "exp_avg_sq")
+"""What AdamW keeps of a parameter."""
 SHOW_EVERY = 30.0
 """Seconds after which progress is reported, whatever `log_every` is."""
 SAVE_EVERY = 600.0
@@ -255,7 +257,7 @@ class Trainer:
         tensors = {f"parameter.{n}": p.detach().contiguous() for n, p in self.parameters.items()}
         for name, parameter in self.parameters.items():
             if state := self.optimizer.state.get(parameter):
-                tensors.update({f"{key}.{name}": state[key].contiguous() for key in ("exp_avg", "exp_avg_sq")})
+                tensors.update({f"{key}.{name}": state[key].contiguous() for key in _MOMENTS})
         save_file(tensors, part / "state.safetensors")
         atomic_write_json(part / "state.json", {"step": self.step, **self._settings()})
         publish_directory(part, folder)
@@ -276,11 +278,10 @@ class Trainer:
             for name, parameter in self.parameters.items():
                 parameter.copy_(tensors[f"parameter.{name}"])
                 if f"exp_avg.{name}" in tensors:
-                    self.optimizer.state[parameter] = {
-                        "step": torch.tensor(float(self.step)),
-                        "exp_avg": tensors[f"exp_avg.{name}"],
-                        "exp_avg_sq": tensors[f"exp_avg_sq.{name}"],
-                    }
+                    # A parameter's steps are those in which it had a gradient; older checkpoints lack them.
+                    own_step = tensors.get(f"step.{name}", torch.tensor(float(self.step))).cpu()
+                    moments = {key: tensors[f"{key}.{name}"] for key in _MOMENTS if key != "step"}
+                    self.optimizer.state[parameter] = {"step": own_step, **moments}
 
     def _settings(self) -> dict[str, Any]:
         """What must be the same for a run to resume, as JSON has it."""
