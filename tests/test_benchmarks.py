@@ -160,6 +160,7 @@ def test_answers_by_codes_are_compared_with_those_of_exact_search_by_any_npm(tmp
     blanks = [("The [MASK] of the city.", 0), ("A [MASK] was built.", 1)]
     queries = npm.encoder.blanks([text for text, _ in blanks])
     for (rows, text), (asked, row) in zip(embedded.answers(tables, blanks, queries), blanks, strict=True):
-        assert text == npm.fill(asked, passages=None, read=0, k=embedded.K, exclude=[row])[0].text
+        best = npm.fill(asked, passages=None, read=0, k=embedded.K, exclude=[row], distinct=False)[0]
+        assert text == best.text
         assert sum(map(len, rows)) > 0
     assert embedded.agreement(tables, blanks, queries) == (1.0, 2)

@@ -155,6 +155,8 @@ def test_of_answers_that_overlap_the_best_is_listed(reader: SpanReader) -> None:
     taken: list[tuple[int, int, int]] = []
     for answer in every:
         best = answer.evidence[0]
+        if ". " in answer.text:  # the texts have no abbreviations
+            continue
         if not any(best.passage == p and best.start < e and s < best.end for p, s, e in taken):
             taken.append((best.passage, best.start, best.end))
             assert len(taken) > 5 or listed[len(taken) - 1] == answer

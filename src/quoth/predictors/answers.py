@@ -25,7 +25,7 @@ from quoth.predictors.ranking import group_equal, group_score
 from quoth.records import Evidence, Likelihood, Passage, PassageShare, Prediction
 from quoth.scoring import log_sum_exp
 from quoth.timing import step
-from quoth.tokenizers.boundaries import MAY_END, MAY_START, is_balanced, surface_group
+from quoth.tokenizers.boundaries import MAY_END, MAY_START, crosses_sentence, is_balanced, surface_group
 from quoth.types import Doubles
 
 if TYPE_CHECKING:
@@ -215,13 +215,14 @@ def _proposals(
 def _apart(
     found: Iterable[tuple[float, list[int]]], read: Sequence[Source], places: Sequence[AnswerSpan], score_C: Doubles
 ) -> Iterator[tuple[float, list[int]]]:
-    """The groups, best first, except those whose best place overlaps the best place of a better one, or cuts a pair of
-    brackets or quotes."""
+    """The groups, best first, except those whose best place overlaps the best place of a better one, cuts a pair of
+    brackets or quotes, or runs across the end of a sentence."""
     taken: list[AnswerSpan] = []
     for score, members in found:
         n, start, end = places[members[int(np.argmax(score_C[members]))]]
         overlaps = any(n == m and start < last and first < end for m, first, last in taken)
-        if not overlaps and is_balanced(read[n].passage.text[start:end]):
+        text = read[n].passage.text[start:end]
+        if not overlaps and is_balanced(text) and not crosses_sentence(text):
             taken.append((n, start, end))
             yield score, members
 

@@ -20,6 +20,7 @@ from quoth.predictors.ranking import Best, Occurrences, Places, Scored, best_phr
 from quoth.records import Evidence, Passage, Prediction
 from quoth.retrieval.key_table import passage_of
 from quoth.timing import step
+from quoth.tokenizers.boundaries import crosses_sentence
 
 if TYPE_CHECKING:
     from quoth.predictors.options import PhraseOptions
@@ -44,11 +45,12 @@ def chosen(proposals: Iterable[Proposal], top_k: int, distinct: bool = True) -> 
 
 
 def _apart(proposals: Iterable[Proposal]) -> Iterator[Proposal]:
-    """The proposals, best first, except those whose best place overlaps the best place of a better one."""
+    """The proposals, best first, except those whose best place overlaps the best place of a better one, or that run
+    across the end of a sentence."""
     taken: list[Evidence] = []
     for each in proposals:
         place = each.best.evidence[0]
-        if not any(_overlap(place, other) for other in taken):
+        if not crosses_sentence(each.best.text) and not any(_overlap(place, other) for other in taken):
             taken.append(place)
             yield each
 
