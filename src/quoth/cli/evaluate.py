@@ -70,10 +70,7 @@ def cloze(
     ] = None,
     count: Annotated[int, typer.Option("--count", help="Number of blanks of each kind.")] = 1000,
     limit: Annotated[
-        int | None,
-        typer.Option(
-            "--limit", help="Ask at most this many blanks of each kind, drawn at random: the first that --seed draws."
-        ),
+        int | None, typer.Option("--limit", help="Ask at most this many blanks of each kind, drawn at random.")
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Random seed for drawing blanks.")] = 0,
     *,

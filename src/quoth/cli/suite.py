@@ -147,12 +147,8 @@ def run(
                 other = spec in prepared.baselines or family_of(name)
                 asked = {} if other else fill_arguments(context, name, filling, asks=True)
                 systems[spec] = _system(prepared, name, {**asked, **common, **own}, closed, opened)
-            try:
-                _measure(prepared, systems, keep, json)
-            except InputError as error:  # such as a corpus without any word of a label
-                if prepared.task.name in tasks or len(every) == 1:
-                    raise
-                note(f"left out {prepared.task.name}: {error}")
+            wanted_itself = prepared.task.name in tasks or len(every) == 1
+            _measure(prepared, systems, keep, json, wanted_itself)
 
 
 def _swept(sweep: str) -> list[str]:
@@ -221,12 +217,23 @@ def _system(
     return prepared.baselines.get(name) or lazily(lambda: prepared.system(opened(name, share, every), options, closed))
 
 
-def _measure(prepared: "Prepared", systems: Mapping[str, Any], keep: Path | None, json: bool) -> None:
+def _measure(
+    prepared: "Prepared", systems: Mapping[str, Any], keep: Path | None, json: bool, wanted_itself: bool
+) -> None:
+    """Measure and show; what cannot be asked, such as a corpus without any word of a label, is an error if the task was
+    named, and left out if its group was."""
     from quoth.evaluation.harness import evaluate
 
-    with measuring(prepared.task.name) as progress:
-        report = evaluate(prepared.task, systems, keep and keep / prepared.task.name, progress)
-    show_report(report, json)
+    name = prepared.task.name
+    try:
+        with measuring(name) as progress:
+            report = evaluate(prepared.task, systems, keep and keep / name, progress)
+    except InputError as error:
+        if wanted_itself:
+            raise
+        note(f"left out {name}: {error}")
+    else:
+        show_report(report, json)
 
 
 @app.command()
