@@ -213,7 +213,8 @@ def test_labels_voted_by_the_nearest_labelled_texts_are_those_of_a_plain_loop(da
         for each, v in zip(labelled, model.encoder.blanks([each.text for each in labelled]), strict=True)
     ]
     near = sorted(sims, reverse=True)[:k]
-    expected = {y: sum(math.exp(sim / tau) for sim, label in near if label == y) for y in "01"}
+    counts = {y: sum(each.label == y for each in labelled) + (y == "1") for y in "01"}
+    expected = {y: sum(math.exp(sim / tau) for sim, label in near if label == y) / counts[y] for y in "01"}
     itself = LabelledText("same", asked, "1")
     system = labels_of_nearest(model, [*labelled, itself], ["0", "1"], k, tau)
     (answer,) = system([each for each in closed_task(closed).examples if each.text == asked])

@@ -11,6 +11,7 @@ Shape suffixes: B texts, C occurrences, D dimensions, W words.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -121,11 +122,14 @@ def labels_of_nearest(
     model: Labeller, labelled: Sequence[LabelledText], names: Sequence[str], k: int, temperature: float
 ) -> System[Source]:
     """A supervised system on the same vectors: the k labelled texts whose blanks are nearest vote for their labels,
-    score(y | text) = log Σ exp(sim / τ), where sim adds the similarities of both blanks' start and end vectors.
+    score(y | text) = log Σ exp(sim / τ) / n_y, where sim adds the similarities of both blanks' start and end vectors
+    and n_y is the number of texts with that label: no label wins because more texts have it.
 
     A nearest-neighbour classifier in the manner of kNN-LM (Khandelwal et al. 2020) and of NPM's app. A.4; the paper has
     none. A text is never its own neighbour.
     """
+
+    log_count = {y: math.log(max(sum(each.label == y for each in labelled), 1)) for y in names}
 
     def blanks(texts: Sequence[str]) -> Floats:
         with warnings.catch_warnings():
@@ -144,7 +148,7 @@ def labels_of_nearest(
 
     def votes(text: str, s_N: Doubles) -> dict[str, float]:
         others = [at for at in np.argsort(-s_N, kind="stable")[: k + 1] if labelled[at].text != text][:k]
-        return {y: log_sum_exp(s_N[[at for at in others if labelled[at].label == y]]) for y in names}
+        return {y: log_sum_exp(s_N[[at for at in others if labelled[at].label == y]] - log_count[y]) for y in names}
 
     return answer
 
