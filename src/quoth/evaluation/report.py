@@ -220,7 +220,7 @@ class Report:
     def measure_table(self) -> Table:
         """A line per measure and a column per system, for tasks with many measures."""
         scores = [(result.name, result.score()) for result in self.systems]
-        heads = [self.task, *(f"{name}, {score.num_examples:,}" for name, score in scores if score)]
+        heads = [self.task, *(f"{name}, {score.num_examples:,} examples" for name, score in scores if score)]
         rows = [
             [spelled(measure), *(_shown(score.interval(measure)) for _, score in scores if score)]
             for measure in self.measures
