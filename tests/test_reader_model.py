@@ -174,13 +174,16 @@ def test_what_is_banned_is_no_answer_of_the_reader_either(
 
 def test_answers_that_overlap_are_listed_if_asked_for_with_a_reader_too() -> None:
     marked = [proposal("rome", 0.8, (2, 10)), proposal("the Rome", 0.1, (2, 6))]
-    assert [each.text for each in combine([], marked, (1.0, 1.0, 0.0), 5, distinct=False)] == ["rome", "the Rome"]
+    assert [each.text for each in combine("[MASK] is large.", [], marked, (1.0, 1.0, 0.0), 5, distinct=False)] == [
+        "rome",
+        "the Rome",
+    ]
 
 
 def test_no_answer_runs_across_the_end_of_a_sentence() -> None:
     marked = [proposal("Rome. The", 0.8, (2, 10)), proposal("Rome", 0.1, (2, 10)), proposal("St. Louis", 0.1, (3, 40))]
-    assert [each.text for each in combine([], marked, (1.0, 1.0, 0.0), 5)] == ["Rome", "St. Louis"]
-    every = combine([], marked, (1.0, 1.0, 0.0), 5, distinct=False)
+    assert [each.text for each in combine("[MASK] is large.", [], marked, (1.0, 1.0, 0.0), 5)] == ["Rome", "St. Louis"]
+    every = combine("[MASK] is large.", [], marked, (1.0, 1.0, 0.0), 5, distinct=False)
     assert [each.text for each in every] == ["Rome. The", "Rome", "St. Louis"]
 
 

@@ -247,8 +247,10 @@ def ner(
     """
     from quoth.evaluation.harness import evaluate, lazily
     from quoth.evaluation.ner import ner_task, tags
+    from quoth.hub import check_name
     from quoth.ner.tagger import Tagger
 
+    check_name(model)
     quiet_libraries()
     with measuring("sentences") as progress:
         systems = {model: lazily(lambda: tags(Tagger.load(model, device, base=base)))}
