@@ -172,10 +172,13 @@ def test_scorings_are_those_of_plain_loops(model: NPM, scoring: Any, k: int) -> 
         expected[label] = sum(values)
     total = sum(expected.values())
     scorer = LabelScorer(model, WORDS, ClosedOptions(scoring=scoring, temperature=tau, k=k))
-    found = {each.text: each.probability for each in scorer.rank(q_start, q_end)}
+    others = model.encoder.blanks([f"The {MASK} is bust.", f"{MASK}"])
+    queries = np.stack([others[0], (q_start, q_end), others[1]], axis=1)
+    _, ranked, _ = scorer.rank(queries)
+    found = {each.text: each.probability for each in ranked}
     assert found == {label: pytest.approx(value / total if total else 0, rel=1e-3) for label, value in expected.items()}
     if total:
-        best = scorer.rank(q_start, q_end)[0]
+        best = ranked[0]
         assert best.text == max(expected, key=lambda label: expected[label])
         assert all(
             place.context[place.start - place.context_start : place.end - place.context_start].lower()

@@ -153,9 +153,8 @@ def _misuse(error: Any) -> str:
 
 def _out_of_bounds(error: Any) -> str:
     """The option, its value and what it must be, if the value was not even a number of the right kind; else ""."""
-    found: list[dict[str, Any]] = getattr(
-        error.__context__, "errors", list
-    )()  # of pydantic, by which typer reads values
+    # Typer reads values by pydantic, whose error tells more than typer's own.
+    found: list[dict[str, Any]] = getattr(error.__context__, "errors", list)()
     if not found or not found[0]["msg"].startswith("Input should be "):
         return ""
     bound = found[0]["msg"].partition(",")[0].removeprefix("Input should be ")

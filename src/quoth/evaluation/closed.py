@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal, Protocol, get_args, runtime_checkable
@@ -29,8 +29,8 @@ from quoth.predictors.options import check_temperature
 from quoth.predictors.phrase import scaled_similarities
 from quoth.predictors.ranking import Occurrences
 from quoth.records import Prediction
-from quoth.retrieval.index import search_all
-from quoth.retrieval.key_table import KeyTable
+from quoth.retrieval.index import search_together
+from quoth.retrieval.key_table import KeyHits, KeyTable
 from quoth.retrieval.vectors import KeyVectors
 from quoth.scoring import log_sum_exp
 from quoth.types import Doubles, Floats
@@ -109,13 +109,18 @@ def labels(model: Labeller, words: Mapping[str, Sequence[str]], options: ClosedO
     scorer = LabelScorer(model, words, options)
 
     def answer(examples: Sequence[Example[Source]]) -> list[Answer]:
-        with warnings.catch_warnings():
-            # The paper keeps the last 256 tokens of a text, which are those around its blank.
-            warnings.simplefilter("ignore", TextCutWarning)
-            queries = model.encoder.blanks([example.text for example in examples])
-        return [Answer(scorer.rank(q_start_D, q_end_D)) for q_start_D, q_end_D in queries]
+        queries_2BD = _blanks(model, [example.text for example in examples])
+        return [Answer(ranked) for ranked in scorer.rank(queries_2BD)]
 
     return answer
+
+
+def _blanks(model: Labeller, texts: Sequence[str]) -> Floats:
+    """The start and end queries of texts' blanks: [2, B, D]."""
+    with warnings.catch_warnings():
+        # The paper keeps the last 256 tokens of a text, which are those around its blank.
+        warnings.simplefilter("ignore", TextCutWarning)
+        return np.stack(model.encoder.blanks(texts), axis=1)
 
 
 def labels_of_nearest(
@@ -128,13 +133,10 @@ def labels_of_nearest(
     A nearest-neighbour classifier in the manner of kNN-LM (Khandelwal et al. 2020) and of NPM's app. A.4; the paper has
     none. A text is never its own neighbour.
     """
-
     log_count = {y: math.log(max(sum(each.label == y for each in labelled), 1)) for y in names}
 
     def blanks(texts: Sequence[str]) -> Floats:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", TextCutWarning)
-            return np.stack([np.concatenate(pair) for pair in model.encoder.blanks(texts)])
+        return np.concatenate(_blanks(model, texts), axis=1)
 
     @cache
     def keys() -> KeyVectors:
@@ -220,22 +222,31 @@ class LabelScorer:
         if absent := [name for number, name in enumerate(self._names) if number not in present]:
             raise InputError(f"no word of label {', '.join(absent)} occurs in the corpus; give it another corpus")
 
-    def rank(self, q_start_D: Floats, q_end_D: Floats) -> list[Prediction]:
-        """The labels, best first. If no word is among the k nearest, they are in their own order, with probability
-        0."""
-        options = self._options
-        plain = LabelOptions(temperature=options.temperature)
-        end_D = None if self._single else q_end_D
-        if options.scoring == "all":
-            return self._ranked(self._found, score_words(self._tables, self._found, q_start_D, end_D, plain))
-        hits = search_all(self._tables, q_start_D, q_end_D, options.k)
+    def rank(self, queries_2BD: Floats) -> Iterator[list[Prediction]]:
+        """For each blank the labels, best first. If no word is among the k nearest, they are in their own order, with
+        probability 0."""
+        if self._options.scoring == "all":
+            for q_start_D, q_end_D in zip(*queries_2BD, strict=True):
+                yield self._scored(self._found, q_start_D, q_end_D)
+            return
+        nothing_hidden = [()] * queries_2BD.shape[1]
+        every_hits = search_together(self._tables, nothing_hidden, queries_2BD, self._options.k)
+        for q_start_D, q_end_D, hits in zip(*queries_2BD, every_hits, strict=True):
+            yield self._near(q_start_D, q_end_D, hits)
+
+    def _scored(self, found: Sequence[WordSpans], q_start_D: Floats, q_end_D: Floats) -> list[Prediction]:
+        options, end_D = LabelOptions(temperature=self._options.temperature), None if self._single else q_end_D
+        return self._ranked(found, score_words(self._tables, found, q_start_D, end_D, options))
+
+    def _near(self, q_start_D: Floats, q_end_D: Floats, hits: Sequence[KeyHits]) -> list[Prediction]:
+        """By the occurrences with an end among the nearest tokens."""
         starts = [np.isin(each.start_C, of.start_rows) for each, of in zip(self._found, hits, strict=True)]
         ends = [np.isin(each.end_C, of.end_rows) for each, of in zip(self._found, hits, strict=True)]
-        if options.scoring == "nearest":
+        if self._options.scoring == "nearest":
             near = [start_C if self._single else start_C | end_C for start_C, end_C in zip(starts, ends, strict=True)]
             found = [_only(spans, near_C) for spans, near_C in zip(self._found, near, strict=True)]
-            return self._ranked(found, score_words(self._tables, found, q_start_D, end_D, plain))
-        return self._released(q_start_D, end_D, starts, ends)
+            return self._scored(found, q_start_D, q_end_D)
+        return self._released(q_start_D, None if self._single else q_end_D, starts, ends)
 
     def _released(
         self,

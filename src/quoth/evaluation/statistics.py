@@ -37,25 +37,22 @@ def interval(values: Sequence[float], weights: Sequence[float] | None = None) ->
     values are sampled together with their weights."""
     if not len(values):
         return Interval(0.0, 0.0, 0.0)
-    if weights is None:
-        return macro_interval([values])
-    value_N, weight_N = np.asarray(values, float), np.asarray(weights, float)
-    rng = np.random.default_rng(0)
-    samples = (rng.integers(len(value_N), size=len(value_N)) for _ in range(SAMPLES))
-    low, high = np.quantile([np.average(value_N[at], weights=weight_N[at]) for at in samples], [0.025, 0.975]).tolist()
-    return Interval(float(np.average(value_N, weights=weight_N)), low, high)
+    return macro_interval([values], None if weights is None else [weights])
 
 
-def macro_interval(groups: Sequence[Sequence[float]]) -> Interval:
+def macro_interval(groups: Sequence[Sequence[float]], weights: Sequence[Sequence[float]] | None = None) -> Interval:
     """The mean of the groups' means, whatever their sizes, and its interval: each group is sampled by itself."""
     rng = np.random.default_rng(0)
-    groups_N = [np.asarray(values, float) for values in groups]
-    sampled = [
-        np.array([value_N[rng.integers(len(value_N), size=len(value_N))].mean() for _ in range(SAMPLES)])
-        for value_N in groups_N
-    ]
+    means, sampled = [], []
+    for number, values in enumerate(groups):
+        value_N, weight_N = np.asarray(values, float), np.ones(len(values))
+        if weights is not None:
+            weight_N = np.asarray(weights[number], float)
+        draws = (rng.integers(len(value_N), size=len(value_N)) for _ in range(SAMPLES))
+        sampled.append([np.average(value_N[at], weights=weight_N[at]) for at in draws])
+        means.append(np.average(value_N, weights=weight_N))
     low, high = np.quantile(np.mean(sampled, axis=0), [0.025, 0.975]).tolist()
-    return Interval(float(np.mean([value_N.mean() for value_N in groups_N])), low, high)
+    return Interval(float(np.mean(means)), low, high)
 
 
 @dataclass(frozen=True, slots=True)
