@@ -191,7 +191,7 @@ def test_systems_are_spelled_with_their_options() -> None:
 
 def test_groups_stand_for_their_tasks() -> None:
     assert expand(["sentiment", "sst2", "rte"]) == ["sst2", "mr", "rt", "cr", "amazon", "rte"]
-    assert {*expand(["closed", "open", "translation"]), "nq-dev"} == set(NAMES)
+    assert {*expand(["closed", "open", "facts", "cloze", "translation"]), "nq-dev"} == set(NAMES)
 
 
 def test_kamels_questions(data: Path) -> None:
@@ -200,6 +200,51 @@ def test_kamels_questions(data: Path) -> None:
     (data / "kamel" / "dev.jsonl").write_text('{"sub_label": "x", "obj_label": ["y"], "relation": "P1"}\n')
     with pytest.raises(InputError, match=r"dev\.jsonl:1: relation 'P1' has no template"):
         read_kamel(data)
+
+
+def test_blanks_of_the_corpus_are_swept_and_never_see_their_own_passage(
+    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    npm, runs = str(tmp_path / "npm"), tmp_path / "runs"
+    asked = ["--corpus", str(corpus), "--limit", "10", "--read", "0", "--dense", "--json"]
+    systems = ["--system", npm, "--system", "bm25", "--system", "frequent", "--sweep", "temperature=0.5,2"]
+    assert main(["eval", "run", "cloze", *asked, *systems, "--run", str(runs)]) == 0
+    report = json.loads(capsys.readouterr().out)
+    names = [f"{npm},temperature=0.5", f"{npm},temperature=2", "bm25", "frequent"]
+    assert ([each["name"] for each in report["systems"]], report["num_examples"]) == (names, 10)
+    texts = {each.document_id: each.text for each in Corpus.open(corpus).passages()}
+    for row in read_run(runs / "cloze").system(names[0]).rows:
+        filled = row.text.replace("[MASK]", row.answers[0])
+        own = {document for document, text in texts.items() if text == filled}
+        assert len(own) == 1
+        assert not own & {place.document_id for said in row.predictions or () for place in said.evidence}
+    assert main(["eval", "run", "cloze", *asked, "--sweep", "corpus=0.5,1"]) == 2
+    assert "cloze hides passages of the whole corpus; leave out corpus" in capsys.readouterr().err
+    other = str(Corpus.create(tmp_path / "other.quoth").path)
+    assert main(["eval", "run", "cloze", *asked, "--corpus", other]) == 2
+    assert "cloze draws its blanks from one corpus, not 2" in capsys.readouterr().err
+
+
+def test_facts_are_asked_by_name(data: Path, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    npm = str(tmp_path / "npm")
+    asked = ["--data", str(data), "--corpus", str(corpus), "--json", "--system", npm, "--system", f"{npm},combine=sum"]
+    assert main(["eval", "google-re", *asked]) == 2
+    assert "lama/Google_RE: no file of JSON lines there; it is in LAMA's data.zip" in capsys.readouterr().err
+    fact = {"uuid": "1", "pred": "/x/place_of_birth", "sub_label": "Axios", "obj_label": "river", "evidences": []}
+    (data / "lama" / "Google_RE").mkdir(parents=True)
+    (data / "lama" / "Google_RE" / "a.jsonl").write_text(json.dumps(fact) + "\n", encoding="utf-8")
+    (data / "lama" / "relations.jsonl").write_text('{"relation": "P1", "template": "[X] is [Y] ."}\n', encoding="utf-8")
+    assert main(["eval", "facts", *asked, "--run", str(tmp_path / "runs")]) == 0
+    shown = capsys.readouterr()
+    report = json.loads(shown.out)
+    assert (report["task"], report["num_examples"], len(report["systems"])) == ("google-re", 1, 2)
+    (row,) = read_run(tmp_path / "runs" / "google-re").system(npm).rows
+    assert (row.text, row.answers, row.groups) == (
+        "Axios was born in [MASK] .",
+        ("river",),
+        {"relation": "place_of_birth"},
+    )
+    assert "left out trex" in shown.err
 
 
 def test_samples_are_nested_and_do_not_depend_on_the_order() -> None:

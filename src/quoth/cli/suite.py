@@ -42,8 +42,8 @@ TaskNames = Annotated[
     typer.Argument(
         metavar="TASKS",
         help="agn, yahoo, subj, sst2, mr, rt, cr, amazon, rte (together: closed; sentiment), nq, triviaqa, "
-        "webquestions, curatedtrec, kamel (together: open), nq-dev (to choose options on), translation (made from the "
-        "corpus).",
+        "webquestions, curatedtrec, kamel (together: open), nq-dev (to choose options on), google-re, trex (LAMA; "
+        "together: facts), cloze and translation (made from the corpus).",
     ),
 ]
 Data = Annotated[
@@ -55,11 +55,11 @@ Systems = Annotated[
     repeated(
         "--system",
         "MODEL[,OPTION=VALUE]",
-        "Ask this model, with further options of its own (quoth-mini,combine=sum), or a baseline: bm25 (questions), "
-        "majority (closed sets), lm:ID_OR_FOLDER or mlm:ID_OR_FOLDER (any Hugging Face language model, masked language "
-        "model), dense:ID_OR_FOLDER (questions: passages by an encoder such as contriever or dpr; mu=0.5 adds that "
-        "much of BM25's scores). calibration=pmi of closed sets subtracts a label's score without the text; "
-        "labelled=32 lets the 32 nearest texts of the set's training file vote.",
+        "Ask this model, with further options of its own (quoth-mini,combine=sum), or a baseline: bm25 (questions, "
+        "cloze), frequent (cloze), majority (closed sets), lm:ID_OR_FOLDER or mlm:ID_OR_FOLDER (any Hugging Face "
+        "language model, masked language model), dense:ID_OR_FOLDER (questions: passages by an encoder such as "
+        "contriever or dpr; mu=0.5 adds that much of BM25's scores). calibration=pmi of closed sets subtracts a "
+        "label's score without the text; labelled=32 lets the 32 nearest texts of the set's training file vote.",
         default="quoth-mini and the baseline.",
     ),
 ]
@@ -125,7 +125,7 @@ def run(
         --system lm:openai-community/gpt2,passages=5
     """
     from quoth.evaluation.closed import ClosedOptions
-    from quoth.evaluation.families import family_of
+    from quoth.evaluation.families import OPEN, family_of
     from quoth.evaluation.tasks import Wanted, expand, prepare
 
     if limit < 0:
@@ -145,7 +145,7 @@ def run(
             for spec in _versions(system or ["quoth-mini", *prepared.baselines], swept, prepared.baselines):
                 name, own = (spec, {}) if spec in prepared.baselines else parse_system(spec, prepared)
                 other = spec in prepared.baselines or family_of(name)
-                asked = {} if other else fill_arguments(context, name, filling, asks=True)
+                asked = {} if other else fill_arguments(context, name, filling, asks=prepared.form == OPEN)
                 systems[spec] = _system(prepared, name, {**asked, **common, **own}, closed, opened)
             wanted_itself = prepared.task.name in tasks or len(every) == 1
             _measure(prepared, systems, keep, json, wanted_itself)

@@ -30,16 +30,20 @@ def parse_system(spec: str, prepared: "Prepared | None" = None) -> tuple[str, di
         from quoth.evaluation.samples import check_share
 
         check_share(options[SHARE])
+        if prepared is not None and prepared.hides:
+            raise InputError(
+                f"--system {spec}: {prepared.task.name} hides passages of the whole corpus; leave out {SHARE}"
+            )
     own = {key: value for key, value in options.items() if key != SHARE}
     if family := family_of(name):
         check_options(spec, family, None if prepared is None else prepared.form, own)
     elif options and kind(name) == "npm":
-        from quoth.evaluation.tasks import LABELLED
+        from quoth.evaluation.tasks import CLOSED_OPTIONS, LABELLED, ORACLE
         from quoth.predictors.options import FillOptions
 
         known = FillOptions.__dataclass_fields__
-        more = ("template", "calibration", LABELLED) if prepared is None or prepared.closed else ("template",)
-        if unknown := [key for key in own if key not in (*known, *more, "oracle")]:
+        more = (*CLOSED_OPTIONS, ORACLE) if prepared is None else prepared.options
+        if unknown := [key for key in own if key not in (*known, *more)]:
             valid = ", ".join((*known, *more, SHARE))
             raise InputError(f"--system {spec}: no option {unknown[0]!r}; use one of {valid}")
         check_calibration(spec, options.get("calibration", "none"))

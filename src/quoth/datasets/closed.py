@@ -101,12 +101,25 @@ def _texts(name: str, form: _Format, file: str, data: str | Path) -> tuple[Label
 
 def find_file(data: str | Path, file: str, source: str) -> Path:
     """A file of a data folder, compressed or not. Raises InputError, saying where it can be had, if there is none."""
-    if not Path(data).is_dir():
-        raise InputError(f"--data {data}: no such folder; name the folder that contains {file}")
+    _check_folder(data, file)
     for suffix in SUFFIXES:
         if (path := Path(data) / f"{file}{suffix}").is_file():
             return path
     raise InputError(f"{Path(data) / file}: no such file; {source}")
+
+
+def find_files(data: str | Path, folder: str, source: str) -> list[Path]:
+    """The files of JSON lines in a folder of a data folder. Raises InputError, saying where they can be had, if there
+    are none."""
+    _check_folder(data, folder)
+    if found := sorted((Path(data) / folder).glob("*.jsonl*")):
+        return found
+    raise InputError(f"{Path(data) / folder}: no file of JSON lines there; {source}")
+
+
+def _check_folder(data: str | Path, contains: str) -> None:
+    if not Path(data).is_dir():
+        raise InputError(f"--data {data}: no such folder; name the folder that contains {contains}")
 
 
 def read_verbalizers(path: str | Path, labels: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -154,33 +154,41 @@ def run_lama(
     if corpora and distractors:
         raise InputError("distractors are only for searching the facts' evidence; leave them out, or the corpus")
     drawn = draw_of_each(facts, per_relation, seed, lambda fact: fact.relation)
-    texts = {fact: asked_as(fact, templates) for fact in drawn}
+    for fact in drawn:
+        asked_as(fact, templates)  # A missing template is told before a model is loaded.
     with _searched(drawn, corpora, distractors) as searched:
         filler = load(model, searched)
         if not corpora:
             embed_if_wanted(filler, options)
         num_tokens = {fact: filler.num_tokens(fact.answer) for fact in drawn}
         asked = draw_of_each(drawn, per_group, seed, lambda fact: min(num_tokens[fact], MOST_TOKENS))
-        examples = [
-            Example(
-                fact.id,
-                texts[fact],
-                (fact.answer,),
-                fact,
-                {"tokens": length_groups(num_tokens[fact], "tokens")["tokens"], "relation": fact.relation},
-            )
-            for fact in asked
-        ]
         settings = {"num_passages": sum(corpus.num_passages for corpus in searched), "seed": seed, "options": options}
-        task = Task(
-            name="lama",
-            examples=examples,
-            judge=judge,
-            settings=settings,
-            macro=("tokens", "relation"),
-            at_a_time=FACTS_AT_A_TIME,
-        )
+        task = lama_task("lama", asked, templates, settings, num_tokens)
         return evaluate(task, {model: fills(filler, options)}, folder, progress)
+
+
+def lama_task(
+    name: str,
+    facts: Sequence[Fact],
+    templates: Mapping[str, str],
+    settings: Mapping[str, Any],
+    num_tokens: Mapping[Fact, int] | None = None,
+) -> Task[Fact]:
+    """Facts as blanks, by relation and, if they are given, by their answers' numbers of tokens. Raises InputError on a
+    relation without a template."""
+
+    def groups(fact: Fact) -> dict[str, str]:
+        tokens = {} if num_tokens is None else {"tokens": length_groups(num_tokens[fact], "tokens")["tokens"]}
+        return {**tokens, "relation": fact.relation}
+
+    return Task(
+        name=name,
+        examples=[Example(each.id, asked_as(each, templates), (each.answer,), each, groups(each)) for each in facts],
+        judge=judge,
+        settings=settings,
+        macro=("relation",) if num_tokens is None else ("tokens", "relation"),
+        at_a_time=FACTS_AT_A_TIME,
+    )
 
 
 def judge(example: Example[Any], answer: Answer) -> Scores:

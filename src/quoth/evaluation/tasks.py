@@ -10,14 +10,17 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import ceil
 from pathlib import Path
+from sys import maxsize
 from typing import TYPE_CHECKING, Any
 
-from quoth.datasets.closed import FORMATS, ClosedSet, find_file, read_closed_set, read_labelled
+from quoth.datasets.closed import FORMATS, ClosedSet, find_file, find_files, read_closed_set, read_labelled
 from quoth.datasets.kamel import read_kamel
 from quoth.datasets.questions import QAExample, read_questions
 from quoth.datasets.translation import Translation, find_translations
 from quoth.errors import InputError
+from quoth.evaluation.baselines import bm25_phrases, frequent_phrases
 from quoth.evaluation.closed import (
     ClosedOptions,
     WordScorer,
@@ -28,10 +31,12 @@ from quoth.evaluation.closed import (
     likely_labels,
     pmi,
 )
+from quoth.evaluation.cloze import KINDS, cloze_task, draw_blanks
 from quoth.evaluation.families import BLANKS, CLOSED, OPEN
-from quoth.evaluation.lama import judge
+from quoth.evaluation.harness import lazily
+from quoth.evaluation.lama import Fact, judge, lama_task, read_facts, read_templates
 from quoth.evaluation.openqa import KS, READ, find_answerable, openqa_task
-from quoth.evaluation.system import BM25, Completer, asks, completes, fills
+from quoth.evaluation.system import BM25, Completer, asks, completes, fills, phrases
 from quoth.evaluation.task import Answer, Example, System, Task, draw_as_released, draw_of_each
 from quoth.tokenizers.text import MASK
 
@@ -46,18 +51,25 @@ QUESTIONS = {
     "curatedtrec": ("open_qa/curated.test.tsv", "CuratedTREC's test side as id, kind, question, pattern"),
 }
 """Each set's file, and what it is, by the set's name."""
+FACTS = {"google-re": "lama/Google_RE", "trex": "lama/TREx"}
+"""The folders of LAMA's facts, by the set's name."""
+_LAMA = "it is in LAMA's data.zip (Petroni et al. 2019), to be unpacked as lama"
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "closed": tuple(FORMATS),
     "sentiment": ("sst2", "mr", "rt", "cr", "amazon"),
     "open": ("nq", "triviaqa", "webquestions", "curatedtrec", "kamel"),
+    "facts": tuple(FACTS),
 }
-TRANSLATION = "translation"
-NAMES = (*FORMATS, *QUESTIONS, "kamel", TRANSLATION)
-BASELINES = MAJORITY, SEARCH = ("majority", "bm25")
+MADE = CLOZE, TRANSLATION = ("cloze", "translation")
+"""Tasks that are made from the corpus."""
+NAMES = (*FORMATS, *QUESTIONS, "kamel", *FACTS, *MADE)
+BASELINES = MAJORITY, SEARCH, FREQUENT = ("majority", "bm25", "frequent")
 ORACLE = "oracle"
 """The option of a system that is shown the passage with the answer."""
 LABELLED = "labelled"
 """The option of a system whose labels are voted by so many of the nearest labelled texts."""
+TEMPLATE = "template"
+CLOSED_OPTIONS = (TEMPLATE, "calibration", LABELLED)
 QUESTIONS_AT_A_TIME = 16
 """Language models answer these together."""
 
@@ -83,18 +95,24 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A task, how a loaded model is asked (with the options of `ask`, and of closed sets), its baselines, and its form
-    as `families` names it."""
+    """A task, how a loaded model is asked (with the options of `ask`, and of closed sets), its baselines, its form as
+    `families` names it, and the options that it gives an NPM beyond those of `fill`."""
 
     task: Task[Any]
     system: Callable[[Any, Mapping[str, Any], ClosedOptions], System[Any]]
     baselines: Mapping[str, System[Any]] = field(default_factory=dict)
     form: str = BLANKS
+    options: tuple[str, ...] = ()
 
     @property
     def closed(self) -> bool:
         """Whether texts are labelled."""
         return self.form == CLOSED
+
+    @property
+    def hides(self) -> bool:
+        """Whether passages are hidden, which are known by their rows in the whole corpus."""
+        return any(example.hidden for example in self.task.examples)
 
 
 def expand(names: Sequence[str]) -> list[str]:
@@ -115,22 +133,27 @@ def prepare(name: str, wanted: Wanted, options: Mapping[str, Any] | None = None)
         "corpora": [corpus.path.name for corpus in wanted.corpora],
         "num_passages": sum(corpus.num_passages for corpus in wanted.corpora),
     }
+    settings = {"limit": wanted.limit, "seed": wanted.seed, **searched}
     if name == TRANSLATION:
-        return Prepared(_translation(wanted, searched), _fills)
+        return Prepared(_translation(wanted, settings), _fills, options=(ORACLE,))
+    if name == CLOZE:
+        return _cloze(wanted, settings)
     if wanted.data is None:
         raise InputError(f"{name} is read from files; name their folder with --data")
     if name in FORMATS:
         closed = read_closed_set(wanted.data, name)
         task = closed_task(closed, wanted.limit, wanted.seed)
         task = replace(task, settings={**task.settings, **searched})
-        return Prepared(task, partial(_labels, closed, wanted.data), {MAJORITY: always(_majority(task))}, CLOSED)
+        baselines: Mapping[str, System[Any]] = {MAJORITY: always(_majority(task))}
+        return Prepared(task, partial(_labels, closed, wanted.data), baselines, CLOSED, CLOSED_OPTIONS)
+    if name in FACTS:
+        return Prepared(_facts(name, wanted.data, wanted, settings), _fills)
     questions = draw_as_released(_questions(name, wanted.data), wanted.limit, wanted.seed)
     covered = find_answerable(questions, wanted.corpora) if wanted.coverage else None
-    settings = {"limit": wanted.limit, "seed": wanted.seed, **searched}
     settings["num_answerable"] = None if covered is None else len(covered)
     asked = openqa_task(questions, settings, covered=covered, name=name)
     asked = replace(asked, at_a_time=QUESTIONS_AT_A_TIME)
-    return Prepared(asked, _asks, {SEARCH: asks(BM25(wanted.corpora), max(KS), {})}, OPEN)
+    return Prepared(asked, _asks, {SEARCH: asks(BM25(wanted.corpora), max(KS), {})}, OPEN, (TEMPLATE,))
 
 
 def _questions(name: str, data: Path) -> list[QAExample]:
@@ -160,6 +183,28 @@ def _asks(model: Any, options: Mapping[str, Any], scoring: ClosedOptions) -> Sys
     return asks(model, max(*KS, READ), options)
 
 
+def _cloze(wanted: Wanted, settings: Mapping[str, Any]) -> Prepared:
+    """Phrases that recur in the corpus, half of each kind."""
+    if len(wanted.corpora) > 1:
+        raise InputError(f"cloze draws its blanks from one corpus, not {len(wanted.corpora)}; name one --corpus")
+    (corpus,) = wanted.corpora
+    count = maxsize if wanted.limit is None else ceil(wanted.limit / len(KINDS))
+    passages = list(corpus.passages())
+    blanks = [blank for kind in KINDS for blank in draw_blanks(passages, kind, count, wanted.seed)]
+    baselines = {
+        FREQUENT: lazily(lambda: phrases(frequent_phrases(corpus))),
+        SEARCH: phrases(bm25_phrases(corpus)),
+    }
+    return Prepared(cloze_task(blanks, settings), _fills, baselines)
+
+
+def _facts(name: str, data: Path, wanted: Wanted, settings: Mapping[str, Any]) -> Task[Fact]:
+    """LAMA's facts as blanks."""
+    facts = read_facts(find_files(data, FACTS[name], _LAMA))
+    templates = read_templates(find_file(data, "lama/relations.jsonl", _LAMA))
+    return lama_task(name, draw_as_released(facts, wanted.limit, wanted.seed), templates, settings)
+
+
 def _translation(wanted: Wanted, settings: Mapping[str, Any]) -> Task[Asked]:
     """The names that the searched documents spell in other scripts; `limit` of each language."""
     found = [each for corpus in wanted.corpora for each in find_translations(corpus.documents())]
@@ -178,13 +223,12 @@ def _translation(wanted: Wanted, settings: Mapping[str, Any]) -> Task[Asked]:
         )
         for each in drawn
     ]
-    told = {"limit": wanted.limit, "seed": wanted.seed, **settings}
-    return Task(name=TRANSLATION, examples=examples, judge=judge, settings=told, macro=("language",), at_a_time=32)
+    return Task(name=TRANSLATION, examples=examples, judge=judge, settings=settings, macro=("language",), at_a_time=32)
 
 
 def _fills(model: Any, options: Mapping[str, Any], scoring: ClosedOptions) -> System[Asked]:
     """A model's best phrases; with the option `oracle`, from the passage that states the name's spelling."""
-    told = {name: value for name, value in options.items() if name not in (ORACLE, "template")}
+    told = {name: value for name, value in options.items() if name not in (ORACLE, TEMPLATE)}
     if not options.get(ORACLE):
         return fills(model, told)
 
