@@ -101,9 +101,7 @@ def test_names_are_published_ones_or_one_or_two_encoders() -> None:
     assert DenseBaseline.named("a/b") == DenseBaseline("a/b", "a/b", False)
     assert DenseBaseline.named("a/b+c") == DenseBaseline("a/b", "c", True)
     for name in ("", "+a", "a+"):
-        with pytest.raises(
-            InputError, match=r"dense baseline .* is not complete; name contriever, dpr, a hub id or a folder"
-        ):
+        with pytest.raises(InputError, match=r"dense baseline .* is not complete; name contriever, dpr, spar-wiki, "):
             DenseBaseline.named(name)
 
 
@@ -135,6 +133,33 @@ def test_mu_adds_that_much_of_bm25s_scores(corpora: list[Corpus], tmp_path: Path
                 assert hit.score == pytest.approx(expected[hit.passage.document_id, hit.passage.start], abs=1e-4)
 
 
+def test_spar_adds_the_first_states_of_a_lexical_model(
+    corpora: list[Corpus], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, other = str(tiny_bert(tmp_path / "base")), str(tiny_bert(tmp_path / "lexical", seed=5))
+    monkeypatch.setitem(PUBLISHED, "spar-tiny", DenseBaseline(other, other, False, first_state=True))
+    assert PUBLISHED["spar-wiki"].first_state
+    model, tokenizer = AutoModel.from_pretrained(other).eval(), AutoTokenizer.from_pretrained(other)
+
+    def vector(text: str) -> NDArray[np.float64]:
+        inputs = tokenizer(text, return_tensors="pt", truncation=True, max_length=256)
+        with torch.no_grad():
+            found: NDArray[np.float64] = model(**inputs).last_hidden_state[0, 0].double().numpy()
+        return found
+
+    lexical_PD = np.stack([vector(f"{title} {text}" if title else text) for title, text in passages(corpora)])
+    dense = DenseSearch.from_pretrained(folder, corpora)
+    for question in QUESTIONS:
+        scores = {hit.passage.text: hit.score for hit in dense.search(question, 100)}
+        added = dict(zip((text for _, text in passages(corpora)), lexical_PD @ vector(question), strict=True))
+        for mu in (0.0, 0.7):
+            found = dense.with_lexical("spar-tiny", mu).search(question, 100)
+            expected = {text: score + mu * added[text] for text, score in scores.items()}
+            assert {hit.passage.text: hit.score for hit in found} == pytest.approx(expected, abs=1e-4)
+            assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
+    assert dense.with_lexical("spar-tiny", 1.0).with_bm25(0.0).search("Paris", 1) == dense.search("Paris", 1)
+
+
 def test_eval_run_asks_dense_baselines_and_sweeps_mu(
     corpora: list[Corpus], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -146,4 +171,7 @@ def test_eval_run_asks_dense_baselines_and_sweeps_mu(
     systems = json.loads(capsys.readouterr().out)["systems"]
     assert [each["name"] for each in systems] == [f"dense:{folder},mu=0", f"dense:{folder},mu=1000"]
     assert systems[1]["answer@1"]["mean"] == 1
+    spar = f"dense:{folder},lexical={folder},mu=0.5"
+    assert main(["eval", "nq-dev", *asked, "--system", spar, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["systems"][0]["name"] == spar
     assert "exact_match" not in systems[0]

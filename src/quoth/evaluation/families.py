@@ -32,6 +32,10 @@ def _weight(value: Any) -> str | None:
     return None if type(value) in (int, float) and 0 <= value < math.inf else "a number, 0 or more"
 
 
+def _name(value: Any) -> str | None:
+    return None if isinstance(value, str) and value else "a name, as after dense:"
+
+
 def _flag(value: Any) -> str | None:
     return None if isinstance(value, bool) else "true or false"
 
@@ -73,7 +77,7 @@ FAMILIES: Mapping[str, Family] = {
         {CLOSED: {"calibration": _calibration, "masks": _number(1)}, BLANKS: {"masks": _number(1)}},
         ("language_models", "MaskedModel"),
     ),
-    "dense": Family({OPEN: {"mu": _weight}}, ("entities.dense", "DenseSearch"), encodes=True),
+    "dense": Family({OPEN: {"mu": _weight, "lexical": _name}}, ("entities.dense", "DenseSearch"), encodes=True),
 }
 """By prefix."""
 

@@ -178,7 +178,9 @@ def _labels(
 def _asks(model: Any, options: Mapping[str, Any], scoring: ClosedOptions) -> System[Any]:
     if isinstance(model, Completer):
         return completes(model, max(*KS, READ), options)
-    if "mu" in options:
+    if "lexical" in options:
+        model = model.with_lexical(options["lexical"], options.get("mu", 1.0))
+    elif "mu" in options:
         model = model.with_bm25(options["mu"])
     return asks(model, max(*KS, READ), options)
 

@@ -1,4 +1,5 @@
-"""The papers' dense baselines, one vector per passage: Contriever (Izacard et al. 2021), DPR (Karpukhin et al. 2020).
+"""The papers' dense baselines, one vector per passage: Contriever (Izacard et al. 2021), DPR (Karpukhin et al. 2020),
+and the lexical models that SPAR adds to them (Chen et al. 2022).
 
 Knows: their encoders on the Hugging Face hub, and the forms of their inputs. Does not know: key tables. Vectors are
 kept in memory, and a query is compared with all of them.
@@ -34,16 +35,18 @@ DPR_ENCODERS = ("DPRContextEncoder", "DPRQuestionEncoder")
 
 @dataclass(frozen=True, slots=True)
 class DenseBaseline:
-    """Hub ids or folders of the passage and the question encoder, and whether the title is the first of two texts (DPR)
-    or is put before the text (Contriever)."""
+    """Hub ids or folders of the passage and the question encoder; whether the title is the first of two texts (DPR) or
+    is put before the text; and whether a text's vector is the first state (SPAR) or the mean of all (Contriever). The
+    classes of DPR have vectors of their own."""
 
     passages: str
     queries: str
     title_apart: bool
+    first_state: bool = False
 
     @classmethod
     def named(cls, name: str) -> DenseBaseline:
-        """The baseline called "contriever" or "dpr", or one from "PASSAGES+QUESTIONS" (two hub ids or folders of DPR
+        """The baseline of a name in `PUBLISHED`, or one from "PASSAGES+QUESTIONS" (two hub ids or folders of DPR
         encoders) or from the hub id or folder of another encoder.
 
         Raises InputError on an empty name.
@@ -64,6 +67,15 @@ PUBLISHED = {
     "dpr": DenseBaseline(
         "facebook/dpr-ctx_encoder-single-nq-base", "facebook/dpr-question_encoder-single-nq-base", True
     ),
+    **{
+        f"spar-{taught_on}": DenseBaseline(
+            f"facebook/spar-{taught_on}-bm25-lexmodel-context-encoder",
+            f"facebook/spar-{taught_on}-bm25-lexmodel-query-encoder",
+            title_apart=False,
+            first_state=True,
+        )
+        for taught_on in ("wiki", "paq", "marco")
+    },
 }
 
 
@@ -80,10 +92,13 @@ class DenseSearch:
     ) -> None:
         """Raises ModelNotFoundError, EmptyCorpusError, InputError on an unknown device or dtype."""
         check_not_empty(corpora)
-        self._baseline, self._device, self._dtype = baseline, device_named(device), dtype_named(dtype)
+        self._baseline, self._options = baseline, (device, dtype)
+        self._device, self._dtype = device_named(device), dtype_named(dtype)
         self._queries = self._encoder(baseline.queries)
         encoder = self._queries if baseline.passages == baseline.queries else self._encoder(baseline.passages)
         self._corpora, self._mu = corpora, 0.0
+        self._lexical: DenseSearch | None = None
+        self._opened: dict[str, DenseSearch] = {}
         self._places = [(n, row) for n, corpus in enumerate(corpora) for row in corpus.live_rows().tolist()]
         vectors = []
         for done in range(0, len(self._places), TEXTS_AT_A_TIME):
@@ -108,22 +123,40 @@ class DenseSearch:
     def with_bm25(self, mu: float) -> DenseSearch:
         """The same search with `mu` times BM25's scores added to all passages'.
 
-        Source: the concatenation of SPAR (Chen et al. 2022, §3), with BM25 itself in place of the model that imitates
-        it.
+        Source: as `with_lexical`, with BM25 itself in place of the model that imitates it.
         """
         both = copy(self)
-        both._mu = mu
+        both._mu, both._lexical = mu, None
+        return both
+
+    def with_lexical(self, name: str, mu: float) -> DenseSearch:
+        """The same search with `mu` times the dot products of another baseline of this name added, such as one that was
+        trained to imitate BM25; it encodes the passages once. Raises the errors of `from_pretrained`.
+
+        Source: SPAR (Chen et al. 2022, §3). Its concatenated vectors [p, λ(p)] and [q, μ λ(q)] have this product.
+        """
+        if name not in self._opened:
+            self._opened[name] = DenseSearch.from_pretrained(name, self._corpora, *self._options)
+        both = copy(self)
+        both._mu, both._lexical = mu, self._opened[name]
         return both
 
     def search(self, query: str, k: int) -> list[Hit]:
         """The k best passages, ties by corpus, then row."""
-        (q_D,) = self._queries([query], None)
-        scores_P = self._vectors_PD @ q_D
-        if self._mu:
+        scores_P = self._products(query)
+        if self._mu and self._lexical:
+            scores_P = scores_P + self._mu * self._lexical._products(query)
+        elif self._mu:
             for score, place in best_places(self._corpora, query, len(self._places)):
                 scores_P[self._number[place]] += self._mu * score
         best = np.argsort(-scores_P, kind="stable")[:k].tolist()
         return [Hit(self._passage(self._places[i]), float(scores_P[i])) for i in best]
+
+    def _products(self, query: str) -> NDArray[np.float32]:
+        """The dot products of the passages' vectors with a query's."""
+        (q_D,) = self._queries([query], None)
+        product_P: NDArray[np.float32] = self._vectors_PD @ q_D
+        return product_P
 
     @cached_property
     def _number(self) -> dict[PassageRef, int]:
@@ -149,9 +182,12 @@ class DenseSearch:
             inputs = tokenizer(list(texts), None if pairs is None else list(pairs), **options).to(self._device)
             output = model(**inputs)
             states_BTD = getattr(output, "last_hidden_state", None)
-            vectors_BD = (
-                output.pooler_output if states_BTD is None else mean_state(states_BTD, inputs["attention_mask"])
-            )
+            if states_BTD is None:
+                vectors_BD = output.pooler_output
+            elif self._baseline.first_state:
+                vectors_BD = states_BTD[:, 0]
+            else:
+                vectors_BD = mean_state(states_BTD, inputs["attention_mask"])
             on_cpu_BD: NDArray[np.float32] = vectors_BD.float().cpu().numpy()
             return on_cpu_BD
 
