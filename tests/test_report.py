@@ -178,6 +178,11 @@ def test_a_page_says_the_same_in_html_and_markdown() -> None:
         "### More", "", "- Q?", "  right: right; said: wrong", "  T: …be**phrase**after…", "",
         "- P?", "  right: r; said: w",
     ]  # fmt: skip
+    shown = as_markdown("Title", [Section("The 2nd (a/b)", [Folded("More", [Picture("<svg/>", "x")]), *parts])], "dir")
+    assert [line for line in shown.splitlines() if line.startswith("!")] == [
+        "![x](dir/the-2nd-a-b-1.svg)",
+        "![shown](dir/the-2nd-a-b-2.svg)",
+    ]
 
 
 @pytest.fixture
@@ -219,6 +224,13 @@ def test_a_report_is_one_file_that_loads_nothing(
     assert "Wrong answers of one: 3 of 3" in out
     assert "| REALM, pre-trained on Wikipedia | Guu et al. 2020, table 1 | exact match | 39.2 | 3,610 |" in out
     assert "39.2" not in html[html.index("<h2>parity") :]
+    folder = tmp_path / "pictures"
+    assert main(["report", str(runs), "--pictures", str(folder), "--markdown"]) == 0
+    shown = capsys.readouterr().out
+    drawn = sorted(folder.iterdir())
+    assert drawn
+    assert all(f"({each.as_posix()})" in shown for each in drawn)
+    assert {ElementTree.parse(each).getroot().tag for each in drawn} == {"{http://www.w3.org/2000/svg}svg"}
     assert main(["report", str(runs / "nq"), "--markdown"]) == 0
     assert "parity" not in capsys.readouterr().out
 

@@ -37,8 +37,11 @@ def report(
         Path | None, typer.Option("-o", "--output", metavar="HTML", help="Write the page to this file.")
     ] = None,
     markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print the page as Markdown, without its pictures.")
+        bool, typer.Option("--markdown", help="Print the page as Markdown, without its pictures unless --pictures.")
     ] = False,
+    pictures: Annotated[
+        Path | None, typer.Option("--pictures", metavar="DIR", help="Write the pictures to this folder, as SVG.")
+    ] = None,
     title: Annotated[str, typer.Option("--title", help="The page's title.")] = "Measured by Quoth",
     pieces: Annotated[
         str | None,
@@ -60,10 +63,10 @@ def report(
         --sweep passages=1,3,10,30 --run runs
       quoth report runs -o report.html
     """
-    from quoth.evaluation.pages import as_html, as_markdown
+    from quoth.evaluation.pages import as_html, as_markdown, as_pictures
     from quoth.evaluation.summary import summary
 
-    if output is None and not markdown:
+    if output is None and pictures is None and not markdown:
         raise InputError("nowhere to write; name a file with -o report.html, or print it with --markdown")
     for each in runs:
         if each.suffix in REMEDIES and not each.is_dir():
@@ -72,8 +75,15 @@ def report(
     if output is not None:
         output.write_text(as_html(title, sections), encoding="utf-8")
         note(f"wrote {output}")
+    if pictures is not None:
+        drawn = as_pictures(sections)
+        pictures.mkdir(parents=True, exist_ok=True)
+        for name, svg in drawn.items():
+            (pictures / name).write_text(svg, encoding="utf-8")
+        note(f"wrote {len(drawn)} pictures to {pictures}")
     if markdown:
-        results().print(as_markdown(title, sections), soft_wrap=True, end="")
+        folder = "" if pictures is None else pictures.as_posix()
+        results().print(as_markdown(title, sections, folder), soft_wrap=True, end="")
 
 
 def _reports(runs: list[Path], pieces: str | None, setup: Setup) -> "dict[str, Report]":

@@ -6,6 +6,7 @@ follows the reader's choice of light or dark.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -108,26 +109,52 @@ def _html_quotation(part: Quotation) -> str:
     return f"<blockquote>{shown}</blockquote>"
 
 
-def as_markdown(title: str, sections: Sequence[Section]) -> str:
-    """The page as Markdown, without pictures."""
+def as_markdown(title: str, sections: Sequence[Section], folder: str = "") -> str:
+    """The page as Markdown, without pictures, or with those of `as_pictures` if they are in this folder."""
+    names = iter([f"{folder}/{name}" for name in as_pictures(sections)] if folder else [])
     lines = [f"# {title}\n"]
     for section in sections:
-        lines += [f"## {section.title}\n", *(line for part in section.parts for line in _markdown(part))]
+        lines += [f"## {section.title}\n", *(line for part in section.parts for line in _markdown(part, names))]
     return "\n".join(lines)
 
 
-def _markdown(part: Part) -> Iterator[str]:
+def as_pictures(sections: Sequence[Section]) -> dict[str, str]:
+    """The page's pictures as SVG files by their names, in order: the section's name and a number."""
+    found = dict[str, str]()
+    for section in sections:
+        name = re.sub(r"[^\w-]+", "-", section.title).strip("-").lower()
+        pictures = (picture for part in section.parts for picture in _pictures(part))
+        found |= {f"{name}-{number}.svg": _alone(picture.svg) for number, picture in enumerate(pictures, start=1)}
+    return found
+
+
+def _pictures(part: Part) -> Iterator[Picture]:
+    if isinstance(part, Picture):
+        yield part
+    elif isinstance(part, Folded):
+        for inside in part.parts:
+            yield from _pictures(inside)
+
+
+def _alone(svg: str) -> str:
+    """An SVG outside of a page, which follows the reader's choice of light or dark by itself."""
+    style = "<style>svg{color:#1c1c1c}@media(prefers-color-scheme:dark){svg{color:#e8e8e8}}</style>"
+    return svg.replace(">", f">{style}", 1) + "\n"
+
+
+def _markdown(part: Part, names: Iterator[str]) -> Iterator[str]:
     match part:
         case str():
             yield f"{part}\n"
         case Picture():
-            return
+            if name := next(names, ""):
+                yield f"![{part.caption}]({name})\n"
         case Quotation():
             yield f"- {part.asked}\n  right: {part.right}; said: {part.said}"
             yield f"  {part.source}: …{part.before}**{part.phrase}**{part.after}…\n" if part.phrase else ""
         case Folded():
             yield f"### {part.title}\n"
             for inside in part.parts:
-                yield from _markdown(inside)
+                yield from _markdown(inside, names)
         case heads, rows:
             yield markdown(heads, rows)
