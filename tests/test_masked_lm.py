@@ -14,6 +14,7 @@ import quoth
 from quoth.encoders.transformer import load_masked_lm
 from quoth.errors import InputError
 from quoth.evaluation.language_models import MaskedModel
+from quoth.evaluation.run import run_cloze
 from quoth.hub import EncoderSource
 from quoth.training.batches import TokenizedDocuments
 from quoth.training.collate import Batch
@@ -141,14 +142,26 @@ def test_the_recipe_trains_the_twin_on_npms_settings(base: Path, tmp_path: Path)
     assert {key for key in npm if npm[key] != twin[key]} == {"contrast_with", "mlm_weight"}
     docs = tmp_path / "docs.jsonl"
     docs.write_text(json.dumps({"id": "a", "title": "", "text": "Athens is the capital of Greece. " * 80}), "utf-8")
+    pages = tmp_path / "pages.jsonl"
+    pages.write_text(json.dumps({"id": "b", "title": "", "text": "Corinth is a city of Greece. " * 80}), "utf-8")
     small = {"steps": 2, "batch_size": 2, "lora_rank": 4, "checkpoint_every": 1}
-    assert run_recipe("mlm-mini-cpu", [docs], tmp_path / "twin", small, model=str(base))
-    MaskedModel.from_pretrained(str(tmp_path / "twin"))
+    held_out = {"evaluate_on": str(pages), "evaluate_every": 1, "evaluate_blanks": 4}
+    assert run_recipe("mlm-mini-cpu", [docs], tmp_path / "twin", small | held_out, model=str(base))
+    lines = (tmp_path / "twin" / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    scores = [score for line in lines if (score := json.loads(line).get("score")) is not None]
+    assert len(scores) == 2
+    report = run_cloze(
+        [pages],
+        model="twin",
+        count=4,
+        systems=["model"],
+        load=lambda *_: MaskedModel.from_pretrained(str(tmp_path / "twin")),
+    )
+    assert report.systems[0].score().exact_match == max(scores)
 
 
 def test_settings_that_do_not_go_together_are_refused() -> None:
-    for wrong in ({"mlm_weight": 0.0}, {"evaluate_on": "pages.jsonl", "evaluate_every": 5}):
-        with pytest.raises(InputError, match="contrast_with is 'nothing': set mlm_weight, and leave out evaluate_on"):
-            changed(**{**TWIN, **wrong})
+    with pytest.raises(InputError, match="contrast_with is 'nothing', so there is nothing to learn; set mlm_weight"):
+        changed(**{**TWIN, "mlm_weight": 0.0})
     with pytest.raises(InputError, match=r"mlm_weight is -1\.0; it must be a finite number, 0 or more"):
         changed(mlm_weight=-1.0)

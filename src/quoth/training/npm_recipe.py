@@ -11,12 +11,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from quoth.config import NPMConfig
 from quoth.corpus.documents import read_documents
 from quoth.encoders.transformer import load_base, load_masked_lm
+from quoth.evaluation.language_models import MaskedModel
 from quoth.evaluation.run import run_cloze
 from quoth.hub import locate
 from quoth.records import Document
@@ -48,15 +50,27 @@ def prepare(run: Run, config: TrainConfig) -> Job:
 
 
 def _evaluation(config: TrainConfig, base: str | None) -> Evaluation:
-    """The share of exact answers among blanks of held-out pages, searched in BM25's passages."""
+    """The share of exact answers among blanks of held-out pages. NPM searches BM25's passages; its parametric twin
+    fills a blank with one token."""
 
     def measure(model: Path) -> Mapping[str, float]:
-        blanks = config.evaluate_blanks
-        report = run_cloze([config.evaluate_on], model=str(model), base=base, count=blanks, systems=["model"])
+        load = _twin if config.contrast_with == "nothing" else None
+        report = run_cloze(
+            [config.evaluate_on],
+            model=str(model),
+            base=base,
+            count=config.evaluate_blanks,
+            systems=["model"],
+            load=load,
+        )
         score = report.systems[0].score()
         return {"score": score.exact_match if score else 0.0}
 
     return Evaluation(config.evaluate_every, measure)
+
+
+def _twin(model: str, _: object) -> Any:
+    return MaskedModel.from_pretrained(model)
 
 
 def _data(run: Run, tokenizer: TextTokenizer, config: TrainConfig) -> TokenizedDocuments:

@@ -136,8 +136,8 @@ class TrainConfig(LoopConfig):
         if not 0 < self.mask_ratio <= 0.5:
             raise InputError(f"mask_ratio is {self.mask_ratio}; it must be above 0 and at most 0.5")
         _check_evaluation(self.evaluate_on, self.evaluate_every)
-        if self.contrast_with == "nothing" and (self.evaluate_on or not self.mlm_weight):
-            raise InputError("contrast_with is 'nothing': set mlm_weight, and leave out evaluate_on, which is for NPM")
+        if self.contrast_with == "nothing" and not self.mlm_weight:
+            raise InputError("contrast_with is 'nothing', so there is nothing to learn; set mlm_weight")
         if self.batch_size % self.groups or self.batch_size // self.groups < 2:
             raise InputError(
                 f"`groups` ({self.groups}) must divide `batch_size` ({self.batch_size}) into groups of at least 2"
