@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from quoth.predictors.span_reader import NEVER, Reading
 from quoth.training.reading import Inputs, ReadingTask, reading_loss, right_spans
 from quoth.training.recipes import run_recipe
 from quoth.training.settings import ReaderTrainConfig
-from quoth.training.trainer import Progress
+from quoth.training.trainer import Progress, Step
 from test_span_reader import SMALL
 from tiny import tiny_bert
 
@@ -73,14 +74,14 @@ def questions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def make_task(base: Path, **settings: Any) -> ReadingTask:
+def make_task(base: Path, examples: Sequence[ReadingExample] = EXAMPLES, **settings: Any) -> ReadingTask:
     config = ReaderTrainConfig(**{"batch_size": 3, "bf16": False, **settings})
     reader = ReaderConfig(**SMALL, base=str(base))
     torch.manual_seed(0)
     model, tokenizer = load_reader(ModelSource("tiny", reader, None, str(base)))
     untouched, _ = load_reader(ModelSource("tiny", reader, None, str(base)))
-    inputs = Inputs(EXAMPLES, tokenizer, reader)
-    return ReadingTask(model, untouched, inputs, [(0, len(EXAMPLES), 1.0)], config)
+    inputs = Inputs(examples, tokenizer, reader)
+    return ReadingTask(model, untouched, inputs, [(0, len(examples), 1.0)], config)
 
 
 def test_the_loss_by_hand() -> None:
@@ -143,6 +144,21 @@ def test_what_is_shown(base: Path) -> None:
     assert [len(each.right_R2) for each in both._shown(0, 0)] == [1, 0]
     hidden = make_task(base, unanswerable=1.0)
     assert [len(each.right_R2) for each in hidden._shown(0, 0)] == [0]
+
+
+def test_an_answer_that_cannot_be_marked_teaches_nothing(base: Path) -> None:
+    text = "the raven sat upon the bust " * 6
+    long = ReadingExample("x", "What did it do?", TitledText("", text), ((0, len(text) - 1),), EXAMPLES[0].negatives)
+    settings = {"negative_share": 1.0, "unanswerable": 0.0}
+    assert make_task(base, examples=[long], **settings).backward(0) == Step(None, 0, 1)
+    task = make_task(base, examples=[long, EXAMPLES[0]], **settings)
+    both = task.backward(0)
+    gradients = {name: each.grad.clone() for name, each in task.parameters.items() if each.grad is not None}
+    alone = make_task(base, examples=[EXAMPLES[0]], **settings)
+    assert (both.loss, both.skipped) == (alone.backward(0).loss, 1)
+    assert gradients
+    for name, gradient in gradients.items():
+        assert torch.equal(gradient, alone.parameters[name].grad), name
 
 
 def test_the_window_with_the_answer_is_shown(base: Path) -> None:

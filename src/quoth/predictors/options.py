@@ -156,7 +156,7 @@ class FillOptions:
     max_phrase_tokens: int = field(
         default=10,
         metadata=_meaning(
-            "The longest answer, in tokens; only the first token of each word counts.", check_at_least_one
+            "The longest phrase that NPM proposes, in tokens (of each word only the first counts).", check_at_least_one
         ),
     )
     whole_words: bool = field(

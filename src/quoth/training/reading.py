@@ -156,10 +156,14 @@ class ReadingTask:
         return max(round(epochs * self._per_epoch), 1)
 
     def backward(self, step: int) -> Step:
-        """Add the gradient of `reading_loss` for the step's questions."""
+        """Add the gradient of `reading_loss` for the step's questions. Those are skipped whose answer is no legal span
+        of their passage, such as one longer than `span_width`: they would teach that there is none."""
         batches = self._epoch(step // self._per_epoch)
         numbers = batches[step % self._per_epoch]
-        shown = [self._shown(number, step) for number in numbers.tolist()]
+        shown = [inputs for number in numbers.tolist() if (inputs := self._shown(number, step))]
+        skipped = len(numbers) - len(shown)
+        if not shown:
+            return Step(None, 0, skipped)
         read = [each for inputs in shown for each in inputs]
         question_B = torch.tensor([q for q, inputs in enumerate(shown) for _ in inputs])
         odds, right, owner = [], [], []
@@ -179,7 +183,7 @@ class ReadingTask:
             torch.cat(odds), torch.cat(right).to(self.device), torch.cat(owner).to(self.device), len(shown)
         )
         loss.backward()  # type: ignore[no-untyped-call]
-        return Step(loss.item(), sum(len(each.reading.pair.ids_T) for each in read))
+        return Step(loss.item(), sum(len(each.reading.pair.ids_T) for each in read), skipped)
 
     def _odds(self, read: Sequence[Reading]) -> Tensor:
         batch = self._inputs.tokenizer.batch([each.pair for each in read], self.device)
@@ -208,7 +212,8 @@ class ReadingTask:
         return order[np.arange(epoch * count, (epoch + 1) * count) % len(order)]
 
     def _shown(self, number: int, step: int) -> list[Input]:
-        """The passages that are read for an example in a step: its own, or not; and negatives, or none."""
+        """The passages that are read for an example in a step: its own, or not; and negatives, or none. Nothing if its
+        answer cannot be marked."""
         config, example = self._config, self._inputs.examples[number]
         rng = np.random.default_rng((config.seed, 1, step, number))
         hidden, beside = rng.random() < config.unanswerable, rng.random() < config.negative_share
@@ -216,6 +221,8 @@ class ReadingTask:
         if hidden and negatives:
             return negatives[:1]
         own = self._inputs.read(number, example.passage, example.answers)
+        if example.answers and not len(own.right_R2):
+            return []
         return [own, *negatives] if beside else [own]
 
     def save_model(self, folder: Path) -> None:
@@ -225,7 +232,8 @@ class ReadingTask:
     def settings(self) -> dict[str, Any]:
         digest = hashlib.sha256()
         for each in self._inputs.examples:
-            digest.update(f"{each.question}\0{each.passage.text}\0{each.answers}\0{len(each.negatives)}\n".encode())
+            negatives = "\0".join(negative.text for negative in each.negatives)
+            digest.update(f"{each.question}\0{each.passage.text}\0{each.answers}\0{negatives}\n".encode())
         shares = [share for *_, share in self._shares]
         data = {"digest of the examples": digest.hexdigest()[:16], "shares": shares}
         return {"model": self.model.config.to_dict(), "data": data}
