@@ -31,7 +31,7 @@ from quoth.cli.main import main
 from quoth.datasets.closed import MASK
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.evaluation import language_models
-from quoth.evaluation.closed import ClosedOptions, labels, likely_labels, pmi
+from quoth.evaluation.closed import ClosedOptions, batch_calibrated, labels, likely_labels, pmi
 from quoth.evaluation.harness import read_run
 from quoth.evaluation.language_models import LanguageModel, MaskedModel
 from quoth.evaluation.system import completes
@@ -265,6 +265,26 @@ def test_a_labels_score_sums_its_words_and_pmi_takes_away_that_of_the_template()
     assert first.probability == pytest.approx(0.8)
 
 
+def test_what_a_system_prefers_in_a_batch_of_texts_is_taken_away() -> None:
+    system = likely_labels(Fixed(), {"1": ("good", "fine"), "0": ("bad",)})
+    asked: list[Example[None]] = [Example(text, f"{text}It was {MASK}.", (), None) for text in ("a ", "")]
+    given = [answer.predictions or () for answer in batch_calibrated(system, asked)(asked)]
+    mean = {"1": (0.3 / 0.4 + 0.6 / 0.65) / 2, "0": (0.1 / 0.4 + 0.05 / 0.65) / 2}
+    expected = [{"1": math.log(0.3 / mean["1"]), "0": math.log(0.1 / mean["0"])}]
+    expected += [{"1": math.log(0.6 / mean["1"]), "0": math.log(0.05 / mean["0"])}]
+    assert [{each.text: each.score for each in both} for both in given] == [pytest.approx(each) for each in expected]
+    assert [both[0].text for both in given] == ["0", "1"]
+
+
+def test_batch_calibration_needs_a_share_for_every_label() -> None:
+    def system(examples: Sequence[Example[Any]]) -> list[Answer]:
+        return [Answer([Prediction("0", 0.0, 1.0, ()), Prediction("1", -math.inf, 0.0, ())]) for _ in examples]
+
+    asked: list[Example[None]] = [Example("1", "text", (), None)]
+    with pytest.raises(InputError, match="calibration=batch: label 1 has no share of 1 texts; use --scoring all"):
+        batch_calibrated(system, asked)(asked)
+
+
 def test_pmi_keeps_evidence_and_needs_a_score_for_every_label() -> None:
     place = Evidence("d", "", 0, 0, 3, "bad", 1.0)
 
@@ -326,7 +346,13 @@ def asked(tmp_path: Path) -> list[str]:
 def test_language_models_are_asked_on_the_command_line(
     asked: list[str], gpt: Path, t5: Path, bert: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    closed = [f"lm:{gpt}", f"lm:{gpt},calibration=pmi", f"mlm:{bert},masks=1", f"lm:{t5},sentinel=true"]
+    closed = [
+        f"lm:{gpt}",
+        f"lm:{gpt},calibration=pmi",
+        f"mlm:{bert},calibration=batch",
+        f"mlm:{bert},masks=1",
+        f"lm:{t5},sentinel=true",
+    ]
     systems = [part for each in closed for part in ("--system", each)]
     assert main(["eval", "sst2", *asked, *systems, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
@@ -373,8 +399,8 @@ def test_quoths_models_are_calibrated_and_the_untrained_one_is_its_base(
         ("sst2", "lm:", "'lm:': no such kind of model"),
         ("sst2", "lm:x,passages=5", "no option 'passages' for closed sets; use one of calibration, sentinel"),
         ("sst2", "mlm:x,masks=0", "masks is 0; it must be a number, 1 or more"),
-        ("sst2", "lm:x,calibration=dcpmi", "calibration is 'dcpmi'; it must be one of none, pmi"),
-        ("sst2", "quoth-mini,calibration=PMI", "calibration is 'PMI'; it must be one of none, pmi"),
+        ("sst2", "lm:x,calibration=dcpmi", "calibration is 'dcpmi'; it must be one of none, pmi, batch"),
+        ("sst2", "quoth-mini,calibration=PMI", "calibration is 'PMI'; it must be one of none, pmi, batch"),
         ("nq", "lm:x,sentinel=1", "sentinel is 1; it must be true or false"),
         ("nq", "lm:x,passages=two", "passages is 'two'; it must be a number, 0 or more"),
         ("nq", "lm:x,template=Q", "template is 'Q'; it must be a text with {question} and then [MASK]"),

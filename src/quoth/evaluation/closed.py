@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from statistics import fmean
 from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
@@ -42,6 +43,8 @@ SAMPLE = 3000
 TEXTS_AT_A_TIME = 16
 ENCODED_AT_A_TIME = 256
 """Labelled texts."""
+PRIOR_TEXTS = 256
+"""The number of texts from which a system's preference for labels is estimated."""
 
 
 class Labeller(Protocol):
@@ -182,7 +185,6 @@ def pmi(system: System[Source], prompt: str) -> System[Source]:
     "Surface Form Competition", §3. Raises InputError if a label has no score for the prompt.
     """
 
-    @cache
     def before() -> dict[str, float]:
         example: Example[Any] = Example("prompt", prompt, (), None)
         found = system([example])[0].predictions or ()
@@ -190,6 +192,34 @@ def pmi(system: System[Source], prompt: str) -> System[Source]:
             told = f"label {', '.join(lost)} has no score for {prompt!r}"
             raise InputError(f"calibration=pmi: {told}; use --scoring all, or a larger --k")
         return {each.text: each.score for each in found}
+
+    return _calibrated(system, before)
+
+
+def batch_calibrated(system: System[Source], examples: Sequence[Example[Source]]) -> System[Source]:
+    """A system's labels without what it prefers whatever the text is, as seen in texts whose labels it is not told.
+
+    BC(y, text) = score(y | text) − log mean_x p(y | x) over these texts x, where p(y | x) is a label's share of all
+    labels' scores. Source: Zhou et al. 2024, "Batch Calibration", §3. Raises InputError if a label has no share of any.
+    """
+
+    def before() -> dict[str, float]:
+        parts = [examples[at : at + TEXTS_AT_A_TIME] for at in range(0, len(examples), TEXTS_AT_A_TIME)]
+        answers = [answer.predictions or () for part in parts for answer in system(part)]
+        share = {
+            each.text: fmean(p.probability for a in answers for p in a if p.text == each.text) for each in answers[0]
+        }
+        if lost := [label for label, mean in share.items() if not mean]:
+            told = f"label {', '.join(lost)} has no share of {len(examples)} texts"
+            raise InputError(f"calibration=batch: {told}; use --scoring all, or a larger --k")
+        return {label: math.log(mean) for label, mean in share.items()}
+
+    return _calibrated(system, before)
+
+
+def _calibrated(system: System[Source], before: Callable[[], Mapping[str, float]]) -> System[Source]:
+    """The system, each label's score less that of `before`, which is called once."""
+    before = cache(before)
 
     def calibrated(answer: Answer) -> Answer:
         given = {each.text: each for each in answer.predictions or ()}

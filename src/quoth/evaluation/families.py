@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 CLOSED, OPEN, BLANKS = "closed sets", "questions", "blanks"
 """The forms of tasks that a family can be asked."""
-CALIBRATIONS = ("none", "pmi")
+CALIBRATIONS = ("none", "pmi", "batch")
 
 Check = Callable[[Any], str | None]
 """What a value must be, if it is not."""

@@ -15,16 +15,26 @@ from pathlib import Path
 from sys import maxsize
 from typing import TYPE_CHECKING, Any
 
-from quoth.datasets.closed import FORMATS, ClosedSet, find_file, find_files, read_closed_set, read_labelled
+from quoth.datasets.closed import (
+    FORMATS,
+    ClosedSet,
+    LabelledText,
+    find_file,
+    find_files,
+    read_closed_set,
+    read_labelled,
+)
 from quoth.datasets.kamel import read_kamel
 from quoth.datasets.questions import QAExample, read_questions
 from quoth.datasets.translation import Translation, find_translations
 from quoth.errors import InputError
 from quoth.evaluation.baselines import bm25_phrases, frequent_phrases
 from quoth.evaluation.closed import (
+    PRIOR_TEXTS,
     ClosedOptions,
     WordScorer,
     always,
+    batch_calibrated,
     closed_task,
     labels,
     labels_of_nearest,
@@ -145,7 +155,9 @@ def prepare(name: str, wanted: Wanted, options: Mapping[str, Any] | None = None)
         task = closed_task(closed, wanted.limit, wanted.seed)
         task = replace(task, settings={**task.settings, **searched})
         baselines: Mapping[str, System[Any]] = {MAJORITY: always(_majority(task))}
-        return Prepared(task, partial(_labels, closed, wanted.data), baselines, CLOSED, CLOSED_OPTIONS)
+        return Prepared(
+            task, partial(_labels, closed, wanted.data, task.examples[:PRIOR_TEXTS]), baselines, CLOSED, CLOSED_OPTIONS
+        )
     if name in FACTS:
         return Prepared(_facts(name, wanted.data, wanted, settings), _fills)
     questions = draw_as_released(_questions(name, wanted.data), wanted.limit, wanted.seed)
@@ -164,7 +176,12 @@ def _questions(name: str, data: Path) -> list[QAExample]:
 
 
 def _labels(
-    closed: ClosedSet, data: Path, model: Any, options: Mapping[str, Any], scoring: ClosedOptions
+    closed: ClosedSet,
+    data: Path,
+    prior: Sequence[Example[LabelledText]],
+    model: Any,
+    options: Mapping[str, Any],
+    scoring: ClosedOptions,
 ) -> System[Any]:
     if k := options.get(LABELLED):
         return labels_of_nearest(model, read_labelled(data, closed.name), list(closed.words), k, scoring.temperature)
@@ -172,7 +189,12 @@ def _labels(
         system: System[Any] = likely_labels(model, closed.words, options)
     else:
         system = labels(model, closed.words, scoring)
-    return pmi(system, closed.prompt) if options.get("calibration") == "pmi" else system
+    match options.get("calibration"):
+        case "pmi":
+            return pmi(system, closed.prompt)
+        case "batch":
+            return batch_calibrated(system, prior)
+    return system
 
 
 def _asks(model: Any, options: Mapping[str, Any], scoring: ClosedOptions) -> System[Any]:
