@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from quoth.datasets.closed import ClosedSet, LabelledText
 from quoth.errors import InputError, TextCutWarning
+from quoth.evaluation.harness import EVIDENCE
 from quoth.evaluation.task import Answer, Example, Scores, Source, System, Task, draw_as_released
 from quoth.predictors.label import LabelOptions, Words, WordSpans, find_words, rank_labels, score_words, usable_words
 from quoth.predictors.options import check_temperature
@@ -256,17 +257,17 @@ class LabelScorer:
         """For each blank the labels, best first. If no word is among the k nearest, they are in their own order, with
         probability 0."""
         if self._options.scoring == "all":
-            for q_start_D, q_end_D in zip(*queries_2BD, strict=True):
-                yield self._scored(self._found, q_start_D, q_end_D)
+            yield from self._scored(self._found, *queries_2BD)
             return
         nothing_hidden = [()] * queries_2BD.shape[1]
         every_hits = search_together(self._tables, nothing_hidden, queries_2BD, self._options.k)
         for q_start_D, q_end_D, hits in zip(*queries_2BD, every_hits, strict=True):
             yield self._near(q_start_D, q_end_D, hits)
 
-    def _scored(self, found: Sequence[WordSpans], q_start_D: Floats, q_end_D: Floats) -> list[Prediction]:
-        options, end_D = LabelOptions(temperature=self._options.temperature), None if self._single else q_end_D
-        return self._ranked(found, score_words(self._tables, found, q_start_D, end_D, options))
+    def _scored(self, found: Sequence[WordSpans], q_start_BD: Floats, q_end_BD: Floats) -> Iterator[list[Prediction]]:
+        options, end_BD = LabelOptions(temperature=self._options.temperature), None if self._single else q_end_BD
+        for occurrences in score_words(self._tables, found, q_start_BD, end_BD, options):
+            yield self._ranked(found, occurrences)
 
     def _near(self, q_start_D: Floats, q_end_D: Floats, hits: Sequence[KeyHits]) -> list[Prediction]:
         """By the occurrences with an end among the nearest tokens."""
@@ -275,7 +276,7 @@ class LabelScorer:
         if self._options.scoring == "nearest":
             near = [start_C if self._single else start_C | end_C for start_C, end_C in zip(starts, ends, strict=True)]
             found = [_only(spans, near_C) for spans, near_C in zip(self._found, near, strict=True)]
-            return self._scored(found, q_start_D, q_end_D)
+            return next(self._scored(found, q_start_D[None], q_end_D[None]))
         return self._released(q_start_D, None if self._single else q_end_D, starts, ends)
 
     def _released(
@@ -310,7 +311,7 @@ class LabelScorer:
         label_C = np.concatenate([spans.label_C for spans in found])
         if not len(label_C):
             return [Prediction(name, -np.inf, 0.0, ()) for name in self._names]
-        return rank_labels(self._names, label_C, occurrences)
+        return rank_labels(self._names, label_C, occurrences, EVIDENCE)
 
 
 _COLUMNS = ("start_C", "end_C", "label_C")

@@ -17,7 +17,6 @@ from quoth.errors import InputError
 from quoth.predictors.candidates import live_hits
 from quoth.predictors.evidence import Quoter
 from quoth.predictors.options import check_combine, check_temperature
-from quoth.predictors.phrase import scaled_similarities
 from quoth.predictors.ranking import Occurrences, group_equal, group_score, places_of, rank
 from quoth.records import Prediction
 from quoth.retrieval.key_table import KeyTable
@@ -58,7 +57,8 @@ def predict_labels(
     options = options or LabelOptions()
     words = usable_words(labels, single=q_end_D is None)
     found = [find_words(table, words) for table in tables]
-    occurrences = score_words(tables, found, q_start_D, q_end_D, options)
+    q_end_1D = None if q_end_D is None else q_end_D[None]
+    (occurrences,) = score_words(tables, found, q_start_D[None], q_end_1D, options)
     label_C = np.concatenate([spans.label_C for spans in found]) if found else np.zeros(0, np.int64)
     if not len(label_C):
         names = ", ".join(repr(label) for label in labels)
@@ -115,30 +115,31 @@ def find_words(keys: KeyTable, words: list[list[tuple[int, ...]]]) -> WordSpans:
 def score_words(
     tables: Sequence[KeyTable],
     spans: Sequence[WordSpans],
-    q_start_D: NDArray[np.float32],
-    q_end_D: NDArray[np.float32] | None,
+    q_start_BD: NDArray[np.float32],
+    q_end_BD: NDArray[np.float32] | None,
     options: LabelOptions,
-) -> Occurrences:
-    """The places of words, one `WordSpans` per table, with their scores."""
-    scores: list[Doubles] = [np.zeros(0)]
+) -> list[Occurrences]:
+    """For each blank the places of words, one `WordSpans` per table, with their scores. A place's vectors are read once
+    for all blanks."""
+    scores: list[Doubles] = [np.zeros((len(q_start_BD), 0))]
     for table, span in zip(tables, spans, strict=True):
-        score = scaled_similarities(table, q_start_D, span.start_C, options.temperature)
-        if q_end_D is not None:
-            b = scaled_similarities(table, q_end_D, span.end_C, options.temperature)
-            score = joint_score(score, b) if options.combine == "joint" else sum_score(score, b)
-        scores.append(score)
+        score_BC = table.vectors.similarities(q_start_BD, span.start_C).astype(np.float64) / options.temperature
+        if q_end_BD is not None:
+            end_BC = table.vectors.similarities(q_end_BD, span.end_C).astype(np.float64) / options.temperature
+            score_BC = joint_score(score_BC, end_BC) if options.combine == "joint" else sum_score(score_BC, end_BC)
+        scores.append(score_BC)
     none = np.zeros(0, np.int64)
-    return Occurrences(
-        tables,
-        np.repeat(np.arange(len(spans)), [len(span.start_C) for span in spans]),
-        np.concatenate([none, *(span.start_C for span in spans)]),
-        np.concatenate([none, *(span.end_C for span in spans)]),
-        np.concatenate(scores),
-    )
+    table_C = np.repeat(np.arange(len(spans)), [len(span.start_C) for span in spans])
+    start_C = np.concatenate([none, *(span.start_C for span in spans)])
+    end_C = np.concatenate([none, *(span.end_C for span in spans)])
+    return [Occurrences(tables, table_C, start_C, end_C, score_C) for score_C in np.concatenate(scores, axis=1)]
 
 
-def rank_labels(names: list[str], label_C: NDArray[np.int64], occurrences: Occurrences) -> list[Prediction]:
-    """The labels, best first; an occurrence adds to the label whose number it has. Labels without any come last."""
+def rank_labels(
+    names: list[str], label_C: NDArray[np.int64], occurrences: Occurrences, most: int | None = None
+) -> list[Prediction]:
+    """The labels, best first, each with its `most` best places (None: all); an occurrence adds to the label whose
+    number it has. Labels without any come last."""
     groups = group_equal(label_C.astype(np.uint64))
     score_G = group_score(occurrences.log_score_C, groups)
     total, label_G = log_sum_exp(score_G), label_C[groups.first_G]
@@ -146,7 +147,8 @@ def rank_labels(names: list[str], label_C: NDArray[np.int64], occurrences: Occur
     predictions = []
     for group, score in zip(*(x.tolist() for x in rank(score_G, label_G)), strict=True):
         probability = float(np.exp(score - total))
-        evidence = quoter.evidence(places_of(occurrences, groups, group, probability))
-        predictions.append(Prediction(names[label_G[group]], score, probability, evidence))
+        quotes = quoter.quotes(places_of(occurrences, groups, group, probability), most)
+        name = names[label_G[group]]
+        predictions.append(Prediction(name, score, probability, quotes.evidence, num_places=quotes.num_places))
     absent = [Prediction(name, -np.inf, 0.0, ()) for i, name in enumerate(names) if i not in label_G]
     return predictions + absent
