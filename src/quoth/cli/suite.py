@@ -97,7 +97,7 @@ def run(
     data: Data = None,
     system: Systems = None,
     sweep: Sweep = None,
-    scoring: ScoringOption = Scoring.nearest,
+    scoring: ScoringOption = Scoring.all,
     label_temperature: LabelTemperature = 5.0,
     template: Template = None,
     limit: Drawn = 3000,
