@@ -153,7 +153,7 @@ def _misuse(error: Any) -> str:
 
 def _out_of_bounds(error: Any) -> str:
     """The option, its value and what it must be, if the value was not even a number of the right kind; else ""."""
-    # Typer reads values by pydantic, whose error tells more than typer's own.
+    # The library that reads values tells more in its own error than in the one that reaches us.
     found: list[dict[str, Any]] = getattr(error.__context__, "errors", list)()
     if not found or not found[0]["msg"].startswith("Input should be "):
         return ""

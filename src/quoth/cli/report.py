@@ -67,7 +67,9 @@ def report(
     from quoth.evaluation.summary import summary
 
     if output is None and pictures is None and not markdown:
-        raise InputError("nowhere to write; name a file with -o report.html, or print it with --markdown")
+        raise InputError(
+            "nowhere to write; name a file with -o report.html, a folder with --pictures, or print it with --markdown"
+        )
     for each in runs:
         if each.suffix in REMEDIES and not each.is_dir():
             raise InputError(f"{each} is not a run: {REMEDIES[each.suffix].format(each)}")
@@ -76,6 +78,8 @@ def report(
         output.write_text(as_html(title, sections), encoding="utf-8")
         note(f"wrote {output}")
     if pictures is not None:
+        if pictures.is_file():
+            raise InputError(f"--pictures {pictures}: a file; name a folder")
         drawn = as_pictures(sections)
         pictures.mkdir(parents=True, exist_ok=True)
         for name, svg in drawn.items():

@@ -58,9 +58,10 @@ Systems = Annotated[
         "Ask this model, with further options of its own (quoth-mini,combine=sum), or a baseline: bm25 (questions, "
         "cloze), frequent (cloze), majority (closed sets), lm:ID_OR_FOLDER or mlm:ID_OR_FOLDER (any Hugging Face "
         "language model, masked language model), dense:ID_OR_FOLDER (questions: passages by an encoder such as "
-        "contriever or dpr; mu=0.5 adds that much of BM25's scores, lexical=spar-wiki,mu=0.5 of a model that imitates "
-        "BM25). calibration=pmi of closed sets subtracts a label's score without the text, calibration=batch its mean "
-        "share of 256 texts; labelled=32 lets the 32 nearest texts of the set's training file vote.",
+        "contriever or dpr; mu=0.5 adds half of BM25's scores, lexical=spar-wiki,mu=0.5 half of those of a model that "
+        "imitates BM25). For closed sets: calibration=batch takes away what the model prefers whatever the text, "
+        "calibration=pmi a label's score without the text; labelled=32 lets the 32 nearest texts of the set's training "
+        "file vote.",
         default="quoth-mini and the baseline.",
     ),
 ]

@@ -44,7 +44,7 @@ def parse_system(spec: str, prepared: "Prepared | None" = None) -> tuple[str, di
         known = FillOptions.__dataclass_fields__
         more = (*CLOSED_OPTIONS, ORACLE) if prepared is None else prepared.options
         if unknown := [key for key in own if key not in (*known, *more)]:
-            valid = ", ".join((*known, *more, SHARE))
+            valid = ", ".join((*known, *more, *(() if prepared is not None and prepared.hides else (SHARE,))))
             raise InputError(f"--system {spec}: no option {unknown[0]!r}; use one of {valid}")
         check_calibration(spec, options.get("calibration", "none"))
         if (k := options.get(LABELLED, 1)) is True or not isinstance(k, int) or k < 1:

@@ -109,10 +109,12 @@ def find_file(data: str | Path, file: str, source: str) -> Path:
 
 
 def find_files(data: str | Path, folder: str, source: str) -> list[Path]:
-    """The files of JSON lines in a folder of a data folder. Raises InputError, saying where they can be had, if there
-    are none."""
+    """The files of JSON lines in a folder of a data folder, compressed or not. Raises InputError, saying where they can
+    be had, if there are none."""
     _check_folder(data, folder)
-    if found := sorted((Path(data) / folder).glob("*.jsonl*")):
+    plain = {path.name.partition(".jsonl")[0] for path in (Path(data) / folder).glob("*.jsonl*")}
+    named = ([Path(data) / folder / f"{name}.jsonl{suffix}" for suffix in SUFFIXES] for name in sorted(plain))
+    if found := [path for paths in named if (path := next(filter(Path.is_file, paths), None))]:
         return found
     raise InputError(f"{Path(data) / folder}: no file of JSON lines there; {source}")
 

@@ -44,6 +44,8 @@ SAMPLE = 3000
 TEXTS_AT_A_TIME = 16
 ENCODED_AT_A_TIME = 256
 """Labelled texts."""
+SCORES_AT_A_TIME = 1 << 23
+"""Places of words, each for every text: half a gigabyte in all."""
 PRIOR_TEXTS = 256
 """The number of texts from which a system's preference for labels is estimated."""
 
@@ -257,7 +259,10 @@ class LabelScorer:
         """For each blank the labels, best first. If no word is among the k nearest, they are in their own order, with
         probability 0."""
         if self._options.scoring == "all":
-            yield from self._scored(self._found, *queries_2BD)
+            places = sum(len(spans.label_C) for spans in self._found)
+            size = max(1, SCORES_AT_A_TIME // max(places, 1))
+            for at in range(0, queries_2BD.shape[1], size):
+                yield from self._scored(self._found, *queries_2BD[:, at : at + size])
             return
         nothing_hidden = [()] * queries_2BD.shape[1]
         every_hits = search_together(self._tables, nothing_hidden, queries_2BD, self._options.k)

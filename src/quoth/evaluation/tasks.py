@@ -209,12 +209,12 @@ def _asks(model: Any, options: Mapping[str, Any], scoring: ClosedOptions) -> Sys
 
 def _cloze(wanted: Wanted, settings: Mapping[str, Any]) -> Prepared:
     """Phrases that recur in the corpus, half of each kind."""
-    if len(wanted.corpora) > 1:
+    if len(wanted.corpora) != 1:
         raise InputError(f"cloze draws its blanks from one corpus, not {len(wanted.corpora)}; name one --corpus")
     (corpus,) = wanted.corpora
     count = maxsize if wanted.limit is None else ceil(wanted.limit / len(KINDS))
     passages = list(corpus.passages())
-    blanks = [blank for kind in KINDS for blank in draw_blanks(passages, kind, count, wanted.seed)]
+    blanks = [blank for kind in KINDS for blank in draw_blanks(passages, kind, count, wanted.seed)][: wanted.limit]
     baselines = {
         FREQUENT: lazily(lambda: phrases(frequent_phrases(corpus))),
         SEARCH: phrases(bm25_phrases(corpus)),
@@ -251,7 +251,8 @@ def _translation(wanted: Wanted, settings: Mapping[str, Any]) -> Task[Asked]:
 
 
 def _fills(model: Any, options: Mapping[str, Any], scoring: ClosedOptions) -> System[Asked]:
-    """A model's best phrases; with the option `oracle`, from the passage that states the name's spelling."""
+    """A model's best phrases for blanks; with the option `oracle` (names in other scripts), from a passage that states
+    the answer."""
     told = {name: value for name, value in options.items() if name not in (ORACLE, TEMPLATE)}
     if not options.get(ORACLE):
         return fills(model, told)

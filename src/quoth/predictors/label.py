@@ -121,11 +121,15 @@ def score_words(
 ) -> list[Occurrences]:
     """For each blank the places of words, one `WordSpans` per table, with their scores. A place's vectors are read once
     for all blanks."""
+
+    def scaled(table: KeyTable, q_BD: NDArray[np.float32], row_C: NDArray[np.int64]) -> Doubles:
+        return table.vectors.similarities(q_BD, row_C).astype(np.float64) / options.temperature
+
     scores: list[Doubles] = [np.zeros((len(q_start_BD), 0))]
     for table, span in zip(tables, spans, strict=True):
-        score_BC = table.vectors.similarities(q_start_BD, span.start_C).astype(np.float64) / options.temperature
+        score_BC = scaled(table, q_start_BD, span.start_C)
         if q_end_BD is not None:
-            end_BC = table.vectors.similarities(q_end_BD, span.end_C).astype(np.float64) / options.temperature
+            end_BC = scaled(table, q_end_BD, span.end_C)
             score_BC = joint_score(score_BC, end_BC) if options.combine == "joint" else sum_score(score_BC, end_BC)
         scores.append(score_BC)
     none = np.zeros(0, np.int64)

@@ -156,7 +156,8 @@ class FillOptions:
     max_phrase_tokens: int = field(
         default=10,
         metadata=_meaning(
-            "The longest phrase that NPM proposes, in tokens (of each word only the first counts).", check_at_least_one
+            "The longest phrase that NPM proposes, in tokens; of a word's tokens only the first counts.",
+            check_at_least_one,
         ),
     )
     whole_words: bool = field(
