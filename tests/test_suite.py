@@ -233,7 +233,6 @@ def test_facts_are_asked_by_name(data: Path, corpus: Path, tmp_path: Path, capsy
     fact = {"uuid": "1", "pred": "/x/place_of_birth", "sub_label": "Axios", "obj_label": "river", "evidences": []}
     (data / "lama" / "Google_RE").mkdir(parents=True)
     (data / "lama" / "Google_RE" / "a.jsonl").write_text(json.dumps(fact) + "\n", encoding="utf-8")
-    (data / "lama" / "relations.jsonl").write_text('{"relation": "P1", "template": "[X] is [Y] ."}\n', encoding="utf-8")
     assert main(["eval", "facts", *asked, "--run", str(tmp_path / "runs")]) == 0
     shown = capsys.readouterr()
     report = json.loads(shown.out)

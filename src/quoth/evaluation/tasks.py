@@ -225,8 +225,9 @@ def _cloze(wanted: Wanted, settings: Mapping[str, Any]) -> Prepared:
 def _facts(name: str, data: Path, wanted: Wanted, settings: Mapping[str, Any]) -> Task[Fact]:
     """LAMA's facts as blanks."""
     facts = read_facts(find_files(data, FACTS[name], _LAMA))
-    templates = read_templates(find_file(data, "lama/relations.jsonl", _LAMA))
-    return lama_task(name, draw_as_released(facts, wanted.limit, wanted.seed), templates, settings)
+    relations = find_file(data, "lama/relations.jsonl", _LAMA) if name == "trex" else None
+    drawn = draw_as_released(facts, wanted.limit, wanted.seed)
+    return lama_task(name, drawn, read_templates(relations), settings)
 
 
 def _translation(wanted: Wanted, settings: Mapping[str, Any]) -> Task[Asked]:
