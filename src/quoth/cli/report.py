@@ -70,6 +70,8 @@ def report(
         raise InputError(
             "nowhere to write; name a file with -o report.html, a folder with --pictures, or print it with --markdown"
         )
+    if pictures is not None and pictures.is_file():
+        raise InputError(f"--pictures {pictures}: a file; name a folder")
     for each in runs:
         if each.suffix in REMEDIES and not each.is_dir():
             raise InputError(f"{each} is not a run: {REMEDIES[each.suffix].format(each)}")
@@ -78,8 +80,6 @@ def report(
         output.write_text(as_html(title, sections), encoding="utf-8")
         note(f"wrote {output}")
     if pictures is not None:
-        if pictures.is_file():
-            raise InputError(f"--pictures {pictures}: a file; name a folder")
         drawn = as_pictures(sections)
         pictures.mkdir(parents=True, exist_ok=True)
         for name, svg in drawn.items():

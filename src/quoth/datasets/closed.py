@@ -102,9 +102,8 @@ def _texts(name: str, form: _Format, file: str, data: str | Path) -> tuple[Label
 def find_file(data: str | Path, file: str, source: str) -> Path:
     """A file of a data folder, compressed or not. Raises InputError, saying where it can be had, if there is none."""
     _check_folder(data, file)
-    for suffix in SUFFIXES:
-        if (path := Path(data) / f"{file}{suffix}").is_file():
-            return path
+    if path := _present(Path(data) / file):
+        return path
     raise InputError(f"{Path(data) / file}: no such file; {source}")
 
 
@@ -113,10 +112,14 @@ def find_files(data: str | Path, folder: str, source: str) -> list[Path]:
     be had, if there are none."""
     _check_folder(data, folder)
     plain = {path.name.partition(".jsonl")[0] for path in (Path(data) / folder).glob("*.jsonl*")}
-    named = ([Path(data) / folder / f"{name}.jsonl{suffix}" for suffix in SUFFIXES] for name in sorted(plain))
-    if found := [path for paths in named if (path := next(filter(Path.is_file, paths), None))]:
+    if found := [path for name in sorted(plain) if (path := _present(Path(data) / folder / f"{name}.jsonl"))]:
         return found
     raise InputError(f"{Path(data) / folder}: no file of JSON lines there; {source}")
+
+
+def _present(file: Path) -> Path | None:
+    """The file, or the first of its compressed forms that is there."""
+    return next((path for suffix in SUFFIXES if (path := Path(f"{file}{suffix}")).is_file()), None)
 
 
 def _check_folder(data: str | Path, contains: str) -> None:
