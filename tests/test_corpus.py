@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 import killed
 from killed import document
+from quoth.corpus import manifest as manifest_module
+from quoth.corpus import snapshot as snapshot_module
 from quoth.corpus import writer as writer_module
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
@@ -202,6 +205,31 @@ def test_a_snapshot_that_is_read_outlives_compact(tmp_path: Path) -> None:
     corpus.compact()
     assert corpus.snapshots() == [corpus.snapshot]
     assert_holds(corpus, after | {"e": document("e")})
+
+
+@pytest.mark.parametrize(("module", "name"), [(manifest_module, "parse_manifest"), (snapshot_module, "Lease")])
+@pytest.mark.parametrize("snapshot", [None, 1])
+def test_a_snapshot_released_while_it_is_opened_is_not_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str, snapshot: int | None
+) -> None:
+    """Somebody else commits and compacts after the snapshots were listed, or after the manifest was read."""
+    corpus, before = make(tmp_path / "x", document("a")), getattr(module, name)
+
+    def overtaken(path: Path) -> Any:
+        monkeypatch.setattr(module, name, before)
+        corpus.add([document(f"d{corpus.snapshot}")])
+        corpus.compact()
+        return before(path)
+
+    monkeypatch.setattr(module, name, overtaken)
+    if snapshot is None:
+        assert Corpus.open(corpus.path).snapshot == corpus.snapshot
+        monkeypatch.setattr(module, name, overtaken)
+        corpus.verify()
+    else:
+        with pytest.raises(CorpusNotFoundError, match=r"no snapshot 1 .compact releases old ones.; use one of"):
+            Corpus.open(corpus.path, snapshot=snapshot)
+    assert getattr(module, name) is before
 
 
 def of_the_first_format(path: Path) -> None:

@@ -98,19 +98,27 @@ def read_manifest(corpus: Path, snapshot: int | None = None) -> Manifest:
 
     Raises CorpusNotFoundError if there is none, CorruptionError if the file is damaged or lost.
     """
-    copy = _content(corpus / COMMITTED)  # before the list, which then has its snapshot or a later one
-    known = snapshots(corpus)
-    if snapshot is None and copy and copy != _content(manifest_path(corpus, known[-1] if known else 0)):
-        _check_not_lost(corpus, known)
-    if not known:
-        raise CorpusNotFoundError(_not_found(corpus))
-    if snapshot is not None and snapshot not in known:
-        raise CorpusNotFoundError(f"{corpus}: no snapshot {snapshot} (compact releases old ones); use one of {known}")
-    number = known[-1] if snapshot is None else snapshot
-    manifest = parse_manifest(path := manifest_path(corpus, number))
-    if manifest.snapshot != number:
-        raise CorruptionError(f"{path}: contains the manifest of snapshot {manifest.snapshot}")
-    return manifest
+    while True:
+        copy = _content(corpus / COMMITTED)  # before the list, which then has its snapshot or a later one
+        known = snapshots(corpus)
+        if snapshot is None and copy and copy != _content(manifest_path(corpus, known[-1] if known else 0)):
+            _check_not_lost(corpus, known)
+        if not known:
+            raise CorpusNotFoundError(_not_found(corpus))
+        if snapshot is not None and snapshot not in known:
+            message = f"{corpus}: no snapshot {snapshot} (compact releases old ones); use one of {known}"
+            raise CorpusNotFoundError(message)
+        number = known[-1] if snapshot is None else snapshot
+        path = manifest_path(corpus, number)
+        try:
+            manifest = parse_manifest(path)
+        except CorruptionError:
+            if path.exists():
+                raise
+            continue  # released since it was listed
+        if manifest.snapshot != number:
+            raise CorruptionError(f"{path}: contains the manifest of snapshot {manifest.snapshot}")
+        return manifest
 
 
 def _not_found(corpus: Path) -> str:
@@ -128,7 +136,7 @@ def _content(path: Path) -> bytes:
 
 def _check_not_lost(corpus: Path, known: list[int]) -> None:
     copied = committed(corpus)
-    if copied is None or (known and copied.snapshot <= known[-1]) or copied.snapshot in snapshots(corpus):
+    if copied is None or copied.snapshot <= max(snapshots(corpus), default=-1):
         return
     left: list[Path] = []
     with suppress(CorruptionError):
@@ -148,17 +156,18 @@ def committed(corpus: Path) -> Manifest | None:
 
 def check_copy(corpus: Path) -> None:
     """Raises CorruptionError if the copy of the last manifest is damaged; corpora of earlier versions may have none."""
-    copy, latest = corpus / COMMITTED, manifest_path(corpus, snapshots(corpus)[-1])
-    if not copy.exists() or parse_manifest(copy).snapshot < parse_manifest(latest).snapshot:
-        return  # the copy is written after the commit: the writer may have been killed in between
-    if copy.read_bytes() != latest.read_bytes():
-        raise CorruptionError(f"{copy}: no longer a copy of {latest.name}")
+    if not (copy := corpus / COMMITTED).exists():
+        return
+    copied = parse_manifest(copy)
+    with suppress(CorpusNotFoundError):  # released: a later one was committed after the copy was read
+        if read_manifest(corpus, copied.snapshot) != copied:
+            raise CorruptionError(f"{copy}: no longer a copy of {manifest_path(corpus, copied.snapshot).name}")
 
 
 def parse_manifest(path: Path) -> Manifest:
     """The manifest in a file. Raises CorruptionError if it is not as it was written."""
     content = read_json(path)
-    if not isinstance(content, dict) or path.read_bytes() != encode_json(content):
+    if not isinstance(content, dict) or _content(path) != encode_json(content):
         raise CorruptionError(f"{path}: not as it was written; the file was altered")
     if content.pop("sha256", None) != _checksum(content):
         raise CorruptionError(f"{path}: its content does not match the SHA-256 in it; the file was altered")

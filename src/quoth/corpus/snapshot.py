@@ -162,13 +162,16 @@ def deletion(segment: Segment, document: int) -> Deletion:
 
 
 def open_snapshot(path: Path, number: int | None, known: Iterable[Segment] = ()) -> Snapshot:
-    """Opens a snapshot, the current one if `number` is None: a newer one if a writer removes its files meanwhile."""
+    """Opens a snapshot, the current one if `number` is None: a newer one if a writer removes its files meanwhile.
+
+    Raises CorpusNotFoundError if there is no such snapshot, or it is released meanwhile, CorruptionError.
+    """
     while True:
         manifest = read_manifest(path, number)
         try:
             return Snapshot(path, manifest, known)
         except CorruptionError:
-            if number is not None or read_manifest(path).snapshot == manifest.snapshot:
+            if read_manifest(path, number).snapshot == manifest.snapshot:
                 raise
 
 

@@ -4,13 +4,14 @@ Knows what there is to read: manifests, deletions, segments, moves, and the seal
 not know how to repair them (`repair`).
 """
 
+from contextlib import suppress
 from pathlib import Path
 
 from quoth.corpus.layout import saved_moves, sealed_beside
 from quoth.corpus.manifest import check_copy, read_manifest, snapshots
 from quoth.corpus.segment import Segment
-from quoth.corpus.snapshot import Snapshot
-from quoth.errors import advising
+from quoth.corpus.snapshot import open_snapshot
+from quoth.errors import CorpusNotFoundError, advising
 from quoth.storage import check_folder
 
 
@@ -20,10 +21,12 @@ def verify(path: Path) -> None:
         read_manifest(path)
         check_copy(path)
         segments: dict[str, Segment] = {}
+        opened = []  # whose files `compact` keeps
         for number in snapshots(path):
-            snapshot = Snapshot(path, read_manifest(path, number), segments.values())
-            snapshot.verify_deletions()
-            segments.update((segment.name, segment) for segment in snapshot.segments)
+            with suppress(CorpusNotFoundError):  # released since it was listed
+                opened.append(open_snapshot(path, number, segments.values()))
+                opened[-1].verify_deletions()
+                segments.update((segment.name, segment) for segment in opened[-1].segments)
         for segment in segments.values():
             segment.verify()
         for folder in (*saved_moves(path), *sealed_beside(path)):
