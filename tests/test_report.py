@@ -18,7 +18,7 @@ from quoth.evaluation import harness
 from quoth.evaluation.charts import WIDTH, Bar, Line, Point, interval_chart, line_chart, nice_ticks
 from quoth.evaluation.harness import evaluate, lazily, read_run
 from quoth.evaluation.metrics import markdown
-from quoth.evaluation.pages import Folded, Picture, Quotation, Section, as_html, as_markdown
+from quoth.evaluation.pages import Folded, Picture, Quotation, Section, as_html, as_markdown, as_pictures
 from quoth.evaluation.published import published, published_for
 from quoth.evaluation.report import Report, Result, Row
 from quoth.evaluation.summary import by_word_pieces, summary, swept
@@ -183,6 +183,11 @@ def test_a_page_says_the_same_in_html_and_markdown() -> None:
         "![x](dir/the-2nd-a-b-1.svg)",
         "![shown](dir/the-2nd-a-b-2.svg)",
     ]
+
+
+def test_pictures_of_runs_with_similar_names_stay_apart() -> None:
+    sections = [Section(title, [Picture(f"<svg>{title}</svg>", "x")]) for title in ("k=1", "k 1")]
+    assert [*as_pictures(sections)] == ["k-1-1.svg", "k-1-2.svg"]
 
 
 @pytest.fixture

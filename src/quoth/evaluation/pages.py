@@ -7,6 +7,7 @@ follows the reader's choice of light or dark.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -120,11 +121,12 @@ def as_markdown(title: str, sections: Sequence[Section], folder: str = "") -> st
 
 def as_pictures(sections: Sequence[Section]) -> dict[str, str]:
     """The page's pictures as SVG files by their names, in order: the section's name and a number."""
-    found = dict[str, str]()
+    found, counted = dict[str, str](), Counter[str]()
     for section in sections:
         name = re.sub(r"[^\w-]+", "-", section.title).strip("-").lower()
-        pictures = (picture for part in section.parts for picture in _pictures(part))
-        found |= {f"{name}-{number}.svg": _alone(picture.svg) for number, picture in enumerate(pictures, start=1)}
+        for picture in (picture for part in section.parts for picture in _pictures(part)):
+            counted[name] += 1
+            found[f"{name}-{counted[name]}.svg"] = _alone(picture.svg)
     return found
 
 
