@@ -13,6 +13,7 @@ import quoth
 from quoth.corpus import bm25
 from quoth.errors import EmptyCorpusError, InputError
 from quoth.models.realm import REALM
+from quoth.predictors.answers import Source, predict_spans
 from quoth.predictors.combined import LEAST, combine, passages_of, words_beside
 from quoth.predictors.evidence import Proposal
 from quoth.records import Evidence, Prediction
@@ -252,6 +253,33 @@ def test_eq_1_of_a_realm_with_another_reader(span_reader: Any, corpus: quoth.Cor
         assert each.probability == pytest.approx(expected[each.text.casefold()], rel=1e-3)
         assert not each.abstained
     assert [each.probability for each in found] != [p.probability for p in realm.ask(QUESTION, passages=3, top_k=20)]
+
+
+def test_bm25_and_the_towers_find_passages_together(span_reader: Any, corpus: quoth.Corpus, tmp_path: Path) -> None:
+    own = REALM.from_pretrained(tiny_realm(tmp_path / "r"), corpus=corpus)
+    own.embed("fp32")
+    realm = REALM(own.encoder, span_reader, [corpus])
+    found = realm.ask(QUESTION, passages=3, top_k=20, mode="hybrid")
+    check(found, corpus)
+    sums: dict[int, float] = {}
+    for hits in (realm.search(QUESTION, 100), realm.search(QUESTION, 100, mode="bm25")):
+        best, least = hits[0].score, hits[-1].score
+        for hit in hits:
+            sums[hit.passage.row] = sums.get(hit.passage.row, 0.0) + (hit.score - least) / (best - least)
+    rows = sorted(sums, key=lambda row: (-sums[row], row))[:3]
+    sources = [Source(corpus.passage(row), corpus.name, math.log(sums[row] / sums[rows[0]])) for row in rows]
+    [spans] = span_reader.read([QUESTION], [[each.passage for each in sources]])
+    expected = predict_spans(sources, spans, 20, prior=span_reader.config.prior)
+    assert [(each.text, each.score) for each in found] == [(each.text, pytest.approx(each.score)) for each in expected]
+    hidden = realm.ask(QUESTION, mode="hybrid", exclude=rows)
+    assert not {place.passage for each in hidden for place in each.evidence} & set(rows)
+    assert realm.ask(QUESTION, mode="hybrid", exclude=range(corpus.num_passages)) == []
+    with pytest.raises(InputError, match=r"mode is 'hybrid' and combine 'marginal'.*use mode='dense'"):
+        realm.ask(QUESTION, mode="hybrid", combine="marginal")
+    with pytest.raises(InputError, match=r"has a reader of its own; use mode='dense'"):
+        own.ask(QUESTION, mode="hybrid")
+    with pytest.raises(InputError, match="mode is 'bm25'; use one of dense, hybrid"):
+        realm.ask(QUESTION, mode="bm25")
 
 
 def test_what_fills_no_masks_has_no_likelihood(span_reader: Any, corpus: quoth.Corpus, tmp_path: Path) -> None:

@@ -41,7 +41,8 @@ Combine = Literal["sum", "joint", "softmax_sum"]
 class NPMDefaults(Config):
     """What an NPM takes where a caller says nothing; the meanings are those of `FillOptions`.
 
-    `template` makes a blank of a question, `classify_template` of a text to label; `passages` None is every token.
+    `template` makes a blank of a question, `classify_template` of a text to label; `passages` None is every token, and
+    a number is raised to `read` where a reader reads.
     """
 
     template: str = "Q: {question}\nA: [MASK]."
@@ -81,15 +82,18 @@ class ReaderDefaults(Config):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class REALMDefaults(Config):
     """What a REALM takes where a caller says nothing: how many passages it reads (None: one less than
-    `num_candidates`), and how their answers come together."""
+    `num_candidates`), how their answers come together, and by what a question's passages are found."""
 
     passages: int | None = None
     combine: Literal["softmax", "marginal"] = "softmax"
+    mode: Literal["dense", "hybrid"] = "dense"
 
     def __post_init__(self) -> None:
         _check_count("passages", self.passages)
         if self.combine not in ("softmax", "marginal"):
             raise InputError(f"combine {self.combine!r}; it must be softmax or marginal")
+        if self.mode not in ("dense", "hybrid"):
+            raise InputError(f"mode {self.mode!r}; it must be dense or hybrid")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

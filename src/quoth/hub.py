@@ -13,7 +13,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from quoth.config import KINDS, Config, ModelConfig, NPMConfig, ReaderConfig, REALMConfig, ZeroNERConfig, model_config
+from quoth.config import (
+    KINDS,
+    Config,
+    ModelConfig,
+    NPMConfig,
+    ReaderConfig,
+    REALMConfig,
+    REALMDefaults,
+    ZeroNERConfig,
+    model_config,
+)
 from quoth.errors import InputError, ModelNotFoundError, nearest
 from quoth.storage import read_json, sha256_file
 
@@ -43,7 +53,7 @@ TRAINED = {
 UNTRAINED: dict[str, ModelConfig] = {
     "quoth-mini-base": NPMConfig(base=MINILM, similarity_scale=20.0, normalize=True),
     "quoth-reader-base": ReaderConfig(base=MINILM),
-    "quoth-realm": replace(_REALM, num_candidates=21, reader="quoth-reader"),
+    "quoth-realm": replace(_REALM, num_candidates=21, reader="quoth-reader", defaults=REALMDefaults(mode="hybrid")),
     "quoth-realm-base": _REALM,
     "quoth-zero-ner": ZeroNERConfig(),
 }

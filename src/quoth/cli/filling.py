@@ -106,4 +106,5 @@ def fill_arguments(context: typer.Context, model: str, filling: Filling, *, asks
                 "--model quoth-mini"
             )
     names = ("passages", "min_probability") if "min_probability" in taken else ("passages",)
-    return given(**{name: filling.told[name] for name in names})
+    by_towers = "dense" if of == "realm" and asks and filling.told["dense"] else None
+    return given(mode=by_towers, **{name: filling.told[name] for name in names})

@@ -173,8 +173,8 @@ PassageCount = Annotated[
     typer.Option(
         "--passages",
         callback=checked(check_at_least_one),
-        help="Number of BM25's best passages to search inside. Default: the model's own (quoth-mini 3; quoth-reader "
-        "and quoth-realm 20).",
+        help="Number of BM25's best passages to search inside. Default: the model's own (quoth-mini 3, or all that a "
+        "reader reads; quoth-reader and quoth-realm 20).",
     ),
 ]
 Dense = Annotated[bool, typer.Option("--dense", help="Search every token in the corpus (requires quoth embed).")]

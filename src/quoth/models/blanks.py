@@ -113,7 +113,7 @@ class BlankFiller(CorpusModel):
     ) -> Asked:
         """Texts with as many of BM25's best passages for what is `searched` as will be searched or read.
 
-        BM25 is asked once: its best three are the first three of its best twenty.
+        BM25 is asked once, for the larger of the two numbers.
         """
         depth = max(options.num_passages or 0, options.read or 0)
         ranked = [

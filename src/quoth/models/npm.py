@@ -238,7 +238,7 @@ class NPM(BlankFiller):
         template = defaults.classify_template if template is None else template
         check_template(template, "{text}", defaults.classify_template)
         check_labels(text, labels)
-        count = FillOptions(passages=passages).resolved(defaults).num_passages
+        count = FillOptions(passages=passages, read=0).resolved(defaults).num_passages
         filled = self.with_mask(template.replace("{text}", text))
         q_start_D, q_end_D = self.encoder.blanks([filled])[0]
         words = {label: [self._groups(word) for word in given] for label, given in labels.items()}

@@ -8,6 +8,7 @@ Shape suffixes that differ from the project's: N passages that are read.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,14 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.config import REALMConfig
-from quoth.corpus.bm25 import PassageRef
+from quoth.corpus.bm25 import PassageRef, best_places
 from quoth.corpus.corpus import Corpora, listed
 from quoth.encoders.pairs import answer_ids, fill_in, masked_ids
 from quoth.encoders.passage_encoder import PassageEncoder, load_heads
 from quoth.encoders.transformer import Transformer
 from quoth.errors import InputError
 from quoth.hub import locate
-from quoth.models.base import CorpusModel, Mode
+from quoth.models.base import FUSION_DEPTH, CorpusModel, Mode
 from quoth.models.calls import Exclude, check_questions, documented, for_each, one_or_many, with_mask
 from quoth.predictors.answers import (
     Read,
@@ -41,11 +42,16 @@ from quoth.predictors.reader_weights import open_reader
 from quoth.predictors.span_reader import Reading, SpanReader
 from quoth.records import Likelihood, Prediction
 from quoth.results import Hits, Predictions
+from quoth.retrieval.fusion import weighted_sum
 from quoth.retrieval.retriever import Retriever
 from quoth.timing import step
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
+
+
+LEAST_SHARE = 0.01
+"""The share of the best fused score that a passage counts with at least: the last of both rankings has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +116,7 @@ class REALM(CorpusModel):
         top_k: int = 5,
         passages: int | None = None,
         combine: Literal["softmax", "marginal"] | None = None,
+        mode: Literal["dense", "hybrid"] | None = None,
         exclude: Exclude = (),
     ) -> list[Predictions]:
         """Answer a question with spans of the passages nearest to it.
@@ -121,6 +128,10 @@ class REALM(CorpusModel):
             combine ("softmax" | "marginal" | None): How spans of several passages are combined. "softmax": one softmax
                 over all spans (the released code), with the passage's relevance if the model adds it. "marginal":
                 p(y|z,x) p(z|x), each normalised by itself (eq. 1). Default: the model's (quoth-realm: "softmax").
+            mode ("dense" | "hybrid" | None): How passages are found. "dense": by the towers, as in the paper. "hybrid":
+                by BM25 too, both scores scaled from 0 to 1 and added; for a model with the reader of a `Reader`, which
+                weighs a passage by that sum. Default: "dense" with "marginal", or else the model's (quoth-realm:
+                "hybrid").
             exclude (Collection[int]): Passage rows that are never searched, in any corpus: one collection, or one for
                 each question. Default: ().
 
@@ -130,7 +141,8 @@ class REALM(CorpusModel):
             "marginal" the rest of each passage's p(y|z,x) is the probability that it contains no answer.
 
         Raises:
-            InputError: An empty question, a value out of bounds, or vectors missing (`embed` stores them).
+            InputError: An empty question, a value out of bounds, "hybrid" with "marginal" or another reader, or vectors
+                missing (`embed` stores them).
             EmptyCorpusError: No passage to search.
             EncoderMismatchError: The stored vectors are another model's.
 
@@ -146,11 +158,18 @@ class REALM(CorpusModel):
         check_combine("combine", combine, ("softmax", "marginal"))
         texts = [each.strip() for each in question]
         asked = [list(ids) for ids, _ in self.encoder.tokenizer.pieces(texts)]
+        hybrid = self._is_hybrid(mode, combine)
+        questions = (
+            self._fused(texts, asked, passages, exclude)
+            if hybrid
+            else self._questions(asked, self._count(passages), exclude)
+        )
         found: list[Predictions] = []
-        for text, encoded in zip(texts, self._questions(asked, self._count(passages), exclude), strict=True):
+        for text, encoded in zip(texts, questions, strict=True):
             if isinstance(self.reader, SpanReader):
                 config = self.reader.config
-                predictions = self._read_spans(text, encoded, top_k, combine == "marginal")
+                prior = config.prior if hybrid else 0.0
+                predictions = self._read_spans(text, encoded, top_k, combine == "marginal", prior)
                 if combine == "softmax":
                     predictions = calibrated(predictions, config.calibration, config.defaults.min_probability)
                 found.append(Predictions(predictions))
@@ -162,14 +181,44 @@ class REALM(CorpusModel):
             found.append(Predictions(answers))
         return found
 
-    def _read_spans(self, text: str, question: EncodedQuery, top_k: int, marginal: bool = False) -> list[Prediction]:
+    def _is_hybrid(self, mode: Literal["dense", "hybrid"] | None, combine: str) -> bool:
+        """Whether BM25 helps to find passages. Raises InputError if it cannot."""
+        if mode is None:
+            mode = "dense" if combine == "marginal" else self.config.defaults.mode
+        check_combine("mode", mode, ("dense", "hybrid"))
+        if mode == "hybrid" and combine == "marginal":
+            raise InputError("mode is 'hybrid' and combine 'marginal', whose p(z|x) is the towers'; use mode='dense'")
+        if mode == "hybrid" and not isinstance(self.reader, SpanReader):
+            raise InputError(f"mode is 'hybrid', but {self.name} has a reader of its own; use mode='dense'")
+        return mode == "hybrid"
+
+    def _fused(
+        self, texts: Sequence[str], asked: Sequence[Sequence[int]], passages: int | None, exclude: Exclude
+    ) -> list[EncodedQuery]:
+        """The questions with the best passages by BM25 and the towers; relevance is the log of a passage's share of the
+        best one's sum."""
+        count = self._count(passages)
+        depth = max(count, FUSION_DEPTH)
+        questions = []
+        for text, each, hidden in zip(
+            texts, self._questions(asked, depth, exclude), for_each(exclude, len(texts)), strict=True
+        ):
+            both = weighted_sum([best_places(self.corpora, text, depth, hidden), each.places])[:count]
+            most = max((score for score, _ in both), default=1.0)
+            places = [(math.log(max(score / most, LEAST_SHARE)), place) for score, place in both]
+            questions.append(replace(each, places=places))
+        return questions
+
+    def _read_spans(
+        self, text: str, question: EncodedQuery, top_k: int, marginal: bool = False, prior: float = 0.0
+    ) -> list[Prediction]:
         """What a span reader finds in the passages nearest to a question, or to a text with a blank."""
         assert isinstance(self.reader, SpanReader)
         corpora = self._retriever.corpora
         sources = [Source(self._retriever.passage(at), corpora[at[0]].name, score) for score, at in question.places]
         with step("expand"):
             [spans] = self.reader.read([text], [[each.passage for each in sources]])
-        return predict_spans(sources, spans, top_k, marginal=marginal)
+        return predict_spans(sources, spans, top_k, marginal=marginal, prior=prior)
 
     def _count(self, passages: int | None) -> int:
         """The number of passages to read; by default `num_candidates` less the null document."""

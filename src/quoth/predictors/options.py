@@ -205,11 +205,15 @@ class FillOptions:
         check_options(self)
 
     def resolved(self, defaults: NPMDefaults) -> FillOptions:
-        """These options with the model's defaults in place of those that were left open."""
+        """These options with the model's defaults in place of those that were left open.
+
+        If a reader reads more passages than the model searches by default, all of these are searched.
+        """
         names = ("combine", "hybrid", "read", "min_probability")
         own = {name: getattr(defaults, name) for name in names if getattr(self, name) is None}
         if self.passages == "default":
-            own["passages"] = defaults.passages
+            read = defaults.read if self.read is None else self.read
+            own["passages"] = None if defaults.passages is None else max(defaults.passages, read)
         return replace(self, **own)
 
     @property
