@@ -232,6 +232,14 @@ def test_a_snapshot_released_while_it_is_opened_is_not_damage(
     assert getattr(module, name) is before
 
 
+@pytest.mark.parametrize("name", ["manifest-7.json", "manifest-07.json"])
+def test_a_manifest_that_is_listed_and_cannot_be_read_is_damage(tmp_path: Path, name: str) -> None:
+    corpus = make(tmp_path / "x", document("a"))
+    (corpus.path / name).symlink_to(tmp_path / "nowhere")
+    with pytest.raises(CorruptionError, match=r"manifest-7.json: the file is missing"):
+        Corpus.open(corpus.path)
+
+
 def of_the_first_format(path: Path) -> None:
     """Takes the words out of the segments, as they were before, with an index of words beside them."""
     for segment in path.glob("segments/*"):

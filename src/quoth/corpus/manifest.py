@@ -113,7 +113,7 @@ def read_manifest(corpus: Path, snapshot: int | None = None) -> Manifest:
         try:
             manifest = parse_manifest(path)
         except CorruptionError:
-            if path.exists():
+            if number in snapshots(corpus):
                 raise
             continue  # released since it was listed
         if manifest.snapshot != number:
