@@ -111,7 +111,7 @@ def ask(
     """Answer a question with phrases from the corpus.
 
     Every answer is shown where it occurs. If the corpus does not say, the command says so. Passages are found by their
-    words; with quoth-realm, by vectors as well, which is better and needs quoth embed.
+    words; with quoth-realm, by vectors too, which finds more of them and needs quoth embed.
 
     \b
     Example:
