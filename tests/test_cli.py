@@ -536,7 +536,6 @@ def test_the_price_of_banning_the_texts_words_is_told(run: Run, monkeypatch: pyt
         ("--ban-query",),
         ("--max-phrase-tokens", "3"),
         ("--read", "0"),
-        ("--min-probability", "0.5"),
     ],
 )
 def test_options_that_are_npms_alone(corpus: Path, realm: Path, run: Run, given: Sequence[str]) -> None:
@@ -550,6 +549,7 @@ def test_what_a_realm_cannot_do_is_said_in_one_line(corpus: Path, realm: Path, t
     labels = ("--labels", "good=great", "--labels", "bad=poor")
     mistakes = {
         ("ask", corpus, "Who?", "--template", "{question} [MASK]"): "--template is not an option of",
+        ("fill", corpus, "[MASK]", "--min-probability", "0.5"): "--min-probability is not an option of",
         ("classify", corpus, "A joy", *labels): "is of kind 'realm'; kind 'npm' is required here",
         ("embed", corpus, "--ray"): "are passages; leave --ray out",
         ("ask", tmp_path / "none.quoth", "Who?"): "none.quoth",

@@ -120,8 +120,11 @@ def test_npm_and_reader_decide_together_by_hand() -> None:
     proposed = [proposal("Paris", 0.5, (1, 0)), proposal("Rome", 0.25, (2, 10), (3, 30))]
     marked = [proposal("rome", 0.8, (2, 10)), proposal("the Rome", 0.1, (2, 6)), proposal("Bonn", 0.01, (4, 50))]
     found = combine("[MASK] is large.", proposed, marked, (1.0, 1.0, 0.0), 5)
-    sums = {"rome": 0.25 * 0.8, "Paris": 0.5 * LEAST, "the Rome": LEAST * 0.1, "Bonn": LEAST * 0.01}
-    assert [each.text for each in found] == ["rome", "Paris", "Bonn"]  # "the Rome" overlaps what is better
+    w = 0.2**3  # NPM's weight, as the reader gives its best phrase 0.8
+    npms = {"rome": 0.25, "Paris": 0.5, "the Rome": LEAST, "Bonn": LEAST}
+    readers = {"rome": 0.8, "Paris": LEAST, "the Rome": 0.1, "Bonn": 0.01}
+    sums = {phrase: npms[phrase] ** w * readers[phrase] for phrase in npms}
+    assert [each.text for each in found] == ["rome", "Bonn", "Paris"]  # "the Rome" overlaps what is better
     for each in found:
         assert each.probability == pytest.approx(sums[each.text] / sum(sums.values()))
         assert sum(place.score for place in each.evidence) == pytest.approx(each.probability)
@@ -280,6 +283,23 @@ def test_bm25_and_the_towers_find_passages_together(span_reader: Any, corpus: qu
         own.ask(QUESTION, mode="hybrid")
     with pytest.raises(InputError, match="mode is 'bm25'; use one of dense, hybrid"):
         realm.ask(QUESTION, mode="bm25")
+
+
+def test_a_realm_says_when_it_does_not_know(span_reader: Any, corpus: quoth.Corpus, tmp_path: Path) -> None:
+    own = REALM.from_pretrained(tiny_realm(tmp_path / "r"), corpus=corpus)
+    own.embed("fp32")
+    realm = REALM(own.encoder, span_reader, [corpus])
+    found = realm.ask(QUESTION, top_k=20)
+    middle = found[len(found) // 2].probability
+    for least in (0.0, middle, 1.0):
+        asked = realm.ask(QUESTION, top_k=20, min_probability=least)
+        assert [each.abstained for each in asked] == [each.probability < least for each in found]
+    with pytest.raises(InputError, match=r"min_probability is 2; it must be from 0 to 1"):
+        realm.ask(QUESTION, min_probability=2)
+    with pytest.raises(InputError, match=r"combine is 'marginal', which is not calibrated; leave one out"):
+        realm.ask(QUESTION, min_probability=0.5, combine="marginal")
+    with pytest.raises(InputError, match=r"the reader of .* is not calibrated; leave it out"):
+        own.ask(QUESTION, min_probability=0.5)
 
 
 def test_what_fills_no_masks_has_no_likelihood(span_reader: Any, corpus: quoth.Corpus, tmp_path: Path) -> None:

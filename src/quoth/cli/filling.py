@@ -96,7 +96,7 @@ def fill_arguments(context: typer.Context, model: str, filling: Filling, *, asks
     of = kind(model)
     if of == "npm":
         return filling.keywords()
-    taken = {"passages", "dense"} | ({"min_probability"} if of == "reader" and asks else set())
+    taken = {"passages", "dense"} | ({"min_probability"} if of in ("reader", "realm") and asks else set())
     for parameter in context.command.params:
         name = parameter.name or ""
         source = getattr(context.get_parameter_source(name), "name", None)

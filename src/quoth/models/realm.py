@@ -36,7 +36,7 @@ from quoth.predictors.answers import (
     predict_words,
 )
 from quoth.predictors.calibration import calibrated
-from quoth.predictors.options import check_combine
+from quoth.predictors.options import check_combine, check_min_probability
 from quoth.predictors.reader import Reader, ReaderModel, readings
 from quoth.predictors.reader_weights import open_reader
 from quoth.predictors.span_reader import Reading, SpanReader
@@ -117,6 +117,7 @@ class REALM(CorpusModel):
         passages: int | None = None,
         combine: Literal["softmax", "marginal"] | None = None,
         mode: Literal["dense", "hybrid"] | None = None,
+        min_probability: float | None = None,
         exclude: Exclude = (),
     ) -> list[Predictions]:
         """Answer a question with spans of the passages nearest to it.
@@ -132,6 +133,7 @@ class REALM(CorpusModel):
                 by BM25 too, both scores scaled from 0 to 1 and added; for a model with the reader of a `Reader`, which
                 weighs a passage by that sum. Default: "dense" with "marginal", or else the model's (quoth-realm:
                 "hybrid").
+            min_probability (float | None): As in `Reader.ask`, for a calibrated probability. Default: the reader's.
             exclude (Collection[int]): Passage rows that are never searched, in any corpus: one collection, or one for
                 each question. Default: ().
 
@@ -141,8 +143,8 @@ class REALM(CorpusModel):
             "marginal" the rest of each passage's p(y|z,x) is the probability that it contains no answer.
 
         Raises:
-            InputError: An empty question, a value out of bounds, "hybrid" with "marginal" or another reader, or vectors
-                missing (`embed` stores them).
+            InputError: An empty question, a value out of bounds, "hybrid" or `min_probability` with "marginal" or
+                another reader, or vectors missing (`embed` stores them).
             EmptyCorpusError: No passage to search.
             EncoderMismatchError: The stored vectors are another model's.
 
@@ -159,6 +161,7 @@ class REALM(CorpusModel):
         texts = [each.strip() for each in question]
         asked = [list(ids) for ids, _ in self.encoder.tokenizer.pieces(texts)]
         hybrid = self._is_hybrid(mode, combine)
+        least = self._least(min_probability, combine)
         questions = (
             self._fused(texts, asked, passages, exclude)
             if hybrid
@@ -171,7 +174,7 @@ class REALM(CorpusModel):
                 prior = config.prior if hybrid else 0.0
                 predictions = self._read_spans(text, encoded, top_k, combine == "marginal", prior)
                 if combine == "softmax":
-                    predictions = calibrated(predictions, config.calibration, config.defaults.min_probability)
+                    predictions = calibrated(predictions, config.calibration, least)
                 found.append(Predictions(predictions))
                 continue
             with step("expand"):
@@ -191,6 +194,22 @@ class REALM(CorpusModel):
         if mode == "hybrid" and not isinstance(self.reader, SpanReader):
             raise InputError(f"mode is 'hybrid', but {self.name} has a reader of its own; use mode='dense'")
         return mode == "hybrid"
+
+    def _least(self, min_probability: float | None, combine: str) -> float:
+        """What an answer's probability must reach. Raises InputError if it was asked for and nothing is calibrated."""
+        read = self.reader.config.defaults.min_probability if isinstance(self.reader, SpanReader) else 0.0
+        if min_probability is None:
+            return read
+        check_min_probability("min_probability", min_probability)
+        if combine == "marginal":
+            raise InputError(
+                "min_probability is given and combine is 'marginal', which is not calibrated; leave one out"
+            )
+        if not isinstance(self.reader, SpanReader):
+            raise InputError(
+                f"min_probability is given, but the reader of {self.name} is not calibrated; leave it out"
+            )
+        return min_probability
 
     def _fused(
         self, texts: Sequence[str], asked: Sequence[Sequence[int]], passages: int | None, exclude: Exclude

@@ -23,6 +23,8 @@ PROPOSED = 50
 """This many phrases of NPM's, and of the reader's, are weighed."""
 LEAST = 1e-4
 """The probability of a phrase that is not among the best of one of the two."""
+SURE = 3
+"""The power with which NPM's weight falls as the reader becomes surer of its best phrase."""
 
 
 def passages_of(proposed: Sequence[Proposal], most: int) -> list[Source]:
@@ -49,9 +51,9 @@ def combine(
     max_evidence: int | None = None,
     distinct: bool = True,
 ) -> list[Prediction]:
-    """The `top_k` phrases with the highest w · log p_NPM + v · log p_reader − e · echo, for weights (w, v, e).
+    """The `top_k` phrases with the highest w · (1 − p)³ · log p_NPM + v · log p_reader − e · echo, for weights (w, v, e).
 
-    A phrase is an echo (1, else 0) if it has words that name something and all of them occur in the sentence of `text`
+    p is the reader's highest probability: where the passages say it, NPM has little to add. A phrase is an echo (1, else 0) if it has words that name something and all of them occur in the sentence of `text`
     with the `[MASK]`.
 
     A phrase that one of the two does not propose has the probability `LEAST` there. `score` is that sum, and the
@@ -64,6 +66,7 @@ def combine(
         for each in group:
             by_phrase.setdefault(_name(each.best.text), [None, None])[at] = each
     w, v, e = weights
+    w *= (1 - max((each.best.probability for each in marked), default=0.0)) ** SURE
     said = words_beside(text)
     weighed = []
     for npm, reader in by_phrase.values():
