@@ -6,7 +6,7 @@
 FOLDER holds a model: a reader (questions) or an NPM that has a reader (blanks). Its quoth.json gets `calibration` and
 `min_probability`, the least probability from which 80 % of the answers given are right; a reader's also `prior`, an
 NPM's `read_weights`: the simplest that answer as well as the best. A fifth of the questions are asked without the
-passages that answer them. `--short`: single sentences with a blank and the passages that fill them
+passages that answer them. `--weights`: those to calibrate for, instead of the simplest. `--short`: single sentences with a blank and the passages that fill them
 (question_blanks.py), as many as there are blanks drawn from the pages. Use no data that anything is reported on.
 """
 
@@ -45,7 +45,9 @@ from quoth.tokenizers.text import MASK
 PRECISION = 0.8
 UNANSWERABLE = 0.2
 AT_A_TIME = 16
-WEIGHTS = tuple(product((0.0, 0.1, 0.2, 0.35, 0.5, 1.0), (0.5,), (0.0, 0.5, 1.0)))
+Weights = tuple[float, float, float]
+"""An NPM's `read_weights`."""
+WEIGHTS: tuple[Weights, ...] = tuple(product((0.0, 0.1, 0.2, 0.35, 0.5, 1.0), (0.5,), (0.0, 0.5, 1.0)))
 PRIORS = (0.0, 1.0, 2.0, 3.0, 5.0, 8.0, 12.0)
 Setting = TypeVar("Setting")
 Judged = tuple[Prediction, bool]
@@ -84,9 +86,15 @@ def ask_questions(
 
 
 def fill_blanks(
-    folder: Path, pages: Sequence[str], short: Sequence[str], beside: Sequence[str], count: int, seed: int
-) -> tuple[tuple[float, float, float], list[Judged]]:
-    """The weights by which most blanks are right, and the first answers by these."""
+    folder: Path,
+    pages: Sequence[str],
+    short: Sequence[str],
+    beside: Sequence[str],
+    count: int,
+    seed: int,
+    among: Sequence[Weights] = WEIGHTS,
+) -> tuple[Weights, list[Judged]]:
+    """The weights `among` some by which blanks are filled best, and the first answers by these."""
     rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as place:
         drawn = Corpus.create(Path(place) / "pages.quoth")
@@ -106,8 +114,8 @@ def fill_blanks(
             both += _filled(folder, beneath, asked)
     for kind, part in (("drawn", both[: len(blanks)]), ("short", both[len(blanks) :])):
         print(kind)
-        _best({weights: _judged(part, weights) for weights in WEIGHTS})
-    return _best({weights: _judged(both, weights) for weights in WEIGHTS})
+        _best({weights: _judged(part, weights) for weights in among})
+    return _best({weights: _judged(both, weights) for weights in among})
 
 
 Blank = tuple[str, set[int], list[str]]
@@ -128,7 +136,7 @@ def _filled(folder: Path, corpus: Corpus, blanks: Sequence[Blank]) -> Iterator[F
         yield from zip(part, proposed, read, strict=True)
 
 
-def _judged(filled: Sequence[Filled], weights: tuple[float, float, float]) -> list[Judged]:
+def _judged(filled: Sequence[Filled], weights: Weights) -> list[Judged]:
     return [
         (best, normalise(best.text) in {normalise(each) for each in answers})
         for (text, _, answers), proposed, marked in filled
@@ -161,14 +169,16 @@ def main() -> None:
     parser.add_argument("--short", nargs="*", default=(), help="single sentences with a blank, with their passages")
     parser.add_argument("--count", type=int, default=600, help="questions in all, or blanks of each kind")
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--weights", nargs=3, type=float, metavar=("W", "V", "E"), help="an NPM's `read_weights`")
     options = parser.parse_args()
     settings = read_json(options.folder / SETTINGS_FILE)
     if options.kind == "questions":
         prior, judged = ask_questions(options.folder, options.files, options.beside, options.count, options.seed)
         settings["prior"] = prior
     else:
+        among = [tuple(options.weights)] if options.weights else WEIGHTS
         weights, judged = fill_blanks(
-            options.folder, options.files, options.short, options.beside, options.count, options.seed
+            options.folder, options.files, options.short, options.beside, options.count, options.seed, among
         )
         settings["read_weights"] = list(weights)
     right = [each for _, each in judged]
