@@ -105,8 +105,8 @@ class NPMConfig(Config):
     phrases, one for single tokens. `max_tokens` bounds an encoder input.
 
     A model that knows a `reader` by name or folder can let it read, and weighs by `read_weights`: its own log
-    probability, the reader's, and what repeats the sentence of the blank. `calibration` is of what both decide, as a
-    reader's. `defaults` are taken where a caller says nothing.
+    probability (the less, the surer the reader is), the reader's, and what repeats the sentence of the blank.
+    `calibration` is of what both decide, as a reader's. `defaults` are taken where a caller says nothing.
     """
 
     kind: Literal["npm"] = "npm"
