@@ -12,7 +12,15 @@ from huggingface_hub import constants
 from huggingface_hub.errors import LocalEntryNotFoundError
 
 from quoth import hub
-from quoth.config import KINDS, ModelConfig, NPMConfig, REALMConfig, ZeroNERConfig, model_config
+from quoth.config import (
+    KINDS,
+    ModelConfig,
+    NPMConfig,
+    ReaderConfig,
+    REALMConfig,
+    ZeroNERConfig,
+    model_config,
+)
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import MINILM, TRAINED, UNTRAINED, EncoderSource, ModelSource, check_name, kind_of, locate, shipped
@@ -72,8 +80,22 @@ def test_other_weights_are_refused(standing_in: Path, tmp_path: Path) -> None:
     file = tmp_path / "other" / "model.safetensors"
     file.write_bytes(file.read_bytes() + b" ")
     with pytest.raises(ModelNotFoundError, match=r"model.safetensors' has sha256 .*, not that of .*; fetch it again"):
-        locate("quoth-mini-base", NPMConfig, str(tmp_path / "other"))
+        locate("quoth-mini", NPMConfig, str(tmp_path / "other"))
     with pytest.raises(ModelNotFoundError, match=r"has no model.safetensors"):
+        locate("quoth-mini", NPMConfig, str(tmp_path / "nowhere"))
+
+
+def test_training_may_start_from_any_base(standing_in: Path, tmp_path: Path) -> None:
+    other = tiny_bert(tmp_path / "other", seed=1)
+    assert locate("quoth-mini-base", NPMConfig, str(standing_in)).config.base == MINILM
+    for name, kind in (("quoth-mini-base", NPMConfig), ("quoth-reader-base", ReaderConfig)):
+        source = locate(name, kind, str(other))
+        assert (source.base, source.config.base, source.folder) == (str(other), str(other.resolve()), None)
+    config = json.loads((other / "config.json").read_text())
+    (other / "config.json").write_text(json.dumps(config | {"_name_or_path": "someone/else"}))
+    realm = locate("quoth-realm-base", REALMConfig, str(other))
+    assert (realm.config.base, realm.reader) == ("someone/else", None)
+    with pytest.raises(ModelNotFoundError, match=r"nowhere' has no config.json; name the folder of a base encoder"):
         locate("quoth-mini-base", NPMConfig, str(tmp_path / "nowhere"))
 
 

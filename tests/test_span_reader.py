@@ -14,7 +14,7 @@ import torch
 from quoth.config import ReaderConfig
 from quoth.encoders.pairs import PairTokenizer
 from quoth.errors import InputError, ModelNotFoundError
-from quoth.hub import ModelSource
+from quoth.hub import ModelSource, locate
 from quoth.predictors.answers import Source, predict_spans
 from quoth.predictors.reader_weights import load_reader, open_reader, save_reader
 from quoth.predictors.span_reader import (
@@ -27,7 +27,7 @@ from quoth.predictors.span_reader import (
 )
 from quoth.records import Passage
 from quoth.tokenizers.boundaries import BREAK_BEFORE, MAY_END, MAY_START
-from tiny import TEXT, tiny_bert, tiny_roberta
+from tiny import TEXT, tiny_bert, tiny_mpnet, tiny_roberta
 
 SMALL: dict[str, Any] = {
     "query_tokens": 16,
@@ -190,7 +190,7 @@ def test_a_span_in_two_windows_counts_once(reader: SpanReader) -> None:
 
 
 def test_every_script_is_quoted_as_it_stands(tmp_path: Path) -> None:
-    for number, base in enumerate((tiny_bert, tiny_roberta)):
+    for number, base in enumerate((tiny_bert, tiny_roberta, tiny_mpnet)):
         reader = make_reader(tmp_path / str(number), base=base, max_tokens=200)
         shown = [passage(each, row=i) for i, each in enumerate(TEXT)]
         [found] = reader.read([QUERY], [shown])
@@ -219,6 +219,20 @@ def test_saved_weights_are_those_that_were_trained(reader: SpanReader, tmp_path:
     (tmp_path / "m" / "reader.safetensors").write_bytes(b"torn")
     with pytest.raises(ModelNotFoundError, match="damaged"):
         open_reader(str(tmp_path / "m"))
+
+
+def test_a_reader_of_another_base_is_stored_whole(reader: SpanReader, tmp_path: Path) -> None:
+    base = Path(reader.config.base)
+    save_reader(tmp_path / "m", reader.model, base, reader.config.to_dict() | {"base": "nobody/nothing"})
+    again = open_reader(str(tmp_path / "m"))
+    for (name, ours), theirs in zip(reader.model.named_parameters(), again.model.parameters(), strict=True):
+        largest = ours.abs().amax(dim=-1, keepdim=True) if ours.ndim == 2 and name.startswith("encoder.") else 0 * ours
+        assert ((ours - theirs).abs() <= largest / 127 / 2 + 1e-7).all(), name
+    [[[ours]], [[theirs]]] = (each.read([QUERY], [[passage(TEXT[1])]]) for each in (reader, again))
+    assert ours.total == pytest.approx(theirs.total, abs=0.2)
+    assert (tmp_path / "m" / "model.safetensors").stat().st_size < (base / "model.safetensors").stat().st_size / 2
+    with pytest.raises(InputError, match="set dropout=0"):
+        load_reader(locate(str(tmp_path / "m"), ReaderConfig), with_dropouts=True)
 
 
 @pytest.mark.parametrize(

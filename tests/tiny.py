@@ -17,6 +17,8 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 from transformers import (
     BertConfig,
     BertModel,
+    MPNetConfig,
+    MPNetModel,
     PreTrainedTokenizerFast,
     RobertaConfig,
     RobertaModel,
@@ -51,6 +53,23 @@ SHAPE = {
 def tiny_bert(folder: Path, text: Iterable[str] = TEXT, seed: int = 0) -> Path:
     """A BERT with uncased WordPiece; a character that `text` lacks becomes [UNK]."""
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokenizer = _wordpiece(text, special)
+    names = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
+    config = BertConfig(vocab_size=tokenizer.get_vocab_size(), pad_token_id=0, **SHAPE)
+    return _save(folder, BertModel, config, tokenizer, names, seed)
+
+
+def tiny_mpnet(folder: Path, text: Iterable[str] = TEXT, seed: int = 0) -> Path:
+    """An MPNet, which has BERT's WordPiece and RoBERTa's special tokens and positions."""
+    tokenizer = _wordpiece(text, ["<s>", "<pad>", "</s>", "[UNK]", "<mask>"])
+    shape = {**SHAPE, "max_position_embeddings": SHAPE["max_position_embeddings"] + 2}
+    config = MPNetConfig(vocab_size=tokenizer.get_vocab_size(), pad_token_id=1, layer_norm_eps=1e-5, **shape)
+    return _save(folder, MPNetModel, config, tokenizer, {**_ROBERTA_NAMES, "unk": "[UNK]"}, seed)
+
+
+def _wordpiece(text: Iterable[str], special: list[str]) -> Tokenizer:
+    """An uncased WordPiece tokenizer whose vocabulary begins with the special tokens."""
+    begin, end = ("<s>", "</s>") if "<s>" in special else ("[CLS]", "[SEP]")
     normalizer, splitter = normalizers.BertNormalizer(lowercase=True), pre_tokenizers.BertPreTokenizer()
     words = Counter(word for line in text for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(line)))
     characters = sorted({character for word in words for character in word})
@@ -60,12 +79,10 @@ def tiny_bert(folder: Path, text: Iterable[str] = TEXT, seed: int = 0) -> Path:
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, splitter
     tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+        single=f"{begin} $A {end}", special_tokens=[(each, special.index(each)) for each in (begin, end)]
     )
     tokenizer.decoder = decoders.WordPiece()
-    names = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
-    config = BertConfig(vocab_size=tokenizer.get_vocab_size(), pad_token_id=0, **SHAPE)
-    return _save(folder, BertModel, config, tokenizer, names, seed)
+    return tokenizer
 
 
 def tiny_npm(folder: Path, text: Iterable[str] = TEXT, base: str = "") -> Path:

@@ -58,6 +58,8 @@ UNTRAINED: dict[str, ModelConfig] = {
     "quoth-zero-ner": ZeroNERConfig(),
 }
 """The models that are the weights of others with settings of their own."""
+BARE = ("quoth-mini-base", "quoth-reader-base", "quoth-realm-base")
+"""Those of them that training starts from: any encoder may be their base."""
 PUBLISHED = {
     "facebook/npm": NPMConfig(base="facebook/npm"),
     "facebook/npm-single": NPMConfig(base="facebook/npm-single", num_masks=1),
@@ -211,7 +213,19 @@ def locate(name: str, kind: type[C], base: str | None = None) -> ModelSource[C]:
     if not isinstance(given, kind):
         raise InputError(f"model {name!r} is of kind {given.kind!r}; kind {_kind(kind)!r} is required here")
     reader = shipped_folder(REALM_READER) if kind is REALMConfig and folder is None else None
+    if base is not None and name in BARE and (of := _name_of(Path(base))) != MINILM:
+        return ModelSource(name, replace(given, base=of), None, base)
     return ModelSource(name, given, folder, _base(given, folder, base), reader)
+
+
+def _name_of(folder: Path) -> str:
+    """The hub id of a base's folder, as far as it says, else its path. Raises ModelNotFoundError if it is no model."""
+    if not (folder / "config.json").is_file():
+        raise ModelNotFoundError(f"{str(folder)!r} has no config.json; name the folder of a base encoder")
+    weights = folder / "model.safetensors"
+    if weights.is_file() and sha256_file(weights) == MINILM_SHA256:
+        return MINILM
+    return str(read_json(folder / "config.json").get("_name_or_path") or folder.resolve())
 
 
 def _settings(name: str, kind: type[Config]) -> tuple[ModelConfig, Path | None]:
@@ -270,7 +284,7 @@ def _base(config: ModelConfig, folder: Path | None, base: str | None) -> str:
     """Where a model's base encoder is: for a Zero-NeR, another model."""
     if config.kind == "zero-ner":
         return config.base
-    if folder is not None and config.kind == "npm" and (folder / "config.json").is_file():
+    if folder is not None and config.kind in ("npm", "reader") and (folder / "config.json").is_file():
         return str(folder)
     if folder is not None and config.kind == "realm" and not config.base:
         return str(folder / "passages")

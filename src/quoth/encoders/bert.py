@@ -18,10 +18,12 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn.functional import gelu, scaled_dot_product_attention
 
+from quoth.encoders.rounding import SCALE, whole
 from quoth.errors import ModelNotFoundError
 from quoth.storage import read_json
 
-MODEL_TYPES = ("bert", "roberta", "xlm-roberta")
+MODEL_TYPES = ("bert", "roberta", "xlm-roberta", "mpnet")
+"""What `config.json` may name; the last is read by `mpnet`."""
 GELU = {"gelu": "none", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh", "gelu_fast": "tanh"}
 """The activations that a `config.json` may name, and torch's `approximate` argument for each."""
 
@@ -38,6 +40,7 @@ class BertConfig:
     intermediate_size: int
     max_position_embeddings: int
     type_vocab_size: int = 2
+    relative_attention_num_buckets: int = 32
     layer_norm_eps: float = 1e-12
     pad_token_id: int = 0
     hidden_act: str = "gelu"
@@ -62,26 +65,29 @@ class States(NamedTuple):
     last_hidden_state: Tensor
 
 
-class _Embeddings(nn.Module):
+class Embeddings(nn.Module):
     def __init__(self, c: BertConfig) -> None:
         super().__init__()
-        self.word_embeddings = _table(c.vocab_size, c)
-        self.position_embeddings = _table(c.max_position_embeddings, c)
-        self.token_type_embeddings = _table(c.type_vocab_size, c)
+        self.word_embeddings = table(c.vocab_size, c.hidden_size)
+        self.position_embeddings = table(c.max_position_embeddings, c.hidden_size)
+        if c.model_type != "mpnet":
+            self.token_type_embeddings = table(c.type_vocab_size, c.hidden_size)
         self.LayerNorm = nn.LayerNorm(c.hidden_size, c.layer_norm_eps)
         self._first = 0 if c.model_type == "bert" else c.pad_token_id + 1
 
     def forward(self, words_BTD: Tensor, types_BT: Tensor | None) -> Tensor:
         positions_T = torch.arange(self._first, self._first + words_BTD.shape[1], device=words_BTD.device)
-        table = self.token_type_embeddings
-        kind_D = table.weight[0] if types_BT is None else table(types_BT)
-        embedded_BTD: Tensor = self.LayerNorm(words_BTD + self.position_embeddings(positions_T) + kind_D)
+        placed_BTD = words_BTD + self.position_embeddings(positions_T)
+        if hasattr(self, "token_type_embeddings"):
+            kinds = self.token_type_embeddings
+            placed_BTD = placed_BTD + (kinds.weight[0] if types_BT is None else kinds(types_BT))
+        embedded_BTD: Tensor = self.LayerNorm(placed_BTD)
         return embedded_BTD
 
 
-def _table(size: int, c: BertConfig) -> nn.Embedding:
+def table(size: int, width: int) -> nn.Embedding:
     """An embedding without initial values: drawing them on the meta device would import torch's compiler."""
-    return nn.Embedding(size, c.hidden_size, _weight=torch.empty(size, c.hidden_size))
+    return nn.Embedding(size, width, _weight=torch.empty(size, width))
 
 
 class _SelfAttention(nn.Module):
@@ -99,7 +105,7 @@ class _SelfAttention(nn.Module):
         return scaled_dot_product_attention(q, k, v, attn_mask=mask_B11T).transpose(1, 2).flatten(2)
 
 
-class _Output(nn.Module):
+class Output(nn.Module):
     """A projection, added to the residual, then normalised."""
 
     def __init__(self, width: int, c: BertConfig) -> None:
@@ -115,9 +121,9 @@ class _Output(nn.Module):
 class _Layer(nn.Module):
     def __init__(self, c: BertConfig) -> None:
         super().__init__()
-        self.attention = nn.ModuleDict({"self": _SelfAttention(c), "output": _Output(c.hidden_size, c)})
+        self.attention = nn.ModuleDict({"self": _SelfAttention(c), "output": Output(c.hidden_size, c)})
         self.intermediate = nn.ModuleDict({"dense": nn.Linear(c.hidden_size, c.intermediate_size)})
-        self.output = _Output(c.intermediate_size, c)
+        self.output = Output(c.intermediate_size, c)
         self._approximate = GELU[c.hidden_act]
 
     def forward(self, x_BTD: Tensor, mask_B11T: Tensor) -> Tensor:
@@ -133,7 +139,7 @@ class BertEncoder(nn.Module):
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.config = config
-        self.embeddings = _Embeddings(config)
+        self.embeddings = Embeddings(config)
         layers = nn.ModuleList(_Layer(config) for _ in range(config.num_hidden_layers))
         self.encoder = nn.ModuleDict({"layer": layers})
 
@@ -163,10 +169,12 @@ class BertEncoder(nn.Module):
 
     @classmethod
     def load(cls, folder: Path, config: BertConfig) -> BertEncoder:
-        """Raises ModelNotFoundError if weights are missing or do not fit `config.json`."""
+        """The encoder of a folder, in fp32; its weights may be stored as `rounding` does. Raises ModelNotFoundError if
+        weights are missing or do not fit `config.json`."""
         file = folder / "model.safetensors"
         try:
-            saved = {_own_name(name): weight.float() for name, weight in load_file(file).items()}
+            stored = load_file(file)
+            saved = {_own_name(name): whole(stored, name) for name in stored if not name.endswith(SCALE)}
         except SafetensorError as error:
             raise ModelNotFoundError(f"{file} is damaged ({error}); fetch it again") from error
         with torch.device("meta"):
@@ -184,7 +192,7 @@ class BertEncoder(nn.Module):
 
 def _own_name(name: str) -> str:
     """A weight's name without the model's prefix, with layer norms spelled as they are today."""
-    name = name.removeprefix("bert.").removeprefix("roberta.")
+    name = name.removeprefix("bert.").removeprefix("roberta.").removeprefix("mpnet.")
     return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
 
 

@@ -19,7 +19,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from quoth.encoders.bert import BertConfig, BertEncoder
+from quoth.encoders.bert import MODEL_TYPES, BertConfig, BertEncoder
+from quoth.encoders.mpnet import MPNetEncoder
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import EncoderSource
 from quoth.storage import read_json, sha256_file
@@ -123,12 +124,18 @@ def load_encoder(source: EncoderSource) -> tuple[Any, Any]:
     return _load_light(Path(source.base)) or load_base(source)
 
 
+def can_load(folder: Path) -> bool:
+    """Whether `load_encoder` reads the encoder of a folder itself, whose weights may then be rounded."""
+    return BertConfig.read(folder) is not None and FastTokenizer.read(folder) is not None
+
+
 def _load_light(folder: Path) -> tuple[BertEncoder, FastTokenizer] | None:
     """What `load_base` returns, in a tenth of the time; None if the folder has another architecture."""
     config, tokenizer = BertConfig.read(folder), FastTokenizer.read(folder)
     if config is None or tokenizer is None:
         return None
-    return BertEncoder.load(folder, config), tokenizer
+    kind = MPNetEncoder if config.model_type == "mpnet" else BertEncoder
+    return kind.load(folder, config), tokenizer
 
 
 def load_base(source: EncoderSource) -> tuple[Any, Any]:
@@ -165,7 +172,7 @@ def load_kind(
         config = transformers.AutoConfig.from_pretrained(base, revision=revision)
         kind = choose(base, config)
         options: dict[str, Any] = {"config": config, "revision": revision, "dtype": torch.float32}
-        if kind == "AutoModel" and config.model_type in ("bert", "roberta", "xlm-roberta"):
+        if kind == "AutoModel" and config.model_type in MODEL_TYPES:
             options["add_pooling_layer"] = False
         if kind == "AutoModel" and is_decoder(config):
             raise InputError(

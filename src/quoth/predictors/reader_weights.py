@@ -1,9 +1,10 @@
 """A reader's weights on disk: what training changed, small enough to be shipped.
 
-Knows: names, rounding, files. Does not know: what the weights compute.
+Knows: names, files. Does not know: what the weights compute.
 
-A matrix that the base has too is stored as its difference from the base's, in 8-bit integers with a scale per row;
-vectors and heads are stored as they are. Word embeddings are the base's own.
+A reader of the installed base is stored as differences: a matrix that the base has too is stored as its difference from
+the base's, rounded; vectors and heads are stored as they are; word embeddings are the base's own. A reader of any other
+base is stored whole: the folder is that of an encoder too, rounded, and `reader.safetensors` has the heads.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from torch import Tensor
 
 from quoth.config import ReaderConfig
 from quoth.encoders.pairs import PairTokenizer
+from quoth.encoders.rounding import SCALE, rounded, save_rounded, whole
 from quoth.encoders.transformer import device_named, dtype_named, load_base, load_encoder, longest_input
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import SETTINGS_FILE, ModelSource, locate
@@ -24,7 +26,7 @@ from quoth.predictors.span_reader import SpanReader, SpanReaderModel
 from quoth.storage import atomic_write_bytes, atomic_write_json
 
 WEIGHTS_FILE = "reader.safetensors"
-_LARGEST = 127
+_ENCODER = "encoder."
 
 
 def load_reader(
@@ -35,10 +37,12 @@ def load_reader(
     `with_dropouts` takes the encoder of transformers, which has dropouts for training. Raises ModelNotFoundError if
     a file is missing or damaged, InputError if the encoder's inputs are too short.
     """
+    if with_dropouts and stored_whole(source):
+        raise InputError(f"dropout needs the base of {source.name}, whose weights are rounded; set dropout=0")
     encoder, hf = (load_base if with_dropouts else load_encoder)(source.encoder)
     model = SpanReaderModel(encoder, source.config).eval()
     if source.folder is not None:
-        _apply(model, source.folder / WEIGHTS_FILE)
+        _apply(model, source.folder / WEIGHTS_FILE, stored_whole(source))
     types, longest = getattr(encoder.config, "type_vocab_size", 1) > 1, longest_input(encoder.config)
     _check_room(source, longest)
     return model, PairTokenizer(hf, types, longest)
@@ -63,16 +67,23 @@ def open_reader(
     return SpanReader(model.to(device=device_named(device), dtype=dtype_named(dtype)), tokenizer)
 
 
-def save_reader(folder: Path, model: SpanReaderModel, base: SpanReaderModel, settings: dict[str, object]) -> None:
-    """Write what `load_reader` reads; `base` is the network as it was before any training."""
+def save_reader(
+    folder: Path, model: SpanReaderModel, base: SpanReaderModel | Path, settings: dict[str, object]
+) -> None:
+    """Write what `load_reader` reads. `base` is the network as it was before any training, or the base's folder for a
+    reader that is stored whole."""
     folder.mkdir(parents=True, exist_ok=True)
-    own, stored = dict(base.named_parameters()), dict[str, Tensor]()
-    for name, parameter in trained(model).items():
+    parameters = trained(model)
+    if isinstance(base, Path):
+        save_rounded(folder, dict(model.encoder.named_parameters()), base)
+        own, parameters = {}, {name: each for name, each in parameters.items() if not name.startswith(_ENCODER)}
+    else:
+        own = dict(base.named_parameters())
+    stored: dict[str, Tensor] = {}
+    for name, parameter in parameters.items():
         weight = parameter.detach().cpu()
-        if weight.ndim == 2 and name.startswith("encoder."):
-            change = weight - own[name].detach().cpu()
-            scale = change.abs().amax(dim=1, keepdim=True).clamp_min(1e-12) / _LARGEST
-            stored[name], stored[f"{name}.scale"] = (change / scale).round().to(torch.int8), scale
+        if weight.ndim == 2 and name in own and name.startswith(_ENCODER):
+            stored |= rounded(name, weight - own[name].detach().cpu())
         else:
             stored[name] = weight.contiguous()
     atomic_write_bytes(folder / WEIGHTS_FILE, save(stored))
@@ -84,16 +95,23 @@ def trained(model: SpanReaderModel) -> dict[str, torch.nn.Parameter]:
     return {name: each for name, each in model.named_parameters() if not name.endswith("word_embeddings.weight")}
 
 
-def _apply(model: SpanReaderModel, file: Path) -> None:
+def stored_whole(source: ModelSource[ReaderConfig]) -> bool:
+    """Whether a reader's folder has its encoder too."""
+    return source.folder is not None and source.base == str(source.folder)
+
+
+def _apply(model: SpanReaderModel, file: Path, heads_only: bool) -> None:
     try:
         stored = load_file(file)
     except (FileNotFoundError, SafetensorError) as error:
         raise ModelNotFoundError(f"{file} is missing or damaged ({error}); fetch or train it again") from error
     with torch.no_grad():
         for name, weight in trained(model).items():
+            if heads_only and name.startswith(_ENCODER):
+                continue
             if name not in stored or stored[name].shape != weight.shape:
                 raise ModelNotFoundError(f"{file} lacks {name} of shape {list(weight.shape)}; train it again")
-            if f"{name}.scale" in stored:
-                weight.add_(stored[name].float() * stored[f"{name}.scale"])
+            if f"{name}{SCALE}" in stored:
+                weight.add_(whole(stored, name))
             else:
                 weight.copy_(stored[name])

@@ -22,10 +22,11 @@ from quoth.corpus.passages import WHOLE
 from quoth.datasets.answers import has_answer
 from quoth.datasets.comprehension import OnBad, ReadingExample, read_examples
 from quoth.datasets.questions import QAExample
-from quoth.encoders.transformer import attend_in_fp32
+from quoth.encoders.transformer import attend_in_fp32, can_load
 from quoth.errors import InputError
-from quoth.hub import ModelSource, locate
+from quoth.hub import MINILM, ModelSource, locate
 from quoth.predictors.reader_weights import load_reader
+from quoth.predictors.span_reader import SpanReaderModel
 from quoth.records import Document
 from quoth.storage import atomic_write_bytes
 from quoth.training.reading import Inputs, ReadingTask
@@ -46,13 +47,26 @@ def prepare(run: Run, config: ReaderTrainConfig) -> Job:
     examples = _with_negatives(examples, run)
     torch.manual_seed(config.seed)
     model, tokenizer = load_reader(source, with_dropouts=config.dropout > 0)
-    base = model if source.folder is None else load_reader(replace(source, folder=None))[0]
+    base = _compared_with(source, model)
     if config.dropout and config.bf16 and run.device == "cpu":
         attend_in_fp32(model.encoder)
     inputs = Inputs(examples, tokenizer, source.config, run.counter("tokenizing texts"))
-    task = ReadingTask(model, copy.deepcopy(base), inputs, shares, config, run.device)
+    task = ReadingTask(model, base, inputs, shares, config, run.device)
     config = replace(config, steps=task.steps_of(config.epochs))
     return Job(task, replace(config, warmup_steps=round(config.warmup_ratio * config.steps)))
+
+
+def _compared_with(source: ModelSource[ReaderConfig], model: SpanReaderModel) -> SpanReaderModel | Path:
+    """What the trained weights are stored as differences from: the network before any training. The folder of the base
+    if they are stored whole."""
+    if source.config.base != MINILM:
+        if not can_load(Path(source.base)):
+            raise InputError(
+                f"base {source.base!r} must be the folder of a BERT, RoBERTa or MPNet with tokenizer.json; name "
+                "it with --base"
+            )
+        return Path(source.base)
+    return copy.deepcopy(model) if source.folder is None else load_reader(replace(source, folder=None))[0]
 
 
 def _examples(files: Sequence[str], on_bad: OnBad | None) -> tuple[list[ReadingExample], list[tuple[int, int, float]]]:

@@ -133,7 +133,7 @@ class ReadingTask:
     def __init__(
         self,
         model: SpanReaderModel,
-        base: SpanReaderModel,
+        base: SpanReaderModel | Path,
         inputs: Inputs,
         shares: Sequence[tuple[int, int, float]],
         config: ReaderTrainConfig,
