@@ -30,20 +30,29 @@ site: $(READY_FOR_SITE)
 	@$(RUN) -m sphinx -n -W --keep-going -q docs $(SITE)
 	@echo the site is in $(SITE)/index.html
 
-# The last step brings what torch itself needs on this platform (the CUDA libraries of Linux builds that
-# use them); where it needs nothing more, it does nothing and asks no network.
+# PyTorch comes first and without a hash, because its builds differ by index: any build of the pinned release will do.
+# The step after the pins brings what that build needs (the CUDA libraries of Linux builds that use them); where it
+# needs nothing more, it does nothing and asks no network. Every environment is checked for what is missing.
+PIP := $(RUN) -m pip --disable-pip-version-check
+PINNED := $(PIP) install --quiet --no-deps --require-hashes
+TORCH = torch==$$(sed -n 's/^torch==\([^ ;]*\).*/\1/p' requirements.lock)
+
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Quoth needs Python 3.11 or later; name one with: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
-	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps -r requirements.lock
-	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	$(RUN) -m pip install --quiet --disable-pip-version-check -c requirements.lock torch
+	$(PIP) install --quiet --no-deps $(TORCH)
+	$(PINNED) -r requirements.lock
+	$(PIP) install --quiet --no-deps --no-build-isolation -e .
+	$(PIP) install --quiet $(TORCH)
+	$(PIP) check
 	@touch $(READY)
 
 $(READY_FOR_TESTS): $(READY) requirements-tests.lock
-	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-tests.lock
+	$(PINNED) -r requirements-tests.lock
+	$(PIP) check
 	@touch $(READY_FOR_TESTS)
 
 $(READY_FOR_SITE): $(READY) requirements-docs.lock
-	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-docs.lock
+	$(PINNED) -r requirements-docs.lock
+	$(PIP) check
 	@touch $(READY_FOR_SITE)

@@ -1,0 +1,60 @@
+"""Bring the lock files up to date: what their packages require is added, and the hashes of all that is pinned.
+
+    pip install uv
+    python scripts/lock.py
+
+Change a pin (`name==version`) in requirements.lock, requirements-tests.lock or requirements-docs.lock, or add one, then
+run this: pins stay as they are, missing packages are added at their newest version, and every release's hashes are
+listed, for all platforms. A package that the first file pins is not repeated in the others.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+FIRST, *OTHERS = (ROOT / f"requirements{kind}.lock" for kind in ("", "-tests", "-docs"))
+NOT_PINNED = re.compile(r"(nvidia|cuda)-|triton=")
+"""What PyTorch's CUDA builds require: the last step of making an environment installs it where it is required."""
+PIN = re.compile(r"^[\w.-]+==[^\\\n]+", re.MULTILINE)
+
+
+def pins(file: Path) -> list[str]:
+    """The pins of a lock file, with their markers."""
+    return [found.group().strip() for found in PIN.finditer(file.read_text(encoding="utf-8"))]
+
+
+def compiled(wanted: list[str]) -> dict[str, str]:
+    """By name, the lines of everything that is required, hashes included."""
+    with tempfile.TemporaryDirectory() as folder:
+        (source := Path(folder) / "wanted.in").write_text("\n".join(wanted), encoding="utf-8")
+        command = ["uv", "pip", "compile", str(source), "--universal", "--python-version", "3.11.5", "--generate-hashes"]
+        done = subprocess.run([*command, "--no-annotate", "--no-header", "-q"], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(done.stderr)
+    blocks = re.split(r"\n(?=\S)", done.stdout.strip())
+    return {block.partition("==")[0]: block for block in blocks if not NOT_PINNED.match(block)}
+
+
+def write(file: Path, blocks: dict[str, str]) -> None:
+    """Replace what follows the file's comment."""
+    comment = re.match(r"(#.*\n)*", file.read_text(encoding="utf-8"))
+    assert comment
+    file.write_text(comment.group() + "\n".join(blocks.values()) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    own = pins(FIRST)
+    first = compiled(own)
+    write(FIRST, first)
+    for file in OTHERS:
+        more = compiled([*own, *pins(file)])
+        write(file, {name: block for name, block in more.items() if name not in first})
+
+
+if __name__ == "__main__":
+    main()
