@@ -72,7 +72,7 @@ class Oracle:
 
     def ask(self, question: str, **options: Any) -> list[Prediction]:
         (answer,) = self.fill(question, **options)
-        return [Prediction(answer.text, answer.score, answer.probability, answer.evidence)]
+        return [Prediction(answer.text, answer.log_score, answer.probability, answer.evidence)]
 
     def classify(self, text: str, labels: dict[str, list[str]], **options: Any) -> list[Prediction]:
         self.asked.append((text, {"labels": labels, **options}))
