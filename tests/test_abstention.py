@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from quoth.config import NPMDefaults, ReaderDefaults
 from quoth.errors import InputError
 from quoth.evaluation.abstention import abstention, table
 from quoth.evaluation.reading import token_f1
@@ -65,6 +66,15 @@ def test_three_states_by_hand(
     assert calibrated([], None, answered_from, not_found_below) == []
 
 
+@pytest.mark.parametrize("kind", [ReaderDefaults, NPMDefaults])
+@pytest.mark.parametrize("name", ["min_probability", "not_found_below"])
+def test_thresholds_of_a_model_are_probabilities(kind: type[ReaderDefaults | NPMDefaults], name: str) -> None:
+    assert getattr(kind.from_dict({}), name) == 0.0
+    assert getattr(kind.from_dict({name: 1.0}), name) == 1.0
+    with pytest.raises(InputError, match=f"{name} 1.1; it must be a number from 0 to 1"):
+        kind.from_dict({name: 1.1})
+
+
 def test_fitted_weights_are_those_that_made_the_data() -> None:
     rng = np.random.default_rng(0)
     x_N3 = np.stack([np.ones(20000), rng.normal(size=20000), rng.normal(size=20000)], axis=1)
@@ -112,6 +122,8 @@ def test_measures_by_hand() -> None:
     assert found.ece == pytest.approx((0.1 + 0.6 + 0.6 + 0.1) / 4)
     assert (found.answered, found.precision) == (0.5, 0.5)
     assert "4 questions" in table("system", found)
+    exact = abstention([0.9, 0.8, 0.7, 0.6, 0.5], [True, True, True, True, False], 0.6)  # at a threshold: answered
+    assert (exact.answered, exact.precision, exact.coverage) == (0.8, 1.0, (1.0, 0.8, 0.8))
     with pytest.raises(InputError, match="no answer to measure"):
         abstention([], [], 0.5)
 

@@ -46,7 +46,7 @@ def test_its_commands_run_as_they_stand(
 def test_its_first_blank_is_answered_and_a_name_that_no_text_has_is_not_found(tmp_path: Path) -> None:
     """With the shipped weights and thresholds."""
     corpus = Corpus.create(tmp_path / "atlas.quoth")
-    corpus.add(read_documents(str(ROOT / "samples" / "atlas-2016.jsonl")))
+    corpus.add(read_documents(str(ROOT / "samples" / "atlas-2026.jsonl")))
     blank = re.search(r'^quoth fill \S+ "(.+)"', (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert blank
     filled = NPM.from_pretrained(corpus=corpus).fill(blank[1])
