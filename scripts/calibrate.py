@@ -4,10 +4,13 @@
     python scripts/calibrate.py blanks FOLDER pages.jsonl --short short_blanks.jsonl --count 300
 
 FOLDER holds a model: a reader (questions) or an NPM that has a reader (blanks). Its quoth.json gets `calibration` and
-`min_probability`, the least probability from which 80 % of the answers given are right; a reader's also `prior`, an
-NPM's `read_weights`: the simplest that answer as well as the best. A fifth of the questions are asked without the
-passages that answer them. `--weights`: those to calibrate for, instead of the simplest. `--short`: single sentences with a blank and the passages that fill them
-(question_blanks.py), as many as there are blanks drawn from the pages. Use no data that anything is reported on.
+two thresholds: `min_probability`, the least probability from which 80 % of the answers given are right, and
+`not_found_below`, the largest below which at most 10 % of the first answers are right: there, the passages that were
+read do not say. Answers of equal probability are on the same side of both. A reader's also gets `prior`, an NPM's
+`read_weights`: the simplest that answer as well as the best. A fifth of the questions are asked without the passages
+that answer them. `--weights`: those to calibrate for, instead of the simplest. `--short`: single sentences with a blank
+and the passages that fill them (question_blanks.py), as many as there are blanks drawn from the pages. Use no data that
+anything is reported on.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ from quoth.hub import SETTINGS_FILE
 from quoth.models.npm import NPM
 from quoth.models.reader import Reader
 from quoth.predictors.answers import predict_spans
-from quoth.predictors.calibration import calibrated, features, fit, threshold
+from quoth.predictors.calibration import calibrated, features, fit, not_found_threshold, threshold
 from quoth.predictors.combined import PROPOSED, combine
 from quoth.predictors.evidence import Proposal
 from quoth.predictors.options import FillOptions
@@ -43,6 +46,8 @@ from quoth.storage import atomic_write_json, read_json
 from quoth.tokenizers.text import MASK
 
 PRECISION = 0.8
+NOT_FOUND = 0.1
+"""The share of right answers among those that are not shown as answers."""
 UNANSWERABLE = 0.2
 AT_A_TIME = 16
 Weights = tuple[float, float, float]
@@ -186,7 +191,8 @@ def main() -> None:
     chances = [calibrated([best], found, 0.0)[0].probability for best, _ in judged]
     settings["calibration"] = [round(each, 4) for each in found]
     least = round(threshold(chances, right, PRECISION), 3)
-    settings["defaults"] = settings.get("defaults", {}) | {"min_probability": least}
+    lowest = min(round(not_found_threshold(chances, right, NOT_FOUND), 3), least)
+    settings["defaults"] = settings.get("defaults", {}) | {"min_probability": least, "not_found_below": lowest}
     atomic_write_json(options.folder / SETTINGS_FILE, settings)
     print(json.dumps({name: settings[name] for name in ("calibration", "defaults")}))
     print(f"{sum(right)} of {len(right)} right; {sum(p >= least for p in chances)} answered")

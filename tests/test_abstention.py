@@ -7,11 +7,12 @@ import math
 import numpy as np
 import pytest
 
+from quoth.config import NPMDefaults, ReaderDefaults
 from quoth.errors import InputError
 from quoth.evaluation.abstention import abstention, table
 from quoth.evaluation.reading import token_f1
 from quoth.evaluation.statistics import interval
-from quoth.predictors.calibration import calibrated, features, fit, threshold
+from quoth.predictors.calibration import calibrated, features, fit, not_found_threshold, threshold
 from quoth.records import Evidence, Prediction
 
 
@@ -24,7 +25,7 @@ def test_a_calibrated_probability_by_hand() -> None:
     [found] = calibrated([prediction(0.8, 3.0)], (-1.0, 0.5, 0.25), 0.9)
     expected = 1 / (1 + math.exp(-(-1.0 + 0.5 * math.log(4) + 0.25 * 3.0)))
     assert found.probability == pytest.approx(expected)
-    assert found.abstained
+    assert (found.status, found.abstained) == ("unsure", True)
     assert sum(place.score for place in found.evidence) == pytest.approx(expected)
     assert not calibrated([prediction(0.8, 3.0)], (-1.0, 0.5, 0.25), expected - 1e-9)[0].abstained
 
@@ -41,6 +42,37 @@ def test_without_weights_the_share_is_told() -> None:
     )
     assert sure.probability == pytest.approx(1.0)
     assert calibrated([prediction(0.0, -900.0)], (0.0, 1.0, 1.0), 0.5)[0].abstained
+
+
+@pytest.mark.parametrize(
+    ("chances", "answered_from", "not_found_below", "expected"),
+    [
+        ((0.5, 0.25), 0.5, 0.25, "answered unsure"),  # at the threshold: answered
+        ((0.49, 0.25), 0.5, 0.25, "unsure unsure"),
+        ((0.25, 0.125), 0.5, 0.25, "unsure unsure"),  # at the lower one: not yet "not found"
+        ((0.24, 0.125), 0.5, 0.25, "not_found not_found"),
+        ((0.5, 0.125), 0.5, 0.25, "answered unsure"),  # only the best one decides
+        ((0.125, 0.0), 0.0, 0.25, "answered answered"),  # with no threshold everything is answered
+        ((0.125, 0.0625), 0.125, 0.25, "answered unsure"),
+        ((0.1, 0.0625), 0.125, 0.25, "not_found not_found"),
+        ((0.0, 0.0), 1.0, 0.0, "unsure unsure"),  # a model without the second threshold
+    ],
+)
+def test_three_states_by_hand(
+    chances: tuple[float, float], answered_from: float, not_found_below: float, expected: str
+) -> None:
+    found = calibrated([prediction(each, 0.0) for each in chances], None, answered_from, not_found_below)
+    assert [each.status for each in found] == expected.split()
+    assert calibrated([], None, answered_from, not_found_below) == []
+
+
+@pytest.mark.parametrize("kind", [ReaderDefaults, NPMDefaults])
+@pytest.mark.parametrize("name", ["min_probability", "not_found_below"])
+def test_thresholds_of_a_model_are_probabilities(kind: type[ReaderDefaults | NPMDefaults], name: str) -> None:
+    assert getattr(kind.from_dict({}), name) == 0.0
+    assert getattr(kind.from_dict({name: 1.0}), name) == 1.0
+    with pytest.raises(InputError, match=f"{name} 1.1; it must be a number from 0 to 1"):
+        kind.from_dict({name: 1.1})
 
 
 def test_fitted_weights_are_those_that_made_the_data() -> None:
@@ -67,6 +99,20 @@ def test_thresholds_by_hand() -> None:
     assert threshold([], [], 0.8) == 1.0
 
 
+def test_the_threshold_of_what_is_not_found_by_hand() -> None:
+    chances, right = [0.5, 0.4, 0.3, 0.2, 0.1], [True, False, True, False, False]
+    assert not_found_threshold(chances, right, 0.0) == 0.3
+    assert not_found_threshold(chances, right, 0.2) == 0.3
+    assert not_found_threshold(chances, right, 0.25) == 0.5  # of the four below, one is right
+    assert not_found_threshold(chances, right, 0.4) == 1.0
+    # Those of equal probability are on the same side: below 0.2 none is right, below 0.3 one of three.
+    assert not_found_threshold([0.1, 0.2, 0.2, 0.3], [False, True, False, True], 0.4) == 0.3
+    assert not_found_threshold([0.1, 0.2, 0.2, 0.3], [False, False, True, True], 0.1) == 0.2
+    assert not_found_threshold([0.2, 0.2], [False, True], 0.1) == 0.0
+    assert not_found_threshold([1.0, 0.5], [False, False], 0.1) == 1.0
+    assert not_found_threshold([], [], 0.1) == 0.0
+
+
 def test_measures_by_hand() -> None:
     found = abstention([0.9, 0.6, 0.4, 0.1], [True, False, True, False], 0.5)
     assert found.aurc == pytest.approx((0 + 1 / 2 + 1 / 3 + 2 / 4) / 4)
@@ -76,6 +122,8 @@ def test_measures_by_hand() -> None:
     assert found.ece == pytest.approx((0.1 + 0.6 + 0.6 + 0.1) / 4)
     assert (found.answered, found.precision) == (0.5, 0.5)
     assert "4 questions" in table("system", found)
+    exact = abstention([0.9, 0.8, 0.7, 0.6, 0.5], [True, True, True, True, False], 0.6)  # at a threshold: answered
+    assert (exact.answered, exact.precision, exact.coverage) == (0.8, 1.0, (1.0, 0.8, 0.8))
     with pytest.raises(InputError, match="no answer to measure"):
         abstention([], [], 0.5)
 

@@ -72,7 +72,7 @@ class Oracle:
 
     def ask(self, question: str, **options: Any) -> list[Prediction]:
         (answer,) = self.fill(question, **options)
-        return [Prediction(answer.text, answer.score, answer.probability, answer.evidence)]
+        return [Prediction(answer.text, answer.log_score, answer.probability, answer.evidence)]
 
     def classify(self, text: str, labels: dict[str, list[str]], **options: Any) -> list[Prediction]:
         self.asked.append((text, {"labels": labels, **options}))
@@ -832,10 +832,30 @@ def test_the_demo_counts_what_is_wrong(run: Run, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(demo, "load", lambda *_: Silent())
     code, out, err = run("demo", "--python", "--keep", tmp_path / "kept.quoth")
     assert code == 0
-    assert "✗ no answer  (the text says loop)" in out
+    assert "✗ the passages that were read do not say  (the text says loop)" in out
     assert "0 of 12 right" in out
     assert "kept.quoth" in err
     assert Corpus.open(tmp_path / "kept.quoth").num_documents > 50
+
+
+def test_the_demo_says_how_sure_an_answer_is(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second, third = (each.answer for each in demo.PYTHON_BLANKS[:3])
+    said = {
+        first: Prediction(first, 0.0, 0.55, (), status="unsure"),
+        second: Prediction("else", 0.0, 0.3, (), status="unsure"),
+        third: Prediction(third, 0.0, 0.02, (), status="not_found"),
+    }
+
+    class Unsure:
+        def fill(self, texts: list[str], **options: Any) -> list[list[Prediction]]:
+            return [[said[each.answer]] if each.answer in said else [] for each in demo.PYTHON_BLANKS]
+
+    monkeypatch.setattr(demo, "load", lambda *_: Unsure())
+    _, out, _ = run("demo", "--python")
+    assert f"✓ {first}  unsure, 55 %\n" in out
+    assert f"✗ else  unsure, 30 %  (the text says {second})" in out
+    assert f"✗ the passages that were read do not say  (the text says {third})" in out
+    assert "1 of 12 right (1 of these unsure)" in out
 
 
 def _wait_for(folder: Path, more_than: int) -> None:

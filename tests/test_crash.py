@@ -35,7 +35,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def answers(npm: NPM) -> dict[str, float]:
-    return {each.text: each.score for each in npm.fill(QUERY, passages=None, top_k=1000, distinct=False)}
+    return {each.text: each.log_score for each in npm.fill(QUERY, passages=None, top_k=1000, distinct=False)}
 
 
 def assert_whole(path: Path, model: Path, documents: killed.State) -> None:

@@ -184,7 +184,7 @@ def test_4_score(npm: NPM, combine: Any) -> None:
     found = predict_phrases(hits, q_start_D, q_end_D, options)
     expected = SCORES[combine]
     assert [each.text for each in found] == list(expected)
-    assert [np.exp(each.score) for each in found] == pytest.approx(list(expected.values()))
+    assert [np.exp(each.log_score) for each in found] == pytest.approx(list(expected.values()))
     together = {"sum": 62, "joint": 77, "softmax_sum": 401 / 126}[combine]
     shares = [score / together for score in expected.values()]
     assert [each.probability for each in found] == pytest.approx(shares)
@@ -238,14 +238,14 @@ def test_6_what_the_options_do(npm: NPM) -> None:
     # The square roots of e^a and e^b for temperature 2: New York 2·(2 + 2) = 8, York 3·(1 + 2) = 9.
     best, second = fill(npm, temperature=2.0)[:2]
     assert (best.text, second.text) == ("York", "New York")
-    assert (np.exp(best.score), np.exp(second.score)) == pytest.approx((9, 8))
+    assert (np.exp(best.log_score), np.exp(second.log_score)) == pytest.approx((9, 8))
 
 
 def test_7_a_deleted_sentence_is_gone(npm: NPM) -> None:
     npm._retriever.corpora[0].delete(["d2"])
     # One New York, two Yorks and a New are left. Of the starts now Paris, New and (by row) the first word of all,
     # Ann: Ann, Ann moved; of the ends York, York, Paris, Paris: Paris at its second place, and left Paris.
-    found = {each.text: np.exp(each.score) for each in fill(npm, top_k=20)}
+    found = {each.text: np.exp(each.log_score) for each in fill(npm, top_k=20)}
     assert found == pytest.approx(
         {
             "Paris": 12,

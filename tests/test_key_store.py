@@ -140,7 +140,7 @@ def test_answers_are_the_same_before_and_after_vectors_have_followed(corpus: Cor
     def answers() -> list[dict[str, float]]:
         npm = NPM(encoder, [Corpus.open(corpus.path)])
         return [
-            {each.text: each.score for each in npm.fill(QUERY, passages=passages, top_k=1000, distinct=False)}
+            {each.text: each.log_score for each in npm.fill(QUERY, passages=passages, top_k=1000, distinct=False)}
             for passages in (None, 4)
         ]
 

@@ -33,7 +33,7 @@ def test_values_by_hand() -> None:
         (102, pytest.approx(25 / 57)),
         (101, pytest.approx(12 / 57)),
     ]
-    assert found[0].score == pytest.approx(math.log(37))
+    assert found[0].log_score == pytest.approx(math.log(37))
 
 
 def test_sum_single_query_and_temperature_by_hand() -> None:
@@ -42,7 +42,7 @@ def test_sum_single_query_and_temperature_by_hand() -> None:
     by_sum = predict_labels([keys], labels, ONE, ONE, LabelOptions(combine="sum", temperature=1.0))
     assert [p.probability for p in by_sum] == pytest.approx([66 / 68, 2 / 68])
     single = predict_labels([keys], labels, ONE)
-    assert [math.exp(p.score) for p in single] == pytest.approx([2 + 1, 1])
+    assert [math.exp(p.log_score) for p in single] == pytest.approx([2 + 1, 1])
 
 
 def test_words_stand_whole_inside_one_live_passage() -> None:
@@ -56,7 +56,7 @@ def test_a_label_that_stands_nowhere_has_probability_zero() -> None:
     keys = word_table(["good"], np.zeros((1, 1)))
     labels = {"none": words("awful"), "good": words("good"), "neither": words("so so")}
     found = predict_labels([keys], labels, ONE, ONE)
-    assert [(p.text, p.score, p.probability) for p in found] == [
+    assert [(p.text, p.log_score, p.probability) for p in found] == [
         ("good", 0.0, 1.0),
         ("none", -np.inf, 0.0),
         ("neither", -np.inf, 0.0),

@@ -192,7 +192,7 @@ def test_answers_are_those_of_greedy_decoding(gpt: Path, break_line: bool) -> No
                 lambda ids: lm.model(torch.tensor([ids])).logits[0, -1], prompt[-31:], [2], lm.tokenizer, 9
             )
         assert found.text == said
-        assert (found.score, found.probability) == pytest.approx((score, math.exp(score)), abs=1e-4)
+        assert (found.log_score, found.probability) == pytest.approx((score, math.exp(score)), abs=1e-4)
         lengths.add(length)
     assert (min(lengths) < 9) == break_line
 
@@ -217,7 +217,7 @@ def test_a_seq2seq_lm_answers_in_its_decoder(t5: Path, sentinel: bool) -> None:
                 6,
             )
         assert found.text == said
-        assert found.score == pytest.approx(score, abs=1e-4)
+        assert found.log_score == pytest.approx(score, abs=1e-4)
 
 
 def test_bm25s_passages_are_before_the_question_the_best_last(tmp_path: Path) -> None:
@@ -257,11 +257,19 @@ def test_a_labels_score_sums_its_words_and_pmi_takes_away_that_of_the_template()
     system = likely_labels(Fixed(), {"1": ("good", "fine"), "0": ("bad",)})
     asked: list[Example[None]] = [Example("1", f"a It was {MASK}.", ("0",), None)]
     ((first, second),) = (answer.predictions or () for answer in system(asked))
-    assert (first.text, first.score, second.score) == ("1", pytest.approx(math.log(0.3)), pytest.approx(math.log(0.1)))
+    assert (first.text, first.log_score, second.log_score) == (
+        "1",
+        pytest.approx(math.log(0.3)),
+        pytest.approx(math.log(0.1)),
+    )
     assert first.probability == pytest.approx(0.75)
     ((first, second),) = (answer.predictions or () for answer in pmi(system, f"It was {MASK}.")(asked))
     # log 0.1/0.05 = log 2 against log 0.3/0.6 = -log 2.
-    assert (first.text, first.score, second.score) == ("0", pytest.approx(math.log(2)), pytest.approx(-math.log(2)))
+    assert (first.text, first.log_score, second.log_score) == (
+        "0",
+        pytest.approx(math.log(2)),
+        pytest.approx(-math.log(2)),
+    )
     assert first.probability == pytest.approx(0.8)
 
 
@@ -272,7 +280,9 @@ def test_what_a_system_prefers_in_a_batch_of_texts_is_taken_away() -> None:
     mean = {"1": (0.3 / 0.4 + 0.6 / 0.65) / 2, "0": (0.1 / 0.4 + 0.05 / 0.65) / 2}
     expected = [{"1": math.log(0.3 / mean["1"]), "0": math.log(0.1 / mean["0"])}]
     expected += [{"1": math.log(0.6 / mean["1"]), "0": math.log(0.05 / mean["0"])}]
-    assert [{each.text: each.score for each in both} for both in given] == [pytest.approx(each) for each in expected]
+    assert [{each.text: each.log_score for each in both} for both in given] == [
+        pytest.approx(each) for each in expected
+    ]
     assert [both[0].text for both in given] == ["0", "1"]
 
 
@@ -293,7 +303,7 @@ def test_pmi_keeps_evidence_and_needs_a_score_for_every_label() -> None:
         return [Answer([Prediction("0", 0.0, 1.0, (place,)), Prediction("1", low, 0.0, ())]) for _ in examples]
 
     (answer,) = pmi(system, "some")([Example("1", "text", (), None)])
-    assert [(each.text, each.score, each.evidence) for each in answer.predictions or ()] == [
+    assert [(each.text, each.log_score, each.evidence) for each in answer.predictions or ()] == [
         ("0", 0.0, (place,)),
         ("1", 0.0, ()),
     ]
@@ -380,12 +390,12 @@ def test_quoths_models_are_calibrated_and_the_untrained_one_is_its_base(
     plain, calibrated, untrained = (result.rows for result in read_run(tmp_path / "runs" / "sst2").systems)
     words, options = {"0": ("terrible", "bust"), "1": ("great", "tower")}, ClosedOptions(scoring="all")
     (prompt,) = labels(npm, words, options)([Example("", f"It was {MASK}.", (), None)])
-    before = {each.text: each.score for each in prompt.predictions or ()}
+    before = {each.text: each.log_score for each in prompt.predictions or ()}
     for row, its, same in zip(plain, calibrated, untrained, strict=True):
-        expected = {each.text: each.score - before[each.text] for each in row.predictions or ()}
-        assert {each.text: each.score for each in its.predictions or ()} == pytest.approx(expected, abs=1e-6)
+        expected = {each.text: each.log_score - before[each.text] for each in row.predictions or ()}
+        assert {each.text: each.log_score for each in its.predictions or ()} == pytest.approx(expected, abs=1e-6)
         assert all(each.evidence for each in its.predictions or ())
-        assert [each.score for each in same.predictions or ()] == [each.score for each in its.predictions or ()]
+        assert [each.log_score for each in same.predictions or ()] == [each.log_score for each in its.predictions or ()]
 
 
 @pytest.mark.parametrize(
@@ -438,7 +448,7 @@ def test_a_masked_lm_fills_a_blank_with_as_many_masks_as_are_likeliest(bert: Pat
             fillings += [(sum(row[id] for row, id in zip(log_p, ids, strict=True)), ids) for ids in product(*likely)]
         best = sorted(fillings, key=lambda pair: -pair[0] / len(pair[1]))[:4]
         assert [each.text for each in predictions] == [tokenizer.decode(ids).strip() for _, ids in best]
-        assert [each.score for each in predictions] == pytest.approx([p / len(ids) for p, ids in best], abs=1e-4)
+        assert [each.log_score for each in predictions] == pytest.approx([p / len(ids) for p, ids in best], abs=1e-4)
         assert [each.probability for each in predictions] == pytest.approx([math.exp(p) for p, _ in best], rel=1e-3)
 
 

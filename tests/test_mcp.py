@@ -15,6 +15,8 @@ import pytest
 
 import quoth
 from quoth.errors import CorruptionError
+from quoth.records import Status
+from quoth.results import Predictions
 
 mcp = pytest.importorskip("mcp", reason="the extra mcp is not installed: pip install 'quoth[mcp]'")
 anyio = pytest.importorskip("anyio")
@@ -32,13 +34,15 @@ START = TEXT.index("Georges")
 class Oracle:
     """Stands in for a model: knows one answer."""
 
-    abstained = False
+    status: Status = "answered"
 
-    def ask(self, text: str, top_k: int, max_evidence: int = 10) -> list[quoth.Prediction]:
+    def ask(self, text: str, top_k: int, max_evidence: int = 10) -> Predictions:
         if text == "damaged":
             raise CorruptionError("x.bin: damaged; restore it")
         place = quoth.Evidence("carmen", "Carmen", 0, START, START + 13, TEXT, 0.75, "c")
-        return [quoth.Prediction("Georges Bizet", -0.5, 0.75, (place,) * 5, abstained=self.abstained)][:top_k]
+        if text == "nothing":
+            return Predictions()
+        return Predictions([quoth.Prediction("Georges Bizet", -0.5, 0.75, (place,) * 5, status=self.status)])
 
     fill = ask
 
@@ -91,7 +95,7 @@ def test_five_tools_with_schemas_that_only_read(corpus: quoth.Corpus) -> None:
 @pytest.mark.parametrize(("tool", "argument"), [("ask", "question"), ("fill", "text")])
 def test_answers_come_with_their_places(call: Callable[..., Any], tool: str, argument: str) -> None:
     found = call(tool, **{argument: "Carmen is by [MASK]."})
-    assert found["corpus_does_not_say"] is False
+    assert (found["status"], found["answers"][0]["status"]) == ("answered", "answered")
     (answer,) = found["answers"]
     assert (answer["text"], answer["probability"], answer["num_places"], len(answer["places"])) == (
         "Georges Bizet",
@@ -110,9 +114,19 @@ def test_answers_come_with_their_places(call: Callable[..., Any], tool: str, arg
     }
 
 
-def test_that_the_corpus_does_not_say_is_told(call: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Oracle, "abstained", True)
-    assert call("ask", question="Who?")["corpus_does_not_say"] is True
+def test_an_assistant_is_told_how_sure_it_is_and_never_to_deny(
+    call: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Oracle, "status", "unsure")
+    found = call("fill", text="By [MASK].")
+    assert (found["status"], found["answers"][0]["status"]) == ("unsure", "unsure")
+    assert "Do not say that there is no answer" in found["note"]
+    monkeypatch.setattr(Oracle, "status", "not_found")
+    for question in ("Who?", "nothing"):
+        found = call("ask", question=question)
+        assert found["status"] == "not_found"
+        assert found["note"].startswith("The passages that were read do not say;")
+        assert "Do not say that the corpus has no answer" in found["note"]
 
 
 def test_passages_and_documents_are_read(call: Callable[..., Any], corpus: quoth.Corpus) -> None:

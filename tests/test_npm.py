@@ -169,7 +169,7 @@ def assert_equal(found: list[Prediction], expected: list[Any], corpora: list[Cor
     texts = {corpus.name: corpus for corpus in corpora}
     assert len(found) == len(expected)
     for prediction, (score, places) in zip(found, expected, strict=True):
-        assert prediction.score == pytest.approx(score, rel=1e-4, abs=1e-4)
+        assert prediction.log_score == pytest.approx(score, rel=1e-4, abs=1e-4)
         assert prediction.probability == pytest.approx(sum(places.values()), rel=1e-4)
         shares = {(e.corpus, e.document_id, e.start, e.end): e.score for e in prediction.evidence}
         assert shares == pytest.approx(places, rel=1e-4)
@@ -270,7 +270,7 @@ def test_hybrid_search_mixes_all_tokens_with_the_best_passages(
     shares = {(e.corpus, e.document_id, e.start, e.end): e.score for each in found for e in each.evidence}
     assert shares == pytest.approx(mixed, rel=1e-4)
     for each in found:
-        assert math.exp(each.score) == pytest.approx(each.probability, rel=1e-6)
+        assert math.exp(each.log_score) == pytest.approx(each.probability, rel=1e-6)
     assert [each.probability for each in found] == sorted((each.probability for each in found), reverse=True)
 
     nearest = npm.fill(QUERY, passages=4, hybrid=0.3, combine=combine, k=1, top_k=10000, distinct=False)
@@ -297,7 +297,7 @@ def test_restricted_search_reads_stored_vectors_where_there_are_some(folder: Pat
     for text in (QUERY, "the raven sat [MASK] the door"):
         expected = NPM.from_pretrained(str(folder), fresh).fill(text, **options)
         found = model.fill(text, **options)
-        assert [each.score for each in found] == pytest.approx([each.score for each in expected], abs=1e-4)
+        assert [each.log_score for each in found] == pytest.approx([each.log_score for each in expected], abs=1e-4)
         places = [{(e.document_id, e.start, e.end): e.score for e in each.evidence} for each in expected]
         assert {frozenset(p) for p in places} == {
             frozenset((e.document_id, e.start, e.end) for e in each.evidence) for each in found
@@ -316,7 +316,7 @@ def test_many_texts_are_answered_as_one_by_one(npm: NPM) -> None:
         for text, found in zip(texts, together, strict=True):
             alone = npm.fill(text, passages=passages)
             assert [each.text for each in found] == [each.text for each in alone]
-            assert [each.score for each in found] == pytest.approx([each.score for each in alone], abs=1e-4)
+            assert [each.log_score for each in found] == pytest.approx([each.log_score for each in alone], abs=1e-4)
             assert found[0].sequence == text.replace("[MASK]", found[0].text)
     assert npm.fill([]) == []
 
@@ -355,7 +355,7 @@ def test_a_single_token_may_be_a_part_of_a_word(single: NPM, folder: Path, corpo
     found = single.fill(text, passages=None, k=10000, top_k=10000, distinct=False, whole_words=False)
     whole = single.fill(text, passages=None, k=10000, top_k=10000, distinct=False)
     assert {each.text for each in whole} < {each.text for each in found}
-    scores = {each.text: each.score for each in found}
+    scores = {each.text: each.log_score for each in found}
     uncased = {text if text in expected else text.lower(): score for text, score in scores.items()}
     assert uncased == pytest.approx({text: math.log(score) for text, score in expected.items()}, abs=1e-4)
     with pytest.raises(InputError, match=r"whole_words is False; only a model that answers with one token"):
@@ -428,7 +428,7 @@ def test_ask_fills_the_template(npm: NPM) -> None:
     assert [replace(each, sequence="") for each in filled] == asked
     theirs = {"answer", "score", "start", "end"}
     assert set(asked[0].to_dict()) == theirs | {
-        *("text", "probability", "log_score", "abstained", "evidence", "num_places")
+        *("text", "probability", "log_score", "status", "abstained", "evidence", "num_places")
     }
     assert [each[0].text for each in npm.ask(["What is the capital?"], passages=5)] == [asked[0].text]
     assert npm.ask("tower", template="the {question} of [MASK]")[0].text

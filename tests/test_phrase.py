@@ -90,7 +90,7 @@ def searched_sums(
 def assert_equal(found: list[Prediction], expected: list[tuple[Any, ...]]) -> None:
     assert [prediction.text for prediction in found] == [" ".join(text.split()) for text, *_ in expected]
     for prediction, (_, score, probability, shares) in zip(found, expected, strict=True):
-        assert prediction.score == pytest.approx(score, rel=1e-4, abs=1e-5)
+        assert prediction.log_score == pytest.approx(score, rel=1e-4, abs=1e-5)
         assert prediction.probability == pytest.approx(probability, rel=1e-4)
         assert sum(each.score for each in prediction.evidence) == pytest.approx(prediction.probability)
         assert [(each.corpus, each.start, each.end) for each in prediction.evidence] == [
@@ -149,7 +149,7 @@ def test_values_by_hand() -> None:
     keys = word_table(["New York grew", "so new  york"], rows(2, 3, 1, 1, 4, 5))
     found = predict_phrases([hits(keys, [0, 4], [])], ONE, ONE, PhraseOptions(combine="sum", max_phrase_tokens=2))
     # a = b = log of the numbers. Spans: New 2+2, New York 2+3, new 4+4, new york 4+5. In all 26.
-    assert [(p.text, round(math.exp(p.score)), p.probability) for p in found] == [
+    assert [(p.text, round(math.exp(p.log_score)), p.probability) for p in found] == [
         ("new york", 14, pytest.approx(14 / 26)),
         ("new", 12, pytest.approx(12 / 26)),
     ]
@@ -191,7 +191,7 @@ def test_softmax_sum_normalises_over_the_rows_searched(restricted: bool, all_a: 
         [replace(hits(keys, [0, 1, 3], [2, 3]), restricted=restricted)],
         *(q, r, PhraseOptions(combine="softmax_sum", banned_tokens=banned)),
     )
-    scores = {each.text: math.exp(each.score) for each in found}
+    scores = {each.text: math.exp(each.log_score) for each in found}
     assert scores == pytest.approx({"y": 4 / all_a + 3 / all_b, "y z": 4 / all_a + 6 / all_b})
 
 
@@ -200,7 +200,7 @@ def test_ties_go_by_first_occurrence_and_share_one_score() -> None:
     keys = word_table(["c b", "b c"], np.zeros((4, 1)))
     found = predict_phrases([hits(keys, [3, 2, 1, 0], []), hits(later, [0, 1], [])], ONE, ONE)
     assert [prediction.text for prediction in found] == ["c", "b", "c b", "b c", "e"]
-    assert found[0].score == found[1].score
+    assert found[0].log_score == found[1].log_score
     assert [each.passage for each in found[1].evidence] == [100, 101]
 
 
@@ -215,7 +215,7 @@ def test_ties_are_no_wider_than_the_tolerance() -> None:
 def test_far_scores_neither_overflow_nor_vanish() -> None:
     keys = word_table(["a b"], [[3000.0], [-3000.0]])
     found = predict_phrases([hits(keys, [0, 1], [])], ONE, ONE, PhraseOptions(combine="sum", max_phrase_tokens=1))
-    assert [(p.text, p.score, p.probability) for p in found] == [
+    assert [(p.text, p.log_score, p.probability) for p in found] == [
         ("a", pytest.approx(3000 + math.log(2)), 1.0),
         ("b", pytest.approx(-3000 + math.log(2)), 0.0),
     ]

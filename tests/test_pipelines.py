@@ -124,13 +124,17 @@ def test_on_a_corpus_it_answers_as_the_reader_and_names_the_document(
     assert mixed == [found[0], answer(question=QUESTION, context=CONTEXT, max_answer_len=1000)]
 
 
-def test_that_the_corpus_does_not_say_comes_before_the_first_guess() -> None:
+def test_that_there_is_no_answer_comes_before_less_probable_ones_that_are_unsure() -> None:
     place = quoth.Evidence("d", "", 0, 0, 1, "a", 0.4)
-    sure, guess = (quoth.Prediction("a", 0.0, p, (place,), abstained=p < 0.3) for p in (0.4, 0.2))
+    sure, guess = (
+        quoth.Prediction("a", 0.0, p, (place,), status="unsure" if p < 0.3 else "answered") for p in (0.4, 0.2)
+    )
     answers = pipelines._of_corpus([sure, guess], 3, True)
     assert [(each["answer"], each["score"]) for each in answers] == [("a", 0.4), ("", 0.6), ("a", 0.2)]
     assert [each["answer"] for each in pipelines._of_corpus([guess], 1, True)] == [""]
     assert [each["answer"] for each in pipelines._of_corpus([guess], 1, False)] == ["a"]
+    likely = quoth.Prediction("a", 0.0, 0.55, (place,), status="unsure")
+    assert [each["answer"] for each in pipelines._of_corpus([likely, guess], 3, True)] == ["a", "", "a"]
 
 
 def test_blanks_are_filled_with_the_keys_of_fill_mask(fill: FillMask) -> None:

@@ -1,4 +1,4 @@
-"""A reader over corpora: what it reads, what it says, and when it says that the corpus does not say."""
+"""A reader over corpora: what it reads, what it says, and how sure it says that it is."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def check(predictions: list[Prediction], corpus: quoth.Corpus) -> None:
 def test_answers_are_slices_of_documents(reader: quoth.Reader, corpus: quoth.Corpus) -> None:
     found = reader.ask(QUESTION, top_k=50)
     check(found, corpus)
-    assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
+    assert [each.log_score for each in found] == sorted((each.log_score for each in found), reverse=True)
     assert sum(each.probability for each in found) < 1
 
 
@@ -64,7 +64,7 @@ def test_several_questions_are_answered_as_each_alone(reader: quoth.Reader) -> N
     for question, found in zip(asked, reader.ask(asked, passages=3), strict=True):
         alone = reader.ask(question, passages=3)
         assert [each.text for each in alone] == [each.text for each in found]
-        assert [each.score for each in alone] == pytest.approx([each.score for each in found], abs=1e-4)
+        assert [each.log_score for each in alone] == pytest.approx([each.log_score for each in found], abs=1e-4)
 
 
 def test_blanks_are_filled(reader: quoth.Reader, corpus: quoth.Corpus) -> None:
@@ -83,11 +83,19 @@ def test_only_the_passages_asked_for_are_read(reader: quoth.Reader, corpus: quot
     assert not best & others
 
 
-def test_an_answer_with_too_small_a_chance_is_a_guess(reader: quoth.Reader) -> None:
-    [best, *_] = reader.ask(QUESTION)
-    assert not best.abstained
-    assert reader.ask(QUESTION, min_probability=1.0)[0] == replace(best, abstained=True)
-    assert reader.ask(QUESTION, min_probability=1.0)[0].to_dict()["abstained"] is True
+def test_an_answer_with_too_small_a_chance_is_unsure_or_not_found(reader: quoth.Reader) -> None:
+    [best, *_] = answers = reader.ask(QUESTION)
+    assert answers.status == best.status == "answered"
+    unsure = reader.ask(QUESTION, min_probability=1.0)
+    assert unsure.status == "unsure"
+    assert unsure[0] == replace(best, status="unsure")
+    told = unsure[0].to_dict()
+    assert (told["status"], told["abstained"]) == ("unsure", True)
+    assert reader.ask(QUESTION, min_probability=best.probability).status == "answered"
+    for lowest, status in ((best.probability, "unsure"), (1.0, "not_found")):
+        reader.config = replace(reader.config, defaults=replace(reader.config.defaults, not_found_below=lowest))
+        assert reader.ask(QUESTION, min_probability=1.0).status == status
+    assert reader.ask(QUESTION, min_probability=0.0).status == "answered"
 
 
 @pytest.mark.parametrize(
@@ -153,7 +161,9 @@ def test_npm_asks_its_reader(span_reader: Any, corpus: quoth.Corpus, tmp_path: P
     check(found, corpus)
     assert found[0].sequence.startswith("Paris is the ")
     assert [each.text for each in found] != [each.text for each in both.fill(text, top_k=20)]
-    assert all(each.abstained for each in both.fill(text, read=2, min_probability=1.0))
+    assert {each.status for each in both.fill(text, read=2, min_probability=1.0)} == {"unsure"}
+    both.config = replace(both.config, defaults=replace(both.config.defaults, not_found_below=1.0))
+    assert {each.status for each in both.fill(text, read=2, min_probability=1.0)} == {"not_found"}
     with pytest.raises(InputError, match="read is -1"):
         both.fill(text, read=-1)
 
@@ -273,7 +283,9 @@ def test_bm25_and_the_towers_find_passages_together(span_reader: Any, corpus: qu
     sources = [Source(corpus.passage(row), corpus.name, math.log(sums[row] / sums[rows[0]])) for row in rows]
     [spans] = span_reader.read([QUESTION], [[each.passage for each in sources]])
     expected = predict_spans(sources, spans, 20, prior=span_reader.config.prior)
-    assert [(each.text, each.score) for each in found] == [(each.text, pytest.approx(each.score)) for each in expected]
+    assert [(each.text, each.log_score) for each in found] == [
+        (each.text, pytest.approx(each.log_score)) for each in expected
+    ]
     hidden = realm.ask(QUESTION, mode="hybrid", exclude=rows)
     assert not {place.passage for each in hidden for place in each.evidence} & set(rows)
     assert realm.ask(QUESTION, mode="hybrid", exclude=range(corpus.num_passages)) == []
@@ -285,7 +297,9 @@ def test_bm25_and_the_towers_find_passages_together(span_reader: Any, corpus: qu
         realm.ask(QUESTION, mode="bm25")
 
 
-def test_a_realm_says_when_it_does_not_know(span_reader: Any, corpus: quoth.Corpus, tmp_path: Path) -> None:
+def test_a_realm_says_when_it_does_not_know(
+    span_reader: Any, corpus: quoth.Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     own = REALM.from_pretrained(tiny_realm(tmp_path / "r"), corpus=corpus)
     own.embed("fp32")
     realm = REALM(own.encoder, span_reader, [corpus])
@@ -294,6 +308,9 @@ def test_a_realm_says_when_it_does_not_know(span_reader: Any, corpus: quoth.Corp
     for least in (0.0, middle, 1.0):
         asked = realm.ask(QUESTION, top_k=20, min_probability=least)
         assert [each.abstained for each in asked] == [each.probability < least for each in found]
+    config = replace(span_reader.config, defaults=replace(span_reader.config.defaults, not_found_below=1.0))
+    monkeypatch.setattr(span_reader, "config", config)
+    assert realm.ask(QUESTION, min_probability=1.0).status == "not_found"
     with pytest.raises(InputError, match=r"min_probability is 2; it must be from 0 to 1"):
         realm.ask(QUESTION, min_probability=2)
     with pytest.raises(InputError, match=r"combine is 'marginal', which is not calibrated; leave one out"):

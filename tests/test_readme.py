@@ -1,12 +1,14 @@
 """The README's Python example, run as it stands."""
 
 import doctest
+import re
 import shlex
 import tempfile
 from pathlib import Path
 
 import pytest
 
+from quoth import NPM, Corpus, Reader, read_documents
 from quoth.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -39,3 +41,16 @@ def test_its_commands_run_as_they_stand(
     shown = capsys.readouterr().out
     assert "Louvre" in shown
     assert "Leo Tolstoy" in shown
+
+
+def test_its_first_blank_is_answered_and_a_name_that_no_text_has_is_not_found(tmp_path: Path) -> None:
+    """With the shipped weights and thresholds."""
+    corpus = Corpus.create(tmp_path / "atlas.quoth")
+    corpus.add(read_documents(str(ROOT / "samples" / "atlas-2026.jsonl")))
+    blank = re.search(r'^quoth fill \S+ "(.+)"', (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert blank
+    filled = NPM.from_pretrained(corpus=corpus).fill(blank[1])
+    assert (filled.status, filled[0].text) == ("answered", "Louvre")
+    reader = Reader.from_pretrained(corpus=corpus)
+    assert reader.ask("Who founded Zorblaxia?").status == "not_found"
+    assert reader.ask("Who wrote War and Peace?").status == "answered"

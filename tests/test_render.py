@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from quoth.records import Evidence, Hit, Passage, Prediction
+from quoth.records import Evidence, Hit, Passage, Prediction, Status
 from quoth.render import (
     bar,
     excerpt,
@@ -84,6 +84,22 @@ def test_a_small_chance_is_not_said_to_be_none(probability: float, said: str) ->
     assert page.rstrip().endswith(f" {said}")
 
 
+@pytest.mark.parametrize(
+    ("status", "probability", "said"),
+    [
+        ("answered", 0.75, ""),
+        ("unsure", 0.55, "  unsure: Rome, 55.0 %\n"),
+        ("unsure", 0.0001, "  unsure: Rome, < 0.1 %\n"),
+        ("not_found", 0.02, "  the passages that were read do not say; what comes nearest:\n"),
+    ],
+)
+def test_a_terminal_says_how_sure_an_answer_is(status: Status, probability: float, said: str) -> None:
+    page = shown(
+        show_predictions, "It is in [MASK].", [Prediction("Rome", -2.0, probability, (), status=status)], width=80
+    )
+    assert page.startswith(f"It is in [MASK].\n\n{said}  1  Rome  ")
+
+
 LONG = "the patron saint of Thessaloniki, a city of the Byzantine Empire that was second only to Constantinople itself"
 
 
@@ -135,7 +151,7 @@ def test_markup_in_a_text_is_only_text() -> None:
 
 
 def test_nothing_found_is_said() -> None:
-    assert "no phrase" in shown(show_predictions, "q", [])
+    assert shown(show_predictions, "q", []) == "q\n\n  the passages that were read do not say\n"
     assert "no passage" in shown(show_hits, "q", [])
 
 

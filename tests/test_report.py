@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -126,6 +126,19 @@ def test_a_sweep_is_drawn_as_a_curve() -> None:
     assert [word for word in words(curve.svg) if word in ("3", "30", "every token")] == ["3", "30", "every token"]
     # 50, 100 and 25 % of an axis from 0 to 100.
     assert marks(curve.svg) == [(52, 137), (258, 22), (464, 194.5)]
+
+
+def test_a_run_from_before_there_was_a_status_is_read() -> None:
+    place = {"document_id": "d", "title": "", "passage": 0, "start": 0, "end": 1, "context": "a", "score": 0.5}
+    old = {"text": "a", "score": -1.5, "probability": 0.5, "evidence": [place], "sequence": "", "num_places": 1}
+    line = asdict(Row("m", "1", "q?", ("a",), {}, {}, None))
+    row = Row.of({**line, "predictions": [{**old, "abstained": False}, {**old, "abstained": True}]})
+    assert row.predictions is not None
+    assert [(each.log_score, each.score, each.status) for each in row.predictions] == [
+        (-1.5, 0.5, "answered"),
+        (-1.5, 0.5, "unsure"),
+    ]
+    assert Row.of({**line, "predictions": [asdict(each) for each in row.predictions]}) == row
 
 
 def test_answers_are_grouped_by_word_pieces() -> None:

@@ -32,12 +32,16 @@ def test_a_prediction_is_quoted_with_its_phrase_marked_and_nothing_taken_for_mar
     assert "<bdi>Georges Bizet</bdi>" in page  # a text that runs from right to left does not turn the rest around
 
 
-def test_a_guess_is_told_and_further_places_are_counted() -> None:
-    page = Predictions([Prediction("Georges Bizet", 0.0, 0.1, (PLACE,) * 5, abstained=True)])._repr_html_()
-    assert "(a guess: the corpus does not say)" in page
+def test_how_sure_it_is_is_told_and_further_places_are_counted() -> None:
+    page = Predictions([Prediction("Georges Bizet", 0.0, 0.55, (PLACE,) * 5, status="unsure")])._repr_html_()
+    assert "<b>Georges Bizet</b> 55.0 % <em>(unsure)</em>" in shown(page)
+    assert "do not say" not in page
     assert page.count("<blockquote>") == 3
     assert "… and 2 more places" in page
-    assert "no phrase of the corpus fits" in Predictions()._repr_html_()
+    page = Predictions([Prediction("Verdi", 0.0, 0.02, (PLACE,), status="not_found")])._repr_html_()
+    assert page.startswith("<p><em>the passages that were read do not say; what comes nearest:</em></p><ol>")
+    assert "(unsure)" not in page
+    assert Predictions()._repr_html_() == "<p><em>the passages that were read do not say</em></p>"
     two_of_twelve = Prediction("Georges Bizet", 0.0, 0.1, (PLACE,) * 2, num_places=12)
     assert "… and 10 more places" in Predictions([two_of_twelve])._repr_html_()
     assert (two_of_twelve.to_row()["num_places"], two_of_twelve.to_dict()["num_places"]) == (12, 12)
@@ -85,6 +89,14 @@ def test_a_ranking_is_a_list() -> None:
     assert isinstance(found, list)
 
 
+def test_a_ranking_has_the_status_of_its_best() -> None:
+    unsure, not_found = (Prediction("a", 0.0, 0.1, (), status=each) for each in ("unsure", "not_found"))
+    assert Predictions([unsure, Prediction("b", 0.0, 0.05, ())]).status == "unsure"
+    assert Predictions([not_found]).status == "not_found"
+    assert Predictions().status == "not_found"
+    assert [each.abstained for each in (unsure, not_found, Prediction("b", 0.0, 0.5, ()))] == [True, True, False]
+
+
 def test_tables_are_pandas_where_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", types.SimpleNamespace(DataFrame=lambda rows: rows))
     rows: Any = Predictions([Prediction("Bizet", -1.5, 0.5, (PLACE, PLACE)), Prediction("none", -9.0, 0.0, ())])
@@ -104,6 +116,7 @@ def test_json_has_python_s_names_and_the_pipelines_beside(sequence: str) -> None
     found = prediction.to_dict()
     assert (found["text"], found["probability"], found["log_score"]) == ("Bizet", 0.5, -1.5)
     assert (prediction.text, prediction.probability, prediction.log_score) == ("Bizet", 0.5, -1.5)
+    assert (prediction.score, found["status"], found["abstained"]) == (0.5, "answered", False)
     theirs = {"score": 0.5, "token_str": "Bizet", "sequence": sequence}
     if not sequence:
         theirs = {"score": 0.5, "answer": "Bizet", "start": PLACE.start, "end": PLACE.end}

@@ -71,7 +71,7 @@ def sharded(corpus: Corpus, encoder: TokenEncoder, parts: int) -> ShardedNPM:
 def assert_same(left: list[Prediction], right: list[Prediction]) -> None:
     assert [each.text for each in left] == [each.text for each in right]
     for ours, theirs in zip(left, right, strict=True):
-        assert (ours.score, ours.probability) == pytest.approx((theirs.score, theirs.probability), rel=1e-6)
+        assert (ours.log_score, ours.probability) == pytest.approx((theirs.log_score, theirs.probability), rel=1e-6)
         assert (ours.sequence, ours.num_places) == (theirs.sequence, theirs.num_places)
         ours_at, theirs_at = (
             {(place.passage, place.start, place.end, place.context): place.score for place in each.evidence}

@@ -37,7 +37,7 @@ CONTEXT = "The Axios rises in Macedonia and flows to the Thermaic Gulf."
 def row(said: str, *answers: str, context: str = CONTEXT, corpus: str = "", oracle: float = 0.0, **more: object) -> Row:
     at = context.find(said)
     place = Evidence("d", "Axios", 0, 100 + at, 100 + at + len(said), context, 0.5, context_start=100)
-    predictions = (Prediction(said, 0.0, 0.5, (place,), abstained=bool(more.get("abstained"))),) if said else ()
+    predictions = (Prediction(said, 0.0, 0.5, (place,), status=more.get("status", "answered")),) if said else ()
     scores = {"exact_match": 0.0, "oracle@5": oracle}
     return Row("m", "1", "q?", answers, scores, {"corpus": corpus} if corpus else {}, predictions)
 
@@ -53,7 +53,7 @@ def row(said: str, *answers: str, context: str = CONTEXT, corpus: str = "", orac
         (row("Macedonia", "Aegean", corpus="not answerable"), ABSENT),
         (row("Macedonia", "Aegean"), UNKNOWN),
         (row("", "Aegean"), SILENT),
-        (row("Macedonia", "Macedonia and", abstained=True), SILENT),
+        (row("Macedonia", "Macedonia and", status="unsure"), SILENT),
     ],
 )
 def test_errors_are_of_these_kinds(wrong: Row, kind: str) -> None:

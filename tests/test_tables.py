@@ -107,21 +107,21 @@ def test_stored_and_on_the_fly_predictions_agree(corpus: Corpus, encoder: TokenE
     assert len(held) == len(fresh) > 20
     shares = {each.text.casefold(): each.probability for each in fresh}
     assert {each.text.casefold(): each.probability for each in held} == pytest.approx(shares, rel=1e-4)
-    scores = [each.score for each in fresh]
-    assert [each.score for each in held] == pytest.approx(scores, abs=1e-4)
+    scores = [each.log_score for each in fresh]
+    assert [each.log_score for each in held] == pytest.approx(scores, abs=1e-4)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16", "sq8", "sq4"])
 def test_every_precision_answers_alike(corpus: Corpus, encoder: TokenEncoder, precision: str) -> None:
     npm = NPM(encoder, [corpus])
     found = npm.fill("the [MASK] in of is", passages=100, top_k=1000, distinct=False)
-    exact = {each.text.casefold(): each.score for each in found}
+    exact = {each.text.casefold(): each.log_score for each in found}
     rows = {each.passage for prediction in found for each in prediction.evidence}
     npm.embed(precision)
     hidden = set(corpus.live_rows().tolist()) - rows
     held = npm.fill("the [MASK] in of is", passages=None, top_k=1000, distinct=False, exclude=hidden)
     tolerance = {"fp32": 1e-4, "fp16": 5e-3, "sq8": 0.1, "sq4": 2.0}[precision]
-    assert {each.text.casefold(): each.score for each in held} == pytest.approx(exact, abs=tolerance)
+    assert {each.text.casefold(): each.log_score for each in held} == pytest.approx(exact, abs=tolerance)
 
 
 @pytest.mark.parametrize("precision", ["fp16", "sq8", "sq4"])
@@ -259,8 +259,8 @@ def test_deleted_passages_are_seen_as_such_without_a_new_build(corpus: Corpus, e
     corpus.compact()
     npm.embed("fp32")
     compacted = npm.fill(QUERY, passages=None, top_k=1000, distinct=False)
-    assert {each.text: each.score for each in compacted} == pytest.approx(
-        {each.text: each.score for each in after}, abs=1e-4
+    assert {each.text: each.log_score for each in compacted} == pytest.approx(
+        {each.text: each.log_score for each in after}, abs=1e-4
     )
 
 
@@ -396,8 +396,8 @@ def test_vectors_follow_their_passages_into_a_merged_segment(
     npm.embed(precision)
     after = npm.fill(QUERY, passages=None, top_k=1000, distinct=False)
     tolerance = {"fp32": 1e-5, "sq8": 0.02, "sq4": 1.0}[precision]
-    found = {each.text.casefold(): each.score for each in after}
-    assert found == pytest.approx({each.text.casefold(): each.score for each in before}, abs=tolerance)
+    found = {each.text.casefold(): each.log_score for each in after}
+    assert found == pytest.approx({each.text.casefold(): each.log_score for each in before}, abs=tolerance)
     for each in after:
         for place in each.evidence:
             document = corpus.document(place.document_id)
@@ -416,7 +416,9 @@ def test_a_merge_with_passages_that_have_no_vectors_carries_the_others(
     tables, npm = build(corpus, encoder, precision), NPM(encoder, [corpus])
     corpus.add([Document("late", "Late", "The raven never flitted."), Document("gone", "", "Gone.")])
     corpus.delete(["gone", "d1"])
-    before = {each.text.casefold(): each.score for each in npm.fill(QUERY, passages=None, top_k=1000, distinct=False)}
+    before = {
+        each.text.casefold(): each.log_score for each in npm.fill(QUERY, passages=None, top_k=1000, distinct=False)
+    }
     encode, encoded = encoder.passages, []
     monkeypatch.setattr(encoder, "passages", lambda *given: encoded.extend(given[0]) or encode(*given))
     for turn in range(2):
@@ -428,7 +430,8 @@ def test_a_merge_with_passages_that_have_no_vectors_carries_the_others(
         corpus.verify()
         again = NPM(encoder, [Corpus.open(corpus.path)])
         after = {
-            each.text.casefold(): each.score for each in again.fill(QUERY, passages=None, top_k=1000, distinct=False)
+            each.text.casefold(): each.log_score
+            for each in again.fill(QUERY, passages=None, top_k=1000, distinct=False)
         }
         assert after == pytest.approx(before, abs={"fp32": 1e-4, "sq8": 0.05, "sq4": 1.5}[precision])
         assert again.fill(QUERY, passages=9, top_k=1000, distinct=False)
@@ -440,7 +443,9 @@ def test_a_merge_with_passages_that_have_no_vectors_carries_the_others(
     assert sorted(encoded) == sorted([TEXTS[0], "The raven never flitted."])
     assert not tables.missing()
     assert not list(corpus.path.glob("keys/*/*.partial"))
-    after = {each.text.casefold(): each.score for each in npm.fill(QUERY, passages=None, top_k=1000, distinct=False)}
+    after = {
+        each.text.casefold(): each.log_score for each in npm.fill(QUERY, passages=None, top_k=1000, distinct=False)
+    }
     assert after == pytest.approx(before, abs={"fp32": 1e-4, "sq8": 0.05, "sq4": 1.5}[precision])
 
 

@@ -27,7 +27,7 @@ def ask(npm: NPM, corpus: Corpus) -> int:
     texts = {each.id: each.text for each in corpus.documents()}
     for options in ({"passages": None}, {"passages": 4}, {"passages": 4, "hybrid": 0.3}):
         first, second = (npm.fill(QUERY, top_k=1000, distinct=False, **options) for _ in range(2))
-        scores = [{each.text.casefold(): each.score for each in found} for found in (first, second)]
+        scores = [{each.text.casefold(): each.log_score for each in found} for found in (first, second)]
         assert scores[0] == pytest.approx(scores[1], abs=1e-4)
         for each in first:
             for place in each.evidence:
@@ -155,9 +155,9 @@ def test_late_passages_are_searched_before_they_are_embedded(tmp_path: Path, mon
     npm.embed("fp32")
     corpus.add([document("late", 9), document("gone")])
     corpus.delete(["gone"])
-    early = {each.text: each.score for each in npm.fill(QUERY, passages=None, top_k=1000, distinct=False)}
+    early = {each.text: each.log_score for each in npm.fill(QUERY, passages=None, top_k=1000, distinct=False)}
     npm.embed("fp32")
-    stored = {each.text: each.score for each in npm.fill(QUERY, passages=None, top_k=1000, distinct=False)}
+    stored = {each.text: each.log_score for each in npm.fill(QUERY, passages=None, top_k=1000, distinct=False)}
     assert early == pytest.approx(stored, abs=1e-4)
     assert any("zlatev0" in text for text in early)
     assert not any("zgonev0" in text for text in early)

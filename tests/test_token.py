@@ -26,7 +26,7 @@ def test_values_by_hand() -> None:
         ("Red", pytest.approx(3 / 7)),
     ]
     assert [each.score for each in found[1].evidence] == pytest.approx([2 / 7, 1 / 7])
-    assert math.exp(found[1].score) == pytest.approx(3)
+    assert math.exp(found[1].log_score) == pytest.approx(3)
 
 
 def test_parts_of_words_banned_tokens_and_dead_passages_are_left_out() -> None:
@@ -58,7 +58,7 @@ def test_equals_brute_force(temperature: float) -> None:
         found = predict_tokens(parts, q, PhraseOptions(temperature=temperature, top_k=100, max_evidence=100))
         ranked = sorted(expected.items(), key=lambda item: -item[1])
         assert [p.text.lower() for p in found] == [word for word, _ in ranked]
-        assert [p.score for p in found] == pytest.approx([math.log(s) for _, s in ranked], rel=1e-4, abs=1e-5)
+        assert [p.log_score for p in found] == pytest.approx([math.log(s) for _, s in ranked], rel=1e-4, abs=1e-5)
         for p in found:
             assert sum(each.score for each in p.evidence) == pytest.approx(p.probability)
 

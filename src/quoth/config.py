@@ -42,7 +42,7 @@ class NPMDefaults(Config):
     """What an NPM takes where a caller says nothing; the meanings are those of `FillOptions`.
 
     `template` makes a blank of a question, `classify_template` of a text to label; `passages` None is every token, and
-    a number is raised to `read` where a reader reads.
+    a number is raised to `read` where a reader reads. `not_found_below` is as a reader's.
     """
 
     template: str = "Q: {question}\nA: [MASK]."
@@ -52,12 +52,14 @@ class NPMDefaults(Config):
     hybrid: float = 0.0
     read: int = 0
     min_probability: float = 0.0
+    not_found_below: float = 0.0
 
     def __post_init__(self) -> None:
         _check_template("template", self.template, "question")
         _check_template("classify_template", self.classify_template, "text")
         _check_count("passages", self.passages)
-        _check_probability(self.min_probability)
+        _check_probability("min_probability", self.min_probability)
+        _check_probability("not_found_below", self.not_found_below)
         if self.combine not in get_args(Combine):
             raise InputError(f"combine {self.combine!r}; use one of {', '.join(get_args(Combine))}")
         if not (_is_number(self.hybrid) and 0 <= self.hybrid < 1):
@@ -68,15 +70,17 @@ class NPMDefaults(Config):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderDefaults(Config):
-    """What a reader uses unless a caller says otherwise: how many passages it reads, and the chance of being right
-    below which an answer is only a guess."""
+    """What a reader uses unless a caller says otherwise: how many passages it reads, the chance of being right below
+    which an answer is unsure, and the one that the best answer must have, or else the passages do not say."""
 
     passages: int = 20
     min_probability: float = 0.0
+    not_found_below: float = 0.0
 
     def __post_init__(self) -> None:
         _check_count("passages", self.passages, or_none=False)
-        _check_probability(self.min_probability)
+        _check_probability("min_probability", self.min_probability)
+        _check_probability("not_found_below", self.not_found_below)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -387,9 +391,9 @@ def _check_count(name: str, value: object, or_none: bool = True) -> None:
         raise InputError(f"{name} {value!r}; it must be a whole number of at least 1")
 
 
-def _check_probability(value: object) -> None:
+def _check_probability(name: str, value: object) -> None:
     if not (_is_number(value) and 0 <= value <= 1):  # type: ignore[operator]
-        raise InputError(f"min_probability {value!r}; it must be a number from 0 to 1")
+        raise InputError(f"{name} {value!r}; it must be a number from 0 to 1")
 
 
 def _is_number(value: object) -> bool:

@@ -137,8 +137,8 @@ class QuestionAnswering:
             max_answer_len (int): Tokens of an answer, at most; the model has a bound of its own (20). Default: 15.
             max_seq_len (int): Tokens that the model reads at a time, question included. Default: the model's (384).
             max_question_len (int): Tokens of a question; what is longer is cut. Default: the model's (96).
-            handle_impossible_answer (bool): Whether "" may be an answer: the context, or the corpus, does not say.
-                Default: False.
+            handle_impossible_answer (bool): Whether "" may be an answer: what was read does not say. Default:
+                False.
             align_to_words (bool): Accepted, without effect: no answer ever cuts a word. Default: True.
 
         Returns:
@@ -164,7 +164,8 @@ class QuestionAnswering:
             config = reader.config
             answers = predict_spans(sources, short, top_k, prior=config.prior)
             if each.context is None:
-                answers = calibrated(answers, config.calibration, config.defaults.min_probability)
+                defaults = config.defaults
+                answers = calibrated(answers, config.calibration, defaults.min_probability, defaults.not_found_below)
                 found.append(_of_corpus(answers, top_k, handle_impossible_answer))
             else:
                 none = 1 / (1 + math.exp(min(spans[0].total, 700.0))) if handle_impossible_answer else None
@@ -242,12 +243,13 @@ def _of_context(answers: Sequence[Prediction], context: str, top_k: int, none: f
 
 
 def _of_corpus(answers: Sequence[Prediction], top_k: int, may_be_none: bool) -> list[Answer]:
-    """The answers of a corpus; before the first that is only a guess "" with the chance that the best one is wrong."""
+    """The answers of a corpus; "" has the chance that the best one is wrong, and comes before the first less probable
+    one that is not answered."""
     found = [each.to_dict() | {"document_id": each.evidence[0].document_id} for each in answers]
     if may_be_none:
-        guess = next((place for place, each in enumerate(answers) if each.abstained), len(answers))
         none = 1 - answers[0].probability if answers else 1.0
-        found.insert(guess, {"score": none, "start": 0, "end": 0, "answer": "", "document_id": None})
+        less = (place for place, each in enumerate(answers) if each.abstained and each.probability < none)
+        found.insert(next(less, len(answers)), {"score": none, "start": 0, "end": 0, "answer": "", "document_id": None})
     return found[:top_k]
 
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, astuple, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,21 +143,28 @@ class Evidence:
     context_start: int = 0
 
 
+Status = Literal["answered", "unsure", "not_found"]
+"""What a prediction is: an answer; an answer that may well be wrong; or only what comes nearest to one."""
+NOT_FOUND = "the passages that were read do not say"
+"""What `not_found` means, as people are told."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prediction:
     """A phrase of the corpus, the log of its score, its probability, and where it occurs, best place first.
 
     `evidence` are the best of its places, `num_places` is how many there are. `sequence` is the query with its blank
-    filled, or "" if there was no blank (`ask`). `abstained`: the probability is below the least that was asked for,
-    so the corpus does not say, and this is only a guess.
+    filled, or "" if there was no blank (`ask`). `status`: "answered" if the probability is at or above the threshold
+    that was asked for (`min_probability`), "unsure" if it is below, and "not_found" if even the best of its ranking is
+    so improbable that the passages that were read do not say.
     """
 
     text: str
-    score: float
+    log_score: float
     probability: float
     evidence: tuple[Evidence, ...]
     sequence: str = ""
-    abstained: bool = False
+    status: Status = "answered"
     num_places: int = 0
 
     def __post_init__(self) -> None:
@@ -170,16 +177,21 @@ class Prediction:
         return replace(self, probability=probability, evidence=evidence)
 
     @property
-    def log_score(self) -> float:
-        """`score` by the name that it has in JSON, where `score` is the probability, as in the pipelines."""
-        return self.score
+    def score(self) -> float:
+        """The probability, by its name in the Hugging Face pipelines."""
+        return self.probability
+
+    @property
+    def abstained(self) -> bool:
+        """Whether it is no answer: `status` is "unsure" or "not_found"."""
+        return self.status != "answered"
 
     def to_dict(self) -> dict[str, Any]:
         """The prediction as JSON has it, on the command line and over HTTP.
 
-        `text`, `probability`, `log_score`, `abstained`, `evidence` and `num_places` are named as here. Next to them are
-        the keys of the Hugging Face pipelines: `score` (the probability), `token_str`, `sequence` of fill-mask, if a
-        blank was filled; else `score`, `answer`, `start`, `end` of question-answering.
+        `text`, `probability`, `log_score`, `status`, `abstained`, `evidence` and `num_places` are named as here. Next
+        to them are the keys of the Hugging Face pipelines: `score` (the probability), `token_str`, `sequence` of
+        fill-mask, if a blank was filled; else `score`, `answer`, `start`, `end` of question-answering.
         """
         best = self.evidence[0] if self.evidence else None
         theirs: dict[str, Any] = {"token_str": self.text, "sequence": self.sequence}
@@ -188,9 +200,10 @@ class Prediction:
         return {
             "text": self.text,
             "probability": self.probability,
-            "log_score": self.score,
-            "score": self.probability,
+            "log_score": self.log_score,
+            "score": self.score,
             **theirs,
+            "status": self.status,
             "abstained": self.abstained,
             "evidence": [asdict(each) for each in self.evidence],
             "num_places": self.num_places,
@@ -198,7 +211,8 @@ class Prediction:
 
     def to_row(self) -> dict[str, Any]:
         """The prediction with its best place, without nesting: a row of a table."""
-        row = {"text": self.text, "probability": self.probability, "log_score": self.score, "abstained": self.abstained}
+        row: dict[str, Any] = {"text": self.text, "probability": self.probability, "log_score": self.log_score}
+        row |= {"status": self.status, "abstained": self.abstained}
         best = self.evidence[0] if self.evidence else None
         for name in ("document_id", "title", "passage", "start", "end", "context", "corpus"):
             row[name] = getattr(best, name, None)

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from quoth.records import Evidence, Hit, Prediction
+from quoth.records import NOT_FOUND, Evidence, Hit, Prediction
 
 BAR_CELLS = 20
 EXCERPT_LINES = 3
@@ -55,10 +55,14 @@ def show_predictions(console: Console, query: str, predictions: Sequence[Predict
     """Print the ranked `predictions` of `query`, each with a bar and its best `top_evidence` occurrences."""
     console.print(Text(printable(query), style="bold"), end="\n\n")
     if not predictions:
-        console.print(Text("  no phrase of the corpus fits", style="dim"))
+        console.print(Text(f"  {NOT_FOUND}", style="dim"))
         return
-    if predictions[0].abstained:
-        console.print(Text("  the corpus does not say; the best guesses:", style="dim"))
+    best = predictions[0]
+    if best.status == "not_found":
+        console.print(Text(f"  {NOT_FOUND}; what comes nearest:", style="dim"))
+    elif best.status == "unsure":
+        told = f"  unsure: {printable(best.text)}, {_percent(best.probability).strip()}"
+        console.print(Text(told, style="dim"), soft_wrap=True)
     width = min(MOST_TEXT, max(cell_len(printable(prediction.text)) for prediction in predictions))
     for rank, prediction in enumerate(predictions, start=1):
         _show_row(console, rank, prediction.text, _share(console, prediction.probability), width)
@@ -134,8 +138,11 @@ def _share(console: Console, probability: float) -> Text:
     """A bar, if there is room for one, and a percentage."""
     cells = min(BAR_CELLS, console.width - len(MARGIN) - LEAST_TEXT - 10)
     drawn = bar(probability, cells) + " " if cells >= 4 else ""
-    shown = f"{100 * probability:5.1f} %" if probability == 0 or probability >= 0.001 else "< 0.1 %"
-    return Text.assemble((drawn, "cyan"), shown)
+    return Text.assemble((drawn, "cyan"), _percent(probability))
+
+
+def _percent(probability: float) -> str:
+    return f"{100 * probability:5.1f} %" if probability == 0 or probability >= 0.001 else "< 0.1 %"
 
 
 def _show_row(console: Console, rank: int, text: str, rest: Text, width: int) -> None:

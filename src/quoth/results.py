@@ -10,7 +10,7 @@ from html import escape
 from typing import Any
 
 from quoth.errors import InputError
-from quoth.records import Evidence, Hit, Prediction
+from quoth.records import NOT_FOUND, Evidence, Hit, Prediction, Status
 
 EXCERPT = 160
 """Characters shown before a phrase, and after it."""
@@ -21,10 +21,16 @@ PLACES = 3
 class Predictions(list[Prediction]):
     """A ranking of predictions, best first: a list that shows itself in a notebook."""
 
+    @property
+    def status(self) -> Status:
+        """The best prediction's status; "not_found" if there is none."""
+        return self[0].status if self else "not_found"
+
     def _repr_html_(self) -> str:
         if not self:
-            return "<p><em>no phrase of the corpus fits</em></p>"
-        return _ranking(_prediction(each) for each in self)
+            return f"<p><em>{NOT_FOUND}</em></p>"
+        nearest = f"<p><em>{NOT_FOUND}; what comes nearest:</em></p>" if self.status == "not_found" else ""
+        return nearest + _ranking(_prediction(each) for each in self)
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame, a prediction per row, with its best place.
@@ -65,8 +71,8 @@ def _ranking(items: Iterable[str]) -> str:
 
 
 def _prediction(prediction: Prediction) -> str:
-    guess = " <em>(a guess: the corpus does not say)</em>" if prediction.abstained else ""
-    head = f"<b>{_text(prediction.text)}</b> {100 * prediction.probability:.1f} %{guess}"
+    unsure = " <em>(unsure)</em>" if prediction.status == "unsure" else ""
+    head = f"<b>{_text(prediction.text)}</b> {100 * prediction.probability:.1f} %{unsure}"
     more = prediction.num_places - len(prediction.evidence[:PLACES])
     rest = f"<small>… and {more:,} more {'place' if more == 1 else 'places'}</small>" if more > 0 else ""
     return head + "".join(map(_evidence, prediction.evidence[:PLACES])) + rest

@@ -173,10 +173,13 @@ def _show_all(console: "Console", title: str, predict: Any, blanks: Sequence[Bla
     begin = time.perf_counter()
     answers = predict([blank.text for blank in blanks], top_k=1)
     seconds = time.perf_counter() - begin
-    right = 0
+    right = unsure = 0
     for blank, predictions in zip(blanks, answers, strict=True):
-        right += _show(console, blank.text, [("", blank.answer, predictions)])
-    console.print(f"  {right} of {len(blanks)} right, {1000 * seconds / len(blanks):.0f} ms each", style="bold")
+        good = _show(console, blank.text, [("", blank.answer, predictions)])
+        right += good
+        unsure += good and predictions[0].status == "unsure"
+    told = f"{right} of {len(blanks)} right" + (f" ({unsure} of these unsure)" if unsure else "")
+    console.print(f"  {told}, {1000 * seconds / len(blanks):.0f} ms each", style="bold")
 
 
 def _show_changes(console: "Console", changes: Sequence[dict[str, Any]], before: "_Answers", after: "_Answers") -> None:
@@ -199,6 +202,7 @@ def _show(console: "Console", text: str, rows: "Sequence[tuple[str, str, Sequenc
     """Print a query and the best prediction of each row (edition, answer, predictions); return how many are right."""
     from rich.text import Text
 
+    from quoth.records import NOT_FOUND
     from quoth.render import printable, show_quote
 
     console.print(Text(printable(text)), soft_wrap=True)
@@ -208,18 +212,21 @@ def _show(console: "Console", text: str, rows: "Sequence[tuple[str, str, Sequenc
         right += good
         line = Text("  ").append(f"{edition} " if edition else "", style="dim")
         line.append("✓ " if good else "✗ ", style="green" if good else "red")
-        line.append(printable(predictions[0].text) if predictions else "no answer", style="bold")
-        if predictions:
-            line.append(f"  {100 * predictions[0].probability:.0f} %", style="cyan")
+        said = predictions[0] if predictions and predictions[0].status != "not_found" else None
+        line.append(printable(said.text) if said else NOT_FOUND, style="bold")
+        if said:
+            unsure = "unsure, " if said.status == "unsure" else ""
+            line.append(f"  {unsure}{100 * said.probability:.0f} %", style="cyan")
         line.append("" if good else f"  (the text says {answer})", style="dim")
         console.print(line, soft_wrap=True)
-        if predictions and predictions[0].evidence:
-            show_quote(console, predictions[0].evidence[0])
+        if said and said.evidence:
+            show_quote(console, said.evidence[0])
     return right
 
 
 def _is_right(predictions: "Sequence[Prediction]", answer: str) -> bool:
-    return bool(predictions) and same_answer(predictions[0].text, answer)
+    """Whether the best prediction is the answer, and is given as one, sure or unsure."""
+    return bool(predictions) and predictions[0].status != "not_found" and same_answer(predictions[0].text, answer)
 
 
 def _spread(records: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:

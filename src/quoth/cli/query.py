@@ -110,8 +110,9 @@ def ask(
 ) -> None:
     """Answer a question with phrases from the corpus.
 
-    Every answer is shown where it occurs. If the corpus does not say, the command says so. Passages are found by their
-    words; with quoth-realm, by vectors too, which finds more of them and needs quoth embed.
+    Every answer is shown where it occurs. If it is unsure, or if the passages that were read do not say, the command
+    says so. Passages are found by their words; with quoth-realm, by vectors too, which finds more of them and needs
+    quoth embed.
 
     \b
     Example:

@@ -191,10 +191,10 @@ def pmi(system: System[Source], prompt: str) -> System[Source]:
     def before() -> dict[str, float]:
         example: Example[Any] = Example("prompt", prompt, (), None)
         found = system([example])[0].predictions or ()
-        if lost := [each.text for each in found if each.score == -np.inf]:
+        if lost := [each.text for each in found if each.log_score == -np.inf]:
             told = f"label {', '.join(lost)} has no score for {prompt!r}"
             raise InputError(f"calibration=pmi: {told}; use --scoring all, or a larger --k")
-        return {each.text: each.score for each in found}
+        return {each.text: each.log_score for each in found}
 
     return _calibrated(system, before)
 
@@ -226,7 +226,7 @@ def _calibrated(system: System[Source], before: Callable[[], Mapping[str, float]
 
     def calibrated(answer: Answer) -> Answer:
         given = {each.text: each for each in answer.predictions or ()}
-        best = _best_first({label: each.score - before()[label] for label, each in given.items()})
+        best = _best_first({label: each.log_score - before()[label] for label, each in given.items()})
         return Answer([replace(each, evidence=given[each.text].evidence) for each in best])
 
     return lambda examples: [calibrated(answer) for answer in system(examples)]

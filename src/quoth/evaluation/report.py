@@ -63,6 +63,9 @@ class Row:
 
 
 def _prediction(record: Mapping[str, Any]) -> Prediction:
+    if "abstained" in record:  # a run from before there was a status
+        old = {name: value for name, value in record.items() if name not in ("score", "abstained")}
+        record = {**old, "log_score": record["score"], "status": "unsure" if record["abstained"] else "answered"}
     return Prediction(**{**record, "evidence": tuple(Evidence(**place) for place in record["evidence"])})
 
 

@@ -30,7 +30,7 @@ _READ_ME = (
 )
 _BESIDE = (
     "The papers' figures were measured with larger models over other corpora. Compare only where both the examples and "
-    "the corpus are the same: a system cannot find what its corpus does not say."
+    "the corpus are the same: a system cannot find what its corpus does not contain."
 )
 
 

@@ -21,7 +21,7 @@ class QuothReader:
 
     An answer's `document` is a document of the corpus, and `document_offset` counts the code points of its content;
     `context` is the passage, in which `context_offset` counts. `score` is the chance of being right. The metadata have
-    `abstained` (the corpus does not say: this is a guess) and `num_places`.
+    `status` ("answered", "unsure" or "not_found"), `abstained` (it is not "answered") and `num_places`.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class QuothReader:
             model: A reader, by name or folder.
             top_k: Number of answers.
             passages: Number of passages to read; None: the model's own.
-            drop_guesses: Leave out answers that the corpus does not support, perhaps all of them.
+            drop_guesses: Leave out answers that are unsure or not found, perhaps all of them.
         """
         self.corpus, self.model = corpus, model
         self.top_k, self.passages, self.drop_guesses = top_k, passages, drop_guesses
@@ -99,5 +99,10 @@ def _answer(corpus: Corpus, query: str, answer: Prediction, best: Evidence) -> E
         context=best.context,
         document_offset=ExtractedAnswer.Span(start=best.start, end=best.end),
         context_offset=ExtractedAnswer.Span(start=at, end=at + best.end - best.start),
-        meta={"abstained": answer.abstained, "num_places": answer.num_places, "corpus": best.corpus},
+        meta={
+            "status": answer.status,
+            "abstained": answer.abstained,
+            "num_places": answer.num_places,
+            "corpus": best.corpus,
+        },
     )

@@ -6,7 +6,7 @@ Knows: the tools, what they take and return, and how errors are reported. Does n
 # No postponed annotations: the package reads those of functions within functions.
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,7 +21,8 @@ from quoth.corpus.bm25 import bm25
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.quotes import verify_quote
 from quoth.errors import QuothError
-from quoth.records import Evidence, Prediction
+from quoth.records import NOT_FOUND, Evidence, Status
+from quoth.results import Predictions
 
 if TYPE_CHECKING:
     from quoth.models.npm import NPM
@@ -36,9 +37,19 @@ PLACES = 3
 INSTRUCTIONS = (
     "Answers are phrases that occur in this corpus, word for word. `ask` answers questions, `fill` fills the [MASK] of "
     "a sentence, `search` finds passages, `read` gives a document's text, `verify_quote` checks whether words occur in "
-    "the corpus. Offsets count Unicode code points of a document's text. If `corpus_does_not_say` is true, the answers "
-    "are only guesses: say that the corpus has no answer. Check every quote with `verify_quote` before you give it."
+    "the corpus. Offsets count Unicode code points of a document's text. `status` says how sure an answer is, and "
+    "`note` what to do with it. `not_found` is about the few passages that were read, never about the whole corpus. "
+    "Check every quote with `verify_quote` before you give it."
 )
+NOTES: dict[Status, str] = {
+    "answered": "The first answer is likely to be right. Give it with the place that says it.",
+    "unsure": "The first answer may be right: `probability` is the chance. Read its context; if that answers the "
+    "question, give it, and say how sure it is. Do not say that there is no answer.",
+    "not_found": f"{NOT_FOUND[0].upper()}{NOT_FOUND[1:]}; what is listed only comes nearest. Other passages may say: "
+    "ask in other words, or use `search` and `read`. Do not say that the corpus has no answer: say that none was "
+    "found.",
+}
+"""What each status means to an assistant."""
 
 Text = Annotated[str, Field(min_length=1, max_length=MOST_CHARACTERS)]
 Count = Annotated[int, Field(ge=1, le=MOST_ANSWERS)]
@@ -75,6 +86,7 @@ class Answer(BaseModel):
 
     text: str
     probability: float = Field(description="The chance that it is right.")
+    status: Status
     num_places: int = Field(description="How many places support it; the best are listed.")
     places: list[Place]
 
@@ -82,18 +94,21 @@ class Answer(BaseModel):
 class Answers(BaseModel):
     """Phrases of the corpus, best first."""
 
-    corpus_does_not_say: bool = Field(description="Whether even the best answer is only a guess.")
+    status: Status = Field(description="Of the first answer; not_found if there is none.")
+    note: str = Field(description="What the status means.")
     answers: list[Answer]
 
     @classmethod
-    def of(cls, predictions: Sequence[Prediction]) -> "Answers":
+    def of(cls, predictions: Predictions) -> "Answers":
         """Predictions as answers."""
         return cls(
-            corpus_does_not_say=not predictions or predictions[0].abstained,
+            status=predictions.status,
+            note=NOTES[predictions.status],
             answers=[
                 Answer(
                     text=each.text,
                     probability=each.probability,
+                    status=each.status,
                     num_places=each.num_places,
                     places=[Place.of(place) for place in each.evidence[:PLACES]],
                 )

@@ -217,7 +217,8 @@ class BlankFiller(CorpusModel):
         for text, found, marked, phrases in zip(asked.texts, proposed, marks, phrase_options, strict=True):
             marked = [each for each in marked if self._may_answer(each.best.text, phrases)]
             best = combine(text, found, marked, weights, options.top_k, most, options.distinct)
-            yield calibrated(best, self.config.calibration, options.min_probability)
+            lowest = self.config.defaults.not_found_below
+            yield calibrated(best, self.config.calibration, options.min_probability, lowest)
 
     def _may_answer(self, text: str, options: PhraseOptions) -> bool:
         """Whether a span that the reader marked is free of banned tokens, and not of stop words alone if these are

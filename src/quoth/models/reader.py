@@ -84,14 +84,14 @@ class Reader:
             question: One question, or several.
             top_k (int): Number of answers. Default: 5.
             passages (int | None): Number of passages to read. Default: the model's (quoth-reader: 20).
-            min_probability (float | None): An answer with a smaller chance of being right is marked as a guess
-                (`abstained`): the corpus does not say. Default: the model's.
+            min_probability (float | None): An answer with a smaller chance of being right is "unsure" (`status`), or
+                "not_found" if even the best one is below the model's `not_found_below`. Default: the model's.
             exclude (Collection[int]): Passage rows that are never read, in any corpus: one collection, or one for each
                 question. Default: ().
 
         Returns:
-            The answers, best first, or a list of such lists for several questions. `score` is the log odds of an answer
-            against "no answer here", summed over its places; `probability` its chance of being right.
+            The answers, best first, or a list of such lists for several questions. `log_score` is the log odds of an
+            answer against "no answer here", summed over its places; `probability` its chance of being right.
 
         Raises:
             InputError: An empty question, or a number out of bounds.
@@ -107,9 +107,11 @@ class Reader:
         """
         check_questions(question)
         found = self._answers([each.strip() for each in question], question, top_k, passages, exclude)
-        least = self.config.defaults.min_probability if min_probability is None else min_probability
+        defaults = self.config.defaults
+        least = defaults.min_probability if min_probability is None else min_probability
         check_min_probability("min_probability", least)
-        return [Predictions(calibrated(each, self.config.calibration, least)) for each in found]
+        weights, lowest = self.config.calibration, defaults.not_found_below
+        return [Predictions(calibrated(each, weights, least, lowest)) for each in found]
 
     @one_or_many
     def fill(

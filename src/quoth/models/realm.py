@@ -174,7 +174,7 @@ class REALM(CorpusModel):
                 prior = config.prior if hybrid else 0.0
                 predictions = self._read_spans(text, encoded, top_k, combine == "marginal", prior)
                 if combine == "softmax":
-                    predictions = calibrated(predictions, config.calibration, least)
+                    predictions = calibrated(predictions, config.calibration, least, config.defaults.not_found_below)
                 found.append(Predictions(predictions))
                 continue
             with step("expand"):

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.records import Prediction
+from quoth.records import Prediction, Status
 from quoth.types import Doubles
 
 Weights = tuple[float, float, float]
@@ -27,14 +27,17 @@ _ROUNDS = 50
 def features(prediction: Prediction) -> tuple[float, float, float]:
     """1, the log odds of the share that the answer has among all, and its score."""
     share = min(max(prediction.probability, _LEAST), 1 - _LEAST)
-    return 1.0, math.log(share) - math.log1p(-share), prediction.score
+    return 1.0, math.log(share) - math.log1p(-share), prediction.log_score
 
 
-def calibrated(predictions: Iterable[Prediction], weights: Weights | None, min_probability: float) -> list[Prediction]:
-    """The predictions with the chance of being right as their probability, marked if it is below the minimum.
+def calibrated(
+    predictions: Iterable[Prediction], weights: Weights | None, min_probability: float, not_found_below: float = 0.0
+) -> list[Prediction]:
+    """The predictions with the chance of being right as their probability, and with their status.
 
     The chance is the logistic function of `weights` · `features`; without weights it stays the share. Shares of places
-    are scaled alike.
+    are scaled alike. From `min_probability` on a prediction is answered. The others are unsure; or not found, if even
+    the best chance is below both thresholds.
     """
     found = []
     for each in predictions:
@@ -42,8 +45,10 @@ def calibrated(predictions: Iterable[Prediction], weights: Weights | None, min_p
         if weights is not None:
             logit = sum(w * x for w, x in zip(weights, features(each), strict=True))
             chance = 1 / (1 + math.exp(-min(max(logit, -50.0), 50.0)))
-        found.append(replace(each.with_probability(chance), abstained=chance < min_probability))
-    return found
+        found.append(each.with_probability(chance))
+    best = max((each.probability for each in found), default=0.0)
+    below: Status = "not_found" if best < min(not_found_below, min_probability) else "unsure"
+    return [replace(each, status="answered" if each.probability >= min_probability else below) for each in found]
 
 
 def fit(features_N3: Doubles, right_N: NDArray[np.bool_]) -> Weights:
@@ -71,3 +76,17 @@ def threshold(probabilities: Sequence[float], right: Sequence[bool], precision: 
     last_N = np.append(p_N[1:] < p_N[:-1], True) if len(p_N) else np.zeros(0, bool)
     good = np.flatnonzero((share_N >= precision) & last_N)
     return float(p_N[good[-1]]) if len(good) else 1.0
+
+
+def not_found_threshold(probabilities: Sequence[float], right: Sequence[bool], most: float) -> float:
+    """The largest probability below which at most `most` of the best answers are right.
+
+    It is one of the probabilities, or 1, or 0 if no such threshold has an answer below it. Answers of equal probability
+    are on the same side.
+    """
+    order = np.argsort(np.asarray(probabilities), kind="stable")
+    p_N, right_N = np.asarray(probabilities, float)[order], np.asarray(right, bool)[order]
+    share_N = np.cumsum(right_N) / np.arange(1, len(right_N) + 1)
+    above_N = np.append(p_N[1:], 1.0) if len(p_N) else np.zeros(0)
+    good = np.flatnonzero((share_N <= most) & (above_N > p_N))
+    return float(above_N[good[-1]]) if len(good) else 0.0

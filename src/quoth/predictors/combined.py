@@ -56,7 +56,7 @@ def combine(
     p is the reader's highest probability: where the passages say it, NPM has little to add. A phrase is an echo (1, else 0) if it has words that name something and all of them occur in the sentence of `text`
     with the `[MASK]`.
 
-    A phrase that one of the two does not propose has the probability `LEAST` there. `score` is that sum, and the
+    A phrase that one of the two does not propose has the probability `LEAST` there. `log_score` is that sum, and the
     probability is the phrase's share of exp of all these sums. Evidence is the reader's, or else NPM's, its best
     `max_evidence` places (None: all). If answers are to be `distinct`, only the best of those that overlap in their
     best place is listed.
@@ -75,11 +75,11 @@ def combine(
         score = w * _log(npm) + v * _log(reader)
         if e:
             score -= e * _is_echo(named.best.text, said)
-        weighed.append(replace(named, best=replace(named.best, score=score)))
-    weighed.sort(key=lambda each: -each.best.score)
-    total = log_sum_exp(np.array([each.best.score for each in weighed]))
+        weighed.append(replace(named, best=replace(named.best, log_score=score)))
+    weighed.sort(key=lambda each: -each.best.log_score)
+    total = log_sum_exp(np.array([each.best.log_score for each in weighed]))
     best = chosen(weighed, top_k, distinct)
-    return [each.with_probability(math.exp(each.score - total), max_evidence) for each in best]
+    return [each.with_probability(math.exp(each.log_score - total), max_evidence) for each in best]
 
 
 def words_beside(text: str) -> frozenset[str]:

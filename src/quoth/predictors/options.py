@@ -182,8 +182,8 @@ class FillOptions:
     min_probability: float | None = field(
         default=None,
         metadata=_meaning(
-            "If a reader gives an answer a smaller chance of being right, it is marked as a guess (`abstained`): the "
-            "corpus does not say.",
+            "If a reader gives an answer a smaller chance of being right, its `status` is unsure; or not_found (the "
+            "passages that were read do not say), if even the best one is below the model's `not_found_below`.",
             check_min_probability,
         ),
     )

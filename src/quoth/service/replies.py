@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from quoth.records import Evidence, Match
+from quoth.records import NOT_FOUND, Evidence, Match
+from quoth.records import Status as AnswerStatus
 
 CLOSED = ConfigDict(extra="forbid")
 Snapshots = Annotated[dict[str, int], Field(description="The snapshot that was asked, by corpus.")]
@@ -30,7 +31,14 @@ class PredictionReply(BaseModel):
     answer: str | None = None
     start: int | None = None
     end: int | None = None
-    abstained: Annotated[bool, Field(description="The corpus does not say: this is only a guess.")]
+    status: Annotated[
+        AnswerStatus,
+        Field(
+            description=f"answered: at or above the threshold; unsure: below it; not_found: {NOT_FOUND}, "
+            "and this only comes nearest."
+        ),
+    ]
+    abstained: Annotated[bool, Field(description="Whether the status is not answered.")]
     evidence: list[Evidence]
     num_places: int
 

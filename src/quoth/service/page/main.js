@@ -147,7 +147,7 @@ function render(state, places, replies) {
   $("answers").replaceChildren(built.element, ...columns.map((each) => timeSpent(each.times, columns.length > 1 ? each.title : "")));
   $("status").textContent = built.said;
   const at = Number(state.get("answer"));
-  const wanted = state.has("answer") || (WIDE.matches && !built.unsure);
+  const wanted = state.has("answer") || (WIDE.matches && built.found);
   if (wanted && built.items[at]?.places.length) {
     open(built.items[at], at, Math.min(Number(state.get("place")) || 0, built.items[at].places.length - 1));
   }
@@ -160,7 +160,7 @@ function empty() {
   $("problem").replaceChildren();
   const documents = about.corpora.reduce((sum, each) => sum + each.documents, 0);
   const said = documents
-    ? "Ask something. The answer is a phrase of the corpus, shown where it occurs; if there is none, the page says so."
+    ? "Ask something. The answer is a phrase of the corpus, shown where it occurs; if it is unsure, or none is found, the page says so."
     : "The corpus has no documents yet. Add some with: quoth add DIR DOCS";
   const examples = view === "ask" ? about.examples : [];
   const offer = (text) => make("button", { type: "button", onclick: () => { $("text").value = text; grow(); submit(); } }, text);

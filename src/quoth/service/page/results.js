@@ -3,6 +3,7 @@
 import { duration, make, marked, percent, slice } from "./text.js";
 
 const NAMES = { wait: "waiting", encode: "encode", search: "search", expand: "expand and read", score: "score", explain: "explain", other: "around it" };
+const NOT_FOUND = "The passages that were read do not say.";
 const same = (a, b) => a.toLocaleLowerCase() === b.toLocaleLowerCase();
 
 /** Columns of answers; `open` shows the evidence of one. */
@@ -23,8 +24,10 @@ export function answerList(columns, text, open, { only, BLANK, view }) {
   const comparison = columns.length > 1 ? make("p", { className: "changes" }, ...told(changed, groups[0].length)) : null;
   const best = groups[0][0][0];
   const count = groups.flat(2).length;
-  const said = !best ? "No answer." : best.abstained ? `The corpus does not say. ${count} guesses.` : `${count} answers. The best: ${best.text}, ${percent(best.probability)}.`;
-  return { element: make("div", {}, comparison, make("div", { className: "columns" }, ...shown)), items, said, unsure: !best || best.abstained };
+  const found = Boolean(best) && best.status !== "not_found";
+  const first = found ? `${best.text}, ${percent(best.probability)}.` : "";
+  const said = !found ? NOT_FOUND : best.status === "unsure" ? `Unsure: ${first}` : `${count} answers. The best: ${first}`;
+  return { element: make("div", {}, comparison, make("div", { className: "columns" }, ...shown)), items, said, found };
 }
 
 function told(changed, of) {
@@ -44,9 +47,8 @@ function sentence(text) {
 
 function group(column, predictions, others, moved, head, items, open, view) {
   if (!predictions.length) {
-    return make("div", { className: "group" }, head, nothing("No phrase of the corpus fits."));
+    return make("div", { className: "group" }, head, nothing(NOT_FOUND));
   }
-  const abstained = predictions[0].abstained;
   const list = predictions.map((each, rank) => {
     const fresh = Boolean(others) && !others.some((other) => same(other.text, each.text));
     return make("li", {}, answer(column, each, (rank === 0 && moved) || fresh ? (rank === 0 ? "changed" : "only here") : "", items, open, view));
@@ -55,20 +57,22 @@ function group(column, predictions, others, moved, head, items, open, view) {
     "div",
     { className: "group" },
     head,
-    abstained ? nothing("What follows are guesses: phrases that fit, of which none is likely to be right.") : null,
+    predictions[0].status === "not_found" ? nothing(NOT_FOUND, "What follows only comes nearest.") : null,
     ...halves(predictions, list),
   );
 }
 
-/** The answers, and apart from them the guesses. */
+/** The answers, and apart from them those that are unsure or only come nearest. */
 function halves(predictions, list) {
   const sure = predictions.filter((each) => !each.abstained).length;
   const lists = [list.slice(0, sure), list.slice(sure)].map((part) => (part.length ? make("ol", { className: "answers" }, ...part) : null));
-  return [lists[0], sure && lists[1] ? make("p", { className: "guesses" }, "Guesses, unlikely to be right") : null, lists[1]];
+  const [best] = predictions;
+  const head = sure ? "Unsure" : `Unsure: ${best.text}, ${percent(best.probability)}`;
+  return [lists[0], lists[1] && best.status !== "not_found" ? make("p", { className: "guesses" }, head) : null, lists[1]];
 }
 
-function nothing(why) {
-  return make("div", { className: "says-nothing" }, make("b", {}, "The corpus does not say."), why);
+function nothing(what, why = "") {
+  return make("div", { className: "says-nothing" }, make("b", {}, what), why);
 }
 
 function answer(column, prediction, note, items, open, view) {
