@@ -36,6 +36,7 @@ from quoth.evaluation.harness import read_run
 from quoth.evaluation.language_models import LanguageModel, MaskedModel
 from quoth.evaluation.system import completes
 from quoth.evaluation.task import Answer, Example
+from quoth.evaluation.tasks import Wanted, prepare
 from quoth.hub import UNTRAINED
 from quoth.records import Evidence, Prediction
 from tiny import TEXT, random_model, tiny_bert, tiny_npm, tiny_roberta, tiny_sentencepiece
@@ -274,6 +275,36 @@ def test_what_a_system_prefers_in_a_batch_of_texts_is_taken_away() -> None:
     expected += [{"1": math.log(0.6 / mean["1"]), "0": math.log(0.05 / mean["0"])}]
     assert [{each.text: each.score for each in both} for both in given] == [pytest.approx(each) for each in expected]
     assert [both[0].text for both in given] == ["0", "1"]
+
+
+class Listening:
+    """Remembers the texts that it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def word_scores(self, texts: Sequence[str], words: Sequence[str], options: Any) -> np.ndarray[Any, Any]:
+        self.asked += texts
+        return np.zeros((len(texts), len(words)))
+
+
+def test_the_texts_of_batch_calibration_are_drawn_though_a_file_lists_one_class_after_another(tmp_path: Path) -> None:
+    (tmp_path / "sst2").mkdir()
+    lines = [f"__label__{5 if n < 400 else 1}\t{'Great' if n < 400 else 'Awful'} {n}\n" for n in range(800)]
+    (tmp_path / "sst2/test.tsv").write_text("".join(lines), encoding="utf-8")
+    (tmp_path / "sst2/verbalizers.txt").write_text("terrible, bust\ngreat, tower\n", encoding="utf-8")
+    priors = []
+    for limit, seed, number in ((None, 0, 256), (300, 0, 256), (100, 0, 100), (None, 1, 256)):
+        prepared = prepare("sst2", Wanted(tmp_path, (), limit, seed))
+        model = Listening()
+        prepared.system(model, {"calibration": "batch"}, ClosedOptions())(prepared.task.examples[:1])
+        assert len(model.asked) == 1 + number
+        priors.append(model.asked[1:])
+    every, some, few, other = priors
+    assert 90 < sum("Great" in text for text in every) < 166
+    assert every == some
+    assert every[:100] == few
+    assert every != other
 
 
 def test_batch_calibration_needs_a_share_for_every_label() -> None:
