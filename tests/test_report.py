@@ -148,6 +148,19 @@ def test_published_figures_are_of_our_tasks_and_measures() -> None:
     assert {each.value for each in published_for("curatedtrec")} == {30.1, 46.8, 42.9}
 
 
+def test_a_papers_mean_over_groups_is_beside_ours_over_groups() -> None:
+    found = [("a", 1.0), ("a", 1.0), ("a", 1.0), ("b", 0.0)]
+    rows = tuple(
+        Row("m", str(n), "q?", (), {"dpr@20": right}, {"relation": name}) for n, (name, right) in enumerate(found)
+    )
+    page = as_markdown("", summary({"": Report("entities", {}, (Result("m", rows),), ("relation",))}))
+    beside = page.partition("Beside the papers' figures")[2]
+    assert re.search(r"\| m, mean over relation \| here \|[^|]*\| 50\.0 \[", beside)
+    assert "| Zero-NeR, mean over relation | Hoshi et al. 2022, table 1 |" in beside
+    assert "75.0" not in beside
+    assert "75.0" in page
+
+
 def test_a_run_without_answers_says_so_and_speeds_are_rounded() -> None:
     overview, empty = summary({"some": Report("task", {}, ()), "none": Report("sst2", {"limit": 3}, ())})[::2]
     assert overview.parts[1][1] == []  # type: ignore[index]

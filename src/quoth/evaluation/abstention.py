@@ -25,10 +25,10 @@ class Abstention:
     """Scores of how well the probabilities of first answers tell right from wrong.
 
     `aurc`: the mean error rate over all coverages (Geifman and El-Yaniv 2017). `augrc`: the mean share of questions
-    answered wrongly (Traub et al. 2024). Both are expected values over the orders of answers that are equally
-    probable. `coverage`: the largest share of questions that a threshold answers at each of `PRECISIONS`, where equally
-    probable answers are given together. `brier`, `ece`: squared and absolute error of the probabilities, the latter in ten bins. `answered`:
-    the share of questions whose probability is at least `threshold`; `precision`: the share of these that is right.
+    answered wrongly (Traub et al. 2024). Both are means over the orders of answers that are equally probable.
+    `coverage`: the largest share of questions that a threshold answers at each of `PRECISIONS`. `brier`, `ece`: squared
+    and absolute error of the probabilities, the latter in ten bins. `answered`: the share of questions whose
+    probability is at least `threshold`; `precision`: the share of these that is right.
     """
 
     num_questions: int

@@ -195,8 +195,7 @@ def _judge(example: Example[Asked], answer: Answer) -> Scores:
 
 def followed(report: Report, changes: Sequence[Change], show: int, name: str = "answers") -> str:
     """The first `show` changes that a system's answers followed, with the best over either edition (REALM, Table 4)."""
-    result = next(each for each in report.systems if each.name == name)
-    rows = {row.id: row for row in result.rows}
+    rows = {row.id: row for row in report.system(name).rows}
     shown = [
         (change, rows[f"{number}-old"], rows[f"{number}-new"])
         for number, change in enumerate(changes)
