@@ -34,7 +34,9 @@ def published() -> tuple[Figure, ...]:
     """All figures, in the file's order."""
     text = files("quoth.evaluation").joinpath("published.json").read_text(encoding="utf-8")
     return tuple(
-        Figure(told["source"], told["table"], told["measure"], told["corpus"], told["note"], told.get("macro", ""), *row)
+        Figure(
+            told["source"], told["table"], told["measure"], told["corpus"], told["note"], told.get("macro", ""), *row
+        )
         for told in json.loads(text)
         for row in told["rows"]
     )
