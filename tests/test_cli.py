@@ -783,9 +783,10 @@ def test_this_pythons_reference_holds_what_the_demo_asks() -> None:
         assert any(blank.answer in text for text in texts), blank
 
 
-def test_answers_are_compared_without_case_articles_and_outer_punctuation() -> None:
+def test_answers_are_compared_as_in_the_evaluation_of_questions() -> None:
     assert demo.same_answer("the Louvre,", "Louvre")
     assert demo.same_answer("code\n block", "Code block")
+    assert demo.same_answer("Opera Comique of the", "Opera: Comique of")
     assert not demo.same_answer("The", "Louvre")
     assert not demo.same_answer("10", "about 10 million")
 
