@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from quoth.corpus.bm25 import bm25, check_not_empty
+from quoth.corpus.bm25 import check_not_empty
 from quoth.corpus.corpus import Corpus
 from quoth.datasets.answers import answer_rank, answerable, exact_match, first, holders
 from quoth.datasets.questions import QAExample
