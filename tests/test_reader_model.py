@@ -14,11 +14,13 @@ import quoth
 from quoth.corpus import bm25
 from quoth.encoders.pairs import masked_ids
 from quoth.errors import EmptyCorpusError, InputError
+from quoth.models.blanks import Asked
 from quoth.models.realm import REALM
 from quoth.predictors.answers import Source, predict_spans
 from quoth.predictors.combined import LEAST, combine, passages_of, words_beside
 from quoth.predictors.evidence import Proposal
 from quoth.records import Evidence, Passage, Prediction
+from quoth.retrieval import retriever
 from quoth.timing import STEPS, timed
 from test_span_reader import brute, make_reader
 from tiny import TEXT, tiny_npm, tiny_realm
@@ -206,6 +208,32 @@ def test_bm25_is_asked_once_and_a_passage_fetched_once(
     assert sorted(rows) == sorted(set(rows))
     assert places <= set(rows)
     assert [sorted(each.times) for each in asked] == [["franc", "is", "of", "pari", "the"]]
+
+
+def test_a_passages_bm25_score_counts_when_a_blank_is_read(
+    span_reader: Any, corpus: quoth.Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    npm = quoth.NPM(quoth.NPM.from_pretrained(tiny_npm(tmp_path / "m")).encoder, [corpus], lambda: span_reader)
+    monkeypatch.setattr(span_reader, "config", replace(span_reader.config, prior=3.0))
+    text = "Paris is the [MASK] of France."
+    ranked = bm25.best_places([corpus], "Paris is the of France.", 4)
+    [found] = npm.read(Asked([text], [ranked], [()]), [[]], 4)
+    sources = [Source(corpus.passage(row), corpus.name, math.log(s / ranked[0][0])) for s, (_, row) in ranked]
+    [spans] = span_reader.read([text], [[each.passage for each in sources]])
+    expected = predict_spans(sources, spans, 50, distinct=False, prior=3.0)
+    assert [each.best.text for each in found] == [each.text for each in expected]
+    assert [each.best.probability for each in found] == pytest.approx([each.probability for each in expected])
+
+
+def test_a_passages_cache_is_bounded(corpus: quoth.Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retriever, "CACHED_PASSAGES", 3)
+    npm = quoth.NPM.from_pretrained(tiny_npm(tmp_path / "m"), corpus=corpus)
+    places = [(0, row) for row in range(corpus.num_passages)]
+    assert len(places) > 3
+    for at in range(len(places) - 1):
+        npm._retriever.gather([places[at : at + 2]])
+        assert len(npm._retriever._cache) <= 3
+    assert list(npm._retriever._cache) == places[-3:]
 
 
 def test_a_realm_may_take_another_reader(span_reader: Any, corpus: quoth.Corpus, tmp_path: Path) -> None:
