@@ -180,7 +180,8 @@ def _risk(result: Result) -> Line | None:
     wrong, points = 0.0, list[Point]()
     for count, i in enumerate(order, start=1):
         wrong += 1 - right[i]
-        points.append(Point(100 * count / len(right), 100 * wrong / count))
+        if count == len(order) or chances[order[count]] < chances[i]:  # equally sure answers are given together
+            points.append(Point(100 * count / len(right), 100 * wrong / count))
     return Line(result.name, points, marks=False)
 
 
