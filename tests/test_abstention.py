@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -126,6 +127,27 @@ def test_measures_by_hand() -> None:
     assert (exact.answered, exact.precision, exact.coverage) == (0.8, 1.0, (1.0, 0.8, 0.8))
     with pytest.raises(InputError, match="no answer to measure"):
         abstention([], [], 0.5)
+
+
+def test_equal_probabilities_by_hand() -> None:
+    # Right with 0.9; one of two right with 0.5; wrong with 0.1.
+    found = abstention([0.9, 0.5, 0.5, 0.1], [True, True, False, False], 0.5)
+    assert found.aurc == pytest.approx((0 + 0.5 / 2 + 1 / 3 + 2 / 4) / 4)
+    assert found.augrc == pytest.approx((0 + 0.5 + 1 + 2) / 16)
+    # No threshold answers two of four: 0.9 answers one, 0.5 three, of which two are right.
+    assert found.coverage == (0.25, 0.25, 0.25)
+    assert abstention([0.5] * 5, [False, True, True, True, True], 0.5).coverage == (1.0, 0.0, 0.0)
+    assert abstention([0.5] * 4, [True, False, False, False], 0.5).aurc == pytest.approx(0.75)
+
+
+def test_measures_are_the_mean_over_the_orders_of_equal_probabilities_whatever_the_order_given() -> None:
+    answers = [(0.9, True), (0.9, False), (0.9, True), (0.4, False), (0.4, True), (0.2, True)]
+    found = {abstention(*zip(*order, strict=True), 0.5) for order in permutations(answers)}
+    (only,) = found
+    orders = [order for order in permutations(answers) if [p for p, _ in order] == [p for p, _ in answers]]
+    wrong_ON = np.cumsum([[not right for _, right in order] for order in orders], axis=1)
+    assert only.aurc == pytest.approx((wrong_ON / np.arange(1, 7)).mean())
+    assert only.augrc == pytest.approx((wrong_ON / 6).mean())
 
 
 def test_coverage_is_the_largest_share_that_keeps_the_precision() -> None:

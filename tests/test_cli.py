@@ -512,6 +512,11 @@ def test_a_realm_answers_by_eq_1(corpus: Path, realm: Path, run: Run) -> None:
     weights = {hit["document_id"]: math.exp(hit["score"] - hits[0]["score"]) for hit in hits}
     assert by_passage == pytest.approx({name: each / sum(weights.values()) for name, each in weights.items()}, rel=1e-3)
     assert run(*command, "--marginal")[1] != run(*command)[1]
+    whole = [json.loads(line)["score"] for line in run(*command, "--marginal")[1].splitlines()]
+    less = [json.loads(line)["score"] for line in run(*command, "--marginal", "--null-document")[1].splitlines()]
+    assert sum(less) < sum(whole) == pytest.approx(1)
+    command = ("fill", corpus, "[MASK] is an opera", "--model", realm, "--json")
+    assert run(*command, "--marginal")[1] == run(*command)[1] != run(*command, "--no-null-document")[1]
     for model, of in (("quoth-mini", "npm"), ("quoth-reader", "reader")):
         code, _, err = run("ask", corpus, "Who?", "--model", model, "--marginal")
         assert code == 2
@@ -783,9 +788,10 @@ def test_this_pythons_reference_holds_what_the_demo_asks() -> None:
         assert any(blank.answer in text for text in texts), blank
 
 
-def test_answers_are_compared_without_case_articles_and_outer_punctuation() -> None:
+def test_answers_are_compared_as_in_the_evaluation_of_questions() -> None:
     assert demo.same_answer("the Louvre,", "Louvre")
     assert demo.same_answer("code\n block", "Code block")
+    assert demo.same_answer("Opera Comique of the", "Opera: Comique of")
     assert not demo.same_answer("The", "Louvre")
     assert not demo.same_answer("10", "about 10 million")
 

@@ -282,8 +282,13 @@ def test_a_table_that_is_both_at_its_old_place_and_its_new_is_read_once(corpus: 
     assert vectors(corpus, encoder) == before
     corpus.add([Document("late", "", "")])
     corpus.compact()  # its passages are named by their segment of now, and by those of before
-    latest = KeyStore(corpus.path, store.folder.name).tables(corpus.segments[0].name)
+    store, (segment,) = KeyStore(corpus.path, store.folder.name), corpus.segments
+    latest = store.tables(segment.name)
     assert [table.name for table in latest] == ["000000000006", "000000000005", "000000000002", "000000000000"]
+    sources = store.sources(segment.name, segment.num_passages, latest)
+    taken = np.concatenate([each.here_M for each in sources]).tolist()
+    assert sorted(taken) == sorted(set(taken))
+    assert len(taken) > 3
     KeyTables(corpus, encoder).build("fp32")
     assert vectors(corpus, encoder) == before
     assert {each.partition(".")[0] for each in names(corpus, encoder)} == {corpus.segments[0].name}

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 from transformers import (
+    AutoConfig,
     AutoModelForCausalLM,
     AutoModelForMaskedLM,
     AutoModelForSeq2SeqLM,
@@ -22,6 +24,7 @@ from transformers import (
     BertForMaskedLM,
     GPT2Config,
     GPT2LMHeadModel,
+    RobertaForMaskedLM,
     T5Config,
     T5ForConditionalGeneration,
 )
@@ -36,6 +39,7 @@ from quoth.evaluation.harness import read_run
 from quoth.evaluation.language_models import LanguageModel, MaskedModel
 from quoth.evaluation.system import completes
 from quoth.evaluation.task import Answer, Example
+from quoth.evaluation.tasks import Wanted, prepare
 from quoth.hub import UNTRAINED
 from quoth.records import Evidence, Prediction
 from tiny import TEXT, random_model, tiny_bert, tiny_npm, tiny_roberta, tiny_sentencepiece
@@ -286,6 +290,36 @@ def test_what_a_system_prefers_in_a_batch_of_texts_is_taken_away() -> None:
     assert [both[0].text for both in given] == ["0", "1"]
 
 
+class Listening:
+    """Remembers the texts that it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def word_scores(self, texts: Sequence[str], words: Sequence[str], options: Any) -> np.ndarray[Any, Any]:
+        self.asked += texts
+        return np.zeros((len(texts), len(words)))
+
+
+def test_the_texts_of_batch_calibration_are_drawn_though_a_file_lists_one_class_after_another(tmp_path: Path) -> None:
+    (tmp_path / "sst2").mkdir()
+    lines = [f"__label__{5 if n < 400 else 1}\t{'Great' if n < 400 else 'Awful'} {n}\n" for n in range(800)]
+    (tmp_path / "sst2/test.tsv").write_text("".join(lines), encoding="utf-8")
+    (tmp_path / "sst2/verbalizers.txt").write_text("terrible, bust\ngreat, tower\n", encoding="utf-8")
+    priors = []
+    for limit, seed, number in ((None, 0, 256), (300, 0, 256), (100, 0, 100), (None, 1, 256)):
+        prepared = prepare("sst2", Wanted(tmp_path, (), limit, seed))
+        model = Listening()
+        prepared.system(model, {"calibration": "batch"}, ClosedOptions())(prepared.task.examples[:1])
+        assert len(model.asked) == 1 + number
+        priors.append(model.asked[1:])
+    every, some, few, other = priors
+    assert 90 < sum("Great" in text for text in every) < 166
+    assert every == some
+    assert every[:100] == few
+    assert every != other
+
+
 def test_batch_calibration_needs_a_share_for_every_label() -> None:
     def system(examples: Sequence[Example[Any]]) -> list[Answer]:
         return [Answer([Prediction("0", 0.0, 1.0, ()), Prediction("1", -math.inf, 0.0, ())]) for _ in examples]
@@ -432,6 +466,38 @@ def test_mistakes_name_what_is_known(
     assert says in err
 
 
+def is_phrase(pieces: Sequence[str]) -> bool:
+    """Whether word pieces start with a word's first piece, and neither start nor end with punctuation."""
+    bare = [[unicodedata.category(char)[0] for char in pieces[at]] for at in (0, -1)]
+    return not pieces[0].startswith("##") and all(set(kinds) - {"P"} for kinds in bare)
+
+
+@pytest.mark.parametrize("wordpiece", [True, False])
+def test_a_masked_lm_never_answers_a_part_of_a_word_or_punctuation(
+    bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wordpiece: bool
+) -> None:
+    folder = bert if wordpiece else tiny_roberta(tmp_path / "r")
+    if not wordpiece:
+        config = AutoConfig.from_pretrained(folder)
+        random_model(RobertaForMaskedLM, config, 1).save_pretrained(folder)
+    mlm = MaskedModel.from_pretrained(str(folder))
+    vocabulary = int(mlm.model.config.vocab_size)
+    monkeypatch.setattr(mlm, "_at_masks", lambda texts, count: np.zeros((len(texts), count, vocabulary)))
+    inside, first = (
+        {each.text for each in filled if each.text.isascii()}
+        for filled in mlm.fill(["Athens is [MASK].", "[MASK] is here."], top_k=vocabulary)
+    )
+    special = set(mlm.tokenizer.all_special_tokens)
+    names = {name for name in mlm.tokenizer.get_vocab() if name.isascii() or name[0] == "Ġ"} - special - {"|"}
+    if wordpiece:
+        assert inside == first == {name for name in names if is_phrase([name])}
+    else:
+        # A text's first word has no space before it; after a text, letters without one belong to its last word.
+        starts = {name.removeprefix("Ġ") for name in names if name[0] == "Ġ" or not name[0].isalnum()}
+        assert inside == {name for name in starts if is_phrase([name or "."])}
+        assert first == {name.removeprefix("Ġ") for name in names if is_phrase([name.removeprefix("Ġ") or "."])}
+
+
 @pytest.mark.parametrize("most", [1, 3])
 def test_a_masked_lm_fills_a_blank_with_as_many_masks_as_are_likeliest(bert: Path, most: int) -> None:
     mlm = MaskedModel.from_pretrained(str(bert))
@@ -444,8 +510,9 @@ def test_a_masked_lm_fills_a_blank_with_as_many_masks_as_are_likeliest(bert: Pat
             at = (filled["input_ids"][0] == tokenizer.mask_token_id).nonzero()[:, 0]
             with torch.inference_mode():
                 log_p = model(**filled).logits[0, at].log_softmax(-1).tolist()
-            likely = [sorted(words, key=lambda id, row=row: -row[id])[:12] for row in log_p]
-            fillings += [(sum(row[id] for row, id in zip(log_p, ids, strict=True)), ids) for ids in product(*likely)]
+            likely = [sorted(words, key=lambda id, row=row: -row[id])[:30] for row in log_p]
+            legal = [ids for ids in product(*likely) if is_phrase(tokenizer.convert_ids_to_tokens(ids))]
+            fillings += [(sum(row[id] for row, id in zip(log_p, ids, strict=True)), ids) for ids in legal]
         best = sorted(fillings, key=lambda pair: -pair[0] / len(pair[1]))[:4]
         assert [each.text for each in predictions] == [tokenizer.decode(ids).strip() for _, ids in best]
         assert [each.log_score for each in predictions] == pytest.approx([p / len(ids) for p, ids in best], abs=1e-4)

@@ -213,6 +213,15 @@ def test_dense_search_with_one_query_vector_finds_the_nearest(corpora: list[Corp
     ]
 
 
+def test_a_deleted_passage_is_never_among_the_best_by_late_interaction(corpora: list[Corpus]) -> None:
+    retriever = embed(corpora, Random(), "fp32")
+    (_, (number, row)), *others = retriever.late_interaction("b3", 6)
+    corpora[number].delete([corpora[number].passage(row).document_id])
+    found = Retriever(corpora, Random()).late_interaction("b3", 6)
+    assert (number, row) not in [place for _, place in found]
+    assert [place for _, place in found[: len(others)]] == [place for _, place in others][: len(found)]
+
+
 def test_what_is_missing_is_said(corpora: list[Corpus], tmp_path: Path) -> None:
     encoder, other = Random(), Random(many=True)
     one, ask = corpora[0], (queries(1), 3, [()])

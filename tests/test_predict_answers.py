@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from quoth.predictors import reader, span_reader
-from quoth.predictors.answers import Read, Source, predict_answers, predict_spans
+from quoth.predictors.answers import Read, Source, predict_answers, predict_spans, propose_spans
 from quoth.records import Passage, Prediction
 
 NEAR, FAR = math.log(3), 0.0
@@ -92,6 +92,18 @@ def test_a_span_readers_answers_by_hand(marginal: bool, expected: dict[str, floa
     found = predict_spans(sources, [first, second], 5, marginal=marginal)
     assert shares(found) == pytest.approx(expected)
     assert [each.text.casefold() for each in found] == sorted(expected, key=lambda text: -expected[text])
+
+
+def test_a_prior_raises_what_is_in_the_more_relevant_passage() -> None:
+    start, end = places(TEXTS[0])
+    spans = [span_reader.Spans(start[:1], end[:1], np.log([odds]), math.log(odds)) for odds in (2.0, 3.0)]
+    sources = [Source(passage(0, "Athens is"), "c", 0.0), Source(passage(1, "Berlin is"), "c", math.log(0.5))]
+    # Half as relevant, and squared: 2 against 3 / 4, beside 1 for "no answer here".
+    found = predict_spans(sources, spans, 5, prior=2.0)
+    assert shares(found) == pytest.approx({"athens": 2 / 3.75, "berlin": 0.75 / 3.75})
+    assert [each.best.probability for each in propose_spans(sources, spans, 5, 2.0)] == [
+        pytest.approx(each.probability) for each in found
+    ]
 
 
 @pytest.mark.parametrize("marginal", [False, True])

@@ -7,18 +7,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import quoth
 from quoth.corpus import bm25
+from quoth.encoders.pairs import masked_ids
 from quoth.errors import EmptyCorpusError, InputError
+from quoth.models.blanks import Asked
 from quoth.models.realm import REALM
 from quoth.predictors.answers import Source, predict_spans
 from quoth.predictors.combined import LEAST, combine, passages_of, words_beside
 from quoth.predictors.evidence import Proposal
-from quoth.records import Evidence, Prediction
+from quoth.records import Evidence, Passage, Prediction
+from quoth.retrieval import retriever
 from quoth.timing import STEPS, timed
-from test_span_reader import make_reader
+from test_span_reader import brute, make_reader
 from tiny import TEXT, tiny_npm, tiny_realm
 
 QUESTION = "What is the capital of France?"
@@ -216,6 +220,32 @@ def test_bm25_is_asked_once_and_a_passage_fetched_once(
     assert [sorted(each.times) for each in asked] == [["franc", "is", "of", "pari", "the"]]
 
 
+def test_a_passages_bm25_score_counts_when_a_blank_is_read(
+    span_reader: Any, corpus: quoth.Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    npm = quoth.NPM(quoth.NPM.from_pretrained(tiny_npm(tmp_path / "m")).encoder, [corpus], lambda: span_reader)
+    monkeypatch.setattr(span_reader, "config", replace(span_reader.config, prior=3.0))
+    text = "Paris is the [MASK] of France."
+    ranked = bm25.best_places([corpus], "Paris is the of France.", 4)
+    [found] = npm.read(Asked([text], [ranked], [()]), [[]], 4)
+    sources = [Source(corpus.passage(row), corpus.name, math.log(s / ranked[0][0])) for s, (_, row) in ranked]
+    [spans] = span_reader.read([text], [[each.passage for each in sources]])
+    expected = predict_spans(sources, spans, 50, distinct=False, prior=3.0)
+    assert [each.best.text for each in found] == [each.text for each in expected]
+    assert [each.best.probability for each in found] == pytest.approx([each.probability for each in expected])
+
+
+def test_a_passages_cache_is_bounded(corpus: quoth.Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retriever, "CACHED_PASSAGES", 3)
+    npm = quoth.NPM.from_pretrained(tiny_npm(tmp_path / "m"), corpus=corpus)
+    places = [(0, row) for row in range(corpus.num_passages)]
+    assert len(places) > 3
+    for at in range(len(places) - 1):
+        npm._retriever.gather([places[at : at + 2]])
+        assert len(npm._retriever._cache) <= 3
+    assert list(npm._retriever._cache) == places[-3:]
+
+
 def test_a_realm_may_take_another_reader(span_reader: Any, corpus: quoth.Corpus, tmp_path: Path) -> None:
     own = REALM.from_pretrained(tiny_realm(tmp_path / "r"), corpus=corpus)
     own.embed("fp32")
@@ -266,6 +296,67 @@ def test_eq_1_of_a_realm_with_another_reader(span_reader: Any, corpus: quoth.Cor
         assert each.probability == pytest.approx(expected[each.text.casefold()], rel=1e-3)
         assert not each.abstained
     assert [each.probability for each in found] != [p.probability for p in realm.ask(QUESTION, passages=3, top_k=20)]
+
+
+@pytest.mark.parametrize("null_document", [True, False])
+@pytest.mark.parametrize("verb", ["ask", "fill"])
+def test_eq_1_with_the_null_document_equals_brute_force(
+    span_reader: Any, corpus: quoth.Corpus, tmp_path: Path, verb: str, null_document: bool
+) -> None:
+    own = REALM.from_pretrained(tiny_realm(tmp_path / "r"), corpus=corpus)
+    own.embed("fp32")
+    realm = REALM(own.encoder, span_reader, [corpus])
+    text = QUESTION if verb == "ask" else "Paris is the [MASK] of France."
+    found = getattr(realm, verb)(text, passages=3, top_k=1000, combine="marginal", null_document=null_document)
+    tokenizer, encoder = own.encoder.tokenizer, own.encoder
+    ids = masked_ids(tokenizer, text, 1000) if verb == "fill" else tokenizer.pieces([text])[0][0]
+    q_D = encoder.vectors_of([list(ids)])[0].astype(np.float64)
+    passages = list(corpus.passages())
+    vectors = [each.vectors_TD[0] for each in encoder.passages([p.text for p in passages], [p.title for p in passages])]
+    relevance = {row: encoder.scale * float(vector @ q_D) for row, vector in enumerate(vectors)}
+    read = sorted(relevance, key=lambda row: -relevance[row])[:3]
+    weights = {row: math.exp(relevance[row]) for row in read}
+    empty = math.exp(encoder.scale * float(encoder.passages([""], [""])[0].vectors_TD[0] @ q_D))
+    total = sum(weights.values()) + empty * null_document
+    expected: dict[str, float] = {}
+    for row in read:
+        # Every legal span of the passage, and "no answer here", whose odds are 1.
+        odds = every_span(span_reader, text, passages[row])
+        for said, its in odds:
+            share = weights[row] / total * math.exp(its) / (1 + sum(math.exp(each) for _, each in odds))
+            expected[said] = expected.get(said, 0.0) + share
+    for each in found:
+        assert each.probability == pytest.approx(expected[each.text.casefold()], rel=1e-3, abs=1e-4)
+    assert len(found) > 5
+    assert found[0].probability == pytest.approx(max(expected.values()), rel=1e-3)
+    assert sum(expected.values()) < (1 - empty / total if null_document else 1)
+
+
+def every_span(reader: Any, text: str, passage: Passage) -> list[tuple[str, float]]:
+    """The texts of all legal spans of a passage, and their odds against "no answer here", in float64."""
+    found = brute(reader, text, passage)
+    return [(" ".join(passage.text[at:to].split()).casefold(), odds) for (at, to), odds in found.items()]
+
+
+def test_one_softmax_is_what_fill_does_by_default(span_reader: Any, corpus: quoth.Corpus, tmp_path: Path) -> None:
+    own = REALM.from_pretrained(tiny_realm(tmp_path / "r"), corpus=corpus)
+    own.embed("fp32")
+    realm, text = REALM(own.encoder, span_reader, [corpus]), "Paris is the [MASK] of France."
+    found = realm.fill(text, passages=3, top_k=20)
+    rows = {place.passage for each in realm.fill(text, passages=3, top_k=1000) for place in each.evidence}
+    assert len(rows) == 3
+    odds = [each for row in rows for each in every_span(span_reader, text, corpus.passage(row))]
+    total = 1 + sum(math.exp(each) for _, each in odds)
+    for each in found:  # no prior: no passage counts more than another
+        share = sum(math.exp(its) for said, its in odds if said == each.text.casefold()) / total
+        assert each.probability == pytest.approx(share, rel=1e-3, abs=1e-4)
+    assert realm.fill(text, passages=3, top_k=20, combine="softmax") == found
+    with pytest.raises(InputError, match="null_document is True and combine 'softmax'; it is for combine='marginal'"):
+        realm.fill(text, null_document=True)
+    with pytest.raises(InputError, match="null_document is True and combine 'softmax'"):
+        realm.ask(QUESTION, null_document=True)
+    with pytest.raises(InputError, match="combine is 'softmax'; use one of marginal"):
+        own.fill(text, combine="softmax")
 
 
 def test_bm25_and_the_towers_find_passages_together(span_reader: Any, corpus: quoth.Corpus, tmp_path: Path) -> None:

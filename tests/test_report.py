@@ -21,7 +21,7 @@ from quoth.evaluation.metrics import markdown
 from quoth.evaluation.pages import Folded, Picture, Quotation, Section, as_html, as_markdown, as_pictures
 from quoth.evaluation.published import published, published_for
 from quoth.evaluation.report import Report, Result, Row
-from quoth.evaluation.summary import by_word_pieces, summary, swept
+from quoth.evaluation.summary import _risk, by_word_pieces, summary, swept
 from quoth.evaluation.task import Answer, Example, Scores, Task, first_right
 from quoth.evaluation.tasks import NAMES
 from quoth.records import Evidence, Prediction
@@ -159,6 +159,31 @@ def test_published_figures_are_of_our_tasks_and_measures() -> None:
         assert 0 < figure.value < 100
         assert re.search(r"arXiv:\d{4}\.\d{5}$", figure.source)
     assert {each.value for each in published_for("curatedtrec")} == {30.1, 46.8, 42.9}
+
+
+def test_risk_is_drawn_where_a_threshold_can_be() -> None:
+    found = [(0.9, 1.0), (0.5, 0.0), (0.5, 1.0), (0.1, 0.0)]
+    for order in (found, found[::-1]):
+        rows = (
+            Row("m", str(n), "q?", (), {"exact_match": right}, {}, (Prediction("a", 0.0, p, ()),))
+            for n, (p, right) in enumerate(order)
+        )
+        line = _risk(Result("m", tuple(rows)))
+        assert line is not None
+        assert [(point.x, round(point.y, 6)) for point in line.points] == [(25, 0), (75, 33.333333), (100, 50)]
+
+
+def test_a_papers_mean_over_groups_is_beside_ours_over_groups() -> None:
+    found = [("a", 1.0), ("a", 1.0), ("a", 1.0), ("b", 0.0)]
+    rows = tuple(
+        Row("m", str(n), "q?", (), {"dpr@20": right}, {"relation": name}) for n, (name, right) in enumerate(found)
+    )
+    page = as_markdown("", summary({"": Report("entities", {}, (Result("m", rows),), ("relation",))}))
+    beside = page.partition("Beside the papers' figures")[2]
+    assert re.search(r"\| m, mean over relation \| here \|[^|]*\| 50\.0 \[", beside)
+    assert "| Zero-NeR, mean over relation | Hoshi et al. 2022, table 1 |" in beside
+    assert "75.0" not in beside
+    assert "75.0" in page
 
 
 def test_a_run_without_answers_says_so_and_speeds_are_rounded() -> None:

@@ -17,14 +17,7 @@ from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import ModelSource, locate
 from quoth.predictors.answers import Source, predict_spans
 from quoth.predictors.reader_weights import load_reader, open_reader, save_reader
-from quoth.predictors.span_reader import (
-    NEVER,
-    EndsHead,
-    SpanReader,
-    SpanReaderModel,
-    query_ids,
-    windows,
-)
+from quoth.predictors.span_reader import NEVER, EndsHead, SpanReader, SpanReaderModel, Spans, merged, query_ids, windows
 from quoth.records import Passage
 from quoth.tokenizers.boundaries import BREAK_BEFORE, MAY_END, MAY_START
 from tiny import TEXT, tiny_bert, tiny_mpnet, tiny_roberta
@@ -187,6 +180,17 @@ def test_a_span_in_two_windows_counts_once(reader: SpanReader) -> None:
     assert len(places) == len(set(places)) > 64
     assert np.isfinite(spans.total)
     assert spans.total >= spans.odds_C.max()
+
+
+def test_windows_are_merged_by_hand() -> None:
+    first = Spans(np.array([0, 5]), np.array([3, 8]), np.log([1.0, 2.0]), math.log(4))
+    second = Spans(np.array([5, 9]), np.array([8, 12]), np.log([3.0, 5.0]), math.log(9))
+    found = merged([first, second])
+    # The span that both have counts once, with 3; its 2 of the first window are not counted.
+    assert list(zip(found.start_C, found.end_C, strict=True)) == [(0, 3), (5, 8), (9, 12)]
+    assert np.exp(found.odds_C) == pytest.approx([1, 3, 5])
+    assert math.exp(found.total) == pytest.approx(4 + 9 - 2)
+    assert merged([first]) is first
 
 
 def test_every_script_is_quoted_as_it_stands(tmp_path: Path) -> None:

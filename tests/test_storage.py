@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from quoth import storage
 from quoth.arrays import open_array, open_blob, save_array
 from quoth.errors import CorruptionError, LockedError
 from quoth.storage import (
@@ -29,6 +30,23 @@ def test_an_atomic_write_replaces_and_leaves_nothing_else(tmp_path: Path) -> Non
     atomic_write_json(file, {"é": 1})
     assert read_json(file) == {"é": 1}
     assert os.listdir(tmp_path) == ["a.json"]
+
+
+def test_a_rename_is_flushed_with_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a rename, the folder's own entry is flushed: else a power cut may undo what was committed."""
+    seen: list[tuple[str, list[str]]] = []
+    flush = storage.fsync_path
+    monkeypatch.setattr(
+        storage, "fsync_path", lambda path: seen.append((path.name, sorted(os.listdir(tmp_path)))) or flush(path)
+    )
+    atomic_write_bytes(tmp_path / "a", b"new")
+    assert seen[-1] == (tmp_path.name, ["a"])
+    (tmp_path / "part").mkdir()
+    publish_directory(tmp_path / "part", tmp_path / "final")
+    assert seen[-1] == (tmp_path.name, ["a", "final"])
+    (tmp_path / "final" / "b").write_text("b")
+    seal_folder(tmp_path / "final")
+    assert [name for name, _ in seen[-3:]] == ["b", "final", tmp_path.name]
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

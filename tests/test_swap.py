@@ -103,6 +103,28 @@ def test_answers_are_counted_by_edition() -> None:
     assert followed(report, changes, 3) == "\nT: 0 [MASK]\n  old: old (0.0 %)\n  new: new (0.0 %)\n"
 
 
+@pytest.mark.parametrize("kept", range(9))
+def test_a_run_cut_anywhere_resumes_to_the_same_answers(tmp_path: Path, kept: int) -> None:
+    changes = [Change("T", f"{number} [MASK]", "Old", "New") for number in range(4)]
+    said = {"old": ("old", "Old", "New|Old", "None"), "new": ("new", "Old", "New", "Old|None|New")}
+    whole = run_swap(changes, Fixed(*said["old"]), Fixed(*said["new"]), folder=tmp_path / "run", passages=2)
+    path = tmp_path / "run/predictions.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    torn = lines[kept][:40] if kept < len(lines) else b""
+    path.write_bytes(b"".join(lines[:kept]) + torn)
+    left = {edition: answers[kept // 2 :] for edition, answers in said.items()}
+    again = run_swap(changes, Fixed(*left["old"]), Fixed(*left["new"]), folder=tmp_path / "run", passages=2)
+    assert again.markdown() == whole.markdown()
+    assert [row.scores for row in again.systems[0].rows] == [row.scores for row in whole.systems[0].rows]
+
+
+def test_two_models_in_one_run(tmp_path: Path) -> None:
+    change = [Change("T", "[MASK]", "Old", "New")]
+    run_swap(change, Fixed("Old"), Fixed("Old"), name="a", folder=tmp_path, passages=2)
+    report = run_swap(change, Fixed("Old"), Fixed("New"), name="b", folder=tmp_path, passages=2)
+    assert [followed(report, change, 1, name) == "" for name in ("a", "b")] == [True, False]
+
+
 def test_facts_that_are_the_same_in_both_editions_have_no_other_edition() -> None:
     old, new = Fixed("a", "b"), Fixed("a", "c")
     report = run_swap([Change("T", "[MASK]", "a", "a"), Change("T", "[MASK]", "b", "c")], old, new, passages=2)

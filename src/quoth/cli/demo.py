@@ -5,7 +5,6 @@ not know how answers are found. The blanks are fixed; wrong answers are shown an
 """
 
 import json
-import re
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,6 +20,8 @@ import typer
 from quoth.cli.models import load, load_reader
 from quoth.cli.options import Base, Device, Model, Setup
 from quoth.cli.output import note, plural, results
+from quoth.datasets.answers import exact_match
+from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
 
 if TYPE_CHECKING:
@@ -119,13 +120,8 @@ def sample(name: str) -> list[dict[str, Any]]:
 
 
 def same_answer(predicted: str, answer: str) -> bool:
-    """Whether two phrases are equal, ignoring case, spaces, a leading article and punctuation at the ends."""
-    return _plain(predicted) == _plain(answer)
-
-
-def _plain(phrase: str) -> str:
-    words = re.sub(r"^\W+|\W+$", "", phrase.casefold()).split()
-    return " ".join(words[1:] if len(words) > 1 and words[0] in ("a", "an", "the") else words)
+    """Whether two phrases are equal by the rule of `quoth eval openqa`: ignoring case, punctuation and articles."""
+    return exact_match(predicted, QAExample("", "", (answer,)))
 
 
 @contextmanager

@@ -232,7 +232,7 @@ def swap(
         report = run_swap(asked, *fillers, name=model, settings=settings, progress=progress, folder=run, **options)
     show_report(report, json, model=model)
     if not json:
-        results().print(followed(report, asked, show), soft_wrap=True, end="")
+        results().print(followed(report, asked, show, model), soft_wrap=True, end="")
 
 
 def _asked(model: str, corpora: "list[Corpus]", setup: Setup) -> "Searcher":

@@ -42,6 +42,22 @@ if TYPE_CHECKING:
 app = typer.Typer()
 PANEL = "Ask a corpus"
 
+Marginal = Annotated[
+    bool,
+    typer.Option(
+        "--marginal",
+        help="For REALM: weight each passage's answers by p(z|x) (the paper's eq. 1), instead of one softmax over "
+        "the answers of all passages.",
+    ),
+]
+NullDocument = Annotated[
+    bool | None,
+    typer.Option(
+        "--null-document/--no-null-document",
+        help="For REALM, with --marginal: one of z is an empty passage. Default: for fill, not for ask.",
+    ),
+]
+
 
 @app.command(rich_help_panel=PANEL)
 @takes_setup
@@ -54,6 +70,8 @@ def fill(
     top_k: TopK = 5,
     cite: Cite = None,
     *,
+    marginal: Marginal = False,
+    null_document: NullDocument = None,
     filling: Filling,
     model: Model = "quoth-mini",
     setup: Setup,
@@ -72,6 +90,7 @@ def fill(
     from quoth.models.calls import check_blank
 
     options = {"top_k": top_k} | fill_arguments(context, model, filling)
+    options |= _by_eq_1(model, marginal, null_document)
     corpora = open_corpora(directory, corpus)
     check_query(text, check_blank)
     _check_vectors(corpora, model, filling)
@@ -94,14 +113,8 @@ def ask(
         str | None,
         typer.Option("--template", help="For an NPM: a text with {question} and one [MASK]. Default: the model's own."),
     ] = None,
-    marginal: Annotated[
-        bool,
-        typer.Option(
-            "--marginal",
-            help="For REALM: weight each passage's answers by p(z|x) (the paper's eq. 1), instead of one softmax over "
-            "the answers of all passages.",
-        ),
-    ] = False,
+    marginal: Marginal = False,
+    null_document: NullDocument = None,
     cite: Cite = None,
     filling: Filling,
     setup: Setup,
@@ -125,7 +138,7 @@ def ask(
     from quoth.models.calls import check_questions
 
     options = {"top_k": top_k} | fill_arguments(context, model, filling, asks=True) | given(template=template)
-    options |= _by_eq_1(model, marginal)
+    options |= _by_eq_1(model, marginal, null_document)
     _check_template(template, "{question}", NPMDefaults().template)
     corpora = open_corpora(directory, corpus)
     check_query(question, lambda asked: check_questions([asked]))
@@ -197,13 +210,13 @@ def _check_vectors(corpora: "Sequence[Corpus]", model: str, filling: Filling) ->
         check_embedded(corpora, model, KEYS[of])
 
 
-def _by_eq_1(model: str, marginal: bool) -> dict[str, str]:
-    """The keyword argument of `REALM.ask` for --marginal. Raises InputError for a model of another kind."""
-    if marginal and kind(model) != "realm":
-        raise InputError(
-            f"--marginal requires a REALM, and {model} is of kind {kind(model)!r}; try --model quoth-realm"
-        )
-    return {"combine": "marginal"} if marginal else {}
+def _by_eq_1(model: str, marginal: bool, null_document: bool | None) -> dict[str, Any]:
+    """The keyword arguments of a REALM for --marginal and --null-document. Raises InputError for another kind of
+    model."""
+    told = "--marginal" if marginal else "--null-document"
+    if (marginal or null_document is not None) and kind(model) != "realm":
+        raise InputError(f"{told} requires a REALM, and {model} is of kind {kind(model)!r}; try --model quoth-realm")
+    return given(combine="marginal" if marginal else None, null_document=null_document)
 
 
 def _answer(

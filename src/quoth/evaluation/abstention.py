@@ -2,7 +2,7 @@
 
 Knows: the probability of each question's first answer, and whether it was right. Does not know: systems.
 
-Shape suffixes that differ from the project's: N questions.
+Shape suffixes that differ from the project's: N questions, G groups of equal probabilities.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ class Abstention:
     """Scores of how well the probabilities of first answers tell right from wrong.
 
     `aurc`: the mean error rate over all coverages (Geifman and El-Yaniv 2017). `augrc`: the mean share of questions
-    answered wrongly (Traub et al. 2024). `coverage`: the largest share of questions that can be answered at each of
-    `PRECISIONS`. `brier`, `ece`: squared and absolute error of the probabilities, the latter in ten bins. `answered`:
-    the share of questions whose probability is at least `threshold`; `precision`: the share of these that is right.
+    answered wrongly (Traub et al. 2024). Both are means over the orders of answers that are equally probable.
+    `coverage`: the largest share of questions that a threshold answers at each of `PRECISIONS`. `brier`, `ece`: squared
+    and absolute error of the probabilities, the latter in ten bins. `answered`: the share of questions whose
+    probability is at least `threshold`; `precision`: the share of these that is right.
     """
 
     num_questions: int
@@ -48,17 +49,20 @@ def abstention(probabilities: Sequence[float], right: Sequence[bool], threshold:
     """Score the probabilities of first answers. Raises InputError if there are none."""
     if not probabilities:
         raise InputError("no answer to measure; ask some questions")
-    order = np.argsort(-np.asarray(probabilities, float), kind="stable")
-    p_N, right_N = np.asarray(probabilities, float)[order], np.asarray(right, bool)[order]
+    p_N, right_N = np.asarray(probabilities, float), np.asarray(right, bool)
+    order = np.lexsort((right_N, -p_N))
+    p_N, right_N = p_N[order], right_N[order]
     count_N = np.arange(1, len(p_N) + 1)
-    wrong_N = np.cumsum(~right_N)
-    share_N = 1 - wrong_N / count_N
+    ends_G = np.flatnonzero(np.append(p_N[1:] < p_N[:-1], True)) + 1  # of each group of equal probabilities
+    # Inside such a group, wrong answers are as likely at one place as at another: a straight line between its ends.
+    wrong_N = np.interp(count_N, [0, *ends_G], [0, *np.cumsum(~right_N)[ends_G - 1]])
+    share_G = 1 - wrong_N[ends_G - 1] / ends_G
     answered_N = p_N >= threshold
     return Abstention(
         num_questions=len(p_N),
         aurc=float((wrong_N / count_N).mean()),
         augrc=float((wrong_N / len(p_N)).mean()),
-        coverage=tuple(float(count_N[share_N >= least].max(initial=0) / len(p_N)) for least in PRECISIONS),
+        coverage=tuple(float(ends_G[share_G >= least].max(initial=0) / len(p_N)) for least in PRECISIONS),
         brier=float(((p_N - right_N) ** 2).mean()),
         ece=_ece(p_N, right_N),
         threshold=threshold,

@@ -32,6 +32,7 @@ from quoth.encoders.transformer import (
 )
 from quoth.errors import InputError, ModelNotFoundError, TextCutWarning
 from quoth.evaluation.metrics import HITS
+from quoth.evaluation.whole_words import WholeWords
 from quoth.hub import EncoderSource
 from quoth.records import Prediction
 from quoth.tokenizers.text import MASK, TextTokenizer, around_mask
@@ -250,6 +251,7 @@ class MaskedModel:
         self.model, self.tokenizer = model.eval(), tokenizer
         self._limit = _longest(model, tokenizer)
         self._tokenizer = cache(self._with_masks)
+        self._words = WholeWords(tokenizer, int(model.config.vocab_size))
 
     @classmethod
     def from_pretrained(
@@ -282,25 +284,30 @@ class MaskedModel:
         """The best fillings of each blank with 1 to `masks` tokens; it searches no passages, so `exclude` hides none.
 
         All masks are predicted at once, each by itself, and fillings of different lengths are compared by the mean
-        log-probability of their tokens. Source: Jiang et al. 2020 (X-FACTR), independent predictions.
+        log-probability of their tokens. They start and end as NPM's phrases do: with no part of a word, and no
+        punctuation. Source: Jiang et al. 2020 (X-FACTR), independent predictions.
         """
         found = [list[tuple[float, tuple[int, ...]]]() for _ in texts]
+        before = [self._words.before(around_mask(text, self.tokenizer.mask_token)[0]) for text in texts]
         for count in range(1, masks + 1):
             log_p_BMV = self._at_masks(texts, count)
             log_p_BMV[..., self.tokenizer.all_special_ids] = -np.inf
-            for fillings, log_p_MV in zip(found, log_p_BMV, strict=True):
-                fillings += [(total / count, tokens) for total, tokens in best_sequences(log_p_MV, top_k)]
-        return [self._said(sorted(fillings, reverse=True), top_k) for fillings in found]
+            for fillings, log_p_MV, after in zip(found, log_p_BMV, before, strict=True):
+                may_start_V, may_end_V = self._words.bounds(after, count == 1)
+                log_p_MV[0, ~may_start_V] = log_p_MV[-1, ~may_end_V] = -np.inf
+                best = best_sequences(log_p_MV, top_k)
+                fillings += [(total / count, tokens) for total, tokens in best if total > -np.inf]
+        return [self._said(sorted(f, reverse=True), top_k, after) for f, after in zip(found, before, strict=True)]
 
     def num_tokens(self, phrase: str) -> int:
         """The number of the model's tokens in a phrase."""
         return len(self._tokenizer(1).phrase(phrase).ids_T)
 
-    def _said(self, fillings: Sequence[tuple[float, tuple[int, ...]]], top_k: int) -> list[Prediction]:
+    def _said(self, fillings: Sequence[tuple[float, tuple[int, ...]]], top_k: int, before: str) -> list[Prediction]:
         """The first `top_k` fillings with different texts."""
         said: dict[str, Prediction] = {}
         for mean, tokens in fillings:
-            text = self.tokenizer.decode(tokens).strip()
+            text = self._words.text(before, tokens)
             said.setdefault(text, Prediction(text, mean, math.exp(mean * len(tokens)), ()))
         return [said[text] for text in filter(None, said)][:top_k]
 

@@ -6,15 +6,16 @@ answers, or when an answer is right (`answers`).
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from quoth.corpus.bm25 import bm25, check_not_empty
+from quoth.corpus.bm25 import check_not_empty
 from quoth.corpus.corpus import Corpus
-from quoth.datasets.answers import answer_rank, answerable, exact_match, first, has_answer
+from quoth.datasets.answers import answer_rank, answerable, exact_match, first, holders
 from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
 from quoth.evaluation import abstention
@@ -28,8 +29,8 @@ from quoth.records import Passage
 KS = (1, 5, 20)
 READ = 5
 """How many passages ORQA's and REALM's readers read."""
-DELETED = 100
-"""How many of BM25's passages are searched for evidence to remove."""
+QUESTIONS_AT_A_TIME = 64
+"""The evidence of this many questions is found in one pass over the corpus, and kept in memory."""
 SCANNING = "scanning the corpus"
 WITHOUT_EVIDENCE = "probability_without_evidence"
 
@@ -53,8 +54,8 @@ def run_openqa(
 
     `ks` are the depths of recall. `oracle` is the number of passages a reader reads: its oracle is right if one of them
     contains an answer. With `coverage`, every passage is read once to count the answerable questions. With `deleted`,
-    every question is asked again without those of BM25's best `DELETED` passages that contain an answer or belong to
-    its gold document. `options` go to each system's `ask`. `folder` keeps the run, to be resumed. Raises InputError,
+    every question is asked again without all passages that contain an answer or belong to its gold document.
+    `options` go to each system's `ask`. `folder` keeps the run, to be resumed. Raises InputError,
     EmptyCorpusError.
     """
     _check(questions, ks, oracle)
@@ -75,7 +76,7 @@ def run_openqa(
     for name, system in (systems or {}).items():
         made[name] = asks(system, depth, options)
         if deleted and isinstance(system, Answerer):
-            made[name] = _doubted(made[name], system, corpora, options)
+            made[name] = _doubted(made[name], system, Evidence(asked, corpora, progress), options)
     return evaluate(task, made, folder, progress)
 
 
@@ -122,15 +123,14 @@ def _within(place: int | None, k: int) -> float:
 
 
 def _doubted(
-    system: System[QAExample], model: Answerer, corpora: Sequence[Corpus], options: Mapping[str, Any]
+    system: System[QAExample], model: Answerer, evidence: Evidence, options: Mapping[str, Any]
 ) -> System[QAExample]:
     """The system; its answers also report how sure it is with the evidence removed from the corpus."""
 
     def answer(examples: Sequence[Example[QAExample]]) -> list[Answer]:
         found = []
         for example, given in zip(examples, system(examples), strict=True):
-            rows = _evidence_rows(example.source, corpora)
-            guesses = model.ask(example.text, top_k=1, exclude=rows, **options)
+            guesses = model.ask(example.text, top_k=1, exclude=evidence.rows(example.source), **options)
             chance = guesses[0].probability if guesses else 0.0
             found.append(replace(given, scores={WITHOUT_EVIDENCE: chance}))
         return found
@@ -138,19 +138,45 @@ def _doubted(
     return answer
 
 
-def _evidence_rows(question: QAExample, corpora: Sequence[Corpus]) -> set[int]:
-    """The rows of BM25's best passages that answer a question: those of its gold document or with an answer.
+class Evidence:
+    """The rows of all passages that contain an answer to a question (DPR's rule), or are of its gold document.
 
-    Raises InputError for several corpora, whose rows cannot be told apart.
+    Found for `QUESTIONS_AT_A_TIME` questions at once, in their order, and forgotten with the next ones.
     """
-    if len(corpora) > 1:
-        raise InputError(f"{len(corpora)} corpora; evidence can be removed from one corpus only")
-    passages = [hit.passage for hit in bm25(corpora, question.text, DELETED)]
-    return {
-        passage.row
-        for passage in passages
-        if passage.document_id == question.gold or has_answer(passage.text, question)
-    }
+
+    def __init__(
+        self, questions: Sequence[QAExample], corpora: Sequence[Corpus], progress: ProgressCallback | None = None
+    ) -> None:
+        """Raises InputError for several corpora, whose rows cannot be told apart."""
+        if len(corpora) > 1:
+            raise InputError(f"{len(corpora)} corpora; evidence can be removed from one corpus only")
+        self._corpora, self._progress = corpora, progress
+        self._order = {question: number for number, question in enumerate(dict.fromkeys(questions))}
+        self._known: dict[QAExample, set[int]] = {}
+
+    def rows(self, question: QAExample) -> set[int]:
+        """The rows for one of the questions."""
+        if question not in self._known:
+            at = self._order[question]
+            some = [*self._order][at : at + QUESTIONS_AT_A_TIME]
+            self._known = dict(zip(some, self._find(some), strict=True))
+        return self._known[question]
+
+    def _find(self, questions: Sequence[QAExample]) -> list[set[int]]:
+        found = [set[int]() for _ in questions]
+        rows = array("q")
+
+        def texts() -> Iterator[str]:
+            for passage in read_passages(self._corpora, self._progress):
+                rows.append(passage.row)
+                for question, its in zip(questions, found, strict=True):
+                    if passage.document_id == question.gold:
+                        its.add(passage.row)
+                yield passage.text
+
+        for number, places in holders(questions, texts()).items():
+            found[number].update(rows[place] for place in places)
+        return found
 
 
 def find_answerable(

@@ -14,13 +14,15 @@ from importlib.resources import files
 @dataclass(frozen=True, slots=True)
 class Figure:
     """A published mean, in percent: paper and table, task and measure by our names, number of examples (None: not
-    stated here), what was searched."""
+    stated here), what was searched. `macro` is the dimension of groups that have the same weight, whatever their sizes;
+    "": every example has the same weight."""
 
     source: str
     table: str
     measure: str
     corpus: str
     note: str
+    macro: str
     task: str
     system: str
     value: float
@@ -32,7 +34,9 @@ def published() -> tuple[Figure, ...]:
     """All figures, in the file's order."""
     text = files("quoth.evaluation").joinpath("published.json").read_text(encoding="utf-8")
     return tuple(
-        Figure(told["source"], told["table"], told["measure"], told["corpus"], told["note"], *row)
+        Figure(
+            told["source"], told["table"], told["measure"], told["corpus"], told["note"], told.get("macro", ""), *row
+        )
         for told in json.loads(text)
         for row in told["rows"]
     )

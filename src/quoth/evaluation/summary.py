@@ -180,7 +180,8 @@ def _risk(result: Result) -> Line | None:
     wrong, points = 0.0, list[Point]()
     for count, i in enumerate(order, start=1):
         wrong += 1 - right[i]
-        points.append(Point(100 * count / len(right), 100 * wrong / count))
+        if count == len(order) or chances[order[count]] < chances[i]:  # equally sure answers are given together
+            points.append(Point(100 * count / len(right), 100 * wrong / count))
     return Line(result.name, points, marks=False)
 
 
@@ -200,7 +201,7 @@ def _groups(report: Report, measure: str | None) -> Iterator[Part]:
 
 
 def _beside(report: Report) -> Iterator[Part]:
-    """The papers' figures for this task, with ours above them."""
+    """The papers' figures for this task, below ours, averaged in the same way."""
     figures = published_for(report.task)
     if not figures:
         return
@@ -208,17 +209,19 @@ def _beside(report: Report) -> Iterator[Part]:
     passages = report.settings.get("num_passages")
     searched = f"{corpus}, {passages:,} passages" if isinstance(passages, int) else corpus
     rows = list[list[str]]()
-    for measure in dict.fromkeys(figure.measure for figure in figures):
+    for measure, macro in dict.fromkeys((figure.measure, figure.macro) for figure in figures):
+        weighed = f", mean over {macro}" if macro else ""
         for result in report.systems:
-            score = result.score()
-            if score and (mean := score.interval(measure)):
-                rows.append([result.name, "here", spelled(measure), str(mean), f"{score.num_examples:,}", searched])
+            mean = result.macro(macro, measure) if macro else _mean(result.score(), measure)
+            if mean:
+                number = f"{len(result.rows):,}"
+                rows.append([result.name + weighed, "here", spelled(measure), str(mean), number, searched])
         for figure in figures:
-            if figure.measure == measure:
+            if (figure.measure, figure.macro) == (measure, macro):
                 where = f"{figure.source.split(',')[0]}{f', table {figure.table}' if figure.table else ''}"
                 number = "–" if figure.num_examples is None else f"{figure.num_examples:,}"
                 about = "; ".join(filter(None, [figure.corpus, figure.note]))
-                rows.append([figure.system, where, spelled(measure), f"{figure.value:.1f}", number, about])
+                rows.append([figure.system + weighed, where, spelled(measure), f"{figure.value:.1f}", number, about])
     sources = dict.fromkeys(figure.source for figure in figures)
     heads = ["system", "measured", "measure", "mean", "examples", "corpus"]
     table: Table = (heads, rows)

@@ -162,19 +162,20 @@ def _facts(change: Change) -> str:
 
 
 def _of_both(old: System[Asked], new: System[Asked]) -> System[Asked]:
-    """The model over either edition; an answer from the new one also says whether both are right."""
+    """The model over either edition; an answer from the new one also says whether both are right.
+
+    In a run that was stopped between the two, the old one is asked again.
+    """
 
     def answer(examples: Sequence[Example[Asked]]) -> list[Answer]:
-        asked = {edition: [each for each in examples if each.source.edition == edition] for edition in EDITIONS}
-        given = {
-            each.id: found
-            for edition, system in zip(EDITIONS, (old, new), strict=True)
-            for each, found in zip(asked[edition], system(asked[edition]), strict=True)
-        }
-        for one, other in zip(asked["old"], asked["new"], strict=True):
-            both = all(_rank(each.source.right, given[each.id]) == 0 for each in (one, other))
-            given[other.id] = replace(given[other.id], scores={"both": float(both)})
-        return [given[each.id] for each in examples]
+        over_old = {each.source.change: each for each in examples}
+        over_new = {each.source.change: each for each in examples if each.source.edition == "new"}
+        before = dict(zip(over_old, old([*over_old.values()]), strict=True))
+        after = dict(zip(over_new, new([*over_new.values()]), strict=True))
+        for change, found in after.items():
+            both = _rank(change.old, before[change]) == _rank(change.new, found) == 0
+            after[change] = replace(found, scores={"both": float(both)})
+        return [(before if each.source.edition == "old" else after)[each.source.change] for each in examples]
 
     return answer
 
@@ -192,10 +193,9 @@ def _judge(example: Example[Asked], answer: Answer) -> Scores:
     return {**scores, **answer.scores}
 
 
-def followed(report: Report, changes: Sequence[Change], show: int) -> str:
-    """The first `show` changes that the answers followed, with the best over either edition (REALM, Table 4)."""
-    (result,) = report.systems
-    rows = {row.id: row for row in result.rows}
+def followed(report: Report, changes: Sequence[Change], show: int, name: str = "answers") -> str:
+    """The first `show` changes that a system's answers followed, with the best over either edition (REALM, Table 4)."""
+    rows = {row.id: row for row in report.system(name).rows}
     shown = [
         (change, rows[f"{number}-old"], rows[f"{number}-new"])
         for number, change in enumerate(changes)

@@ -155,9 +155,9 @@ def prepare(name: str, wanted: Wanted, options: Mapping[str, Any] | None = None)
         task = closed_task(closed, wanted.limit, wanted.seed)
         task = replace(task, settings={**task.settings, **searched})
         baselines: Mapping[str, System[Any]] = {MAJORITY: always(_majority(task))}
-        return Prepared(
-            task, partial(_labels, closed, wanted.data, task.examples[:PRIOR_TEXTS]), baselines, CLOSED, CLOSED_OPTIONS
-        )
+        # Drawn, since a file may list one class after another; the texts of any larger limit begin with these.
+        prior = closed_task(closed, min(wanted.limit or PRIOR_TEXTS, PRIOR_TEXTS), wanted.seed).examples
+        return Prepared(task, partial(_labels, closed, wanted.data, prior), baselines, CLOSED, CLOSED_OPTIONS)
     if name in FACTS:
         return Prepared(_facts(name, wanted.data, wanted, settings), _fills)
     questions = draw_as_released(_questions(name, wanted.data), wanted.limit, wanted.seed)

@@ -117,6 +117,7 @@ class REALM(CorpusModel):
         passages: int | None = None,
         combine: Literal["softmax", "marginal"] | None = None,
         mode: Literal["dense", "hybrid"] | None = None,
+        null_document: bool = False,
         min_probability: float | None = None,
         exclude: Exclude = (),
     ) -> list[Predictions]:
@@ -133,6 +134,8 @@ class REALM(CorpusModel):
                 by BM25 too, both scores scaled from 0 to 1 and added; for a model with the reader of a `Reader`, which
                 weighs a passage by that sum. Default: "dense" with "marginal", or else the model's (quoth-realm:
                 "hybrid").
+            null_document (bool): Whether z in eq. 1 may be the null document too, an empty passage, in which there is
+                no answer; only with "marginal". Default: False, as in the paper's fine-tuning.
             min_probability (float | None): As in `Reader.ask`, for a calibrated probability. Default: the reader's.
             exclude (Collection[int]): Passage rows that are never searched, in any corpus: one collection, or one for
                 each question. Default: ().
@@ -140,11 +143,12 @@ class REALM(CorpusModel):
         Returns:
             The answers, best first, or a list of such lists for several questions. A model with the reader of a
             `Reader`, such as quoth-realm, uses that reader's odds: with "softmax" the probability is calibrated; with
-            "marginal" the rest of each passage's p(y|z,x) is the probability that it contains no answer.
+            "marginal" p(y|z,x) is normalised over a passage's spans and its own "no answer here": the rest of the
+            probability, with that of the null document, is that of no answer.
 
         Raises:
-            InputError: An empty question, a value out of bounds, "hybrid" or `min_probability` with "marginal" or
-                another reader, or vectors missing (`embed` stores them).
+            InputError: An empty question, a value out of bounds, `null_document` without "marginal", "hybrid" or
+                `min_probability` with "marginal" or another reader, or vectors missing (`embed` stores them).
             EmptyCorpusError: No passage to search.
             EncoderMismatchError: The stored vectors are another model's.
 
@@ -158,6 +162,7 @@ class REALM(CorpusModel):
         check_questions(question)
         combine = self.config.defaults.combine if combine is None else combine
         check_combine("combine", combine, ("softmax", "marginal"))
+        null_D = self._null_if(null_document, combine)
         texts = [each.strip() for each in question]
         asked = [list(ids) for ids, _ in self.encoder.tokenizer.pieces(texts)]
         hybrid = self._is_hybrid(mode, combine)
@@ -172,7 +177,8 @@ class REALM(CorpusModel):
             if isinstance(self.reader, SpanReader):
                 config = self.reader.config
                 prior = config.prior if hybrid else 0.0
-                predictions = self._read_spans(text, encoded, top_k, combine == "marginal", prior)
+                null = self._relevance(null_D, encoded)
+                predictions = self._read_spans(text, encoded, top_k, combine == "marginal", prior, null)
                 if combine == "softmax":
                     predictions = calibrated(predictions, config.calibration, least, config.defaults.not_found_below)
                 found.append(Predictions(predictions))
@@ -180,7 +186,8 @@ class REALM(CorpusModel):
             with step("expand"):
                 read = self._read(encoded)
                 spans = self.reader.spans([each.reading for each in read])
-            answers = predict_answers(read, spans, self.config.add_relevance, top_k, combine == "marginal")
+            by_eq_1, null = combine == "marginal", self._relevance(null_D, encoded)
+            answers = predict_answers(read, spans, self.config.add_relevance, top_k, by_eq_1, null)
             found.append(Predictions(answers))
         return found
 
@@ -206,9 +213,7 @@ class REALM(CorpusModel):
                 "min_probability is given and combine is 'marginal', which is not calibrated; leave one out"
             )
         if not isinstance(self.reader, SpanReader):
-            raise InputError(
-                f"min_probability is given, but the reader of {self.name} is not calibrated; leave it out"
-            )
+            raise InputError(f"min_probability is given, but the reader of {self.name} is not calibrated; leave it out")
         return min_probability
 
     def _fused(
@@ -229,7 +234,13 @@ class REALM(CorpusModel):
         return questions
 
     def _read_spans(
-        self, text: str, question: EncodedQuery, top_k: int, marginal: bool = False, prior: float = 0.0
+        self,
+        text: str,
+        question: EncodedQuery,
+        top_k: int,
+        marginal: bool,
+        prior: float = 0.0,
+        null: float | None = None,
     ) -> list[Prediction]:
         """What a span reader finds in the passages nearest to a question, or to a text with a blank."""
         assert isinstance(self.reader, SpanReader)
@@ -237,7 +248,7 @@ class REALM(CorpusModel):
         sources = [Source(self._retriever.passage(at), corpora[at[0]].name, score) for score, at in question.places]
         with step("expand"):
             [spans] = self.reader.read([text], [[each.passage for each in sources]])
-        return predict_spans(sources, spans, top_k, marginal=marginal, prior=prior)
+        return predict_spans(sources, spans, top_k, marginal=marginal, prior=prior, null=null)
 
     def _count(self, passages: int | None) -> int:
         """The number of passages to read; by default `num_candidates` less the null document."""
@@ -246,24 +257,36 @@ class REALM(CorpusModel):
 
     @one_or_many
     def fill(
-        self, text: Sequence[str], *, top_k: int = 5, passages: int | None = None, exclude: Exclude = ()
+        self,
+        text: Sequence[str],
+        *,
+        top_k: int = 5,
+        passages: int | None = None,
+        combine: Literal["softmax", "marginal"] | None = None,
+        null_document: bool | None = None,
+        exclude: Exclude = (),
     ) -> list[Predictions]:
-        """Fill the blank of a text with words of the passages nearest to it: p(y|x) = Σ_z p(y|z,x) p(z|x).
+        """Fill the blank of a text from the passages nearest to it.
 
-        z are the passages read and the null document, an empty one, for what the model knows without any passage; y are
-        the words of one token that occur in these passages.
+        A model with a reader of its own predicts masked words: p(y|x) = Σ_z p(y|z,x) p(z|x), where z are the passages
+        read and the null document, an empty one, for what the model knows without any passage; y are the words of one
+        token that occur in these passages. With the reader of a `Reader`, such as quoth-realm's, y are spans.
 
         Args:
             text: One text, or several, each with one blank: `[MASK]`, `<mask>` or `___`.
             top_k (int): Number of answers. Default: 5.
             passages (int | None): Number of passages to read. Default: the model's (quoth-realm: 20).
+            combine ("softmax" | "marginal" | None): As in `ask`. Default: the model's (quoth-realm: "softmax"), and
+                "marginal" (eq. 1) for a reader of its own, which has nothing else.
+            null_document (bool | None): As in `ask`. Default: True with "marginal", as in the paper.
             exclude (Collection[int]): As in `ask`. Default: ().
 
         Returns:
-            The predictions, best first, or a list of such lists for several texts.
+            The predictions, best first, or a list of such lists for several texts. Probabilities are shares, not
+            calibrated; with spans, what is missing to 1 is the probability of no answer.
 
         Raises:
-            InputError: A text without exactly one blank; else as `ask`.
+            InputError: A text without exactly one blank, "softmax" with a reader of its own; else as `ask`.
 
         Source:
             REALM, equation 1 (Guu et al., 2020).
@@ -274,18 +297,22 @@ class REALM(CorpusModel):
         """
         texts = [self._with_mask(each) for each in text]
         masked = [masked_ids(self.encoder.tokenizer, each, self._room) for each in texts]
-        null_D = self._null
+        spans = isinstance(self.reader, SpanReader)
+        combine = combine or (self.config.defaults.combine if spans else "marginal")
+        check_combine("combine", combine, ("softmax", "marginal") if spans else ("marginal",))
+        null_D = self._null_if(combine == "marginal" if null_document is None else null_document, combine)
         found: list[Predictions] = []
         for question, each in zip(self._questions(masked, self._count(passages), exclude), texts, strict=True):
             if isinstance(self.reader, SpanReader):
-                marked = self._read_spans(each, question, top_k)
+                null = self._relevance(null_D, question)
+                marked = self._read_spans(each, question, top_k, combine == "marginal", null=null)
                 found.append(self._filled(each, marked))
                 continue
             with step("expand"):
                 read, nothing = self._read(question), self._readings(question, [""], [""])
-                log_p_NV = self.reader.masked([*(one.reading for one in read), *nothing])
-            null = self.encoder.scale * float(null_D @ question.vector_D)
-            answers = predict_words(read, null, log_p_NV, top_k)
+                seen = [*(one.reading for one in read), *(nothing if null_D is not None else [])]
+                log_p_NV = self.reader.masked(seen)
+            answers = predict_words(read, self._relevance(null_D, question), log_p_NV, top_k)
             found.append(self._filled(each, answers))
         return found
 
@@ -374,6 +401,16 @@ class REALM(CorpusModel):
         """The vector of the null document: [D]."""
         vector_D: NDArray[np.float32] = self.encoder.passages([""], [""])[0].vectors_TD[0]
         return vector_D
+
+    def _null_if(self, wanted: bool, combine: str) -> NDArray[np.float32] | None:
+        """The vector of the null document: [D]; None if it is not one of z. Raises InputError if there is no z."""
+        if wanted and combine != "marginal":
+            raise InputError(f"null_document is True and combine {combine!r}; it is for combine='marginal'")
+        return self._null if wanted else None
+
+    def _relevance(self, null_D: NDArray[np.float32] | None, question: EncodedQuery) -> float | None:
+        """f(x, null document)."""
+        return None if null_D is None else self.encoder.scale * float(null_D @ question.vector_D)
 
     @property
     def _room(self) -> int:

@@ -66,23 +66,26 @@ def predict_answers(
     add_relevance: bool,
     top_k: int,
     marginal: bool = False,
+    null: float | None = None,
 ) -> list[Prediction]:
     """The `top_k` answers of highest score: log Σ exp over the spans of equal text, ignoring case and white space.
 
     A span's score is the reader's, plus its passage's relevance if that is added (ORQA §3), and the probability is the
     share among all spans of all passages, as in the released code. If `marginal`, the score is log p(y|z,x) + log
     p(z|x), each normalised by itself (REALM eq. 1): p(y|z,x) is the share among the spans of one passage, p(z|x) the
-    softmax of the relevance of the passages read, without the null document, which has no span. If no span is legal,
-    there is no answer.
+    softmax of the relevance of the passages read and, if its relevance `null` is given, of the null document, which has
+    no span. If no span is legal, there is no answer.
     """
     with step("score"):
-        log_prior_N = _log_retrieval(read) if marginal else np.array([each.relevance * add_relevance for each in read])
+        relevance_N = np.array([each.relevance * add_relevance for each in read])
+        log_prior_N, nothing = np.split(_log_retrieval(read, null) if marginal else relevance_N, [len(read)])
         parts = [
             found.score_C + log_prior - (log_sum_exp(found.score_C) if marginal else 0.0)
             for found, log_prior in zip(spans, log_prior_N, strict=True)
         ]
         score_C = np.concatenate([np.zeros(0), *parts])
-    return [each.whole() for each in _proposals(read, _places(spans), score_C, log_sum_exp(score_C), top_k)]
+        total = log_sum_exp(np.concatenate([score_C, nothing]))
+    return [each.whole() for each in _proposals(read, _places(spans), score_C, total, top_k)]
 
 
 def predict_spans(
@@ -92,16 +95,19 @@ def predict_spans(
     distinct: bool = True,
     prior: float = 0.0,
     marginal: bool = False,
+    null: float | None = None,
 ) -> list[Prediction]:
     """The `top_k` answers of a span reader: the odds of spans with equal text, ignoring case and white space, add up.
 
     `prior` times a passage's relevance is added to the log odds of its spans. Probability is the share among all spans
     of all passages and "no answer here", whose odds are 1: one normalisation over everything that was read. If
-    `marginal`, each passage is normalised by itself, with its own "no answer here", and is weighted by p(z|x), the
-    softmax of relevance (REALM eq. 1); `prior` is not used. If the answers are to be `distinct`, only the best of those
+    `marginal` (REALM eq. 1), each passage is normalised by itself, with its own "no answer here": p(y|z,x) = Σ exp odds
+    of y / (1 + Σ exp odds of all its spans). It is weighted by p(z|x), the softmax of relevance; `prior` is not used.
+    `null` is the relevance of the null document, if that is one of z: an empty passage, in which p("no answer here") is
+    1, so that it takes its share p(z|x) from all answers. If the answers are to be `distinct`, only the best of those
     that overlap in their best place is listed, and none with half a pair of brackets or quotes.
     """
-    odds = _odds(read, spans, prior, marginal)
+    odds = _odds(read, spans, prior, marginal, null)
     return [each.whole() for each in _proposals(read, *odds, top_k, distinct)]
 
 
@@ -113,12 +119,18 @@ def propose_spans(
 
 
 def _odds(
-    read: Sequence[Source], spans: Sequence[span_reader.Spans], prior: float, marginal: bool = False
+    read: Sequence[Source],
+    spans: Sequence[span_reader.Spans],
+    prior: float,
+    marginal: bool = False,
+    null: float | None = None,
 ) -> tuple[list[AnswerSpan], Doubles, float]:
     """The spans, their log odds, and the log of what all odds sum to, those of "no answer here" among them."""
     with step("score"):
         if marginal:
-            raised_N = _log_retrieval(read) - np.array([np.logaddexp(0.0, found.total) for found in spans])
+            raised_N = _log_retrieval(read, null)[: len(read)] - np.array(
+                [np.logaddexp(0.0, found.total) for found in spans]
+            )
             total = 0.0
         else:
             raised_N = np.array([prior * each.relevance for each in read])
@@ -137,20 +149,24 @@ def _places(spans: Sequence[reader.Spans | span_reader.Spans]) -> list[AnswerSpa
     ]
 
 
-def _log_retrieval(read: Sequence[Source], *null: float) -> Doubles:
-    """log p(z|x): the softmax of relevance over the passages read and, last, a null document's: [N]. REALM §3.2."""
-    relevance_N = np.array([*(each.relevance for each in read), *null], np.float64)
+def _log_retrieval(read: Sequence[Source], null: float | None) -> Doubles:
+    """log p(z|x): the softmax of relevance over the passages read and, last, a null document's, if given: [N]. REALM
+    §3.2."""
+    nulls = [] if null is None else [null]
+    relevance_N = np.array([*(each.relevance for each in read), *nulls], np.float64)
     log_p_N: Doubles = relevance_N - log_sum_exp(relevance_N)
     return log_p_N
 
 
-def predict_words(read: Sequence[Read], null: float, log_p_NV: NDArray[np.float32], top_k: int) -> list[Prediction]:
+def predict_words(
+    read: Sequence[Read], null: float | None, log_p_NV: NDArray[np.float32], top_k: int
+) -> list[Prediction]:
     """The `top_k` words y of highest p(y|x) = Σ_z p(y|z,x) p(z|x) (REALM eq. 1), of those that occur in the passages.
 
-    `log_p_NV` are log p(y|z,x) for each passage and, last, for the null document, whose relevance is `null`. A word is
-    a token that is a whole word. Its places share p(y|x), over the whole vocabulary, by p(z|x) p(y|z,x) of their
-    passages, evenly within each; words whose spellings differ by more than case are distinct even if their token is the
-    same.
+    `log_p_NV` are log p(y|z,x) for each passage and, last, for the null document, if its relevance `null` is given. A
+    word is a token that is a whole word. Its places share p(y|x), over the whole vocabulary, by p(z|x) p(y|z,x) of
+    their passages, evenly within each; words whose spellings differ by more than case are distinct even if their token
+    is the same.
     """
     with step("score"):
         joint_NV = _log_retrieval(read, null)[:, None] + log_p_NV
