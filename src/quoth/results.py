@@ -21,6 +21,9 @@ PLACES = 3
 class Predictions(list[Prediction]):
     """A ranking of predictions, best first: a list that shows itself in a notebook."""
 
+    def __repr__(self) -> str:
+        return "\n".join(["Predictions([", *(f"    {each!r}," for each in self), "])"]) if self else "Predictions([])"
+
     def _repr_html_(self) -> str:
         if not self:
             return "<p><em>no phrase of the corpus fits</em></p>"
