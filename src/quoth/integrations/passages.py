@@ -46,6 +46,7 @@ class Searching:
         if mode != "bm25" and model is None:
             raise InputError(f"mode {mode!r} searches by vectors; name their model, such as model='quoth-mini'")
         self.corpus, self._lock = Corpus.open(corpus), threading.Lock()
+        self._call = str(self.corpus.path.absolute()), mode, model
         self._find: Callable[[str, int], list[Hit]]
         if mode == "bm25":
             self._find = lambda query, k: bm25([self.corpus], query, k)
@@ -54,6 +55,9 @@ class Searching:
             if not isinstance(loaded, CorpusModel):
                 raise InputError(f"model {model!r} has no vectors; name quoth-mini or quoth-realm")
             self._find = lambda query, k: loaded.search(query, k, cast(Mode, mode))
+
+    def __reduce__(self) -> tuple[type[Searching], tuple[str, str, str | None]]:
+        return Searching, self._call
 
     def search(self, query: str, k: int) -> list[Found]:
         """The k best passages of the corpus as it is now. Raises InputError, EmptyCorpusError.

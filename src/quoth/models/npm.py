@@ -31,6 +31,7 @@ from quoth.models.calls import (
     one_or_many,
     words_of,
 )
+from quoth.models.model import remembered
 from quoth.predictors.label import LabelOptions, predict_labels
 from quoth.predictors.options import FillOptions, Passages
 from quoth.predictors.reader_weights import open_reader
@@ -53,6 +54,7 @@ class NPM(BlankFiller):
     """A nonparametric masked language model over one or several corpora."""
 
     @classmethod
+    @remembered
     @documented
     def from_pretrained(
         cls,

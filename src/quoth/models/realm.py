@@ -27,6 +27,7 @@ from quoth.errors import InputError
 from quoth.hub import locate
 from quoth.models.base import FUSION_DEPTH, CorpusModel, Mode
 from quoth.models.calls import Exclude, check_questions, documented, for_each, one_or_many, with_mask
+from quoth.models.model import remembered
 from quoth.predictors.answers import (
     Read,
     Source,
@@ -74,6 +75,7 @@ class REALM(CorpusModel):
         self.config, self.fingerprint = encoder.config, encoder.fingerprint
 
     @classmethod
+    @remembered
     @documented
     def from_pretrained(
         cls,
@@ -206,9 +208,7 @@ class REALM(CorpusModel):
                 "min_probability is given and combine is 'marginal', which is not calibrated; leave one out"
             )
         if not isinstance(self.reader, SpanReader):
-            raise InputError(
-                f"min_probability is given, but the reader of {self.name} is not calibrated; leave it out"
-            )
+            raise InputError(f"min_probability is given, but the reader of {self.name} is not calibrated; leave it out")
         return min_probability
 
     def _fused(
