@@ -146,6 +146,12 @@ class Reader(Model):
             for each, predictions in zip(texts, answers, strict=True)
         ]
 
+    def over(self, corpora: Sequence[Corpus]) -> Reader:
+        """This reader over other corpora, with the same weights."""
+        made = Reader(self.reader, corpora, self.name)
+        made._call = self._call
+        return made
+
     def num_tokens(self, phrase: str) -> int:
         """How many of the model's tokens a phrase has inside a text."""
         return len(self.reader.tokenizer.pieces([f" {phrase.strip()}"])[0][0])
