@@ -18,6 +18,9 @@ from quoth.models.base import CorpusModel, Mode
 from quoth.models.loading import load
 from quoth.records import Hit
 
+PLACE_KEYS = ("document_id", "title", "start", "end", "passage", "corpus", "score")
+"""The keys that a search adds to a document's metadata."""
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
