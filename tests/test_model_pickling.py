@@ -96,3 +96,13 @@ def test_a_model_made_in_memory_says_why_it_cannot_be_pickled(corpus: quoth.Corp
     loaded = quoth.NPM.from_pretrained(tiny_npm(tmp_path / "npm"), corpus)
     with pytest.raises(InputError, match="this NPM was not loaded by from_pretrained"):
         pickle.dumps(quoth.NPM(loaded.encoder, [corpus]))
+
+
+def test_a_model_over_other_corpora_is_the_one_loaded_for_them(corpus: quoth.Corpus, tmp_path: Path) -> None:
+    other = quoth.Corpus.create(tmp_path / "other.quoth")
+    other.add([quoth.Document("rome", "", "Rome is the capital of Italy.")])
+    folder = tiny_npm(tmp_path / "npm")
+    npm = quoth.NPM.from_pretrained(folder, corpus)
+    assert npm.over([other]).fill(BLANK) == quoth.NPM.from_pretrained(folder, other).fill(BLANK)
+    assert again(npm.over([other])).corpora[0].path == other.path
+    assert npm.corpora == [corpus]
