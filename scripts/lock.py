@@ -32,7 +32,16 @@ def compiled(wanted: list[str]) -> dict[str, str]:
     """By name, the lines of everything that is required, hashes included."""
     with tempfile.TemporaryDirectory() as folder:
         (source := Path(folder) / "wanted.in").write_text("\n".join(wanted), encoding="utf-8")
-        command = ["uv", "pip", "compile", str(source), "--universal", "--python-version", "3.11.5", "--generate-hashes"]
+        command = [
+            "uv",
+            "pip",
+            "compile",
+            str(source),
+            "--universal",
+            "--python-version",
+            "3.11.5",
+            "--generate-hashes",
+        ]
         done = subprocess.run([*command, "--no-annotate", "--no-header", "-q"], capture_output=True, text=True)
     if done.returncode:
         sys.exit(done.stderr)

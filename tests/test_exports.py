@@ -32,6 +32,7 @@ NAMES = [
     *RECORDS,
     "Corpus",
     "FusedSearch",
+    "Model",
     "NPM",
     "REALM",
     "Reader",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 
 import quoth
 from quoth.errors import InputError
+from quoth.integrations import asking
 from quoth.integrations.passages import Searching
 from test_span_reader import make_reader
 from tiny import TEXT, tiny_npm
@@ -207,3 +208,106 @@ def test_guesses_are_dropped_if_that_is_wanted(component: Any, corpus: quoth.Cor
     component.drop_guesses = True
     assert component.run(query=QUERY)["answers"] == []
     assert QuothReader(str(corpus.path)).drop_guesses is False
+
+
+class OneReader:
+    """Stands in for the class of readers: a tiny one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.reader = make_reader(folder / "b", max_tokens=128)
+
+    def from_pretrained(self, name: str, given: quoth.Corpus) -> quoth.Reader:
+        return quoth.Reader(self.reader, [given], name)
+
+
+@pytest.fixture
+def told(corpus: quoth.Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The reader's best answer as a tool tells it."""
+    one = OneReader(tmp_path)
+    monkeypatch.setattr(asking, "Reader", one)
+    best = one.from_pretrained("", corpus).ask(QUERY, top_k=2)[0]
+    place = best.evidence[0]
+    where = {"document_id": place.document_id, "title": place.title, "start": place.start, "end": place.end}
+    quotation = corpus.document(place.document_id).text[place.start : place.end]
+    return {
+        "answer": best.text,
+        "probability": pytest.approx(best.probability, rel=1e-4),
+        "status": best.status,
+        "num_places": best.num_places,
+        "places": [{"quotation": quotation, **where, "context": place.context}],
+    }
+
+
+def check_verified(verify: Callable[[str], Any], corpus: quoth.Corpus) -> None:
+    """A tool that verifies knows a quotation from what is only near to it."""
+    quotation = "The Seine flows through Paris"
+    found = verify("The Seine  flows through Paris")
+    assert (found["occurs"], found["num_places"], found["nearest"]) == (True, 1, [])
+    place = found["places"][0]
+    assert corpus.document("d1").text[place["start"] : place["end"]] == place["quotation"] == quotation
+    found = verify("The Seine flows through Rome")
+    assert (found["occurs"], found["places"]) == (False, [])
+    assert found["nearest"][0]["document_id"] == "d1"
+
+
+def test_langchain_tools_ask_and_verify(corpus: quoth.Corpus, told: dict[str, Any]) -> None:
+    pytest.importorskip("langchain_core", reason="the extra langchain is not installed")
+    from quoth.integrations.langchain import ask_tool, verify_tool
+
+    ask, verify = ask_tool(corpus.path, top_k=2), verify_tool(corpus.path)
+    assert (ask.name, list(ask.args)) == ("ask_corpus", ["question"])
+    assert (verify.name, list(verify.args)) == ("verify_quote", ["text"])
+    assert "the corpus 'c'" in ask.description
+    answers = ask.invoke({"question": QUERY})["answers"]
+    assert len(answers) == 2
+    assert answers[0] == told
+    check_verified(lambda text: verify.invoke({"text": text}), corpus)
+    assert ask.invoke({"question": " "}).startswith("the question is empty")  # told, not raised
+    message = verify.invoke({"type": "tool_call", "id": "1", "name": "verify_quote", "args": {"text": "raven"}})
+    assert '"occurs": true' in message.content
+
+
+def test_llama_index_tools_ask_and_verify(corpus: quoth.Corpus, told: dict[str, Any]) -> None:
+    pytest.importorskip("llama_index.core", reason="the extra llama-index is not installed")
+    from quoth.integrations.llama_index import ask_tool, verify_tool
+
+    ask, verify = ask_tool(corpus.path, top_k=2), verify_tool(corpus.path)
+    assert (ask.metadata.name, verify.metadata.name) == ("ask_corpus", "verify_quote")
+    assert "the corpus 'c'" in ask.metadata.description
+    answers = ask.call(question=QUERY).raw_output["answers"]
+    assert len(answers) == 2
+    assert answers[0] == told
+    check_verified(lambda text: verify.call(text=text).raw_output, corpus)
+
+
+def test_llama_index_shows_a_model_no_places(corpus: quoth.Corpus) -> None:
+    pytest.importorskip("llama_index.core", reason="the extra llama-index is not installed")
+    from llama_index.core.schema import MetadataMode
+
+    from quoth.integrations.llama_index import QuothRetriever
+
+    node = QuothRetriever(corpus.path, k=1).retrieve("Seine")[0].node
+    for mode in (MetadataMode.LLM, MetadataMode.EMBED):
+        head, *text = node.get_content(mode).split("\n\n")
+        assert {*head.splitlines()} == {"year: 1", "title: T1"}
+        assert text == [node.text]
+    assert node.metadata["document_id"] == "d1"
+
+
+def test_a_haystack_retriever_finds_passages_in_a_stored_pipeline(corpus: quoth.Corpus) -> None:
+    pytest.importorskip("haystack", reason="the extra haystack is not installed")
+    from haystack import Pipeline
+
+    from quoth.integrations.haystack import QuothRetriever
+
+    pipeline = Pipeline()
+    pipeline.add_component("retriever", QuothRetriever(str(corpus.path), top_k=3))
+    again = Pipeline.loads(pipeline.dumps(), allowed_modules=["quoth.integrations.haystack"])
+    wanted = Searching(corpus.path).search(QUERY, 3)
+    for each in (pipeline, again):
+        found = each.run({"retriever": {"query": QUERY}})["retriever"]["documents"]
+        assert [(one.id, one.content, one.score) for one in found] == [(one.id, one.text, one.score) for one in wanted]
+        assert [{**one.meta, "score": one.score} for one in found] == [one.metadata for one in wanted]
+        assert len(each.run({"retriever": {"query": QUERY, "top_k": 1}})["retriever"]["documents"]) == 1
+    with pytest.raises(InputError, match="mode 'sparse'"):
+        QuothRetriever(str(corpus.path), mode="sparse").warm_up()

@@ -57,7 +57,7 @@ def corpus(tmp_path: Path) -> quoth.Corpus:
 @pytest.fixture
 def call(corpus: quoth.Corpus) -> Callable[..., Any]:
     """Call a tool of a server in this process: the structured result, or the error's text."""
-    made = server("c", Tools(corpus, lambda _: Oracle(), lambda _: Oracle()))  # type: ignore[arg-type,return-value]
+    made = server("c", Tools([corpus], lambda _: Oracle(), lambda _: Oracle()))  # type: ignore[arg-type,return-value]
 
     async def ask(name: str, arguments: dict[str, Any]) -> Any:
         async with Client(made) as client:
@@ -68,7 +68,7 @@ def call(corpus: quoth.Corpus) -> Callable[..., Any]:
 
 
 def test_five_tools_with_schemas_that_only_read(corpus: quoth.Corpus) -> None:
-    made = server("c", Tools(corpus, lambda _: Oracle(), lambda _: Oracle()))  # type: ignore[arg-type,return-value]
+    made = server("c", Tools([corpus], lambda _: Oracle(), lambda _: Oracle()))  # type: ignore[arg-type,return-value]
 
     async def listed() -> Any:
         async with Client(made) as client:
@@ -104,6 +104,7 @@ def test_answers_come_with_their_places(call: Callable[..., Any], tool: str, arg
         3,
     )
     assert answer["places"][0] == {
+        "corpus": "c",
         "document_id": "carmen",
         "title": "Carmen",
         "start": START,
@@ -133,6 +134,7 @@ def test_passages_and_documents_are_read(call: Callable[..., Any], corpus: quoth
     (hit,) = call("search", query="opera")["passages"]
     assert (hit["document_id"], hit["start"], hit["end"], hit["text"]) == ("carmen", 0, len(TEXT), TEXT)
     assert call("read", document_id="carmen", start=2, end=8) == {
+        "corpus": "c",
         "document_id": "carmen",
         "title": "Carmen",
         "start": 2,
@@ -171,6 +173,76 @@ def test_mistakes_are_told_to_the_assistant(
     call: Callable[..., Any], tool: str, arguments: dict[str, Any], message: str
 ) -> None:
     assert message in call(tool, **arguments)
+
+
+@pytest.fixture
+def several(corpus: quoth.Corpus, tmp_path: Path) -> Any:
+    """A server of two corpora whose models say which corpora they search."""
+    other = quoth.Corpus.create(tmp_path / "d.quoth")
+    other.add([quoth.Document("a/b c", "", "An opera in five acts. " + "x" * 30_000), quoth.Document("long", "", "y")])
+
+    class Over(Oracle):
+        def __init__(self, corpora: Any) -> None:
+            self.corpora = corpora
+
+        def over(self, corpora: Any) -> Any:
+            return type(self)(corpora)
+
+        def ask(self, text: str, top_k: int, max_evidence: int = 10) -> Predictions:
+            return Predictions([quoth.Prediction("+".join(each.name for each in self.corpora), 0.0, 0.5, ())])
+
+        fill = ask
+
+    return server("c+d", Tools([corpus, other], Over, Over))  # type: ignore[arg-type]
+
+
+async def asked(made: Any, name: str, arguments: dict[str, Any]) -> Any:
+    async with Client(made) as client:
+        result = await client.call_tool(name, arguments)
+        return result.content[0].text if result.is_error else result.structured_content
+
+
+def test_several_corpora_are_searched_together_or_one_by_its_name(several: Any) -> None:
+    def call(tool: str, **arguments: Any) -> Any:
+        return anyio.run(asked, several, tool, arguments)
+
+    for tool, argument in (("ask", "question"), ("fill", "text")):
+        assert call(tool, **{argument: "x"})["answers"][0]["text"] == "c+d"
+        assert call(tool, **{argument: "x"}, corpus="d")["answers"][0]["text"] == "d"
+    found = call("search", query="opera acts")["passages"]
+    assert {(each["corpus"], each["document_id"]) for each in found} == {("c", "carmen"), ("d", "a/b c")}
+    assert [each["corpus"] for each in call("search", query="opera acts", corpus="c")["passages"]] == ["c"]
+    for acts, corpus in (("four", "c"), ("five", "d")):
+        verdict = call("verify_quote", text=f"opera in {acts} acts")
+        assert (verdict["occurs"], verdict["nearest"]) == (True, [])
+        assert [each["corpus"] for each in verdict["places"]] == [corpus]
+    verdict = call("verify_quote", text="opera in four acts", corpus="d")
+    assert (verdict["occurs"], verdict["nearest"][0]["quote"]) == (False, "opera in five acts")
+    assert call("read", document_id="carmen")["corpus"] == "c"
+    assert call("read", document_id="long", corpus="d")["text"] == "y"
+    assert "document 'long' is in c and d; say which corpus" in call("read", document_id="long")
+    assert "document 'none' is not in" in call("read", document_id="none")
+    assert "no corpus 'e'; name one of c, d, or leave it out" in call("ask", question="x", corpus="e")
+
+
+def test_documents_are_resources_of_bounded_size(several: Any) -> None:
+    async def read(address: str) -> Any:
+        async with Client(several) as client:
+            (template,) = (await client.list_resource_templates()).resource_templates
+            assert template.uri_template == "quoth://{corpus}/{document_id}{?start}"
+            try:
+                return (await client.read_resource(address)).contents[0].text
+            except mcp.MCPError as error:
+                return str(error)
+
+    assert anyio.run(read, "quoth://c/carmen") == TEXT
+    assert anyio.run(read, "quoth://c/carmen?start=2") == TEXT[2:]
+    long = anyio.run(read, "quoth://d/a%2Fb%20c")
+    assert long.startswith("An opera in five acts. x")
+    assert len(long) == MOST_CHARACTERS
+    assert len(anyio.run(read, "quoth://d/a%2Fb%20c?start=20000")) == 30_023 - MOST_CHARACTERS
+    assert "no corpus 'e'; name one of c, d" in anyio.run(read, "quoth://e/carmen")
+    assert "document '../../etc/passwd' is not in" in anyio.run(read, "quoth://c/..%2F..%2Fetc%2Fpasswd")
 
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "src")}

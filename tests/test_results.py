@@ -121,3 +121,13 @@ def test_json_has_python_s_names_and_the_pipelines_beside(sequence: str) -> None
     if not sequence:
         theirs = {"score": 0.5, "answer": "Bizet", "start": PLACE.start, "end": PLACE.end}
     assert {name: found[name] for name in theirs} == theirs
+
+
+def test_a_prediction_is_one_line_and_shows_itself() -> None:
+    one = Prediction("Georges\nBizet", -1.5, 0.93449, (PLACE,) * 3, status="unsure", num_places=12)
+    line = f"Prediction('Georges\\nBizet', 0.934, 'd<1>'[{PLACE.start}:{PLACE.end}], 12 places, unsure)"
+    assert repr(one) == line
+    assert repr(Prediction("none", -9.0, 0.0, ())) == "Prediction('none', 0.000)"
+    assert repr(Predictions([one, one])) == f"Predictions([\n    {line},\n    {line},\n])"
+    assert repr(Predictions()) == "Predictions([])"
+    assert one._repr_html_() == Predictions([one])._repr_html_()

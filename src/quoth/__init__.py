@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from quoth.corpus.repair import Repairs
     from quoth.models.base import FusedSearch
     from quoth.models.loading import load
+    from quoth.models.model import Model
     from quoth.models.npm import NPM, PassageVectors
     from quoth.models.reader import Reader
     from quoth.models.realm import REALM
@@ -55,6 +56,7 @@ __all__ = [
     "Hits",
     "Likelihood",
     "Match",
+    "Model",
     "Passage",
     "PassageShare",
     "PassageVectors",
@@ -89,6 +91,7 @@ _HOMES = {
     "Hits": "quoth.results",
     "Likelihood": "quoth.records",
     "Match": "quoth.records",
+    "Model": "quoth.models.model",
     "NPM": "quoth.models.npm",
     "Passage": "quoth.records",
     "PassageShare": "quoth.records",
@@ -112,15 +115,17 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    """Import the public name `name` from its module, the first time it is asked for."""
-    if name == "errors":
-        return import_module("quoth.errors")
-    if name not in _HOMES:
-        raise AttributeError(f"module 'quoth' has no attribute {name!r}; public names: {', '.join(__all__)}")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # or a checker would take any name for a public one
+
+    def __getattr__(name: str) -> Any:
+        """Import the public name `name` from its module, the first time it is asked for."""
+        if name == "errors":
+            return import_module("quoth.errors")
+        if name not in _HOMES:
+            raise AttributeError(f"module 'quoth' has no attribute {name!r}; public names: {', '.join(__all__)}")
+        value = getattr(import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

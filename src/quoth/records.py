@@ -7,6 +7,7 @@ written as a dictionary; they do not know where they come from or how they were 
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, astuple, dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -169,6 +170,16 @@ class Prediction:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "num_places", max(self.num_places, len(self.evidence)))
+
+    def __repr__(self) -> str:
+        best = [f"{each.document_id!r}[{each.start}:{each.end}]" for each in self.evidence[:1]]
+        places = [f"{self.num_places} places"] if self.num_places > 1 else []
+        guess = [self.status] if self.abstained else []
+        return f"Prediction({', '.join([repr(self.text), f'{self.probability:.3f}', *best, *places, *guess])})"
+
+    def _repr_html_(self) -> str:
+        # By name: results knows the records, which know nothing of how they are shown.
+        return str(import_module("quoth.results").Predictions([self])._repr_html_())
 
     def with_probability(self, probability: float, max_evidence: int | None = None) -> "Prediction":
         """The prediction with another probability, of which its best places (None: all) have the shares they had."""

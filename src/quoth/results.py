@@ -26,6 +26,9 @@ class Predictions(list[Prediction]):
         """The best prediction's status; "not_found" if there is none."""
         return self[0].status if self else "not_found"
 
+    def __repr__(self) -> str:
+        return "\n".join(["Predictions([", *(f"    {each!r}," for each in self), "])"]) if self else "Predictions([])"
+
     def _repr_html_(self) -> str:
         if not self:
             return f"<p><em>{NOT_FOUND}</em></p>"

@@ -1,15 +1,16 @@
-"""The command that serves a corpus to assistants: mcp.
+"""The command that serves corpora to assistants: mcp.
 
 Knows: the options, and how the server is reached. Does not know: its tools.
 """
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from quoth.cli.groups import takes_setup
 from quoth.cli.models import kind, load, load_reader, open_corpora
-from quoth.cli.options import CorpusDir, Setup
+from quoth.cli.options import Setup
 from quoth.cli.output import note
 from quoth.errors import InputError
 
@@ -19,7 +20,7 @@ app = typer.Typer()
 @app.command(rich_help_panel="Ask a corpus")
 @takes_setup
 def mcp(
-    directory: CorpusDir,
+    directories: Annotated[list[Path], typer.Argument(metavar="DIR…", help="Corpus folders made by quoth index.")],
     http: Annotated[
         bool,
         typer.Option("--http", help="Serve over streamable HTTP on this machine instead of standard input and output."),
@@ -32,17 +33,21 @@ def mcp(
     *,
     setup: Setup,
 ) -> None:
-    """Let assistants ask a corpus, by the Model Context Protocol.
+    """Let assistants ask one or several corpora, by the Model Context Protocol.
 
-    The tools are ask, fill, search, read and verify_quote; none of them writes. Models are loaded when they are first
+    The tools are ask, fill, search, read and verify_quote; none of them writes. Documents are
+    resources too, quoth://CORPUS/DOCUMENT_ID. Models are loaded when they are first
     needed, and documents that are added later are found at once. Requires pip install 'quoth\\[mcp]'.
 
     \b
     Example:
       quoth mcp wiki.quoth
+      quoth mcp wiki.quoth faq.quoth
       quoth mcp wiki.quoth --http --port 8000
     """
-    (corpus,) = open_corpora(directory)
+    from quoth.corpus.corpus import listed
+
+    corpora = listed(open_corpora(directories[0], directories[1:]))
     for model in (reader, npm):
         kind(model)  # they are loaded later, but a wrong name is told at once
     try:
@@ -52,11 +57,11 @@ def mcp(
             raise
         raise InputError("quoth mcp requires the package mcp 2: pip install 'quoth[mcp]'") from None
     tools = Tools(
-        corpus,
-        lambda corpus: load_reader(reader, [corpus], setup),
-        lambda corpus: load(npm, [corpus], setup),
+        corpora,
+        lambda corpora: load_reader(reader, corpora, setup),
+        lambda corpora: load(npm, corpora, setup),
     )
-    run = server(corpus.name, tools).run
+    run = server("+".join(tools.corpora), tools).run
     if http:
         note(f"http://127.0.0.1:{port}/mcp; Ctrl-C stops it")
         run("streamable-http", host="127.0.0.1", port=port)

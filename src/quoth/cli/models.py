@@ -151,4 +151,4 @@ def _load_any(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM | R
     quiet_libraries()
     from quoth.models.loading import load
 
-    return load(model, list(corpora), **setup._asdict())
+    return cast("NPM | Reader | REALM | ZeroNER", load(model, list(corpora), **setup._asdict()))

@@ -16,7 +16,7 @@ from quoth.corpus.segment_writer import split_documents
 from quoth.corpus.snapshot import CorpusView, Snapshot, open_snapshot
 from quoth.corpus.sweep import release, sweep
 from quoth.corpus.writer import Writer
-from quoth.errors import InputError, advising
+from quoth.errors import CorpusNotFoundError, InputError, advising
 from quoth.files import fsync_path
 from quoth.records import Document
 from quoth.storage import WriterLock, all_locked
@@ -40,6 +40,9 @@ class Corpus(CorpusView):
     def __init__(self, path: Path, snapshot: Snapshot, pinned: bool = False) -> None:
         super().__init__(path, snapshot)
         self._pinned = pinned
+
+    def __reduce__(self) -> tuple[Callable[..., "Corpus"], tuple[str, int, bool]]:
+        return _reopened, (str(self.path.absolute()), self.snapshot, self._pinned)
 
     @classmethod
     def create(cls, path: str | Path, splitter: str = DEFAULT_SPLITTER) -> "Corpus":
@@ -299,6 +302,19 @@ def _is_vacant(path: Path) -> bool:
     if not path.is_dir() or {each.name for each in path.iterdir() if each.suffix != ".tmp"} - _BEGUN:
         return False
     return manifest_path(path, 0).is_file() or not any(path.glob("*/*"))
+
+
+def _reopened(path: str, snapshot: int, pinned: bool) -> Corpus:
+    """A pickled corpus: the snapshot that it read; or, if that was released and it is not for reading one snapshot
+    only, the latest. Raises CorpusNotFoundError, CorruptionError."""
+    try:
+        corpus = Corpus.open(path, snapshot)
+    except CorpusNotFoundError:
+        if pinned:
+            raise
+        return Corpus.open(path)
+    corpus._pinned = pinned
+    return corpus
 
 
 CorpusOrPath = Corpus | str | Path

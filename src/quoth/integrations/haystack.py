@@ -1,6 +1,6 @@
-"""Haystack: answers quoted from a corpus, as a component of a pipeline.
+"""Haystack: passages of a corpus, and answers quoted from it, as components of a pipeline.
 
-Knows: Haystack's answers. Does not know: how questions are answered.
+Knows: Haystack's documents and answers. Does not know: how passages are ranked or questions answered.
 """
 
 from __future__ import annotations
@@ -11,8 +11,64 @@ from haystack import Document, component, default_from_dict, default_to_dict
 from haystack.dataclasses import ExtractedAnswer
 
 from quoth.corpus.corpus import Corpus
+from quoth.integrations.passages import Found, Searching
 from quoth.models.reader import Reader
 from quoth.records import Evidence, Prediction
+
+
+@component
+class QuothRetriever:
+    """The passages of a corpus that match a query best, as `Document`s.
+
+    A document's `content` is the passage; its metadata are those of the corpus's document, with document_id, title,
+    start, end, passage and corpus.
+    """
+
+    def __init__(self, corpus: str, top_k: int = 10, mode: str = "bm25", model: str | None = None) -> None:
+        """Nothing is opened or loaded before `warm_up`.
+
+        Args:
+            corpus: The folder of a corpus.
+            top_k: Number of passages.
+            mode: "bm25", which needs no model, "dense" or "hybrid".
+            model: What searches by vectors, by name or folder.
+        """
+        self.corpus, self.top_k, self.mode, self.model = corpus, top_k, mode, model
+        self._searching: Searching | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The component as a pipeline is stored."""
+        stored: dict[str, Any] = default_to_dict(
+            self, corpus=self.corpus, top_k=self.top_k, mode=self.mode, model=self.model
+        )
+        return stored
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> QuothRetriever:
+        """The component that was stored."""
+        made: QuothRetriever = default_from_dict(cls, data)
+        return made
+
+    def warm_up(self) -> None:
+        """Open the corpus and load the model, if there is one."""
+        if self._searching is None:
+            self._searching = Searching(self.corpus, self.mode, self.model)
+
+    @component.output_types(documents=list[Document])
+    def run(self, query: str, top_k: int | None = None) -> dict[str, list[Document]]:
+        """Find passages.
+
+        Args:
+            query: What to look for.
+            top_k: Number of passages; None: the component's.
+
+        Returns:
+            A dictionary with `documents`, best first.
+        """
+        self.warm_up()
+        assert self._searching is not None
+        found = self._searching.search(query, self.top_k if top_k is None else top_k)
+        return {"documents": [_document(each) for each in found]}
 
 
 @component
@@ -86,6 +142,11 @@ class QuothReader:
         found = self._reader.ask(query, top_k=self.top_k if top_k is None else top_k, passages=self.passages)
         kept = [each for each in found if each.evidence and not (self.drop_guesses and each.abstained)]
         return {"answers": [_answer(corpus, query, each, each.evidence[0]) for each in kept]}
+
+
+def _document(found: Found) -> Document:
+    meta = {key: value for key, value in found.metadata.items() if key != "score"}
+    return Document(id=found.id, content=found.text, meta=meta, score=found.score)
 
 
 def _answer(corpus: Corpus, query: str, answer: Prediction, best: Evidence) -> ExtractedAnswer:

@@ -1,17 +1,22 @@
-"""LangChain: passages of a corpus as a retriever.
+"""LangChain: passages of a corpus as a retriever; tools that answer a question and verify a quotation.
 
-Knows: LangChain's documents. Does not know: how passages are ranked.
+Knows: LangChain's documents and tools. Does not know: how passages are ranked or questions answered.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.tools import StructuredTool, ToolException
 from pydantic import ConfigDict, PrivateAttr
 
+from quoth.errors import QuothError
+from quoth.integrations.asking import Asking
 from quoth.integrations.passages import Searching
 
 
@@ -48,3 +53,61 @@ class QuothRetriever(BaseRetriever):
             Document(id=each.id, page_content=each.text, metadata=each.metadata)
             for each in self._searching.search(query, self.k if k is None else k)
         ]
+
+
+def ask_tool(corpus: str | Path, model: str = "quoth-reader", top_k: int = 3) -> StructuredTool:
+    """A tool, `ask_corpus`, that answers a question with phrases of a corpus.
+
+    Args:
+        corpus (str | Path): The folder of a corpus.
+        model (str): A reader, by name or folder. It is loaded with the first question. Default: "quoth-reader".
+        top_k (int): Number of answers. Default: 3.
+
+    Returns:
+        The tool. It returns `status`, a `note` that says what it means, and `answers`, a list of answer, probability,
+        status, num_places, and as `places` the best place: quotation, document_id, title, start, end and context. A
+        mistake in the question is told to the assistant.
+
+    Raises:
+        CorpusNotFoundError: No corpus in that folder.
+
+    Example:
+        >>> ask_tool("wiki.quoth").invoke({"question": "Who composed Carmen?"})  # doctest: +SKIP
+    """
+    asking = Asking(corpus, model, top_k)
+
+    def ask_corpus(question: str) -> dict[str, Any]:
+        return _told(asking.ask, question)
+
+    return StructuredTool.from_function(ask_corpus, description=asking.about_ask, handle_tool_error=True)
+
+
+def verify_tool(corpus: str | Path) -> StructuredTool:
+    """A tool, `verify_quote`, that checks whether words occur in a corpus. It needs no model.
+
+    Args:
+        corpus (str | Path): The folder of a corpus.
+
+    Returns:
+        The tool. It returns occurs, num_places, the first `places`, and `nearest` if the words do not occur.
+
+    Raises:
+        CorpusNotFoundError: No corpus in that folder.
+
+    Example:
+        >>> verify_tool("wiki.quoth").invoke({"text": "an opera in four acts"})["occurs"]  # doctest: +SKIP
+        True
+    """
+    asking = Asking(corpus)
+
+    def verify_quote(text: str) -> dict[str, Any]:
+        return _told(asking.verify, text)
+
+    return StructuredTool.from_function(verify_quote, description=asking.about_verify, handle_tool_error=True)
+
+
+def _told(call: Callable[[str], dict[str, Any]], text: str) -> dict[str, Any]:
+    try:
+        return call(text)
+    except QuothError as error:
+        raise ToolException(str(error)) from error

@@ -1,22 +1,30 @@
-"""LlamaIndex: passages of a corpus as nodes that know their characters.
+"""LlamaIndex: passages of a corpus as nodes that know their characters; tools that answer a question and verify a
+quotation.
 
-Knows: LlamaIndex's nodes. Does not know: how passages are ranked.
+Knows: LlamaIndex's nodes and tools. Does not know: how passages are ranked or questions answered.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
+from llama_index.core.tools import FunctionTool
 
-from quoth.integrations.passages import Searching
+from quoth.integrations.asking import Asking
+from quoth.integrations.passages import PLACE_KEYS, Searching
+
+HIDDEN = [key for key in PLACE_KEYS if key != "title"]
+"""Metadata that are for programs: they would only distract a language model."""
 
 
 class QuothRetriever(BaseRetriever):
     """The passages of a corpus that match a query best, as nodes.
 
     `start_char_idx` and `end_char_idx` count the code points of the document's text; the node's source is the document.
+    A language model and an encoder are shown the title and the document's own metadata, not the place and the score.
 
     Args:
         corpus (str | Path): The folder of a corpus.
@@ -42,9 +50,61 @@ class QuothRetriever(BaseRetriever):
                     start_char_idx=each.start,
                     end_char_idx=each.end,
                     metadata=each.metadata,
+                    excluded_llm_metadata_keys=HIDDEN,
+                    excluded_embed_metadata_keys=HIDDEN,
                     relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=each.document_id)},
                 ),
                 score=each.score,
             )
             for each in self._searching.search(query_bundle.query_str, self._k)
         ]
+
+
+def ask_tool(corpus: str | Path, model: str = "quoth-reader", top_k: int = 3) -> FunctionTool:
+    """A tool, `ask_corpus`, that answers a question with phrases of a corpus.
+
+    Args:
+        corpus (str | Path): The folder of a corpus.
+        model (str): A reader, by name or folder. It is loaded with the first question. Default: "quoth-reader".
+        top_k (int): Number of answers. Default: 3.
+
+    Returns:
+        The tool. It returns `status`, a `note` that says what it means, and `answers`, a list of answer, probability,
+        status, num_places, and as `places` the best place: quotation, document_id, title, start, end and context.
+
+    Raises:
+        CorpusNotFoundError: No corpus in that folder.
+
+    Example:
+        >>> ask_tool("wiki.quoth").call(question="Who composed Carmen?").raw_output  # doctest: +SKIP
+    """
+    asking = Asking(corpus, model, top_k)
+
+    def ask_corpus(question: str) -> dict[str, Any]:
+        return asking.ask(question)
+
+    return FunctionTool.from_defaults(ask_corpus, description=asking.about_ask)
+
+
+def verify_tool(corpus: str | Path) -> FunctionTool:
+    """A tool, `verify_quote`, that checks whether words occur in a corpus. It needs no model.
+
+    Args:
+        corpus (str | Path): The folder of a corpus.
+
+    Returns:
+        The tool. It returns occurs, num_places, the first `places`, and `nearest` if the words do not occur.
+
+    Raises:
+        CorpusNotFoundError: No corpus in that folder.
+
+    Example:
+        >>> verify_tool("wiki.quoth").call(text="an opera in four acts").raw_output["occurs"]  # doctest: +SKIP
+        True
+    """
+    asking = Asking(corpus)
+
+    def verify_quote(text: str) -> dict[str, Any]:
+        return asking.verify(text)
+
+    return FunctionTool.from_defaults(verify_quote, description=asking.about_verify)

@@ -1,27 +1,30 @@
-"""A corpus for assistants: a server of the Model Context Protocol with five tools that only read.
+"""Corpora for assistants: a server of the Model Context Protocol with five tools that only read, and documents as
+resources.
 
-Knows: the tools, what they take and return, and how errors are reported. Does not know: how answers are made.
+Knows: what the tools and resources take and return, and how errors are reported. Does not know: how answers are made.
 """
 
 # No postponed annotations: the package reads those of functions within functions.
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from mcp.server import MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.exceptions import ResourceError, ToolError
+from mcp.server.mcpserver.resources.templates import ResourceSecurity
 from mcp_types import ToolAnnotations
 from pydantic import BaseModel, Field
 
 from quoth import __version__
-from quoth.corpus.bm25 import bm25
+from quoth.corpus.bm25 import best_places
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.quotes import verify_quote
-from quoth.errors import QuothError
-from quoth.records import NOT_FOUND, Evidence, Status
+from quoth.corpus.quotes import NEAREST, verify_quote
+from quoth.errors import InputError, QuothError, UnknownDocumentError
+from quoth.integrations.asking import NOTES
+from quoth.records import Document, Evidence, Status
 from quoth.results import Predictions
 
 if TYPE_CHECKING:
@@ -41,23 +44,16 @@ INSTRUCTIONS = (
     "`note` what to do with it. `not_found` is about the few passages that were read, never about the whole corpus. "
     "Check every quote with `verify_quote` before you give it."
 )
-NOTES: dict[Status, str] = {
-    "answered": "The first answer is likely to be right. Give it with the place that says it.",
-    "unsure": "The first answer may be right: `probability` is the chance. Read its context; if that answers the "
-    "question, give it, and say how sure it is. Do not say that there is no answer.",
-    "not_found": f"{NOT_FOUND[0].upper()}{NOT_FOUND[1:]}; what is listed only comes nearest. Other passages may say: "
-    "ask in other words, or use `search` and `read`. Do not say that the corpus has no answer: say that none was "
-    "found.",
-}
-"""What each status means to an assistant."""
 
 Text = Annotated[str, Field(min_length=1, max_length=MOST_CHARACTERS)]
 Count = Annotated[int, Field(ge=1, le=MOST_ANSWERS)]
+Name = Annotated[str, Field(max_length=MOST_CHARACTERS, description="Name of one corpus. Default: all of them.")] | None
 
 
 class Place(BaseModel):
     """Where words occur: `document_text[start:end]`."""
 
+    corpus: str
     document_id: str
     title: str
     start: int = Field(description="First character in the document, in Unicode code points.")
@@ -71,6 +67,7 @@ class Place(BaseModel):
         """The place that an evidence names."""
         at = place.start - place.context_start
         return cls(
+            corpus=place.corpus,
             document_id=place.document_id,
             title=place.title,
             start=place.start,
@@ -120,6 +117,7 @@ class Answers(BaseModel):
 class Passage(BaseModel):
     """A part of a document that matches a query."""
 
+    corpus: str
     document_id: str
     title: str
     start: int
@@ -137,6 +135,7 @@ class Passages(BaseModel):
 class Excerpt(BaseModel):
     """A range of a document's text."""
 
+    corpus: str
     document_id: str
     title: str
     start: int
@@ -159,60 +158,94 @@ class Tools:
     """What the tools do. Models are loaded when they are first asked; one request is answered at a time."""
 
     def __init__(
-        self, corpus: Corpus, load_reader: "Callable[[Corpus], Reader]", load_npm: "Callable[[Corpus], NPM]"
+        self,
+        corpora: Sequence[Corpus],
+        load_reader: "Callable[[Sequence[Corpus]], Reader]",
+        load_npm: "Callable[[Sequence[Corpus]], NPM]",
     ) -> None:
-        self._corpus, self._lock = corpus, threading.Lock()
+        self._corpora, self._lock = {each.name: each for each in corpora}, threading.Lock()
         self._load_reader, self._load_npm = load_reader, load_npm
+
+    @property
+    def corpora(self) -> list[str]:
+        """The names of the corpora."""
+        return list(self._corpora)
 
     @cached_property
     def _reader(self) -> "Reader":
-        return self._load_reader(self._corpus)
+        return self._load_reader(list(self._corpora.values()))
 
     @cached_property
     def _npm(self) -> "NPM":
-        return self._load_npm(self._corpus)
+        return self._load_npm(list(self._corpora.values()))
 
     @contextmanager
-    def _reading(self) -> Iterator[Corpus]:
-        """The corpus as it is now; a caller's errors are reported to it."""
+    def _reading(self, name: str | None) -> Iterator[list[Corpus]]:
+        """The corpus of that name, or all, as they are now; a caller's errors are reported to it."""
         try:
+            if name is not None and name not in self._corpora:
+                raise InputError(f"no corpus {name!r}; name one of {', '.join(self._corpora)}, or leave it out for all")
+            searched = [each for each in self._corpora.values() if name in (None, each.name)]
             with self._lock:
-                self._corpus.catch_up()
-                yield self._corpus
+                for corpus in searched:
+                    corpus.catch_up()
+                yield searched
         except QuothError as error:
             raise ToolError(str(error)) from error
 
-    def ask(self, question: Text, top_k: Count = 3) -> Answers:
+    def _over(self, model: "Reader | NPM", searched: list[Corpus]) -> Any:
+        """A model over some of the corpora, with the same weights."""
+        if len(searched) == len(self._corpora):
+            return model
+        return model.over(searched)
+
+    def ask(self, question: Text, top_k: Count = 3, corpus: Name = None) -> Answers:
         """Answer a question with phrases of the corpus, each with the places where it occurs."""
-        with self._reading():
-            return Answers.of(self._reader.ask(question, top_k=top_k))
+        with self._reading(corpus) as searched:
+            return Answers.of(self._over(self._reader, searched).ask(question, top_k=top_k))
 
-    def fill(self, text: Text, top_k: Count = 3) -> Answers:
+    def fill(self, text: Text, top_k: Count = 3, corpus: Name = None) -> Answers:
         """Fill the one [MASK] of a sentence with phrases of the corpus, each with the places where it occurs."""
-        with self._reading():
-            return Answers.of(self._npm.fill(text, top_k=top_k, max_evidence=PLACES))
+        with self._reading(corpus) as searched:
+            return Answers.of(self._over(self._npm, searched).fill(text, top_k=top_k, max_evidence=PLACES))
 
-    def search(self, query: Text, k: Count = 5) -> Passages:
+    def search(self, query: Text, k: Count = 5, corpus: Name = None) -> Passages:
         """Find the passages that match the words of a query best."""
-        with self._reading() as corpus:
-            found = [(hit.passage, hit.score) for hit in bm25([corpus], query, k)]
+        with self._reading(corpus) as searched:
+            found = [
+                (score, searched[number].name, searched[number].passage(row))
+                for score, (number, row) in best_places(searched, query, k)
+            ]
         return Passages(
             passages=[
-                Passage(document_id=p.document_id, title=p.title, start=p.start, end=p.end, text=p.text, score=score)
-                for p, score in found
+                Passage(
+                    corpus=name,
+                    document_id=p.document_id,
+                    title=p.title,
+                    start=p.start,
+                    end=p.end,
+                    text=p.text,
+                    score=score,
+                )
+                for score, name, p in found
             ]
         )
 
     def read(
-        self, document_id: Text, start: Annotated[int, Field(ge=0)] = 0, end: Annotated[int, Field(ge=0)] | None = None
+        self,
+        document_id: Text,
+        start: Annotated[int, Field(ge=0)] = 0,
+        end: Annotated[int, Field(ge=0)] | None = None,
+        corpus: Name = None,
     ) -> Excerpt:
         """Read a document of the corpus, or its characters from start to end; at most 20,000 characters at once."""
-        with self._reading() as corpus:
-            document = corpus.document(document_id)
+        with self._reading(corpus) as searched:
+            name, document = _the_document(document_id, searched)
         length = len(document.text)
         first = min(start, length)
         last = max(first, min(length if end is None else end, length, first + MOST_CHARACTERS))
         return Excerpt(
+            corpus=name,
             document_id=document.id,
             title=document.title,
             start=first,
@@ -221,28 +254,55 @@ class Tools:
             text=document.text[first:last],
         )
 
-    def verify_quote(self, text: Text, max_places: Count = 10) -> Verdict:
+    def verify_quote(self, text: Text, max_places: Count = 10, corpus: Name = None) -> Verdict:
         """Check whether words occur in the corpus, exactly except for white space; if not, what is nearest to them."""
-        with self._reading() as corpus:
-            found = verify_quote(corpus, text, max_places)
+        with self._reading(corpus) as searched:
+            found = [verify_quote(each, text, max_places) for each in searched]
+        occurs = any(each.occurs for each in found)
+        nearest = sorted((place for each in found for place in each.nearest), key=lambda place: -place.score)
         return Verdict(
-            occurs=found.occurs,
-            num_places=found.num_places,
-            num_whole=found.num_whole,
-            places=[Place.of(each) for each in found.places],
-            nearest=[Place.of(each) for each in found.nearest],
+            occurs=occurs,
+            num_places=sum(each.num_places for each in found),
+            num_whole=sum(each.num_whole for each in found),
+            places=[Place.of(place) for each in found for place in each.places][:max_places],
+            nearest=[] if occurs else [Place.of(place) for place in nearest[:NEAREST]],
         )
+
+    def document(self, corpus: str, document_id: str, start: int = 0) -> str:
+        """A document's text: at most 20,000 characters of it, from the character `start`."""
+        try:
+            return self.read(document_id, max(start, 0), corpus=corpus).text
+        except ToolError as error:
+            raise ResourceError(str(error)) from error
+
+
+def _the_document(document_id: str, searched: Sequence[Corpus]) -> tuple[str, Document]:
+    """The one document of that id, and its corpus. Raises UnknownDocumentError, InputError if there are several."""
+    found: list[tuple[str, Document]] = []
+    unknown: UnknownDocumentError | None = None
+    for corpus in searched:
+        try:
+            found.append((corpus.name, corpus.document(document_id)))
+        except UnknownDocumentError as error:
+            unknown = error
+    if len(found) > 1:
+        names = " and ".join(name for name, _ in found)
+        raise InputError(f"document {document_id!r} is in {names}; say which corpus")
+    if not found:
+        assert unknown is not None
+        raise unknown
+    return found[0]
 
 
 def server(name: str, tools: Tools) -> MCPServer[Any]:
-    """The server of a corpus, to be run over standard input and output or over streamable HTTP.
+    """The server of some corpora, to be run over standard input and output or over streamable HTTP.
 
     Results are typed: their schemas are the tools' output schemas. All tools are marked as read-only.
     """
     made: MCPServer[Any] = MCPServer(
         f"quoth-{name}",
         title=f"Quoth: {name}",
-        instructions=INSTRUCTIONS,
+        instructions=f"{INSTRUCTIONS} The corpora are: {', '.join(tools.corpora)}.",
         version=__version__,
         log_level="WARNING",
     )
@@ -256,4 +316,11 @@ def server(name: str, tools: Tools) -> MCPServer[Any]:
         (tools.verify_quote, "Verify a quote"),
     ):
         add(tool, title=title)
+    made.resource(
+        "quoth://{corpus}/{document_id}{?start}",
+        name="document",
+        title="A document",
+        mime_type="text/plain",
+        security=ResourceSecurity(exempt_params={"corpus", "document_id"}),  # keys of a table, never paths
+    )(tools.document)
     return made

@@ -18,6 +18,9 @@ from quoth.models.base import CorpusModel, Mode
 from quoth.models.loading import load
 from quoth.records import Hit
 
+PLACE_KEYS = ("document_id", "title", "start", "end", "passage", "corpus", "score")
+"""The keys that a search adds to a document's metadata."""
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -46,6 +49,7 @@ class Searching:
         if mode != "bm25" and model is None:
             raise InputError(f"mode {mode!r} searches by vectors; name their model, such as model='quoth-mini'")
         self.corpus, self._lock = Corpus.open(corpus), threading.Lock()
+        self._call = str(self.corpus.path.absolute()), mode, model
         self._find: Callable[[str, int], list[Hit]]
         if mode == "bm25":
             self._find = lambda query, k: bm25([self.corpus], query, k)
@@ -54,6 +58,9 @@ class Searching:
             if not isinstance(loaded, CorpusModel):
                 raise InputError(f"model {model!r} has no vectors; name quoth-mini or quoth-realm")
             self._find = lambda query, k: loaded.search(query, k, cast(Mode, mode))
+
+    def __reduce__(self) -> tuple[type[Searching], tuple[str, str, str | None]]:
+        return Searching, self._call
 
     def search(self, query: str, k: int) -> list[Found]:
         """The k best passages of the corpus as it is now. Raises InputError, EmptyCorpusError.

@@ -16,6 +16,7 @@ from quoth.corpus.bm25 import PassageRef, Ranking, best_places, check_count
 from quoth.errors import InputError
 from quoth.memory import WORKING_MEMORY
 from quoth.models.calls import documented
+from quoth.models.model import Model
 from quoth.records import Cost, Hit, Match, Passage, Shortfall
 from quoth.results import Hits
 from quoth.retrieval.fusion import FUSIONS
@@ -48,7 +49,7 @@ def matched(queries: Sequence[str], keys: Sequence[KeyAt], passage: Passage) -> 
         yield Match(query, text or passage.title, key.start, key.end, key.similarity)
 
 
-class CorpusModel:
+class CorpusModel(Model):
     """A model over corpora, whose vectors it stores and searches. `keys` says what has a vector; equal fingerprints
     mean equal vectors."""
 

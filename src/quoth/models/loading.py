@@ -6,19 +6,70 @@ Knows: which class each kind of model is. Does not know: how one is loaded.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, overload
 
 from quoth.corpus.corpus import Corpora
 from quoth.errors import InputError
 from quoth.hub import kind_of
 
 if TYPE_CHECKING:
+    from quoth.models.model import Model
     from quoth.models.npm import NPM
     from quoth.models.reader import Reader
     from quoth.models.realm import REALM
     from quoth.models.zero_ner import ZeroNER
 
+NPMName = Literal["quoth-mini", "quoth-mini-single", "quoth-mini-base", "facebook/npm", "facebook/npm-single"]
+ReaderName = Literal["quoth-reader", "quoth-reader-base"]
+REALMName = Literal["quoth-realm", "quoth-realm-base"]
+ZeroNERName = Literal["quoth-zero-ner"]
 
+
+@overload
+def load(
+    name: NPMName = "quoth-mini",
+    corpus: Corpora = None,
+    *,
+    device: str | None = None,
+    dtype: str | None = None,
+    base: str | Path | None = None,
+) -> NPM: ...
+@overload
+def load(
+    name: ReaderName,
+    corpus: Corpora = None,
+    *,
+    device: str | None = None,
+    dtype: str | None = None,
+    base: str | Path | None = None,
+) -> Reader: ...
+@overload
+def load(
+    name: REALMName,
+    corpus: Corpora = None,
+    *,
+    device: str | None = None,
+    dtype: str | None = None,
+    base: str | Path | None = None,
+) -> REALM: ...
+@overload
+def load(
+    name: ZeroNERName,
+    corpus: Corpora = None,
+    *,
+    device: str | None = None,
+    dtype: str | None = None,
+    base: str | Path | None = None,
+) -> ZeroNER: ...
+@overload
+def load(
+    name: str | Path,
+    corpus: Corpora = None,
+    *,
+    device: str | None = None,
+    dtype: str | None = None,
+    base: str | Path | None = None,
+) -> Model: ...
 def load(
     name: str | Path = "quoth-mini",
     corpus: Corpora = None,
@@ -26,7 +77,7 @@ def load(
     device: str | None = None,
     dtype: str | None = None,
     base: str | Path | None = None,
-) -> NPM | REALM | Reader | ZeroNER:
+) -> Model:
     """Load a model of any kind, ready to search a corpus.
 
     Args:
@@ -39,7 +90,8 @@ def load(
         base (str | Path | None): Folder of the base encoder, if its package is not installed. Default: None.
 
     Returns:
-        An NPM, REALM, Reader or ZeroNER, as the model's settings say.
+        An NPM, REALM, Reader or ZeroNER, as the model's settings say. For a checker, the class of a shipped model's
+        literal name; of any other name a `Model`, which `isinstance` narrows.
 
     Raises:
         ModelNotFoundError: No model of that name, or its weights are missing or damaged.

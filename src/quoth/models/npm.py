@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from quoth.config import Combine, NPMConfig
 from quoth.corpus.bm25 import best_places
-from quoth.corpus.corpus import Corpora, listed
+from quoth.corpus.corpus import Corpora, Corpus, listed
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import InputError
 from quoth.hub import locate
@@ -31,6 +31,7 @@ from quoth.models.calls import (
     one_or_many,
     words_of,
 )
+from quoth.models.model import remembered
 from quoth.predictors.label import LabelOptions, predict_labels
 from quoth.predictors.options import FillOptions, Passages
 from quoth.predictors.reader_weights import open_reader
@@ -53,6 +54,7 @@ class NPM(BlankFiller):
     """A nonparametric masked language model over one or several corpora."""
 
     @classmethod
+    @remembered
     @documented
     def from_pretrained(
         cls,
@@ -80,6 +82,12 @@ class NPM(BlankFiller):
         reader = source.config.reader
         load = partial(open_reader, reader, device=device, dtype=dtype, base=folder) if reader else None
         return cls(TokenEncoder.load(source, device=device, dtype=dtype), listed(corpus), load)
+
+    def over(self, corpora: Sequence[Corpus]) -> NPM:
+        """This model over other corpora, with the same weights."""
+        made = NPM(self.encoder, corpora, lambda: self.reader)
+        made._call = self._call
+        return made
 
     def num_tokens(self, phrase: str) -> int:
         """How many of the model's tokens a phrase has inside a text."""

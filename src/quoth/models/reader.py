@@ -17,6 +17,7 @@ from quoth.corpus.corpus import Corpora, listed
 from quoth.encoders.pairs import fill_in
 from quoth.errors import InputError
 from quoth.models.calls import Exclude, check_questions, documented, for_each, one_or_many, with_mask, words_of
+from quoth.models.model import Model, remembered
 from quoth.predictors.answers import Source, predict_spans, sources_of
 from quoth.predictors.calibration import calibrated
 from quoth.predictors.options import check_at_least_one, check_min_probability
@@ -32,8 +33,10 @@ if TYPE_CHECKING:
 TEXTS_AT_A_TIME = 8
 
 
-class Reader:
+class Reader(Model):
     """Answers questions, and fills blanks, with spans of the passages that BM25 finds."""
+
+    corpora: list[Corpus]
 
     def __init__(self, reader: SpanReader, corpora: Sequence[Corpus] = (), name: str = "") -> None:
         self.name = name
@@ -43,6 +46,7 @@ class Reader:
         return f"Reader({self.name!r}, corpora={self.corpora!r})"
 
     @classmethod
+    @remembered
     @documented
     def from_pretrained(
         cls,
@@ -143,6 +147,12 @@ class Reader:
             Predictions(replace(p, sequence=fill_in(self.reader.tokenizer, each, p.text)) for p in predictions)
             for each, predictions in zip(texts, answers, strict=True)
         ]
+
+    def over(self, corpora: Sequence[Corpus]) -> Reader:
+        """This reader over other corpora, with the same weights."""
+        made = Reader(self.reader, corpora, self.name)
+        made._call = self._call
+        return made
 
     def num_tokens(self, phrase: str) -> int:
         """How many of the model's tokens a phrase has inside a text."""

@@ -27,6 +27,7 @@ from quoth.errors import InputError
 from quoth.hub import locate
 from quoth.models.base import FUSION_DEPTH, CorpusModel, Mode
 from quoth.models.calls import Exclude, check_questions, documented, for_each, one_or_many, with_mask
+from quoth.models.model import remembered
 from quoth.predictors.answers import (
     Read,
     Source,
@@ -74,6 +75,7 @@ class REALM(CorpusModel):
         self.config, self.fingerprint = encoder.config, encoder.fingerprint
 
     @classmethod
+    @remembered
     @documented
     def from_pretrained(
         cls,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ from quoth.errors import InputError
 from quoth.hub import EncoderSource, is_luke, locate
 from quoth.models.base import CorpusModel, KeyRanking, Mode
 from quoth.models.calls import check_questions, documented, place_of
+from quoth.models.model import remembered
 from quoth.ner.recognition import load_recognizer
 from quoth.results import Hits
 from quoth.retrieval.retriever import KeyAt, Retriever
@@ -60,6 +61,7 @@ class ZeroNER(CorpusModel):
         self.config, self.fingerprint = encoder.config, encoder.fingerprint
 
     @classmethod
+    @remembered
     @documented
     def from_pretrained(
         cls,
@@ -129,6 +131,12 @@ class ZeroNER(CorpusModel):
         check_count(k)
         found = self._ranked(self._question(query, entities), k)
         return self.hits(found.ranking, [found])
+
+    def ask(self, *texts: object, **options: object) -> NoReturn:
+        """Raises InputError: a Zero-NeR finds passages and answers nothing."""
+        raise InputError(f"{self.name} finds passages and gives no answers; use search, or quoth.load('quoth-reader')")
+
+    fill = ask
 
     def ranked_by_keys(self, query: str, k: int) -> KeyRanking:
         """As `CorpusModel.ranked_by_keys`, by the question's entities."""

@@ -51,9 +51,10 @@ def combine(
     max_evidence: int | None = None,
     distinct: bool = True,
 ) -> list[Prediction]:
-    """The `top_k` phrases with the highest w · (1 − p)³ · log p_NPM + v · log p_reader − e · echo, for weights (w, v, e).
+    """The `top_k` phrases with the highest w · (1 − p)³ · log p_NPM + v · log p_reader − e · echo.
 
-    p is the reader's highest probability: where the passages say it, NPM has little to add. A phrase is an echo (1, else 0) if it has words that name something and all of them occur in the sentence of `text`
+    `weights` are (w, v, e). p is the reader's highest probability: where the passages say it, NPM has little to add. A
+    phrase is an echo (1, else 0) if it has words that name something and all of them occur in the sentence of `text`
     with the `[MASK]`.
 
     A phrase that one of the two does not propose has the probability `LEAST` there. `log_score` is that sum, and the

@@ -1,0 +1,97 @@
+"""What tools of every framework share: a question answered and a quotation verified, as small dictionaries.
+
+Knows: corpora, readers, quotations. Does not know: any framework.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from quoth.corpus.corpus import Corpus
+from quoth.corpus.quotes import verify_quote
+from quoth.models.reader import Reader
+from quoth.records import NOT_FOUND, Evidence, Prediction, Status
+
+PLACES = 3
+"""Places told at most."""
+NOTES: dict[Status, str] = {
+    "answered": "The first answer is likely to be right. Give it with the place that says it.",
+    "unsure": "The first answer may be right: `probability` is the chance. Read its context; if that answers the "
+    "question, give it, and say how sure it is. Do not say that there is no answer.",
+    "not_found": f"{NOT_FOUND[0].upper()}{NOT_FOUND[1:]}; what is listed only comes nearest. Other passages may say: "
+    "ask in other words, or use `search` and `read`. Do not say that the corpus has no answer: say that none was "
+    "found.",
+}
+"""What each status means to an assistant."""
+
+
+class Asking:
+    """Questions to one corpus, one at a time. The model is loaded with the first. Raises CorpusNotFoundError."""
+
+    def __init__(self, corpus: str | Path, model: str = "quoth-reader", top_k: int = 3) -> None:
+        self.corpus, self._lock = Corpus.open(corpus), threading.Lock()
+        self._model, self._top_k = model, top_k
+
+    @cached_property
+    def _reader(self) -> Reader:
+        return Reader.from_pretrained(self._model, self.corpus)
+
+    @property
+    def about_ask(self) -> str:
+        """What `ask` does, as an assistant is told."""
+        return (
+            f"Answer a question with phrases quoted from the corpus {self.corpus.name!r}, best first, each with its "
+            "probability of being right and the place where it occurs. `note` says what `status` means."
+        )
+
+    @property
+    def about_verify(self) -> str:
+        """What `verify` does, as an assistant is told."""
+        return (
+            f"Check whether words occur in the corpus {self.corpus.name!r}, exactly except for white space, and where; "
+            "if they do not, what is nearest to them. Check every quotation before you give it."
+        )
+
+    def ask(self, question: str) -> dict[str, Any]:
+        """The answers as dictionaries. Raises InputError, EmptyCorpusError."""
+        with self._lock:
+            self.corpus.catch_up()
+            found = self._reader.ask(question, top_k=self._top_k)
+        return {"status": found.status, "note": NOTES[found.status], "answers": [_answer(each) for each in found]}
+
+    def verify(self, text: str) -> dict[str, Any]:
+        """Whether and where words occur, and what is nearest if they do not. Raises InputError."""
+        with self._lock:
+            self.corpus.catch_up()
+            found = verify_quote(self.corpus, text, PLACES)
+        return {
+            "occurs": found.occurs,
+            "num_places": found.num_places,
+            "places": [_place(each) for each in found.places],
+            "nearest": [_place(each) for each in found.nearest],
+        }
+
+
+def _answer(prediction: Prediction) -> dict[str, Any]:
+    return {
+        "answer": prediction.text,
+        "probability": prediction.probability,
+        "status": prediction.status,
+        "num_places": prediction.num_places,
+        "places": [_place(each) for each in prediction.evidence[:1]],
+    }
+
+
+def _place(place: Evidence) -> dict[str, Any]:
+    at = place.start - place.context_start
+    return {
+        "quotation": place.context[at : at + place.end - place.start],
+        "document_id": place.document_id,
+        "title": place.title,
+        "start": place.start,
+        "end": place.end,
+        "context": place.context,
+    }
