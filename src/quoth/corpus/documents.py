@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from quoth.errors import InputError
+from quoth.errors import InputError, brief
 from quoth.records import Document
 
 Source = tuple[str, str | Path, str]
@@ -139,7 +139,7 @@ def read_text(path: str | Path) -> str:
 def check_document(document: Document) -> None:
     """Raises ValueError for a document that cannot be stored exactly as it is; the message says why."""
     if not isinstance(document.id, str) or not document.id:
-        raise ValueError(f"id {document.id!r} is not a non-empty string")
+        raise ValueError(f"id {brief(document.id)} is not a non-empty string")
     metadata = json.dumps(document.metadata, ensure_ascii=False, default=_refuse_type)
     if not _is_finite(metadata):
         raise ValueError("metadata contains NaN or an infinite number, which JSON cannot represent")

@@ -52,7 +52,7 @@ def get_splitter(spec: str) -> Splitter:
     kind, _, rest = spec.partition(":")
     count, _, tokenizer = rest.partition(":")
     known = kind in _SPLITTERS and bool(tokenizer) == (kind == "tokens")
-    if not known or not count.isdecimal() or int(count) < 1:
+    if not known or not (count.isascii() and count.isdecimal()) or int(count) < 1:
         raise InputError(
             f"splitter {spec!r} is not one of words:N, fixed:N, tokens:N:TOKENIZER with N > 0; try words:120"
         )
