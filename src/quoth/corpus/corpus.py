@@ -148,13 +148,24 @@ class Corpus(CorpusView):
         self._pinned = False
         with advising(self.path):
             latest, seen = read_manifest(self.path), self._snapshot.manifest
-            if not continues(self.path, latest, seen):
+            if latest != seen and not continues(self.path, latest, seen):
                 raise CorpusNotFoundError(f"{self.path}: another corpus has taken its place; open it again")
             if latest != seen or self.damaged:
                 opened = open_snapshot(self.path, None, self.segments)
                 if opened.damaged != self.damaged:
                     _tell(opened)
                 self._snapshot = opened
+
+    def is_current(self) -> bool:
+        """Whether this is what the folder has now: the latest snapshot of this corpus, with the same files damaged.
+
+        Raises CorruptionError if the latest manifest cannot be read.
+        """
+        return read_manifest(self.path) == self._snapshot.manifest and not self._snapshot.is_altered()
+
+    def is_followed_by(self, later: "Corpus") -> bool:
+        """Whether what was opened later at the same path is the same corpus, not another that took its place."""
+        return continues(self.path, later._snapshot.manifest, self._snapshot.manifest)
 
     def catch_up(self) -> None:
         """`refresh`, unless this object was opened for reading one snapshot."""
