@@ -145,7 +145,8 @@ def test_an_export_has_every_intact_document(path: Path, name: str, capsys: pyte
     assert "lost: " in (told := capsys.readouterr().err)
     assert "1 of 2 documents cannot be read" in told
     assert [each.id for each in read_documents(file)] == ["a", "b"]
-    assert (gzip.open if name.endswith("gz") else open)(file).readline().startswith((b'{"id": "a"', '{"id": "a"'))  # type: ignore[arg-type]
+    content = file.read_bytes()
+    assert (gzip.decompress(content) if name.endswith("gz") else content).startswith(b'{"id": "a", "title": "A", ')
     assert [each.name for each in path.parent.iterdir() if ".tmp" in each.name] == []
 
 
@@ -263,11 +264,7 @@ def test_a_commit_without_any_manifest_is_noticed_and_kept(path: Path, copy: str
     (path / "manifest-3.json").unlink()
     before = sorted(each for each in path.rglob("*") if each.suffix != ".lock")
     name = {"add": "000000000003", "delete": r"deleted-3\.npy"}[write]
-    for act in (lambda: Corpus.open(path), lambda: main(["verify", str(path)]) == 1 or 0 / 0):
-        try:
-            act()
-        except CorruptionError as error:
-            assert pytest.approx(1) and name.replace("\\", "") in str(error)  # noqa: PT018
+    assert main(["verify", str(path)]) == 1
     with pytest.raises(CorruptionError, match=f"no manifest names {name}"):
         Corpus.open(path)
     assert f"{name}".replace("\\", "") in Corpus.repair(path).lost[0]

@@ -256,10 +256,10 @@ def repair(
     from quoth.corpus.corpus import Corpus
 
     repairs = Corpus.repair(directory, drop or ())
-    for line in repairs.repaired:
-        results().print(f"repaired: {line}", soft_wrap=True)
     for line in repairs.dropped:
         results().print(f"dropped: {line}", soft_wrap=True)
+    for line in repairs.repaired:
+        results().print(f"repaired: {line}", soft_wrap=True)
     if repairs.lost:
         for line in repairs.lost:
             note(f"lost: {line}")

@@ -50,7 +50,9 @@ PANEL = "Ask a corpus"
 def fill(
     context: typer.Context,
     directory: CorpusDir,
-    text: Annotated[str, typer.Argument(metavar="TEXT", callback=as_utf8, help=f"A text with one [MASK]; {STANDARD_INPUT}")],
+    text: Annotated[
+        str, typer.Argument(metavar="TEXT", callback=as_utf8, help=f"A text with one [MASK]; {STANDARD_INPUT}")
+    ],
     corpus: MoreCorpora = None,
     top_k: TopK = 5,
     cite: Cite = None,
@@ -86,7 +88,9 @@ def fill(
 def ask(
     context: typer.Context,
     directory: CorpusDir,
-    question: Annotated[str, typer.Argument(metavar="QUESTION", callback=as_utf8, help=f"A question; {STANDARD_INPUT}")],
+    question: Annotated[
+        str, typer.Argument(metavar="QUESTION", callback=as_utf8, help=f"A question; {STANDARD_INPUT}")
+    ],
     corpus: MoreCorpora = None,
     top_k: TopK = 5,
     model: Model = "quoth-reader",

@@ -89,7 +89,9 @@ Models = Annotated[
 @takes_setup
 def search(
     directory: CorpusDir,
-    query: Annotated[str, typer.Argument(metavar="QUERY", callback=as_utf8, help=f"What to look for; {STANDARD_INPUT}")],
+    query: Annotated[
+        str, typer.Argument(metavar="QUERY", callback=as_utf8, help=f"What to look for; {STANDARD_INPUT}")
+    ],
     k: NumPassages = 10,
     mode: Mode = SearchMode.bm25,
     entity: EntityWords = None,

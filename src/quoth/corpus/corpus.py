@@ -7,6 +7,7 @@ Knows who may write, and when. Does not know what can be read (`snapshot`), in w
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from errno import ENOSPC
 from pathlib import Path
 
 from quoth.corpus.layout import LOCK, locks_beside, manifest_path
@@ -287,8 +288,14 @@ class Corpus(CorpusView):
         """
         with self._writing() as writer, all_locked(locks_beside(self.path)):
             writer.check_intact()
-            release(self.path, self.snapshot, thorough=True)  # first, because merging takes space on the disk
-            merged = writer.merge()
+            try:
+                merged = writer.merge()
+            except OSError as error:
+                if error.errno != ENOSPC:
+                    raise
+                sweep(self.path, self._snapshot.manifest)
+                release(self.path, self.snapshot, thorough=True)  # which frees space
+                merged = writer.merge()
             released = release(self.path, self.snapshot, thorough=True)
             if not (released or merged):
                 writer.commit(kept_from=self.snapshot + 1)

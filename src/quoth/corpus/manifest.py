@@ -170,8 +170,8 @@ def _check_named(corpus: Path, last: int) -> None:
     if left and committed(corpus) is None and snapshots(corpus)[-1:] == [last]:
         names = ", ".join(each.name for each in left)
         raise CorruptionError(
-            f"{corpus / COMMITTED}: missing or damaged, and no manifest names {names}: restore the last manifest from a "
-            f"backup, or delete {names} to stay at snapshot {last}"
+            f"{corpus / COMMITTED}: missing or damaged, and no manifest names {names}: restore the last manifest from "
+            f"a backup, or delete {names} to stay at snapshot {last}"
         )
 
 
@@ -256,7 +256,7 @@ def unnamed(corpus: Path, current: Manifest) -> list[Path]:
 
 
 def continues(corpus: Path, latest: Manifest, seen: Manifest) -> bool:
-    """Whether a folder still has the corpus that had the manifest `seen`, whose file somebody has a lease on, so that no
+    """Whether a folder still has the corpus that had the manifest `seen`, on which somebody has a lease, so that no
     writer removes it. Two corpora whose manifests are equal have the same documents in the same rows."""
     if latest.snapshot <= seen.snapshot:
         return latest == seen

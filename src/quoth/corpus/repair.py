@@ -224,8 +224,8 @@ def _split(folder: Path, splitter: str) -> Iterator[Split]:
 
 
 def _framed(folder: Path) -> Iterator[Split]:
-    """The documents, with their passages as they are stored, without `documents.npy`: a text begins where the JSON of its
-    record ends, and after its last passage there is only white space, so the next `[` begins the next record."""
+    """The documents, with their passages as they are stored, without `documents.npy`: a text begins where the JSON of
+    its record ends, and after its last passage there is only white space, so the next `[` begins the next record."""
     blob = open_blob(folder / "documents.bin")
     passages_P5 = open_array(folder / "passages.npy", np.int64, (-1, 5))
     document_P = passages_P5[:, 0]

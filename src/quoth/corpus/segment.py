@@ -93,7 +93,7 @@ class Segment:
         )
 
     def has_its_sizes(self) -> bool:
-        """Whether the files that are open are as long as they were: reading a mapped one past its end kills a process."""
+        """Whether the files that are open are as long as they were: reading a mapped one past its end is fatal."""
         opened = (each for each in self._files.items() if each[0] != WORDS or "words" in self.__dict__)
         with suppress(CorruptionError):
             return all(size_of(self.path / name) == expected["size"] for name, expected in opened)

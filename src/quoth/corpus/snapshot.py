@@ -36,14 +36,12 @@ from quoth.storage import Lease, check_file
 class Snapshot:
     """Immutable; reuses `known` segments, which are open already. While it is referred to, `compact` keeps its files.
 
-    A segment of which a file is missing, or has another size, is `damaged`, and left out. Raises CorruptionError, naming
-    the file, if the manifest or the deletions are, LockedError if somebody keeps the manifest locked, unless it was
-    `committed` just now.
+    A segment of which a file is missing, or has another size, is `damaged`, and left out. Raises CorruptionError,
+    naming the file, if the manifest or the deletions are, LockedError if somebody keeps the manifest locked, unless it
+    was `committed` just now.
     """
 
-    def __init__(
-        self, path: Path, manifest: Manifest, known: Iterable[Segment] = (), committed: bool = False
-    ) -> None:
+    def __init__(self, path: Path, manifest: Manifest, known: Iterable[Segment] = (), committed: bool = False) -> None:
         with suppress(LockedError) if committed else nullcontext():  # what is committed must not seem to have failed
             self._lease = Lease(manifest_path(path, manifest.snapshot))
         opened = {segment.entry: segment for segment in known}

@@ -83,7 +83,8 @@ class Writer:
     ) -> None:
         """Makes a new snapshot with these segments, without the merged ones, and with these deletions (None: as now).
 
-        Damaged segments stay, with all that was known of them. The next writes release the snapshots below `kept_from`; after a merge, those without it.
+        Damaged segments stay, with all that was known of them. The next writes release the snapshots below `kept_from`;
+        after a merge, those without it.
         """
         old = self.snapshot.manifest
         deletions = self.snapshot.deletions if deletions is None else deletions

@@ -216,7 +216,9 @@ class Library:
                 view = LibraryView([*latest.values()], self.models.over([*latest.values()]))
                 with self._lock:
                     self._latest = latest
-                    kept = {key: each for key, each in self._views.items() if key[1] is not None and key[0] not in others}
+                    kept = {
+                        key: each for key, each in self._views.items() if key[1] is not None and key[0] not in others
+                    }
                     self._views = OrderedDict({(None, None): view, **kept})
         return bool(new)
 
