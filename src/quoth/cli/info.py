@@ -61,7 +61,7 @@ def info(directory: CorpusDir, json: Json = False) -> None:
     shown = {**facts, "documents": f"{corpus.num_documents:,}", "passages": f"{corpus.num_passages:,}"}
     shown |= {"bytes": size(total), "embedded": embedded or "nothing (fill and ask encode the passages they read)"}
     shown |= {"freed_by_compact": f"about {size(freed)}", "segments": _segments_in_words(segments)}
-    shown["damaged"] = ", ".join(facts["damaged"]) or "nothing that opening checks"
+    shown["damaged"] = ", ".join(each.entry.name for each in corpus.damaged) or "nothing that opening checks"
     show_facts(results(), ((IN_WORDS.get(name, name), str(value)) for name, value in shown.items()))
 
 
