@@ -16,6 +16,7 @@ import pytest
 from quoth.cli.main import main
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.repair import Repairs
+from quoth.corpus.verify import verify
 from quoth.errors import CorpusNotFoundError, CorruptionError
 from quoth.records import Document
 from quoth.storage import seal_folder
@@ -68,7 +69,7 @@ def damage(file: Path, how: str) -> None:
 
 def refused(path: Path) -> str:
     with pytest.raises(CorruptionError) as error:
-        Corpus.open(path).verify()
+        verify(path)
     message = str(error.value)
     assert "\n" not in message
     assert "`quoth repair" in message or "Quoth" in message or "`quoth embed" in message
@@ -79,6 +80,7 @@ MENDED = [
     "manifest-3.json",
     "committed.json",
     "segments/000000000000/words.bin",
+    "segments/000000000000/documents.npy",
     "segments/000000000000/passages.npy",
     "segments/000000000000/ids.npy",
     "segments/000000000000/checks.npy",
@@ -113,12 +115,19 @@ def test_all_at_once_and_only_from_the_texts(path: Path) -> None:
     assert Corpus.open(path).snapshots() == [0, 2, 3]
 
 
-@pytest.mark.parametrize("name", ["documents.bin", "documents.npy"])
-def test_damaged_documents_are_said_to_be_lost(path: Path, name: str) -> None:
-    damage(path / "segments" / "000000000000" / name, "flipped")
+def test_damaged_documents_are_said_to_be_lost(path: Path) -> None:
+    damage(path / "segments" / "000000000000" / "documents.bin", "flipped")
     found = Corpus.repair(path)
     assert len(found.lost) == 1
-    assert re.search(rf"{re.escape(name)}.*restore .*000000000000 from a backup", found.lost[0])
+    assert re.search(r"documents\.bin.*restore .*000000000000 from a backup", found.lost[0])
+
+
+@pytest.mark.parametrize("name", ["documents.bin", "documents.npy", "ids.npy", "words.bin"])
+def test_what_was_appended_is_cut(path: Path, name: str) -> None:
+    file = path / "segments" / "000000000000" / name
+    file.write_bytes(file.read_bytes() + b"\n")
+    assert "cut to what was written" in Corpus.repair(path).repaired[0]
+    assert_sound(path)
 
 
 def test_lost_deletions_are_said_to_be_lost(path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 import quoth
 from quoth.cli.output import print_json
-from quoth.errors import CorruptionError, EncoderMismatchError, InputError
+from quoth.errors import CorruptionError, DamageWarning, EncoderMismatchError, InputError
 
 pytest.importorskip("fastapi")
 pytest.importorskip("prometheus_client")
@@ -392,6 +392,50 @@ def test_a_damaged_or_another_models_index_is_refused(models: Models, corpus: qu
     vectors.write_bytes(vectors.read_bytes()[:-1])
     with pytest.raises(CorruptionError, match="vectors"):
         Library(models, [corpus.path])
+
+
+def test_a_damaged_segment_is_named_and_the_rest_is_served(corpus: quoth.Corpus, start: Any) -> None:
+    client = start(corpus)
+    library = client.app.state.service.backend
+    corpus.add([quoth.Document("late", "", "A late text.")])
+    assert library.refresh()
+    [file] = corpus.path.glob(f"segments/{corpus.segments[-1].name}/documents.bin")
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-1])
+    with pytest.warns(DamageWarning, match=r"documents\.bin"):
+        assert library.refresh()
+    assert not library.refresh()
+    assert client.get("/v1/corpus").json()["corpora"][0]["damaged"] == [corpus.segments[-1].name]
+    search = {"query": "late raven"}
+    assert "late" not in {each["document_id"] for each in client.post("/v1/search", json=search).json()["passages"]}
+    file.write_bytes(whole)
+    assert library.refresh()
+    assert client.get("/v1/corpus").json()["corpora"][0]["damaged"] == []
+    assert "late" in {each["document_id"] for each in client.post("/v1/search", json=search).json()["passages"]}
+
+
+def test_a_corpus_that_takes_the_place_of_another_is_served(corpus: quoth.Corpus, start: Any, tmp_path: Path) -> None:
+    client = start(corpus)
+    other = quoth.Corpus.create(tmp_path / "other.quoth")
+    other.add([quoth.Document("new", "", "Oslo is the capital of Norway.")])
+    assert other.snapshot == corpus.snapshot
+    corpus.path.rename(tmp_path / "old.quoth")
+    other.path.rename(corpus.path)
+    assert client.app.state.service.backend.refresh()
+    found = client.post("/v1/search", json={"query": "capital"}).json()["passages"]
+    assert [each["document_id"] for each in found] == ["new"]
+
+
+def test_a_job_that_never_ends_does_not_keep_the_service() -> None:
+    desk, never = Desk(Limits(concurrency=1, timeout=0.05)), threading.Event()
+
+    async def ask() -> None:
+        with pytest.raises(TimeoutError):
+            await desk.ask(None, [None], lambda _: [never.wait()])
+
+    asyncio.run(ask())
+    desk.close()
+    never.set()
 
 
 def test_a_snapshot_that_cannot_be_opened_leaves_the_last_one(corpus: quoth.Corpus, start: Any) -> None:

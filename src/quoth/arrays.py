@@ -81,6 +81,8 @@ def open_array(path: Path, dtype: Any = None, shape: tuple[int, ...] | None = No
         array, size = _mapped(path) if path.stat().st_size > SMALL else _read(path)
     except FileNotFoundError:
         raise CorruptionError(f"{path}: the file is missing") from None
+    except IsADirectoryError:
+        raise CorruptionError(f"{path}: a folder, not a file") from None
     except Exception as error:  # of a damaged header numpy makes nearly any error
         if isinstance(error, OSError) and error.errno:
             raise  # no permission, for example
@@ -150,3 +152,5 @@ def open_blob(path: Path) -> mmap.mmap | bytes:
             return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
     except FileNotFoundError:
         raise CorruptionError(f"{path}: the file is missing") from None
+    except IsADirectoryError:
+        raise CorruptionError(f"{path}: a folder, not a file") from None

@@ -7,7 +7,7 @@
     │   ├── EmptyCorpusError        a search in a corpus without passages
     │   ├── ModelNotFoundError      no model with that name, or its files are damaged
     │   ├── EncoderMismatchError    the keys belong to another model
-    │   ├── LockedError             another process is writing
+    │   ├── LockedError             another process is writing, or keeps a file locked
     │   ├── UnknownDocumentError    no document with that id
     │   └── DuplicateDocumentError  the corpus already has a document with that id
     ├── TrainingError               a run that cannot continue: exit code 1
@@ -56,7 +56,7 @@ class EncoderMismatchError(UserError):
 
 
 class LockedError(UserError):
-    """Another process is writing to the corpus."""
+    """Another process is writing to the corpus, or keeps one of its files locked."""
 
 
 class UnknownDocumentError(UserError):
@@ -101,6 +101,10 @@ def advising(corpus: Path) -> Iterator[None]:
 
 class TrainingError(QuothError):
     """A training run that cannot continue; what it has saved so far is kept."""
+
+
+class DamageWarning(UserWarning):
+    """A segment of a corpus is damaged; the corpus is open without its documents."""
 
 
 class TextCutWarning(UserWarning):

@@ -14,16 +14,19 @@ import json
 import os
 import shutil
 import stat
+import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from quoth.errors import CorruptionError, InputError, LockedError, brief
 from quoth.files import SMALL, create, fsync_path
 
 CHECKSUMS = "checksums.json"
+LOCK_SECONDS = 10.0
+"""A lease is tried for so long: whoever may read a file may lock it, for ever if he likes."""
 
 Fields = Mapping[str, tuple[type, ...]]
 """The fields of a JSON object, and the types that each may have."""
@@ -83,14 +86,25 @@ def encode_json(content: Any) -> bytes:
     return json.dumps(content, ensure_ascii=False, indent=1).encode() + b"\n"
 
 
+def size_of(path: Path) -> int:
+    """The size of a file. Raises CorruptionError if it is missing, or a folder, a pipe and the like."""
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        raise CorruptionError(f"{path}: the file is missing") from None
+    if not stat.S_ISREG(found.st_mode):
+        kind = "a folder" if stat.S_ISDIR(found.st_mode) else "a pipe or a device"
+        raise CorruptionError(f"{path}: {kind}, not a file")
+    return found.st_size
+
+
 def read_json(path: Path) -> Any:
     """The content of a JSON file. Raises CorruptionError if the file is missing or is not JSON."""
+    size_of(path)
     try:
         return json.loads(path.read_bytes())
     except FileNotFoundError:
         raise CorruptionError(f"{path}: the file is missing") from None
-    except IsADirectoryError:
-        raise CorruptionError(f"{path}: a folder, not a file") from None
     except (ValueError, RecursionError) as error:
         raise CorruptionError(f"{path}: damaged, no longer JSON ({error})") from None
 
@@ -129,14 +143,30 @@ def describe_file(path: Path) -> dict[str, Any]:
 
 def check_file(path: Path, expected: dict[str, Any], contents: bool = False) -> None:
     """Raises CorruptionError if the file is missing, or its size or (if small, or with `contents`) its bytes differ."""
-    try:
-        size = path.stat().st_size
-    except FileNotFoundError:
-        raise CorruptionError(f"{path}: the file is missing") from None
-    if size != expected["size"]:
+    if (size := size_of(path)) != expected["size"]:
         raise CorruptionError(f"{path}: {size} bytes, but {expected['size']} were written; truncated or altered")
     if (contents or size <= SMALL) and sha256_file(path) != expected["sha256"]:
         raise CorruptionError(f"{path}: its SHA-256 is not the recorded one; the file was altered")
+
+
+def cut_to(path: Path, expected: dict[str, Any]) -> bool:
+    """Cuts off what follows the recorded bytes of a file, if these are all there; returns whether it did."""
+    with suppress(CorruptionError):
+        if size_of(path) > expected["size"]:
+            with open(open_plain(path, os.O_RDWR), "r+b") as stream:
+                if _sha256_of_first(stream, expected["size"]) == expected["sha256"]:
+                    stream.truncate(expected["size"])
+                    os.fsync(stream.fileno())
+                    return True
+    return False
+
+
+def _sha256_of_first(stream: BinaryIO, size: int) -> str:
+    digest = hashlib.sha256()
+    while size and (piece := stream.read(min(size, 1 << 20))):
+        digest.update(piece)
+        size -= len(piece)
+    return digest.hexdigest()
 
 
 def seal_folder(folder: Path) -> str:
@@ -211,18 +241,38 @@ def no_empty_folder(path: Path) -> Iterator[None]:
 class Lease:
     """Keeps a file, as long as this object is referred to: `remove_unless_leased` leaves it alone.
 
-    Raises CorruptionError if the file is missing.
+    Raises CorruptionError if the file is missing, LockedError if another process keeps it locked for LOCK_SECONDS.
     """
 
     def __init__(self, path: Path) -> None:
         try:
-            descriptor = os.open(path, os.O_RDONLY)
+            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError:
             raise CorruptionError(f"{path}: the file is missing") from None
         weakref.finalize(self, os.close, descriptor)
-        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        until = time.monotonic() + LOCK_SECONDS
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= until:
+                    who = f"{_holder(descriptor)} has kept it locked for {LOCK_SECONDS:g} seconds"
+                    raise LockedError(f"{path}: {who}; end that process, or copy the corpus") from None
+                time.sleep(0.02)
         if not os.fstat(descriptor).st_nlink:
             raise CorruptionError(f"{path}: the file is missing")
+
+
+def _holder(descriptor: int) -> str:
+    """Who has a lock on an open file, as far as the system says."""
+    inode = os.fstat(descriptor).st_ino
+    with suppress(OSError):
+        for line in Path("/proc/locks").read_text().splitlines():
+            fields = line.split()
+            if fields[1:2] == ["FLOCK"] and fields[5].rpartition(":")[2] == str(inode) and int(fields[4]) > 0:
+                return f"process {fields[4]}"
+    return "another process"
 
 
 def remove_unless_leased(path: Path) -> bool:
@@ -242,35 +292,36 @@ class WriterLock:
 
     >>> with WriterLock(folder / "writer.lock"): ...
 
-    Raises LockedError, naming the holder's pid, if another process has it, and InputError if there is a symbolic link
-    in the folder or below.
+    Raises LockedError, naming the holder's pid if it is known, if another process has it, and InputError if there is a
+    symbolic link in the folder or below.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def __enter__(self) -> None:
-        self._stream = open(open_plain(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND), "a+")
+        self._file = open_plain(self.path, os.O_RDWR | os.O_CREAT)
         try:
-            fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._stream.seek(0)
-            holder = self._stream.read().strip() or "unknown"
-            self._stream.close()
-            message = f"{self.path.parent}: process {holder} is writing; wait for it to end"
-            raise LockedError(message) from None
-        try:
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                said = os.pread(self._file, 20, 0).decode("ascii", "replace").strip()
+                holder = f"process {said}" if said else _holder(self._file)
+                raise LockedError(f"{self.path.parent}: {holder} is writing; wait for it to end") from None
             refuse_links_below(self.path.parent)
         except BaseException:
-            self._stream.close()
+            os.close(self._file)
             raise
-        self._stream.truncate(0)
-        self._stream.write(str(os.getpid()))
-        self._stream.flush()
+        self._name(str(os.getpid()))
 
     def __exit__(self, *exception: object) -> None:
-        self._stream.truncate(0)
-        self._stream.close()
+        self._name("")
+        os.close(self._file)
+
+    def _name(self, holder: str) -> None:
+        with suppress(OSError):  # on a full disk nobody is named, but deleting and compacting must work
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, holder.encode(), 0)
 
 
 @contextmanager

@@ -1,8 +1,10 @@
-"""The commands that make and change a corpus: index, add, replace, delete, compact, list, verify, repair.
+"""The commands that make and change a corpus: index, add, replace, delete, compact, list, verify, repair,
+export.
 
 Knows how to call the corpus and what to report afterwards. Does not know how a corpus is stored.
 """
 
+import json
 import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -20,9 +22,11 @@ from quoth.cli.options import (
     Json,
     Ray,
     SkipBad,
+    as_utf8,
+    repeated,
 )
 from quoth.cli.output import LeftOut, counting, note, plural, print_json, results, size, visible
-from quoth.errors import InputError, LockedError
+from quoth.errors import InputError, LockedError, brief
 from quoth.storage import no_empty_folder
 
 if TYPE_CHECKING:
@@ -157,7 +161,7 @@ def delete(
     from quoth.corpus.corpus import Corpus
 
     corpus = Corpus.open(directory)
-    corpus.delete(ids)
+    corpus.delete(map(as_utf8, ids))
     _state(corpus)
 
 
@@ -188,7 +192,7 @@ def list_documents(
     contains: Annotated[
         str, typer.Option("--contains", metavar="TEXT", help="Only documents with this text in their id or title.")
     ] = "",
-    json: Json = False,
+    as_json: Json = False,
 ) -> None:
     """List a corpus's documents: id, title and number of passages.
 
@@ -206,7 +210,7 @@ def list_documents(
         if not any(contains.casefold() in name.casefold() for name in (document.id, document.title)):
             continue
         passages = len(corpus.rows_of(document.id))
-        if json:
+        if as_json:
             print_json({"id": document.id, "title": document.title, "passages": passages})
         else:
             show_line(console, visible(document.id), visible(document.title), f"({plural(passages, 'passage')})")
@@ -223,19 +227,27 @@ def verify(directory: CorpusDir) -> None:
       quoth verify wiki.quoth
     """
     from quoth.corpus.corpus import Corpus
+    from quoth.corpus.verify import verify as check
 
-    corpus = Corpus.open(directory)
-    corpus.verify()
+    check(directory)
     results().print(f"{visible(str(directory))}: sound", soft_wrap=True)
-    _state(corpus)
+    _state(Corpus.open(directory))
 
 
 @app.command(rich_help_panel=PANEL)
-def repair(directory: CorpusDir) -> None:
+def repair(
+    directory: CorpusDir,
+    drop: Annotated[
+        list[str] | None,
+        repeated("--drop", "SEGMENT", "Take this segment out of the corpus if it cannot be repaired."),
+    ] = None,
+) -> None:
     """Rebuild damaged files from the rest of the corpus.
 
     Rebuilds words, tables and checksums from the documents. Removes damaged vectors, which quoth embed rebuilds.
-    Documents that are damaged themselves are lost; the files to restore from a backup are named.
+    Documents that are damaged themselves are lost; the files to restore from a backup are named, and how many documents
+    of them can still be read. Until then the corpus is open without them. --drop gives them up; quoth export first
+    writes those that can be read.
 
     \b
     Example:
@@ -243,16 +255,52 @@ def repair(directory: CorpusDir) -> None:
     """
     from quoth.corpus.corpus import Corpus
 
-    repairs = Corpus.repair(directory)
+    repairs = Corpus.repair(directory, drop or ())
+    for line in repairs.dropped:
+        results().print(f"dropped: {line}", soft_wrap=True)
     for line in repairs.repaired:
         results().print(f"repaired: {line}", soft_wrap=True)
     if repairs.lost:
         for line in repairs.lost:
             note(f"lost: {line}")
         raise typer.Exit(1)
-    if not repairs.repaired:
+    if not (repairs.repaired or repairs.dropped):
         results().print(f"{directory}: sound, nothing to repair", soft_wrap=True)
     _state(Corpus.open(directory))
+
+
+@app.command(rich_help_panel=PANEL)
+def export(
+    directory: CorpusDir,
+    output: Annotated[
+        str,
+        typer.Option("--output", "-o", metavar="FILE", help=".jsonl, .jsonl.gz, .jsonl.bz2 or .jsonl.xz; - prints."),
+    ],
+) -> None:
+    """Write a corpus's documents to a file that quoth index reads.
+
+    Also from a damaged corpus: every document that can be read as it was added is written, even from a damaged segment.
+    If others cannot, they are counted, and the exit code is 1.
+
+    \b
+    Example:
+      quoth export wiki.quoth -o wiki.jsonl.gz
+    """
+    from quoth.corpus.documents import create_lines
+    from quoth.corpus.salvage import intact_documents
+
+    lost: list[str] = []
+    count = 0
+    with create_lines(output) as stream, counting("exporting", "documents") as progress:
+        for count, each in enumerate(intact_documents(directory, lost.append), 1):
+            record = {"id": each.id, "title": each.title, "text": each.text, "metadata": dict(each.metadata)}
+            stream.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
+            progress(count)
+    note(f"exported {plural(count, 'document')}")
+    for line in lost:
+        note(f"lost: {line}")
+    if lost:
+        raise typer.Exit(1)
 
 
 class _Source:
@@ -274,7 +322,7 @@ class _Source:
             if not document.text.strip():
                 self._without_text += 1
                 if self._without_text <= 3:
-                    note(f"document {document.id!r} has no text, so it gets no passage")
+                    note(f"document {brief(document.id)} has no text, so it gets no passage")
             yield document
         if not self.count:
             raise InputError(f"{', '.join(self._docs)}: no documents in it; give a file that has some")

@@ -41,6 +41,7 @@ def info(directory: CorpusDir, json: Json = False) -> None:
         "documents": corpus.num_documents,
         "passages": corpus.num_passages,
         "segments": segments,
+        "damaged": [each.entry.name for each in corpus.damaged],
         "freed_by_compact": freed,
         "snapshot": corpus.snapshot,
         "splitter": corpus.splitter,
@@ -60,6 +61,7 @@ def info(directory: CorpusDir, json: Json = False) -> None:
     shown = {**facts, "documents": f"{corpus.num_documents:,}", "passages": f"{corpus.num_passages:,}"}
     shown |= {"bytes": size(total), "embedded": embedded or "nothing (fill and ask encode the passages they read)"}
     shown |= {"freed_by_compact": f"about {size(freed)}", "segments": _segments_in_words(segments)}
+    shown["damaged"] = ", ".join(each.entry.name for each in corpus.damaged) or "nothing that opening checks"
     show_facts(results(), ((IN_WORDS.get(name, name), str(value)) for name, value in shown.items()))
 
 

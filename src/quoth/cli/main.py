@@ -99,6 +99,9 @@ def quoth(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line `arguments` (default: those of this process) and return the exit code."""
+    _open_standard_streams()
+    if not os.environ.get("COLUMNS", "1").strip("0"):
+        del os.environ["COLUMNS"]  # 0, or nothing: nothing would be printed in so many columns
     warnings.showwarning = lambda message, *_: note(str(message))  # on one line, like every note
     try:
         code = _run(arguments)
@@ -109,6 +112,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             os.dup2(null, stream.fileno())  # Python writes what is left when it exits
         return UNREAD
     return code
+
+
+def _open_standard_streams() -> None:
+    """A stream that was closed (`quoth info A >&-`) becomes one that nobody reads: no other file may get its number."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
 
 
 def _run(arguments: Sequence[str] | None) -> int:
@@ -129,6 +141,9 @@ def _run(arguments: Sequence[str] | None) -> int:
     except QuothError as error:
         note(str(error))
         return 2 if isinstance(error, UserError) else 1
+    except MemoryError:
+        note("not enough memory; raise the limit (ulimit -v), or give smaller documents or fewer at a time")
+        return 1
     except OSError as error:
         note(_reason(error))
         return 2 if isinstance(error, PermissionError) else 1

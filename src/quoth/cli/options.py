@@ -197,6 +197,14 @@ def check_query(text: str, check: Callable[[str], None]) -> None:
         check(text)
 
 
+def as_utf8(text: str) -> str:
+    """A text of the command line that the locale cannot spell, read as UTF-8; unchanged if it is not."""
+    try:
+        return text.encode(sys.getfilesystemencoding(), "surrogateescape").decode("utf-8")
+    except UnicodeError:
+        return text
+
+
 def for_each_query(text: str, handle: Callable[[int, str], None]) -> None:
     """Call `handle` with the number and the text of each query: `text` itself or, if it is "-", the lines of standard
     input that are not blank.

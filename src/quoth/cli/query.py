@@ -24,6 +24,7 @@ from quoth.cli.options import (
     Temperature,
     Timings,
     TopK,
+    as_utf8,
     check_query,
     for_each_query,
     given,
@@ -65,7 +66,9 @@ NullDocument = Annotated[
 def fill(
     context: typer.Context,
     directory: CorpusDir,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help=f"A text with one [MASK]; {STANDARD_INPUT}")],
+    text: Annotated[
+        str, typer.Argument(metavar="TEXT", callback=as_utf8, help=f"A text with one [MASK]; {STANDARD_INPUT}")
+    ],
     corpus: MoreCorpora = None,
     top_k: TopK = 5,
     cite: Cite = None,
@@ -104,7 +107,9 @@ def fill(
 def ask(
     context: typer.Context,
     directory: CorpusDir,
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help=f"A question; {STANDARD_INPUT}")],
+    question: Annotated[
+        str, typer.Argument(metavar="QUESTION", callback=as_utf8, help=f"A question; {STANDARD_INPUT}")
+    ],
     corpus: MoreCorpora = None,
     top_k: TopK = 5,
     model: Model = "quoth-reader",
@@ -151,7 +156,7 @@ def ask(
 @takes_setup
 def classify(
     directory: CorpusDir,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help=f"A text to label; {STANDARD_INPUT}")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", callback=as_utf8, help=f"A text to label; {STANDARD_INPUT}")],
     labels: Annotated[
         list[str],
         typer.Option("--labels", metavar="LABEL=WORD,WORD", help="A label and its words. Give one for each label."),

@@ -26,6 +26,7 @@ from quoth.cli.options import (
     MoreCorpora,
     SearchMode,
     Setup,
+    as_utf8,
     check_query,
     checked,
     for_each_query,
@@ -88,7 +89,9 @@ Models = Annotated[
 @takes_setup
 def search(
     directory: CorpusDir,
-    query: Annotated[str, typer.Argument(metavar="QUERY", help=f"What to look for; {STANDARD_INPUT}")],
+    query: Annotated[
+        str, typer.Argument(metavar="QUERY", callback=as_utf8, help=f"What to look for; {STANDARD_INPUT}")
+    ],
     k: NumPassages = 10,
     mode: Mode = SearchMode.bm25,
     entity: EntityWords = None,

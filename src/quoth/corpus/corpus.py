@@ -4,19 +4,21 @@ Knows who may write, and when. Does not know what can be read (`snapshot`), in w
 (`writer`), models or vectors.
 """
 
+import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from errno import ENOSPC
 from pathlib import Path
 
 from quoth.corpus.layout import LOCK, locks_beside, manifest_path
-from quoth.corpus.manifest import Manifest, read_manifest, snapshots, write_manifest
+from quoth.corpus.manifest import Manifest, continues, keep_copy, read_manifest, snapshots, write_manifest
 from quoth.corpus.passages import DEFAULT_SPLITTER, get_splitter
 from quoth.corpus.repair import Repairs, repair
 from quoth.corpus.segment_writer import split_documents
 from quoth.corpus.snapshot import CorpusView, Snapshot, open_snapshot
 from quoth.corpus.sweep import release, sweep
 from quoth.corpus.writer import Writer
-from quoth.errors import CorpusNotFoundError, InputError, advising
+from quoth.errors import CorpusNotFoundError, CorruptionError, DamageWarning, InputError, advising, remedy_of
 from quoth.files import fsync_path
 from quoth.records import Document
 from quoth.storage import WriterLock, all_locked
@@ -86,7 +88,8 @@ class Corpus(CorpusView):
         """Open a corpus: as it is now or, for reading only, as it was at an earlier snapshot.
 
         Checks the sizes of all files and the contents of small ones. The words of passages are checked by the first
-        search, because texts can be read without them.
+        search, because texts can be read without them. A damaged segment is left out, with a DamageWarning, unless no
+        other is intact; `damaged` names it.
 
         Args:
             path (str | Path): A folder made by `create` or `quoth index`.
@@ -98,6 +101,7 @@ class Corpus(CorpusView):
         Raises:
             CorpusNotFoundError: There is no corpus at `path`, or it has no such snapshot.
             CorruptionError: A file is damaged; the message names it and the remedy.
+            LockedError: Another process keeps the manifest locked.
 
         Example:
             >>> quoth.Corpus.open("tiny.quoth").num_documents
@@ -107,10 +111,12 @@ class Corpus(CorpusView):
         """
         path = Path(path)
         with advising(path):
-            return cls(path, open_snapshot(path, snapshot), pinned=snapshot is not None)
+            opened = open_snapshot(path, snapshot)
+            _tell(opened)
+            return cls(path, opened, pinned=snapshot is not None)
 
     @staticmethod
-    def repair(path: str | Path) -> Repairs:
+    def repair(path: str | Path, drop: Iterable[str] = ()) -> Repairs:
         """Rebuild the damaged files that can be rebuilt from the rest, and say which are lost.
 
         Rebuilt are the tables and words of segments, the lists of checksums and the last manifest. Damaged vectors and
@@ -118,26 +124,52 @@ class Corpus(CorpusView):
 
         Args:
             path (str | Path): The corpus's folder.
+            drop (Iterable[str]): Segments to take out of the corpus, in one commit, if they cannot be repaired: their
+                documents are lost. Default: none.
 
         Returns:
-            `repaired` and `lost`: one line of text per file.
+            `repaired`, `lost` and `dropped`: one line of text per file or segment.
 
         Raises:
             CorpusNotFoundError: There is no corpus at `path`.
+            InputError: A segment to drop is not in the corpus, or is intact.
             LockedError: Another process is writing or embedding.
 
         Example:
             >>> quoth.Corpus.repair("tiny.quoth")
-            Repairs(repaired=[], lost=[])
+            Repairs(repaired=[], lost=[], dropped=[])
         """
-        return repair(Path(path))
+        return repair(Path(path), list(drop))
 
     def refresh(self) -> None:
-        """Move to the latest snapshot, which includes what others have written. Raises CorruptionError."""
+        """Move to the latest snapshot, which includes what others have written.
+
+        Raises:
+            CorpusNotFoundError: The corpus is gone, or the folder has another one now, which `open` opens.
+            CorruptionError: A file is damaged.
+            LockedError: Another process keeps the manifest locked.
+        """
         self._pinned = False
         with advising(self.path):
-            if read_manifest(self.path).snapshot != self.snapshot:
-                self._snapshot = open_snapshot(self.path, None, self.segments)
+            latest, seen = read_manifest(self.path), self._snapshot.manifest
+            if latest != seen and not continues(self.path, latest, seen):
+                raise CorpusNotFoundError(f"{self.path}: another corpus has taken its place; open it again")
+            if latest != seen or self.damaged:
+                opened = open_snapshot(self.path, None, self.segments)
+                if opened.damaged != self.damaged:
+                    _tell(opened)
+                self._snapshot = opened
+
+    def is_current(self) -> bool:
+        """Whether this is what the folder has now: the latest snapshot of this corpus, with the same files damaged.
+
+        Raises CorruptionError if the latest manifest cannot be read.
+        """
+        return read_manifest(self.path) == self._snapshot.manifest and not self._snapshot.is_altered()
+
+    def is_followed_by(self, later: "Corpus") -> bool:
+        """Whether what was opened later at the same path is the same corpus, not another that took its place."""
+        return continues(self.path, later._snapshot.manifest, self._snapshot.manifest)
 
     def catch_up(self) -> None:
         """`refresh`, unless this object was opened for reading one snapshot."""
@@ -245,6 +277,7 @@ class Corpus(CorpusView):
         is not touched: it is read where it is, and follows with the next `embed` or `quoth compact`.
 
         Raises:
+            CorruptionError: A segment is damaged: compacting would lose what can still be read of it.
             InputError: This object was opened to read one snapshot.
             LockedError: Another process is writing or embedding.
 
@@ -257,7 +290,15 @@ class Corpus(CorpusView):
             (1, 2)
         """
         with self._writing() as writer, all_locked(locks_beside(self.path)):
-            merged = writer.merge()
+            writer.check_intact()
+            try:
+                merged = writer.merge()
+            except OSError as error:
+                if error.errno != ENOSPC:
+                    raise
+                sweep(self.path, self._snapshot.manifest)
+                release(self.path, self.snapshot, thorough=True)  # which frees space
+                merged = writer.merge()
             released = release(self.path, self.snapshot, thorough=True)
             if not (released or merged):
                 writer.commit(kept_from=self.snapshot + 1)
@@ -282,6 +323,7 @@ class Corpus(CorpusView):
             raise InputError(f"snapshot {self.snapshot} is for reading; open {self.path} without a snapshot")
         with WriterLock(self.path / LOCK), advising(self.path):
             self.refresh()
+            keep_copy(self.path, self._snapshot.manifest)
             sweep(self.path, self._snapshot.manifest)
             release(self.path, self._snapshot.manifest.kept_from)
             try:
@@ -292,6 +334,16 @@ class Corpus(CorpusView):
 
     def _show(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
+
+
+def _tell(snapshot: Snapshot) -> None:
+    """Warns of damaged segments. Raises CorruptionError if no other is intact."""
+    for each in snapshot.damaged:
+        if not snapshot.segments:
+            raise CorruptionError(each.reason)
+        count = f"{each.entry.num_documents} document" + "s" * (each.entry.num_documents != 1)
+        without = f"{snapshot.path} is open without segment {each.entry.name} ({count}), so BM25 ranks differently"
+        warnings.warn(DamageWarning(f"{each.reason}; {without}; {remedy_of(snapshot.path)}"), stacklevel=3)
 
 
 _BEGUN = {"segments", LOCK, "manifest-0.json", "committed.json"}

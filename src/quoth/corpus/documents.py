@@ -13,15 +13,18 @@ import gzip
 import io
 import json
 import lzma
+import os
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from quoth.errors import InputError
+from quoth.errors import InputError, brief
+from quoth.files import fsync_path, naming
 from quoth.records import Document
+from quoth.storage import refuse_unless_plain
 
 Source = tuple[str, str | Path, str]
 """A file's format, the file (a URL is a string), and its name relative to the path that was given."""
@@ -139,7 +142,7 @@ def read_text(path: str | Path) -> str:
 def check_document(document: Document) -> None:
     """Raises ValueError for a document that cannot be stored exactly as it is; the message says why."""
     if not isinstance(document.id, str) or not document.id:
-        raise ValueError(f"id {document.id!r} is not a non-empty string")
+        raise ValueError(f"id {brief(document.id)} is not a non-empty string")
     metadata = json.dumps(document.metadata, ensure_ascii=False, default=_refuse_type)
     if not _is_finite(metadata):
         raise ValueError("metadata contains NaN or an infinite number, which JSON cannot represent")
@@ -253,6 +256,31 @@ def open_file(file: str | Path) -> IO[bytes]:
     else:
         stream = _OPENERS.get(file.suffix, Path.open)(file, "rb")
     return stream
+
+
+@contextmanager
+def create_lines(file: str) -> Iterator[IO[bytes]]:
+    """A JSONL file to write, compressed as its suffix says and complete or absent, or standard output for "-".
+
+    Raises InputError for another suffix, or a name that is not a plain file's.
+    """
+    if file == "-":
+        with open(sys.stdout.fileno(), "wb", closefd=False) as stream:
+            yield stream
+        return
+    final = Path(file)
+    if _format(final) != "jsonl":
+        raise InputError(f"{file} does not end in .jsonl, .jsonl.gz, .jsonl.bz2 or .jsonl.xz; choose such a name")
+    refuse_unless_plain(final)
+    part = final.with_name(f"{final.stem}.{os.getpid()}.tmp{final.suffix}")
+    try:
+        with naming(final), _OPENERS.get(final.suffix, Path.open)(part, "wb") as stream:
+            yield stream
+        fsync_path(part)
+        part.replace(final)
+        fsync_path(final.absolute().parent)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _documents(

@@ -37,13 +37,18 @@ def deletions_path(corpus: Path, snapshot: int) -> Path:
     return corpus / f"deleted-{snapshot}.npy"
 
 
+def is_number(name: str) -> bool:
+    """Whether a name is a number as Quoth writes it: other scripts have digits too."""
+    return name.isascii() and name.isdecimal()
+
+
 def moves_path(corpus: Path, segment: str) -> Path:
     return corpus / "moves" / segment
 
 
 def saved_moves(corpus: Path) -> list[Path]:
     """The folders of all segments' moves."""
-    return [each for each in sorted(corpus.glob("moves/*")) if each.name.isdecimal()]
+    return [each for each in sorted(corpus.glob("moves/*")) if is_number(each.name)]
 
 
 def kept_beside(corpus: Path) -> list[Path]:

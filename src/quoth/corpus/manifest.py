@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from quoth.corpus.layout import COMMITTED, deletions_path, manifest_path, segment_name
+from quoth.corpus.layout import COMMITTED, deletions_path, is_number, manifest_path, segment_name
 from quoth.errors import CorpusNotFoundError, CorruptionError
 from quoth.storage import (
+    CHECKSUMS,
     FILE_FIELDS,
     Fields,
     atomic_write_bytes,
@@ -18,11 +19,14 @@ from quoth.storage import (
     encode_json,
     read_json,
     sha256_bytes,
+    size_of,
 )
 
 FORMAT = 2
-READABLE = (1, 2)
-"""Segments of the first format have no words: one index outside them had the words of every snapshot."""
+BYPASSING = 3
+READABLE = (1, 2, 3)
+"""Segments of the first format have no words: one index outside them had the words of every snapshot. The third is the
+second with `bypassed`, and is only written if there are any."""
 
 _SEGMENT_FIELDS: Fields = {
     "name": (str,),
@@ -42,6 +46,7 @@ _FIELDS: Fields = {
     "num_passages": (int,),
     "deletions": (dict, type(None)),
     "kept_from": (int,),
+    "bypassed": (list,),
 }
 
 
@@ -61,7 +66,8 @@ class SegmentEntry:
 class Manifest:
     """All that is known of a snapshot without opening another file.
 
-    A write removes the snapshots below `kept_from` once nobody reads them.
+    A write removes the snapshots below `kept_from` once nobody reads them. `bypassed` names the segments that were
+    damaged when documents were added: if one is repaired, later segments may have newer versions of its documents.
     """
 
     snapshot: int
@@ -73,6 +79,7 @@ class Manifest:
     num_passages: int = 0
     deletions: dict[str, Any] | None = None
     kept_from: int = 0
+    bypassed: tuple[str, ...] = ()
 
     def successor(self, **changes: Any) -> "Manifest":
         """The next snapshot's manifest."""
@@ -86,7 +93,9 @@ def snapshots(corpus: Path) -> list[int]:
 
 def write_manifest(corpus: Path, manifest: Manifest) -> None:
     """The commit: everything the manifest names must be on disk before."""
-    content = {"format": FORMAT, **asdict(manifest)}
+    content = {"format": BYPASSING if manifest.bypassed else FORMAT, **asdict(manifest)}
+    if not manifest.bypassed:
+        del content["bypassed"]
     encoded = encode_json({**content, "sha256": _checksum(content)})
     atomic_write_bytes(manifest_path(corpus, manifest.snapshot), encoded)
     with suppress(OSError):  # everything is committed; if the disk is full, an older copy remains
@@ -101,7 +110,7 @@ def read_manifest(corpus: Path, snapshot: int | None = None) -> Manifest:
     while True:
         copy = _content(corpus / COMMITTED)  # before the list, which then has its snapshot or a later one
         known = snapshots(corpus)
-        if snapshot is None and copy and copy != _content(manifest_path(corpus, known[-1] if known else 0)):
+        if snapshot is None and copy != _content(manifest_path(corpus, known[-1] if known else 0)):
             _check_not_lost(corpus, known)
         if not known:
             raise CorpusNotFoundError(_not_found(corpus))
@@ -129,14 +138,17 @@ def _not_found(corpus: Path) -> str:
 
 
 def _content(path: Path) -> bytes:
-    with suppress(FileNotFoundError, IsADirectoryError, NotADirectoryError):
+    with suppress(FileNotFoundError, CorruptionError):
+        size_of(path)
         return path.read_bytes()
     return b""
 
 
 def _check_not_lost(corpus: Path, known: list[int]) -> None:
     copied = committed(corpus)
-    if copied is None or copied.snapshot <= max(snapshots(corpus), default=-1):
+    if copied is None:
+        return _check_named(corpus, known[-1]) if known else None
+    if copied.snapshot <= max(snapshots(corpus), default=-1):
         return
     left: list[Path] = []
     with suppress(CorruptionError):
@@ -145,6 +157,34 @@ def _check_not_lost(corpus: Path, known: list[int]) -> None:
     raise CorruptionError(
         f"{manifest_path(corpus, copied.snapshot)}: the file is missing (the manifest of the last commit){names}"
     )
+
+
+def _check_named(corpus: Path, last: int) -> None:
+    """Raises CorruptionError if there is no copy of the last manifest, but more than the last one names: without the
+    copy, what a lost manifest named looks like the leftovers of a killed writer."""
+    try:
+        current = parse_manifest(manifest_path(corpus, last))
+    except CorruptionError:
+        return  # its reader says so
+    left = [each for each in unnamed(corpus, current) if _is_finished(each)]
+    if left and committed(corpus) is None and snapshots(corpus)[-1:] == [last]:
+        names = ", ".join(each.name for each in left)
+        raise CorruptionError(
+            f"{corpus / COMMITTED}: missing or damaged, and no manifest names {names}: restore the last manifest from "
+            f"a backup, or delete {names} to stay at snapshot {last}"
+        )
+
+
+def _is_finished(path: Path) -> bool:
+    """Whether a commit may have named what was written: a sealed segment, or a list of deletions."""
+    return path.suffix != ".tmp" and (path.is_file() or (path / CHECKSUMS).is_file())
+
+
+def keep_copy(corpus: Path, current: Manifest) -> None:
+    """Makes the copy of the last manifest if there is none, before anything is written that no manifest names."""
+    if committed(corpus) is None:
+        with suppress(OSError):  # the disk is full
+            atomic_write_bytes(corpus / COMMITTED, manifest_path(corpus, current.snapshot).read_bytes())
 
 
 def committed(corpus: Path) -> Manifest | None:
@@ -172,16 +212,19 @@ def parse_manifest(path: Path) -> Manifest:
     if content.pop("sha256", None) != _checksum(content):
         raise CorruptionError(f"{path}: its content does not match the SHA-256 in it; the file was altered")
     if (version := content.pop("format", None)) not in READABLE:
-        remedy = "install a newer Quoth" if isinstance(version, int) and version > FORMAT else "index again"
-        raise CorruptionError(f"{path}: format {version}, but this version of Quoth reads {FORMAT}; {remedy}")
+        remedy = "install a newer Quoth" if isinstance(version, int) and version > READABLE[-1] else "index again"
+        raise CorruptionError(f"{path}: format {version}, but this version of Quoth reads {READABLE[-1]}; {remedy}")
     for name in ("words", "stale_rows"):  # of the first format
         content.pop(name, None)
+    if version != BYPASSING:
+        content["bypassed"] = []
     check_fields(path, content, _FIELDS)
     if content["deletions"] is not None:
         check_fields(path, content["deletions"], {"name": (str,), **FILE_FIELDS})
     content["segments"] = tuple(
         SegmentEntry(**check_fields(path, each, _SEGMENT_FIELDS)) for each in content["segments"]
     )
+    content["bypassed"] = tuple(map(str, content["bypassed"]))
     manifest = Manifest(**content)
     _check_names(path, manifest)
     return manifest
@@ -191,7 +234,8 @@ def _check_names(path: Path, manifest: Manifest) -> None:
     """Raises CorruptionError if the manifest names files that Quoth does not write, or files outside the corpus."""
     deletions = manifest.deletions["name"] if manifest.deletions else ""
     named = all(each.name == segment_name(each.first_document) for each in manifest.segments)
-    if not named or Path(deletions).name != deletions:
+    known = {each.name for each in manifest.segments}
+    if not named or Path(deletions).name != deletions or not known.issuperset(manifest.bypassed):
         raise CorruptionError(f"{path}: damaged, it names files that do not belong to a corpus")
 
 
@@ -201,7 +245,7 @@ def _checksum(content: dict[str, Any]) -> str:
 
 def _numbers(corpus: Path, pattern: str) -> list[int]:
     numbers = (path.stem.rpartition("-")[2] for path in corpus.glob(pattern))
-    return sorted(int(each) for each in numbers if each.isdecimal())
+    return sorted(int(each) for each in numbers if is_number(each))
 
 
 def unnamed(corpus: Path, current: Manifest) -> list[Path]:
@@ -209,3 +253,16 @@ def unnamed(corpus: Path, current: Manifest) -> list[Path]:
     segments = [path for path in corpus.glob("segments/*") if path.name >= segment_name(current.next_document)]
     later = (number for number in _numbers(corpus, "deleted-*.npy") if number > current.snapshot)
     return [*segments, *(deletions_path(corpus, number) for number in later)]
+
+
+def continues(corpus: Path, latest: Manifest, seen: Manifest) -> bool:
+    """Whether a folder still has the corpus that had the manifest `seen`, on which somebody has a lease, so that no
+    writer removes it. Two corpora whose manifests are equal have the same documents in the same rows."""
+    if latest.snapshot <= seen.snapshot:
+        return latest == seen
+    try:
+        return read_manifest(corpus, seen.snapshot) == seen
+    except CorpusNotFoundError:
+        return False
+    except CorruptionError:
+        return True

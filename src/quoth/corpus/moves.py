@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.arrays import open_array, save_array
-from quoth.corpus.layout import kept_beside, moves_path, saved_moves, segment_name, segment_of, segment_path
+from quoth.corpus.layout import is_number, kept_beside, moves_path, saved_moves, segment_name, segment_of, segment_path
 from quoth.errors import CorruptionError
 from quoth.files import fsync_path
 from quoth.storage import check_folder, publish_folder, remove
@@ -72,4 +72,4 @@ def _names(moves_M3: Moves, segments: list[int]) -> bool:
 def _of_use(corpus: Path) -> list[int]:
     """The segments, by their first documents, that exist or that anything is named after."""
     names = {path.name for path in corpus.glob("segments/*")} | set(map(segment_of, kept_beside(corpus)))
-    return [int(each) for each in names if each.isdecimal() and each == segment_name(int(each))]
+    return [int(each) for each in names if is_number(each) and each == segment_name(int(each))]

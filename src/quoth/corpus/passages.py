@@ -12,8 +12,9 @@ bounded), a single character of Chinese or Japanese, or four letters of Thai, La
 """
 
 import re
+from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,7 @@ def get_splitter(spec: str) -> Splitter:
     kind, _, rest = spec.partition(":")
     count, _, tokenizer = rest.partition(":")
     known = kind in _SPLITTERS and bool(tokenizer) == (kind == "tokens")
-    if not known or not count.isdecimal() or int(count) < 1:
+    if not known or not (count.isascii() and count.isdecimal()) or int(count) < 1:
         raise InputError(
             f"splitter {spec!r} is not one of words:N, fixed:N, tokens:N:TOKENIZER with N > 0; try words:120"
         )
@@ -100,15 +101,15 @@ def _load_tokenizer(name: str) -> Any:
     return tokenizer
 
 
-def _word_starts(text: str) -> list[int]:
-    return [match.start() for match in _WORD.finditer(text)]
+def _word_starts(text: str) -> Sequence[int]:
+    return array("q", (match.start() for match in _WORD.finditer(text)))  # a fifth of the memory of a list
 
 
 def _sentence_ends(text: str) -> list[int]:
     return [match.end() for match in _SENTENCE_END.finditer(text)]
 
 
-def _split(text: str, units: list[int], ends: list[int], limit: int) -> Ranges:
+def _split(text: str, units: Sequence[int], ends: list[int], limit: int) -> Ranges:
     """Greedy: a passage extends to the last of `ends` within `limit` units, or if there is none, to that limit."""
     cuts = [0]
     first = 0

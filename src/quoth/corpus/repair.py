@@ -6,34 +6,59 @@ passages: if any of it is damaged it is removed, and its owner makes it again.
 """
 
 import json
+import mmap
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise, product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from quoth.arrays import open_array, open_blob
-from quoth.corpus.layout import COMMITTED, LOCK, locks_beside, manifest_path, saved_moves, sealed_beside, segment_path
-from quoth.corpus.manifest import Manifest, SegmentEntry, committed, read_manifest, snapshots
+from quoth.corpus.deletions import Deletions
+from quoth.corpus.layout import (
+    COMMITTED,
+    LOCK,
+    deletions_path,
+    locks_beside,
+    manifest_path,
+    saved_moves,
+    sealed_beside,
+    segment_path,
+)
+from quoth.corpus.manifest import Manifest, SegmentEntry, committed, read_manifest, snapshots, write_manifest
 from quoth.corpus.passages import Ranges, get_splitter
+from quoth.corpus.salvage import readable
 from quoth.corpus.segment import SegmentWriter, Split
-from quoth.errors import CorruptionError, QuothError
+from quoth.errors import CorruptionError, InputError, QuothError
 from quoth.records import Document
-from quoth.storage import all_locked, atomic_write_bytes, check_file, check_folder, publish_directory, remove
+from quoth.storage import (
+    CHECKSUMS,
+    all_locked,
+    atomic_write_bytes,
+    check_file,
+    check_folder,
+    cut_to,
+    publish_directory,
+    read_json,
+    remove,
+    sha256_file,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Repairs:
-    """What was repaired and what is lost, one line of text for each file."""
+    """What was repaired, what is lost and what was dropped, one line of text for each file or segment."""
 
     repaired: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)
 
 
-def repair(path: Path) -> Repairs:
+def repair(path: Path, drop: Sequence[str] = ()) -> Repairs:
     """`Corpus.repair`."""
     if not snapshots(path) and committed(path) is None:
         read_manifest(path)  # raises, because there is no corpus
@@ -41,8 +66,8 @@ def repair(path: Path) -> Repairs:
     with all_locked([path / LOCK, *locks_beside(path)]):
         manifest = _repair_manifest(path, done)
         if manifest is not None:
-            _repair_segments(path, manifest, done)
             _repair_deletions(path, manifest, done)
+            manifest = _repair_segments(path, manifest, done, drop)
             _release_damaged(path, manifest, done)
         _remove_damaged_beside(path, done)
     return done
@@ -66,6 +91,11 @@ def _repair_manifest(path: Path, done: Repairs) -> Manifest | None:
         remedy = f"restore it from a backup, or delete it and {COMMITTED} to return to the previous snapshot"
         done.lost.append(f"{reason}; {COMMITTED} is not a copy of it: {remedy}")
         return None
+    try:
+        read_manifest(path)
+    except CorruptionError as error:  # nothing tells what a lost manifest named from a killed writer's leftovers
+        done.lost.append(str(error))
+        return latest
     newest = manifest_path(path, last).read_bytes()
     if copy.exists() and (copied is None or copy.read_bytes() != newest):
         remove(copy)
@@ -74,22 +104,85 @@ def _repair_manifest(path: Path, done: Repairs) -> Manifest | None:
     return latest
 
 
-def _repair_segments(path: Path, manifest: Manifest, done: Repairs) -> None:
+def _repair_segments(path: Path, manifest: Manifest, done: Repairs, drop: Sequence[str]) -> Manifest:
+    """Rebuilds segments, and takes those out that cannot be and are to be dropped; returns the last manifest."""
+    lost: dict[str, str] = {}
     for entry in manifest.segments:
         folder = segment_path(path, entry.name)
         try:
             check_folder(folder, entry.sha256, contents=True)
         except CorruptionError as error:
-            if _write_again(path, entry, manifest.splitter):
+            if _cut(folder, entry):
+                done.repaired.append(f"{error}; cut to what was written")
+            elif _write_again(path, entry, manifest.splitter):
                 done.repaired.append(f"{error}; rebuilt from its documents")
             else:
-                done.lost.append(f"{error}; restore {folder} from a backup, or index its documents again")
+                lost[entry.name] = f"{error}; {_what_is_left(path, manifest, entry)}"
+    for name in drop:
+        if name not in lost:
+            known = ", ".join(lost) or "none"
+            raise InputError(f"{name!r} is not a damaged segment of {path}, so nothing was dropped; damaged: {known}")
+    for name, reason in lost.items():
+        if name in drop:
+            done.dropped.append(reason)
+        else:
+            remedy = f"restore {segment_path(path, name)} from a backup, or `quoth repair {path} --drop {name}`"
+            done.lost.append(f"{reason}; {remedy}")
+    return _without(path, manifest, drop) if drop else manifest
+
+
+def _what_is_left(path: Path, manifest: Manifest, entry: SegmentEntry) -> str:
+    """How many documents of a damaged segment can be read."""
+    deletions = _deletions(path, manifest)
+    found = [each is not None for each in readable(path, entry, deletions)]
+    return f"of its {len(found)} documents {sum(found)} can be read (`quoth export`)"
+
+
+def _without(path: Path, old: Manifest, drop: Sequence[str]) -> Manifest:
+    """Commits a manifest without these segments."""
+    segments = tuple(entry for entry in old.segments if entry.name not in drop)
+    deletions = _deletions(path, old)
+    for entry in set(old.segments) - set(segments):
+        deletions = deletions.without(entry.first_document, entry.first_document + entry.num_documents)
+    saved = deletions.save(deletions_path(path, old.snapshot + 1)) if len(deletions) else None
+    manifest = old.successor(
+        segments=segments,
+        num_documents=sum(entry.num_documents for entry in segments) - len(deletions),
+        num_passages=sum(entry.num_passages for entry in segments) - deletions.num_rows,
+        deletions=saved,
+        bypassed=tuple(name for name in old.bypassed if name not in drop),
+    )
+    write_manifest(path, manifest)
+    return manifest
+
+
+def _deletions(path: Path, manifest: Manifest) -> Deletions:
+    """Raises CorruptionError."""
+    return Deletions.open(path / manifest.deletions["name"]) if manifest.deletions else Deletions()
+
+
+def _cut(folder: Path, entry: SegmentEntry) -> bool:
+    """Cut off what was appended to the files of a segment; returns whether nothing else was wrong with it."""
+    listing = folder / CHECKSUMS
+    try:
+        if sha256_file(listing) != entry.sha256:
+            return False
+        for name, expected in read_json(listing).items():
+            cut_to(folder / name, expected)
+        check_folder(folder, entry.sha256, contents=True)
+    except (CorruptionError, OSError):
+        return False
+    return True
 
 
 def _write_again(path: Path, entry: SegmentEntry, splitter: str) -> bool:
     """Rebuild a segment from its documents; returns whether the result equals the original."""
     folder, part = segment_path(path, entry.name), segment_path(path, f"{entry.name}.repair.tmp")
-    sources: tuple[Callable[[Path], Iterator[Split]], ...] = (_stored, partial(_split, splitter=splitter))
+    sources: tuple[Callable[[Path], Iterator[Split]], ...] = (
+        _stored,
+        partial(_split, splitter=splitter),
+        _framed,
+    )
     for source, with_checks, with_words in product(sources, (True, False), (True, False)):
         shutil.rmtree(part, ignore_errors=True)
         try:
@@ -130,7 +223,42 @@ def _split(folder: Path, splitter: str) -> Iterator[Split]:
         yield document, ranges
 
 
+def _framed(folder: Path) -> Iterator[Split]:
+    """The documents, with their passages as they are stored, without `documents.npy`: a text begins where the JSON of
+    its record ends, and after its last passage there is only white space, so the next `[` begins the next record."""
+    blob = open_blob(folder / "documents.bin")
+    passages_P5 = open_array(folder / "passages.npy", np.int64, (-1, 5))
+    document_P = passages_P5[:, 0]
+    begin, number = 0, 0
+    while 0 <= begin < len(blob):
+        fields, middle = _record(blob, begin)
+        first, last = np.searchsorted(document_P, [number, number + 1]).tolist()
+        after = int(passages_P5[last - 1, 4]) if last > first else middle
+        begin = blob.find(b"[", max(after, middle))
+        end = len(blob) if begin < 0 else begin
+        ranges = [(start, stop) for start, stop in passages_P5[first:last, 1:3].tolist()]
+        document_id, title, metadata = fields
+        yield Document(document_id, title, blob[middle:end].decode(), metadata), ranges
+        number += 1
+
+
+def _record(blob: mmap.mmap | bytes, begin: int) -> tuple[Any, int]:
+    """The JSON that begins at a byte, and the byte after it. Raises ValueError."""
+    size = 1 << 12
+    while True:
+        part = blob[begin : begin + size].decode(errors="ignore")
+        try:
+            content, end = json.JSONDecoder().raw_decode(part)
+            return content, begin + len(part[:end].encode())
+        except json.JSONDecodeError:
+            if begin + size >= len(blob):
+                raise
+            size *= 4
+
+
 def _repair_deletions(path: Path, manifest: Manifest, done: Repairs) -> None:
+    if manifest.deletions and cut_to(file := path / manifest.deletions["name"], manifest.deletions):
+        done.repaired.append(f"{file}: cut to what was written")
     try:
         _check_deletions(path, manifest)
     except CorruptionError as error:

@@ -18,6 +18,7 @@ import json
 from array import array
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
+from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
@@ -28,13 +29,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.arrays import open_array, open_blob, save_array
+from quoth.corpus.layout import segment_path
 from quoth.corpus.manifest import SegmentEntry
 from quoth.corpus.passages import Ranges
 from quoth.corpus.word_index import WordGatherer, Words, indexed_text
-from quoth.errors import CorruptionError, DuplicateDocumentError, remedy_of
+from quoth.errors import CorruptionError, DuplicateDocumentError, brief, remedy_of
 from quoth.files import naming
 from quoth.records import Document, Passage
-from quoth.storage import check_file, check_folder, seal_folder
+from quoth.storage import check_file, check_folder, seal_folder, size_of
 
 WORDS = "words.bin"
 Split = tuple[Document, Ranges]
@@ -49,11 +51,13 @@ def hash_id(document_id: str) -> int:
 class Segment:
     """A sealed segment, open for reading. Its passages are the corpus's rows from `first_row` to before `last_row`.
 
-    Raises CorruptionError, naming the file, if a size is wrong or a record cannot be read.
+    Raises CorruptionError, naming the file, if a size is wrong or a record cannot be read. A damaged one can be opened
+    with `sealed=False`, for `document` alone, which compares what it reads.
     """
 
-    def __init__(self, path: Path, first_row: int, first_document: int, sha256: str) -> None:
-        self._words_file: dict[str, Any] | None = check_folder(path, sha256, but=WORDS).get(WORDS)
+    def __init__(self, path: Path, first_row: int, first_document: int, sha256: str, sealed: bool = True) -> None:
+        self._files = check_folder(path, sha256, but=WORDS) if sealed else {}
+        self._words_file: dict[str, Any] | None = self._files.get(WORDS)
         self.path = path
         self.name = path.name
         self.first_row = first_row
@@ -66,10 +70,12 @@ class Segment:
         self.num_documents = len(self._documents_D13) - 1
         self.num_passages = len(self._passages_P5)
         self._checks_DP: NDArray[np.uint32] | None = None
+        if not sealed:  # without checks nothing tells an intact document
+            self._checks_DP = open_array(path / "checks.npy", np.uint32, (self.num_documents + self.num_passages,))
         if (checks := path / "checks.npy").exists():
             self._checks_DP = open_array(checks, np.uint32, (self.num_documents + self.num_passages,))
         ends = [len(self._blob), len(self._blob), self.num_passages]
-        if len(self._hashes_D) != self.num_documents or self._documents_D13[-1:].tolist() != [ends]:
+        if sealed and (len(self._hashes_D) != self.num_documents or self._documents_D13[-1:].tolist() != [ends]):
             raise CorruptionError(f"{path / 'documents.npy'}: damaged, it does not match the files next to it")
         self.last_row = first_row + self.num_passages
         self.last_document = first_document + self.num_documents
@@ -85,6 +91,13 @@ class Segment:
             num_passages=self.num_passages,
             sha256=self.sha256,
         )
+
+    def has_its_sizes(self) -> bool:
+        """Whether the files that are open are as long as they were: reading a mapped one past its end is fatal."""
+        opened = (each for each in self._files.items() if each[0] != WORDS or "words" in self.__dict__)
+        with suppress(CorruptionError):
+            return all(size_of(self.path / name) == expected["size"] for name, expected in opened)
+        return False
 
     def verify(self) -> None:
         """Reads every byte. Raises CorruptionError naming the file that is damaged."""
@@ -203,6 +216,23 @@ class Segment:
         return CorruptionError(f"{self.path / name}: damaged ({reason}); {remedy_of(self.path.parents[1])}")
 
 
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """A segment that cannot be opened, and why."""
+
+    entry: SegmentEntry
+    reason: str
+
+
+def open_segment(corpus: Path, entry: SegmentEntry) -> Segment:
+    """The segment of an entry in a manifest. Raises CorruptionError."""
+    folder = segment_path(corpus, entry.name)
+    segment = Segment(folder, entry.first_row, entry.first_document, entry.sha256)
+    if (segment.num_documents, segment.num_passages) != (entry.num_documents, entry.num_passages):
+        raise CorruptionError(f"{folder}: its number of documents is not the one in the manifest")
+    return segment
+
+
 def passage_check(row: bytes, record: bytes, text: bytes) -> int:
     """The CRC-32 of everything that a passage is read from."""
     return crc32(text, crc32(record, crc32(row)))
@@ -237,7 +267,7 @@ class SegmentWriter:
     def add(self, document: Document, ranges: list[tuple[int, int]]) -> None:
         """Appends a document whose passages are these character ranges, in order and without overlap."""
         if document.id in self._ids:
-            raise DuplicateDocumentError(f"document {document.id!r} occurs twice; leave one out")
+            raise DuplicateDocumentError(f"document {brief(document.id)} occurs twice; leave one out")
         record, text = _encoded(document)
         begin = self._stream.tell()
         self._documents.extend((begin, begin + len(record), self.num_passages))

@@ -11,7 +11,7 @@ from uuid import uuid4
 from quoth.corpus.documents import check_document
 from quoth.corpus.passages import get_splitter
 from quoth.corpus.segment import SegmentWriter, Split
-from quoth.errors import InputError
+from quoth.errors import InputError, brief
 from quoth.files import fsync_path
 from quoth.records import Document
 from quoth.storage import publish_directory
@@ -26,7 +26,7 @@ def split_documents(
         try:
             check_document(document)
         except (ValueError, TypeError, RecursionError) as error:
-            raise InputError(f"document {count}, {document.id!r}: {error}; fix it or leave it out") from None
+            raise InputError(f"document {count}, {brief(document.id)}: {error}; fix it or leave it out") from None
         yield document, ranges_of(document.text)
         if progress is not None:
             progress(count)

@@ -7,7 +7,7 @@ Shape suffixes that differ from the project's: D documents that were ever given 
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import cached_property
 from pathlib import Path
 
@@ -16,10 +16,19 @@ from numpy.typing import NDArray
 
 from quoth.corpus.bm25 import LiveWords, Query, count, search
 from quoth.corpus.deletions import Deletion, Deletions
-from quoth.corpus.layout import manifest_path, segment_path
-from quoth.corpus.manifest import Manifest, SegmentEntry, read_manifest
-from quoth.corpus.segment import Segment, Split
-from quoth.errors import CorruptionError, DuplicateDocumentError, InputError, UnknownDocumentError, advising
+from quoth.corpus.layout import manifest_path
+from quoth.corpus.manifest import Manifest, read_manifest
+from quoth.corpus.segment import Damaged, Segment, Split, open_segment
+from quoth.errors import (
+    CorruptionError,
+    DuplicateDocumentError,
+    InputError,
+    LockedError,
+    UnknownDocumentError,
+    advising,
+    brief,
+    remedy_of,
+)
 from quoth.records import Document, Passage
 from quoth.storage import Lease, check_file
 
@@ -27,28 +36,67 @@ from quoth.storage import Lease, check_file
 class Snapshot:
     """Immutable; reuses `known` segments, which are open already. While it is referred to, `compact` keeps its files.
 
-    Raises CorruptionError, naming the file, if one is missing or its size has changed.
+    A segment of which a file is missing, or has another size, is `damaged`, and left out. Raises CorruptionError,
+    naming the file, if the manifest or the deletions are, LockedError if somebody keeps the manifest locked, unless it
+    was `committed` just now.
     """
 
-    def __init__(self, path: Path, manifest: Manifest, known: Iterable[Segment] = ()) -> None:
-        self._lease = Lease(manifest_path(path, manifest.snapshot))
-        opened = {segment.name: segment for segment in known}
+    def __init__(self, path: Path, manifest: Manifest, known: Iterable[Segment] = (), committed: bool = False) -> None:
+        with suppress(LockedError) if committed else nullcontext():  # what is committed must not seem to have failed
+            self._lease = Lease(manifest_path(path, manifest.snapshot))
+        opened = {segment.entry: segment for segment in known}
         self.path = path
         self.manifest = manifest
-        self.segments = tuple(opened.get(entry.name) or _open(path, entry) for entry in manifest.segments)
+        segments: list[Segment] = []
+        damaged: list[Damaged] = []
+        for entry in manifest.segments:
+            try:
+                segments.append(opened.get(entry) or open_segment(path, entry))
+            except CorruptionError as error:
+                damaged.append(Damaged(entry, str(error)))
+        self.segments, self.damaged = tuple(segments), tuple(damaged)
         self.deletions = Deletions()
         if manifest.deletions is not None:
             file = path / manifest.deletions["name"]
             check_file(file, manifest.deletions)
             self.deletions = Deletions.open(file)
+        self.num_saved_deletions = len(self.deletions)
+        if superseded := self._superseded():
+            self.deletions = self.deletions.plus(superseded)
         self._first_rows = [segment.first_row for segment in self.segments]
         self._first_R = np.array(self._first_rows, np.int64)
         self._last_R = np.array([each.last_row for each in self.segments], np.int64)
 
-    def verify_deletions(self) -> None:
-        """Reads the deletions, which are all that a snapshot has besides its segments. Raises CorruptionError."""
-        if self.manifest.deletions is not None:
-            check_file(self.path / self.manifest.deletions["name"], self.manifest.deletions, contents=True)
+    def _superseded(self) -> list[Deletion]:
+        """The documents of segments that were damaged, and are no longer, of which later segments have newer versions:
+        while a segment is damaged, nobody can tell which ids it has."""
+        superseded = {
+            deletion(older, document)
+            for older in self.segments
+            if older.name in self.manifest.bypassed
+            for newer in self.segments
+            if newer.first_document > older.first_document
+            for document in older.find_all(newer)
+        }
+        return [each for each in superseded if each[0] not in self.deletions]
+
+    @cached_property
+    def num_documents(self) -> int:
+        """Number of documents that can be read."""
+        return sum(each.num_documents - self.num_deleted(each) for each in self.segments)
+
+    @cached_property
+    def num_passages(self) -> int:
+        """Number of passages that can be read."""
+        return len(self.live_rows()) if self.damaged or self.manifest.bypassed else self.manifest.num_passages
+
+    def is_altered(self) -> bool:
+        """Whether files that are open have other sizes by now, or a damaged segment is there again."""
+        for each in self.damaged:
+            with suppress(CorruptionError):
+                open_segment(self.path, each.entry)
+                return True
+        return not all(each.has_its_sizes() for each in self.segments)
 
     def passage(self, row: int) -> Passage:
         """The passage of a row, deleted or not. Raises InputError for a row that no segment contains."""
@@ -109,8 +157,9 @@ class Snapshot:
             document = segment.find(document_id)
             if document is not None and not self.is_deleted(segment, document):
                 return segment, document
+        beyond = f", unless it is in a damaged segment ({remedy_of(self.path)})" if self.damaged else ""
         raise UnknownDocumentError(
-            f"document {document_id!r} is not in {self.path}; `quoth list {self.path}` shows the ids"
+            f"document {brief(document_id)} is not in {self.path}{beyond}; `quoth list {self.path}` shows the ids"
         )
 
     def document(self, document_id: str) -> Document:
@@ -129,7 +178,7 @@ class Snapshot:
                 if segment.holds(index, document):
                     number = segment.first_document + index
                     if kept_D[number]:
-                        raise DuplicateDocumentError(f"document {document.id!r} occurs twice; leave one out")
+                        raise DuplicateDocumentError(f"document {brief(document.id)} occurs twice; leave one out")
                     kept_D[number] = True
                     continue
             yield document, ranges
@@ -175,14 +224,6 @@ def open_snapshot(path: Path, number: int | None, known: Iterable[Segment] = ())
                 raise
 
 
-def _open(path: Path, entry: SegmentEntry) -> Segment:
-    folder = segment_path(path, entry.name)
-    segment = Segment(folder, entry.first_row, entry.first_document, entry.sha256)
-    if (segment.num_documents, segment.num_passages) != (entry.num_documents, entry.num_passages):
-        raise CorruptionError(f"{folder}: its number of documents is not the one in the manifest")
-    return segment
-
-
 class CorpusView:
     """A corpus as one snapshot shows it."""
 
@@ -211,18 +252,26 @@ class CorpusView:
 
     @property
     def num_documents(self) -> int:
-        """Number of documents, without deleted ones."""
-        return self._snapshot.manifest.num_documents
+        """Number of documents, without deleted ones and those of damaged segments."""
+        return self._snapshot.num_documents
 
     @property
     def num_passages(self) -> int:
-        """Number of passages, without those of deleted documents."""
-        return self._snapshot.manifest.num_passages
+        """Number of passages, without those of deleted documents and of damaged segments."""
+        return self._snapshot.num_passages
 
     @property
     def segments(self) -> tuple[Segment, ...]:
         """The immutable files that the corpus consists of, in the order of their rows."""
         return self._snapshot.segments
+
+    @property
+    def damaged(self) -> tuple[Damaged, ...]:
+        """The segments without which the corpus is open, because a file of theirs is damaged: usually none.
+
+        As long as there are any, BM25 counts words without them, so that scores and ranks may differ.
+        """
+        return self._snapshot.damaged
 
     def passage(self, row: int) -> Passage:
         """One passage, deleted or not.

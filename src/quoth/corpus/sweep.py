@@ -7,7 +7,7 @@ after a segment that was never committed must go, because the next segment gets 
 from collections.abc import Iterable
 from pathlib import Path
 
-from quoth.corpus.layout import kept_beside, manifest_path, segment_name, segment_of
+from quoth.corpus.layout import is_number, kept_beside, manifest_path, segment_name, segment_of
 from quoth.corpus.manifest import Manifest, read_manifest, snapshots, unnamed
 from quoth.corpus.moves import sweep_moves
 from quoth.storage import remove, remove_unless_leased
@@ -18,7 +18,7 @@ TEMPORARY = ("*.tmp", "segments/*.tmp", "moves/*.tmp")
 def sweep(corpus: Path, current: Manifest) -> None:
     """Removes the leftovers of a killed writer, and nothing that a manifest names."""
     first = segment_name(current.next_document)
-    called = [path for path in (*corpus.glob("moves/*"), *kept_beside(corpus)) if segment_of(path).isdecimal()]
+    called = [path for path in (*corpus.glob("moves/*"), *kept_beside(corpus)) if is_number(segment_of(path))]
     _remove_all(path for path in called if segment_of(path) >= first)
     temporary = (path for pattern in TEMPORARY for path in corpus.glob(pattern))
     _remove_all([*temporary, *unnamed(corpus, current)])

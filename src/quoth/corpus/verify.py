@@ -4,15 +4,13 @@ Knows what there is to read: manifests, deletions, segments, moves, and the seal
 not know how to repair them (`repair`).
 """
 
-from contextlib import suppress
 from pathlib import Path
 
-from quoth.corpus.layout import saved_moves, sealed_beside
-from quoth.corpus.manifest import check_copy, read_manifest, snapshots
-from quoth.corpus.segment import Segment
-from quoth.corpus.snapshot import open_snapshot
-from quoth.errors import CorpusNotFoundError, advising
-from quoth.storage import check_folder
+from quoth.corpus.layout import manifest_path, saved_moves, sealed_beside
+from quoth.corpus.manifest import SegmentEntry, check_copy, read_manifest, snapshots
+from quoth.corpus.segment import open_segment
+from quoth.errors import CorpusNotFoundError, CorruptionError, advising
+from quoth.storage import Lease, check_file, check_folder
 
 
 def verify(path: Path) -> None:
@@ -20,14 +18,26 @@ def verify(path: Path) -> None:
     with advising(path):
         read_manifest(path)
         check_copy(path)
-        segments: dict[str, Segment] = {}
-        opened = []  # whose files `compact` keeps
+        sound: set[SegmentEntry] = set()
         for number in snapshots(path):
-            with suppress(CorpusNotFoundError):  # released since it was listed
-                opened.append(open_snapshot(path, number, segments.values()))
-                opened[-1].verify_deletions()
-                segments.update((segment.name, segment) for segment in opened[-1].segments)
-        for segment in segments.values():
-            segment.verify()
+            try:
+                _verify_snapshot(path, number, sound)
+            except (CorpusNotFoundError, CorruptionError):
+                if number in snapshots(path):
+                    raise  # not released since it was listed
         for folder in (*saved_moves(path), *sealed_beside(path)):
             check_folder(folder, contents=True)
+
+
+def _verify_snapshot(path: Path, number: int, sound: set[SegmentEntry]) -> None:
+    """Reads the deletions of a snapshot and its segments, but for `sound` ones, to which it adds them; one at a time,
+    because each has files open. Raises CorruptionError."""
+    manifest = read_manifest(path, number)
+    lease = Lease(manifest_path(path, number))  # so that `compact` keeps its files
+    if manifest.deletions is not None:
+        check_file(path / manifest.deletions["name"], manifest.deletions, contents=True)
+    for entry in manifest.segments:
+        if entry not in sound:
+            open_segment(path, entry).verify()
+            sound.add(entry)
+    del lease

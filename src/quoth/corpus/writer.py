@@ -17,7 +17,7 @@ from quoth.corpus.moves import NO_MOVES, moves_from, save_moves
 from quoth.corpus.segment import Segment, SegmentWriter, Split
 from quoth.corpus.segment_writer import take_in
 from quoth.corpus.snapshot import Snapshot, deletion
-from quoth.errors import DuplicateDocumentError
+from quoth.errors import CorruptionError, DuplicateDocumentError, brief, remedy_of
 from quoth.storage import CHECKSUMS, sha256_file
 
 SEGMENT_PASSAGES = 100_000
@@ -52,6 +52,11 @@ class Writer:
             self.commit(deletions=self.snapshot.deletions.plus(deleted))
         return len(deleted)
 
+    def check_intact(self) -> None:
+        """Raises CorruptionError if a segment is damaged."""
+        for each in self.snapshot.damaged:
+            raise CorruptionError(f"{each.reason}; only an intact corpus is compacted: {remedy_of(self.path)}")
+
     def merge(self) -> bool:
         """Merges the segments that are worth it, without their deleted documents; returns whether there are any."""
         if not (merged := _worth_merging(self.snapshot)):
@@ -78,13 +83,17 @@ class Writer:
     ) -> None:
         """Makes a new snapshot with these segments, without the merged ones, and with these deletions (None: as now).
 
-        The next writes release the snapshots below `kept_from`; after a merge, those without it.
+        Damaged segments stay, with all that was known of them. The next writes release the snapshots below `kept_from`;
+        after a merge, those without it.
         """
         old = self.snapshot.manifest
         deletions = self.snapshot.deletions if deletions is None else deletions
         gone = {segment.name for segment in merged}
         segments = (*(entry for entry in old.segments if entry.name not in gone), *(segment.entry for segment in new))
+        damaged = {each.entry.name for each in self.snapshot.damaged}
+        bypassed = damaged & {*old.bypassed, *(damaged if new else ())}
         manifest = old.successor(
+            bypassed=tuple(sorted(bypassed)),
             segments=segments,
             next_row=old.next_row + sum(segment.num_passages for segment in new),
             next_document=old.next_document + sum(segment.num_documents for segment in new),
@@ -94,7 +103,7 @@ class Writer:
             kept_from=kept_from or (old.snapshot + 1 if merged else old.kept_from),
         )
         write_manifest(self.path, manifest)
-        self.snapshot = Snapshot(self.path, manifest, [*self.snapshot.segments, *new])
+        self.snapshot = Snapshot(self.path, manifest, [*self.snapshot.segments, *new], committed=True)
         self._on_commit(self.snapshot)
 
     def _add(self, segments: Iterable[Segment], kept_D: bytearray | None = None) -> int:
@@ -114,13 +123,13 @@ class Writer:
         """The documents whose ids a new segment has too. Raises DuplicateDocumentError if it may not have them."""
         for earlier in new:
             for document in earlier.find_all(segment):
-                raise DuplicateDocumentError(f"document {earlier.id(document)!r} occurs twice; leave one out")
+                raise DuplicateDocumentError(f"document {brief(earlier.id(document))} occurs twice; leave one out")
         for older, document in self.snapshot.shared_with(segment):
             if kept_D is None:
-                already = f"document {older.id(document)!r} is in {self.path} already"
+                already = f"document {brief(older.id(document))} is in {self.path} already"
                 raise DuplicateDocumentError(f"{already}; `quoth replace` replaces it")
             if kept_D[older.first_document + document]:
-                raise DuplicateDocumentError(f"document {older.id(document)!r} occurs twice; leave one out")
+                raise DuplicateDocumentError(f"document {brief(older.id(document))} occurs twice; leave one out")
             yield older, document
 
     def _write_segments(self, documents: Iterator[Split]) -> Iterator[Segment]:
@@ -161,7 +170,7 @@ class Writer:
             first = last
 
     def _save(self, deletions: Deletions) -> dict[str, Any] | None:
-        if len(deletions) == len(self.snapshot.deletions):
+        if len(deletions) == self.snapshot.num_saved_deletions:
             return self.snapshot.manifest.deletions
         number = self.snapshot.manifest.snapshot + 1
         return deletions.save(deletions_path(self.path, number)) if len(deletions) else None

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quoth.arrays import open_array
-from quoth.corpus.layout import BESIDE, LOCK, segment_name, segment_of, segment_path
+from quoth.corpus.layout import BESIDE, LOCK, is_number, segment_name, segment_of, segment_path
 from quoth.corpus.moves import Moves, read_moves
 from quoth.errors import CorruptionError
 from quoth.storage import (
@@ -136,7 +136,7 @@ class KeyStore:
 
     def folders(self, segment: str = "") -> list[Path]:
         """The folders named after this segment, or after any segment."""
-        return [path for path in sorted(self.folder.glob(f"{segment}*")) if segment_of(path).isdecimal()]
+        return [path for path in sorted(self.folder.glob(f"{segment}*")) if is_number(segment_of(path))]
 
     def lock(self) -> WriterLock:
         """Held by whoever writes here. Raises LockedError on entering."""
@@ -176,7 +176,7 @@ class KeyStore:
         held."""
         gone = [path for path in self.folders() if not segment_path(self.corpus, segment_of(path)).exists()]
         if gone:  # only then the segments that are there, of which another process may be writing more
-            there = [path.name for path in self.corpus.glob("segments/*") if path.name.isdecimal()]
+            there = [path.name for path in self.corpus.glob("segments/*") if is_number(path.name)]
             anew = KeyStore(self.corpus, self.folder.name)  # which keeps no moves of segments that never get committed
             needed = {segment_of(table) for segment in there for table in anew.tables(segment)}
             for path in gone:

@@ -142,6 +142,7 @@ class Front:
                 "passages": each.num_passages,
                 "snapshot": each.snapshot,
                 "snapshots": [each.snapshot],
+                "damaged": [damaged.entry.name for damaged in each.damaged],
             }
             for each in self.corpora
         ]

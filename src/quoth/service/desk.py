@@ -100,12 +100,14 @@ class Desk:
             raise TimeoutError(f"no answer in {self._limits.timeout:g} seconds; ask again later") from None
 
     def close(self) -> None:
-        """Takes no more jobs, and returns when those at work and those that wait are done."""
+        """Takes no more jobs, and returns when those at work and those that wait are done, or after the time that an
+        answer may take: a job that never ends must not keep the process."""
         with self._ready:
             self._closed = True
             self._ready.notify_all()
+        until = perf_counter() + self._limits.timeout
         for each in self._threads:
-            each.join()
+            each.join(max(until - perf_counter(), 0))
 
     def _work(self) -> None:
         while batch := self._take():

@@ -18,7 +18,6 @@ from typing import Any, cast
 
 from quoth.corpus.bm25 import bm25
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.manifest import read_manifest
 from quoth.errors import (
     CorpusNotFoundError,
     EmptyCorpusError,
@@ -198,11 +197,18 @@ class Library:
         """Moves to the latest snapshots; one that cannot be opened is logged, and the last one stays. One call at a
         time: of two, the slower one would go back to what it had opened."""
         with self._refreshing:
-            new = {}
+            new: dict[str, Corpus] = {}
+            others = set[str]()
             for name, corpus in self._latest.items():
                 try:
-                    if read_manifest(corpus.path).snapshot != corpus.snapshot:
-                        new[name] = Corpus.open(corpus.path)
+                    if corpus.is_current():
+                        continue
+                    new[name] = Corpus.open(corpus.path)
+                    for each in new[name].damaged:
+                        LOG.error("damaged", extra={"corpus": name, "segment": each.entry.name, "error": each.reason})
+                    if not corpus.is_followed_by(new[name]):
+                        LOG.warning("replaced", extra={"corpus": name})
+                        others.add(name)
                 except (QuothError, OSError) as error:
                     LOG.error("refresh", extra={"corpus": name, "error": str(error)})
             if new:
@@ -210,7 +216,9 @@ class Library:
                 view = LibraryView([*latest.values()], self.models.over([*latest.values()]))
                 with self._lock:
                     self._latest = latest
-                    kept = {key: each for key, each in self._views.items() if key[1] is not None}
+                    kept = {
+                        key: each for key, each in self._views.items() if key[1] is not None and key[0] not in others
+                    }
                     self._views = OrderedDict({(None, None): view, **kept})
         return bool(new)
 
@@ -227,6 +235,7 @@ def _described(corpus: Corpus) -> dict[str, Any]:
         "passages": corpus.num_passages,
         "snapshot": corpus.snapshot,
         "snapshots": [each for each in corpus.snapshots() if each],
+        "damaged": [each.entry.name for each in corpus.damaged],
     }
 
 

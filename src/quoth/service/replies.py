@@ -141,6 +141,7 @@ class CorpusReply(BaseModel):
     passages: int
     snapshot: int
     snapshots: list[int]
+    damaged: Annotated[list[str], Field(description="Damaged segments, which are not searched.")]
 
 
 class About(BaseModel):
