@@ -9,13 +9,16 @@ READY_FOR_TESTS := $(VENV)/installed-tests
 READY_FOR_SITE := $(VENV)/installed-docs
 SITE := build/site
 
-.PHONY: demo page test check docs site
+.PHONY: demo page smoke test check docs site
 
 demo: $(READY)
 	@$(RUN) -m quoth demo
 
 page: $(READY)
 	@$(RUN) -m quoth serve --demo
+
+smoke: $(READY)
+	@scripts/smoke $(RUN)
 
 test: $(READY_FOR_TESTS)
 	@PYTHON=$(RUN) scripts/test

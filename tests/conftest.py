@@ -1,10 +1,47 @@
-"""Settings and models that tests share. The machines they run on are noisy, so no example has a deadline."""
+"""Settings and models that tests share. The machines they run on are noisy, so no example has a deadline.
 
+With QUOTH_TEST_SKIPS=listed, a test that is skipped for another reason than one of `MAY_SKIP` fails the run.
+"""
+
+import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+MAY_SKIP = (
+    "could not import '(bm25s|matplotlib|umap)'",  # the extra eval, which make does not install
+    "umap-learn is not installed",
+    "QUOTH_TEST_TASKS names no folder of tasks",  # published questions, which are nobody's to ship
+    "(Retriever|Tool).* (does not|not) support",  # LangChain's tests of what an integration may lack
+)
+_skipped: list[str] = []
+
+
+def pytest_runtest_logreport(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if report.skipped and isinstance(report.longrepr, tuple):
+        reason = report.longrepr[2].removeprefix("Skipped: ")
+        if not any(re.search(each, reason) for each in MAY_SKIP):
+            _skipped.append(f"{report.nodeid}: {reason}")
+
+
+pytest_collectreport = pytest_runtest_logreport
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if _skipped and os.environ.get("QUOTH_TEST_SKIPS") == "listed":
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if _skipped and os.environ.get("QUOTH_TEST_SKIPS") == "listed":
+        terminalreporter.section("skipped, and not listed in tests/conftest.py")
+        for each in _skipped:
+            terminalreporter.line(each)
+
 
 settings.register_profile("quoth", deadline=None)
 settings.load_profile("quoth")

@@ -76,4 +76,4 @@ def test_without_its_package_the_server_for_assistants_says_what_to_install(
     monkeypatch.delitem(sys.modules, "quoth.integrations.mcp", raising=False)
     code, out, err = run("mcp", corpus)
     assert (code, out) == (2, "")
-    assert err == "quoth: quoth mcp requires the package mcp 2: pip install 'quoth[mcp]'\n"
+    assert err == "quoth: quoth mcp requires the package mcp 2: pip install '.[mcp]' in a clone of Quoth\n"

@@ -678,7 +678,7 @@ def test_an_estimate_names_its_unit_once(least: float, most: float, said: str) -
 
 def test_help_swallows_no_brackets(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "120")
-    assert "(pip install 'quoth[ray]')" in " ".join(run("embed", "--help")[1].replace("│", " ").split())
+    assert "(pip install '.[ray]' in a clone of Quoth)" in " ".join(run("embed", "--help")[1].replace("│", " ").split())
     root: Any = get_command(app)
     commands = [*root.commands.values(), *root.commands["eval"].commands.values()]
     texts = [text for each in commands for text in (each.help, *(p.help for p in each.params)) if text]

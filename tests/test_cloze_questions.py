@@ -1,9 +1,14 @@
 """Questions made of a text's own sentences: the script over the sample documents."""
 
+import importlib.util
 import json
-import subprocess
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
 
 from quoth.corpus.documents import read_documents
 from quoth.corpus.passages import sentences
@@ -20,16 +25,36 @@ def is_within(words: list[str], sentence: str) -> bool:
     return all(word in rest for word in words)
 
 
-def made(folder: Path, *options: str) -> list[dict[str, str]]:
-    script, out = ROOT / "scripts" / "cloze_questions.py", folder / "made.jsonl"
-    subprocess.run([sys.executable, script, PAGES, "-o", out, "--count", "12", *options], check=True, timeout=300)
-    assert len(read_questions(str(out))) == 12
-    return [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+Made = Callable[..., list[dict[str, str]]]
 
 
-def test_a_sentence_answers_each_question(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """What the script makes with some options. The tagger is loaded once, and sees no more sentences than are asked
+    for."""
+    path = ROOT / "scripts" / "cloze_questions.py"
+    spec = importlib.util.spec_from_file_location("cloze_questions", path)
+    assert spec
+    assert spec.loader
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    script.Tagger = SimpleNamespace(load=cache(script.Tagger.load))
+    script.TAGGED_AT_A_TIME = 16
+    out = tmp_path_factory.mktemp("made") / "made.jsonl"
+
+    def run(*options: str) -> list[dict[str, str]]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "argv", ["cloze_questions.py", PAGES, "-o", str(out), "--count", "12", *options])
+            script.main()
+        assert len(read_questions(str(out))) == 12
+        return [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+
+    return run
+
+
+def test_a_sentence_answers_each_question(made: Made) -> None:
     known = [each.text[a:b] for each in read_documents(PAGES) for a, b in sentences(each.text)]
-    for each in made(tmp_path):
+    for each in made():
         (answer,) = each["answer"]
         asked = max((word for word in ASKING if each["question"].startswith(f"{word} ")), key=len)
         words = each["question"].removeprefix(asked).removesuffix("?").split()
@@ -38,11 +63,11 @@ def test_a_sentence_answers_each_question(tmp_path: Path) -> None:
         ), each
 
 
-def test_another_seed_asks_others_and_excluded_pages_are_left_out(tmp_path: Path) -> None:
-    first = made(tmp_path)
-    assert made(tmp_path) == first != made(tmp_path, "--seed", "1")
+def test_another_seed_asks_others_and_excluded_pages_are_left_out(made: Made, tmp_path: Path) -> None:
+    first = made()
+    assert made() == first != made("--seed", "1")
     listing = tmp_path / "excluded.jsonl"
     documents = list(read_documents(PAGES))
     listing.write_text("".join(json.dumps({"id": each.id}) + "\n" for each in documents[60:]), encoding="utf-8")
     text = " ".join(each.text for each in documents[:60])
-    assert all(each["answer"][0] in text for each in made(tmp_path, "--exclude", str(listing)))
+    assert all(each["answer"][0] in text for each in made("--exclude", str(listing)))

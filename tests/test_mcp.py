@@ -18,7 +18,7 @@ from quoth.errors import CorruptionError
 from quoth.records import Status
 from quoth.results import Predictions
 
-mcp = pytest.importorskip("mcp", reason="the extra mcp is not installed: pip install 'quoth[mcp]'")
+mcp = pytest.importorskip("mcp", reason="the extra mcp is not installed: pip install '.[mcp]' in a clone of Quoth")
 anyio = pytest.importorskip("anyio")
 
 from mcp import Client, StdioServerParameters  # noqa: E402

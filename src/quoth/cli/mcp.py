@@ -55,7 +55,7 @@ def mcp(
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] not in ("mcp", "mcp_types"):
             raise
-        raise InputError("quoth mcp requires the package mcp 2: pip install 'quoth[mcp]'") from None
+        raise InputError("quoth mcp requires the package mcp 2: pip install '.[mcp]' in a clone of Quoth") from None
     tools = Tools(
         corpora,
         lambda corpora: load_reader(reader, corpora, setup),

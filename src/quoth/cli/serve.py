@@ -172,7 +172,8 @@ def _need_fastapi() -> None:
         import prometheus_client  # noqa: F401
         import uvicorn  # noqa: F401
     except ModuleNotFoundError as error:
-        raise InputError(f"quoth serve needs {error.name}; install it with: pip install 'quoth[serve]'") from None
+        remedy = "pip install '.[serve]' in a clone of Quoth"
+        raise InputError(f"quoth serve needs {error.name}; install it with: {remedy}") from None
 
 
 def _token(file: Path | None) -> str | None:

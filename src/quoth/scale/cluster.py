@@ -66,7 +66,7 @@ def connect() -> int:
     try:
         import ray
     except ModuleNotFoundError:
-        raise InputError("--ray needs Ray; install it with: pip install 'quoth[ray]'") from None
+        raise InputError("--ray needs Ray; install it with: pip install '.[ray]' in a clone of Quoth") from None
     if not ray.is_initialized():
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
         if address:

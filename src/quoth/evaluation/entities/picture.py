@@ -79,7 +79,7 @@ def check_installed() -> Any:
             from umap import UMAP
         import matplotlib  # noqa: F401
     except ImportError as error:
-        raise InputError(f"the picture needs {error.name}; pip install 'quoth[eval]'") from None
+        raise InputError(f"the picture needs {error.name}; pip install '.[eval]' in a clone of Quoth") from None
     return UMAP
 
 

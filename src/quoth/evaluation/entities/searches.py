@@ -78,7 +78,8 @@ class AnseriniBM25:
         try:
             from bm25s import BM25 as Index
         except ImportError:
-            raise InputError("BM25 with Anserini's k1 and b needs bm25s; pip install 'quoth[eval]'") from None
+            remedy = "pip install '.[eval]' in a clone of Quoth"
+            raise InputError(f"BM25 with Anserini's k1 and b needs bm25s; {remedy}") from None
         check_not_empty(corpora)
         self._places = [(corpus, row) for corpus in corpora for row in corpus.live_rows().tolist()]
         vocabulary: dict[str, int] = {}
