@@ -33,8 +33,9 @@ def compiled(wanted: list[str]) -> dict[str, str]:
     """By name, the lines of everything that is required, hashes included."""
     with tempfile.TemporaryDirectory() as folder:
         (source := Path(folder) / "wanted.in").write_text("\n".join(wanted), encoding="utf-8")
-        command = ["uv", "pip", "compile", str(source), "--universal", "--python-version", "3.11.5", "--generate-hashes"]
-        done = subprocess.run([*command, "--no-annotate", "--no-header", "-q"], capture_output=True, text=True)
+        platforms = ["--universal", "--python-version", "3.11.5"]
+        form = ["--generate-hashes", "--no-annotate", "--no-header", "-q"]
+        done = subprocess.run(["uv", "pip", "compile", str(source), *platforms, *form], capture_output=True, text=True)
     if done.returncode:
         sys.exit(done.stderr)
     blocks = re.split(r"\n(?=\S)", done.stdout.strip())
