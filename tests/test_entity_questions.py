@@ -224,7 +224,7 @@ def test_anserinis_bm25_is_lucenes_formula(corpus: Corpus) -> None:
 
 def test_without_bm25s_its_package_is_named(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "bm25s", None)
-    with pytest.raises(InputError, match="pip install 'quoth\\[eval\\]'"):
+    with pytest.raises(InputError, match="pip install '\\.\\[eval\\]' in a clone of Quoth"):
         AnseriniBM25([corpus])
 
 

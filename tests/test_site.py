@@ -137,7 +137,11 @@ def test_drawn_pictures_are_whole_and_described() -> None:
 
 def test_the_container_has_the_pinned_packages() -> None:
     recipe = (ROOT / "Dockerfile").read_text()
-    assert "requirements.lock" in recipe
+    (selects,) = re.findall(r"sed -n '\S+' requirements\.lock", recipe)
+    pins = subprocess.run(selects, shell=True, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
+    locked = re.findall(r"^(\S+==\S+)", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
+    assert pins == [*locked, ""]
+    assert "pip install -c pins.txt" in recipe
     assert "download.pytorch.org/whl/cpu" in recipe
     assert re.search(r"^USER (?!root)\w+$", recipe, re.MULTILINE)
     assert 'ENTRYPOINT ["quoth", "serve"]' in recipe

@@ -42,7 +42,10 @@ Dense = Annotated[
     ),
 ]
 Anserini = Annotated[
-    bool, typer.Option("--anserini", help="Also ask BM25 with k1 = 0.9 and b = 0.4 (pip install 'quoth\\[eval]').")
+    bool,
+    typer.Option(
+        "--anserini", help="Also ask BM25 with k1 = 0.9 and b = 0.4 (pip install '.\\[eval]' in a clone of Quoth)."
+    ),
 ]
 
 
@@ -69,7 +72,7 @@ SingleKey = Annotated[
 Hybrid = Annotated[bool, typer.Option("--hybrid", help="Also ask --model together with BM25.")]
 Picture = Annotated[
     Path | None,
-    typer.Option("--picture", metavar="PNG", help="Draw covered questions and --model's keys (UMAP; quoth\\[eval])."),
+    typer.Option("--picture", metavar="PNG", help="Draw covered questions and --model's keys (UMAP; extra eval)."),
 ]
 Idf = Annotated[
     bool, typer.Option("--idf", help="Also report recall by how rare the entity is (requires --templates).")

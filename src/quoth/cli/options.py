@@ -125,7 +125,7 @@ Ray = Annotated[
     bool,
     typer.Option(
         "--ray",
-        help="Run on the Ray cluster at RAY_ADDRESS, or on this machine (pip install 'quoth\\[ray]').",
+        help="Run on the Ray cluster at RAY_ADDRESS, or on this machine (pip install '.\\[ray]' in a clone of Quoth).",
     ),
 ]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave out broken records and report their number.")]
