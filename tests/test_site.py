@@ -137,7 +137,7 @@ def test_drawn_pictures_are_whole_and_described() -> None:
 
 def test_the_container_has_the_pinned_packages() -> None:
     recipe = (ROOT / "Dockerfile").read_text()
-    (selects,) = re.findall(r"sed -n '\S+' requirements\.lock", recipe)
+    (selects,) = re.findall(r"sed -n '[^']+' requirements\.lock", recipe)
     pins = subprocess.run(selects, shell=True, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
     locked = re.findall(r"^(\S+==\S+)", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
     assert pins == [*locked, ""]

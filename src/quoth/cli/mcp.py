@@ -33,7 +33,7 @@ def mcp(
     *,
     setup: Setup,
 ) -> None:
-    """Let assistants ask one or several corpora, by the Model Context Protocol.
+    """Let assistants ask corpora, by the Model Context Protocol.
 
     The tools are ask, fill, search, read and verify_quote; none of them writes. Documents are
     resources too, quoth://CORPUS/DOCUMENT_ID. Models are loaded when they are first
