@@ -1,13 +1,14 @@
-"""BERT and RoBERTa encoders for inference, from a folder, without importing transformers.
+"""BERT, RoBERTa and MPNet encoders for inference, from a folder, without importing transformers.
 
-Knows: the two architectures (Devlin et al. 2019; Liu et al. 2019) and the names of their weights. Does not know:
-training, hubs, other architectures. Those go through transformers, whose output this module reproduces.
+Knows: the architectures (Devlin et al. 2019; Liu et al. 2019; Song et al. 2020) and the names of their weights. Does not
+know: training, hubs, other architectures. Those go through transformers, whose output this module reproduces.
 
 Why it exists: importing transformers' modelling code takes longer than all other steps of answering one query.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -23,7 +24,8 @@ from quoth.errors import ModelNotFoundError
 from quoth.storage import read_json
 
 MODEL_TYPES = ("bert", "roberta", "xlm-roberta", "mpnet")
-"""What `config.json` may name; the last is read by `mpnet`."""
+FARTHEST = 128
+"""Tokens at this distance or farther share a bucket (T5, §2.1)."""
 GELU = {"gelu": "none", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh", "gelu_fast": "tanh"}
 """The activations that a `config.json` may name, and torch's `approximate` argument for each."""
 
@@ -65,13 +67,13 @@ class States(NamedTuple):
     last_hidden_state: Tensor
 
 
-class Embeddings(nn.Module):
+class _Embeddings(nn.Module):
     def __init__(self, c: BertConfig) -> None:
         super().__init__()
-        self.word_embeddings = table(c.vocab_size, c.hidden_size)
-        self.position_embeddings = table(c.max_position_embeddings, c.hidden_size)
+        self.word_embeddings = _table(c.vocab_size, c.hidden_size)
+        self.position_embeddings = _table(c.max_position_embeddings, c.hidden_size)
         if c.model_type != "mpnet":
-            self.token_type_embeddings = table(c.type_vocab_size, c.hidden_size)
+            self.token_type_embeddings = _table(c.type_vocab_size, c.hidden_size)
         self.LayerNorm = nn.LayerNorm(c.hidden_size, c.layer_norm_eps)
         self._first = 0 if c.model_type == "bert" else c.pad_token_id + 1
 
@@ -85,7 +87,7 @@ class Embeddings(nn.Module):
         return embedded_BTD
 
 
-def table(size: int, width: int) -> nn.Embedding:
+def _table(size: int, width: int) -> nn.Embedding:
     """An embedding without initial values: drawing them on the meta device would import torch's compiler."""
     return nn.Embedding(size, width, _weight=torch.empty(size, width))
 
@@ -105,7 +107,7 @@ class _SelfAttention(nn.Module):
         return scaled_dot_product_attention(q, k, v, attn_mask=mask_B11T).transpose(1, 2).flatten(2)
 
 
-class Output(nn.Module):
+class _Output(nn.Module):
     """A projection, added to the residual, then normalised."""
 
     def __init__(self, width: int, c: BertConfig) -> None:
@@ -121,9 +123,9 @@ class Output(nn.Module):
 class _Layer(nn.Module):
     def __init__(self, c: BertConfig) -> None:
         super().__init__()
-        self.attention = nn.ModuleDict({"self": _SelfAttention(c), "output": Output(c.hidden_size, c)})
+        self.attention = nn.ModuleDict({"self": _SelfAttention(c), "output": _Output(c.hidden_size, c)})
         self.intermediate = nn.ModuleDict({"dense": nn.Linear(c.hidden_size, c.intermediate_size)})
-        self.output = Output(c.intermediate_size, c)
+        self.output = _Output(c.intermediate_size, c)
         self._approximate = GELU[c.hidden_act]
 
     def forward(self, x_BTD: Tensor, mask_B11T: Tensor) -> Tensor:
@@ -139,7 +141,7 @@ class BertEncoder(nn.Module):
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.config = config
-        self.embeddings = Embeddings(config)
+        self.embeddings = _Embeddings(config)
         layers = nn.ModuleList(_Layer(config) for _ in range(config.num_hidden_layers))
         self.encoder = nn.ModuleDict({"layer": layers})
 
@@ -194,6 +196,79 @@ def _own_name(name: str) -> str:
     """A weight's name without the model's prefix, with layer norms spelled as they are today."""
     name = name.removeprefix("bert.").removeprefix("roberta.").removeprefix("mpnet.")
     return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
+
+
+class MPNetEncoder(BertEncoder):
+    """MPNet: BERT without token types, with a bias for the distance of two tokens added to their attention."""
+
+    def __init__(self, config: BertConfig) -> None:
+        nn.Module.__init__(self)
+        self.config = config
+        self.embeddings = _Embeddings(config)
+        layers = nn.ModuleList(_MPNetLayer(config) for _ in range(config.num_hidden_layers))
+        buckets, heads = config.relative_attention_num_buckets, config.num_attention_heads
+        self.encoder = nn.ModuleDict({"layer": layers, "relative_attention_bias": _table(buckets, heads)})
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        *,
+        attention_mask: Tensor,
+        token_type_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+    ) -> States:
+        """As `BertEncoder.forward`; there are no token types."""
+        words_BTD = self.get_input_embeddings()(input_ids) if inputs_embeds is None else inputs_embeds
+        x_BTD = self.embeddings(words_BTD, None)
+        bias_TTH = self.encoder["relative_attention_bias"](_buckets(x_BTD.shape[1], self.config, x_BTD.device))
+        hidden_B11T = ~attention_mask.bool()[:, None, None, :]
+        bias_BHTT = bias_TTH.permute(2, 0, 1)[None].masked_fill(hidden_B11T, torch.finfo(bias_TTH.dtype).min)
+        layers: Any = self.encoder["layer"]
+        for layer in layers:
+            x_BTD = layer(x_BTD, bias_BHTT)
+        return States(x_BTD)
+
+
+def _buckets(length: int, c: BertConfig, device: torch.device) -> Tensor:
+    """The bucket of each pair of tokens by their signed distance, [T, T]: half of the buckets for either direction; of
+    these, half for one distance each, the others for ranges that grow with the distance up to `FARTHEST`."""
+    at_T = torch.arange(length, device=device)
+    ahead_TT = at_T[None, :] - at_T[:, None]
+    half = c.relative_attention_num_buckets // 2
+    exact = half // 2
+    distance_TT = ahead_TT.abs()
+    growth = torch.log(distance_TT.clamp_min(1).float() / exact) / math.log(FARTHEST / exact)
+    far_TT = (exact + (growth * (half - exact)).long()).clamp_max(half - 1)
+    return torch.where(distance_TT < exact, distance_TT, far_TT) + half * (ahead_TT > 0)
+
+
+class _MPNetLayer(nn.Module):
+    def __init__(self, c: BertConfig) -> None:
+        super().__init__()
+        self.attention = _MPNetAttention(c)
+        self.intermediate = nn.ModuleDict({"dense": nn.Linear(c.hidden_size, c.intermediate_size)})
+        self.output = _Output(c.intermediate_size, c)
+        self._approximate = GELU[c.hidden_act]
+
+    def forward(self, x_BTD: Tensor, bias_BHTT: Tensor) -> Tensor:
+        x_BTD = self.attention(x_BTD, bias_BHTT)
+        inner = gelu(self.intermediate["dense"](x_BTD), approximate=self._approximate)
+        result_BTD: Tensor = self.output(inner, x_BTD)
+        return result_BTD
+
+
+class _MPNetAttention(nn.Module):
+    def __init__(self, c: BertConfig) -> None:
+        super().__init__()
+        self.attn = nn.ModuleDict({name: nn.Linear(c.hidden_size, c.hidden_size) for name in ("q", "k", "v", "o")})
+        self.LayerNorm = nn.LayerNorm(c.hidden_size, c.layer_norm_eps)
+        self._heads = c.num_attention_heads
+
+    def forward(self, x_BTD: Tensor, bias_BHTT: Tensor) -> Tensor:
+        q, k, v = (self.attn[name](x_BTD).unflatten(-1, (self._heads, -1)).transpose(1, 2) for name in ("q", "k", "v"))
+        seen_BHTD = scaled_dot_product_attention(q, k, v, attn_mask=bias_BHTT.to(q.dtype))
+        added_BTD: Tensor = self.LayerNorm(self.attn["o"](seen_BHTD.transpose(1, 2).flatten(2)) + x_BTD)
+        return added_BTD
 
 
 def dense(inputs: int, outputs: int) -> nn.Linear:

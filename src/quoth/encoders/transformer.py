@@ -19,8 +19,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from quoth.encoders.bert import MODEL_TYPES, BertConfig, BertEncoder
-from quoth.encoders.mpnet import MPNetEncoder
+from quoth.encoders.bert import MODEL_TYPES, BertConfig, BertEncoder, MPNetEncoder
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import EncoderSource
 from quoth.storage import read_json, sha256_file

@@ -9,6 +9,8 @@ base is stored whole: the folder is that of an encoder too, rounded, and `reader
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -18,7 +20,7 @@ from torch import Tensor
 
 from quoth.config import ReaderConfig
 from quoth.encoders.pairs import PairTokenizer
-from quoth.encoders.rounding import SCALE, rounded, save_rounded, whole
+from quoth.encoders.rounding import SCALE, rounded, whole
 from quoth.encoders.transformer import device_named, dtype_named, load_base, load_encoder, longest_input
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import SETTINGS_FILE, ModelSource, locate
@@ -27,6 +29,7 @@ from quoth.storage import atomic_write_bytes, atomic_write_json
 
 WEIGHTS_FILE = "reader.safetensors"
 _ENCODER = "encoder."
+_BESIDE_WEIGHTS = ("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
 
 
 def load_reader(
@@ -75,7 +78,7 @@ def save_reader(
     folder.mkdir(parents=True, exist_ok=True)
     parameters = trained(model)
     if isinstance(base, Path):
-        save_rounded(folder, dict(model.encoder.named_parameters()), base)
+        _save_encoder(folder, dict(model.encoder.named_parameters()), base)
         own, parameters = {}, {name: each for name, each in parameters.items() if not name.startswith(_ENCODER)}
     else:
         own = dict(base.named_parameters())
@@ -88,6 +91,19 @@ def save_reader(
             stored[name] = weight.contiguous()
     atomic_write_bytes(folder / WEIGHTS_FILE, save(stored))
     atomic_write_json(folder / SETTINGS_FILE, settings)
+
+
+def _save_encoder(folder: Path, weights: Mapping[str, Tensor], base: Path) -> None:
+    """Write an encoder's folder: its weights, matrices rounded; configuration and tokenizer are those of `base`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stored: dict[str, Tensor] = {}
+    for name, weight in weights.items():
+        tensor = weight.detach().cpu()
+        stored |= rounded(name, tensor) if tensor.ndim == 2 else {name: tensor.contiguous()}
+    atomic_write_bytes(folder / "model.safetensors", save(stored))
+    for name in _BESIDE_WEIGHTS:
+        if (base / name).is_file():
+            shutil.copyfile(base / name, folder / name)
 
 
 def trained(model: SpanReaderModel) -> dict[str, torch.nn.Parameter]:
