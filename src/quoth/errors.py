@@ -103,6 +103,10 @@ class TrainingError(QuothError):
     """A training run that cannot continue; what it has saved so far is kept."""
 
 
+class FileWarning(UserWarning):
+    """Files of a folder are left out, or a file is read in a way that one should know."""
+
+
 class TextCutWarning(UserWarning):
     """A text is longer than the encoder's input; only the part around its blank was read."""
 
