@@ -49,7 +49,7 @@ def in_a_process(code: str, *arguments: object) -> "subprocess.CompletedProcess[
 
 @pytest.mark.parametrize(
     ("name", "content", "line"),
-    [("r.csv", b"id,text\n1,a\n2\n", 3), ("r.tsv", b"id\ttext\n1\ta\n2\n", 3), ("r.csv", b"id,text\n1,\xff\n2,b\n", 2)],
+    [("r.csv", b"id,text\n1,a\n2\n", 3), ("r.tsv", b"id\ttext\n1\ta\n2\n", 3), ("r.csv", b"id,text\n1,\xc3\xa9\xff\n2,b\n", 2)],
 )
 def test_a_bad_row_of_a_table_is_told_in_one_line(tmp_path: Path, name: str, content: bytes, line: int) -> None:
     (tmp_path / name).write_bytes(content)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from quoth.corpus.layout import COMMITTED
 from quoth.errors import FileWarning, InputError
 
 Source = tuple[str, str | Path, str]
@@ -72,13 +73,16 @@ def format_of(file: Path) -> str | None:
 
 
 def _files(folder: Path) -> list[Path]:
-    """The files below a folder, without what is hidden. Raises InputError for a folder that cannot be read."""
+    """The files below a folder, without hidden ones and corpora. Raises InputError if a folder cannot be read."""
 
     def refuse(error: OSError) -> None:
         raise InputError(f"{error.filename}: cannot be read ({error.strerror}); change its permissions, or move it")
 
     files: list[Path] = []
     for where, folders, names in os.walk(folder, onerror=refuse):
+        if COMMITTED in names and "segments" in folders:
+            folders.clear()  # a corpus
+            continue
         folders[:] = [name for name in folders if not name.startswith(".")]
         files += [Path(where, name) for name in names if not name.startswith(".")]
     return sorted(file for file in files if file.is_file())
