@@ -43,7 +43,8 @@ TEXTS = {
     "big5": ["臺北市是中華民國的首都，人口約二百五十萬人。"],
     "cp949": ["서울은 대한민국의 수도이며 인구는 약 천만 명이다."],
 }
-NOISE = b"\xff" + hashlib.shake_128(b"noise").digest(500).replace(b"\0", b"\1")
+SPELLED = bytes(code if code not in b"\0\x81\x8d\x8f\x90\x9d" else 0xA4 for code in range(256))
+NOISE = b"\xff" + hashlib.shake_128(b"noise").digest(500).translate(SPELLED)
 CP1252 = "".join(chr(code) for code in range(0xA0, 0x100)) + "€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ"
 
 
@@ -52,6 +53,19 @@ def test_a_language_is_recognised_by_what_it_spells(encoding: str, text: str) ->
     assert decode(text.encode(encoding)) == (text, encoding)
     long = "Plain words, and nothing else.\n" * 40_000 + text  # no sample taken at fixed places would see the last line
     assert decode(long.encode(encoding)) == (long, encoding)
+
+
+def test_what_spells_nothing_is_read_if_nearly_all_of_it_is_ascii() -> None:
+    odd = "ÿþÐ¤×ÖØÞßÆ, which no language spells"
+    text = f"Plain words in a row, and then {odd}; more plain words follow here."
+    assert decode(text.encode("cp1252")) == (text, "cp1252")
+    with pytest.raises(ValueError, match="binary"):
+        decode(odd.partition(",")[0][1:].encode("cp1252") * 5)
+
+
+def test_the_whole_text_must_fit_not_only_its_sample() -> None:
+    cafes = "Some notes: the café opens at nine.\n" * 3000  # more than the sample, which fits cp1252 and cp1250 alike
+    assert decode((cafes + "Ťahanovce").encode("cp1250")) == (cafes + "Ťahanovce", "cp1250")
 
 
 def test_what_is_certain_is_not_guessed() -> None:
@@ -149,6 +163,13 @@ def test_tables_of_any_size_are_read_alike(tmp_path: Path, encoding: str, monkey
     (tmp_path / "a.csv").write_bytes(stream.getvalue().encode(encoding))
     with warnings.catch_warnings(action="ignore"):
         assert [(each.id, each.text) for each in read_documents(tmp_path / "a.csv")] == rows
+
+
+@pytest.mark.parametrize("head", range(16, 24))
+def test_the_beginning_of_a_table_ends_with_a_line(tmp_path: Path, head: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoding, "_HEAD", head)
+    (tmp_path / "a.csv").write_text("id,text\n1,words 漢字\n2,more\n", encoding="utf-8")
+    assert [each.text for each in read_documents(tmp_path / "a.csv")] == ["words 漢字", "more"]
 
 
 def test_a_table_that_is_not_what_it_began_as_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,7 +67,7 @@ def test_add_remembers_as_well(corpus: Path, tmp_path: Path, run: Run) -> None:
 def test_documents_from_elsewhere_are_never_deleted(corpus: Path, notes: Path, tmp_path: Path, run: Run) -> None:
     other = write(tmp_path / "other", b="Two of other.", e="Five.")
     (rows := tmp_path / "rows.jsonl").write_text(json.dumps({"id": "row.txt", "text": "A row."}))
-    (notes / "table.csv").write_text("id,text\nold.txt,A row of a table.\n")
+    (notes / "table.csv").write_text("id,text\nold.txt,A row of a table.\ntable.csv,Another.\n")
     assert run("replace", corpus, rows, notes)[0] == 0
     assert run("replace", corpus, other)[0] == 0  # whose b.txt takes the place of the other one
     Corpus.open(corpus).replace([Document("c.txt", "c", "Changed by a program."), Document("p.txt", "p", "New.")])
@@ -75,7 +75,7 @@ def test_documents_from_elsewhere_are_never_deleted(corpus: Path, notes: Path, t
         file.unlink()
     write(notes, z="The last.")
     assert run("replace", corpus, notes, "--delete-missing")[2] == "quoth: replaced 0, new 1, unchanged 0, deleted 1\n"
-    assert ids(corpus) == ["b.txt", "c.txt", "e.txt", "old.txt", "p.txt", "row.txt", "z.txt"]
+    assert ids(corpus) == ["b.txt", "c.txt", "e.txt", "old.txt", "p.txt", "row.txt", "table.csv", "z.txt"]
 
 
 def test_a_document_of_two_folders_is_gone_when_it_is_gone_from_both(
