@@ -108,7 +108,7 @@ def test_nothing_is_deleted_if_something_cannot_be_read(corpus: Path, notes: Pat
     assert run("replace", corpus, notes, "--delete-missing")[0] == 2
     assert Corpus.open(corpus).snapshot == snapshot
     err = run("replace", corpus, notes, "--delete-missing", "--skip-bad")[2]
-    assert f"1 document is no longer in {notes} (a.txt); it stays; because a record was left out" in err
+    assert f"1 document is no longer in {notes} (a.txt); it stays, because a record was left out" in err
     assert ids(corpus) == ["a.txt", "b.txt", "c.txt"]
     for file in notes.iterdir():
         file.unlink()

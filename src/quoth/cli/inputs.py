@@ -102,8 +102,8 @@ class Gone:
             if staying and (not delete or self._inputs.left_out.count):
                 shown = ", ".join(staying[:FEW]) + (", …" if len(staying) > FEW else "")
                 are, they, them = ("is", "it stays", "it") if len(staying) == 1 else ("are", "they stay", "them")
-                why = "because a record was left out" if delete else f"--delete-missing removes {them}"
-                note(f"{plural(len(staying), 'document')} {are} no longer in {folder} ({shown}); {they}; {why}")
+                why = ", because a record was left out" if delete else f"; --delete-missing removes {them}"
+                note(f"{plural(len(staying), 'document')} {are} no longer in {folder} ({shown}); {they}{why}")
             if delete and folder in self._new:
                 note(f"{folder}: what was read from it earlier is not known; from now on it is recorded")
         return len(deleted)
