@@ -542,6 +542,19 @@ def test_opening_and_reading_cost_little(tmp_path: Path) -> None:
     assert time.perf_counter() - started < 0.5
 
 
+@pytest.mark.parametrize(
+    ("given", "kind"), [([{"id": "a", "text": "x"}], "dict"), ("some text", "str"), ([None], "NoneType")]
+)
+@pytest.mark.parametrize("verb", ["add", "replace"])
+def test_what_is_not_a_document_is_named(tmp_path: Path, verb: str, given: Any, kind: str) -> None:
+    corpus = Corpus.create(tmp_path / "x")
+    with pytest.raises(
+        InputError, match=rf"^document 1 is a {kind}, .*; give quoth\.Document\(id, title, text, metadata\)"
+    ):
+        getattr(corpus, verb)(given)
+    assert (corpus.num_documents, corpus.snapshot) == (0, 0)
+
+
 def test_read_documents_go_straight_in(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("A small text.")
     corpus = Corpus.create(tmp_path / "x")

@@ -6,9 +6,11 @@ import http.server
 import io
 import json
 import lzma
+import os
 import string
 import sys
 import threading
+import warnings
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -19,7 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from quoth.corpus.documents import check_document, read_documents
-from quoth.errors import InputError
+from quoth.errors import FileWarning, InputError
 from quoth.records import Document
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=40)
@@ -57,7 +59,7 @@ def test_psgs_w100_reads_with_its_quotes(tmp_path: Path) -> None:
 
 
 def test_csv_reports_rows_of_another_width_and_bad_bytes(tmp_path: Path) -> None:
-    file = write(tmp_path / "a.csv", b"id,text\n1,good\n2,too,many\n3,caf\xe9\n4,fine\n")
+    file = write(tmp_path / "a.csv", "id,text\n1,gööd\n2,too,many\n3,caf".encode() + b"\xe9\n4,fine\n")
     errors: list[InputError] = []
     assert [each.id for each in read_documents(file, skip_bad=True, on_bad=errors.append)] == ["1", "4"]
     assert [str(each).partition(": ")[0] for each in errors] == [f"{file}:3", f"{file}:4"]
@@ -94,7 +96,15 @@ def test_a_folder_is_every_readable_file_in_it(tmp_path: Path) -> None:
     write(tmp_path / "c.jsonl", lines({"text": "third"}))
     write(tmp_path / "image.png", b"\x89PNG")
     write(tmp_path / ".git" / "d.txt", "hidden")
-    found = list(read_documents(tmp_path))
+    write(tmp_path / "PAGE.HTML.gz", b"")
+    write(tmp_path / "other.png", b"")
+    write(tmp_path / "Makefile", b"")
+    with pytest.warns(FileWarning) as told:
+        found = list(read_documents(tmp_path))
+    assert [str(each.message) for each in told] == [
+        f"left out 2 .png, 1 .html.gz, 1 without a suffix of {tmp_path}: only .jsonl, .ndjson, .csv, .tsv, .parquet, "
+        ".txt, .md are read; convert the others to text"
+    ]
     assert found == [
         Document("a.txt", "a", "first"),
         Document("c-1", "", "third"),
@@ -115,8 +125,55 @@ def test_paths_are_checked_at_once(tmp_path: Path) -> None:
         read_documents(write(tmp_path / "a.docx", ""))
     with pytest.raises(InputError, match="format 'doc' is not one of"):
         read_documents(tmp_path, format="doc")
-    with pytest.raises(InputError, match="no file in it"):
+    with pytest.raises(InputError, match=r"no file in it .* \(there are 1 \.docx\); to read other files, convert"):
         read_documents(tmp_path)
+
+
+def test_a_folder_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "private").mkdir()
+    write(tmp_path / "a.txt", "x")
+    scandir = os.scandir
+
+    def refuse(path: Any) -> Any:
+        if Path(path).name == "private":
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(InputError, match=r"private: cannot be read \(Permission denied\)"):
+        read_documents(tmp_path)
+
+
+def test_kinds_of_files_are_few(tmp_path: Path) -> None:
+    for number in range(12):
+        write(tmp_path / f"a.x{number:02d}", "")
+    write(tmp_path / "a.txt", "text")
+    with pytest.warns(FileWarning, match=r"left out 1 \.x00, .* 1 \.x07, 4 of other kinds of "):
+        read_documents(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "markup"),
+    [
+        ("page.html", "<p>One.</p>", "HTML"),
+        ("page.txt", "\n<!DOCTYPE html><p>One.", "HTML"),
+        ("feed.txt.gz", "<?xml version='1.0'?><a/>", "XML"),
+        ("quoth.1", '.\\" A comment\n.TH QUOTH 1\n.SH NAME\n', "troff"),
+        ("index.rst", "A title\n=======\n", "reStructuredText"),
+        ("paper.tex", "\\title{x}", "LaTeX"),
+        ("plain.txt", "a < b, and <html> is a tag\nA line. .TH x", None),
+        ("readme.md", "# A title\n<b>bold</b>", None),
+    ],
+)
+def test_markup_is_kept_with_a_hint(tmp_path: Path, name: str, content: str, markup: str | None) -> None:
+    for copy in (name, f"z{name}"):
+        raw = content.encode()
+        write(tmp_path / copy, gzip.compress(raw) if name.endswith(".gz") else raw)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        assert [each.text for each in read_documents(tmp_path, format="text")] == [content, content]
+    expected = [] if markup is None else [f"{name} looks like {markup}; its markup is kept as text"]
+    assert [str(each.message) for each in told] == expected
 
 
 @pytest.mark.parametrize(
@@ -190,7 +247,7 @@ def test_whatever_is_written_is_read(tmp_path: Path, rows: list[tuple[str, str, 
 def test_no_bytes_do_worse_than_an_input_error(tmp_path: Path, content: bytes, kind: str) -> None:
     file = write(tmp_path / f"f.{kind.replace('text', 'txt')}", content)
     found: list[Document] = []
-    with suppress(InputError):
+    with suppress(InputError), warnings.catch_warnings(action="ignore"):
         found.extend(read_documents(file, skip_bad=True))
     for document in found:
         check_document(document)  # what is read can be stored
@@ -215,8 +272,11 @@ def test_urls_are_read_as_files_and_folders_are(tmp_path: Path) -> None:
     write(folder / ".hidden.txt", "no")
     write(folder / "c.bin", "no")
     url = f"file://{folder}"
-    assert list(read_documents(url)) == list(read_documents(folder))
-    assert [each.id for each in read_documents(url)] == ["a.txt", "b-1"]
+    with pytest.warns(FileWarning, match=r"left out 1 \.bin of file:"):
+        there = list(read_documents(url))
+    with pytest.warns(FileWarning, match=r"left out 1 \.bin of /"):
+        assert there == list(read_documents(folder))
+    assert [each.id for each in there] == ["a.txt", "b-1"]
     assert list(read_documents(f"{url}/b.jsonl.gz")) == list(read_documents(folder / "b.jsonl.gz"))
     assert [each.text for each in read_documents(f"{url}/c.bin", format="text")] == ["no"]
 

@@ -49,7 +49,11 @@ def in_a_process(code: str, *arguments: object) -> "subprocess.CompletedProcess[
 
 @pytest.mark.parametrize(
     ("name", "content", "line"),
-    [("r.csv", b"id,text\n1,a\n2\n", 3), ("r.tsv", b"id\ttext\n1\ta\n2\n", 3), ("r.csv", b"id,text\n1,\xff\n2,b\n", 2)],
+    [
+        ("r.csv", b"id,text\n1,a\n2\n", 3),
+        ("r.tsv", b"id\ttext\n1\ta\n2\n", 3),
+        ("r.csv", b"id,text\n1,\xc3\xa9\xff\n2,b\n", 2),
+    ],
 )
 def test_a_bad_row_of_a_table_is_told_in_one_line(tmp_path: Path, name: str, content: bytes, line: int) -> None:
     (tmp_path / name).write_bytes(content)
@@ -58,6 +62,34 @@ def test_a_bad_row_of_a_table_is_told_in_one_line(tmp_path: Path, name: str, con
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.startswith(f"quoth: {tmp_path / name}:{line}: ")
     assert os.listdir(tmp_path) == [name]
+
+
+@pytest.mark.parametrize("options", [[], ["--skip-bad"]])
+@pytest.mark.parametrize(
+    ("name", "content"), [("a.txt", b""), ("a.md", b"\xef\xbb\xbf \n"), ("a.jsonl", b""), ("", b"")]
+)
+def test_nothing_to_index_or_to_add_is_an_error(
+    tmp_path: Path, run: Run, documents: Path, name: str, content: bytes, options: list[str]
+) -> None:
+    (docs := tmp_path / "docs").mkdir()
+    if name:
+        (docs / name).write_bytes(content)
+    for given in (docs, docs / name):
+        code, out, err = run("index", given, "-o", tmp_path / "new" / "c.quoth", *options)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert err.startswith(f"quoth: {given}: no ")
+    assert not (tmp_path / "new").exists()
+    run("index", documents, "-o", tmp_path / "c.quoth")
+    code, out, err = run("add", tmp_path / "c.quoth", docs, *options)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert Corpus.open(tmp_path / "c.quoth").snapshot == 1
+
+
+def test_an_empty_document_among_others_is_added(tmp_path: Path, run: Run, documents: Path) -> None:
+    (tmp_path / "empty.txt").touch()
+    code, _, err = run("index", documents, tmp_path / "empty.txt", "-o", tmp_path / "c.quoth")
+    assert (code, "document 'empty.txt' has no text, so it gets no passage" in err) == (0, True)
+    assert run("replace", tmp_path / "c.quoth", tmp_path / "empty.txt")[0] == 0  # a file may become empty
 
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "1e999", '{"a": [1, NaN]}'])

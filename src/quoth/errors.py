@@ -107,6 +107,10 @@ class DamageWarning(UserWarning):
     """A segment of a corpus is damaged; the corpus is open without its documents."""
 
 
+class FileWarning(UserWarning):
+    """Files of a folder are left out, or a file is read in a way that one should know."""
+
+
 class TextCutWarning(UserWarning):
     """A text is longer than the encoder's input; only the part around its blank was read."""
 

@@ -6,7 +6,7 @@ Knows how to call the corpus and what to report afterwards. Does not know how a 
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from quoth.cli.info import bytes_of
+from quoth.cli.inputs import Gone, Inputs
 from quoth.cli.options import (
     CorpusDir,
     Documents,
-    Format,
     FormatName,
     Json,
     Ray,
@@ -25,13 +25,12 @@ from quoth.cli.options import (
     as_utf8,
     repeated,
 )
-from quoth.cli.output import LeftOut, counting, note, plural, print_json, results, size, visible
-from quoth.errors import InputError, LockedError, brief
+from quoth.cli.output import counting, note, plural, print_json, results, size, visible
+from quoth.errors import InputError, LockedError
 from quoth.storage import no_empty_folder
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
-    from quoth.records import Document
 
 app = typer.Typer()
 PANEL = "Make and change a corpus"
@@ -67,7 +66,7 @@ def index(
     """
     from quoth.corpus.corpus import Corpus
 
-    source = _Source(docs, format, skip_bad)
+    inputs = Inputs(docs, format, skip_bad)
     folder, write = Path(output), Corpus.add
     if ray:
         folder, write = _on_ray(output)
@@ -77,14 +76,16 @@ def index(
         corpus = Corpus.create(folder, splitter=splitter)
         try:
             with counting("indexing", "documents") as progress:
-                write(corpus, iter(source), progress)
+                write(corpus, inputs.with_text(), progress)
         except LockedError:
             raise  # another process is writing this corpus
         except BaseException:
             if not Corpus.open(folder).num_documents:
                 shutil.rmtree(folder)
             raise
-    source.report()
+    inputs.report()
+    if not ray:
+        inputs.record(corpus)
     _state(corpus)
 
 
@@ -115,35 +116,53 @@ def add(directory: CorpusDir, docs: Documents, skip_bad: SkipBad = False, format
     """
     from quoth.corpus.corpus import Corpus
 
-    source = _Source(docs, format, skip_bad)
+    inputs = Inputs(docs, format, skip_bad)
     corpus = Corpus.open(directory)
     with counting("adding", "documents") as progress:
-        corpus.add(iter(source), progress=progress)
-    source.report()
+        corpus.add(inputs.with_text(), progress=progress)
+    inputs.report()
+    inputs.record(corpus)
     _state(corpus)
 
 
 @app.command(rich_help_panel=PANEL)
-def replace(directory: CorpusDir, docs: Documents, skip_bad: SkipBad = False, format: FormatName = None) -> None:
+def replace(
+    directory: CorpusDir,
+    docs: Documents,
+    delete_missing: Annotated[
+        bool,
+        typer.Option("--delete-missing", help="Also delete documents whose files are no longer in a folder of DOCS."),
+    ] = False,
+    skip_bad: SkipBad = False,
+    format: FormatName = None,
+) -> None:
     """Replace documents with new versions, and add new ones.
 
     A document replaces the one with its id; if there is none, it is added. A document that is already there with the
-    same title, text and metadata is left alone, and keeps its vectors.
+    same title, text and metadata is left alone, and keeps its vectors. --delete-missing deletes text files' documents
+    that index, add or replace read from the same folder, in the same commit; documents from elsewhere stay. If a record
+    is left out, nothing is deleted.
 
     \b
     Example:
       quoth replace atlas.quoth atlas-2026.jsonl
+      quoth replace notes.quoth notes/ --delete-missing
     """
     from quoth.corpus.corpus import Corpus
 
-    source = _Source(docs, format, skip_bad)
+    inputs = Inputs(docs, format, skip_bad)
+    if delete_missing and not inputs.folders:
+        raise InputError(f"--delete-missing requires a folder, not {', '.join(docs)}; name the folder, or leave it out")
     corpus = Corpus.open(directory)
-    before = corpus.num_documents
+    before, gone = corpus.num_documents, Gone(corpus, inputs)
     with counting("replacing", "documents") as progress:
-        written = corpus.replace(iter(source), progress=progress)
-    new = corpus.num_documents - before
-    source.report()
-    note(f"replaced {written - new:,}, new {new:,}, unchanged {source.count - written:,}")
+        written = corpus.replace(iter(inputs), progress, gone.to_delete() if delete_missing else ())
+    inputs.report()
+    deleted = gone.report(delete_missing)
+    new = corpus.num_documents - before + deleted
+    counts = f"replaced {written - new:,}, new {new:,}, unchanged {inputs.count - written:,}"
+    note(f"{counts}, deleted {deleted:,}" if delete_missing else counts)
+    inputs.record(corpus)
     _state(corpus)
 
 
@@ -301,37 +320,6 @@ def export(
         note(f"lost: {line}")
     if lost:
         raise typer.Exit(1)
-
-
-class _Source:
-    """A command's documents, read once; counts them, those without text, and the broken records left out."""
-
-    def __init__(self, docs: list[str], format: Format | None, skip_bad: bool) -> None:
-        from quoth.corpus.documents import read_documents
-
-        self.count, self._without_text = 0, 0
-        self._left_out, self._docs = LeftOut(), docs
-        self.documents: Iterator[Document] = read_documents(
-            *docs, format=format.value if format else None, skip_bad=skip_bad, on_bad=self._left_out
-        )
-
-    def __iter__(self) -> "Iterator[Document]":
-        """Raises InputError if there is no document."""
-        for document in self.documents:
-            self.count += 1
-            if not document.text.strip():
-                self._without_text += 1
-                if self._without_text <= 3:
-                    note(f"document {brief(document.id)} has no text, so it gets no passage")
-            yield document
-        if not self.count:
-            raise InputError(f"{', '.join(self._docs)}: no documents in it; give a file that has some")
-
-    def report(self) -> None:
-        """Report how many documents had no text and how many were left out, if any."""
-        if self._without_text:
-            note(f"{plural(self._without_text, 'document')} without text; no search finds them")
-        self._left_out.report()
 
 
 def _state(corpus: "Corpus") -> None:

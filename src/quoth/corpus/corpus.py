@@ -206,7 +206,12 @@ class Corpus(CorpusView):
         with self._writing() as writer:
             return writer.add(split_documents(documents, self.splitter, progress))
 
-    def replace(self, documents: Iterable[Document], progress: Callable[[int], None] | None = None) -> int:
+    def replace(
+        self,
+        documents: Iterable[Document],
+        progress: Callable[[int], None] | None = None,
+        delete: Iterable[str] = (),
+    ) -> int:
         """Like `add`, but a document replaces the one with its id, if there is one.
 
         A document that is there already with the same title, text and metadata is left alone: it keeps its rows and
@@ -215,12 +220,15 @@ class Corpus(CorpusView):
         Args:
             documents (Iterable[Document]): New and changed documents; unchanged ones may be among them.
             progress (Callable[[int], None] | None): Receives the number of documents so far. Default: None.
+            delete (Iterable[str]): Ids of documents to delete in the same commit, unless they are among `documents`,
+                after which they are taken. Default: none.
 
         Returns:
             The number of documents written, which are the new and the changed ones.
 
         Raises:
             DuplicateDocumentError: An id occurs twice.
+            UnknownDocumentError: No document has an id to delete; nothing is written.
             InputError: A document cannot be stored, or this object was opened to read one snapshot.
             LockedError: Another process is writing.
 
@@ -234,7 +242,7 @@ class Corpus(CorpusView):
             'The meeting is on Thursday.'
         """
         with self._writing() as writer:
-            return writer.replace(split_documents(documents, self.splitter, progress))
+            return writer.replace(split_documents(documents, self.splitter, progress), delete)
 
     def add_written(self, folders: Generator[Path]) -> int:
         """Like `add`, with segments that other processes have written by `segment_writer.write_segment`.

@@ -7,27 +7,24 @@ string or a list of paragraphs (KILT); every other field is metadata. If the fir
 id, no record of that file may have one, and their ids are `<stem>-<line number>`.
 """
 
-import bz2
 import csv
-import gzip
-import io
 import json
 import lzma
 import os
 import sys
+import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from quoth.errors import InputError, brief
+from quoth.corpus.decoding import UTF_8, UTF_16, decode, markup_of, text_stream
+from quoth.corpus.sources import OPENERS, Source, bare, format_of, sources_of
+from quoth.errors import FileWarning, InputError, brief
 from quoth.files import fsync_path, naming
 from quoth.records import Document
 from quoth.storage import refuse_unless_plain
-
-Source = tuple[str, str | Path, str]
-"""A file's format, the file (a URL is a string), and its name relative to the path that was given."""
 
 Records = Generator[tuple[int, Any], None, None]
 """Line numbers (or row numbers) and their records; a ValueError in place of a record says what is wrong with it."""
@@ -35,18 +32,6 @@ Records = Generator[tuple[int, Any], None, None]
 ID_FIELDS = ("id", "_id", "wikipedia_id")
 TITLE_FIELDS = ("title", "wikipedia_title")
 
-_OPENERS: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
-_FORMATS_BY_SUFFIX = {
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".parquet": "parquet",
-    ".txt": "text",
-    ".md": "text",
-}
-_SUFFIXES = ", ".join(_FORMATS_BY_SUFFIX)
-_REMEDY = "convert it, or name its format (--format, format=)"
 _DAMAGE = (OSError, EOFError, lzma.LZMAError)
 
 
@@ -57,6 +42,10 @@ def read_documents(
     on_bad: Callable[[InputError], None] | None = None,
 ) -> Iterator[Document]:
     """Read documents from files and folders, one after another.
+
+    A FileWarning says which files of a folder are left out, by kind and number, which file is read in a guessed
+    encoding, and which text looks like HTML or other markup. JSONL must be UTF-8. Text and tables may be in UTF-8, in
+    UTF-16 with a byte order mark, or in an encoding that is recognised, such as cp1252.
 
     Args:
         paths (str | Path): Files, folders (every readable file in them) and "-" (standard input, JSONL); files and
@@ -82,7 +71,7 @@ def read_documents(
     """
     if format is not None and format not in _READERS:
         raise InputError(f"format {format!r} is not one of {', '.join(_READERS)}")
-    sources = [source for path in paths for source in _sources(path, format)]
+    sources = [source for path in paths for source in sources_of(path, format)]
 
     def bad(error: InputError) -> None:
         if not skip_bad:
@@ -90,7 +79,7 @@ def read_documents(
         if on_bad is not None:
             on_bad(error)
 
-    return (document for source in sources for document in _read(*source, bad))
+    return _read_all(sources, bad)
 
 
 def read_listing(path: str | Path) -> tuple[set[str], set[str]]:
@@ -177,66 +166,18 @@ def _reason(error: Exception) -> str:
     return message or f"the file is damaged or truncated ({error})"
 
 
-def _sources(path: str | Path, format: str | None) -> list[Source]:
-    """Every file of a path: its format, the file, and its name relative to the path."""
-    if str(path) == "-":
-        return [(format or "jsonl", Path("-"), "stdin")]
-    if "://" in str(path):
-        return _remote_sources(str(path), format)
-    path = Path(path)
-    if path.is_dir():
-        files = sorted(file for file in path.rglob("*") if file.is_file() and not _hidden(file.relative_to(path)))
-        known = ((format or _format(file), file, file.relative_to(path).as_posix()) for file in files)
-        found: list[Source] = [(kind, file, name) for kind, file, name in known if kind is not None]
-        if not found:
-            raise InputError(
-                f"{path}: no file in it ends in {_SUFFIXES}; to read other files, give --format (format= in Python)"
-            )
-        return found
-    if not path.exists():
-        raise InputError(f"{path}: no such file or folder; give one that exists, or - for standard input")
-    kind = format or _format(path)
-    if kind is None:
-        raise InputError(
-            f"{path}: its name does not end in {_SUFFIXES}; give --format (format= in Python), or convert it"
-        )
-    return [(kind, path, path.name)]
-
-
-def _remote_sources(url: str, format: str | None) -> list[Source]:
-    """`_sources` of a file or folder that fsspec reads."""
-    import fsspec
-
-    try:
-        system, root = fsspec.core.url_to_fs(url)
-        is_folder = system.isdir(root)
-        files = sorted(system.find(root)) if is_folder else [root] if system.exists(root) else []
-    except Exception as error:  # every file system raises its own
-        raise InputError(f"{url}: cannot be read ({error})") from error
-    base = root.rstrip("/") if is_folder else root.rpartition("/")[0]
-    named = [(each, each.removeprefix(base).lstrip("/")) for each in files]
-    kinds = [(format or _format(Path(name)), each, name) for each, name in named if not _hidden(Path(name))]
-    found: list[Source] = [(kind, system.unstrip_protocol(each), name) for kind, each, name in kinds if kind]
-    if not found:
-        raise InputError(f"{url}: no file there ends in {_SUFFIXES}; {_REMEDY}")
-    return found
-
-
-def _hidden(name: Path) -> bool:
-    return any(part.startswith(".") for part in name.parts)
-
-
-def _bare(file: Path) -> Path:
-    """The file's path without a compression suffix."""
-    return file.with_suffix("") if file.suffix in _OPENERS else file
-
-
-def _format(file: Path) -> str | None:
-    return _FORMATS_BY_SUFFIX.get(_bare(file).suffix.lower())
+def _read_all(sources: Iterable[Source], bad: Callable[[InputError], None]) -> Iterator[Document]:
+    hinted = False
+    for format, file, name in sources:
+        for document in _read(format, file, name, bad):
+            if format == "text" and not hinted and (markup := markup_of(bare(Path(name)).name, document.text)):
+                warnings.warn(FileWarning(f"{name} looks like {markup}; its markup is kept as text"), stacklevel=2)
+                hinted = True
+            yield document
 
 
 def _read(format: str, file: str | Path, name: str, bad: Callable[[InputError], None]) -> Iterator[Document]:
-    stem = Path(name).stem if str(file) == "-" else _bare(Path(name)).stem
+    stem = Path(name).stem if str(file) == "-" else bare(Path(name)).stem
     try:
         with open_file(file) as stream, closing(_READERS[format](stream, name)) as records:
             yield from _documents(records, str(file), stem, bad)
@@ -254,7 +195,7 @@ def open_file(file: str | Path) -> IO[bytes]:
 
         stream = fsspec.open(file, "rb", compression="infer").open()
     else:
-        stream = _OPENERS.get(file.suffix, Path.open)(file, "rb")
+        stream = OPENERS.get(file.suffix, Path.open)(file, "rb")
     return stream
 
 
@@ -269,12 +210,12 @@ def create_lines(file: str) -> Iterator[IO[bytes]]:
             yield stream
         return
     final = Path(file)
-    if _format(final) != "jsonl":
+    if format_of(final) != "jsonl":
         raise InputError(f"{file} does not end in .jsonl, .jsonl.gz, .jsonl.bz2 or .jsonl.xz; choose such a name")
     refuse_unless_plain(final)
     part = final.with_name(f"{final.stem}.{os.getpid()}.tmp{final.suffix}")
     try:
-        with naming(final), _OPENERS.get(final.suffix, Path.open)(part, "wb") as stream:
+        with naming(final), OPENERS.get(final.suffix, Path.open)(part, "wb") as stream:
             yield stream
         fsync_path(part)
         part.replace(final)
@@ -345,13 +286,11 @@ def _read_jsonl(stream: IO[bytes], name: str) -> Records:
 
 
 def _read_table(stream: IO[bytes], name: str, delimiter: str) -> Records:
-    """Rows under a header; bytes that are not UTF-8 become lone surrogates, which `check_document` refuses."""
+    """Rows under a header; bytes that its encoding lacks become lone surrogates, which `check_document` refuses."""
     csv.field_size_limit(sys.maxsize)
-    lines = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
-    try:
+    with text_stream(stream) as (lines, encoding):
+        _tell(name, encoding)
         yield from _rows(csv.reader(lines, delimiter=delimiter), name)
-    finally:
-        lines.detach()
 
 
 def _rows(table: Any, name: str) -> Records:
@@ -362,6 +301,8 @@ def _rows(table: Any, name: str) -> Records:
         except csv.Error as error:
             yield table.line_num, ValueError(f"not a table row ({error})")
             continue
+        except UnicodeDecodeError as error:
+            raise InputError(f"{name}:{table.line_num + 1}: not {error.encoding.upper()}; convert it") from None
         if cells is None:
             return
         if not header:
@@ -394,9 +335,18 @@ def _plain(value: Any) -> Any:
 
 def _read_text(stream: IO[bytes], name: str) -> Records:
     try:
-        yield 1, {"id": name, "title": _bare(Path(name)).stem, "text": stream.read().decode("utf-8-sig")}
-    except UnicodeDecodeError as error:
-        yield 1, ValueError(f"not UTF-8 at byte {error.start}")
+        text, encoding = decode(stream.read())
+    except ValueError as error:
+        yield 1, error
+    else:
+        _tell(name, encoding)
+        yield 1, {"id": name, "title": bare(Path(name)).stem, "text": text}
+
+
+def _tell(name: str, encoding: str) -> None:
+    """Warns of an encoding that is a guess."""
+    if encoding not in (UTF_8, UTF_16):
+        warnings.warn(FileWarning(f"{name} is read as {encoding}"), stacklevel=2)
 
 
 _READERS: dict[str, Callable[[IO[bytes], str], Records]] = {

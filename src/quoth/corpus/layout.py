@@ -6,6 +6,7 @@
     deleted-<n>.npy     the documents deleted up to snapshot n
     moves/<name>/       where the passages of a merged segment were (`moves`)
     keys/<owner>/       what others keep next to the passages
+    origins.json        which documents were read from which folder (`origins`)
     writer.lock         the pid of the writer, if there is one
 
 `keys/<owner>/` has one owner, who holds its `writer.lock` while writing. A folder in it belongs to the segment it is
@@ -18,6 +19,7 @@ from pathlib import Path
 COMMITTED = "committed.json"
 BESIDE = "keys"
 LOCK = "writer.lock"
+ORIGINS = "origins.json"
 UNFINISHED = (".part", ".tmp")
 
 

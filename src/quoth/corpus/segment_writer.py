@@ -23,6 +23,9 @@ def split_documents(
     """Every document with its passages' character ranges; `progress` receives the count so far. Raises InputError."""
     ranges_of = get_splitter(splitter)
     for count, document in enumerate(documents, 1):
+        if not isinstance(document, Document):
+            what = f"{type(document).__name__}, not a quoth.Document"
+            raise InputError(f"document {count} is a {what}; give quoth.Document(id, title, text, metadata)")
         try:
             check_document(document)
         except (ValueError, TypeError, RecursionError) as error:

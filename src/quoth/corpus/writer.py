@@ -36,10 +36,10 @@ class Writer:
         """`Corpus.add`."""
         return self._add(self._write_segments(documents))
 
-    def replace(self, documents: Iterator[Split]) -> int:
+    def replace(self, documents: Iterator[Split], delete: Iterable[str] = ()) -> int:
         """`Corpus.replace`."""
         kept_D = bytearray(self.snapshot.manifest.next_document)
-        return self._add(self._write_segments(self.snapshot.changed(documents, kept_D)), kept_D)
+        return self._add(self._write_segments(self.snapshot.changed(documents, kept_D)), kept_D, delete)
 
     def add_written(self, folders: Iterable[Path]) -> int:
         """`Corpus.add_written`."""
@@ -106,14 +106,17 @@ class Writer:
         self.snapshot = Snapshot(self.path, manifest, [*self.snapshot.segments, *new], committed=True)
         self._on_commit(self.snapshot)
 
-    def _add(self, segments: Iterable[Segment], kept_D: bytearray | None = None) -> int:
-        """Commits new segments. With `kept_D`, their documents replace those with their ids, except those marked."""
+    def _add(self, segments: Iterable[Segment], kept_D: bytearray | None = None, delete: Iterable[str] = ()) -> int:
+        """Commits new segments. With `kept_D`, their documents replace those with their ids, except those marked; and
+        the documents with the ids `delete` are deleted, unless they are marked."""
         new: list[Segment] = []
-        deleted: list[Deletion] = []
+        deleted: set[Deletion] = set()
         for segment in segments:
-            deleted += [deletion(*replaced) for replaced in self._replaced(segment, new, kept_D)]
+            deleted |= {deletion(*replaced) for replaced in self._replaced(segment, new, kept_D)}
             new.append(segment)
-        if new:
+        gone = {deletion(*self.snapshot.locate(document_id)) for document_id in delete}
+        deleted |= {each for each in gone if not (kept_D and kept_D[each[0]])}
+        if new or deleted:
             self.commit(new, self.snapshot.deletions.plus(deleted))
         return sum(segment.num_documents for segment in new)
 

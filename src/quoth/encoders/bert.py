@@ -1,7 +1,7 @@
 """BERT, RoBERTa and MPNet encoders for inference, from a folder, without importing transformers.
 
-Knows: the architectures (Devlin et al. 2019; Liu et al. 2019; Song et al. 2020) and the names of their weights. Does not
-know: training, hubs, other architectures. Those go through transformers, whose output this module reproduces.
+Knows: the architectures (Devlin et al. 2019; Liu et al. 2019; Song et al. 2020) and the names of their weights. Does
+not know: training, hubs, other architectures. Those go through transformers, whose output this module reproduces.
 
 Why it exists: importing transformers' modelling code takes longer than all other steps of answering one query.
 """

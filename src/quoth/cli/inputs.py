@@ -1,0 +1,115 @@
+"""The documents that a command reads: what they are, what is left out, and what is gone from their folders.
+
+Knows how to count them and what to report. Does not know formats or how a corpus is stored.
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from quoth.cli.options import Format
+from quoth.cli.output import LeftOut, note, plural
+from quoth.errors import InputError, UnknownDocumentError
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
+    from quoth.records import Document
+
+FEW = 3
+
+
+class Inputs:
+    """A command's documents, read once; counts them, those without text, and the broken records left out."""
+
+    def __init__(self, docs: list[str], format: Format | None, skip_bad: bool) -> None:
+        from quoth.corpus.documents import read_documents
+
+        self.count, self.left_out = 0, LeftOut()
+        self._docs, self._format = docs, format.value if format else None
+        self._without_text: list[str] = []
+        self._num_without_text = 0
+        self._read = [
+            (Path(name), read_documents(name, format=self._format, skip_bad=skip_bad, on_bad=self.left_out))
+            for name in docs
+        ]
+        self._folders: dict[Path, dict[str, str]] = {path: {} for path, _ in self._read if path.is_dir()}
+
+    @property
+    def folders(self) -> list[Path]:
+        return list(self._folders)
+
+    def __iter__(self) -> "Iterator[Document]":
+        """Raises InputError if there is no document."""
+        from quoth.corpus.origins import digest_of, is_file_of
+
+        for path, documents in self._read:
+            for document in documents:
+                self.count += 1
+                if not document.text.strip():
+                    self._num_without_text += 1
+                    self._without_text = [*self._without_text, document.id][:FEW]
+                if path in self._folders and is_file_of(path, document, self._format):
+                    self._folders[path][document.id] = digest_of(document)
+                yield document
+        if not self.count:
+            raise InputError(f"{', '.join(self._docs)}: no documents in it; give a file that has some")
+
+    def with_text(self) -> "Iterator[Document]":
+        """The documents. Raises InputError if there is none, or none of them has any text."""
+        yield from self
+        if self._num_without_text == self.count:
+            raise InputError(f"{', '.join(self._docs)}: no text in it; give a file that has some")
+
+    def report(self) -> None:
+        """Report how many documents had no text and how many were left out, if any."""
+        for document_id in self._without_text:
+            note(f"document {brief(document_id)} has no text, so it gets no passage")
+        if self._num_without_text:
+            note(f"{plural(self._num_without_text, 'document')} without text; no search finds them")
+        self.left_out.report()
+
+    def record(self, corpus: "Corpus") -> None:
+        """Record which documents of the corpus come from which folder."""
+        from quoth.corpus.origins import Origins
+
+        if self._folders:
+            Origins(corpus).save(self._folders)
+
+
+class Gone:
+    """The documents of a corpus that come from the folders of a command's documents, and are no longer there."""
+
+    def __init__(self, corpus: "Corpus", inputs: Inputs) -> None:
+        from quoth.corpus.origins import Origins
+
+        origins = Origins(corpus)
+        self._corpus, self._inputs = corpus, inputs
+        self._by_folder = origins.gone(inputs.folders)
+        self._new = [folder for folder in inputs.folders if not origins.know(folder)]
+
+    def to_delete(self) -> Iterator[str]:
+        """Their ids, once all documents have been read: none if a record was left out."""
+        if not self._inputs.left_out.count:
+            yield from dict.fromkeys(document_id for ids in self._by_folder.values() for document_id in ids)
+
+    def report(self, delete: bool) -> int:
+        """Report per folder what stays and why; returns how many documents were deleted."""
+        deleted: set[str] = set()
+        for folder, ids in self._by_folder.items():
+            staying = [document_id for document_id in ids if self._is_there(document_id)]
+            deleted |= set(ids) - set(staying)
+            if staying and (not delete or self._inputs.left_out.count):
+                shown = ", ".join(staying[:FEW]) + (", …" if len(staying) > FEW else "")
+                are, they, them = ("is", "it stays", "it") if len(staying) == 1 else ("are", "they stay", "them")
+                why = ", because a record was left out" if delete else f"; --delete-missing removes {them}"
+                note(f"{plural(len(staying), 'document')} {are} no longer in {folder} ({shown}); {they}{why}")
+            if delete and folder in self._new:
+                note(f"{folder}: what was read from it earlier is not known; from now on it is recorded")
+        return len(deleted)
+
+    def _is_there(self, document_id: str) -> bool:
+        with suppress(UnknownDocumentError):
+            self._corpus.rows_of(document_id)
+            return True
+        return False

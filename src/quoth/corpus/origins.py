@@ -1,0 +1,102 @@
+"""Which documents of a corpus come from which folder: when a file is gone, its document can be deleted.
+
+A document comes from a folder if it was read from a text file of it and is still the same: the record has its id, which
+is the file's path in the folder, and a digest. Rows of tables and JSONL files come from no folder, nor do documents
+that were changed in another way since. Knows the record, `origins.json`, which is written after the commit: if a kill
+comes between, a file removed before the next write is not missed. Does not know who deletes.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from hashlib import blake2b
+from pathlib import Path
+
+from quoth.corpus.corpus import Corpus
+from quoth.corpus.layout import ORIGINS
+from quoth.corpus.sources import format_of
+from quoth.errors import CorruptionError, UnknownDocumentError
+from quoth.records import Document
+from quoth.storage import atomic_write_json, read_json
+
+Digests = dict[str, str]
+"""The digests of documents, by id."""
+
+
+class Origins:
+    """The documents of each folder, as they were when they were last read from it.
+
+    A folder is recorded by its path relative to the corpus, so that both can move together. Raises CorruptionError if
+    the record cannot be read.
+    """
+
+    def __init__(self, corpus: Corpus) -> None:
+        self._corpus = corpus
+        self._file = corpus.path / ORIGINS
+        self._folders: dict[str, Digests] = {}
+        if self._file.exists():
+            self._folders = _read(self._file)
+
+    def know(self, folder: Path) -> bool:
+        """Whether anything was read from a folder before."""
+        return self._place(folder) in self._folders
+
+    def gone(self, folders: Iterable[Path]) -> dict[Path, list[str]]:
+        """Per folder, the documents of the corpus that come from it and whose files are no longer there.
+
+        What comes from another folder too is gone only if it is gone from that one, and that one is among `folders`.
+        """
+        places = {self._place(folder): folder for folder in folders}
+        there = {
+            (document_id, digest)
+            for place, digests in self._folders.items()
+            for document_id, digest in digests.items()
+            if place not in places or (places[place] / document_id).exists()
+        }
+        return {
+            folder: [
+                document_id
+                for document_id, digest in self._folders.get(place, {}).items()
+                if (document_id, digest) not in there and self._has(document_id, digest)
+            ]
+            for place, folder in places.items()
+        }
+
+    def save(self, read: Mapping[Path, Digests]) -> None:
+        """Record what was read from each folder, and keep what it had before and the corpus still has."""
+        for folder, digests in read.items():
+            before = self._folders.get(self._place(folder), {})
+            kept = {each: digest for each, digest in before.items() if each not in digests and self._has(each, digest)}
+            self._folders[self._place(folder)] = kept | digests
+        if read:
+            atomic_write_json(self._file, self._folders)
+
+    def _place(self, folder: Path) -> str:
+        return Path(os.path.relpath(folder.resolve(), self._corpus.path.resolve().parent)).as_posix()
+
+    def _has(self, document_id: str, digest: str) -> bool:
+        with suppress(UnknownDocumentError):
+            return digest_of(self._corpus.document(document_id)) == digest
+        return False
+
+
+def is_file_of(folder: Path, document: Document, format: str | None) -> bool:
+    """Whether a document that was read from a folder is a text file of it, not a row of a file."""
+    is_text = (format or format_of(Path(document.id))) == "text"
+    return is_text and (folder / document.id).is_file()
+
+
+def digest_of(document: Document) -> str:
+    """A digest of a document that has only a title and a text; "" for another, which is no text file's."""
+    if document.metadata:
+        return ""
+    return blake2b(f"{document.title}\0{document.text}".encode(), digest_size=12).hexdigest()
+
+
+def _read(file: Path) -> dict[str, Digests]:
+    """The record. Its digests are its checksums: what is not the corpus's any longer is not deleted."""
+    with suppress(CorruptionError):
+        folders = read_json(file)
+        if isinstance(folders, dict) and all(isinstance(digests, dict) for digests in folders.values()):
+            return folders
+    raise CorruptionError(f"{file}: damaged; delete this file, and `quoth replace` records again what comes from where")
