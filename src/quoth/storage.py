@@ -16,6 +16,7 @@ import shutil
 import stat
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,15 @@ def atomic_write_json(path: Path, content: Any) -> None:
 def encode_json(content: Any) -> bytes:
     """The only form in which JSON is written here, so that equal contents are equal bytes."""
     return json.dumps(content, ensure_ascii=False, indent=1).encode() + b"\n"
+
+
+def from_top(call: Callable[[], Any]) -> Any:
+    """What a call that recurses returns, however deep in a program: if it is too deep, a thread of its own makes it."""
+    try:
+        return call()
+    except RecursionError:
+        with ThreadPoolExecutor(1) as fresh:
+            return fresh.submit(call).result()
 
 
 def read_json(path: Path) -> Any:

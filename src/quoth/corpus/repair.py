@@ -22,7 +22,7 @@ from quoth.corpus.passages import Ranges, get_splitter
 from quoth.corpus.segment import SegmentWriter, Split
 from quoth.errors import CorruptionError, QuothError
 from quoth.records import Document
-from quoth.storage import all_locked, atomic_write_bytes, check_file, check_folder, publish_directory, remove
+from quoth.storage import all_locked, atomic_write_bytes, check_file, check_folder, from_top, publish_directory, remove
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def _documents(folder: Path) -> Iterator[tuple[Document, int, int]]:
     blob = open_blob(folder / "documents.bin")
     table_D13 = open_array(folder / "documents.npy", np.int64, (-1, 3))
     for (begin, middle, first), (end, _, last) in pairwise(table_D13.tolist()):
-        document_id, title, metadata = json.loads(blob[begin:middle])
+        document_id, title, metadata = from_top(partial(json.loads, blob[begin:middle]))
         yield Document(document_id, title, blob[middle:end].decode(), metadata), first, last
 
 
