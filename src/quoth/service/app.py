@@ -338,7 +338,8 @@ def _document(service: Service, place: replies.DocumentPlace) -> dict[str, Any]:
         raise InputError(f"start is {start:,} and end {end:,}; the text has {len(document.text):,} characters")
     if end - start > service.limits.reply:
         raise BoundError(
-            f"the text has {len(document.text):,} characters; at most {service.limits.reply:,} at once: give start and end"
+            f"the text has {len(document.text):,} characters; at most {service.limits.reply:,} at once: give start "
+            "and end"
         )
     return {
         "corpus": corpus.name,

@@ -270,6 +270,6 @@ def _unused(models: Models, corpus: Corpus) -> str:
         for each in (found, served)
     )
     return (
-        f"{corpus.path}: its vectors are of {there}, not of {here}, and are not used; serve it with their model (--model "
-        f"or --search), or add those of this one: `quoth embed {corpus.path}`"
+        f"{corpus.path}: its vectors are of {there}, not of {here}, and are not used; serve it with their model "
+        f"(--model or --search), or add those of this one: `quoth embed {corpus.path}`"
     )
