@@ -53,6 +53,18 @@ def test_compressed_files_read_as_plain_ones(tmp_path: Path, suffix: str, compre
         list(read_documents(damaged))
 
 
+def test_metadata_that_is_nested_too_deep_is_refused_with_its_line(tmp_path: Path) -> None:
+    """The metadata is the first of 64 levels."""
+    values = [json.loads("[" * levels + "]" * levels) for levels in (63, 64, 500)]
+    file = write(
+        tmp_path / "a.jsonl", lines(*({"id": str(i), "text": "x", "a": each} for i, each in enumerate(values)))
+    )
+    bad: list[InputError] = []
+    assert [each.id for each in read_documents(file, skip_bad=True, on_bad=bad.append)] == ["0"]
+    said = "metadata is nested more than 64 deep; flatten it; fix it or leave it out (--skip-bad)"
+    assert [str(each) for each in bad] == [f"{file}:{line}: {said}" for line in (2, 3)]
+
+
 def test_psgs_w100_reads_with_its_quotes(tmp_path: Path) -> None:
     file = write(tmp_path / "psgs.tsv", 'id\ttext\ttitle\n1\t"He said ""no"".\tYes"\tTitle\n')
     assert list(read_documents(file)) == [Document("1", "Title", 'He said "no".\tYes')]

@@ -167,6 +167,8 @@ def test_a_quote_is_verified(call: Callable[..., Any]) -> None:
         ("verify_quote", {"text": " "}, "the text is empty"),
         ("ask", {"question": "x" * (MOST_CHARACTERS + 1)}, "at most 20000 characters"),
         ("ask", {"question": "damaged"}, "x.bin: damaged; restore it"),
+        ("ask", {"question": "Who?", "topk": 3}, "no argument 'topk'; use question, top_k; did you mean top_k?"),
+        ("nothing", {"text": "x"}, "nothing"),
     ],
 )
 def test_mistakes_are_told_to_the_assistant(

@@ -218,6 +218,7 @@ def test_a_blank_and_several_blanks(served: Served) -> None:
     served.page.wait_for_selector(".answer")
     assert served.shown(".answer .phrase") == ["Kai Wegner", "Anne Hidalgo"]
     assert served.shown(".guesses") == ["Unsure"]
+    assert served.shown(".said")[0] == "Its mayor is Kai Wegner."
     served.ask("Its mayor is [MASK], the mayor of Paris is ___.")
     served.page.wait_for_selector(".blank")
     assert served.shown(".blank") == [
@@ -337,7 +338,7 @@ def test_errors_are_told_and_can_be_tried_again(served: Served) -> None:
     page = served.page
     served.ask("this is broken")
     page.wait_for_selector(".trouble")
-    assert page.inner_text("[role=alert] p") == "Bad Request. this <i>cannot</i> be asked"
+    assert page.inner_text("[role=alert] p") == "This <i>cannot</i> be asked."
     page.route("**/v1/ask", lambda route: route.abort())
     served.ask("Who is the mayor of Paris?")
     page.wait_for_selector(".trouble:has-text('Is it still running?')")
@@ -345,6 +346,60 @@ def test_errors_are_told_and_can_be_tried_again(served: Served) -> None:
     page.click("text=Try again")
     page.wait_for_selector(".answer")
     assert page.locator(".trouble").count() == 0
+
+
+def test_errors_are_sentences_without_names_of_fields(served: Served) -> None:
+    served.ask("x" * 20_001)
+    served.page.wait_for_selector(".trouble")
+    said = "This text has 20,001 characters, but the service reads at most 20,000 at once. Please shorten it."
+    assert served.page.inner_text("[role=alert] p") == said
+
+
+def test_labels_are_those_that_are_given(served: Served) -> None:
+    page = served.page
+    page.click("#tab-classify")
+    assert page.input_value("#labels") == ""
+    served.ask("Paris")
+    assert "Name two labels or more" in page.inner_text("[role=alert] p")
+    assert page.evaluate("document.activeElement.id") == "labels"
+
+
+@pytest.mark.parametrize(("width", "height"), [(1366, 650), (1280, 720), (1300, 850), (390, 700)])
+def test_the_phrase_is_in_the_window(served: Served, width: int, height: int) -> None:
+    page = served.page
+    page.set_viewport_size({"width": width, "height": height})
+    served.ask("Who is the mayor of Paris?")
+    page.wait_for_selector(".answer")
+    if page.locator("#evidence").is_hidden():
+        page.click(".answer")
+    page.wait_for_selector(".facts:has-text('in all')")
+    mark, panel = (page.locator(each).bounding_box() for each in ("mark", ".document"))
+    assert max(0, panel["y"]) <= mark["y"]
+    assert mark["y"] + mark["height"] <= min(height, panel["y"] + panel["height"])
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [("https://example.org/paris", 1), ("javascript:alert(1)", 0), ("https://[", 0), (5, 0)],
+)
+def test_the_source_is_linked_if_it_is_a_page(corpus: quoth.Corpus, served: Served, url: Any, shown: int) -> None:
+    corpus.replace([quoth.Document(*TEXTS[0], {"url": url})])
+    served.ask("Who is the mayor of Paris?")
+    served.page.wait_for_selector(".facts:has-text('in all')")
+    links = served.page.locator("#evidence a")
+    assert links.count() == shown
+    if shown:
+        assert (links.get_attribute("href"), links.get_attribute("rel")) == (url, "noopener noreferrer")
+
+
+def test_the_tabs_work_before_anything_is_known(corpus: quoth.Corpus, browser: Any) -> None:
+    served = Served(Backend(corpus), browser, Access("correct horse"))
+    served.page.goto(served.address)
+    served.page.wait_for_selector("#token")
+    served.page.click("#tab-search")
+    assert served.page.locator("h1").count() == 1
+    served.close()
+    assert not served.wrong
 
 
 def test_a_slow_answer_can_be_stopped(served: Served) -> None:

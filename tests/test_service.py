@@ -275,6 +275,67 @@ def test_a_mistake_is_a_problem(
     assert "access-control-allow-origin" not in answer.headers
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [("PATCH", "/v1/documents", "DELETE, GET, POST, PUT"), ("GET", "/v1/fill", "POST"), ("POST", "/healthz", "GET")],
+)
+def test_every_method_of_a_path_is_named(
+    corpus: quoth.Corpus, start: Any, method: str, path: str, allowed: str
+) -> None:
+    client = start(corpus, access=Access(TOKEN, True, ("testserver",)))
+    answer = client.request(method, path, headers={"authorization": f"Bearer {TOKEN}"})
+    assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
+
+
+def test_a_host_may_end_in_a_dot(corpus: quoth.Corpus, start: Any) -> None:
+    client = start(corpus)
+    assert client.get("/", headers={"host": "testserver.:80"}).status_code == 200
+    assert client.get("/", headers={"host": "testserver..:80"}).status_code == 421
+
+
+def test_a_reply_that_is_too_long_is_refused_with_the_remedy(corpus: quoth.Corpus, start: Any) -> None:
+    corpus.add([quoth.Document("long", "Long", "x" * 1001)])
+    client = start(corpus, limits=Limits(reply=1000))
+    answer = client.get("/v1/documents", params={"id": "long"})
+    said = "the text has 1,001 characters; at most 1,000 at once: give start and end"
+    assert (answer.status_code, answer.json()["detail"]) == (422, said)
+    assert client.get("/v1/documents", params={"id": "long", "end": 500}).json()["text"] == "x" * 500
+    answer = client.post("/v1/search", json={"query": "capital France"})
+    assert answer.status_code == 422
+    assert answer.json()["detail"].startswith("the reply has more than 1,000 characters; ask for fewer")
+    assert client.post("/v1/search", json={"query": "capital France", "k": 1}).status_code == 200
+    assert client.get("/v1/corpus").status_code == 200
+
+
+def nested(levels: int) -> Any:
+    """Metadata that is this many levels deep."""
+    value: Any = "…"
+    for _ in range(levels - 1):
+        value = [value]
+    return {"a": value}
+
+
+def test_metadata_that_is_nested_deep(corpus: quoth.Corpus, start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """64 levels are stored and shown; more are refused; what an older version stored is shown as far as it can be."""
+    client = start(corpus, access=Access(TOKEN, True, ("testserver",)))
+    client.headers["authorization"] = f"Bearer {TOKEN}"
+    sent = [{"id": f"n{levels}", "text": "Zanzibar", "metadata": nested(levels)} for levels in (64, 65, 200)]
+    assert client.post("/v1/documents", json={"documents": sent[:1]}).status_code == 201
+    for each in sent[1:]:
+        answer = client.post("/v1/documents", json={"documents": [each]})
+        assert answer.status_code == 400, answer.text
+        assert "metadata is nested more than 64 deep; flatten it" in answer.json()["detail"]
+    monkeypatch.setattr("quoth.corpus.segment_writer.check_document", lambda _: None)
+    corpus.refresh()
+    corpus.add([quoth.Document("old", "", "Zanzibar again", nested(945))])
+    client.app.state.service.backend.refresh()
+    found = client.post("/v1/search", json={"query": "Zanzibar"}).json()["passages"]
+    assert {each["document_id"]: each["metadata"] for each in found}["n64"] == nested(64)
+    assert "old" in {each["document_id"] for each in found}
+    assert client.get("/v1/documents", params={"id": "old"}).status_code == 200
+    assert client.post("/v1/fill", json={"text": "Zanzibar [MASK]"}).status_code == 200
+
+
 def test_headers_of_every_reply(corpus: quoth.Corpus, start: Any) -> None:
     client = start(corpus)
     for path in ("/", "/v1/corpus", "/none", "/v1/openapi.json"):
@@ -375,11 +436,28 @@ def test_an_unforeseen_error_says_nothing(corpus: quoth.Corpus, start: Any, monk
     assert "content-security-policy" in answer.headers
 
 
-def test_a_damaged_or_another_models_index_is_refused(models: Models, corpus: quoth.Corpus, tmp_path: Path) -> None:
+def test_vectors_are_used_by_their_own_model_only(models: Models, corpus: quoth.Corpus, tmp_path: Path) -> None:
+    """A corpus with vectors of another model is answered as one without, next to any other corpus."""
+    plain = quoth.Corpus.create(tmp_path / "plain.quoth")
+    plain.add([quoth.Document("p", "P", "Vienna is the capital of Austria.")])
+    before = Library(models, [corpus.path, plain.path])
+    expected = [each.to_dict() for each in before.view().fill([BLANK])[0]]
+    assert before.unused() == []
     other = quoth.NPM.from_pretrained(tiny_npm(tmp_path / "other", [*TEXT, "another"]), corpus)
     other.embed("fp32")
-    with pytest.raises(EncoderMismatchError, match=r"contains vectors of .*, not of .*; serve it with"):
-        Library(models, [corpus.path])
+    library = Library(models, [corpus.path, plain.path])
+    assert [each.to_dict() for each in library.view().fill([BLANK])[0]] == expected
+    assert library.describe()["modes"] == ["bm25"]
+    [said] = library.unused()
+    assert f"{corpus.path}: its vectors are of {other.name}" in said
+    assert f"not of {models.fills.name}" in said
+    with pytest.raises(EncoderMismatchError, match="has keys of"):
+        library.view("notes").fill([BLANK], passages=None)
+    models.over([corpus]).fills.embed("fp32")
+    assert Library(models, [corpus.path]).unused() == []
+
+
+def test_a_damaged_index_is_refused(models: Models, corpus: quoth.Corpus) -> None:
     models.over([corpus]).fills.embed("fp32")
     Library(models, [corpus.path])
     [words] = corpus.path.glob("segments/*/words*")

@@ -180,6 +180,8 @@ def test_a_body_of_just_so_many_bytes_is_read(client: Client) -> None:
         ("/v1/fill", {"text": "a", "max_evidence": 10**9}, "1000"),
         ("/v1/fill", {"text": "a", "passages": 10**9}, "256"),
         ("/v1/search", {"query": "a", "k": 10**9}, "1000"),
+        ("/v1/fill", {"text": "a", "passages": 0}, "passages"),
+        ("/v1/search", {"query": "a", "snapshot": 2**53}, "snapshot"),
         ("/v1/fill", {"text": 5}, "text"),
         ("/v1/fill", {"text": "a", "topk": 3}, "topk: Extra"),
         ("/v1/fill", {}, "text: Field required"),

@@ -9,6 +9,7 @@ import threading
 import time
 import unicodedata
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,12 @@ pytest.importorskip("fastapi")
 pytest.importorskip("prometheus_client")
 pytest.importorskip("uvicorn")
 
-import uvicorn
 from starlette.testclient import TestClient
 
 from quoth.service.app import create_app
 from quoth.service.library import Library, Models
 from quoth.service.limits import Limits
-from quoth.service.running import bound
+from quoth.service.running import _Server, bound, settings
 from quoth.service.shield import Access
 from test_service import TOKEN
 from test_service_requests import Recorded
@@ -40,14 +40,20 @@ GOOD = b'{"text": "a [MASK]"}'
 @pytest.fixture
 def port() -> Iterator[int]:
     """That of a service with small limits, whose log must have no error in the end."""
-    app = create_app(Recorded(), SMALL)  # type: ignore[arg-type]
+    with running(Recorded(), SMALL) as (port, _):
+        yield port
+
+
+@contextmanager
+def running(backend: Any, limits: Limits) -> Iterator[tuple[int, _Server]]:
+    """A service as `quoth serve` runs it, and its port."""
     listening = bound("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1))
+    server = _Server(settings(create_app(backend, limits)))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     while not server.started:
         time.sleep(0.01)
-    yield listening.getsockname()[1]
+    yield listening.getsockname()[1], server
     server.should_exit = True
     thread.join()
     listening.close()
@@ -119,6 +125,50 @@ def test_who_hangs_up_leaves_nothing_behind(port: int, caplog: pytest.LogCapture
             gone.sendall(sent)
     assert_answers(port)
     assert not [each for each in caplog.records if each.levelno >= logging.ERROR]
+
+
+def test_connections_without_a_whole_head_are_dropped(port: int) -> None:
+    """However much of it they sent, and also after an answer; a head that drips is not whole either."""
+    whole = HEAD + b"Content-Length: %d\r\n\r\n" % len(GOOD) + GOOD
+    sent = [b"", b"GET", HEAD, HEAD + b"X: y\r\n", whole + b"POST /v1/fi"]
+    with ExitStack() as stack:
+        half = [stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60)) for _ in range(40)]
+        for number, each in enumerate(half):
+            each.sendall(sent[number % len(sent)])
+        assert_answers(port)
+        drips = half[2]
+        with suppress(OSError):  # it is dropped while it sends
+            for _ in range(6000):
+                drips.sendall(b"X-Filler: 1\r\n")
+                time.sleep(0.01)
+        for number, each in enumerate(half):
+            with suppress(ConnectionResetError):
+                assert received(each).startswith(b"HTTP/1.1 200" if number % len(sent) == 4 else b"")
+    assert_answers(port)
+
+
+class Long(Recorded):
+    """Describes itself at more length than the system's buffers take."""
+
+    def describe(self) -> dict[str, Any]:
+        return super().describe() | {"modes": ["x" * (1 << 26)]}
+
+
+def test_a_client_that_does_not_read_its_reply_is_dropped() -> None:
+    with running(Long(), Limits(timeout=1)) as (port, server), socket.socket() as lazy:
+        lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        lazy.settimeout(60)
+        lazy.connect(("127.0.0.1", port))
+        lazy.sendall(b"GET /v1/corpus HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert lazy.recv(12) == b"HTTP/1.1 200"
+        for _ in range(6000):
+            if not server.server_state.connections:
+                break
+            time.sleep(0.01)
+        assert not server.server_state.connections
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as reads:
+            reads.sendall(b"GET /v1/corpus HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            assert len(received(reads)) > 1 << 26
 
 
 STRANGE = {

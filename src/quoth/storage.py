@@ -17,6 +17,7 @@ import stat
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -96,6 +97,15 @@ def size_of(path: Path) -> int:
         kind = "a folder" if stat.S_ISDIR(found.st_mode) else "a pipe or a device"
         raise CorruptionError(f"{path}: {kind}, not a file")
     return found.st_size
+
+
+def from_top(call: Callable[[], Any]) -> Any:
+    """What a call that recurses returns, however deep in a program: if it is too deep, a thread of its own makes it."""
+    try:
+        return call()
+    except RecursionError:
+        with ThreadPoolExecutor(1) as fresh:
+            return fresh.submit(call).result()
 
 
 def read_json(path: Path) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from quoth.cli.options import Format
 from quoth.cli.output import LeftOut, note, plural
-from quoth.errors import InputError, UnknownDocumentError
+from quoth.errors import InputError, UnknownDocumentError, brief
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus

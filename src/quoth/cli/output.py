@@ -62,6 +62,10 @@ def print_json(record: Mapping[str, Any]) -> None:
     _tolerate(sys.stdout, "backslashreplace")
     try:
         line = json.dumps(record, ensure_ascii=not unicode_output, allow_nan=False)
+    except RecursionError:
+        from quoth.corpus.documents import shallow
+
+        return print_json(shallow(record))
     except ValueError:
         line = json.dumps(_finite(record), ensure_ascii=not unicode_output)
     print(_OBEYED.sub(lambda match: f"\\u{ord(match[0]):04x}", line), flush=True)

@@ -71,8 +71,8 @@ LimitPairs = Annotated[
         "--limit",
         "NAME=NUMBER",
         "Change a bound. Of a request: body=1MB, text=20000 (characters), texts=64, neighbours=65536, passages=256, "
-        "answers=1000; of the work: concurrency=2 (batches), batch=16 (texts), queue=256 (requests), timeout=60 "
-        "(seconds).",
+        "answers=1000; of a reply: reply=1000000 (characters); of the work: concurrency=2 (batches), batch=16 (texts), "
+        "queue=256 (requests), timeout=60 (seconds).",
     ),
 ]
 LogText = Annotated[
@@ -245,7 +245,10 @@ def _here(
                     f"--writable: {path} cannot be written to; change its permissions, or leave --writable out"
                 )
         note("loading the models")
-        served = create_app(_library(paths, named, setup, demo), **bounds, examples=EXAMPLES if demo else ())
+        library = _library(paths, named, setup, demo)
+        for each in library.unused():
+            note(each)
+        served = create_app(library, **bounds, examples=EXAMPLES if demo else ())
         listening.listen()
         host, port = listening.getsockname()[:2]
         log_lines()

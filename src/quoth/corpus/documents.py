@@ -29,9 +29,13 @@ from quoth.storage import refuse_unless_plain
 Records = Generator[tuple[int, Any], None, None]
 """Line numbers (or row numbers) and their records; a ValueError in place of a record says what is wrong with it."""
 
+DEEPEST = 64
+"""Levels of lists and objects in a document's metadata, the metadata itself included: JSON is read and written by
+recursion, and whoever reads it deeper in a program has fewer levels left."""
 ID_FIELDS = ("id", "_id", "wikipedia_id")
 TITLE_FIELDS = ("title", "wikipedia_title")
 
+_TOO_DEEP = f"metadata is nested more than {DEEPEST} deep; flatten it"
 _DAMAGE = (OSError, EOFError, lzma.LZMAError)
 
 
@@ -132,7 +136,12 @@ def check_document(document: Document) -> None:
     """Raises ValueError for a document that cannot be stored exactly as it is; the message says why."""
     if not isinstance(document.id, str) or not document.id:
         raise ValueError(f"id {brief(document.id)} is not a non-empty string")
-    metadata = json.dumps(document.metadata, ensure_ascii=False, default=_refuse_type)
+    try:
+        metadata = json.dumps(document.metadata, ensure_ascii=False, default=_refuse_type)
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    if _is_deeper(document.metadata, DEEPEST):
+        raise ValueError(_TOO_DEEP)
     if not _is_finite(metadata):
         raise ValueError("metadata contains NaN or an infinite number, which JSON cannot represent")
     fields = {"id": document.id, "title": document.title, "text": document.text, "metadata": metadata}
@@ -143,6 +152,24 @@ def check_document(document: Document) -> None:
             value.encode()
         except UnicodeEncodeError as error:
             raise ValueError(f"{name} is not valid Unicode at character {error.start}") from None
+
+
+def shallow(value: Any, deepest: int = 2 * DEEPEST) -> Any:
+    """A value as JSON has it, with "…" in place of lists and objects that are nested deeper."""
+    if not isinstance(value, (Mapping, list, tuple)):
+        return value
+    if deepest == 0:
+        return "…"
+    if isinstance(value, Mapping):
+        return {name: shallow(each, deepest - 1) for name, each in value.items()}
+    return [shallow(each, deepest - 1) for each in value]
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    if not isinstance(value, (Mapping, list, tuple)):
+        return False
+    inner = value.values() if isinstance(value, Mapping) else value
+    return levels == 0 or any(_is_deeper(each, levels - 1) for each in inner)
 
 
 def _is_finite(metadata: str) -> bool:

@@ -42,6 +42,7 @@ from quoth.storage import (
     check_file,
     check_folder,
     cut_to,
+    from_top,
     publish_directory,
     read_json,
     remove,
@@ -204,7 +205,7 @@ def _documents(folder: Path) -> Iterator[tuple[Document, int, int]]:
     blob = open_blob(folder / "documents.bin")
     table_D13 = open_array(folder / "documents.npy", np.int64, (-1, 3))
     for (begin, middle, first), (end, _, last) in pairwise(table_D13.tolist()):
-        document_id, title, metadata = json.loads(blob[begin:middle])
+        document_id, title, metadata = from_top(partial(json.loads, blob[begin:middle]))
         yield Document(document_id, title, blob[middle:end].decode(), metadata), first, last
 
 

@@ -19,7 +19,7 @@ from array import array
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ from quoth.corpus.word_index import WordGatherer, Words, indexed_text
 from quoth.errors import CorruptionError, DuplicateDocumentError, brief, remedy_of
 from quoth.files import naming
 from quoth.records import Document, Passage
-from quoth.storage import check_file, check_folder, seal_folder, size_of
+from quoth.storage import check_file, check_folder, from_top, seal_folder, size_of
 
 WORDS = "words.bin"
 Split = tuple[Document, Ranges]
@@ -196,8 +196,8 @@ class Segment:
     def _record(self, document: int) -> tuple[str, str, dict[str, Any]]:
         first, last = self._documents_D13[document, :2].tolist()
         try:
-            document_id, title, metadata = json.loads(self._blob[first:last])
-        except (ValueError, TypeError) as error:
+            document_id, title, metadata = from_top(partial(json.loads, self._blob[first:last]))
+        except (ValueError, TypeError, RecursionError) as error:
             raise self._damaged(error) from None
         return document_id, title, metadata
 
@@ -312,7 +312,7 @@ class SegmentWriter:
 def _encoded(document: Document) -> tuple[bytes, bytes]:
     """A document's record and its text, as they are on disk."""
     fields = [document.id, document.title, dict(document.metadata)]
-    return json.dumps(fields, ensure_ascii=False).encode(), document.text.encode()
+    return from_top(partial(json.dumps, fields, ensure_ascii=False)).encode(), document.text.encode()
 
 
 def _byte_ranges(text: str, ranges: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:

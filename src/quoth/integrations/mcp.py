@@ -22,7 +22,7 @@ from quoth import __version__
 from quoth.corpus.bm25 import best_places
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.quotes import NEAREST, verify_quote
-from quoth.errors import InputError, QuothError, UnknownDocumentError
+from quoth.errors import InputError, QuothError, UnknownDocumentError, nearest
 from quoth.integrations.asking import NOTES
 from quoth.records import Document, Evidence, Status
 from quoth.results import Predictions
@@ -294,12 +294,23 @@ def _the_document(document_id: str, searched: Sequence[Corpus]) -> tuple[str, Do
     return found[0]
 
 
+class _Server(MCPServer[Any]):
+    """Refuses arguments that a tool does not have, which the package ignores."""
+
+    async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
+        known = {tool.name: tool.input_schema["properties"] for tool in await self.list_tools()}.get(name, arguments)
+        for each in arguments:
+            if each not in known:
+                raise ToolError(f"{name} has no argument {each!r}; use {', '.join(known)}{nearest(each, known)}")
+        return await super().call_tool(name, arguments, context)
+
+
 def server(name: str, tools: Tools) -> MCPServer[Any]:
     """The server of some corpora, to be run over standard input and output or over streamable HTTP.
 
     Results are typed: their schemas are the tools' output schemas. All tools are marked as read-only.
     """
-    made: MCPServer[Any] = MCPServer(
+    made = _Server(
         f"quoth-{name}",
         title=f"Quoth: {name}",
         instructions=f"{INSTRUCTIONS} The corpora are: {', '.join(tools.corpora)}.",

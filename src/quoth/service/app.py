@@ -34,7 +34,7 @@ from quoth.records import Document
 from quoth.service import replies
 from quoth.service.backend import Backend, View
 from quoth.service.desk import Desk, Done
-from quoth.service.limits import Limits, check_unicode
+from quoth.service.limits import BoundError, Limits, check_unicode
 from quoth.service.page import add_page
 from quoth.service.problems import JSON, PROBLEMS, Problem, add_problems, described, problem
 from quoth.service.requests import Documents, Forms, forms
@@ -184,7 +184,7 @@ def _add_questions(api: FastAPI, service: Service, made: Forms) -> None:
             return [each.to_dict() for each in view.classify(text, **said)]
 
         done = await service.desk.ask(None, [said.pop("text")], partial(_each, label))
-        return _reply(view, done, predictions=done.answers[0])
+        return await _reply(service, view, done, predictions=done.answers[0])
 
     @asked("/v1/search", made.search, replies.Hits)
     async def search(request: BaseModel) -> Response:
@@ -198,7 +198,7 @@ def _add_questions(api: FastAPI, service: Service, made: Forms) -> None:
             return hits
 
         done = await service.desk.ask(None, [said["query"]], partial(_each, find))
-        return _reply(view, done, passages=done.answers[0])
+        return await _reply(service, view, done, passages=done.answers[0])
 
     @asked("/v1/verify", made.verify, replies.Verified)
     async def verify(request: BaseModel) -> Response:
@@ -206,7 +206,7 @@ def _add_questions(api: FastAPI, service: Service, made: Forms) -> None:
         view, said = await _asked(service, request)
         find = partial(verified, view.corpora, max_places=said["max_places"])
         done = await service.desk.ask(None, [said["text"]], partial(_each, find))
-        return _reply(view, done, **done.answers[0])
+        return await _reply(service, view, done, **done.answers[0])
 
 
 def _add_documents(api: FastAPI, service: Service) -> None:
@@ -216,7 +216,8 @@ def _add_documents(api: FastAPI, service: Service) -> None:
     async def read(place: Annotated[replies.DocumentPlace, Query()]) -> Response:
         """The text of a document, or a part of it."""
         check_unicode("id", place.id)
-        return JSON(await service.read(partial(_document, service, place)))
+        reply: Response = await service.read(lambda: _rendered(service, _document(service, place)))
+        return reply
 
     if not service.access.writable:
         return
@@ -257,9 +258,10 @@ def _add_state(api: FastAPI, service: Service) -> None:
     @api.get("/v1/corpus", response_model=replies.About)
     async def corpus() -> Response:
         """The corpora, their snapshots, the models and the limits."""
-        known = await service.read(service.backend.describe)
-        known |= {"version": __version__, "writable": service.access.writable, "limits": asdict(service.limits)}
-        return JSON(known | {"examples": [*service.examples]})
+        state = {"version": __version__, "writable": service.access.writable, "limits": asdict(service.limits)}
+        state["examples"] = [*service.examples]
+        reply: Response = await service.read(lambda: JSON(service.backend.describe() | state))
+        return reply
 
     @api.get("/healthz", response_model=replies.Status)
     async def health() -> Response:
@@ -297,7 +299,7 @@ async def _predicted(service: Service, request: BaseModel, name: str, method: st
     done = await service.desk.ask(
         (method, id(view), _frozen(options)), [given] if isinstance(given, str) else given, call
     )
-    return _reply(view, done, predictions=done.answers[0] if isinstance(given, str) else done.answers)
+    return await _reply(service, view, done, predictions=done.answers[0] if isinstance(given, str) else done.answers)
 
 
 def _told(predict: Callable[..., Any], options: dict[str, Any], texts: list[str]) -> list[Any]:
@@ -314,11 +316,17 @@ def _frozen(options: dict[str, Any]) -> str:
     return json.dumps(options, sort_keys=True)
 
 
-def _reply(view: View, done: Done, **content: Any) -> Response:
+async def _reply(service: Service, view: View, done: Done, **content: Any) -> Response:
     timing = {"wait": done.waited, **done.steps, "work": done.worked}
     told = [f"{name};dur={1000 * seconds:.2f}" for name, seconds in timing.items()]
     headers = {"Server-Timing": ", ".join([*told, f'batch;desc="{done.batch}"'])}
     content["snapshots"] = {each.name: each.snapshot for each in view.corpora}
+    return await asyncio.to_thread(_rendered, service, content, headers)
+
+
+def _rendered(service: Service, content: dict[str, Any], headers: dict[str, str] | None = None) -> Response:
+    """A reply as JSON, which is made outside of the event loop. Raises BoundError if it is too long."""
+    service.limits.check_reply(content)
     return JSON(content, headers=headers)
 
 
@@ -328,6 +336,11 @@ def _document(service: Service, place: replies.DocumentPlace) -> dict[str, Any]:
     start, end = place.start, len(document.text) if place.end is None else min(place.end, len(document.text))
     if start > end:
         raise InputError(f"start is {start:,} and end {end:,}; the text has {len(document.text):,} characters")
+    if end - start > service.limits.reply:
+        raise BoundError(
+            f"the text has {len(document.text):,} characters; at most {service.limits.reply:,} at once: give start "
+            "and end"
+        )
     return {
         "corpus": corpus.name,
         "snapshot": corpus.snapshot,

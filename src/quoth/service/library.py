@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,7 +21,6 @@ from quoth.corpus.corpus import Corpus
 from quoth.errors import (
     CorpusNotFoundError,
     EmptyCorpusError,
-    EncoderMismatchError,
     InputError,
     QuothError,
     UserError,
@@ -134,6 +133,10 @@ class Library:
         _check(self.models.over(corpora), corpora)
         self.view()
 
+    def unused(self) -> list[str]:
+        """What to tell about corpora that have vectors, but none of a model that is served."""
+        return [said for each in self._latest.values() if (said := _unused(self.models.over([each]), each))]
+
     @property
     def folders(self) -> dict[str, str]:
         return {str(corpus.path): name for name, corpus in self._latest.items()}
@@ -244,10 +247,8 @@ def _check(models: Models, corpora: Sequence[Corpus]) -> None:
 
     Raises CorruptionError, EncoderMismatchError, and InputError if a model that searches by vectors has none.
     """
-    searching: list[Any] = [models.fills, *models.searches, *([models.asks] if isinstance(models.asks, REALM) else [])]
     for corpus in corpora:
-        _check_keys(searching, corpus)
-        for model in searching:
+        for model in _searching(models):
             try:
                 KeyTables(corpus, model.encoder).open()
             except UserError:  # an NPM needs no vectors to search BM25's passages
@@ -263,16 +264,21 @@ def _check(models: Models, corpora: Sequence[Corpus]) -> None:
             call()
 
 
-def _check_keys(models: Iterable[CorpusModel], corpus: Corpus) -> None:
-    """Raises EncoderMismatchError if a corpus has vectors, but none of a model that is served."""
+def _searching(models: Models) -> list[Any]:
+    """The models that search by vectors, or may."""
+    return [models.fills, *models.searches, *([models.asks] if isinstance(models.asks, REALM) else [])]
+
+
+def _unused(models: Models, corpus: Corpus) -> str:
     found = {facts["fingerprint"]: facts["model"] for store in stores(corpus.path) for facts in store.facts()}
-    served = {each.fingerprint: each.name for each in models}
-    if found and not found.keys() & served.keys():
-        there, here = (
-            ", ".join(sorted(f"{name} ({fingerprint[:8]})" for fingerprint, name in each.items()))
-            for each in (found, served)
-        )
-        raise EncoderMismatchError(
-            f"{corpus.path}: contains vectors of {there}, not of {here}; serve it with the model of its vectors "
-            f"(--model or --search), or add those of this one: `quoth embed {corpus.path}`"
-        )
+    served = {each.fingerprint: each.name for each in _searching(models)}
+    if not found or found.keys() & served.keys():
+        return ""
+    there, here = (
+        ", ".join(sorted(f"{name} ({fingerprint[:8]})" for fingerprint, name in each.items()))
+        for each in (found, served)
+    )
+    return (
+        f"{corpus.path}: its vectors are of {there}, not of {here}, and are not used; serve it with their model "
+        f"(--model or --search), or add those of this one: `quoth embed {corpus.path}`"
+    )

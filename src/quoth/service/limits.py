@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
+from itertools import accumulate
 from typing import Any
 
 from quoth.errors import InputError
@@ -16,7 +17,7 @@ MANY = ("text", "question")
 
 
 class BoundError(InputError):
-    """A request that exceeds a bound, or contains what no text can."""
+    """A request that exceeds a bound or whose reply would, or that contains what no text can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,8 @@ class Limits:
 
     `body` bytes, `text` characters of each text, `texts` texts in a list, `neighbours` of a query, `passages` read or
     searched inside, `answers` and places of evidence; `concurrency` batches at work at once, each of `batch` texts,
-    while `queue` requests wait; `timeout` seconds until a request is given up.
+    while `queue` requests wait; `timeout` seconds until a request is given up, and until its reply must have been read.
+    A reply contains `reply` characters of text at most.
 
     Raises InputError unless all are above 0.
     """
@@ -40,6 +42,7 @@ class Limits:
     queue: int = 256
     batch: int = 16
     timeout: float = 60.0
+    reply: int = 1_000_000
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -58,6 +61,14 @@ class Limits:
                 else:
                     self._check_text(name, each)
 
+    def check_reply(self, reply: Mapping[str, Any]) -> None:
+        """Raises BoundError if the texts of a reply, with its keys, are too long."""
+        if any(size > self.reply for size in accumulate(len(each) for each in _texts(reply))):
+            raise BoundError(
+                f"the reply has more than {self.reply:,} characters; ask for fewer texts, answers, places or passages "
+                "(top_k, max_evidence, max_places, k), or for a part of the document (start, end)"
+            )
+
     def _check_text(self, name: str, text: str) -> None:
         if len(text) > self.text:
             raise BoundError(f"{name}: {len(text):,} characters; at most {self.text:,}")
@@ -73,13 +84,16 @@ def check_unicode(name: str, text: str) -> None:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Every string in a value as JSON has it."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for name, each in value.items():
-            yield from _texts(name)
-            yield from _texts(each)
-    elif isinstance(value, (list, tuple)):
-        for each in value:
-            yield from _texts(each)
+    """Every string in a value as JSON has it, however deep."""
+    level = [value]
+    while level:
+        inner: list[Any] = []
+        for each in level:
+            if isinstance(each, str):
+                yield each
+            elif isinstance(each, Mapping):
+                yield from each
+                inner += each.values()
+            elif isinstance(each, (list, tuple)):
+                inner += each
+        level = inner

@@ -18,7 +18,9 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Match, Route
 
+from quoth.corpus.documents import shallow
 from quoth.errors import (
     CorpusNotFoundError,
     DuplicateDocumentError,
@@ -114,15 +116,18 @@ def described(api: FastAPI) -> dict[str, Any]:
 
 
 class JSON(Response):
-    """An answer as JSON: a number that JSON lacks is null, half of a surrogate pair is spelled as JSON can."""
+    """An answer as JSON: a number that JSON lacks is null, half of a surrogate pair is spelled as JSON can, and what is
+    nested too deep to be written is left out."""
 
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
         try:
             text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        except RecursionError:
+            return self.render(shallow(content))
         except ValueError:
-            text = json.dumps(_finite(content), ensure_ascii=False, separators=(",", ":"))
+            text = json.dumps(_finite(shallow(content)), ensure_ascii=False, separators=(",", ":"))
         return text.encode("utf-8", "backslashreplace")
 
 
@@ -173,9 +178,12 @@ def add_problems(api: FastAPI, folders: Mapping[str, str]) -> None:
     def late(_: Request, error: Exception) -> Response:
         return problem(503, str(error) or "no answer in time; ask again later", headers={"Retry-After": "5"})
 
-    def of_http(_: Request, error: Exception) -> Response:
+    def of_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        return problem(error.status_code, str(error.detail), headers=error.headers)
+        headers = dict(error.headers or {})
+        if error.status_code == 405:  # Starlette names the methods of the first route of this path alone
+            headers["Allow"] = ", ".join(_methods(api, request))
+        return problem(error.status_code, str(error.detail), headers=headers)
 
     for kind, handler in (
         (RequestValidationError, invalid),
@@ -185,6 +193,12 @@ def add_problems(api: FastAPI, folders: Mapping[str, str]) -> None:
         (HTTPException, of_http),
     ):
         api.add_exception_handler(kind, handler)
+
+
+def _methods(api: FastAPI, request: Request) -> list[str]:
+    """The methods of all routes of a path."""
+    routes = [each for each in api.routes if isinstance(each, Route) and each.matches(request.scope)[0] != Match.NONE]
+    return sorted({method for each in routes for method in each.methods or ()})
 
 
 def _spelled(text: str) -> str:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from quoth.records import NOT_FOUND, Evidence, Match
 from quoth.records import Status as AnswerStatus
+from quoth.service.requests import MOST
 
 CLOSED = ConfigDict(extra="forbid")
 Snapshots = Annotated[dict[str, int], Field(description="The snapshot that was asked, by corpus.")]
@@ -99,9 +100,9 @@ class DocumentPlace(BaseModel):
 
     id: str
     corpus: str | None = None
-    snapshot: Annotated[int | None, Field(ge=0, lt=1 << 63)] = None
-    start: Annotated[int, Field(ge=0, lt=1 << 63)] = 0
-    end: Annotated[int | None, Field(ge=0, lt=1 << 63)] = None
+    snapshot: Annotated[int | None, Field(ge=0, lt=MOST)] = None
+    start: Annotated[int, Field(ge=0, lt=MOST)] = 0
+    end: Annotated[int | None, Field(ge=0, lt=MOST)] = None
 
 
 class DocumentReply(BaseModel):

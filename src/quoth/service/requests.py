@@ -24,8 +24,11 @@ MOST_DOCUMENTS = 10_000
 LARGEST_EXPONENT = 100.0
 STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 
-Row = Annotated[int, Field(ge=0, lt=1 << 63)]
-Number = Annotated[int, Field(ge=0, lt=1 << 63)]
+MOST = 1 << 53
+"""No larger number is exact in every program that reads JSON."""
+
+Row = Annotated[int, Field(ge=0, lt=MOST)]
+Number = Annotated[int, Field(ge=0, lt=MOST)]
 Texts = str | list[str]
 Mode = Literal["bm25", "dense", "entity", "hybrid"]
 Labels = Annotated[
@@ -140,19 +143,21 @@ def _form(name: str, example: dict[str, Any], **declared: Any) -> type[BaseModel
 def _options(limits: Limits, declared: Mapping[str, tuple[Any, Any]]) -> dict[str, tuple[Any, Any]]:
     """Options, by name their type and default, with what they mean and what a request may ask for at most; and rows of
     passages to leave out."""
-    passages: Any = Annotated[int, Field(le=limits.passages)] | None
+    passages: Any = Annotated[int, Field(ge=1, le=limits.passages)] | None
     types = {"banned_tokens": list[str], "passages": passages}
     if declared["passages"][1] == "default":
         types["passages"] = passages | Literal["default"]
     bounds: dict[str, Any] = {
-        "top_k": Field(le=limits.answers),
-        "max_evidence": Field(le=limits.answers),
-        "k": Field(le=limits.neighbours),
+        "top_k": Field(ge=1, le=limits.answers),
+        "max_evidence": Field(ge=1, le=limits.answers),
+        "k": Field(ge=1, le=limits.neighbours),
         "temperature": Field(ge=1e-3, le=1e3),
         "length_exponent": Field(ge=-LARGEST_EXPONENT, le=LARGEST_EXPONENT),
         "banned_tokens": Field(max_length=MOST_BANNED),
-        "max_phrase_tokens": Field(le=MOST_PHRASE_TOKENS),
-        "read": Field(le=limits.passages),
+        "max_phrase_tokens": Field(ge=1, le=MOST_PHRASE_TOKENS),
+        "read": Field(ge=0, le=limits.passages),
+        "hybrid": Field(ge=0, lt=1),
+        "min_probability": Field(ge=0, le=1),
     }
     found: dict[str, tuple[Any, Any]] = {}
     for name, (kind, default) in declared.items():

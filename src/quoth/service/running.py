@@ -5,6 +5,7 @@ Knows: uvicorn, signals, sockets. Does not know: the routes.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import signal
 import socket
@@ -15,13 +16,19 @@ from math import ceil
 from types import FrameType
 from typing import Any
 
+import h11
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from quoth.errors import InputError
 from quoth.service.shield import JSONLines
 
 IDLE_SECONDS = 15
+HEAD_SECONDS = 10.0
+"""How long the head of a request may take, or the limit `timeout` if that is shorter."""
+LOOKS = 4
+"""How often a connection is looked at within the shorter of its deadlines."""
 MOST_CONNECTIONS = 2048
 STOPPED_BY = (signal.SIGINT, signal.SIGTERM)
 
@@ -38,6 +45,41 @@ def bound(host: str, port: int) -> socket.socket:
     return found
 
 
+class Connection(H11Protocol):
+    """A connection that is dropped if the head of a request takes too long, or the client does not read its reply.
+
+    uvicorn bounds only the time between two requests. Its timer for that is the only thing that is read here besides
+    what has been received and what is still to be sent: nothing depends on the order of its callbacks.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        app: Any = self.config.app
+        self._seconds = app.state.service.limits.timeout
+        self._head_seconds = min(HEAD_SECONDS, self._seconds)
+        self._complete = self._read = self.loop.time()
+        self._look()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._next.cancel()
+        super().connection_lost(exc)
+
+    def resume_writing(self) -> None:
+        """The client reads."""
+        super().resume_writing()
+        self._read = self.loop.time()
+
+    def _look(self) -> None:
+        now = self.loop.time()
+        if self.conn.their_state is not h11.IDLE or self.timeout_keep_alive_task is not None:
+            self._complete = now
+        if not self.transport.get_write_buffer_size():
+            self._read = now
+        if now - self._complete >= self._head_seconds or now - self._read >= self._seconds:
+            self.transport.abort()  # to close it would wait until the client has read everything
+        self._next = self.loop.call_later(self._head_seconds / LOOKS, self._look)
+
+
 class _Server(uvicorn.Server):
     """Says that it is draining as soon as it is told to stop."""
 
@@ -49,18 +91,22 @@ class _Server(uvicorn.Server):
 
 def run(app: FastAPI, listening: socket.socket) -> None:
     """Answer requests until SIGINT or SIGTERM; then finish those at work, and return."""
-    limits = app.state.service.limits
-    config = uvicorn.Config(
+    with _signals_left_alone():
+        _Server(settings(app)).run(sockets=[listening])
+
+
+def settings(app: FastAPI) -> uvicorn.Config:
+    """How the web server treats connections."""
+    return uvicorn.Config(
         app,
+        http=Connection,
         access_log=False,
         log_config=None,
         server_header=False,
         limit_concurrency=MOST_CONNECTIONS,
         timeout_keep_alive=IDLE_SECONDS,
-        timeout_graceful_shutdown=ceil(limits.timeout),
+        timeout_graceful_shutdown=ceil(app.state.service.limits.timeout),
     )
-    with _signals_left_alone():
-        _Server(config).run(sockets=[listening])
 
 
 def log_lines() -> None:

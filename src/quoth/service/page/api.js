@@ -2,11 +2,22 @@
 
 const KEY = "quoth-token";
 
+/** What went wrong. `plain` is a sentence for whoever reads the page. */
 export class Trouble extends Error {
   constructor(title, detail, status = 0, after = 0) {
     super(detail);
-    Object.assign(this, { title, detail, status, after });
+    Object.assign(this, { title, detail, status, after, plain: plainly(status, detail) });
   }
+}
+
+/** A sentence without the names of fields and of statuses, which only programs need. */
+function plainly(status, detail) {
+  const [, size, most] = detail.match(/^\w+: ([\d,]+) characters; at most ([\d,]+)/) ?? [];
+  if (size) return `This text has ${size} characters, but the service reads at most ${most} at once. Please shorten it.`;
+  if (status === 413) return "This text is longer than the service accepts. Please shorten it.";
+  if (status >= 500 && status !== 503) return "Something went wrong in the service. Its log says what.";
+  const said = detail.replace(/^(text|question|query|labels): /, "");
+  return said.charAt(0).toUpperCase() + said.slice(1) + (/[.?!]$/.test(said) ? "" : ".");
 }
 
 export function keep(token) {

@@ -4,9 +4,13 @@ import { call, Trouble } from "./api.js";
 import { make, marked, percent, slice } from "./text.js";
 
 const AROUND = 50_000; // characters shown before and after a place of a long document
+const EDGE = 13; // pixels between the panel and the window
+const LEAST = 220; // pixels that the panel has in the lowest of windows
+const beside = matchMedia("(min-width: 60.01rem)"); // where the panel is next to the answers
 const board = document.getElementById("board");
 const panel = document.getElementById("evidence");
 let turn = 0;
+for (const each of ["scroll", "resize"]) addEventListener(each, () => panel.hidden || fit(), { passive: true });
 
 /** Closes the panel, and gives the focus back to the answer it was opened from. */
 export function close(focus = true) {
@@ -31,8 +35,8 @@ export async function show(places, more, at, moved) {
   const inside = make("div", { className: "document", tabIndex: 0, role: "document", "aria-label": "The document" });
   panel.replaceChildren(head(places, more, at, moved), inside);
   inside.append(...passage(place, place.context, place.context_start));
-  scroll(inside);
   if (panel.getBoundingClientRect().top > innerHeight - 200) panel.scrollIntoView({ block: "start" });
+  scroll(inside);
   const from = Math.max(place.context_start - AROUND, 0);
   const query = new URLSearchParams({ id: place.document_id, start: from, end: place.end + AROUND });
   if (place.corpus) query.set("corpus", place.corpus);
@@ -45,7 +49,7 @@ export async function show(places, more, at, moved) {
       ...passage(place, content.text, content.start),
       content.end < content.length ? make("span", { className: "part" }, "\n… the text after is not shown …") : "",
     );
-    panel.querySelector(".facts").append(` · ${content.length.toLocaleString("en")} in all`);
+    panel.querySelector(".facts").append(` · ${content.length.toLocaleString("en")} in all`, ...source(content.metadata.url));
     scroll(inside);
   } catch (error) {
     if (!(error instanceof Trouble) || mine !== turn) return;
@@ -94,7 +98,7 @@ function head(places, more, at, moved) {
     { className: "source" },
     make("button", { type: "button", className: "close", title: "Close (Esc)", "aria-label": "Close the evidence", onclick: () => close() }, "×"),
     make("h3", { tabIndex: -1 }, place.title || place.document_id),
-    make("p", { className: "facts" }, facts.filter(Boolean).join(" · ")),
+    make("p", { className: "facts" }, copy(place, where), facts.filter(Boolean).join(" · ")),
     places.length > 1
       ? make("div", { className: "places", role: "group", "aria-label": "Places, with their shares" }, ...buttons,
           more > 0 ? make("span", { className: "facts" }, `and ${more} more`) : null)
@@ -102,8 +106,35 @@ function head(places, more, at, moved) {
   );
 }
 
-/** Brings the phrase to the middle. */
+/** A link to where the document is from, if its metadata says so. */
+function source(url) {
+  if (typeof url !== "string" || !/^https?:\/\//i.test(url) || !URL.canParse(url)) return [];
+  return [" · ", make("a", { href: url, target: "_blank", rel: "noopener noreferrer" }, "source")];
+}
+
+/** Copies the phrase with its place; browsers allow it on secure pages only. */
+function copy(place, where) {
+  if (!navigator.clipboard || place.keys || place.start >= place.end) return null;
+  const first = place.start - place.context_start;
+  const phrase = slice(place.context, first, first + place.end - place.start);
+  const button = make("button", { type: "button", className: "copy" }, "Copy");
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(`“${phrase}” (${place.title || place.document_id}, ${where})`);
+    button.textContent = "Copied";
+  });
+  return button;
+}
+
+/** Lets the panel end where the window does. */
+function fit() {
+  const top = Math.max(panel.getBoundingClientRect().top, EDGE);
+  panel.style.maxHeight = beside.matches ? `${Math.max(innerHeight - top - EDGE, LEAST)}px` : "";
+}
+
+/** Brings the phrase to the middle of the panel, and into the window. */
 function scroll(inside) {
+  fit();
   const target = inside.querySelector("mark") ?? inside.querySelector(".passage");
   if (target) inside.scrollTop = target.offsetTop - inside.offsetTop - inside.clientHeight / 2 + target.offsetHeight / 2;
+  target?.scrollIntoView({ block: "nearest" });
 }

@@ -76,6 +76,7 @@ async function restore() {
 function submit() {
   const state = stated();
   if (!state.get("q")) return $("text").focus();
+  if (view === "classify" && Object.keys(labelled(state)).length < 2) return unlabelled();
   history.pushState(null, "", `#${state}`);
   return run(state);
 }
@@ -93,14 +94,26 @@ function request(state, where) {
     return ["v1/search", { query: text, k: 10, mode: state.get("by") ?? "bm25", words: true, ...where }];
   }
   if (state.get("view") === "classify") {
-    const lines = (state.get("labels") ?? "").split("\n").filter((line) => line.includes(":"));
-    const words = (line) => line.slice(line.indexOf(":") + 1).split(",").map((each) => each.trim()).filter(Boolean);
-    const labels = Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf(":")).trim(), words(line)]));
-    return ["v1/classify", { text, labels, ...where }];
+    return ["v1/classify", { text, labels: labelled(state), ...where }];
   }
   const blanks = [...text.matchAll(BLANK)];
   if (!blanks.length) return ["v1/ask", { question: text, ...where }];
   return ["v1/fill", { text: blanks.length === 1 ? text : blanks.map((_, i) => only(text, i)), ...where }];
+}
+
+/** The words of each label: `city: capital, town`, one label per line. */
+function labelled(state) {
+  const lines = (state.get("labels") ?? "").split("\n").filter((line) => line.includes(":"));
+  const words = (line) => line.slice(line.indexOf(":") + 1).split(",").map((each) => each.trim()).filter(Boolean);
+  return Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf(":")).trim(), words(line)]));
+}
+
+/** Asks for labels: which ones make sense, only the reader of this corpus knows. */
+function unlabelled() {
+  empty();
+  const said = "Name two labels or more, one per line, each with words of the corpus that express it, such as “city: capital, town”.";
+  $("problem").replaceChildren(make("div", { className: "trouble" }, make("p", {}, said)));
+  $("labels").focus();
 }
 
 /** A text with one of its blanks, the others left open. */
@@ -154,6 +167,7 @@ function render(state, places, replies) {
 }
 
 function empty() {
+  if (!about) return; // nothing is known yet: there is no answer, or no token
   running?.abort();
   close(false);
   $("board").dataset.state = "empty";
@@ -196,7 +210,7 @@ function trouble(error, again) {
   $("answers").replaceChildren();
   if (error.status === 401) return askKey(again);
   const retry = make("button", { type: "button", onclick: again }, "Try again");
-  const box = make("div", { className: "trouble" }, make("p", {}, make("b", {}, `${error.title}. `), error.detail), retry);
+  const box = make("div", { className: "trouble" }, make("p", {}, error.plain), retry);
   $("problem").replaceChildren(box);
   if (error.after) {
     let left = error.after;

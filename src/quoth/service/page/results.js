@@ -1,6 +1,6 @@
 // Lists of answers and of passages, one column per corpus or snapshot, and where the time went.
 
-import { duration, make, marked, percent, slice } from "./text.js";
+import { around, duration, make, marked, percent, slice } from "./text.js";
 
 const NAMES = { wait: "waiting", encode: "encode", search: "search", expand: "expand and read", score: "score", explain: "explain", other: "around it" };
 const NOT_FOUND = "The passages that were read do not say.";
@@ -97,10 +97,17 @@ function answer(column, prediction, note, items, open, view) {
     make("span", { className: "phrase" }, make("bdi", {}, prediction.text)),
     note ? make("span", { className: "changed" }, note) : null,
     make("span", { className: "chance" }, track(prediction.probability), make("span", {}, chance)),
+    first && view !== "classify" ? said(first) : null,
     make("span", { className: "where" }, where),
   );
   items.push({ button, places, more: prediction.num_places - places.length });
   return button;
+}
+
+/** The sentence of the best place. */
+function said(place) {
+  const [before, phrase, after] = around(place.context, place.start - place.context_start, place.end - place.context_start);
+  return make("span", { className: "said" }, before, make("b", {}, phrase), after);
 }
 
 function track(share) {

@@ -1,5 +1,7 @@
 // Texts by code points: the service counts characters so, a browser counts UTF-16 units.
 
+const SAID = 100; // characters of a sentence that are shown before and after a phrase
+
 /** Builds an element. Strings become text, never markup. */
 export function make(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
@@ -46,6 +48,16 @@ export function marked(text, ranges) {
   }
   parts.push(slice(text, at, length));
   return parts;
+}
+
+/** The sentence around a phrase, as the texts before it, of it and after it; a long one is cut at words. */
+export function around(text, start, end) {
+  const [first, last] = units(text, [start, end]);
+  const before = text.slice(0, first).split(/[.!?]\s+|\n/).at(-1);
+  const after = text.slice(last).match(/^.*?(?:[.!?](?=\s)|\n|$)/s)[0].trimEnd();
+  const left = before.length > SAID ? `… ${before.slice(-SAID).replace(/^\S*\s/, "")}` : before;
+  const right = after.length > SAID ? `${after.slice(0, SAID).replace(/\s\S*$/, "")} …` : after;
+  return [left, text.slice(first, last), right];
 }
 
 /** A probability as people read it: 0.2 %, 97 %; never 100 % for less than certain. */
