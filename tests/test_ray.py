@@ -325,7 +325,7 @@ def test_several_texts_questions_and_searches(served: NPM) -> None:
     ("body", "status", "said"),
     [
         ({"text": "no blank"}, 400, "[MASK]"),
-        ({"text": QUERY, "k": 0}, 400, "k is 0"),
+        ({"text": QUERY, "k": 0}, 422, "k: "),
         ({"text": QUERY, "combine": "best"}, 422, "combine: "),
         ({"text": QUERY, "topk": 3}, 422, "topk: Extra"),
         ({}, 422, "text"),
