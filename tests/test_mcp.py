@@ -167,7 +167,11 @@ def test_a_quote_is_verified(call: Callable[..., Any]) -> None:
         ("verify_quote", {"text": " "}, "the text is empty"),
         ("ask", {"question": "x" * (MOST_CHARACTERS + 1)}, "at most 20000 characters"),
         ("ask", {"question": "damaged"}, "x.bin: damaged; restore it"),
-        ("ask", {"question": "Who?", "topk": 3}, "no argument 'topk'; use question, top_k, corpus; did you mean top_k?"),
+        (
+            "ask",
+            {"question": "Who?", "topk": 3},
+            "no argument 'topk'; use question, top_k, corpus; did you mean top_k?",
+        ),
         ("nothing", {"text": "x"}, "nothing"),
     ],
 )
