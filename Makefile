@@ -9,7 +9,7 @@ READY_FOR_TESTS := $(VENV)/installed-tests
 READY_FOR_SITE := $(VENV)/installed-docs
 SITE := build/site
 
-.PHONY: demo page smoke test check docs site
+.PHONY: demo page smoke test check docs site mutants
 
 demo: $(READY)
 	@$(RUN) -m quoth demo
@@ -59,3 +59,7 @@ $(READY_FOR_SITE): $(READY) requirements-docs.lock
 	$(PINNED) -r requirements-docs.lock
 	$(PIP) check
 	@touch $(READY_FOR_SITE)
+
+# Not in CI: an hour for all modules. MUTANTS names some, or options: make mutants MUTANTS="--sample 30"
+mutants: $(READY_FOR_TESTS)
+	@$(RUN) scripts/mutants.py $(MUTANTS)

@@ -31,6 +31,8 @@ def test_interpolation_mixes_all_with_the_favoured_ones() -> None:
     score = np.log([1.0, 2.0, 5.0])
     mixed = interpolated(score, np.array([True, False, True]), 0.25, Sums(everywhere=math.log(8), boosted=math.log(6)))
     np.testing.assert_allclose(np.exp(mixed), [0.75 / 8 + 0.25 / 6, 0.75 * 2 / 8, 0.75 * 5 / 8 + 0.25 * 5 / 6])
+    boosted_alone = interpolated(score, np.array([True, False, True]), 1.0, Sums(math.log(8), 0.0, 0.0, math.log(6)))
+    np.testing.assert_allclose(np.exp(boosted_alone), [1 / 6, 0, 5 / 6])
     for weight, boosted, inside in ((0.25, [False] * 3, -math.inf), (0.0, [True] * 3, math.log(8))):
         plain = interpolated(score, np.array(boosted), weight, Sums(everywhere=math.log(8), boosted=inside))
         np.testing.assert_allclose(np.exp(plain), [1 / 8, 2 / 8, 5 / 8])
