@@ -4,8 +4,8 @@
     make mutants MUTANTS=src/quoth/predictors/ranking.py                one of them
     make mutants MUTANTS="--sample 30"                                  30 mutants of each, drawn by chance
 
-What lives is listed; `.venv/bin/python -m mutmut show NAME` prints it. Without --sample, an interrupted run resumes. The
-mutants, and what became of them, are in mutants/.
+What lives is listed; `.venv/bin/python -m mutmut show NAME` prints it. Without --sample, an interrupted run resumes.
+The mutants, and what became of them, are in mutants/.
 """
 
 from __future__ import annotations
