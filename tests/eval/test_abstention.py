@@ -13,8 +13,8 @@ from quoth.errors import InputError
 from quoth.predictors.calibration import calibrated, features, fit, not_found_threshold, threshold
 from quoth.records import Evidence, Prediction
 from quoth_eval.abstention import abstention, table
-from quoth_eval.reading import token_f1
 from quoth_eval.statistics import interval
+from quoth_eval.tasks.reading import token_f1
 
 
 def prediction(probability: float, score: float) -> Prediction:

@@ -10,9 +10,9 @@ from io import StringIO
 from pathlib import Path
 
 from quoth.corpus.documents import read_records, read_text
-from quoth.datasets.closed import find_file
 from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
+from quoth_eval.tasks.closed_files import find_file
 
 SUBJECT = "[S]"
 _SOURCE = "KAMEL is at https://github.com/JanKalo/KAMEL; join the relations' dev.jsonl to one file"

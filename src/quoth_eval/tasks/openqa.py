@@ -8,76 +8,82 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from quoth.cli.output import LeftOut, counting
 from quoth.corpus.bm25 import check_not_empty
 from quoth.corpus.corpus import Corpus
 from quoth.datasets.answers import answer_rank, answerable, exact_match, first, holders
-from quoth.datasets.questions import QAExample
+from quoth.datasets.questions import QAExample, read_questions, read_squad
 from quoth.errors import InputError
 from quoth.records import Passage
 from quoth_eval import abstention
-from quoth_eval.harness import ProgressCallback, evaluate
-from quoth_eval.metrics import percent
+from quoth_eval.harness import ProgressCallback
 from quoth_eval.report import Report
-from quoth_eval.system import BM25, Answerer, Searcher, asks
-from quoth_eval.task import Answer, Example, Scores, System, Task, draw, first_right
+from quoth_eval.spec import OPEN, Given, Options, Prepared, TaskSpec
+from quoth_eval.squad import squad_corpus
+from quoth_eval.systems import Answerer, Completer, asks, completes, family_of, searcher_by_words, with_lexical, without
+from quoth_eval.task import Answer, Example, Scores, System, Task, draw, draw_as_released, first_right, percent
+from quoth_eval.tasks.closed_files import find_file
+from quoth_eval.tasks.kamel import read_kamel
 
+QUESTIONS = {
+    "nq-dev": ("open_qa/nq.dev.tsv", "NQ-open's development side, of DPR's data (data.retriever.qas.nq-dev)"),
+    "nq": ("open_qa/nq.test.tsv", "NQ-open's test side, of DPR's data (data.retriever.qas.nq-test)"),
+    "triviaqa": ("open_qa/trivia.test.tsv", "TriviaQA's test side, of DPR's data (data.retriever.qas.trivia-test)"),
+    "webquestions": ("open_qa/wq.test.tsv", "WebQuestions' test side as question, tab, list of answers"),
+    "curatedtrec": ("open_qa/curated.test.tsv", "CuratedTREC's test side as id, kind, question, pattern"),
+}
+"""Each set's file, and what it is, by the set's name."""
+KAMEL = "KAMEL's facts of 234 relations, as questions."
 KS = (1, 5, 20)
 READ = 5
 """How many passages ORQA's and REALM's readers read."""
+QUESTIONS_TOGETHER = 16
+"""Language models answer these together."""
 QUESTIONS_AT_A_TIME = 64
 """The evidence of this many questions is found in one pass over the corpus, and kept in memory."""
 SCANNING = "scanning the corpus"
 WITHOUT_EVIDENCE = "probability_without_evidence"
 
 
-def run_openqa(
-    questions: Sequence[QAExample],
-    corpus: Corpus | Sequence[Corpus],
-    systems: Mapping[str, Searcher] | None = None,
-    *,
-    ks: Sequence[int] = KS,
-    oracle: int = READ,
-    limit: int | None = None,
-    seed: int = 0,
-    coverage: bool = True,
-    deleted: bool = False,
-    progress: ProgressCallback | None = None,
-    folder: Path | None = None,
-    **options: Any,
-) -> Report:
-    """Ask BM25 and then each of `systems`, which search the same corpus, every question, or `limit` drawn with `seed`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """`ks` are the depths of recall; `oracle` is the number of passages a reader reads: its oracle is right if one of
+    them contains an answer. With `coverage`, every passage is read once to count the answerable questions. With
+    `abstain`, every question is asked again without all passages that contain an answer or belong to its gold document:
+    does the system know when it is right?"""
 
-    `ks` are the depths of recall. `oracle` is the number of passages a reader reads: its oracle is right if one of them
-    contains an answer. With `coverage`, every passage is read once to count the answerable questions. With `deleted`,
-    every question is asked again without all passages that contain an answer or belong to its gold document.
-    `options` go to each system's `ask`. `folder` keeps the run, to be resumed. Raises InputError,
-    EmptyCorpusError.
-    """
-    _check(questions, ks, oracle)
-    corpora = (corpus,) if isinstance(corpus, Corpus) else tuple(corpus)
-    check_not_empty(corpora)
-    asked = draw(questions, limit, seed)
-    covered = find_answerable(asked, corpora, progress) if coverage else None
-    settings = {
-        "num_passages": sum(corpus.num_passages for corpus in corpora),
-        "num_answerable": None if covered is None else len(covered),
-        "seed": seed,
-        "read": oracle,
-        "options": options,
-    }
-    task = openqa_task(asked, settings, ks, oracle, covered)
-    depth = max(*ks, oracle)
-    made: dict[str, System[QAExample]] = {"bm25": asks(BM25(corpora), depth, {})}
-    for name, system in (systems or {}).items():
-        made[name] = asks(system, depth, options)
-        if deleted and isinstance(system, Answerer):
-            made[name] = _doubted(made[name], system, Evidence(asked, corpora, progress), options)
-    return evaluate(task, made, folder, progress)
+    ks: tuple[int, ...] = KS
+    oracle: int = READ
+    coverage: bool = True
+    abstain: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.ks or min(self.ks) < 1 or self.oracle < 1:
+            raise InputError(f"ks is {[*self.ks]}, oracle is {self.oracle}; both must be 1 or more passages")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSettings(Settings):
+    """`patterns`: answers in JSON are regular expressions, as in CuratedTREC. `skip_bad` leaves out broken records."""
+
+    patterns: bool = False
+    skip_bad: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SquadSettings(Settings):
+    """`distractors` are files of documents, of which `num_distractors` passages are added (None: all). `keep` is a new
+    folder for the corpus, which eval openqa can measure again."""
+
+    coverage: bool = False
+    distractors: tuple[str, ...] = ()
+    num_distractors: int | None = None
+    keep: str | None = None
 
 
 def openqa_task(
@@ -96,7 +102,8 @@ def openqa_task(
         )
         for i, question in enumerate(questions)
     ]
-    return Task(name=name, examples=examples, judge=partial(_judge, tuple(ks), oracle, gold), settings=settings)
+    judge = partial(_judge, tuple(ks), oracle, gold)
+    return Task(name=name, examples=examples, judge=judge, settings=settings, at_a_time=QUESTIONS_TOGETHER)
 
 
 def corpus_group(number: int, covered: set[int] | None) -> dict[str, str]:
@@ -122,7 +129,7 @@ def _within(place: int | None, k: int) -> float:
     return float(place is not None and place < k)
 
 
-def _doubted(
+def doubted(
     system: System[QAExample], model: Answerer, evidence: Evidence, options: Mapping[str, Any]
 ) -> System[QAExample]:
     """The system; its answers also report how sure it is with the evidence removed from the corpus."""
@@ -212,8 +219,98 @@ def abstention_table(report: Report, least: Mapping[str, float]) -> str:
     return "\n".join(parts)
 
 
-def _check(questions: Sequence[QAExample], ks: Sequence[int], oracle: int) -> None:
+def questions_over(
+    name: str, given: Given, settings: Settings, questions: Sequence[QAExample], corpora: Sequence[Corpus]
+) -> Prepared:
+    """The task of questions over corpora. Raises InputError, EmptyCorpusError."""
     if not questions:
         raise InputError("no questions to ask; name a file that contains some")
-    if not ks or min(ks) < 1 or oracle < 1:
-        raise InputError(f"ks is {list(ks)}, oracle is {oracle}; both must be 1 or more passages")
+    check_not_empty(corpora)
+    covered = find_answerable(questions, corpora, given.progress) if settings.coverage else None
+    counted = {"num_answerable": None if covered is None else len(covered), "read": settings.oracle}
+    task = openqa_task(questions, given.settings(corpora, **counted), settings.ks, settings.oracle, covered, name)
+    depth = max(*settings.ks, settings.oracle)
+    evidence = Evidence(questions, corpora, given.progress) if settings.abstain else None
+    least: dict[str, float] = {}
+
+    def asked(name: str, options: Options) -> System[QAExample]:
+        model, told = given.open(name, corpora, options), without(options)
+        if isinstance(model, Completer):
+            return completes(model, depth, options)
+        if family_of(name):
+            return asks(with_lexical(model, told), depth, {})
+        system: System[QAExample] = asks(model, depth, told)
+        if evidence is None or not isinstance(model, Answerer):
+            return system
+        defaults = getattr(getattr(model, "config", None), "defaults", None)
+        least[name] = float(getattr(defaults, "min_probability", 0.0))
+        return doubted(system, model, evidence, told)
+
+    def shown(report: Report) -> str:
+        return "\n" + abstention_table(report, least) if settings.abstain else ""
+
+    def words(options: Options) -> System[QAExample]:
+        return asks(searcher_by_words(corpora, options), depth, {})
+
+    return Prepared(task=task, asks=asked, baselines={"bm25": words}, more=shown)
+
+
+def _of_data(name: str, given: Given, settings: Settings) -> Prepared:
+    data = given.folder(name)
+    if name == "kamel":
+        read = read_kamel(data)
+    else:
+        file, what = QUESTIONS[name]
+        read = read_questions(find_file(data, file, f"it is {what}"))
+    return questions_over(name, given, settings, draw_as_released(read, given.limit, given.seed), given.corpora)
+
+
+def _of_files(given: Given, settings: FileSettings) -> Prepared:
+    left_out = LeftOut()
+    read = read_questions(*given.files, patterns=settings.patterns, skip_bad=settings.skip_bad, on_bad=left_out)
+    left_out.report()
+    return questions_over("openqa", given, settings, draw(read, given.limit, given.seed), given.corpora)
+
+
+def _of_squad(given: Given, settings: SquadSettings) -> Prepared:
+    if len(given.files) != 1:
+        raise InputError(f"squad is read from one file of SQuAD 1.1 (JSON), not {len(given.files)}")
+    read = read_squad(given.files[0])
+    path = given.scratch / "squad.quoth" if settings.keep is None else Path(settings.keep)
+    with counting("indexing", "paragraphs") as indexed:
+        corpus = squad_corpus(
+            path, read.paragraphs, settings.distractors, settings.num_distractors, given.seed, indexed
+        )
+    return questions_over("squad", given, settings, draw(read.questions, given.limit, given.seed), [corpus])
+
+
+_COMMON: dict[str, Any] = {
+    "form": OPEN,
+    "systems": ("quoth-mini", "bm25"),
+    "baselines": ("bm25",),
+    "options": ("template",),
+}
+SPECS = [
+    *(
+        TaskSpec(name=name, help=what, settings=Settings, make=partial(_of_data, name), limit=3000, **_COMMON)
+        for name, what in (*((name, f"{what}.") for name, (_, what) in QUESTIONS.items()), ("kamel", KAMEL))
+    ),
+    TaskSpec(
+        name="openqa",
+        help="The questions of FILES (NQ-open, TriviaQA, WebQuestions, CuratedTREC, EntityQuestions, SQuAD).",
+        settings=FileSettings,
+        make=_of_files,
+        takes_files=True,
+        **_COMMON,
+    ),
+    TaskSpec(
+        name="squad",
+        help="The questions of a file of SQuAD 1.1 without their paragraphs, which are the corpus.",
+        settings=SquadSettings,
+        make=_of_squad,
+        files="squad/*.json*",
+        takes_files=True,
+        searches=False,
+        **_COMMON,
+    ),
+]

@@ -1,12 +1,11 @@
 """One key per passage or all of its keys: does entity search need them all? (Hoshi et al. 2022)
 
-Knows: keys as arrays, and how to read a model's stored keys into them. Does not know: how keys are searched in
-production.
+Knows: keys as arrays, how to read a model's stored keys into them, and how to search those. Does not know: questions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,20 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.word_index import indexed_text
-from quoth.datasets.answers import holders, recall
 from quoth.encoders.key_encoder import Vectors
 from quoth.encoders.token_encoder import unit
-from quoth.errors import InputError
-from quoth.records import Passage
+from quoth.records import Hit, Passage
 from quoth.types import Rows
-from quoth_eval.entities.coverage import Coverage, EntityQuestion
-from quoth_eval.entities.rarity import TermCounts, count_terms, entity_idf
+from quoth_eval.rarity import TermCounts, count_terms, entity_idf
 
 if TYPE_CHECKING:
     from quoth.models.zero_ner import ZeroNER
-
-Ranks = tuple[int | None, ...]
-"""For each question, the rank of the first relevant passage, from 0; None if none was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,65 +87,25 @@ def rarest(texts: Sequence[str], counts: TermCounts) -> Callable[[int, int], int
     return lambda start, end: start + int(values_N[start:end].argmax())
 
 
-def ranks_of(queries_QD: Vectors, keys: Keys, right: Sequence[Collection[int]]) -> Ranks:
-    """For each query, the rank of the first passage that is `right` for it, ties by passage; None if none has a key."""
-    ranks: list[int | None] = []
-    unit_ND = unit(keys.vectors_ND)
-    for q_D, wanted in zip(unit(queries_QD), right, strict=True):
-        scores_P = max_pool(q_D, unit_ND, keys.offsets_P1)
-        order = np.argsort(-scores_P, kind="stable")
-        where = np.flatnonzero(np.isin(order, list(wanted)) & (scores_P[order] > -np.inf))
-        ranks.append(int(where[0]) if len(where) else None)
-    return tuple(ranks)
-
-
-def single_key_recall(
-    queries_QD: Vectors,
-    keys: Keys,
-    right: Sequence[Collection[int]],
-    counts: TermCounts,
-    ks: Sequence[int],
-    seed: int = 0,
-) -> dict[str, dict[int, float]]:
-    """Recall@k with all keys of each passage ("all"), one at random ("random"), or the rarest ("idf")."""
-    kept = {
-        "all": keys,
-        "random": keys.only(single_key(keys.offsets_P1, at_random(seed))),
-        "idf": keys.only(single_key(keys.offsets_P1, rarest(keys.texts, counts))),
-    }
-    ranks_by_name = {name: ranks_of(queries_QD, some, right) for name, some in kept.items()}
-    return {name: {k: recall(ranks, k) for k in ks} for name, ranks in ranks_by_name.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class Covered:
-    """Covered questions whose entity is known, a model's query vectors for them [Q, D], its passages and their stored
-    keys, and for each question the indices of the passages that contain an answer (DPR's match)."""
-
-    questions: tuple[EntityQuestion, ...]
-    queries_QD: Vectors
-    passages: tuple[Passage, ...]
-    keys: Keys
-    right: tuple[Collection[int], ...]
-
-
-def covered_questions(questions: Sequence[EntityQuestion], coverage: Coverage | None, model: ZeroNER) -> Covered:
-    """The covered ones of these questions. Raises InputError if there are none, or if vectors are missing."""
-    covered = sorted((coverage.covered if coverage else None) or ())
-    known = tuple(question for question in map(questions.__getitem__, covered) if question.entity)
-    if not known:
-        raise InputError(
-            "no covered question whose entity is known; give the templates (--templates) or a larger corpus"
-        )
-    queries_QD = np.concatenate([model.encoder.queries(e.question.text, [e.entity]) for e in known if e.entity])
+def single_key_search(
+    model: ZeroNER, keep: str, seed: int = 0
+) -> Callable[[str, tuple[int, int] | None, int], list[Hit]]:
+    """A search with all keys of each passage ("all"), one at random ("random"), or the rarest ("idf"), for questions
+    whose entity is given, ties by passage; nothing is found for others. Raises InputError if vectors are missing."""
     passages, keys = stored_keys(model)
-    holding = holders([asked.question for asked in known], (passage.text for passage in passages))
-    right = tuple(holding.get(number, ()) for number in range(len(known)))
-    return Covered(known, queries_QD, tuple(passages), keys, right)
+    if keep == "random":
+        keys = keys.only(single_key(keys.offsets_P1, at_random(seed)))
+    elif keep == "idf":
+        counts = count_terms((indexed_text(passage.title, passage.text) for passage in passages), keys.texts)
+        keys = keys.only(single_key(keys.offsets_P1, rarest(keys.texts, counts)))
+    unit_ND = unit(keys.vectors_ND)
 
+    def search(text: str, entity: tuple[int, int] | None, k: int) -> list[Hit]:
+        if entity is None:
+            return []
+        (q_D,) = unit(model.encoder.queries(text, [entity]))
+        scores_P = max_pool(q_D, unit_ND, keys.offsets_P1)
+        best = np.argsort(-scores_P, kind="stable")[:k].tolist()
+        return [Hit(passages[at], float(scores_P[at])) for at in best if scores_P[at] > -np.inf]
 
-def single_keys(covered: Covered, ks: Sequence[int], seed: int = 0) -> dict[str, dict[int, float]]:
-    """`single_key_recall` of covered questions whose entity is given."""
-    texts = (indexed_text(passage.title, passage.text) for passage in covered.passages)
-    counts = count_terms(texts, covered.keys.texts)
-    return single_key_recall(covered.queries_QD, covered.keys, covered.right, counts, ks, seed)
+    return search
