@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import shutil
 import subprocess
@@ -9,6 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 import quoth
 from quoth import REALM
@@ -75,13 +78,38 @@ def test_a_job_runs_and_brings_back_its_files(packed: Path, tmp_path: Path, name
         assert quoth.NPM.from_pretrained(tmp_path / "out" / name).single == (name == "npm-single-mini")
 
 
+QUESTIONS = [
+    {"question": f"What is {word}?", "context": f"It is {word}.", "answers": [{"text": word, "start": 6}]}
+    for word in ("Athens", "Berlin", "Cairo", "Delhi")
+]
+
+
+def test_a_reader_of_another_base_comes_back_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base, reading = tmp_path / "bert", tmp_path / "a.jsonl"
+    tiny_npm(base, base=str(base))
+    reading.write_text("".join(json.dumps(each) + "\n" for each in QUESTIONS), encoding="utf-8")
+    monkeypatch.syspath_prepend(str(ROOT / "gpu"))
+    pack = importlib.import_module("pack")
+    monkeypatch.setattr(pack, "PART", 2000)
+    monkeypatch.setattr(sys, "argv", ["pack.py", str(tmp_path / "in"), "--base", str(base), "--reading", str(reading)])
+    pack.main()
+    assert "and part-1.safetensors" in capsys.readouterr().out
+    arguments = ["reader", "--input", tmp_path / "in", "--work", tmp_path / "work", "--out", tmp_path / "out", "--tiny"]
+    assert json.loads(script("job.py", *arguments).splitlines()[-1])["done"]
+    corpus = quoth.Corpus.create(tmp_path / "c")
+    corpus.add([quoth.Document("a", "A", "It is Athens.")])
+    [answer] = quoth.Reader.from_pretrained(tmp_path / "out" / "reader", corpus=corpus).ask("What is Athens?", top_k=1)
+    assert answer.evidence[0].document_id == "a"
+    joined = load_file(tmp_path / "work" / "base" / "model.safetensors")
+    for name, weight in load_file(base / "model.safetensors").items():
+        assert torch.allclose(joined[name], weight, atol=float(weight.abs().max()) / 127)
+
+
 @pytest.mark.parametrize("name", ["reader", "reader-mlp"])
 def test_a_reader_is_trained_in_slices(packed: Path, tmp_path: Path, name: str) -> None:
-    asked = [
-        {"question": f"What is {word}?", "context": f"It is {word}.", "answers": [{"text": word, "start": 6}]}
-        for word in ("Athens", "Berlin", "Cairo", "Delhi")
-    ]
-    (packed / "reading-a.jsonl").write_text("".join(json.dumps(each) + "\n" for each in asked), encoding="utf-8")
+    (packed / "reading-a.jsonl").write_text("".join(json.dumps(each) + "\n" for each in QUESTIONS), encoding="utf-8")
     arguments = [name, "--input", packed, "--work", tmp_path / "work", "--out", tmp_path / "out", "--tiny"]
     assert not json.loads(script("job.py", *arguments, "--seconds", 0).splitlines()[-1])["done"]
     assert json.loads(script("job.py", *arguments).splitlines()[-1])["done"]
