@@ -156,5 +156,5 @@ def test_batches_that_cannot_be_are_refused(folder: Path, corpus: Corpus) -> Non
     with pytest.raises(InputError, match=r"batch_size \(4\) must be a multiple of the number of processes \(3\)"):
         make_task(model, corpus, World(0, 3))
     for keep in (-0.1, 1.1, float("nan")):
-        with pytest.raises(InputError, match=r"keep_sentence is .*; it must be a share from 0 to 1"):
+        with pytest.raises(InputError, match=r"keep_sentence is .*; it must be .*from 0 to 1"):
             ICTConfig(keep_sentence=keep)

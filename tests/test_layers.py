@@ -15,6 +15,7 @@ LAYERS = {
     "records": 0,
     "results": 0,
     "config": 0,
+    "fields": 0,
     "memory": 0,
     "files": 0,
     "storage": 0,
@@ -119,6 +120,6 @@ def test_no_chain_of_imports_is_longer_than_needed() -> None:
         return [name, *max(map(chain, graph[name]), key=len, default=[])]
 
     library = [name for name in names if not name.startswith(("quoth.cli.", "quoth.__main__"))]
-    for some, most in ((library, 12), (list(names), 15)):
+    for some, most in ((library, 13), (list(names), 16)):
         longest = max(map(chain, some), key=len)
         assert len(longest) <= most, " > ".join(longest)

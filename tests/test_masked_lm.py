@@ -163,5 +163,5 @@ def test_the_recipe_trains_the_twin_on_npms_settings(base: Path, tmp_path: Path)
 def test_settings_that_do_not_go_together_are_refused() -> None:
     with pytest.raises(InputError, match="contrast_with is 'nothing', so there is nothing to learn; set mlm_weight"):
         changed(**{**TWIN, "mlm_weight": 0.0})
-    with pytest.raises(InputError, match=r"mlm_weight is -1\.0; it must be a finite number, 0 or more"):
+    with pytest.raises(InputError, match=r"mlm_weight is -1\.0; it must be 0 or more"):
         changed(mlm_weight=-1.0)

@@ -246,9 +246,9 @@ def test_every_token_hit_and_any_top_k(passages: list[str], top_k: int) -> None:
     [
         ({"top_k": 0}, "top_k is 0; it must be 1 or more"),
         ({"max_phrase_tokens": -1}, "max_phrase_tokens is -1"),
-        ({"temperature": 0.0}, "temperature is 0.0; it must be above 0"),
+        ({"temperature": 0.0}, "temperature is 0.0; it must be 1e-06 or more"),
         ({"temperature": math.nan}, "temperature is nan"),
-        ({"combine": "product"}, "combine is 'product'; use one of sum, joint, softmax_sum"),
+        ({"combine": "product"}, "combine is 'product'; it must be one of sum, joint, softmax_sum"),
         ({"length_exponent": math.inf}, "length_exponent is inf"),
     ],
 )

@@ -355,7 +355,7 @@ def test_one_softmax_is_what_fill_does_by_default(span_reader: Any, corpus: quot
         realm.fill(text, null_document=True)
     with pytest.raises(InputError, match="null_document is True and combine 'softmax'"):
         realm.ask(QUESTION, null_document=True)
-    with pytest.raises(InputError, match="combine is 'softmax'; use one of marginal"):
+    with pytest.raises(InputError, match="combine is 'softmax'; it must be 'marginal'"):
         own.fill(text, combine="softmax")
 
 
@@ -384,7 +384,7 @@ def test_bm25_and_the_towers_find_passages_together(span_reader: Any, corpus: qu
         realm.ask(QUESTION, mode="hybrid", combine="marginal")
     with pytest.raises(InputError, match=r"has a reader of its own; use mode='dense'"):
         own.ask(QUESTION, mode="hybrid")
-    with pytest.raises(InputError, match="mode is 'bm25'; use one of dense, hybrid"):
+    with pytest.raises(InputError, match="mode is 'bm25'; it must be one of dense, hybrid"):
         realm.ask(QUESTION, mode="bm25")
 
 

@@ -231,5 +231,5 @@ def test_numbers_of_numpy_are_numbers(npm: quoth.NPM) -> None:
 
 
 def test_words_that_are_banned_are_a_list(npm: quoth.NPM) -> None:
-    with pytest.raises(InputError, match=r"banned_tokens is the string 'the'; write \['the'\]"):
+    with pytest.raises(InputError, match=r"banned_tokens is 'the'; it must be a list of texts; write \['the'\]"):
         npm.fill(TEXT, banned_tokens="the")

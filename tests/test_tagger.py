@@ -167,9 +167,9 @@ def test_settings_of_a_tagger() -> None:
     config = TaggerConfig.from_dict(json.loads(json.dumps(TaggerConfig(base="x", labels=("O", "PER")).to_dict())))
     assert config.labels == ("O", "PER")
     for labels in ((), [1], "O"):
-        with pytest.raises(InputError, match="it must be a list of names such as O, B-PER"):
+        with pytest.raises(InputError, match="it must be a list of texts"):
             TaggerConfig(labels=labels)
-    with pytest.raises(InputError, match="max_tokens 3; it must be a whole number of at least 16"):
+    with pytest.raises(InputError, match="max_tokens is 3; it must be 16 or more"):
         TaggerConfig(labels=("O",), max_tokens=3)
 
 

@@ -17,13 +17,14 @@ from typing import Any
 
 from quoth.corpus.corpus import Corpora, Corpus
 from quoth.errors import InputError, nearest
+from quoth.fields import checked
 from quoth.hub import kind_of
 from quoth.models.calls import check_questions
 from quoth.models.npm import NPM
 from quoth.models.reader import Reader
 from quoth.predictors.answers import Source, predict_spans
 from quoth.predictors.calibration import calibrated
-from quoth.predictors.options import check_at_least_one
+from quoth.predictors.options import TopK
 from quoth.predictors.span_reader import SpanReader, Spans
 from quoth.records import Document, Passage, Prediction
 from quoth.results import Predictions
@@ -150,8 +151,8 @@ class QuestionAnswering:
         Raises:
             InputError: No question, neither context nor corpus, or a number out of bounds.
         """
-        check_at_least_one("top_k", top_k)
-        check_at_least_one("max_answer_len", max_answer_len)
+        checked("top_k", top_k, TopK, 5)
+        checked("max_answer_len", max_answer_len, TopK, 15)
         asked = _asked(inputs, question, context)
         check_questions([each.question for each in asked])
         reader = self._tuned(overlap=doc_stride, max_tokens=max_seq_len, query_tokens=max_question_len)
@@ -283,7 +284,7 @@ class FillMask:
         Raises:
             InputError: A text without exactly one blank, neither context nor corpus, or no targets.
         """
-        check_at_least_one("top_k", top_k)
+        checked("top_k", top_k, TopK, 5)
         texts = [inputs] if isinstance(inputs, str) else list(inputs)
         wanted = [targets] if isinstance(targets, str) else targets
         if wanted is not None and not wanted:

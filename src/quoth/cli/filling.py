@@ -4,16 +4,17 @@ Knows how an option is spelled there, and which options each kind of model takes
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from quoth.cli.groups import Command, takes_group
 from quoth.cli.models import kind
-from quoth.cli.options import Combine, Dense, PassageCount, checked, given, num_passages
+from quoth.cli.options import Combine, Dense, PassageCount, given, num_passages, within
 from quoth.errors import InputError
-from quoth.predictors.options import MEANINGS, FillOptions
+from quoth.fields import fields_of
+from quoth.predictors.options import FillOptions
 
 _FLAGS = {"k": ("--k", "--neighbours"), "banned_tokens": ("--ban",), "whole_words": ("--any-token",)}
 """Options whose flag is not their name in Python."""
@@ -21,20 +22,19 @@ _NAMES = {"k": "neighbours", "banned_tokens": "ban", "whole_words": "any_token"}
 """The names of their parameters in a command."""
 SCORING = "How phrases are searched and scored"
 _OWN = ("combine", "hybrid", "read", "min_probability")
-_OPTIONS = [each for each in fields(FillOptions) if each.name not in ("top_k", "distinct")]
+_OPTIONS = [name for name in fields_of(FillOptions) if name not in ("top_k", "distinct")]
 
 
 def _declared() -> dict[str, tuple[Any, Any]]:
     """By the name of a command's parameter: how typer declares it, and its default."""
     hints = get_type_hints(FillOptions) | {"combine": Combine | None, "banned_tokens": list[str] | None}
     declared: dict[str, tuple[Any, Any]] = {}
-    for each in _OPTIONS:
+    for each in (fields_of(FillOptions)[name] for name in _OPTIONS):
         flags = _FLAGS.get(each.name, (f"--{each.name.replace('_', '-')}",))
-        meaning = MEANINGS[each.name] + (" Default: the model's own." if each.name in _OWN else "")
+        meaning = each.meaning + (" Default: the model's own." if each.name in _OWN else "")
         name, default = _NAMES.get(each.name, each.name), each.default
-        check = each.metadata["check"]
         shown: dict[str, Any] = {"rich_help_panel": SCORING}
-        option: Any = typer.Option(*flags, help=meaning, callback=checked(check) if check else None, **shown)
+        option: Any = typer.Option(*flags, help=meaning, callback=within(each.kind, each.default), **shown)
         match each.name:
             case "passages":
                 declared |= {"passages": (PassageCount, None), "dense": (Dense, False)}
@@ -66,7 +66,7 @@ class Filling:
     def options(self) -> FillOptions:
         """Their record. Raises InputError if two exclude each other or a value is out of bounds."""
         own = self.told
-        values = {each.name: own[_NAMES.get(each.name, each.name)] for each in _OPTIONS}
+        values = {name: own[_NAMES.get(name, name)] for name in _OPTIONS}
         values["passages"] = num_passages(own["passages"], own["dense"], own["hybrid"] or 0.0)
         values["combine"] = own["combine"] and own["combine"].value
         values["banned_tokens"] = tuple(own["ban"] or ())

@@ -13,7 +13,9 @@ import typer
 
 from quoth.cli.output import note
 from quoth.errors import InputError
-from quoth.predictors.options import check_at_least_one, check_temperature
+from quoth.fields import checked as field_checked
+from quoth.predictors.options import Temperature as AnyTemperature
+from quoth.predictors.options import TopK as AnyTopK
 
 
 class Setup(NamedTuple):
@@ -89,6 +91,11 @@ def checked(check: Callable[[str, Any], None]) -> Callable[..., Any]:
         return value
 
     return callback
+
+
+def within(kind: Any, such: Any) -> Callable[..., Any]:
+    """A callback that checks an option against a type with bounds; `such` is a good value."""
+    return checked(lambda name, value: field_checked(name, value, kind, such))
 
 
 def _check_folder(name: str, folder: Path) -> None:
@@ -167,12 +174,12 @@ MoreCorpora = Annotated[
     list[Path] | None,
     repeated("--corpus", "DIR", "Search this corpus as well."),
 ]
-TopK = Annotated[int, typer.Option("--top-k", callback=checked(check_at_least_one), help="Number of answers.")]
+TopK = Annotated[int, typer.Option("--top-k", callback=within(AnyTopK, 5), help="Number of answers.")]
 PassageCount = Annotated[
     int | None,
     typer.Option(
         "--passages",
-        callback=checked(check_at_least_one),
+        callback=within(AnyTopK, 3),
         help="Number of BM25's best passages to search inside. Default: the model's own (quoth-mini 3, or all that a "
         "reader reads; quoth-reader and quoth-realm 20).",
     ),
@@ -183,7 +190,7 @@ Temperature = Annotated[
     float,
     typer.Option(
         "--temperature",
-        callback=checked(check_temperature),
+        callback=within(AnyTemperature, 1.0),
         help="Above 1 flattens the probabilities, below 1 sharpens them.",
     ),
 ]

@@ -28,14 +28,14 @@ from quoth.cli.options import (
     Setup,
     as_utf8,
     check_query,
-    checked,
     for_each_query,
     pairs,
     repeated,
+    within,
 )
 from quoth.cli.output import print_json, results
 from quoth.errors import InputError
-from quoth.predictors.options import check_at_least_one
+from quoth.predictors.options import TopK as AnyTopK
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
@@ -52,9 +52,7 @@ class Fusion(StrEnum):
     sum = "sum"
 
 
-NumPassages = Annotated[
-    int, typer.Option("-k", "--k", callback=checked(check_at_least_one), help="Number of passages.")
-]
+NumPassages = Annotated[int, typer.Option("-k", "--k", callback=within(AnyTopK, 10), help="Number of passages.")]
 Mode = Annotated[
     SearchMode,
     typer.Option(

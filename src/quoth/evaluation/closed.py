@@ -26,8 +26,9 @@ from quoth.datasets.closed import ClosedSet, LabelledText
 from quoth.errors import InputError, TextCutWarning
 from quoth.evaluation.harness import EVIDENCE
 from quoth.evaluation.task import Answer, Example, Scores, Source, System, Task, draw_as_released
+from quoth.fields import Count, check_fields
 from quoth.predictors.label import LabelOptions, Words, WordSpans, find_words, rank_labels, score_words, usable_words
-from quoth.predictors.options import check_temperature
+from quoth.predictors.options import Temperature
 from quoth.predictors.phrase import scaled_similarities
 from quoth.predictors.ranking import Occurrences
 from quoth.records import Prediction
@@ -76,15 +77,11 @@ class ClosedOptions:
     "nearest" tokens (A.4 with §5.3), or as "released". Raises InputError."""
 
     scoring: Scoring = "all"
-    temperature: float = 5.0
-    k: int = 4096
+    temperature: Temperature = 5.0
+    k: Count = 4096
 
     def __post_init__(self) -> None:
-        check_temperature("temperature", self.temperature)
-        if self.scoring not in SCORINGS:
-            raise InputError(f"scoring is {self.scoring!r}; use one of {', '.join(SCORINGS)}")
-        if self.k < 1:
-            raise InputError(f"k is {self.k}; it must be 1 or more neighbours")
+        check_fields(self)
 
 
 def closed_task(closed: ClosedSet, limit: int | None = SAMPLE, seed: int = 0) -> Task[LabelledText]:

@@ -12,8 +12,9 @@ from functools import reduce
 from itertools import chain
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
-from quoth.corpus.bm25 import PassageRef, Ranking, best_places, check_count
+from quoth.corpus.bm25 import PassageRef, Ranking, best_places
 from quoth.errors import InputError
+from quoth.fields import Count, checked
 from quoth.memory import WORKING_MEMORY
 from quoth.models.calls import documented
 from quoth.models.model import Model
@@ -77,7 +78,7 @@ class CorpusModel(Model):
         """
         if mode not in MODES:
             raise InputError(f"mode {mode!r}; use one of {', '.join(MODES)}")
-        check_count(k)
+        checked("k", k, Count, 10)
         if mode == "hybrid":
             return FusedSearch([self]).search(query, k)
         return self.hits(self.ranked_by_words(query, k) if mode == "bm25" else self.ranked_by_keys(query, k).ranking)
@@ -217,7 +218,7 @@ class FusedSearch:
             >>> both.search("Where does the Nile end?", k=1)[0].passage.title
             'Nile'
         """
-        check_count(k)
+        checked("k", k, Count, 10)
         first, depth = self._models[0], max(k, FUSION_DEPTH)
         of_words, *of_models = self._weights
         words = [first.ranked_by_words(query, depth)] if of_words else []

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 from quoth.corpus.bm25 import PassageRef, best_places, bm25
 from quoth.corpus.corpus import Corpora, listed
 from quoth.encoders.pairs import fill_in
-from quoth.errors import InputError
+from quoth.fields import Count, Share, checked
 from quoth.models.calls import Exclude, check_questions, documented, for_each, one_or_many, with_mask, words_of
 from quoth.models.model import Model, remembered
 from quoth.predictors.answers import Source, predict_spans, sources_of
 from quoth.predictors.calibration import calibrated
-from quoth.predictors.options import check_at_least_one, check_min_probability
+from quoth.predictors.options import TopK
 from quoth.predictors.reader_weights import open_reader
 from quoth.predictors.span_reader import SpanReader, Spans
 from quoth.records import Passage, Prediction
@@ -113,7 +113,7 @@ class Reader(Model):
         found = self._answers([each.strip() for each in question], question, top_k, passages, exclude)
         defaults = self.config.defaults
         least = defaults.min_probability if min_probability is None else min_probability
-        check_min_probability("min_probability", least)
+        checked("min_probability", least, Share, 0.5)
         weights, lowest = self.config.calibration, defaults.not_found_below
         return [Predictions(calibrated(each, weights, least, lowest)) for each in found]
 
@@ -183,8 +183,7 @@ class Reader(Model):
     ) -> Iterator[tuple[list[Source], list[Spans]]]:
         """BM25's best passages for what is `searched`, and the reader's scores of their spans for each text."""
         count = self.config.defaults.passages if passages is None else passages
-        if count < 1:
-            raise InputError(f"passages is {count}; it must be 1 or more; try passages=20")
+        checked("passages", count, Count, 20)
         hidden = for_each(exclude, len(texts))
         for at in range(0, len(texts), TEXTS_AT_A_TIME):
             part = slice(at, at + TEXTS_AT_A_TIME)
@@ -205,6 +204,6 @@ class Reader(Model):
     def _answers(
         self, texts: Sequence[str], searched: Sequence[str], top_k: int, passages: int | None, exclude: Exclude
     ) -> list[list[Prediction]]:
-        check_at_least_one("top_k", top_k)
+        checked("top_k", top_k, TopK, 5)
         prior = self.config.prior
         return [predict_spans(*found, top_k, prior=prior) for found in self.read(texts, searched, passages, exclude)]

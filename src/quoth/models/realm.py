@@ -24,6 +24,7 @@ from quoth.encoders.pairs import answer_ids, fill_in, masked_ids
 from quoth.encoders.passage_encoder import PassageEncoder, load_heads
 from quoth.encoders.transformer import Transformer
 from quoth.errors import InputError
+from quoth.fields import Count, Share, checked
 from quoth.hub import locate
 from quoth.models.base import FUSION_DEPTH, CorpusModel, Mode
 from quoth.models.calls import Exclude, check_questions, documented, for_each, one_or_many, with_mask
@@ -37,7 +38,6 @@ from quoth.predictors.answers import (
     predict_words,
 )
 from quoth.predictors.calibration import calibrated
-from quoth.predictors.options import check_combine, check_min_probability
 from quoth.predictors.reader import Reader, ReaderModel, readings
 from quoth.predictors.reader_weights import open_reader
 from quoth.predictors.span_reader import Reading, SpanReader
@@ -50,7 +50,7 @@ from quoth.timing import step
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
 
-
+Combine = Literal["softmax", "marginal"]
 LEAST_SHARE = 0.01
 """The share of the best fused score that a passage counts with at least: the last of both rankings has none."""
 
@@ -163,7 +163,7 @@ class REALM(CorpusModel):
         """
         check_questions(question)
         combine = self.config.defaults.combine if combine is None else combine
-        check_combine("combine", combine, ("softmax", "marginal"))
+        checked("combine", combine, Combine)
         null_D = self._null_if(null_document, combine)
         texts = [each.strip() for each in question]
         asked = [list(ids) for ids, _ in self.encoder.tokenizer.pieces(texts)]
@@ -197,7 +197,7 @@ class REALM(CorpusModel):
         """Whether BM25 helps to find passages. Raises InputError if it cannot."""
         if mode is None:
             mode = "dense" if combine == "marginal" else self.config.defaults.mode
-        check_combine("mode", mode, ("dense", "hybrid"))
+        checked("mode", mode, Literal["dense", "hybrid"])
         if mode == "hybrid" and combine == "marginal":
             raise InputError("mode is 'hybrid' and combine 'marginal', whose p(z|x) is the towers'; use mode='dense'")
         if mode == "hybrid" and not isinstance(self.reader, SpanReader):
@@ -209,7 +209,7 @@ class REALM(CorpusModel):
         read = self.reader.config.defaults.min_probability if isinstance(self.reader, SpanReader) else 0.0
         if min_probability is None:
             return read
-        check_min_probability("min_probability", min_probability)
+        checked("min_probability", min_probability, Share, 0.5)
         if combine == "marginal":
             raise InputError(
                 "min_probability is given and combine is 'marginal', which is not calibrated; leave one out"
@@ -301,7 +301,7 @@ class REALM(CorpusModel):
         masked = [masked_ids(self.encoder.tokenizer, each, self._room) for each in texts]
         spans = isinstance(self.reader, SpanReader)
         combine = combine or (self.config.defaults.combine if spans else "marginal")
-        check_combine("combine", combine, ("softmax", "marginal") if spans else ("marginal",))
+        checked("combine", combine, Combine if spans else Literal["marginal"])
         null_D = self._null_if(combine == "marginal" if null_document is None else null_document, combine)
         found: list[Predictions] = []
         for question, each in zip(self._questions(masked, self._count(passages), exclude), texts, strict=True):
@@ -420,8 +420,7 @@ class REALM(CorpusModel):
         return self.config.query_tokens - 2
 
     def _questions(self, asked: Sequence[Sequence[int]], passages: int, exclude: Exclude) -> list[EncodedQuery]:
-        if passages < 1:
-            raise InputError(f"passages is {passages}; it must be 1 or more")
+        checked("passages", passages, Count, 20)
         with step("encode"):
             q_BD = self.encoder.vectors_of(asked)
         with step("search"):

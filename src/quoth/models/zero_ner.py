@@ -21,11 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.config import NPMConfig, ZeroNERConfig
-from quoth.corpus.bm25 import PassageRef, check_count
+from quoth.corpus.bm25 import PassageRef
 from quoth.corpus.corpus import Corpora, listed
 from quoth.encoders.entity_encoder import EntityEncoder, Range, Recognizer, SpanEncoder, TokenSpans
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import InputError
+from quoth.fields import Count, checked
 from quoth.hub import EncoderSource, is_luke, locate
 from quoth.models.base import CorpusModel, KeyRanking, Mode
 from quoth.models.calls import check_questions, documented, place_of
@@ -128,7 +129,7 @@ class ZeroNER(CorpusModel):
             raise InputError(f"{setting} takes no entities; leave them out")
         if mode != "dense":
             return super().search(query, k, mode)
-        check_count(k)
+        checked("k", k, Count, 20)
         found = self._ranked(self._question(query, entities), k)
         return self.hits(found.ranking, [found])
 

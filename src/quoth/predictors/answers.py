@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.bm25 import PassageRef, Ranking
+from quoth.fields import checked
 from quoth.predictors.evidence import Proposal
-from quoth.predictors.options import check_at_least_one
+from quoth.predictors.options import TopK
 from quoth.predictors.ranking import group_equal, group_score
 from quoth.records import Evidence, Likelihood, Passage, PassageShare, Prediction
 from quoth.scoring import log_sum_exp
@@ -213,7 +214,7 @@ def _proposals(
     `distinct`: texts whose best place overlaps a better text's are left out, and so are those with half a pair of
     brackets or quotes.
     """
-    check_at_least_one("top_k", top_k)
+    checked("top_k", top_k, TopK, 5)
     with step("score"):
         texts = (" ".join(read[n].passage.text[start:end].split()) for n, start, end in places)
         groups = group_equal(np.array([surface_group(text) for text in texts], np.uint64))

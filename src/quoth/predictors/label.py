@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quoth.errors import InputError
+from quoth.fields import check_fields
 from quoth.predictors.candidates import live_hits
 from quoth.predictors.evidence import Quoter
-from quoth.predictors.options import check_combine, check_temperature
+from quoth.predictors.options import Temperature
 from quoth.predictors.ranking import Occurrences, group_equal, group_score, places_of, rank
 from quoth.records import Prediction
 from quoth.retrieval.key_table import KeyTable
@@ -32,11 +33,10 @@ class LabelOptions:
     """How occurrences of a label's words are scored (NPM A.4). Raises InputError."""
 
     combine: Literal["joint", "sum"] = "joint"
-    temperature: float = 5.0
+    temperature: Temperature = 5.0
 
     def __post_init__(self) -> None:
-        check_temperature("temperature", self.temperature)
-        check_combine("combine", self.combine, get_args(Literal["joint", "sum"]))
+        check_fields(self)
 
 
 def predict_labels(

@@ -5,47 +5,19 @@ Knows: names, defaults, which values are valid. Does not know: what is done with
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_type_hints
+
+from annotated_types import Ge, Gt, Le
 
 from quoth.config import Config
 from quoth.errors import InputError, nearest
+from quoth.fields import Count, NotNegative, Number, Positive, Share, ShareBelow1
 
 Salience = Literal["salient", "spans", "tokens"]
 Grouping = Literal["shuffled", "neighbours", "random"]
 Settings = TypeVar("Settings", bound=Config)
-
-_LEAST = {
-    "steps": 1,
-    "batch_size": 1,
-    "groups": 1,
-    "masking_group": 2,
-    "warmup_steps": 0,
-    "lora_rank": 0,
-    "max_passage_tokens": 1,
-    "max_repeats": 1,
-    "similarity_chunk_size": 0,
-    "mini_batch_size": 0,
-    "seed": 0,
-    "checkpoint_every": 1,
-    "log_every": 1,
-    "num_documents": 0,
-    "evaluate_every": 0,
-    "evaluate_blanks": 1,
-    "refresh_every": 1,
-    "mlm_warmup_steps": 0,
-    "num_candidates": 2,
-    "retriever_beam_size": 1,
-    "num_reader_passages": 1,
-    "num_negatives": 0,
-    "padded_tokens": 64,
-    "max_sentences": 1,
-    "max_tokens": 16,
-}
-_NON_NEGATIVE = ("learning_rate", "weight_decay", "max_grad_norm", "mlm_weight")
-_SHARES = ("negative_share", "unanswerable", "warmup_ratio", "keep_sentence", "lowercase")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,32 +28,18 @@ class LoopConfig(Config):
     the trained parts. A gradient longer than `max_grad_norm` is scaled down to that length.
     """
 
-    steps: int = 600
-    batch_size: int = 16
-    learning_rate: float = 1e-3
-    weight_decay: float = 0.01
-    warmup_steps: int = 50
-    lora_rank: int = 64
+    steps: Count = 600
+    batch_size: Count = 16
+    learning_rate: NotNegative = 1e-3
+    weight_decay: NotNegative = 0.01
+    warmup_steps: Number = 50
+    lora_rank: Number = 64
     bf16: bool = False
-    max_grad_norm: float = 1.0
-    dropout: float = 0.0
-    seed: int = 0
-    checkpoint_every: int = 100
-    log_every: int = 10
-
-    def __post_init__(self) -> None:
-        for name, kind in get_type_hints(type(self)).items():
-            value = getattr(self, name)
-            if get_origin(kind) is Literal and value not in get_args(kind):
-                raise InputError(f"{name} is {value!r}; it must be one of {', '.join(get_args(kind))}")
-            if name in _LEAST and value < _LEAST[name]:
-                raise InputError(f"{name} is {value}; it must be {_LEAST[name]} or more")
-            if name in _NON_NEGATIVE and not 0 <= value < math.inf:
-                raise InputError(f"{name} is {value}; it must be a finite number, 0 or more")
-            if name in _SHARES and not 0 <= value <= 1:
-                raise InputError(f"{name} is {value}; it must be a share from 0 to 1")
-        if not 0 <= self.dropout < 1:
-            raise InputError(f"dropout is {self.dropout}; it must be a share from 0 to below 1")
+    max_grad_norm: NotNegative = 1.0
+    dropout: ShareBelow1 = 0.0
+    seed: Number = 0
+    checkpoint_every: Count = 100
+    log_every: Count = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,32 +67,28 @@ class TrainConfig(LoopConfig):
     of queries whose similarities are held at a time (0: as many as fit into 128 MiB).
     """
 
-    groups: int = 1
-    masking_group: int = 32
+    batch_size: Annotated[int, Ge(2)] = 16
+    groups: Count = 1
+    masking_group: Annotated[int, Ge(2)] = 32
     grouping: Grouping = "shuffled"
     masking: Literal["spans", "tokens"] = "spans"
-    mask_ratio: float = 0.15
-    max_repeats: int = 10
+    mask_ratio: Annotated[float, Gt(0), Le(0.5)] = 0.15
+    max_repeats: Count = 10
     contrast_with: Literal["clean", "masked", "nothing"] = "clean"
-    mlm_weight: float = 0.0
+    mlm_weight: NotNegative = 0.0
     negatives: Literal["other_passages", "all"] = "other_passages"
     splitter: str = "words:120"
-    max_passage_tokens: int = 192
-    similarity_chunk_size: int = 0
-    mini_batch_size: int = 0
-    num_documents: int = 0
+    max_passage_tokens: Count = 192
+    similarity_chunk_size: Number = 0
+    mini_batch_size: Number = 0
+    num_documents: Number = 0
     warm_start: str = ""
     exclude: str = ""
     evaluate_on: str = ""
-    evaluate_every: int = 0
-    evaluate_blanks: int = 100
+    evaluate_every: Number = 0
+    evaluate_blanks: Count = 100
 
-    def __post_init__(self) -> None:
-        LoopConfig.__post_init__(self)
-        if self.batch_size < 2:
-            raise InputError(f"batch_size is {self.batch_size}; it must be 2 or more")
-        if not 0 < self.mask_ratio <= 0.5:
-            raise InputError(f"mask_ratio is {self.mask_ratio}; it must be above 0 and at most 0.5")
+    def check(self) -> None:
         _check_evaluation(self.evaluate_on, self.evaluate_every)
         if self.contrast_with == "nothing" and not self.mlm_weight:
             raise InputError("contrast_with is 'nothing', so there is nothing to learn; set mlm_weight")
@@ -149,7 +103,7 @@ class TrainConfig(LoopConfig):
             )
 
     @property
-    def num_masks(self) -> int:
+    def num_masks(self) -> Literal[1, 2]:
         """The masks of a blank: two for a phrase, one for a token."""
         return 2 if self.masking == "spans" and self.contrast_with != "nothing" else 1
 
@@ -165,7 +119,7 @@ class ICTConfig(LoopConfig):
     `keep_sentence` the sentence stays in its passage. Passages of one sentence are left out, and so are the documents
     named in the file `exclude`."""
 
-    keep_sentence: float = 0.1
+    keep_sentence: Share = 0.1
     splitter: str = "words:120"
     exclude: str = ""
 
@@ -186,24 +140,23 @@ class PretrainConfig(LoopConfig):
     a time (0: all).
     """
 
-    batch_size: int = 8
-    mini_batch_size: int = 0
-    num_candidates: int = 8
+    batch_size: Count = 8
+    mini_batch_size: Number = 0
+    num_candidates: Annotated[int, Ge(2)] = 8
     masking: Salience = "salient"
     tagger: str = "quoth-tagger"
     marginal: Literal["product", "token"] = "product"
     exclude_self: Literal["document", "passage"] = "document"
-    refresh_every: int = 500
+    refresh_every: Count = 500
     asynchronous: bool = True
-    mlm_warmup_steps: int = 0
+    mlm_warmup_steps: Number = 0
     splitter: str = "words:120"
     exclude: str = ""
     evaluate_on: str = ""
-    evaluate_every: int = 0
-    evaluate_blanks: int = 200
+    evaluate_every: Number = 0
+    evaluate_blanks: Count = 200
 
-    def __post_init__(self) -> None:
-        LoopConfig.__post_init__(self)
+    def check(self) -> None:
         _check_evaluation(self.evaluate_on, self.evaluate_every)
 
 
@@ -219,15 +172,14 @@ class FineTuneConfig(LoopConfig):
     (0: all).
     """
 
-    batch_size: int = 1
-    mini_batch_size: int = 0
-    retriever_beam_size: int = 5000
-    num_reader_passages: int = 5
+    batch_size: Count = 1
+    mini_batch_size: Number = 0
+    retriever_beam_size: Count = 5000
+    num_reader_passages: Count = 5
     force_positive: bool = False
     corpus: str = ""
 
-    def __post_init__(self) -> None:
-        LoopConfig.__post_init__(self)
+    def check(self) -> None:
         if self.num_reader_passages > self.retriever_beam_size:
             raise InputError(
                 f"`num_reader_passages` ({self.num_reader_passages}) must not exceed `retriever_beam_size` "
@@ -245,24 +197,21 @@ class ReaderTrainConfig(LoopConfig):
     its own. `head` and `span_width` shape a new reader. Inputs of up to `padded_tokens` are encoded together.
     """
 
-    epochs: float = 3.0
-    batch_size: int = 32
-    learning_rate: float = 2e-4
-    warmup_ratio: float = 0.06
-    lora_rank: int = 0
-    num_negatives: int = 2
-    negative_share: float = 0.25
-    unanswerable: float = 0.1
+    epochs: Positive = 3.0
+    batch_size: Count = 32
+    learning_rate: NotNegative = 2e-4
+    warmup_ratio: Share = 0.06
+    lora_rank: Number = 0
+    num_negatives: Number = 2
+    negative_share: Share = 0.25
+    unanswerable: Share = 0.1
     head: Literal["ends", "mlp"] = "ends"
-    span_width: int = 20
-    padded_tokens: int = 4096
+    span_width: Count = 20
+    padded_tokens: Annotated[int, Ge(64)] = 4096
 
-    def __post_init__(self) -> None:
-        LoopConfig.__post_init__(self)
+    def check(self) -> None:
         if self.lora_rank:
             raise InputError(f"lora_rank is {self.lora_rank}; it must be 0, as all of a reader's weights are trained")
-        if not 0 < self.epochs < math.inf:
-            raise InputError(f"epochs is {self.epochs}; it must be a number above 0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,20 +223,17 @@ class TaggingConfig(LoopConfig):
     steps follows from `epochs` and the documents.
     """
 
-    epochs: int = 8
-    max_sentences: int = 4
-    lowercase: float = 0.15
-    lora_rank: int = 32
-    max_tokens: int = 256
+    epochs: Count = 8
+    max_sentences: Count = 4
+    lowercase: Share = 0.15
+    lora_rank: Number = 32
+    max_tokens: Annotated[int, Ge(16)] = 256
     bf16: bool = True
-    dropout: float = 0.1
+    dropout: ShareBelow1 = 0.1
 
-    def __post_init__(self) -> None:
-        LoopConfig.__post_init__(self)
+    def check(self) -> None:
         if self.lora_rank < 1:
             raise InputError(f"lora_rank is {self.lora_rank}; it must be 1 or more, as a tagger is an adapter")
-        if self.epochs < 1:
-            raise InputError(f"epochs is {self.epochs}; it must be 1 or more")
 
 
 def _check_evaluation(evaluate_on: str, evaluate_every: int) -> None:
