@@ -239,13 +239,13 @@ def test_a_full_disk_names_no_writer_but_deletes_and_compacts(path: Path, monkey
 
 def test_compacting_frees_old_snapshots_before_it_writes(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = Corpus.open(path)
-    corpus.delete(["a"])
+    corpus.delete(["b"])
 
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("quoth.corpus.segment.SegmentWriter.add", full)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(OSError, match="No space left on device: compacting needs"):
         corpus.compact()
     assert corpus.snapshots() == [3]
     corpus.verify()
