@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from quoth import storage
@@ -239,13 +240,13 @@ def test_a_full_disk_names_no_writer_but_deletes_and_compacts(path: Path, monkey
 
 def test_compacting_frees_old_snapshots_before_it_writes(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = Corpus.open(path)
-    corpus.delete(["a"])
+    corpus.delete(["b"])
 
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("quoth.corpus.segment.SegmentWriter.add", full)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(OSError, match="No space left on device: compacting needs"):
         corpus.compact()
     assert corpus.snapshots() == [3]
     corpus.verify()
@@ -328,15 +329,50 @@ def test_a_long_id_is_shortened(path: Path) -> None:
     assert len(str(error.value)) < 400
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        OSError(12, "Cannot allocate memory"),  # mmap
+        RuntimeError("unable to mmap 90868376 bytes from file <model.safetensors>: Cannot allocate memory (12)"),
+        RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes."),
+        RuntimeError("std::bad_alloc"),
+        ImportError("libtorch_cpu.so: failed to map segment from shared object"),
+    ],
+)
 def test_memory_that_is_short_is_one_line(
-    path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     def short(*_: Any) -> None:
-        raise MemoryError
+        raise error
 
     monkeypatch.setattr(Corpus, "open", short)
     assert main(["list", str(path)]) == 1
-    assert capsys.readouterr().err.startswith("quoth: not enough memory")
+    err = capsys.readouterr().err
+    assert err.startswith("quoth: not enough memory; raise the limit (ulimit -v)")
+    assert err.count("\n") == 1
+
+
+def test_memory_that_is_short_is_no_damage(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def short(*_: Any, **__: Any) -> None:
+        raise MemoryError
+
+    for name in ("read_array", "read_array_header_1_0"):
+        with monkeypatch.context() as patch, pytest.raises(MemoryError):
+            patch.setattr(np.lib.format, name, short)
+            Corpus.open(path).bm25("Seine", 1)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("a fault"), ImportError("No module named x")])
+def test_other_errors_are_not_taken_for_short_memory(
+    path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fault(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(Corpus, "open", fault)
+    with pytest.raises(type(error), match=str(error)):
+        main(["list", str(path)])
 
 
 @pytest.mark.skipif(not shutil.which("sh"), reason="needs a shell")

@@ -189,13 +189,13 @@ def several(corpus: quoth.Corpus, tmp_path: Path) -> Any:
 
     class Over(Oracle):
         def __init__(self, corpora: Any) -> None:
-            self.corpora = corpora
+            self.corpora = [f"{each.name}{each.snapshot}" for each in corpora]
 
         def over(self, corpora: Any) -> Any:
             return type(self)(corpora)
 
         def ask(self, text: str, top_k: int, max_evidence: int = 10) -> Predictions:
-            return Predictions([quoth.Prediction("+".join(each.name for each in self.corpora), 0.0, 0.5, ())])
+            return Predictions([quoth.Prediction("+".join(map(str, self.corpora)), 0.0, 0.5, ())])
 
         fill = ask
 
@@ -213,8 +213,8 @@ def test_several_corpora_are_searched_together_or_one_by_its_name(several: Any) 
         return anyio.run(asked, several, tool, arguments)
 
     for tool, argument in (("ask", "question"), ("fill", "text")):
-        assert call(tool, **{argument: "x"})["answers"][0]["text"] == "c+d"
-        assert call(tool, **{argument: "x"}, corpus="d")["answers"][0]["text"] == "d"
+        assert call(tool, **{argument: "x"})["answers"][0]["text"] == "c1+d1"
+        assert call(tool, **{argument: "x"}, corpus="d")["answers"][0]["text"] == "d1"
     found = call("search", query="opera acts")["passages"]
     assert {(each["corpus"], each["document_id"]) for each in found} == {("c", "carmen"), ("d", "a/b c")}
     assert [each["corpus"] for each in call("search", query="opera acts", corpus="c")["passages"]] == ["c"]
@@ -229,6 +229,24 @@ def test_several_corpora_are_searched_together_or_one_by_its_name(several: Any) 
     assert "document 'long' is in c and d; say which corpus" in call("read", document_id="long")
     assert "document 'none' is not in" in call("read", document_id="none")
     assert "no corpus 'e'; name one of c, d, or leave it out" in call("ask", question="x", corpus="e")
+
+
+def test_a_corpus_that_takes_the_place_of_another_is_asked(several: Any, corpus: quoth.Corpus, tmp_path: Path) -> None:
+    def call(tool: str, **arguments: Any) -> Any:
+        return anyio.run(asked, several, tool, arguments)
+
+    assert call("ask", question="x")["answers"][0]["text"] == "c1+d1"
+    assert call("read", document_id="carmen")["text"] == TEXT
+    new = quoth.Corpus.create(tmp_path / "new.quoth")
+    new.add([quoth.Document("faust", "", "Faust is an opera by Charles Gounod.")])
+    corpus.path.rename(tmp_path / "old.quoth")
+    new.add([quoth.Document("norma", "", "Norma is an opera by Vincenzo Bellini.")])
+    new.path.rename(corpus.path)
+    assert call("verify_quote", text="by Charles Gounod")["places"][0]["document_id"] == "faust"
+    assert "document 'carmen' is not in" in call("read", document_id="carmen", corpus="c")
+    assert call("ask", question="x")["answers"][0]["text"] == "c2+d1"
+    (tmp_path / "c.quoth").rename(tmp_path / "gone.quoth")
+    assert "c.quoth: corpus not found" in call("search", query="opera")
 
 
 def test_documents_are_resources_of_bounded_size(several: Any) -> None:

@@ -17,7 +17,7 @@ from quoth.cli.main import main
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.repair import Repairs
 from quoth.corpus.verify import verify
-from quoth.errors import CorpusNotFoundError, CorruptionError
+from quoth.errors import CorpusNotFoundError, CorruptionError, DamageWarning
 from quoth.records import Document
 from quoth.storage import seal_folder
 
@@ -135,15 +135,21 @@ def test_lost_deletions_are_said_to_be_lost(path: Path) -> None:
     assert "nothing else says which documents are deleted" in Corpus.repair(path).lost[0]
 
 
-def test_without_words_texts_are_there_and_all_but_search_goes_on(path: Path) -> None:
-    (path / "segments" / "000000000000" / "words.bin").unlink()
+@pytest.mark.parametrize("how", ["missing", "cut", "flipped"])
+def test_damaged_words_are_made_again_in_memory_and_said(path: Path, how: str) -> None:
+    sound = {word: Corpus.open(path).bm25(word, 5) for word in ("Seine", "lies on", "the", "Nile")}
+    damage(path / "segments" / "000000000000" / "words.bin", how)
     shutil.rmtree(path / "keys")
     corpus = Corpus.open(path)
     assert [each.id for each in corpus.documents()] == ["a", "c"]
     assert corpus.passage(1).text == "the Seine"
     assert main(["info", str(path)]) == 0
-    with pytest.raises(CorruptionError, match=r"words\.bin.*missing; `quoth repair .*x\.quoth` repairs"):
-        corpus.bm25("Seine", 1)
+    with pytest.warns(DamageWarning, match=r"0/words\.bin: .*; until .*: `quoth repair .*x\.quoth` repairs"):
+        found = {word: corpus.bm25(word, 5) for word in sound}
+    for word, (rows, scores) in sound.items():
+        assert found[word][0].tolist() == rows.tolist()
+        assert found[word][1].tolist() == scores.tolist()
+    assert corpus.is_current()  # a service does not open it again and again
     corpus.delete(["c"])
     Corpus.repair(path)
     corpus.refresh()

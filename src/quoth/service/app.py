@@ -270,12 +270,14 @@ def _add_state(api: FastAPI, service: Service) -> None:
 
     @api.get("/readyz", response_model=replies.Status)
     async def ready() -> Response:
-        """Whether requests should be sent here: not while the service stops, or while its queue is full."""
+        """Whether requests should be sent here: not while the service stops, or while its queue is full. Damaged
+        segments are named: it answers without them."""
         if service.draining:
             return problem(503, "the service stops", headers={"Retry-After": "5"})
         if max(service.desk.waiting, service.reads.waiting) >= service.limits.queue:
             return problem(503, "too many requests are waiting", headers={"Retry-After": "1"})
-        return JSON({"status": "ready"})
+        damaged = [segment.entry.name for each in service.backend.view().corpora for segment in each.damaged]
+        return JSON({"status": "ready"} | ({"damaged": damaged} if damaged else {}))
 
     @api.get("/metrics", response_class=Response)
     async def metrics() -> Response:

@@ -154,7 +154,8 @@ class Library:
             key = corpora[0].name, snapshot
             found = self._views.get(key)
         if len(corpora) > 1:
-            raise InputError(f"snapshot {snapshot} is given without a corpus; name one as well, such as {key[0]!r}")
+            names = ", ".join(each.name for each in corpora)
+            raise InputError(f"snapshot {snapshot} is given without a corpus; add its corpus: {names}")
         old = [Corpus.open(corpora[0].path, snapshot)] if found is None else found.corpora
         with self._lock:
             return self._kept(key, old)
