@@ -136,6 +136,30 @@ def test_a_dropped_segment_is_gone_in_one_commit(path: Path, capsys: pytest.Capt
     assert [each.name for each in (path / "segments").iterdir()] == ["000000000000"]
 
 
+def test_a_segment_that_can_be_repaired_is_not_dropped(path: Path) -> None:
+    (path / "segments" / "000000000001" / "documents.npy").unlink()
+    done = Corpus.repair(path, drop=["000000000001"])
+    assert (len(done.repaired), done.lost, done.dropped) == (1, [], [])
+    assert ids(Corpus.open(path)) == ["a", "b", "c"]
+
+
+def test_damage_is_reported_and_nothing_is_dropped_if_the_deletions_are_lost_too(path: Path) -> None:
+    corpus = Corpus.open(path)
+    corpus.delete(["b"])
+    flip(path, b"Nile")
+    deletions = path / f"deleted-{corpus.snapshot}.npy"
+    whole = deletions.read_bytes()
+    deletions.write_bytes(whole[:50])
+    for drop in ([], ["000000000001"]):
+        done = Corpus.repair(path, drop=drop)
+        assert ["deleted-" in each for each in done.lost] == [True, False]
+        assert "of its 2 documents 1 can be read" in done.lost[1]
+        assert not done.dropped
+    deletions.write_bytes(whole)
+    assert len(Corpus.repair(path, drop=["000000000001"]).dropped) == 1
+    assert ids(Corpus.open(path)) == ["a"]
+
+
 @pytest.mark.parametrize("name", ["export.jsonl", "export.jsonl.gz"])
 def test_an_export_has_every_intact_document(path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     file = path.parent / name

@@ -27,7 +27,7 @@ from quoth.evaluation.errors import (
 from quoth.evaluation.harness import read_run
 from quoth.evaluation.report import Result, Row
 from quoth.evaluation.samples import sample_of, sampled_ids
-from quoth.evaluation.tasks import NAMES, expand
+from quoth.evaluation.tasks import MADE, NAMES, check_data, expand
 from quoth.records import Evidence, Prediction
 from tiny import TEXT, tiny_npm
 
@@ -225,11 +225,25 @@ def test_blanks_of_the_corpus_are_swept_and_never_see_their_own_passage(
     assert "cloze draws its blanks from one corpus, not 2" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", sorted({*NAMES} - {*MADE, "webquestions", "curatedtrec"}))
+def test_a_task_without_data_names_its_file_and_where_it_can_be_had(name: str) -> None:
+    with pytest.raises(InputError, match=rf"{name} is read from DIR/\S+; name DIR with --data.*https://"):
+        check_data(name, None)
+
+
+def test_data_are_told_before_the_corpus_is(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["eval", "sst2"]) == 2
+    error = capsys.readouterr().err
+    assert "DIR/sst2/test.tsv" in error and "lines of __label__1 to 5, tab, text" in error
+    assert main(["eval", "sst2", "--data", str(data)]) == 2
+    assert "no corpus to search; name one that quoth index made with --corpus" in capsys.readouterr().err
+
+
 def test_facts_are_asked_by_name(data: Path, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     npm = str(tmp_path / "npm")
     asked = ["--data", str(data), "--corpus", str(corpus), "--json", "--system", npm, "--system", f"{npm},combine=sum"]
     assert main(["eval", "google-re", *asked]) == 2
-    assert "lama/Google_RE: no file of JSON lines there; it is in LAMA's data.zip" in capsys.readouterr().err
+    assert "lama/Google_RE: no file of JSON lines there; it is in the data.zip of https://" in capsys.readouterr().err
     fact = {"uuid": "1", "pred": "/x/place_of_birth", "sub_label": "Axios", "obj_label": "river", "evidences": []}
     (data / "lama" / "Google_RE").mkdir(parents=True)
     (data / "lama" / "Google_RE" / "a.jsonl").write_text(json.dumps(fact) + "\n", encoding="utf-8")

@@ -49,7 +49,7 @@ TaskNames = Annotated[
 Data = Annotated[
     Path | None, typer.Option("--data", metavar="DIR", help="Folder of the tasks' files, such as DIR/sst2/test.tsv.")
 ]
-Corpora = Annotated[list[Path], repeated("--corpus", "DIR", "Search this corpus.")]
+Corpora = Annotated[list[Path] | None, repeated("--corpus", "DIR", "Search this corpus.")]
 Systems = Annotated[
     list[str] | None,
     repeated(
@@ -94,7 +94,7 @@ Drawn = Annotated[
 def run(
     context: typer.Context,
     tasks: TaskNames,
-    corpus: Corpora,
+    corpus: Corpora = None,
     data: Data = None,
     system: Systems = None,
     sweep: Sweep = None,
@@ -128,7 +128,7 @@ def run(
     """
     from quoth.evaluation.closed import ClosedOptions
     from quoth.evaluation.families import OPEN, family_of
-    from quoth.evaluation.tasks import Wanted, expand, prepare
+    from quoth.evaluation.tasks import Wanted, check_data, expand, prepare
 
     if limit < 0:
         raise InputError(f"--limit {limit}; it must be 1 or more, or 0 for all")
@@ -136,6 +136,10 @@ def run(
     closed = ClosedOptions(scoring=scoring.value, temperature=label_temperature, k=filling.told["neighbours"])
     told = {**filling.keywords(), **common, "scoring": scoring.value, "label_temperature": label_temperature}
     named = expand(tasks)
+    if not corpus:
+        for name in named:
+            check_data(name, data)
+        raise InputError("no corpus to search; name one that quoth index made with --corpus")
     wanted = Wanted(data, tuple(open_corpora(corpus[0], corpus[1:])), limit or None, seed, not no_coverage)
     swept = [version for each in sweep or () for version in _swept(each)]
     with tempfile.TemporaryDirectory(prefix="quoth-samples-") as folder:

@@ -24,6 +24,8 @@ from quoth.datasets.closed import (
     read_closed_set,
     read_labelled,
 )
+from quoth.datasets.kamel import FILE as KAMEL_FILE
+from quoth.datasets.kamel import SOURCE as KAMEL_SOURCE
 from quoth.datasets.kamel import read_kamel
 from quoth.datasets.questions import QAExample, read_questions
 from quoth.datasets.translation import Translation, find_translations
@@ -53,17 +55,20 @@ from quoth.tokenizers.text import MASK
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
 
+_DPR = "https://github.com/facebookresearch/DPR (question, tab, list of answers)"
 QUESTIONS = {
-    "nq-dev": ("open_qa/nq.dev.tsv", "NQ-open's development side, of DPR's data (data.retriever.qas.nq-dev)"),
-    "nq": ("open_qa/nq.test.tsv", "NQ-open's test side, of DPR's data (data.retriever.qas.nq-test)"),
-    "triviaqa": ("open_qa/trivia.test.tsv", "TriviaQA's test side, of DPR's data (data.retriever.qas.trivia-test)"),
+    "nq-dev": ("open_qa/nq.dev.tsv", f"NQ-open's development side, data.retriever.qas.nq-dev of {_DPR}"),
+    "nq": ("open_qa/nq.test.tsv", f"NQ-open's test side, data.retriever.qas.nq-test of {_DPR}"),
+    "triviaqa": ("open_qa/trivia.test.tsv", f"TriviaQA's test side, data.retriever.qas.trivia-test of {_DPR}"),
     "webquestions": ("open_qa/wq.test.tsv", "WebQuestions' test side as question, tab, list of answers"),
     "curatedtrec": ("open_qa/curated.test.tsv", "CuratedTREC's test side as id, kind, question, pattern"),
 }
 """Each set's file, and what it is, by the set's name."""
 FACTS = {"google-re": "lama/Google_RE", "trex": "lama/TREx"}
 """The folders of LAMA's facts, by the set's name."""
-_LAMA = "it is in LAMA's data.zip (Petroni et al. 2019), to be unpacked as lama"
+_LAMA = (
+    "it is in the data.zip of https://github.com/facebookresearch/LAMA (JSONL of facts), to be unpacked as lama"
+)
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "closed": tuple(FORMATS),
     "sentiment": ("sst2", "mr", "rt", "cr", "amazon"),
@@ -148,8 +153,8 @@ def prepare(name: str, wanted: Wanted, options: Mapping[str, Any] | None = None)
         return Prepared(_translation(wanted, settings), _fills, options=(ORACLE,))
     if name == CLOZE:
         return _cloze(wanted, settings)
-    if wanted.data is None:
-        raise InputError(f"{name} is read from files; name their folder with --data")
+    check_data(name, wanted.data)
+    assert wanted.data is not None
     if name in FORMATS:
         closed = read_closed_set(wanted.data, name)
         task = closed_task(closed, wanted.limit, wanted.seed)
@@ -166,6 +171,21 @@ def prepare(name: str, wanted: Wanted, options: Mapping[str, Any] | None = None)
     asked = openqa_task(questions, settings, covered=covered, name=name)
     asked = replace(asked, at_a_time=QUESTIONS_AT_A_TIME)
     return Prepared(asked, _asks, {SEARCH: asks(BM25(wanted.corpora), max(KS), {})}, OPEN, (TEMPLATE,))
+
+
+def check_data(name: str, data: Path | None) -> None:
+    """Raises InputError if no folder is named for a task that is read from files; it says which, and where they are."""
+    if data is not None or name in MADE:
+        return
+    if name in FORMATS:
+        file, source = FORMATS[name].file, FORMATS[name].source
+    elif name in FACTS:
+        file, source = FACTS[name], _LAMA
+    elif name == "kamel":
+        file, source = KAMEL_FILE, KAMEL_SOURCE
+    else:
+        file, source = QUESTIONS[name][0], f"it is {QUESTIONS[name][1]}"
+    raise InputError(f"{name} is read from DIR/{file}; name DIR with --data. If you do not have it: {source}")
 
 
 def _questions(name: str, data: Path) -> list[QAExample]:

@@ -53,7 +53,7 @@ def combine(
 ) -> list[Prediction]:
     """The `top_k` phrases with the highest w · (1 − p)³ · log p_NPM + v · log p_reader − e · echo.
 
-    `weights` are (w, v, e). p is the reader's highest probability: where the passages say it, NPM has little to add. A
+    `weights` are (w, v, e). p is the reader's highest probability: if the passages say it, NPM has little to add. A
     phrase is an echo (1, else 0) if it has words that name something and all of them occur in the sentence of `text`
     with the `[MASK]`.
 
