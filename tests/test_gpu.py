@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib
 import json
+import runpy
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,7 @@ from tiny import tiny_npm
 
 ROOT = Path(__file__).parents[1]
 ATLAS = ROOT / "samples" / "atlas-2026.jsonl"
+Script = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +37,27 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_realm_is_trained_in_slices(packed: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Script:
+    """Run a script in this process: its standard output."""
+
+    def run(name: str, *arguments: object) -> str:
+        path = ROOT / "gpu" / name
+        monkeypatch.syspath_prepend(path.parent)
+        monkeypatch.setattr(sys, "argv", [str(path), *map(str, arguments)])
+        runpy.run_path(str(path), run_name="__main__")
+        return capsys.readouterr().out
+
+    return run
+
+
+def program(name: str, *arguments: object) -> str:
+    """Run a script as its user does, in a process of its own."""
+    command = [sys.executable, str(ROOT / "gpu" / name), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_a_realm_is_trained_in_slices(packed: Path, tmp_path: Path, script: Script) -> None:
     asked = [{"question": "what is the capital of Greece?", "answer": ["Athens"]}]
     asked += [{"question": "where is the Nile?", "answer": ["Egypt", "Africa"]}]
     for name in ("questions-a.jsonl", "cloze-a.jsonl"):
@@ -55,18 +78,13 @@ def test_a_realm_is_trained_in_slices(packed: Path, tmp_path: Path) -> None:
     assert REALM.from_pretrained(folder).config.separate_towers
 
 
-def script(name: str, *arguments: object) -> str:
-    command = [sys.executable, str(ROOT / "gpu" / name), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-
 @pytest.mark.parametrize("name", ["npm-mini", "npm-single-mini", "full", "memory-large"])
-def test_a_job_runs_and_brings_back_its_files(packed: Path, tmp_path: Path, name: str) -> None:
+def test_a_job_runs_and_brings_back_its_files(packed: Path, tmp_path: Path, script: Script, name: str) -> None:
     arguments = [name, "--input", packed, "--work", tmp_path / "work", "--out", tmp_path / "out", "--tiny"]
     facts = json.loads(script("job.py", *arguments, "--seconds", 0 if name == "npm-mini" else 60).splitlines()[-1])
     if name == "npm-mini":
         assert not facts["done"]
-        facts = json.loads(script("job.py", *arguments).splitlines()[-1])
+        facts = json.loads(program("job.py", *arguments).splitlines()[-1])
     found = {file.name for file in (tmp_path / "out" / name).iterdir()}
     if name == "memory-large":
         assert found == {"facts.json"}
@@ -85,7 +103,7 @@ QUESTIONS = [
 
 
 def test_a_reader_of_another_base_comes_back_whole(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, script: Script, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base, reading = tmp_path / "bert", tmp_path / "a.jsonl"
     tiny_npm(base, base=str(base))
@@ -108,7 +126,7 @@ def test_a_reader_of_another_base_comes_back_whole(
 
 
 @pytest.mark.parametrize("name", ["reader", "reader-mlp"])
-def test_a_reader_is_trained_in_slices(packed: Path, tmp_path: Path, name: str) -> None:
+def test_a_reader_is_trained_in_slices(packed: Path, tmp_path: Path, script: Script, name: str) -> None:
     (packed / "reading-a.jsonl").write_text("".join(json.dumps(each) + "\n" for each in QUESTIONS), encoding="utf-8")
     arguments = [name, "--input", packed, "--work", tmp_path / "work", "--out", tmp_path / "out", "--tiny"]
     assert not json.loads(script("job.py", *arguments, "--seconds", 0).splitlines()[-1])["done"]
@@ -119,7 +137,7 @@ def test_a_reader_is_trained_in_slices(packed: Path, tmp_path: Path, name: str) 
     assert (settings["base"], settings["head"]) == (MINILM, "mlp" if name == "reader-mlp" else "ends")
 
 
-def test_pack_leaves_out_the_excluded_and_halves_the_weights(tmp_path: Path) -> None:
+def test_pack_leaves_out_the_excluded_and_halves_the_weights(tmp_path: Path, script: Script) -> None:
     listing = tmp_path / "held.jsonl"
     listing.write_text('{"id": "none", "title": "The Tale of Genji"}\n', encoding="utf-8")
     script("pack.py", tmp_path / "packed", ATLAS, "--exclude", listing)

@@ -38,8 +38,9 @@ GOOD = b'{"text": "a [MASK]"}'
 
 
 @pytest.fixture
-def port() -> Iterator[int]:
+def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """That of a service with small limits, whose log must have no error in the end."""
+    monkeypatch.setattr("quoth.service.running.IDLE_SECONDS", 1)
     with running(Recorded(), SMALL) as (port, _):
         yield port
 
