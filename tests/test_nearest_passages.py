@@ -14,6 +14,8 @@ from quoth.corpus.corpus import Corpus
 from quoth.encoders.key_encoder import EncodedPassage, TextSpan
 from quoth.errors import EmptyCorpusError, EncoderMismatchError, InputError
 from quoth.records import Document, Passage
+from quoth.retrieval import retriever as retriever_module
+from quoth.retrieval.key_table import KeyHits
 from quoth.retrieval.retriever import Retriever
 from quoth.tokenizers.boundaries import MAY_END, MAY_START
 from quoth.tokenizers.text import TokenizedPassage
@@ -211,6 +213,111 @@ def test_dense_search_with_one_query_vector_finds_the_nearest(corpora: list[Corp
     assert [(place, round(score, 4)) for score, place in found] == [
         (place, round(score, 4)) for score, place in expected
     ]
+
+
+@pytest.mark.parametrize("k", [1, 4, 1000])
+def test_late_interaction_equals_brute_force(corpora: list[Corpus], k: int) -> None:
+    encoder = Random(many=True)
+    retriever = embed(corpora, encoder, "fp32")
+    change(corpora)
+    q_TD = encoder.words("a query")
+    every = [
+        (sum(max(2.0 * float(q_D @ c_D) for c_D in encoder.vectors(each.text)) for q_D in q_TD), (number, each.row))
+        for number, corpus in enumerate(corpora)
+        for each in corpus.passages()
+    ]
+    expected = sorted(every, key=lambda pair: (-pair[0], pair[1]))
+    assert_same([retriever.late_interaction("a query", k)], [expected], k)
+
+
+def test_equally_near_passages_of_late_interaction_go_by_corpus_and_row(
+    corpora: list[Corpus], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = Random()
+    monkeypatch.setattr(encoder, "vectors", lambda _: np.ones((1, D), np.float32))
+    retriever = embed(corpora, encoder, "fp32")
+    count = corpora[0].num_passages
+    expected = [(16.0, (0, row)) for row in range(count)] + [(16.0, (1, 0))]
+    assert retriever.late_interaction("any", count + 1) == expected
+
+
+@pytest.mark.parametrize("embedded", [False, True])
+def test_the_nearest_key_in_each_passage_equals_brute_force(corpora: list[Corpus], embedded: bool) -> None:
+    encoder, q_QD = Random(many=True), queries(3)
+    retriever = embed(corpora, encoder, "fp32") if embedded else Retriever(corpora, encoder)
+    change(corpora)
+    places = [(number, row) for number, corpus in enumerate(corpora) for row in corpus.live_rows()[1::2].tolist()]
+    found = retriever.keys_in(places, q_QD)
+    assert sorted(found) == places
+    for (number, row), keys in found.items():
+        passage = corpora[number].passage(row)
+        sims_QN = 2.0 * q_QD @ encoder.vectors(passage.text).T
+        best_Q = sims_QN.argmax(axis=1)
+        assert [key.similarity for key in keys] == pytest.approx(sims_QN.max(axis=1), abs=1e-4)
+        assert [(key.start - passage.start, key.end - passage.start) for key in keys] == [(n, n + 1) for n in best_Q]
+
+
+def test_of_each_group_its_own_passages_by_corpus_and_row(corpora: list[Corpus]) -> None:
+    encoder = Random()
+    retriever = embed(corpora, encoder, "fp32")
+    change(corpora)
+    (late,), replaced = corpora[1].rows_of("late")[:1], corpora[0].rows_of("a2")
+    encoder.encoded = 0
+    groups = [[(1, late), (0, replaced[1]), (0, 9), (1, 2), (0, replaced[0]), (0, 3)], [], [(1, late), (1, 0)]]
+    found = retriever.gather(groups)
+    assert encoder.encoded == 3
+    rows = [[(keys.corpus.name, keys.passage_rows_P.tolist()) for keys in tables] for tables in found]
+    assert rows == [[("one", [3, 9]), ("one", replaced[:2]), ("two", [2]), ("two", [late])], [], rows[2]]
+    assert rows[2] == [("two", [0]), ("two", [late])]
+    for tables in found:
+        for keys in tables:
+            texts = [keys.corpus.passage(row).text for row in keys.passage_rows_P.tolist()]
+            expected = np.concatenate([2.0 * encoder.vectors(text) for text in texts]) @ np.ones(D)
+            np.testing.assert_allclose(keys.vectors.similarities(np.ones((1, D), np.float32))[0], expected, atol=1e-4)
+
+
+def test_passages_of_long_ago_are_encoded_again(corpora: list[Corpus], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retriever_module, "CACHED_PASSAGES", 3)
+    encoder = Random()
+    retriever = Retriever(corpora, encoder)
+
+    def encoded(*rows: int) -> int:
+        before = encoder.encoded
+        retriever.gather([[(0, row) for row in rows]])
+        return encoder.encoded - before
+
+    asked = [(0, 1, 2), (0,), (3,), (2,), (1,), (3, 2, 1), (0,)]
+    assert [encoded(*rows) for rows in asked] == [3, 0, 1, 0, 1, 0, 1]
+    corpora[0]._snapshot = corpora[1]._snapshot  # what was encoded is not read again
+    assert retriever.passage((0, 0)).document_id == "a0"
+
+
+def test_every_token_of_a_boosted_passage_is_a_hit(corpora: list[Corpus]) -> None:
+    retriever = embed(corpora, Random(many=True), "fp32")
+    none = np.zeros(0, np.int64)
+    boosted = retriever.boost([KeyHits(keys, none, none) for keys in retriever.key_tables()], [(0, 1), (1, 2), (1, 0)])
+    wanted = {"one": {1}, "two": {0, 2}}
+    for each in boosted:
+        keys = each.keys
+        rows = {int(row) for row in keys.passage_rows_P} & wanted[keys.corpus.name]
+        tokens = [
+            n
+            for p, row in enumerate(keys.passage_rows_P.tolist())
+            if row in rows
+            for n in range(int(keys.offsets_P1[p]), int(keys.offsets_P1[p + 1]))
+        ]
+        assert each.start_rows.tolist() == each.end_rows.tolist() == tokens
+        assert each.in_boosted(np.arange(keys.num_keys)).tolist() == [n in tokens for n in range(keys.num_keys)]
+
+
+def test_some_segments_alone_are_searched(corpora: list[Corpus]) -> None:
+    encoder = Random()
+    embed(corpora, encoder, "fp32")
+    first, second = corpora[0].segments
+    only = Retriever(corpora[:1], encoder, [second.name])
+    (found,) = only.nearest_passages(queries(1), 1000, [()])
+    assert sorted(row for _, (_, row) in found) == list(range(second.first_row, second.last_row))
+    assert first.last_row == second.first_row
 
 
 def test_a_deleted_passage_is_never_among_the_best_by_late_interaction(corpora: list[Corpus]) -> None:
