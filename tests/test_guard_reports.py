@@ -26,7 +26,7 @@ LABELS = ("--system", "npm", "--system", "majority")
 TASKS: dict[str, Sequence[str]] = {
     **{name: ("run", name, *NAMED, *LABELS) for name in ("agn", "yahoo", "subj", "sst2", "mr", "rt", "cr", "amazon")},
     "rte": ("run", "rte", *NAMED, *LABELS),
-    "nq": ("run", "nq", *NAMED, *SYSTEMS, "--system", "reader", "--system", "bm25"),
+    "nq": ("run", "nq", *NAMED, "--system", "npm,read=0", "--system", "reader", "--system", "bm25"),
     "triviaqa": ("run", "triviaqa", *NAMED, *SYSTEMS),
     "webquestions": ("run", "webquestions", *NAMED, *SYSTEMS),
     "curatedtrec": ("run", "curatedtrec", *NAMED, *SYSTEMS),
@@ -80,16 +80,19 @@ WORDS = "terrible, bust\ngreat, tower\n"
 TOPICS = ["France", "Greece", "Germany", "Spree"]
 YAHOO = ("society & culture", "science & mathematics", "health", "education & reference", "computers & internet")
 YAHOO = (*YAHOO, "sports", "business & finance", "entertainment & music", "family & relationships")
+YAHOO = (*YAHOO, "politics & government")
+COMMON = ("capital", "raven", "born", "great", "tower", "towns", "review", "president", "door", "government")
 DATA: dict[str, str] = {
     "agn/test.csv": "label,title,text\n1,Paris,The capital of France\n2,Athens,It lies in Greece\n",
     "agn/verbalizers.txt": "\n".join(TOPICS) + "\n",
     "yahoo/test.jsonl": _lines({"title": "Paris?", "content": "The Seine", "label": "Health", "answer": "Yes"}),
+    "yahoo/verbalizers.json": json.dumps({label: [word] for label, word in zip(YAHOO, COMMON, strict=True)}),
     "subj/test.jsonl": _sentences("sentence", "label"),
     "sst2/test.tsv": "__label__5\tGreat !\n__label__1\tAwful .\n",
     "sst2/verbalizers.txt": WORDS,
-    "mr/test.jsonl": _sentences("text", "label"),
+    "mr/test.jsonl": _sentences("sentence", "label"),
     "rt/test.jsonl": _lines({"input": "Great .", "output": "positive"}, {"input": "Bad .", "output": "negative"}),
-    "cr/test.jsonl": _sentences("text", "label"),
+    "cr/test.jsonl": _sentences("sentence", "label"),
     "amazon/test.csv": '"2","Good","It was great"\n"1","Bad","It was terrible"\n',
     "rte/val.jsonl": _lines({"premise": "Paris is great.", "hypothesis": "It is.", "label": "entailment"}),
     "open_qa/nq.test.tsv": f"{FRANCE}\t['Paris']\n{GREECE}\t['Heraklion', 'Crete']\nwho sat on it\t['Zeus']\n",
@@ -136,7 +139,8 @@ def test_the_report_of(task: str, here: Path, run: Run) -> None:
     assert code == 0, err
     reports = sorted(keep.rglob("report.json"))
     assert reports, "no report.json in the folder of --run"
-    check_values("reports.json", {task: [_numbers(json.loads(path.read_text("utf-8"))) for path in reports]})
+    numbers = [{**_numbers(json.loads(path.read_text("utf-8"))), "said": _said(path.parent)} for path in reports]
+    check_values("reports.json", {task: numbers})
 
 
 def _numbers(report: dict[str, Any]) -> dict[str, Any]:
@@ -145,6 +149,15 @@ def _numbers(report: dict[str, Any]) -> dict[str, Any]:
     compared = {f"{_name(each.pop('system'))} - {_name(each.pop('other'))}": each for each in report["differences"]}
     counts = {name: value for name, value in report.items() if name.startswith("num_")}
     return {"task": report["task"], **counts, "systems": systems, "differences": compared}
+
+
+def _said(folder: Path) -> dict[str, list[Any]]:
+    """By system, the best answer to each example with its probability, and how many passages were found."""
+    said: dict[str, list[Any]] = {}
+    for row in map(json.loads, (folder / "predictions.jsonl").read_text("utf-8").splitlines()):
+        best = [[each["text"], each["probability"]] for each in (row["predictions"] or [])[:1]]
+        said.setdefault(_name(row["system"]), []).append([row["id"], *best, len(row["passages"])])
+    return said
 
 
 def _name(system: str) -> str:

@@ -26,11 +26,11 @@ import quoth
 
 FOLDER = Path(__file__).parent / "old"
 SHAPE = {
-    "hidden_size": 16,
+    "hidden_size": 8,
     "num_hidden_layers": 1,
     "num_attention_heads": 2,
-    "intermediate_size": 32,
-    "max_position_embeddings": 128,
+    "intermediate_size": 16,
+    "max_position_embeddings": 100,
 }
 READER = {"query_tokens": 24, "title_tokens": 6, "max_tokens": 96, "overlap": 12, "span_width": 5, "span_hidden": 8}
 NPM = {"kind": "npm", "similarity_scale": 20.0, "normalize": True, "max_tokens": 96}
