@@ -214,13 +214,13 @@ def test_settings_come_from_a_name_a_folder_or_another_encoder(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"pooling": "max"}, "pooling 'max'; use one of mean, ends"),
-        ({"titles": True}, "titles True; use one of alone, passage, none"),
-        ({"ask_with": "x"}, "ask_with 'x'; use one of entity, alone, question"),
-        ({"base": ""}, "base ''; it must be a name or a folder"),
-        ({"recognizer": None}, "recognizer None; it must be"),
-        ({"joint": 1}, "joint 1; it must be true or false"),
-        ({"max_tokens": 8}, "max_tokens 8; it must be a whole number of at least 16"),
+        ({"pooling": "max"}, "pooling is 'max'; it must be one of mean, ends"),
+        ({"titles": True}, "titles is True; it must be one of alone, passage, none"),
+        ({"ask_with": "x"}, "ask_with is 'x'; it must be one of entity, alone, question"),
+        ({"base": ""}, "base is ''; it must be a text, not empty"),
+        ({"recognizer": None}, "recognizer is None; it must be"),
+        ({"joint": 1}, "joint is 1; it must be true or false"),
+        ({"max_tokens": 8}, "max_tokens is 8; it must be 16 or more"),
         ({"depth": 3}, "unknown setting 'depth'"),
     ],
 )

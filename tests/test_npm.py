@@ -476,7 +476,7 @@ def test_vectors_of_tokens_and_queries(npm: NPM, corpora: list[Corpus]) -> None:
         ("[MASK] river", {"k": 0}, "k is 0; it must be 1 or more"),
         ("[MASK] river", {"passages": 0}, "passages is 0; it must be 1 or more"),
         ("[MASK] river", {"top_k": 0}, "top_k is 0"),
-        ("[MASK] river", {"combine": "max"}, "combine is 'max'; use one of sum, joint, softmax_sum"),
+        ("[MASK] river", {"combine": "max"}, "combine is 'max'; it must be one of sum, joint, softmax_sum"),
         ("[MASK] river", {"temperature": 0.0}, "temperature is 0.0"),
         ("[MASK] river", {"hybrid": 1.0}, "hybrid is 1.0; it must be 0 or more and below 1; try hybrid=0.33"),
         ("[MASK] river", {"hybrid": 0.3, "passages": None}, "hybrid is 0.3 and passages None; say how many"),

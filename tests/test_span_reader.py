@@ -242,10 +242,10 @@ def test_a_reader_of_another_base_is_stored_whole(reader: SpanReader, tmp_path: 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"head": "biaffine"}, "head 'biaffine'; it must be ends or mlp"),
+        ({"head": "biaffine"}, "head is 'biaffine'; it must be one of ends, mlp"),
         ({"overlap": 4}, r"overlap 4; it must be at least span_width \(5\)"),
         ({"max_tokens": 34}, "leaves 11 for a passage"),
-        ({"span_width": 0}, "span_width 0; it must be a whole number of at least 1"),
+        ({"span_width": 0}, "span_width is 0; it must be 1 or more"),
     ],
 )
 def test_settings_that_cannot_be(settings: dict[str, Any], message: str) -> None:

@@ -95,7 +95,8 @@ def checked(name: str, value: Any, kind: Any, default: Any = None) -> Any:
     if _test(kind)(value):
         return value
     such = next((mark.value for mark in marks(kind) if isinstance(mark, Such)), default)
-    words = _words(value, kind, default)
+    none = "None" if default is not None else "left out" if such is None else ""
+    words = _words(value, kind, none)
     if isinstance(value, str) and "a list" in words:
         remedy = f"; write [{value!r}]"
     elif "one of" in words:
@@ -170,19 +171,18 @@ def _within(value: Any, bound: Any) -> bool:
     return True
 
 
-def _words(value: Any, kind: Any, default: Any) -> str:
-    """What a type allows; of a number only its bounds if the value is one."""
+def _words(value: Any, kind: Any, none: str) -> str:
+    """What a type allows; of a number only its bounds if the value is one. `none` are the words for None, if any."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Annotated:
         bounds = _bounds(value, inner[1:])
         number = isinstance(value, (int, float)) and _test(inner[0])(value)
-        what = "" if number and bounds else _words(value, inner[0], default)
+        what = "" if number and bounds else _words(value, inner[0], none)
         return ", ".join(filter(None, (what, bounds)))
     if origin in _UNIONS:
-        parts = [_words(value, each, default) for each in inner if each is not NoneType]
-        if NoneType in inner:
-            parts.append("left out" if default is None else "None")
-        return f"{', '.join(parts[:-1])}, or {parts[-1]}"
+        parts = [_words(value, each, none) for each in inner if each is not NoneType]
+        *others, last = [*parts, none] if none and NoneType in inner else parts
+        return f"{', '.join(others)}, or {last}" if others else last
     if origin is Literal:
         return f"one of {', '.join(map(str, inner))}" if len(inner) > 1 else repr(inner[0])
     if origin is tuple and inner[-1] is not ...:
