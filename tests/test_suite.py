@@ -234,7 +234,8 @@ def test_a_task_without_data_names_its_file_and_where_it_can_be_had(name: str) -
 def test_data_are_told_before_the_corpus_is(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["eval", "sst2"]) == 2
     error = capsys.readouterr().err
-    assert "DIR/sst2/test.tsv" in error and "lines of __label__1 to 5, tab, text" in error
+    assert "DIR/sst2/test.tsv" in error
+    assert "lines of __label__1 to 5, tab, text" in error
     assert main(["eval", "sst2", "--data", str(data)]) == 2
     assert "no corpus to search; name one that quoth index made with --corpus" in capsys.readouterr().err
 

@@ -66,9 +66,7 @@ QUESTIONS = {
 """Each set's file, and what it is, by the set's name."""
 FACTS = {"google-re": "lama/Google_RE", "trex": "lama/TREx"}
 """The folders of LAMA's facts, by the set's name."""
-_LAMA = (
-    "it is in the data.zip of https://github.com/facebookresearch/LAMA (JSONL of facts), to be unpacked as lama"
-)
+_LAMA = "it is in the data.zip of https://github.com/facebookresearch/LAMA (JSONL of facts), to be unpacked as lama"
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "closed": tuple(FORMATS),
     "sentiment": ("sst2", "mr", "rt", "cr", "amazon"),

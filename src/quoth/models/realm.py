@@ -2,15 +2,13 @@
 
 Knows: how towers, retrieval and reader compose. The five steps are those of every model here: encode (passage_encoder)
 → search (retriever) → expand (reader: the spans of each passage) → score (marginal over passages) → explain (evidence).
-
-Shape suffixes that differ from the project's: N passages that are read.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -18,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.config import REALMConfig
-from quoth.corpus.bm25 import PassageRef, best_places
+from quoth.corpus.bm25 import best_places
 from quoth.corpus.corpus import Corpora, listed
 from quoth.encoders.pairs import answer_ids, fill_in, masked_ids
 from quoth.encoders.passage_encoder import PassageEncoder, load_heads
@@ -29,18 +27,12 @@ from quoth.hub import locate
 from quoth.models.base import FUSION_DEPTH, CorpusModel, Mode
 from quoth.models.calls import Exclude, check_questions, documented, for_each, one_or_many, with_mask
 from quoth.models.model import remembered
-from quoth.predictors.answers import (
-    Read,
-    Source,
-    explain_likelihood,
-    predict_answers,
-    predict_spans,
-    predict_words,
-)
+from quoth.models.own_reader import EncodedQuery, OwnReader
+from quoth.predictors.answers import Source, predict_spans
 from quoth.predictors.calibration import calibrated
-from quoth.predictors.reader import Reader, ReaderModel, readings
+from quoth.predictors.reader import Reader, ReaderModel
 from quoth.predictors.reader_weights import open_reader
-from quoth.predictors.span_reader import Reading, SpanReader
+from quoth.predictors.span_reader import SpanReader
 from quoth.records import Likelihood, Prediction
 from quoth.results import Hits, Predictions
 from quoth.retrieval.fusion import weighted_sum
@@ -53,15 +45,6 @@ if TYPE_CHECKING:
 Combine = Literal["softmax", "marginal"]
 LEAST_SHARE = 0.01
 """The share of the best fused score that a passage counts with at least: the last of both rankings has none."""
-
-
-@dataclass(frozen=True, slots=True)
-class EncodedQuery:
-    """A question's token ids, cut to what is read, its vector [D], and the passages nearest to it."""
-
-    ids: Sequence[int]
-    vector_D: NDArray[np.float32]
-    places: Sequence[tuple[float, PassageRef]]
 
 
 class REALM(CorpusModel):
@@ -167,8 +150,7 @@ class REALM(CorpusModel):
         null_D = self._null_if(null_document, combine)
         texts = [each.strip() for each in question]
         asked = [list(ids) for ids, _ in self.encoder.tokenizer.pieces(texts)]
-        hybrid = self._is_hybrid(mode, combine)
-        least = self._least(min_probability, combine)
+        hybrid, least = self._is_hybrid(mode, combine), self._least(min_probability, combine)
         questions = (
             self._fused(texts, asked, passages, exclude)
             if hybrid
@@ -176,22 +158,21 @@ class REALM(CorpusModel):
         )
         found: list[Predictions] = []
         for text, encoded in zip(texts, questions, strict=True):
+            null, by_eq_1 = self._relevance(null_D, encoded), combine == "marginal"
             if isinstance(self.reader, SpanReader):
                 config = self.reader.config
-                prior = config.prior if hybrid else 0.0
-                null = self._relevance(null_D, encoded)
-                predictions = self._read_spans(text, encoded, top_k, combine == "marginal", prior, null)
-                if combine == "softmax":
-                    predictions = calibrated(predictions, config.calibration, least, config.defaults.not_found_below)
-                found.append(Predictions(predictions))
-                continue
-            with step("expand"):
-                read = self._read(encoded)
-                spans = self.reader.spans([each.reading for each in read])
-            by_eq_1, null = combine == "marginal", self._relevance(null_D, encoded)
-            answers = predict_answers(read, spans, self.config.add_relevance, top_k, by_eq_1, null)
+                answers = self._read_spans(text, encoded, top_k, by_eq_1, config.prior if hybrid else 0.0, null)
+                if not by_eq_1:
+                    answers = calibrated(answers, config.calibration, least, config.defaults.not_found_below)
+            else:
+                answers = self._own.answers(encoded, top_k, by_eq_1, null)
             found.append(Predictions(answers))
         return found
+
+    @property
+    def _own(self) -> OwnReader:
+        assert isinstance(self.reader, Reader)
+        return OwnReader(self.reader, self.encoder, self._retriever)
 
     def _is_hybrid(self, mode: Literal["dense", "hybrid"] | None, combine: str) -> bool:
         """Whether BM25 helps to find passages. Raises InputError if it cannot."""
@@ -305,23 +286,14 @@ class REALM(CorpusModel):
         null_D = self._null_if(combine == "marginal" if null_document is None else null_document, combine)
         found: list[Predictions] = []
         for question, each in zip(self._questions(masked, self._count(passages), exclude), texts, strict=True):
-            if isinstance(self.reader, SpanReader):
-                null = self._relevance(null_D, question)
-                marked = self._read_spans(each, question, top_k, combine == "marginal", null=null)
-                found.append(self._filled(each, marked))
-                continue
-            with step("expand"):
-                read, nothing = self._read(question), self._readings(question, [""], [""])
-                seen = [*(one.reading for one in read), *(nothing if null_D is not None else [])]
-                log_p_NV = self.reader.masked(seen)
-            answers = predict_words(read, self._relevance(null_D, question), log_p_NV, top_k)
-            found.append(self._filled(each, answers))
+            null = self._relevance(null_D, question)
+            if spans:
+                answers = self._read_spans(each, question, top_k, combine == "marginal", null=null)
+            else:
+                answers = self._own.words(question, top_k, null)
+            tokenizer = self.encoder.tokenizer
+            found.append(Predictions(replace(one, sequence=fill_in(tokenizer, each, one.text)) for one in answers))
         return found
-
-    def _filled(self, text: str, predictions: Sequence[Prediction]) -> Predictions:
-        return Predictions(
-            replace(each, sequence=fill_in(self.encoder.tokenizer, text, each.text)) for each in predictions
-        )
 
     def _with_mask(self, text: str) -> str:
         return with_mask(text, self.encoder.tokenizer.mask_token)
@@ -373,12 +345,8 @@ class REALM(CorpusModel):
             )
         masked = masked_ids(tokenizer, text, self._room, len(hidden))
         [question] = self._questions([masked], self._count(passages), exclude)
-        with step("expand"):
-            read, nothing = self._read(question), self._readings(question, [""], [""])
-            log_p_NM = self.reader.likelihood([*(each.reading for each in read), *nothing], hidden)
         null = self.encoder.scale * float(self._null @ question.vector_D)
-        pieces = [tokenizer.hf.backend_tokenizer.id_to_token(each) for each in hidden]
-        return explain_likelihood(read, null, answer.strip(), pieces, log_p_NM)
+        return self._own.likelihood(question, answer.strip(), hidden, null)
 
     @documented
     def search(self, query: str, k: int = 10, mode: Mode = "dense") -> Hits:
@@ -426,15 +394,3 @@ class REALM(CorpusModel):
         with step("search"):
             places = self._retriever.nearest_passages(q_BD, passages, for_each(exclude, len(asked)))
         return [EncodedQuery(ids[: self._room], *each) for ids, *each in zip(asked, q_BD, places, strict=True)]
-
-    def _read(self, question: EncodedQuery) -> list[Read]:
-        found = [(self._retriever.corpora[number], row, score) for score, (number, row) in question.places]
-        passages = [corpus.passage(row) for corpus, row, _ in found]
-        seen = self._readings(question, [each.text for each in passages], [each.title for each in passages])
-        return [
-            Read(passage, corpus.name, score, reading=reading)
-            for passage, (corpus, _, score), reading in zip(passages, found, seen, strict=True)
-        ]
-
-    def _readings(self, question: EncodedQuery, texts: Sequence[str], titles: Sequence[str]) -> list[Reading]:
-        return readings(self.encoder.tokenizer, self.config, question.ids, texts, titles)
