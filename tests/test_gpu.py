@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import runpy
 import shutil
 import subprocess
 import sys
@@ -23,7 +22,7 @@ from quoth.training.realm_model import PARTS
 from tiny import tiny_npm
 
 ROOT = Path(__file__).parents[1]
-ATLAS = ROOT / "samples" / "atlas-2026.jsonl"
+JOB, ATLAS = ROOT / "gpu" / "job.py", ROOT / "samples" / "atlas-2026.jsonl"
 Script = Callable[..., str]
 
 
@@ -37,23 +36,9 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Script:
-    """Run a script in this process: its standard output."""
-
-    def run(name: str, *arguments: object) -> str:
-        path = ROOT / "gpu" / name
-        monkeypatch.syspath_prepend(path.parent)
-        monkeypatch.setattr(sys, "argv", [str(path), *map(str, arguments)])
-        runpy.run_path(str(path), run_name="__main__")
-        return capsys.readouterr().out
-
-    return run
-
-
-def program(name: str, *arguments: object) -> str:
-    """Run a script as its user does, in a process of its own."""
-    command = [sys.executable, str(ROOT / "gpu" / name), *map(str, arguments)]
+def program(*arguments: object) -> str:
+    """Run a job as its user does, in a process of its own."""
+    command = [sys.executable, str(JOB), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
@@ -63,8 +48,8 @@ def test_a_realm_is_trained_in_slices(packed: Path, tmp_path: Path, script: Scri
     for name in ("questions-a.jsonl", "cloze-a.jsonl"):
         (packed / name).write_text("".join(json.dumps(each) + "\n" for each in asked), encoding="utf-8")
     arguments = ["realm-mini-spans", "--input", packed, "--work", tmp_path / "work", "--out", tmp_path, "--tiny"]
-    assert not json.loads(script("job.py", *arguments, "--seconds", 0).splitlines()[-1])["done"]
-    assert json.loads(script("job.py", *arguments).splitlines()[-1])["done"]
+    assert not json.loads(script(JOB, *arguments, "--seconds", 0).splitlines()[-1])["done"]
+    assert json.loads(script(JOB, *arguments).splitlines()[-1])["done"]
     out, folder = tmp_path / "realm-mini-spans", tmp_path / "model"
     found = {file.name for file in out.iterdir()}
     assert found == {"facts.json", "log.jsonl", "quoth.json", "heads.safetensors"} | {f"{part}.zip" for part in PARTS}
@@ -81,10 +66,10 @@ def test_a_realm_is_trained_in_slices(packed: Path, tmp_path: Path, script: Scri
 @pytest.mark.parametrize("name", ["npm-mini", "npm-single-mini", "full", "memory-large"])
 def test_a_job_runs_and_brings_back_its_files(packed: Path, tmp_path: Path, script: Script, name: str) -> None:
     arguments = [name, "--input", packed, "--work", tmp_path / "work", "--out", tmp_path / "out", "--tiny"]
-    facts = json.loads(script("job.py", *arguments, "--seconds", 0 if name == "npm-mini" else 60).splitlines()[-1])
+    facts = json.loads(script(JOB, *arguments, "--seconds", 0 if name == "npm-mini" else 60).splitlines()[-1])
     if name == "npm-mini":
         assert not facts["done"]
-        facts = json.loads(program("job.py", *arguments).splitlines()[-1])
+        facts = json.loads(program(*arguments).splitlines()[-1])
     found = {file.name for file in (tmp_path / "out" / name).iterdir()}
     if name == "memory-large":
         assert found == {"facts.json"}
@@ -129,8 +114,8 @@ def test_a_reader_of_another_base_comes_back_whole(
 def test_a_reader_is_trained_in_slices(packed: Path, tmp_path: Path, script: Script, name: str) -> None:
     (packed / "reading-a.jsonl").write_text("".join(json.dumps(each) + "\n" for each in QUESTIONS), encoding="utf-8")
     arguments = [name, "--input", packed, "--work", tmp_path / "work", "--out", tmp_path / "out", "--tiny"]
-    assert not json.loads(script("job.py", *arguments, "--seconds", 0).splitlines()[-1])["done"]
-    assert json.loads(script("job.py", *arguments).splitlines()[-1])["done"]
+    assert not json.loads(script(JOB, *arguments, "--seconds", 0).splitlines()[-1])["done"]
+    assert json.loads(script(JOB, *arguments).splitlines()[-1])["done"]
     out = tmp_path / "out" / name
     assert {file.name for file in out.iterdir()} == {"facts.json", "log.jsonl", "quoth.json", "reader.safetensors"}
     settings = read_json(out / "quoth.json")
@@ -140,7 +125,7 @@ def test_a_reader_is_trained_in_slices(packed: Path, tmp_path: Path, script: Scr
 def test_pack_leaves_out_the_excluded_and_halves_the_weights(tmp_path: Path, script: Script) -> None:
     listing = tmp_path / "held.jsonl"
     listing.write_text('{"id": "none", "title": "The Tale of Genji"}\n', encoding="utf-8")
-    script("pack.py", tmp_path / "packed", ATLAS, "--exclude", listing)
+    script(ROOT / "gpu" / "pack.py", tmp_path / "packed", ATLAS, "--exclude", listing)
     titles = {document.title for document in quoth.read_documents(tmp_path / "packed" / "text.jsonl.xz")}
     assert len(titles) == 184
     assert "The Tale of Genji" not in titles

@@ -2,8 +2,7 @@
 
 import gzip
 import json
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from quoth.corpus.documents import read_documents
 from quoth.datasets.comprehension import read_examples
 
 ROOT = Path(__file__).parents[1]
+Make = Callable[..., list[dict[str, Any]]]
 CONTEXT = "The engine was begun in 1834 by Charles Babbage. It still needed 25 thousand parts."
 TOLD = {
     "Who began the engine?": "[MASK] began the engine",
@@ -28,10 +28,17 @@ TOLD = {
 }
 
 
-def run(script: str, source: Path, out: Path, *options: str) -> list[dict[str, Any]]:
-    subprocess.run([sys.executable, ROOT / "scripts" / script, source, "-o", out, *options], check=True, timeout=300)
-    read_examples(out)
-    return [json.loads(line) for line in gzip.open(out, "rt", encoding="utf-8")]
+@pytest.fixture
+def make(script: Callable[..., str]) -> Make:
+    """What a script makes of a file with some options."""
+
+    def run(name: str, source: Path, out: Path, *options: str) -> list[dict[str, Any]]:
+        script(ROOT / "scripts" / name, source, "-o", out, *options)
+        read_examples(out)
+        with gzip.open(out, "rt", encoding="utf-8") as lines:
+            return [json.loads(line) for line in lines]
+
+    return run
 
 
 @pytest.fixture
@@ -50,12 +57,14 @@ def written(file: Path, rows: list[dict[str, Any]]) -> Path:
     return file
 
 
-def test_questions_are_told_as_blanks(questions: Path, tmp_path: Path) -> None:
-    made = run("question_blanks.py", questions, tmp_path / "blanks.jsonl.gz")
+def test_questions_are_told_as_blanks(questions: Path, tmp_path: Path, make: Make) -> None:
+    made = make("question_blanks.py", questions, tmp_path / "blanks.jsonl.gz")
     assert [each["question"].rstrip(".") for each in made] == [told for told in TOLD.values() if told]
 
 
-def test_a_page_of_fields_holds_its_answer_and_its_negatives_hold_the_field_under_other_titles(tmp_path: Path) -> None:
+def test_a_page_of_fields_holds_its_answer_and_its_negatives_hold_the_field_under_other_titles(
+    tmp_path: Path, make: Make
+) -> None:
     terms = ["wheel", "brass", "steam", "paper", "cards", "notes", "prints", "tables", "gears", "looms"]
     names = ["Ada Lovelace", "Luigi Menabrea", "Charles Babbage", "Mary Somerville", "London", "Turin", "Paris"]
     text = ", ".join((*terms, *names))
@@ -69,7 +78,7 @@ def test_a_page_of_fields_holds_its_answer_and_its_negatives_hold_the_field_unde
         }
         for each in (*terms, *names)
     ]
-    made = run("field_pages.py", written(tmp_path / "q.jsonl", rows), tmp_path / "f.jsonl.gz", "--count", "60")
+    made = make("field_pages.py", written(tmp_path / "q.jsonl", rows), tmp_path / "f.jsonl.gz", "--count", "60")
     assert len(made) == 60
     for each in made:
         (answer,), label = each["answers"], each["id"].split("-")[2]
@@ -81,7 +90,7 @@ def test_a_page_of_fields_holds_its_answer_and_its_negatives_hold_the_field_unde
         assert all(page["title"] != each["title"] for page in each["negatives"])
 
 
-def test_relations_become_statements_and_dates_after_in_keep_their_year_alone(tmp_path: Path) -> None:
+def test_relations_become_statements_and_dates_after_in_keep_their_year_alone(tmp_path: Path, make: Make) -> None:
     context = (
         "Ada Lovelace was born on 10 December 1815 in London. " + "Her notes are kept in the library of a college. " * 2
     )
@@ -91,7 +100,7 @@ def test_relations_become_statements_and_dates_after_in_keep_their_year_alone(tm
         {"id": str(i), "title": "", "context": context, "question": question, "answers": [answer]}
         for i, (question, answer) in enumerate([*asked.items()] * 20)
     ]
-    made = run("relation_blanks.py", written(tmp_path / "told.jsonl", rows), tmp_path / "blanks.jsonl.gz")
+    made = make("relation_blanks.py", written(tmp_path / "told.jsonl", rows), tmp_path / "blanks.jsonl.gz")
     assert {(each["question"], each["answers"][0]["text"]) for each in made} == {
         ("When was Ada Lovelace born?", "10 December 1815"),
         ("Ada Lovelace was born on [MASK].", "10 December 1815"),
@@ -106,11 +115,11 @@ def test_relations_become_statements_and_dates_after_in_keep_their_year_alone(tm
     other = rows[0] | {"id": "other", "context": "Born on 10 December 1815."}
     other["answers"] = [{"text": "10 December 1815", "start": 8}]
     both = written(tmp_path / "both.jsonl", [*rows, other])
-    left = run("relation_blanks.py", both, tmp_path / "left.jsonl.gz", "--apart", str(test))
+    left = make("relation_blanks.py", both, tmp_path / "left.jsonl.gz", "--apart", str(test))
     assert [each["id"] for each in left] == ["other"]
 
 
-def test_entities_get_evidence_that_names_them_and_negatives_without_an_answer(tmp_path: Path) -> None:
+def test_entities_get_evidence_that_names_them_and_negatives_without_an_answer(tmp_path: Path, make: Make) -> None:
     pages = {
         "Ada Lovelace": "Ada Lovelace was born in London. She wrote notes.",
         "Notes": "A note on Ada Lovelace, whose mother left London with her soon.",
@@ -127,7 +136,7 @@ def test_entities_get_evidence_that_names_them_and_negatives_without_an_answer(t
     corpus.add(read_documents(written(tmp_path / "pages.jsonl", documents)))
     options = ["--templates", str(tmp_path / "templates.json"), str(tmp_path / "P19.dev.json")]
 
-    made = run("entity_blanks.py", tmp_path / "pages.quoth", tmp_path / "all.jsonl.gz", *options)
+    made = make("entity_blanks.py", tmp_path / "pages.quoth", tmp_path / "all.jsonl.gz", *options)
     texts = {"Where was Ada Lovelace born?", "Ada Lovelace was born in [MASK]."}
     assert {each["question"] for each in made if each["title"] in ("Ada Lovelace", "Notes")} == texts
     assert {each["title"] for each in made} == {"Ada Lovelace", "Notes", "Menabrea"}  # the entity's own page first
@@ -139,19 +148,19 @@ def test_entities_get_evidence_that_names_them_and_negatives_without_an_answer(t
     assert {page["title"] for page in made[0]["negatives"]} >= {"Turin"}
 
     apart = [*options, "--leave-out", str(tmp_path / "P19.test.json")]
-    left = run("entity_blanks.py", tmp_path / "pages.quoth", tmp_path / "left.jsonl.gz", *apart)
+    left = make("entity_blanks.py", tmp_path / "pages.quoth", tmp_path / "left.jsonl.gz", *apart)
     assert {each["title"] for each in left} == {"Ada Lovelace", "Notes"}
     heldout = written(tmp_path / "heldout.jsonl", [{"id": "Notes", "title": "Notes"}])
-    kept = run(
+    kept = make(
         "entity_blanks.py", tmp_path / "pages.quoth", tmp_path / "kept.jsonl.gz", *apart, "--exclude", str(heldout)
     )
     assert {each["title"] for each in kept} == {"Ada Lovelace"}
 
 
-def test_an_average_lies_between_two_readers(tmp_path: Path) -> None:
-    script, name = ROOT / "scripts" / "average_readers.py", "encoder.encoder.layer.5.output.dense.weight"
+def test_an_average_lies_between_two_readers(tmp_path: Path, script: Callable[..., str]) -> None:
+    name = "encoder.encoder.layer.5.output.dense.weight"
     asked = ["quoth-reader", "quoth-reader-base", "-o", tmp_path / "between", "--weight", "0.25"]
-    subprocess.run([sys.executable, script, *asked], check=True, timeout=300)
+    script(ROOT / "scripts" / "average_readers.py", *asked)
     before, between = (
         load_file(folder / "reader.safetensors") for folder in (ROOT / "adapters" / "reader-mini", tmp_path / "between")
     )
