@@ -39,7 +39,8 @@ def run(chosen: list[str], processes: int) -> int:
     offline = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     environment = {**os.environ, **offline, "PYTHONPATH": str(ROOT / "mutants" / "src")}
     command = [sys.executable, "-m", "mutmut", "run", "--max-children", str(processes), *chosen]
-    (ROOT / "mutants").mkdir(exist_ok=True)
+    # It has to be there before Python starts, which ignores a missing path from then on.
+    (ROOT / "mutants" / "src").mkdir(parents=True, exist_ok=True)
     with (ROOT / "mutants" / "run.log").open("w", encoding="utf-8") as log:
         return subprocess.run(command, env=environment, stdout=log, stderr=log, check=False).returncode
 

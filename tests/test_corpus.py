@@ -64,6 +64,9 @@ def assert_holds(corpus: Corpus, model: Model) -> None:
         assert (each.title, each.metadata) == (source.title, source.metadata)
     for name, each in model.items():
         assert corpus.document(name) == each
+        if each.text:
+            holding = {segment.id(number) for segment, number in corpus.containing(each.text.encode())}
+            assert holding == {other for other, source in model.items() if each.text in source.text}
         rows = {passage.row for passage in passages if passage.document_id == name}
         assert corpus.rows_of(name) == sorted(rows)
         if rows:

@@ -21,7 +21,7 @@ from quoth.hub import locate
 from quoth.records import Document
 from quoth.retrieval import codes
 from quoth.retrieval.carry import follow
-from quoth.retrieval.key_store import MARKERS, KeyStore, files_of, made_files, stores
+from quoth.retrieval.key_store import MARKERS, KeyStore, absent_passages, files_of, is_sound, made_files, stores
 from quoth.retrieval.tables import KeyTables
 from quoth.retrieval.vectors import KeyVectors
 from quoth.scale.remote import TEXT as TEXT_FILES
@@ -246,6 +246,83 @@ def test_what_another_machine_needs_of_a_segment(corpus: Corpus) -> None:
     assert set(read_moves(corpus.path, segment.name)[:, 0]) == {0, 2, 5}
     origins = ("000000000000", "000000000002", "000000000005", segment.name)
     assert files_of(corpus.path, [segment.name]) == [f"keys/*/{name}*/*" for name in origins]
+
+
+def test_sweeping_leaves_what_is_sound_and_of_a_segment(corpus: Corpus) -> None:
+    corpus.add([Document("late", "", "late")])
+    (store,), (first, second, _, late) = stores(corpus.path), (each.name for each in corpus.segments)
+    store.set_recall(0.9)
+    (store.folder / "model.txt").write_text("no folder")
+    shutil.copytree(store.whole(first), store.partial(late))
+    store.part(late, "fp32").mkdir()
+    sound = sorted(path.name for path in store.folder.iterdir())
+    shutil.copytree(store.whole(first), store.partial(first))
+    shutil.copytree(store.whole(first), store.whole("000000000099"))
+    shutil.rmtree(store.codes(first), ignore_errors=True)
+    for left in (store.part(first, "sq8"), store.part("000000000099", "sq8"), store.folder / "x.tmp"):
+        left.mkdir()
+    with store.lock():
+        store.sweep()
+    (store.folder / "writer.lock").unlink(missing_ok=True)
+    assert sorted(path.name for path in store.folder.iterdir()) == [
+        each for each in sound if each not in ("writer.lock", f"{first}.codes")
+    ]
+    assert store.folders(late) == [store.part(late, "fp32"), store.partial(late)]
+    assert store.folders() == sorted(path for path in store.folder.iterdir() if path.name[0] == "0")
+    for file in (store.whole(second) / "vectors.npy", store.partial(late) / "kinds.npy"):
+        file.write_bytes(file.read_bytes()[:-1])
+    (store.folder / "settings" / "checksums.json").unlink()
+    store.codes(first).mkdir()
+    store.sweep()
+    assert not any(path.exists() for path in (store.whole(second), store.partial(late), store.codes(first)))
+    assert store.whole(first).is_dir()
+    assert store.recall() == 0.97
+
+
+def test_a_local_copy_may_have_the_markers_of_a_table_alone(corpus: Corpus, tmp_path: Path) -> None:
+    (store,) = stores(corpus.path)
+    table = store.whole(corpus.segments[0].name)
+    assert is_sound(table)
+    assert not is_sound(table / "table.json")
+    assert not is_sound(tmp_path / "nowhere")
+    for number, names in enumerate((["table.json"], ["table.json", "absent.npy"], ["table.json", "kinds.npy"], [])):
+        copy = tmp_path / str(number)
+        copy.mkdir()
+        for name in (*names, "checksums.json"):
+            (copy / name).write_bytes((table / name).read_bytes() if (table / name).exists() else b"")
+        assert is_sound(copy) == (number < 2)
+
+
+def test_settings_and_facts_are_checked(corpus: Corpus) -> None:
+    (store,) = stores(corpus.path)
+    for recall in (0.9, 1):
+        store.set_recall(recall)
+        assert store.recall() == recall
+    (store.folder / "settings" / "settings.json").write_text('{"recall": "high"}')
+    with pytest.raises(CorruptionError, match=r"settings\.json"):
+        store.recall()
+    assert [each["tokens"] > 0 for each in store.facts()] == [True] * 3
+    table = store.whole(corpus.segments[1].name) / "table.json"
+    content = table.read_text()
+    table.write_text(content.replace('"format": 2', '"format": 7'))  # whoever reads the table says so
+    assert [each["format"] for each in store.facts()] == [2, 7, 2]
+    for wrong in ("[]", "{}", content.replace('"tokens"', '"words"'), content.replace('"tokens": ', '"tokens": 0.5')):
+        table.write_text(wrong)
+        with pytest.raises(CorruptionError, match=r"table\.json"):
+            list(store.facts())
+
+
+def test_what_a_partial_table_lacks_is_read_elsewhere(corpus: Corpus, tmp_path: Path) -> None:
+    (store,), segment = stores(corpus.path), corpus.segments[1]
+    count = segment.num_passages
+    (store.whole(segment.name)).replace(store.partial(segment.name))
+    np.save(store.partial(segment.name) / "absent.npy", np.array([0, count - 1]))
+    assert store.table(segment.name) == store.partial(segment.name)
+    assert absent_passages(store.partial(segment.name)).tolist() == [0, count - 1]
+    (source,) = store.sources(segment.name, count, store.tables(segment.name))
+    assert source.here_M.tolist() == source.there_M.tolist() == list(range(1, count - 1))
+    assert store.is_stored(corpus.segments[0])
+    assert not store.is_stored(segment)
 
 
 def test_vectors_at_a_url_are_read_and_follow_there(

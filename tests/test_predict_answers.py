@@ -113,7 +113,7 @@ def test_words_by_hand() -> None:
     p_NV[:, [5, 6, 8, 9]] = [[0.2, 0.4, 0.3, 0.1], [0.4, 0.2, 0.3, 0.1], [0.8, 0.04, 0.3, 0.2]]
     with np.errstate(divide="ignore"):
         log_p_NV = np.log(p_NV)
-    athens, berlin, cairo = found = predict_words(read_tokens(), 0.0, log_p_NV, 5)
+    athens, _, cairo = found = predict_words(read_tokens(), 0.0, log_p_NV, 5)
     assert [each.text for each in found] == ["Athens", "Berlin", "Cairo"]
     assert [each.probability for each in found] == pytest.approx([0.1 + 0.1 + 0.2, 0.2 + 0.05 + 0.01, 0.125])
     assert [math.exp(each.log_score) for each in found] == pytest.approx([each.probability for each in found])

@@ -191,6 +191,38 @@ def test_windows_are_merged_by_hand() -> None:
     assert np.exp(found.odds_C) == pytest.approx([1, 3, 5])
     assert math.exp(found.total) == pytest.approx(4 + 9 - 2)
     assert merged([first]) is first
+    third = Spans(np.array([5]), np.array([8]), np.log([2.5]), math.log(3))
+    found = merged([first, second, third])
+    assert np.exp(found.odds_C) == pytest.approx([1, 3, 5])
+    assert math.exp(found.total) == pytest.approx(4 + 9 + 3 - 2 - 2.5)
+
+
+def test_windows_without_spans_are_merged() -> None:
+    none = np.zeros(0, np.int64)
+    found = merged([Spans(none, none, np.zeros(0), NEVER)] * 2)
+    assert (found.start_C.tolist(), found.end_C.tolist(), found.odds_C.tolist(), found.total) == ([], [], [], NEVER)
+
+
+def test_windows_advance_by_their_room_less_the_overlap(reader: SpanReader) -> None:
+    text = " ".join(TEXT[:4] * 2)
+    tokenizer = reader.tokenizer
+    ids, title = query_ids(tokenizer, QUERY, 16), tokenizer.pieces([TEXT[1]])[0][0]
+    [body] = tokenizer.pieces([text])
+    found = windows(tokenizer, reader.config, ids, title, text, body)
+    room = 64 - len(ids) - 4 - 3  # [CLS] query [SEP] four tokens of the title, passage [SEP]
+    for number, each in enumerate(found):
+        first = number * (room - 12)
+        shown = body[0][first : first + room]
+        expected = tokenizer.pair(ids, [*title[:4], *shown], 64)
+        assert each.pair.ids_T.tolist() == expected.ids_T.tolist()
+        assert each.body == len(ids) + 2 + 4
+        assert each.pair.ids_T[each.body : -1].tolist() == list(shown)
+        assert [text[start:end] for start, end in each.offsets_T2] == [
+            text[start:end].strip() for start, end in body[1][first : first + room]
+        ]
+        assert len(each.flags_T) == len(shown)
+    assert len(found) > 2
+    assert first < len(body[0]) <= first + room
 
 
 def test_every_script_is_quoted_as_it_stands(tmp_path: Path) -> None:

@@ -99,8 +99,8 @@ def find_candidates(
     """
     limits = _Limits(
         max_phrase_tokens,
-        np.fromiter(banned_tokens, np.int64, len(banned_tokens)),
-        np.sort(np.fromiter(stop_words, np.uint64, len(stop_words)) & ~_LENGTH),
+        np.fromiter(banned_tokens, np.int64),
+        np.sort(np.fromiter(stop_words, np.uint64) & ~_LENGTH),
     )
     # Two sweeps: back from the end hits, then ahead from the start hits, without the ends that the first sweep started
     # from. So each span comes out once, and no span is compared with another (with scoring 13 ms for 4,096 + 4,096

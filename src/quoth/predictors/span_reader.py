@@ -221,14 +221,14 @@ def merged(parts: Sequence[Spans]) -> Spans:
     if len(parts) == 1:
         return parts[0]
     best: dict[tuple[int, int], float] = {}
-    twice = [NEVER]
+    twice: list[float] = []
     for part in parts:
         for start, end, odds in zip(part.start_C.tolist(), part.end_C.tolist(), part.odds_C.tolist(), strict=True):
             if (start, end) in best:
                 twice.append(min(odds, best[start, end]))
-            best[start, end] = max(odds, best.get((start, end), NEVER))
+                odds = max(odds, best[start, end])
+            best[start, end] = odds
     spans = np.array(list(best), np.int64).reshape(-1, 2)
     total = log_sum_exp(np.array([part.total for part in parts]))
-    repeated = log_sum_exp(np.array(twice))
-    total += float(np.log1p(-np.exp(min(repeated - total, -1e-12))))
+    total += float(np.log1p(-np.exp(log_sum_exp(np.array(twice)) - total)))
     return Spans(spans[:, 0], spans[:, 1], np.array(list(best.values()), np.float64), total)
