@@ -122,3 +122,51 @@ def test_a_kill_loses_nothing_that_was_acknowledged(corpus: Path, model: str) ->
     assert after.snapshots() == [after.snapshot]
     assert not [*after.path.rglob("*.tmp")]
     after.verify()
+
+
+HANGING = """
+import sys, threading
+from types import SimpleNamespace
+from quoth.models.reader import Reader
+from quoth.service.app import create_app
+from quoth.service.limits import Limits
+from quoth.service.running import bound, run
+from quoth.service.shield import Access
+
+def never(*_):
+    print("hangs", flush=True)
+    threading.Event().wait()
+
+backend = SimpleNamespace(folders={}, asks=lambda: Reader.ask, view=never, writable=never, refresh=never)
+with bound("127.0.0.1", 0) as listening:
+    app = create_app(backend, Limits(timeout=0.1), Access(sys.argv[1], True, ("127.0.0.1",)))
+    listening.listen()
+    print(listening.getsockname()[1], flush=True)
+    run(app, listening)
+print("stopped")
+"""
+
+
+def test_calls_that_never_end_do_not_keep_the_process() -> None:
+    """Opening a snapshot, writing and looking for a new one, as on a file system that is gone."""
+    command = [sys.executable, "-c", HANGING, TOKEN]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as service:
+        try:
+            assert service.stdout is not None
+            address = f"http://127.0.0.1:{service.stdout.readline().strip()}"
+            for method, path, body in (
+                ("POST", "/v1/search", {"query": "x"}),
+                ("DELETE", "/v1/documents?id=a", None),
+            ):
+                threading.Thread(target=_ignored, args=(address, method, path, body), daemon=True).start()
+            assert [service.stdout.readline() for _ in range(3)] == ["hangs\n"] * 3
+            service.send_signal(signal.SIGTERM)
+            out, _ = service.communicate(timeout=60)
+        finally:
+            service.kill()
+    assert (out, service.returncode) == ("stopped\n", 0)
+
+
+def _ignored(*request: Any) -> None:
+    with suppress(OSError, HTTPException):
+        send(*request)

@@ -46,6 +46,24 @@ class _Job:
     since: float = field(default_factory=perf_counter)
 
 
+async def aside(call: Callable[..., Any], *given: Any) -> Any:
+    """What a call returns that must not hold up the event loop. Unlike those of `asyncio.to_thread`, its thread does not
+    keep the process if the call never ends. Raises what it raises."""
+    future: Future[Any] = Future()
+
+    def work() -> None:
+        try:
+            found = call(*given)
+        except BaseException as error:
+            future.set_exception(error)
+        else:
+            future.set_result(found)
+
+    future.set_running_or_notify_cancel()
+    threading.Thread(target=work, daemon=True).start()
+    return await asyncio.wrap_future(future)
+
+
 class Desk:
     """Worker threads that serve a queue. `watch` is called with every batch.
 
