@@ -46,7 +46,8 @@ def _told(name: str, value: Any) -> Iterator[str]:
             if owner.__module__.partition(".")[0] == "quoth" and not inspect.ismemberdescriptor(found):
                 yield from (f"    {line}" for line in _told(member, found))
     elif isinstance(value, property):
-        yield f"{name}: {_plain(inspect.formatannotation(inspect.signature(value.fget).return_annotation))}{_summary(value)}"
+        annotation = inspect.formatannotation(inspect.signature(value.fget).return_annotation)
+        yield f"{name}: {_plain(annotation)}{_summary(value)}"
     elif isinstance(value, (classmethod, staticmethod)):
         yield from (f"{type(value).__name__} {line}" for line in _told(name, value.__func__))
     elif callable(value):
@@ -178,8 +179,8 @@ def test_quoth_realm(atlas: quoth.Corpus) -> None:
 
 def test_quoth_zero_ner(atlas: quoth.Corpus) -> None:
     model = quoth.load("quoth-zero-ner", atlas, device="cpu")
-    keys = _keys(atlas, model)
-    check_values("predictions.json", {"quoth-zero-ner": keys, "quoth-zero-ner, search": _hits(model.search(QUESTIONS[0], 3))})
+    keys, found = _keys(atlas, model), _hits(model.search(QUESTIONS[0], 3))
+    check_values("predictions.json", {"quoth-zero-ner": keys, "quoth-zero-ner, search": found})
 
 
 def _old(folder: Path) -> Path:
@@ -192,8 +193,8 @@ def _old(folder: Path) -> Path:
 def test_files_of_an_earlier_version(tmp_path: Path) -> None:
     old = _old(tmp_path)
     corpus = quoth.Corpus.open(old / "corpus.quoth")
-    lines = (old / "documents.jsonl").read_text(encoding="utf-8").splitlines()
-    assert [json.loads(json.dumps(vars_of(each))) for each in corpus.documents()] == [json.loads(each) for each in lines]
+    added = map(json.loads, (old / "documents.jsonl").read_text(encoding="utf-8").splitlines())
+    assert list(corpus.documents()) == [quoth.Document(**each) for each in added]
     blank, question = "[MASK] is the capital of France.", "Where was Ann Lee born?"
     npm = quoth.load(old / "npm", corpus, base=old / "base")
     whole, reader = quoth.load(old / "base", corpus), quoth.load(old / "reader", corpus)
@@ -213,7 +214,3 @@ def test_files_of_an_earlier_version(tmp_path: Path) -> None:
     assert corpus.snapshot == 2
     corpus.delete(["raven"])
     assert npm.fill(blank, passages=None)
-
-
-def vars_of(document: quoth.Document) -> dict[str, Any]:
-    return {name: getattr(document, name) for name in ("id", "title", "text", "metadata")}

@@ -20,9 +20,8 @@ from transformers import AutoModel
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import tiny
-
 import quoth
+import tiny
 
 FOLDER = Path(__file__).parent / "old"
 SHAPE = {
@@ -73,7 +72,7 @@ def main() -> None:
     from quoth.predictors.reader_weights import load_reader, save_reader
 
     source = ModelSource("reader", ReaderConfig(**READER, base="base"), None, str(FOLDER / "base"))
-    network, tokenizer = load_reader(source)
+    network, _ = load_reader(source)
     with torch.no_grad():
         for name, weight in network.named_parameters():
             if name.startswith(("span.", "none.")):
