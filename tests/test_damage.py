@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from quoth import storage
@@ -375,17 +374,6 @@ def test_memory_that_is_short_is_one_line(
     err = capsys.readouterr().err
     assert err.startswith("quoth: not enough memory; raise the limit (ulimit -v)")
     assert err.count("\n") == 1
-
-
-def test_memory_that_is_short_is_no_damage(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def short(*_: Any, **__: Any) -> None:
-        raise MemoryError
-
-    for name in ("read_array", "read_array_header_1_0"):
-        with monkeypatch.context() as patch:
-            patch.setattr(np.lib.format, name, short)
-            with pytest.raises(MemoryError):
-                Corpus.open(path).bm25("Seine", 1)
 
 
 @pytest.mark.parametrize("error", [RuntimeError("a fault"), ImportError("No module named x")])
