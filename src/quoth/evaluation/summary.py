@@ -17,7 +17,8 @@ from quoth.evaluation.published import published_for
 from quoth.evaluation.report import Report, Result, Score, Table, spelled
 from quoth.evaluation.statistics import Interval
 from quoth.evaluation.task import draw
-from quoth.predictors.options import MEANINGS
+from quoth.fields import fields_of
+from quoth.predictors.options import FillOptions
 
 WRONG = 12
 """How many wrong answers of a system are shown."""
@@ -145,7 +146,8 @@ def _sweeps(report: Report, measure: str) -> Iterator[Picture]:
         for base, versions in families.items():
             points = [_point(places[value], mean) for value, name in versions.items() if (mean := means[name])]
             lines.append(Line(base, sorted(points, key=lambda point: point.x)))
-        about = MEANINGS.get(option, "The share of the corpus's documents that are searched.")
+        field = fields_of(FillOptions).get(option)
+        about = field.meaning if field else "The share of the corpus's documents that are searched."
         yield Picture(line_chart(lines, option.replace("_", " "), _axis(measure), labels), f"{option}: {about}")
 
 
