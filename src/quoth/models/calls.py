@@ -35,14 +35,6 @@ Raises:
     corpus (Corpus | str | Path | None): What to search: a corpus or the path of one, or a list of them.
         Default: None.
 """,
-    "{searching}": """\
-Returns:
-    The hits, best first; a hit has its passage and its score.
-
-Raises:
-    InputError: Another mode, `k` below 1, or vectors missing.
-    EmptyCorpusError: No passage to search.
-""",
 }
 """Lines that several docstrings share, by their name in these docstrings."""
 _OTHER_BLANKS = re.compile(r"<mask>|_{3,}")

@@ -11,12 +11,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import overload
+from typing import Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.config import Combine, NPMConfig
+from quoth.config import NPMConfig
 from quoth.corpus.bm25 import best_places
 from quoth.corpus.corpus import Corpora, Corpus, listed
 from quoth.encoders.token_encoder import TokenEncoder
@@ -35,7 +35,7 @@ from quoth.models.calls import (
 from quoth.models.model import remembered
 from quoth.predictors.evidence import chosen
 from quoth.predictors.label import LabelOptions, predict_labels
-from quoth.predictors.options import AskOptions, ClassifyOptions, FillOptions, Passages
+from quoth.predictors.options import AskOptions, ClassifyOptions, FillOptions
 from quoth.predictors.reader_weights import open_reader
 from quoth.records import Passage
 from quoth.results import Predictions
@@ -106,8 +106,8 @@ class NPM(BlankFiller):
         *,
         top_k: int = 5,
         k: int = 4096,
-        passages: Passages = "default",
-        combine: Combine | None = None,
+        passages: int | Literal["default"] | None = "default",
+        combine: Literal["sum", "joint", "softmax_sum"] | None = None,
         temperature: float = 1.0,
         length_exponent: float = 0.0,
         banned_tokens: Collection[str] = (),
@@ -130,8 +130,8 @@ class NPM(BlankFiller):
         *,
         top_k: int = 5,
         k: int = 4096,
-        passages: Passages = "default",
-        combine: Combine | None = None,
+        passages: int | Literal["default"] | None = "default",
+        combine: Literal["sum", "joint", "softmax_sum"] | None = None,
         temperature: float = 1.0,
         length_exponent: float = 0.0,
         banned_tokens: Collection[str] = (),
@@ -234,8 +234,8 @@ class NPM(BlankFiller):
         *,
         top_k: int = 5,
         k: int = 4096,
-        passages: Passages = "default",
-        combine: Combine | None = None,
+        passages: int | Literal["default"] | None = "default",
+        combine: Literal["sum", "joint", "softmax_sum"] | None = None,
         temperature: float = 1.0,
         length_exponent: float = 0.0,
         banned_tokens: Collection[str] = (),
@@ -258,8 +258,8 @@ class NPM(BlankFiller):
         *,
         top_k: int = 5,
         k: int = 4096,
-        passages: Passages = "default",
-        combine: Combine | None = None,
+        passages: int | Literal["default"] | None = "default",
+        combine: Literal["sum", "joint", "softmax_sum"] | None = None,
         temperature: float = 1.0,
         length_exponent: float = 0.0,
         banned_tokens: Collection[str] = (),
@@ -341,7 +341,7 @@ class NPM(BlankFiller):
         *,
         template: str | None = None,
         temperature: float = 5.0,
-        passages: Passages = "default",
+        passages: int | Literal["default"] | None = "default",
     ) -> Predictions:
         """Rank labels by how well their words (fuzzy verbalizers) fit a template's blank, wherever they occur.
 

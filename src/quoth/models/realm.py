@@ -101,7 +101,7 @@ class REALM(CorpusModel):
         *,
         top_k: int = 5,
         passages: int | None = None,
-        combine: Combine | None = None,
+        combine: Literal["softmax", "marginal"] | None = None,
         null_document: bool = False,
         mode: Literal["dense", "hybrid"] | None = None,
         min_probability: float | None = None,
@@ -114,7 +114,7 @@ class REALM(CorpusModel):
         *,
         top_k: int = 5,
         passages: int | None = None,
-        combine: Combine | None = None,
+        combine: Literal["softmax", "marginal"] | None = None,
         null_document: bool = False,
         mode: Literal["dense", "hybrid"] | None = None,
         min_probability: float | None = None,
@@ -254,7 +254,7 @@ class REALM(CorpusModel):
         *,
         top_k: int = 5,
         passages: int | None = None,
-        combine: Combine | None = None,
+        combine: Literal["softmax", "marginal"] | None = None,
         null_document: bool | None = None,
         exclude: Exclude = (),
     ) -> Predictions: ...
@@ -265,7 +265,7 @@ class REALM(CorpusModel):
         *,
         top_k: int = 5,
         passages: int | None = None,
-        combine: Combine | None = None,
+        combine: Literal["softmax", "marginal"] | None = None,
         null_document: bool | None = None,
         exclude: Exclude = (),
     ) -> list[Predictions]: ...
@@ -371,7 +371,6 @@ class REALM(CorpusModel):
         null = self.encoder.scale * float(self._null @ question.vector_D)
         return self._own.likelihood(question, answer.strip(), hidden, null)
 
-    @documented
     def search(self, query: str, k: int = 10, mode: Mode = "dense") -> Hits:
         """Find the k best passages, by vectors unless `mode` says otherwise.
 
@@ -381,7 +380,12 @@ class REALM(CorpusModel):
             mode ("bm25" | "dense" | "hybrid"): By words, by vectors (requires `embed`), or by both, with reciprocal
                 rank fusion. Default: "dense".
 
-        {searching}
+        Returns:
+            The hits, best first; a hit has its passage and its score.
+
+        Raises:
+            InputError: Another mode, `k` below 1, or vectors missing.
+            EmptyCorpusError: No passage to search.
 
         Example:
             >>> realm.search("Which river flows through Egypt?", k=1)[0].passage.title
