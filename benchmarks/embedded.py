@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks.measure import alone, available_bytes, machine, seconds, status_bytes
 from quoth import NPM, Corpus, Document, read_documents
-from quoth.evaluation.cloze import KINDS, draw_blanks
+from quoth.datasets.blanks import KINDS, draw_blanks
 from quoth.predictors.evidence import propose
 from quoth.predictors.options import ResolvedOptions
 from quoth.predictors.phrase import ScoredPhrases

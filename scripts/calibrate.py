@@ -30,9 +30,9 @@ from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
 from quoth.corpus.passages import WHOLE
 from quoth.datasets.answers import exact_match, has_answer, normalise
+from quoth.datasets.blanks import KINDS, draw_blanks
 from quoth.datasets.comprehension import read_examples
 from quoth.datasets.questions import QAExample
-from quoth.evaluation.cloze import KINDS, draw_blanks
 from quoth.hub import SETTINGS_FILE
 from quoth.models.npm import NPM
 from quoth.models.reader import Reader

@@ -24,7 +24,8 @@ def page() -> str:
     """The whole page."""
     root: Any = get_command(app)
     sections = [HEAD, _prose(root.help)]
-    for name, command in sorted(root.commands.items()):
+    for name in sorted(root.list_commands(None)):
+        command = root.get_command(None, name)
         if hasattr(command, "commands"):
             subcommands = sorted(command.commands.items())
             sections += [_section(f"quoth {name} {sub}", each) for sub, each in subcommands]

@@ -30,11 +30,11 @@ from quoth.corpus.documents import read_text
 from quoth.datasets.answers import has_answer
 from quoth.datasets.question_templates import QuestionTemplates
 from quoth.datasets.questions import QAExample
-from quoth.evaluation.entities.coverage import EntityQuestion, answerable, holders, titled
-from quoth.evaluation.entities.questions import read_entity_questions
 from quoth.records import Passage
 from quoth.tokenizers.text import MASK
 from quoth.training.run import without
+from quoth_eval.entities.coverage import EntityQuestion, answerable, holders, titled
+from quoth_eval.entities.questions import read_entity_questions
 
 PASSAGES, NEGATIVES, BM25_BEST = 2, 6, 20
 SHORTEST_NAME = 4

@@ -22,7 +22,7 @@ from typing import Any
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
 from quoth.corpus.passages import sentences
-from quoth.evaluation.cloze import KINDS, Blank, draw_blanks
+from quoth.datasets.blanks import KINDS, Blank, draw_blanks
 from quoth.records import Document, Passage
 from quoth.tokenizers.text import MASK
 from quoth.training.run import without

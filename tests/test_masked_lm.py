@@ -13,13 +13,13 @@ import torch
 import quoth
 from quoth.encoders.transformer import load_masked_lm
 from quoth.errors import InputError
-from quoth.evaluation.language_models import MaskedModel
-from quoth.evaluation.run import run_cloze
 from quoth.hub import EncoderSource
+from quoth.models.twin import MaskedModel
 from quoth.training.batches import TokenizedDocuments
 from quoth.training.collate import Batch
 from quoth.training.recipes import RECIPES, run_recipe
 from quoth.training.trainer import Trainer
+from quoth_eval.run import run_cloze
 from test_trainer import TWIN, base, changed, data, trainer
 from tiny import tiny_roberta
 

@@ -59,6 +59,12 @@ def test_groups_hold_their_members_in_order() -> None:
     np.testing.assert_allclose(np.exp(group_score(np.log([1.0, 2, 3, 4, 5]), groups)), [4, 9, 2])
 
 
+def test_keys_that_differ_in_their_lowest_bits_alone_are_two_groups() -> None:
+    groups = group_equal(np.array([9, 8, 9], np.uint64))
+    assert [groups.members(g).tolist() for g in range(2)] == [[1], [0, 2]]
+    assert groups.first_G.tolist() == [1, 0]
+
+
 def test_no_candidate_makes_no_group() -> None:
     groups = group_equal(np.zeros(0, np.uint64))
     assert len(groups.first_G) == 0

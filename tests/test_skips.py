@@ -24,8 +24,8 @@ def test_a_skip_that_is_not_listed_fails_the_run(processes: list[str], tmp_path:
     shutil.copy(Path(__file__).with_name("conftest.py"), tmp_path)
     (tmp_path / "test_some.py").write_text(SKIPS)
     (tmp_path / "test_whole.py").write_text("import pytest\npytest.importorskip('no_such_module')\n")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:asyncio", "-p", "no:cacheprovider", *processes]
-    environment = os.environ | {"QUOTH_TEST_SKIPS": "listed"}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "xdist.plugin", *processes]
+    environment = os.environ | {"QUOTH_TEST_SKIPS": "listed", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run([*command, str(tmp_path)], capture_output=True, text=True, cwd=tmp_path, env=environment)
     assert done.returncode == 1, done.stdout + done.stderr
     said = done.stdout.partition("skipped, and not listed in tests/conftest.py")[2]

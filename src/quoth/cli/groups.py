@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
 
+import typer
+
 from quoth.cli.options import Base, Device, NumberFormat, Setup
 
 Command = Callable[..., None]
@@ -42,6 +44,14 @@ def takes_setup(command: Command) -> Command:
         return Setup(given["base"], given["device"], given["dtype"] and given["dtype"].value)
 
     return takes_group(command, "setup", declared, setup)
+
+
+def flow_help(app: typer.Typer) -> None:
+    """Make the help of an app's commands paragraphs of one line each, which the terminal wraps; a block marked \\b
+    keeps its lines."""
+    for command in app.registered_commands:
+        paragraphs = inspect.cleandoc(getattr(command.callback, "__doc__", None) or "").split("\n\n")
+        command.help = "\n\n".join(part if part[:1] == "\b" else " ".join(part.split()) for part in paragraphs)
 
 
 def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:

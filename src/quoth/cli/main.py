@@ -4,15 +4,16 @@ Knows exit codes: 0 success, 1 failure, 2 a mistake by the user, 130 interrupted
 Imports no model.
 """
 
-import inspect
 import os
 import sys
 import warnings
 from collections.abc import Sequence
 from errno import EACCES, EDQUOT, ENOSPC
+from importlib.metadata import entry_points
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 from typer.main import get_command
 
 from quoth import __version__
@@ -21,22 +22,16 @@ from quoth.cli import (
     corpus,
     demo,
     embed,
-    entities,
-    evaluate,
     info,
-    likelihood,
     mcp,
-    openqa,
     query,
-    quick,
-    report,
     search,
     serve,
-    suite,
     train,
 )
+from quoth.cli.groups import flow_help
 from quoth.cli.output import note
-from quoth.errors import QuothError, UserError, nearest
+from quoth.errors import InputError, QuothError, UserError, nearest
 from quoth.memory import is_lacking
 
 INTERRUPTED, UNREAD = 130, 141
@@ -44,30 +39,40 @@ NUMBERS = ("k", "n", "c", "num", "number", "count", "limit", "top", "top-k", "to
 """Words for how many results there may be."""
 UsageError: Any = typer.BadParameter.__base__
 """A command line that cannot be parsed; typer exports no name for it."""
+EXTRAS = {"eval": "eval", "report": "eval"}
+"""Commands of packages that are plugged in, and the extra that brings each."""
+
+
+class Commands(TyperGroup):
+    """Our commands, and those that a package plugs in with an entry point of the group `quoth.commands`. Entry points
+    are read only when a command is not ours."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*super().list_commands(ctx), *sorted(entry.name for entry in entry_points(group="quoth.commands"))]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if own := super().get_command(ctx, cmd_name):
+            return own
+        for entry in entry_points(group="quoth.commands", name=cmd_name):
+            return entry.load()
+        if extra := EXTRAS.get(cmd_name):
+            how = f"pip install 'quoth[{extra}]' (in a clone: pip install '.[{extra}]')"
+            raise InputError(f"quoth {cmd_name} is not installed; get it with: {how}")
+        return None
+
 
 app = typer.Typer(
     name="quoth",
+    cls=Commands,
     no_args_is_help=True,
     rich_markup_mode="rich",
     add_completion=False,
     add_help_option=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _part in (corpus, info, embed, demo, query, search, serve, mcp, train, report, convert):
+for _part in (corpus, info, embed, demo, query, search, serve, mcp, train, convert):
     app.registered_commands += _part.app.registered_commands
-for _part in (openqa, entities, suite, likelihood, quick):
-    evaluate.app.registered_commands += _part.app.registered_commands
-app.add_typer(evaluate.app, name="eval", rich_help_panel="Train and measure")
-
-
-def _flowing(text: str) -> str:
-    """Help in paragraphs of one line each, which the terminal wraps; a block marked \\b keeps its lines."""
-    paragraphs = inspect.cleandoc(text).split("\n\n")
-    return "\n\n".join(each if each.startswith("\b") else " ".join(each.split()) for each in paragraphs)
-
-
-for _command in (*app.registered_commands, *evaluate.app.registered_commands):
-    _command.help = _flowing(getattr(_command.callback, "__doc__", None) or "")
+flow_help(app)
 
 
 def _help(context: typer.Context, wanted: bool) -> None:

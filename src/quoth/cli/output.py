@@ -30,8 +30,6 @@ def print_tables(tables: Iterable[tuple[Sequence[str], Sequence[Sequence[str]]]]
     from rich import box
     from rich.table import Table
 
-    from quoth.evaluation.metrics import markdown
-
     console = results()
     if not console.is_terminal:
         print("\n".join(markdown(heads, rows) for heads, rows in tables), end="")
@@ -43,6 +41,12 @@ def print_tables(tables: Iterable[tuple[Sequence[str], Sequence[Sequence[str]]]]
         for cells in rows:
             table.add_row(*map(visible, cells))
         console.print(table)
+
+
+def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table with names in the first column and numbers in the others."""
+    lines = [heads, ["---", *("---:" for _ in heads[1:])], *rows]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
 
 def note(message: str) -> None:

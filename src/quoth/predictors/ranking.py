@@ -73,9 +73,8 @@ def group_equal(key_C: NDArray[np.uint64]) -> Groups:
     """Candidates of equal key; `first_G` is each group's first candidate."""
     order_C = _stable_group_order(key_C)
     sorted_C = key_C[order_C]
-    changes = np.flatnonzero(sorted_C[1:] != sorted_C[:-1]) + 1
-    bounds_G1 = np.concatenate(([0], changes, [len(key_C)])) if len(key_C) else np.zeros(1, np.int64)
-    return Groups(order_C, bounds_G1, order_C[bounds_G1[:-1]] if len(key_C) else order_C)
+    starts_G = np.flatnonzero(np.append(True, sorted_C[1:] != sorted_C[:-1])[: len(key_C)])
+    return Groups(order_C, np.append(starts_G, len(key_C)), order_C[starts_G])
 
 
 def _stable_group_order(key_C: NDArray[np.uint64]) -> NDArray[np.int64]:

@@ -47,8 +47,8 @@ class _Job:
 
 
 async def aside(call: Callable[..., Any], *given: Any) -> Any:
-    """What a call returns that must not hold up the event loop. Unlike the threads of `asyncio.to_thread`, its thread
-    does not keep the process if the call never ends. Raises what it raises."""
+    """What a call returns that must not hold up the event loop. Unlike those of `asyncio.to_thread`, its thread does
+    not keep the process if the call never ends. Raises what it raises."""
     future: Future[Any] = Future()
 
     def work() -> None:

@@ -1,0 +1,323 @@
+"""Closed sets: does a model give a text the right label? (NPM, Min et al. 2022, §5, app. A.4.)
+
+Knows: the three published ways to score labels by a corpus, labels by the likelihood of their words, calibration. Does
+not know: files of texts, language models.
+
+The equation of appendix A.4 sums over all occurrences of a label's words; §5.3 searches for the k nearest tokens only;
+the released code sums over the tokens of both searches, each by itself, with the temperature applied twice.
+
+Shape suffixes: B texts, C occurrences, D dimensions, W words.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from statistics import fmean
+from typing import Any, Literal, Protocol, get_args, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.datasets.closed import ClosedSet, LabelledText
+from quoth.errors import InputError, TextCutWarning
+from quoth.fields import Count, check_fields
+from quoth.predictors.label import LabelOptions, Words, WordSpans, find_words, rank_labels, score_words, usable_words
+from quoth.predictors.options import Temperature
+from quoth.predictors.phrase import scaled_similarities
+from quoth.predictors.ranking import Occurrences
+from quoth.records import Prediction
+from quoth.retrieval.index import search_together
+from quoth.retrieval.key_table import KeyHits, KeyTable
+from quoth.retrieval.vectors import KeyVectors
+from quoth.scoring import log_sum_exp
+from quoth.types import Doubles, Floats
+from quoth_eval.harness import EVIDENCE
+from quoth_eval.task import Answer, Example, Scores, Source, System, Task, draw_as_released
+
+Scoring = Literal["all", "nearest", "released"]
+SCORINGS: tuple[Scoring, ...] = get_args(Scoring)
+SAMPLE = 3000
+"""The number of texts that the paper draws from each set, with seed 0."""
+TEXTS_AT_A_TIME = 16
+ENCODED_AT_A_TIME = 256
+"""Labelled texts."""
+SCORES_AT_A_TIME = 1 << 23
+"""Places of words, each for every text: half a gigabyte in all."""
+PRIOR_TEXTS = 256
+"""The number of texts from which a system's preference for labels is estimated."""
+
+
+class Labeller(Protocol):
+    """What the evaluation needs of an NPM."""
+
+    @property
+    def encoder(self) -> Any: ...
+
+    @property
+    def single(self) -> bool: ...
+
+    def tables(self) -> list[KeyTable]: ...
+
+
+@runtime_checkable
+class WordScorer(Protocol):
+    """A model that says how likely words are in a blank."""
+
+    def word_scores(self, texts: Sequence[str], words: Sequence[str], options: Mapping[str, Any]) -> Doubles:
+        """The log-likelihood of each word in each text's blank: [B, W]."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedOptions:
+    """How labels are scored: over "all" occurrences of their words (A.4), over those with an end among the `k`
+    "nearest" tokens (A.4 with §5.3), or as "released". Raises InputError."""
+
+    scoring: Scoring = "all"
+    temperature: Temperature = 5.0
+    k: Count = 4096
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+def closed_task(closed: ClosedSet, limit: int | None = SAMPLE, seed: int = 0) -> Task[LabelledText]:
+    """The texts that the released code draws, or all if `limit` is None, to be labelled."""
+    drawn = draw_as_released(closed.texts, limit, seed)
+    examples = [Example(each.id, each.text, (each.label,), each, {"label": each.label}) for each in drawn]
+    return Task(
+        name=closed.name,
+        examples=examples,
+        judge=_judge,
+        settings={"limit": limit, "seed": seed, "words": {label: len(words) for label, words in closed.words.items()}},
+        at_a_time=TEXTS_AT_A_TIME,
+    )
+
+
+def _judge(example: Example[LabelledText], answer: Answer) -> Scores:
+    best = answer.predictions[0] if answer.predictions else None
+    return {"accuracy": float(best is not None and best.text == example.source.label)}
+
+
+def always(label: str) -> System[Source]:
+    """Gives every text the same label."""
+    return lambda examples: [Answer([Prediction(label, 0.0, 1.0, ())]) for _ in examples]
+
+
+def labels(model: Labeller, words: Mapping[str, Sequence[str]], options: ClosedOptions) -> System[Source]:
+    """A model's labels, best first, with places of their words."""
+    scorer = LabelScorer(model, words, options)
+
+    def answer(examples: Sequence[Example[Source]]) -> list[Answer]:
+        queries_2BD = _blanks(model, [example.text for example in examples])
+        return [Answer(ranked) for ranked in scorer.rank(queries_2BD)]
+
+    return answer
+
+
+def _blanks(model: Labeller, texts: Sequence[str]) -> Floats:
+    """The start and end queries of texts' blanks: [2, B, D]."""
+    with warnings.catch_warnings():
+        # The paper keeps the last 256 tokens of a text, which are those around its blank.
+        warnings.simplefilter("ignore", TextCutWarning)
+        return np.stack(model.encoder.blanks(texts), axis=1)
+
+
+def labels_of_nearest(
+    model: Labeller, labelled: Sequence[LabelledText], names: Sequence[str], k: int, temperature: float
+) -> System[Source]:
+    """A supervised system on the same vectors: the k labelled texts whose blanks are nearest vote for their labels,
+    score(y | text) = log Σ exp(sim / τ) / n_y, where sim adds the similarities of both blanks' start and end vectors
+    and n_y is the number of texts with that label: no label wins because more texts have it.
+
+    A nearest-neighbour classifier in the manner of kNN-LM (Khandelwal et al. 2020) and of NPM's app. A.4; the paper has
+    none. A text is never its own neighbour.
+    """
+    log_count = {y: math.log(max(sum(each.label == y for each in labelled), 1)) for y in names}
+
+    def blanks(texts: Sequence[str]) -> Floats:
+        return np.concatenate(_blanks(model, texts), axis=1)
+
+    @cache
+    def keys() -> KeyVectors:
+        texts = [each.text for each in labelled]
+        parts = [blanks(texts[at : at + ENCODED_AT_A_TIME]) for at in range(0, len(texts), ENCODED_AT_A_TIME)]
+        return KeyVectors(np.concatenate(parts), model.encoder.scale)
+
+    def answer(examples: Sequence[Example[Source]]) -> list[Answer]:
+        sim_BN = keys().similarities(blanks([example.text for example in examples])).astype(np.float64) / temperature
+        return [Answer(_best_first(votes(example.text, s_N))) for example, s_N in zip(examples, sim_BN, strict=True)]
+
+    def votes(text: str, s_N: Doubles) -> dict[str, float]:
+        others = [at for at in np.argsort(-s_N, kind="stable")[: k + 1] if labelled[at].text != text][:k]
+        return {y: log_sum_exp(s_N[[at for at in others if labelled[at].label == y]] - log_count[y]) for y in names}
+
+    return answer
+
+
+def likely_labels(
+    model: WordScorer, words: Mapping[str, Sequence[str]], options: Mapping[str, Any] | None = None
+) -> System[Source]:
+    """A model's labels, best first: score(y | text) = log Σ p(w | text) over the label's words w (NPM, app. A.4)."""
+    given = list(dict.fromkeys(word for several in words.values() for word in several if word.strip()))
+
+    def answer(examples: Sequence[Example[Source]]) -> list[Answer]:
+        scores_BW = model.word_scores([example.text for example in examples], given, options or {})
+        columns = {label: [at for at, word in enumerate(given) if word in its] for label, its in words.items()}
+        if lost := [label for label, its in columns.items() if np.isneginf(scores_BW[:, its]).all()]:
+            raise InputError(f"label {', '.join(lost)}: the model knows none of its words; leave the model out")
+        return [
+            Answer(_best_first({label: log_sum_exp(scores_W[its]) for label, its in columns.items()}))
+            for scores_W in scores_BW
+        ]
+
+    return answer
+
+
+def pmi(system: System[Source], prompt: str) -> System[Source]:
+    """A system's labels by domain-conditional pointwise mutual information.
+
+    PMI_DC(y, text) = log (p(y | text) / p(y | prompt)) = score(y | text) − score(y | prompt), where the prompt is the
+    template without the text: a label does not win because its words are frequent. Source: Holtzman et al. 2021,
+    "Surface Form Competition", §3. Raises InputError if a label has no score for the prompt.
+    """
+
+    def before() -> dict[str, float]:
+        example: Example[Any] = Example("prompt", prompt, (), None)
+        found = system([example])[0].predictions or ()
+        if lost := [each.text for each in found if each.log_score == -np.inf]:
+            told = f"label {', '.join(lost)} has no score for {prompt!r}"
+            raise InputError(f"calibration=pmi: {told}; use --scoring all, or a larger --k")
+        return {each.text: each.log_score for each in found}
+
+    return _calibrated(system, before)
+
+
+def batch_calibrated(system: System[Source], examples: Sequence[Example[Source]]) -> System[Source]:
+    """A system's labels without what it prefers whatever the text is, as seen in texts whose labels it is not told.
+
+    BC(y, text) = score(y | text) − log mean_x p(y | x) over these texts x, where p(y | x) is a label's share of all
+    labels' scores. Source: Zhou et al. 2024, "Batch Calibration", §3. Raises InputError if a label has no share of any.
+    """
+
+    def before() -> dict[str, float]:
+        parts = [examples[at : at + TEXTS_AT_A_TIME] for at in range(0, len(examples), TEXTS_AT_A_TIME)]
+        answers = [answer.predictions or () for part in parts for answer in system(part)]
+        share = {
+            each.text: fmean(p.probability for a in answers for p in a if p.text == each.text) for each in answers[0]
+        }
+        if lost := [label for label, mean in share.items() if not mean]:
+            told = f"label {', '.join(lost)} has no share of {len(examples)} texts"
+            raise InputError(f"calibration=batch: {told}; use --scoring all, or a larger --k")
+        return {label: math.log(mean) for label, mean in share.items()}
+
+    return _calibrated(system, before)
+
+
+def _calibrated(system: System[Source], before: Callable[[], Mapping[str, float]]) -> System[Source]:
+    """The system, each label's score less that of `before`, which is called once."""
+    before = cache(before)
+
+    def calibrated(answer: Answer) -> Answer:
+        given = {each.text: each for each in answer.predictions or ()}
+        best = _best_first({label: each.log_score - before()[label] for label, each in given.items()})
+        return Answer([replace(each, evidence=given[each.text].evidence) for each in best])
+
+    return lambda examples: [calibrated(answer) for answer in system(examples)]
+
+
+def _best_first(scores: Mapping[str, float]) -> list[Prediction]:
+    """Labels by their scores, each with its share; ties in their own order."""
+    total = log_sum_exp(np.array(list(scores.values())))
+    shares = {label: float(np.exp(score - total)) if total > -np.inf else 0.0 for label, score in scores.items()}
+    return [Prediction(label, scores[label], shares[label], ()) for label in sorted(scores, key=lambda y: -scores[y])]
+
+
+class LabelScorer:
+    """Ranks labels for queries over the tokens of a model's corpora. The places of the labels' words are found once."""
+
+    def __init__(self, model: Labeller, words: Mapping[str, Sequence[str]], options: ClosedOptions) -> None:
+        """Raises InputError if vectors are missing, or if the words of a label cannot be used or do not occur."""
+        self._options, self._single, self._names = options, model.single, list(words)
+        self._tables = model.tables()
+        phrase = model.encoder.tokenizer.phrase
+        groups: dict[str, Words] = {label: [phrase(word).group_T for word in given] for label, given in words.items()}
+        # The released code takes words of one token only.
+        usable = usable_words(groups, model.single or options.scoring == "released")
+        self._found = [find_words(table, usable) for table in self._tables]
+        present = np.unique(np.concatenate([spans.label_C for spans in self._found]))
+        if absent := [name for number, name in enumerate(self._names) if number not in present]:
+            raise InputError(f"no word of label {', '.join(absent)} occurs in the corpus; give it another corpus")
+
+    def rank(self, queries_2BD: Floats) -> Iterator[list[Prediction]]:
+        """For each blank the labels, best first. If no word is among the k nearest, they are in their own order, with
+        probability 0."""
+        if self._options.scoring == "all":
+            places = sum(len(spans.label_C) for spans in self._found)
+            size = max(1, SCORES_AT_A_TIME // max(places, 1))
+            for at in range(0, queries_2BD.shape[1], size):
+                yield from self._scored(self._found, *queries_2BD[:, at : at + size])
+            return
+        nothing_hidden = [()] * queries_2BD.shape[1]
+        every_hits = search_together(self._tables, nothing_hidden, queries_2BD, self._options.k)
+        for q_start_D, q_end_D, hits in zip(*queries_2BD, every_hits, strict=True):
+            yield self._near(q_start_D, q_end_D, hits)
+
+    def _scored(self, found: Sequence[WordSpans], q_start_BD: Floats, q_end_BD: Floats) -> Iterator[list[Prediction]]:
+        options, end_BD = LabelOptions(temperature=self._options.temperature), None if self._single else q_end_BD
+        for occurrences in score_words(self._tables, found, q_start_BD, end_BD, options):
+            yield self._ranked(found, occurrences)
+
+    def _near(self, q_start_D: Floats, q_end_D: Floats, hits: Sequence[KeyHits]) -> list[Prediction]:
+        """By the occurrences with an end among the nearest tokens."""
+        starts = [np.isin(each.start_C, of.start_rows) for each, of in zip(self._found, hits, strict=True)]
+        ends = [np.isin(each.end_C, of.end_rows) for each, of in zip(self._found, hits, strict=True)]
+        if self._options.scoring == "nearest":
+            near = [start_C if self._single else start_C | end_C for start_C, end_C in zip(starts, ends, strict=True)]
+            found = [_only(spans, near_C) for spans, near_C in zip(self._found, near, strict=True)]
+            return next(self._scored(found, q_start_D[None], q_end_D[None]))
+        return self._released(q_start_D, None if self._single else q_end_D, starts, ends)
+
+    def _released(
+        self,
+        q_start_D: Floats,
+        q_end_D: Floats | None,
+        starts: Sequence[NDArray[np.bool_]],
+        ends: Sequence[NDArray[np.bool_]],
+    ) -> list[Prediction]:
+        """Each search's tokens count by themselves. NPM divides by the temperature twice, NPM-single once.
+
+        Source: `get_all_scores` and `get_knn_scores` of facebookresearch/NPM, npm/npm.py and npm/npm_single.py.
+        """
+        tau = self._options.temperature ** (1 if q_end_D is None else 2)
+        searches = [(q_start_D, starts)] if q_end_D is None else [(q_start_D, starts), (q_end_D, ends)]
+        spans, scores = list[WordSpans](), list[NDArray[np.float64]]()
+        for number, (table, found) in enumerate(zip(self._tables, self._found, strict=True)):
+            parts = [(q_D, _only(found, near[number])) for q_D, near in searches]
+            scores += [scaled_similarities(table, q_D, part.start_C, tau) for q_D, part in parts]
+            columns = [np.concatenate([getattr(part, name) for _, part in parts]) for name in _COLUMNS]
+            spans.append(WordSpans(*columns))
+        places = Occurrences(
+            self._tables,
+            np.repeat(np.arange(len(spans)), [len(each.start_C) for each in spans]),
+            np.concatenate([each.start_C for each in spans]),
+            np.concatenate([each.end_C for each in spans]),
+            np.concatenate(scores),
+        )
+        return self._ranked(spans, places)
+
+    def _ranked(self, found: Sequence[WordSpans], occurrences: Occurrences) -> list[Prediction]:
+        label_C = np.concatenate([spans.label_C for spans in found])
+        if not len(label_C):
+            return [Prediction(name, -np.inf, 0.0, ()) for name in self._names]
+        return rank_labels(self._names, label_C, occurrences, EVIDENCE)
+
+
+_COLUMNS = ("start_C", "end_C", "label_C")
+
+
+def _only(spans: WordSpans, kept_C: NDArray[np.bool_]) -> WordSpans:
+    return WordSpans(spans.start_C[kept_C], spans.end_C[kept_C], spans.label_C[kept_C])

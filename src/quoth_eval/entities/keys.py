@@ -1,0 +1,158 @@
+"""One key per passage or all of its keys: does entity search need them all? (Hoshi et al. 2022)
+
+Knows: keys as arrays, and how to read a model's stored keys into them. Does not know: how keys are searched in
+production.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.corpus.word_index import indexed_text
+from quoth.datasets.answers import holders, recall
+from quoth.encoders.key_encoder import Vectors
+from quoth.encoders.token_encoder import unit
+from quoth.errors import InputError
+from quoth.records import Passage
+from quoth.types import Rows
+from quoth_eval.entities.coverage import Coverage, EntityQuestion
+from quoth_eval.entities.rarity import TermCounts, count_terms, entity_idf
+
+if TYPE_CHECKING:
+    from quoth.models.zero_ner import ZeroNER
+
+Ranks = tuple[int | None, ...]
+"""For each question, the rank of the first relevant passage, from 0; None if none was found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys of passages 0 to P − 1, in order: texts and vectors [N, D]; passage p has rows `offsets_P1[p:p + 2]`."""
+
+    texts: tuple[str, ...]
+    vectors_ND: Vectors
+    offsets_P1: Rows
+
+    def only(self, rows: Rows) -> Keys:
+        """The keys at these rows (ascending), for the same passages."""
+        texts = tuple(self.texts[row] for row in rows.tolist())
+        return Keys(texts, self.vectors_ND[rows], np.searchsorted(rows, self.offsets_P1))
+
+
+def stored_keys(model: ZeroNER) -> tuple[list[Passage], Keys]:
+    """A model's live passages and their stored keys. Raises InputError if vectors are missing."""
+    passages: list[Passage] = []
+    texts: list[str] = []
+    vectors, counts = [], [0]
+    for keys in model.tables():
+        live_P = np.ones(len(keys.passage_rows_P), np.bool_) if keys.live_P is None else keys.live_P
+        whole = keys.take(keys.passage_rows_P[live_P].tolist())
+        vectors.append(whole.vectors.similarities(np.eye(model.encoder.dimensions, dtype=np.float32)).T)
+        for row, first, last in zip(whole.passage_rows_P, whole.offsets_P1, whole.offsets_P1[1:], strict=False):
+            passage = keys.corpus.passage(int(row))
+            places = zip(whole.start_N[first:last], whole.end_N[first:last], strict=True)
+            texts += [
+                passage.text[start - passage.start : end - passage.start] or passage.title for start, end in places
+            ]
+            passages.append(passage)
+            counts.append(int(last - first))
+    return passages, Keys(tuple(texts), np.concatenate(vectors), np.cumsum(counts, dtype=np.int64))
+
+
+def max_pool(q_D: Vectors, vectors_ND: Vectors, offsets_P1: Rows) -> NDArray[np.float64]:
+    """Each passage's score, the highest cosine of its keys with the query: [P]; −inf without a key. All vectors have
+    length 1. Zero-NeR, §3."""
+    cosine_N = vectors_ND @ q_D
+    scores_P = np.full(len(offsets_P1) - 1, -np.inf)
+    has_keys_P = np.diff(offsets_P1) > 0
+    if has_keys_P.any():
+        scores_P[has_keys_P] = np.maximum.reduceat(cosine_N, offsets_P1[:-1][has_keys_P])
+    return scores_P
+
+
+def single_key(offsets_P1: Rows, choose: Callable[[int, int], int]) -> Rows:
+    """The row of one key per passage that has keys; `choose` gets a passage's first row and the one after its last."""
+    ends = zip(offsets_P1[:-1].tolist(), offsets_P1[1:].tolist(), strict=True)
+    return np.array([choose(start, end) for start, end in ends if start < end], np.int64)
+
+
+def at_random(seed: int = 0) -> Callable[[int, int], int]:
+    """Chooses a key at random."""
+    rng = np.random.default_rng(seed)
+    return lambda start, end: int(rng.integers(start, end))
+
+
+def rarest(texts: Sequence[str], counts: TermCounts) -> Callable[[int, int], int]:
+    """Chooses the key whose rarest term has the highest IDF, the first of equals; keys without terms come last."""
+    idfs = [counts.idfs(text) for text in texts]
+    values_N = np.array([entity_idf(terms) if terms else -np.inf for terms in idfs])
+    return lambda start, end: start + int(values_N[start:end].argmax())
+
+
+def ranks_of(queries_QD: Vectors, keys: Keys, right: Sequence[Collection[int]]) -> Ranks:
+    """For each query, the rank of the first passage that is `right` for it, ties by passage; None if none has a key."""
+    ranks: list[int | None] = []
+    unit_ND = unit(keys.vectors_ND)
+    for q_D, wanted in zip(unit(queries_QD), right, strict=True):
+        scores_P = max_pool(q_D, unit_ND, keys.offsets_P1)
+        order = np.argsort(-scores_P, kind="stable")
+        where = np.flatnonzero(np.isin(order, list(wanted)) & (scores_P[order] > -np.inf))
+        ranks.append(int(where[0]) if len(where) else None)
+    return tuple(ranks)
+
+
+def single_key_recall(
+    queries_QD: Vectors,
+    keys: Keys,
+    right: Sequence[Collection[int]],
+    counts: TermCounts,
+    ks: Sequence[int],
+    seed: int = 0,
+) -> dict[str, dict[int, float]]:
+    """Recall@k with all keys of each passage ("all"), one at random ("random"), or the rarest ("idf")."""
+    kept = {
+        "all": keys,
+        "random": keys.only(single_key(keys.offsets_P1, at_random(seed))),
+        "idf": keys.only(single_key(keys.offsets_P1, rarest(keys.texts, counts))),
+    }
+    ranks_by_name = {name: ranks_of(queries_QD, some, right) for name, some in kept.items()}
+    return {name: {k: recall(ranks, k) for k in ks} for name, ranks in ranks_by_name.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """Covered questions whose entity is known, a model's query vectors for them [Q, D], its passages and their stored
+    keys, and for each question the indices of the passages that contain an answer (DPR's match)."""
+
+    questions: tuple[EntityQuestion, ...]
+    queries_QD: Vectors
+    passages: tuple[Passage, ...]
+    keys: Keys
+    right: tuple[Collection[int], ...]
+
+
+def covered_questions(questions: Sequence[EntityQuestion], coverage: Coverage | None, model: ZeroNER) -> Covered:
+    """The covered ones of these questions. Raises InputError if there are none, or if vectors are missing."""
+    covered = sorted((coverage.covered if coverage else None) or ())
+    known = tuple(question for question in map(questions.__getitem__, covered) if question.entity)
+    if not known:
+        raise InputError(
+            "no covered question whose entity is known; give the templates (--templates) or a larger corpus"
+        )
+    queries_QD = np.concatenate([model.encoder.queries(e.question.text, [e.entity]) for e in known if e.entity])
+    passages, keys = stored_keys(model)
+    holding = holders([asked.question for asked in known], (passage.text for passage in passages))
+    right = tuple(holding.get(number, ()) for number in range(len(known)))
+    return Covered(known, queries_QD, tuple(passages), keys, right)
+
+
+def single_keys(covered: Covered, ks: Sequence[int], seed: int = 0) -> dict[str, dict[int, float]]:
+    """`single_key_recall` of covered questions whose entity is given."""
+    texts = (indexed_text(passage.title, passage.text) for passage in covered.passages)
+    counts = count_terms(texts, covered.keys.texts)
+    return single_key_recall(covered.queries_QD, covered.keys, covered.right, counts, ks, seed)

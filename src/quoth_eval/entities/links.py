@@ -1,0 +1,194 @@
+"""Links of Wikipedia: given a mention in its sentence, does a search find other passages about the same target?
+
+Knows: which passages mention a link's target or are about it, how a mention becomes a query, and the scores. Does not
+know: how a system searches.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from quoth.corpus.passages import sentences
+from quoth.datasets.answers import first
+from quoth.errors import InputError
+from quoth.ner.recognition import LINKS, read_links
+from quoth.records import Document, TaggedSpan
+from quoth_eval.entities.searches import Range, Search, by_name, by_text, searches
+from quoth_eval.harness import ProgressCallback, evaluate
+from quoth_eval.openqa import KS
+from quoth_eval.report import Report
+from quoth_eval.system import BM25
+from quoth_eval.task import Answer, Example, Scores, Task, draw
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A link in a document to a target, the title of a page: `document.text[start:end] == surface`."""
+
+    document_id: str
+    start: int
+    end: int
+    surface: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A mention, its sentence, and its position there; `ambiguous` if the same surface has other targets elsewhere.
+
+    Redirects are not resolved: two titles of one page are two targets.
+    """
+
+    mention: Mention
+    text: str
+    entity: Range
+    ambiguous: bool
+
+
+def groups_of(query: Query) -> dict[str, str]:
+    """The groups that a query belongs to."""
+    mention = query.mention
+    same = mention.surface.casefold() == mention.target.casefold()
+    groups = {"surface": "surface is the title" if same else "surface is another"}
+    if mention.surface[0].isupper():
+        groups["names"] = "names"
+    return groups | ({"ambiguous": "ambiguous"} if query.ambiguous else {})
+
+
+def read_mentions(documents: Iterable[Document]) -> tuple[list[Mention], int]:
+    """The links of documents as mentions, and the number of links left out because they are not whole words of the
+    text.
+
+    Raises InputError naming a document with invalid links.
+    """
+    mentions, num_dropped = [], 0
+    for document in documents:
+        for link in read_links(document.id, document.metadata):
+            mention = _mention(document, link)
+            if mention is None:
+                num_dropped += 1
+            else:
+                mentions.append(mention)
+    return mentions, num_dropped
+
+
+def page(title: str) -> str:
+    """A page's title as Wikipedia normalises it: no section, spaces for underscores, the first letter a capital."""
+    name = " ".join(title.partition("#")[0].replace("_", " ").split())
+    return name[:1].upper() + name[1:]
+
+
+def passages_about(corpus: Corpus, mentions: Iterable[Mention]) -> dict[str, dict[int, str]]:
+    """For each target, the rows of the passages that mention it or belong to its page, each with its document's id."""
+    of_document: defaultdict[str, list[Mention]] = defaultdict(list)
+    for mention in mentions:
+        of_document[mention.document_id].append(mention)
+    about: defaultdict[str, dict[int, str]] = defaultdict(dict)
+    for passage in corpus.passages():
+        about[page(passage.title)][passage.row] = passage.document_id
+        for mention in of_document[passage.document_id]:
+            if passage.start <= mention.start and mention.end <= passage.end:
+                about[mention.target][passage.row] = passage.document_id
+    return about
+
+
+def run_links(
+    corpus: Corpus,
+    systems: Mapping[str, Search] | None = None,
+    *,
+    ks: Sequence[int] = KS,
+    limit: int | None = None,
+    seed: int = 0,
+    progress: ProgressCallback | None = None,
+    folder: Path | None = None,
+) -> Report:
+    """Ask BM25 (with the sentence, and with the mention alone) and then each of `systems` about the mentions whose
+    target another document mentions or is about, or about `limit` of them drawn with `seed`.
+
+    Passages of the mention's own document are removed from the results. Measures are recall@k, and the reciprocal of
+    the first right passage's rank, 0 if it was not found. `folder` keeps the run, to be resumed. Raises InputError.
+    """
+    if not ks or min(ks) < 1 or (limit is not None and limit < 1):
+        raise InputError(f"ks is {list(ks)}, limit is {limit}; both must be 1 or more")
+    mentions, num_dropped = read_mentions(corpus.documents())
+    about = passages_about(corpus, mentions)
+    shared = [
+        mention
+        for mention in mentions
+        if any(document_id != mention.document_id for document_id in about[mention.target].values())
+    ]
+    if not shared:
+        raise InputError(f"{corpus.path}: no two documents link to the same target; give documents with {LINKS!r}")
+    queries = _queries(corpus, draw(shared, limit, seed), mentions)
+    baseline = BM25((corpus,))
+    named = {"bm25, sentence": by_text(baseline), "bm25, mention": by_name(baseline), **(systems or {})}
+    counts = {"num_mentions": len(shared), "num_dropped": num_dropped, "num_passages": corpus.num_passages}
+    task = Task(
+        name="links",
+        examples=[
+            Example(_id(query.mention), query.text, (query.mention.target,), query, groups_of(query))
+            for query in queries
+        ],
+        judge=partial(_judge, tuple(ks), about),
+        settings=counts | {"seed": seed},
+    )
+
+    def depth(query: Query) -> int:
+        return max(ks) + len(corpus.rows_of(query.mention.document_id))
+
+    made = {name: searches(search, depth, lambda query: query.entity) for name, search in named.items()}
+    return evaluate(task, made, folder, progress)
+
+
+def _id(mention: Mention) -> str:
+    return f"{mention.document_id}:{mention.start}-{mention.end}"
+
+
+def _judge(
+    ks: Sequence[int], about: Mapping[str, Mapping[int, str]], example: Example[Query], answer: Answer
+) -> Scores:
+    mention = example.source.mention
+    others = [passage.row for passage in answer.passages if passage.document_id != mention.document_id][: max(ks)]
+    place = first(row in about[mention.target] for row in others)
+    recalls = {f"recall@{k}": float(place is not None and place < k) for k in ks}
+    return recalls | {f"MRR@{max(ks)}": 0.0 if place is None else 1 / (place + 1)}
+
+
+def _mention(document: Document, link: TaggedSpan) -> Mention | None:
+    """A link as a mention; None if it has no target, is empty, or begins or ends inside a word or at a space."""
+    surface, target = document.text[link.start : link.end], page(link.label)
+    cut = link.end > len(document.text) or any(_inside_word(document.text, at) for at in (link.start, link.end))
+    if cut or not target or not surface or surface != surface.strip():
+        return None
+    return Mention(document.id, link.start, link.end, surface, target)
+
+
+def _inside_word(text: str, place: int) -> bool:
+    return 0 < place < len(text) and text[place - 1].isalnum() and text[place].isalnum()
+
+
+def _queries(corpus: Corpus, asked: Sequence[Mention], mentions: Iterable[Mention]) -> list[Query]:
+    targets: defaultdict[str, set[str]] = defaultdict(set)
+    for mention in mentions:
+        targets[mention.surface.casefold()].add(mention.target)
+    queries = []
+    for mention in asked:
+        start, text = _sentence(corpus.document(mention.document_id).text, mention)
+        ambiguous = len(targets[mention.surface.casefold()]) > 1
+        queries.append(Query(mention, text, (mention.start - start, mention.end - start), ambiguous))
+    return queries
+
+
+def _sentence(text: str, mention: Mention) -> tuple[int, str]:
+    """The start and the text of a mention's sentence, or of several if the mention crosses their boundaries."""
+    around = [(start, end) for start, end in sentences(text) if start < mention.end and mention.start < end]
+    start, end = around[0][0], around[-1][1]
+    return start, text[start:end]

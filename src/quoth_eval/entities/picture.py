@@ -1,0 +1,90 @@
+"""A picture of questions and keys in the plane (figure 3 of Hoshi et al. 2022).
+
+Knows: UMAP and matplotlib. Does not know: models, what the labels mean.
+
+Shape suffixes that differ from the project's: K keys.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from quoth.encoders.key_encoder import Vectors
+from quoth.errors import InputError
+from quoth_eval.entities.keys import Covered
+
+
+def picture_of(path: str | Path, covered: Covered, others: int = 2000, seed: int = 0) -> None:
+    """Draw covered questions and, in the colour of their relation, the nearest key of each in a passage with an answer,
+    among `others` of the model's keys in grey. Raises InputError as `picture` does."""
+    keys = covered.keys
+    rest = np.random.default_rng(seed).choice(len(keys.texts), min(others, len(keys.texts)), replace=False)
+    drawn, labels = [*rest.tolist()], [""] * len(rest)
+    for question, q_D, right in zip(covered.questions, covered.queries_QD, covered.right, strict=True):
+        rows = [row for number in right for row in range(*keys.offsets_P1[number : number + 2].tolist())]
+        if rows:
+            drawn.append(rows[int((keys.vectors_ND[rows] @ q_D).argmax())])
+            labels.append(question.relation)
+    relations = [question.relation for question in covered.questions]
+    picture(path, covered.queries_QD, keys.vectors_ND[drawn], relations, labels)
+
+
+def picture(
+    path: str | Path,
+    queries_QD: Vectors,
+    keys_KD: Vectors,
+    query_labels: Sequence[str],
+    key_labels: Sequence[str],
+    seed: int = 0,
+) -> None:
+    """Draw queries (stars) and keys (dots) in the plane, by UMAP of their cosines, and save the image.
+
+    There is one colour per label, such as a relation or a class of names; "" is grey and not in the legend. Raises
+    InputError if umap-learn, matplotlib or a label is missing.
+    """
+    if (len(keys_KD), len(queries_QD)) != (len(key_labels), len(query_labels)):
+        given = f"{len(key_labels):,} labels for {len(keys_KD):,} keys, {len(query_labels):,} for {len(queries_QD):,}"
+        raise InputError(f"{given} queries; give one label for each")
+    points = _in_the_plane(np.concatenate([keys_KD, queries_QD]), seed)
+    from matplotlib import colormaps
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 7), layout="constrained")
+    axes = figure.add_subplot(xticks=[], yticks=[])
+    names = sorted({*key_labels, *query_labels} - {""})
+    colours = dict(zip(names, colormaps["turbo"](np.linspace(0.05, 0.95, len(names))), strict=True))
+    keys, queries = np.split(points, [len(keys_KD)])
+    for some, labels, size, marker in ((keys, key_labels, 10, "o"), (queries, query_labels, 90, "*")):
+        for name in ["", *names]:
+            chosen = np.array([label == name for label in labels], np.bool_)
+            style = {"s": size, "marker": marker, "color": colours.get(name, "lightgrey")}
+            axes.scatter(*some[chosen].T, edgecolors="white", linewidths=size / 200, **style)
+    for name in names:
+        axes.scatter([], [], color=colours[name], label=name)
+    if names:
+        figure.legend(loc="outside right upper")
+    figure.savefig(path, dpi=150)
+
+
+def check_installed() -> Any:
+    """UMAP's class. Raises InputError if a package needed for drawing is missing."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ImportWarning)  # about Tensorflow, which is not needed here
+            from umap import UMAP
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise InputError(f"the picture needs {error.name}; pip install '.[eval]' in a clone of Quoth") from None
+    return UMAP
+
+
+def _in_the_plane(vectors: Vectors, seed: int) -> Vectors:
+    """UMAP: [N, 2]."""
+    plane = check_installed()(n_neighbors=min(15, len(vectors) - 1), metric="cosine", random_state=seed, n_jobs=1)
+    points: Vectors = plane.fit_transform(vectors)
+    return points

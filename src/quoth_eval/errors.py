@@ -1,0 +1,132 @@
+"""What went wrong: the kind of each wrong answer of a run, and a sample of them with their evidence.
+
+Knows: rows of a run, and where an answer occurs in a text. Does not know: systems, corpora.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from quoth.datasets.answers import answer_ranges
+from quoth.datasets.questions import QAExample
+from quoth.records import Evidence
+from quoth.tokenizers.text import MASK
+from quoth_eval.metrics import percent
+from quoth_eval.ner import ALL_RIGHT
+from quoth_eval.report import Result, Row, Table
+from quoth_eval.task import draw
+
+BOUNDS = "right place, wrong bounds"
+PHRASE = "another phrase of the right passage"
+PASSAGE = "right passage found, answered from another"
+UNREAD = "right passage not found"
+ABSENT = "not in the corpus"
+UNKNOWN = "right passage not found, or not in the corpus"
+SILENT = "no answer given"
+MISSED = "names missed, the others right"
+WRONG_NAMES = "names with a wrong start, end or class"
+KINDS = (BOUNDS, PHRASE, PASSAGE, UNREAD, ABSENT, UNKNOWN, SILENT, WRONG_NAMES, MISSED)
+_WIDTH = 160
+
+
+@dataclass(frozen=True, slots=True)
+class WrongAnswer:
+    """A row whose first answer is wrong, and the kind of its error: one of `KINDS`, or "label A taken for B"."""
+
+    kind: str
+    row: Row
+
+
+def wrong_answers(result: Result) -> list[WrongAnswer]:
+    """The wrong answers of a system that answers, by kind, those of a kind in the order of the examples."""
+    wrong = [row for row in result.rows if row.predictions is not None and _is_wrong(row)]
+    found = [WrongAnswer(error_of(row), row) for row in wrong]
+    order = dict(zip(KINDS, range(len(KINDS)), strict=True))
+    return sorted(found, key=lambda each: (order.get(each.kind, len(KINDS)), each.kind))
+
+
+def _is_wrong(row: Row) -> bool:
+    return any(row.scores.get(measure) == 0 for measure in ("exact_match", "accuracy", ALL_RIGHT))
+
+
+def error_of(row: Row) -> str:
+    """The kind of a wrong answer. It goes by the first answer's kept places."""
+    first = row.predictions[0] if row.predictions else None
+    if first is None or not first.text or first.abstained:
+        return SILENT
+    if ALL_RIGHT in row.scores:
+        return WRONG_NAMES if row.scores.get("precision", 1.0) < 1 else MISSED
+    if "accuracy" in row.scores:
+        return f"label {row.answers[0]} taken for {first.text}"
+    question = QAExample(row.id, row.text, row.answers, row.pattern)
+    right = [answer_ranges(place.context, question) for place in first.evidence]
+    for place, ranges in zip(first.evidence, right, strict=True):
+        start, end = place.start - place.context_start, place.end - place.context_start
+        if any(begin < end and start < stop for begin, stop in ranges):
+            return BOUNDS
+    if any(right):
+        return PHRASE
+    if any(value == 1 for measure, value in row.scores.items() if measure.startswith("oracle@")):
+        return PASSAGE
+    return {"answerable": UNREAD, "not answerable": ABSENT}.get(row.groups.get("corpus", ""), UNKNOWN)
+
+
+def errors_table(name: str, wrong: Sequence[WrongAnswer], num_rows: int) -> Table:
+    """How many of a system's answers are wrong in which way."""
+    counts = Counter(each.kind for each in wrong)
+    rows = [
+        [kind, f"{count:,}", percent(count / num_rows)]
+        for kind, count in sorted(counts.items(), key=lambda item: -item[1])
+    ]
+    return [f"{name}: {len(wrong):,} of {num_rows:,} wrong", "answers", "% of all"], rows
+
+
+def shown_errors(wrong: Sequence[WrongAnswer], count: int = 50, seed: int = 0) -> str:
+    """Up to `count` wrong answers, drawn with `seed`, under their kinds, each with what was asked and its evidence."""
+    lines, kind = list[str](), ""
+    for each in draw(wrong, count, seed):
+        if each.kind != kind:
+            kind = each.kind
+            lines.append(f"\n{kind}\n")
+        row, said = each.row, each.row.predictions[0] if each.row.predictions else None
+        lines.append(f"  {row.id}: {around_blank(row.text)}")
+        lines.append(f"    right: {right_answers(row)}")
+        if said is not None:
+            lines.append(f"    said:  {said.text} ({percent(said.probability)} %)")
+            for place in said.evidence[:1]:
+                before, phrase, after = quotation(place)
+                lines.append(f"           {place.title or place.document_id}: …{before}[{phrase}]{after}…")
+    return "\n".join(lines) + "\n" if lines else ""
+
+
+def quotation(place: Evidence) -> tuple[str, str, str]:
+    """What is before the phrase, the phrase, and what is after it, on one line."""
+    start, end = place.start - place.context_start, place.end - place.context_start
+    half = _WIDTH // 2
+    parts = place.context[max(0, start - half) : start], place.context[start:end], place.context[end : end + half]
+    before, phrase, after = (re.sub(r"\s+", " ", part) for part in parts)
+    return before.lstrip(), phrase, after.rstrip()
+
+
+def right_answers(row: Row) -> str:
+    """The answers that count as right, as far as they fit on a line."""
+    return _cut(" | ".join(row.answers), _WIDTH)
+
+
+def around_blank(text: str) -> str:
+    """A text's first blank with what is before and after it; the end of a text without one."""
+    plain = " ".join(text.split())
+    at = plain.find(MASK)
+    if at < 0 or len(plain) <= _WIDTH:
+        return _cut(plain, _WIDTH)
+    first = max(0, min(at - _WIDTH // 2, len(plain) - _WIDTH))
+    last = first + _WIDTH
+    return f"{'…' if first else ''}{plain[first:last]}{'…' if last < len(plain) else ''}"
+
+
+def _cut(text: str, width: int) -> str:
+    plain = " ".join(text.split())
+    return plain if len(plain) <= width else f"…{plain[-width:]}"

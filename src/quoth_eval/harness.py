@@ -1,0 +1,188 @@
+"""Asks systems a task's examples, keeps every answer, and resumes a stopped run.
+
+Knows: the run folder. Does not know: what a task or a system is about.
+
+A run folder holds `run.json` (the task and its settings), `predictions.jsonl` (a line per system and example, appended
+as they are answered), `report.json` and `report.md`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Generic, TypeVar
+
+from quoth.errors import InputError
+from quoth_eval.report import Report, Result, Row
+from quoth_eval.task import Answer, Example, System, Task
+
+Source = TypeVar("Source")
+ProgressCallback = Callable[[str, int, int], None]
+"""Takes a system's name, the number of examples it has answered, and their total."""
+EVIDENCE = 3
+"""Number of places kept per prediction."""
+PREDICTIONS, RUN = "predictions.jsonl", "run.json"
+
+
+def evaluate(
+    task: Task[Source],
+    systems: Mapping[str, System[Source]],
+    folder: Path | None = None,
+    progress: ProgressCallback | None = None,
+) -> Report:
+    """Ask each system all of the task's examples.
+
+    With `folder`, answers are appended there as they come, those that are there already are not asked for again, and
+    the report is of all systems there. Raises InputError if there is no example or no system, or if the folder holds
+    another task or other settings.
+    """
+    if not task.examples or not systems:
+        raise InputError(f"{task.name}: no {'system' if task.examples else 'example'} to ask; name one or more")
+    examples = _distinct(task.examples)
+    store = None if folder is None else RunFolder(folder, task)
+    rows = {} if store is None else {(row.system, row.id): row for row in store.rows()}
+    for name, system in systems.items():
+        waiting = [example for example in examples if (name, example.id) not in rows]
+        waiting.sort(key=task.order or (lambda _: 0))
+        done = len(examples) - len(waiting)
+        if waiting and isinstance(system, Lazy):
+            system.make()
+        for at in range(0, len(waiting), task.at_a_time):
+            part = waiting[at : at + task.at_a_time]
+            started = perf_counter()
+            given = zip(part, system(part), strict=True)
+            seconds = (perf_counter() - started) / len(part)
+            new = [_row(name, example, answer, task.judge(example, answer), seconds) for example, answer in given]
+            if store is not None:
+                store.append(new)
+            rows.update(((name, row.id), row) for row in new)
+            done += len(part)
+            if progress is not None:
+                progress(name, done, len(examples))
+    asked = [*dict.fromkeys([*(system for system, _ in rows), *systems])] if store else [*systems]
+    every = [(name, [rows[name, example.id] for example in examples if (name, example.id) in rows]) for name in asked]
+    report = Report(
+        task.name,
+        task.settings,
+        tuple(Result(name, tuple(of)) for name, of in every if len(of) == len(examples)),
+        tuple(task.macro),
+    )
+    if store is not None:
+        store.write(report)
+    return report
+
+
+class Lazy(Generic[Source]):
+    """A system that is made when it is first asked, so that a run that is complete loads no model."""
+
+    def __init__(self, make: Callable[[], System[Source]]) -> None:
+        self.make = cache(make)
+
+    def __call__(self, examples: Sequence[Example[Source]]) -> Sequence[Answer]:
+        return self.make()(examples)
+
+
+def lazily(make: Callable[[], System[Source]]) -> System[Source]:
+    """A system that is made when it is first asked; `evaluate` does not count this in its times."""
+    return Lazy(make)
+
+
+class RunFolder:
+    """The answers of a run on disk."""
+
+    def __init__(self, path: Path, task: Task[Any]) -> None:
+        """Raises InputError if the folder holds another task or other settings."""
+        self._path = path
+        told = json.loads(json.dumps({"task": task.name, "macro": [*task.macro], "settings": dict(task.settings)}))
+        here = _read(path / RUN) if (path / RUN).exists() else None
+        if here is not None and here != told:
+            was = {"task": here.get("task"), **here.get("settings", {})}
+            now = {"task": told["task"], **told["settings"]}
+            other = [f"{name}={was.get(name)!r}" for name in {**was, **now} if was.get(name) != now.get(name)]
+            raise InputError(f"{path} is a run with {', '.join(other)}; resume it with the same, or name a new folder")
+        if here is None:
+            path.mkdir(parents=True, exist_ok=True)
+            (path / RUN).write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    def rows(self) -> list[Row]:
+        """The rows so far. A torn last line is removed. Raises InputError on any other broken line."""
+        path = self._path / PREDICTIONS
+        if not path.exists():
+            return []
+        content = path.read_bytes()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            os.truncate(path, whole)
+        return list(_rows(path, content[:whole]))
+
+    def append(self, rows: Sequence[Row]) -> None:
+        """Add rows."""
+        with (self._path / PREDICTIONS).open("a", encoding="utf-8") as file:
+            file.write("".join(json.dumps(row.to_dict(), ensure_ascii=True) + "\n" for row in rows))
+
+    def write(self, report: Report) -> None:
+        """Write the report as JSON and as Markdown."""
+        (self._path / "report.json").write_text(json.dumps(report.to_dict(), indent=1) + "\n", encoding="utf-8")
+        (self._path / "report.md").write_text(report.markdown(), encoding="utf-8")
+
+
+def read_run(folder: Path) -> Report:
+    """The report of a run folder, complete or not. Raises InputError if the folder is not one."""
+    told = _read(folder / RUN)
+    path = folder / PREDICTIONS
+    by_system: dict[str, list[Row]] = {}
+    for row in _rows(path, path.read_bytes()) if path.exists() else ():
+        by_system.setdefault(row.system, []).append(row)
+    try:
+        results = tuple(Result(name, tuple(rows)) for name, rows in by_system.items())
+        return Report(told["task"], told["settings"], results, tuple(told["macro"]))
+    except KeyError as error:
+        raise InputError(f"{folder / RUN}: not the settings of a run (no {error}); name another folder") from None
+
+
+def _rows(path: Path, content: bytes) -> Iterator[Row]:
+    for number, line in enumerate(content.splitlines(), start=1):
+        try:
+            yield Row.of(json.loads(line))
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{path}:{number}: not a row of a run ({error!r}); remove the line") from None
+
+
+def _read(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"{path}: cannot be read ({why}); name the folder of a run (quoth eval … --run)") from None
+
+
+def _row(system: str, example: Example[Any], answer: Answer, scores: Mapping[str, float], seconds: float) -> Row:
+    predictions = answer.predictions
+    return Row(
+        system,
+        example.id,
+        example.text,
+        example.answers,
+        scores,
+        example.groups,
+        None if predictions is None else tuple(replace(p, evidence=p.evidence[:EVIDENCE]) for p in predictions),
+        tuple(f"{passage.document_id}:{passage.start}-{passage.end}" for passage in answer.passages),
+        example.pattern,
+        seconds,
+        answer.weights,
+    )
+
+
+def _distinct(examples: Sequence[Example[Source]]) -> list[Example[Source]]:
+    """The examples with distinct ids: a repeated one gets its number of occurrence."""
+    seen: dict[str, int] = {}
+    result = []
+    for example in examples:
+        number = seen[example.id] = seen.get(example.id, 0) + 1
+        result.append(example if number == 1 else replace(example, id=f"{example.id} ({number})"))
+    return result

@@ -1,0 +1,84 @@
+"""Named entities: which of a file's spans does a tagger find?
+
+Knows: exact match of spans and classes, as in conlleval and seqeval. Does not know: models, dates by rule.
+
+F1 over all names is the mean of the sentences' F1, each weighted by its number of names, right and found:
+Σ 2r / Σ (g + f) = Σ (g + f) · 2r / (g + f) / Σ (g + f). Precision is weighted by f, recall by g.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from quoth.datasets.conll import read_conll
+from quoth.records import Prediction, TaggedSpan, TaggedText
+from quoth_eval.task import Answer, Example, Scores, System, Task, draw
+
+ALL_RIGHT = "all_names_right"
+TEXTS_AT_A_TIME = 64
+
+
+class Names(Protocol):
+    """What the evaluation needs of a tagger."""
+
+    def names(self, texts: Sequence[str]) -> list[list[TaggedSpan]]: ...
+
+
+def f1_scores(gold: Sequence[TaggedSpan], found: Sequence[TaggedSpan]) -> tuple[Scores, Scores]:
+    """One sentence's scores, and their weights: F1, precision and recall of its names, whose start, end and class must
+    be right, F1 without regard to the class, then F1 of each class. What there is nothing of has no score."""
+    wanted, given = ({(span.start, span.end, span.label) for span in spans} for spans in (gold, found))
+    right = len(wanted & given)
+    shares = {
+        "f1": (2 * right, len(wanted) + len(given)),
+        "precision": (right, len(given)),
+        "recall": (right, len(wanted)),
+        "f1_without_class": _doubled({span[:2] for span in wanted}, {span[:2] for span in given}),
+    }
+    for label in sorted({label for *_, label in wanted | given}):
+        shares[f"f1_{label}"] = _doubled(*({span for span in spans if span[2] == label} for spans in (wanted, given)))
+    scores = {measure: part / whole for measure, (part, whole) in shares.items() if whole}
+    weights = {measure: float(whole) for measure, (_, whole) in shares.items() if whole}
+    return {**scores, ALL_RIGHT: float(wanted == given)}, weights
+
+
+def _doubled(wanted: set[Any], given: set[Any]) -> tuple[int, int]:
+    return 2 * len(wanted & given), len(wanted) + len(given)
+
+
+def ner_task(files: Sequence[str], limit: int | None = None, seed: int = 0) -> Task[TaggedText]:
+    """The sentences of CoNLL files (`read_conll`) with their names, `limit` drawn at random (None: all). Raises
+    InputError naming an invalid line."""
+    sentences = [sentence for file in files for document in read_conll(file) for sentence in document]
+    examples = [
+        Example(str(number), sentence.text, (_shown(sentence.text, sentence.spans),), sentence)
+        for number, sentence in enumerate(sentences, start=1)
+    ]
+    return Task(
+        name="ner",
+        examples=draw(examples, limit, seed),
+        judge=lambda _, answer: answer.scores,
+        settings={"files": [Path(file).name for file in files], "limit": limit, "seed": seed},
+        at_a_time=TEXTS_AT_A_TIME,
+    )
+
+
+def tags(tagger: Names) -> System[TaggedText]:
+    """A tagger's names in each sentence, as one answer."""
+
+    def answer(examples: Sequence[Example[TaggedText]]) -> list[Answer]:
+        texts = [example.text for example in examples]
+        return [_answer(example.source, spans) for example, spans in zip(examples, tagger.names(texts), strict=True)]
+
+    return answer
+
+
+def _answer(sentence: TaggedText, found: Sequence[TaggedSpan]) -> Answer:
+    scores, weights = f1_scores(sentence.spans, found)
+    return Answer([Prediction(_shown(sentence.text, found), 0.0, 0.0, ())], scores=scores, weights=weights)
+
+
+def _shown(text: str, spans: Sequence[TaggedSpan]) -> str:
+    return ", ".join(f"{text[span.start : span.end]} ({span.label})" for span in spans) or "no name"

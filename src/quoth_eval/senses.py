@@ -1,0 +1,139 @@
+"""Word senses: are a word's vectors in two texts similar if it means the same, and dissimilar if it does not?
+
+Knows: MCL-WiC (Martelli et al. 2021), pairs of sentences with one word marked in each. Does not know: models.
+NPM shows such similarities in figures 5 and 9; here they become numbers.
+
+Shape suffixes that differ from the project's: P pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.corpus.documents import read_records
+from quoth.encoders.key_encoder import EncodedPassage
+from quoth.errors import InputError
+from quoth.records import Prediction
+from quoth.types import Doubles
+from quoth_eval.harness import ProgressCallback, evaluate, lazily
+from quoth_eval.report import Report
+from quoth_eval.task import Answer, Example, Scores, System, Task
+
+PAIRS_AT_A_TIME = 64
+
+
+class Encoder(Protocol):
+    """What the evaluation needs of an encoder: the tokens of texts and their vectors."""
+
+    def passages(self, texts: Sequence[str], titles: Sequence[str]) -> list[EncodedPassage]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A word in two sentences (text, start, end), and whether it means the same in both."""
+
+    first: tuple[str, int, int]
+    second: tuple[str, int, int]
+    same: bool
+
+
+def read_pairs(path: str | Path) -> list[Pair]:
+    """The pairs of an MCL-WiC file (JSONL). Raises InputError naming an invalid line."""
+    pairs = []
+    for line, record in read_records(path):
+        try:
+            first, second = (
+                (str(record[f"sentence{i}"]), int(record[f"start{i}"]), int(record[f"end{i}"])) for i in (1, 2)
+            )
+            pairs.append(Pair(first, second, str(record["label"])[:1].upper() == "T"))
+        except (KeyError, ValueError) as error:
+            raise InputError(f"{path}:{line}: not a pair of MCL-WiC ({error}); fix or remove the line") from None
+    return pairs
+
+
+def similarities(encoder: Encoder, pairs: Sequence[Pair]) -> Doubles:
+    """The cosine of the marked words' vectors, each the mean over its tokens: [P]."""
+    cosines = []
+    for first in range(0, len(pairs), PAIRS_AT_A_TIME):
+        marked = [word for pair in pairs[first : first + PAIRS_AT_A_TIME] for word in (pair.first, pair.second)]
+        encoded = encoder.passages([text for text, _, _ in marked], [""] * len(marked))
+        words = [_mean(passage, start, end) for passage, (_, start, end) in zip(encoded, marked, strict=True)]
+        cosines += [float(a @ b) for a, b in zip(words[::2], words[1::2], strict=True)]
+    return np.array(cosines)
+
+
+def _mean(passage: EncodedPassage, start: int, end: int) -> Doubles:
+    inside_T = (passage.tokens.offsets_T2[:, 0] < end) & (passage.tokens.offsets_T2[:, 1] > start)
+    if not inside_T.any():
+        raise InputError(f"characters {start} to {end} contain no token; mark a word")
+    mean_D = passage.vectors_TD[inside_T].astype(np.float64).mean(axis=0)
+    unit_D: Doubles = mean_D / np.linalg.norm(mean_D)
+    return unit_D
+
+
+def run_senses(
+    pairs: Sequence[Pair],
+    encoder: Encoder,
+    name: str = "model",
+    progress: ProgressCallback | None = None,
+    folder: Path | None = None,
+) -> Report:
+    """Do pairs above a threshold on the cosine mean the same? It is fitted on the first half of the pairs, and measured
+    on the second, with the mean cosines of pairs of the same and of different meanings. Raises InputError."""
+    same_P = np.array([pair.same for pair in pairs])
+    if len(pairs) < 4 or same_P.all() or not same_P.any():
+        raise InputError(f"{len(pairs)} pairs; give four or more, with the same and with different meanings")
+    first, second = pairs[: len(pairs) // 2], pairs[len(pairs) // 2 :]
+    examples = [
+        Example(str(number), _shown(pair), (_meaning(pair.same),), pair, {"meaning": _meaning(pair.same)})
+        for number, pair in enumerate(second, start=len(first))
+    ]
+    task = Task(
+        name="senses",
+        examples=examples,
+        judge=_judge,
+        settings={"num_fitted": len(first)},
+        at_a_time=PAIRS_AT_A_TIME,
+    )
+    return evaluate(task, {name: lazily(lambda: _above_threshold(encoder, first))}, folder, progress)
+
+
+def _judge(example: Example[Pair], answer: Answer) -> Scores:
+    (said,) = answer.predictions or ()
+    return {"accuracy": float(said.text in example.answers), **answer.scores}
+
+
+def _meaning(same: bool) -> str:
+    return "same" if same else "different"
+
+
+def _shown(pair: Pair) -> str:
+    marked = (f"{text[:start]}[{text[start:end]}]{text[end:]}" for text, start, end in (pair.first, pair.second))
+    return " / ".join(marked)
+
+
+def _above_threshold(encoder: Encoder, fitted: Sequence[Pair]) -> System[Pair]:
+    """Says whether pairs have a cosine of at least the threshold that is right for most of `fitted`."""
+    threshold = fit_threshold(similarities(encoder, fitted), np.array([pair.same for pair in fitted]))
+
+    def answer(examples: Sequence[Example[Pair]]) -> list[Answer]:
+        cosine_P = similarities(encoder, [example.source for example in examples]).tolist()
+        return [
+            Answer([Prediction(_meaning(cosine >= threshold), cosine, 0.0, ())], scores={"cosine": cosine})
+            for cosine in cosine_P
+        ]
+
+    return answer
+
+
+def fit_threshold(cosine_P: Doubles, same_P: NDArray[np.bool_]) -> float:
+    """The least of the cosines at and above which calling a pair the same is right most often."""
+    candidates = np.unique(cosine_P)
+    accuracies = [np.mean((cosine_P >= threshold) == same_P) for threshold in candidates]
+    return float(candidates[int(np.argmax(accuracies))])

@@ -1,0 +1,75 @@
+"""Rare and common names, by hand."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from quoth.corpus.corpus import Corpus
+from quoth.datasets.questions import QAExample
+from quoth.errors import InputError
+from quoth.records import Document, Hit
+from quoth_eval.entities.coverage import Coverage, EntityQuestion
+from quoth_eval.entities.questions import Chosen, run_entity_questions
+from quoth_eval.entities.rarity import (
+    TermCounts,
+    count_terms,
+    entity_idf,
+    idf,
+    idf_buckets,
+)
+
+TEXTS = ("Rome and Oslo", "Rome, Roman Rome", "running runs", "北京市")
+
+
+def test_idf_by_hand_and_below_zero_for_the_commonest() -> None:
+    assert idf(1, 10) == pytest.approx(math.log(9.5 / 1.5))
+    assert idf(0, 10) == pytest.approx(math.log(10.5 / 0.5))
+    assert idf(9, 10) < 0 == idf(5, 10)
+
+
+def test_terms_are_counted_once_a_passage_as_the_word_index_cuts_them() -> None:
+    counts = count_terms(TEXTS, ["rome oslo", "RUN", "京", "Lima"])
+    assert counts == TermCounts(4, {"rome": 2, "oslo": 1, "run": 1, "京": 1})
+    rome, oslo = math.log(2.5 / 2.5), math.log(3.5 / 1.5)
+    assert counts.idfs("Rome, Oslo!") == pytest.approx([rome, oslo])
+    assert counts.idfs("Lima") == pytest.approx([math.log(4.5 / 0.5)])
+    assert counts.idfs("?") == []
+
+
+def test_a_name_is_as_rare_as_its_rarest_word() -> None:
+    assert entity_idf([5.8, 6.0]) == 6.0
+    assert entity_idf([-1.0, -2.5]) == -1.0
+
+
+def test_questions_fall_into_buckets_of_their_entitys_idf() -> None:
+    counts = TermCounts(100, {f"t{n}": n for n in range(100)})
+    names = ["t40", "t1", "t2", "t30", "?", "", "t20", "t3"]
+    low, high = idf_buckets(names, counts, num_buckets=2)
+    assert (low.numbers, high.numbers) == ((0, 3, 6), (1, 2, 7))
+    assert (low.low, high.high) == pytest.approx((idf(40, 100), idf(1, 100)))
+    assert low.high == high.low == pytest.approx((idf(20, 100) + idf(3, 100)) / 2)
+    common, rare = idf_buckets(["t90 t1", "t20", "t20 t30", "t2"], counts, num_buckets=2)
+    assert (common.numbers, rare.numbers) == ((1, 2), (0, 3))  # "t90 t1" is as rare as t1
+    same = idf_buckets(["t1"] * 9, counts)
+    assert [each.numbers for each in same] == [tuple(range(9))]
+    with pytest.raises(InputError, match="no question whose entity is known"):
+        idf_buckets([""], counts)
+
+
+def test_recall_is_reported_by_bucket(tmp_path: Path) -> None:
+    corpus = Corpus.create(tmp_path / "c.quoth")
+    corpus.add(Document(str(n), "", f"{'t1' if n == 0 else ''} common x{n}") for n in range(8))
+    asked = [EntityQuestion(QAExample(name, name, ("x0",)), "P1", (0, len(name))) for name in ("t1", "common")]
+    chosen = Chosen(tuple(asked), {"P1": 2}, (corpus,), Coverage(frozenset({0, 1}), frozenset({0})))
+
+    def search(text: str, entity: object, k: int) -> list[Hit]:
+        return [Hit(corpus.passage(0 if text == "t1" else 1), 1.0)]
+
+    result = run_entity_questions(chosen, {"s": search}, ks=(1,), rarity=True).system("s")
+    recalls = [(name, score.num_examples, score.mean("dpr@1")) for name, score in result.by_group("rarity").items()]
+    assert [each[1:] for each in recalls] == [(1, 0.0), (1, 1.0)]
+    assert recalls[1][0].startswith("rarity 5 of ") or recalls[1][0].startswith("rarity 2 of ")
+    assert recalls[1][0].endswith(f"to {idf(1, 8):.2f}")

@@ -1,0 +1,184 @@
+"""One key of a passage or all, and the picture: by hand and against plain loops."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from quoth import Corpus, Document, ZeroNER
+from quoth.datasets.questions import QAExample
+from quoth.encoders.token_encoder import unit
+from quoth.errors import InputError
+from quoth.ner.recognition import ByText
+from quoth_eval.entities import picture as entity_picture
+from quoth_eval.entities.coverage import Coverage, EntityQuestion
+from quoth_eval.entities.keys import (
+    Keys,
+    at_random,
+    covered_questions,
+    max_pool,
+    ranks_of,
+    rarest,
+    single_key,
+    single_key_recall,
+    single_keys,
+    stored_keys,
+)
+from quoth_eval.entities.picture import picture
+from quoth_eval.entities.rarity import count_terms
+from test_entity_encoder import Capitals
+from tiny import TEXT, tiny_npm
+
+TEXTS = ("Rome and Oslo", "Rome, Roman Rome", "running runs", "北京市")
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=6), st.integers(0, 99))
+def test_the_best_key_of_each_passage_is_as_a_loop_finds_it(sizes: list[int], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    vectors_ND, q_D = rng.normal(size=(sum(sizes), 4)), rng.normal(size=4)
+    offsets_P1 = np.cumsum([0, *sizes])
+    expected = [
+        max((v_D @ q_D / np.linalg.norm(v_D) / np.linalg.norm(q_D) for v_D in vectors_ND[start:end]), default=-np.inf)
+        for start, end in pairwise(offsets_P1)
+    ]
+    np.testing.assert_allclose(max_pool(unit(q_D[None])[0], unit(vectors_ND), offsets_P1), expected)
+    rows = single_key(offsets_P1, at_random(seed))
+    kept = Keys(tuple(map(str, range(len(vectors_ND)))), vectors_ND, offsets_P1).only(rows)
+    assert kept.texts == tuple(map(str, rows))
+    assert np.diff(kept.offsets_P1).tolist() == [min(size, 1) for size in sizes]
+    assert all(start <= row < start + size for row, start, size in _with_keys(rows, offsets_P1, sizes))
+
+
+def _with_keys(rows: NDArray[np.int64], offsets_P1: NDArray[np.int64], sizes: Sequence[int]) -> list[tuple[int, ...]]:
+    with_keys = [(int(start), size) for start, size in zip(offsets_P1[:-1], sizes, strict=True) if size]
+    return [(int(row), *each) for row, each in zip(rows, with_keys, strict=True)]
+
+
+def test_zero_vectors_are_near_nothing_and_far_from_nothing() -> None:
+    assert max_pool(np.ones(2), unit(np.zeros((1, 2))), np.array([0, 1])).tolist() == [0.0]
+    assert max_pool(np.zeros(2), np.ones((1, 2)), np.array([0, 1, 1])).tolist() == [0.0, -np.inf]
+
+
+def test_all_keys_against_a_single_one_by_hand() -> None:
+    vectors_ND = np.array([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0], [-1.0, 0.0]])
+    keys = Keys(("Rome", "Oslo", "?", "Rome"), vectors_ND, np.array([0, 2, 2, 4]))
+    queries_QD = np.array([[1.0, 0.1], [0.1, 1.0], [1.0, 0.0]])
+    assert ranks_of(queries_QD, keys, [{0}, {2}, {1}]) == (0, 1, None)
+    counts = count_terms(TEXTS, keys.texts)
+    rows = single_key(keys.offsets_P1, rarest(keys.texts, counts))
+    assert rows.tolist() == [1, 3]  # Oslo is rarer than Rome; what has no term is never the rarest
+    assert ranks_of(queries_QD, keys.only(rows), [{0}, {2}, {0, 2}]) == (0, 1, 0)
+    found = single_key_recall(queries_QD, keys, [{0}, {2}, {1}], counts, (1, 2))
+    assert found["all"] == found["idf"] == {1: pytest.approx(1 / 3), 2: pytest.approx(2 / 3)}
+    assert set(found) == {"all", "random", "idf"}
+    assert found == single_key_recall(queries_QD, keys, [{0}, {2}, {1}], counts, (1, 2))
+
+
+def test_the_rarest_key_is_the_one_with_the_rarest_word() -> None:
+    texts = ("Rome of Rome", "Rome of Rome", "Rome of Rome", "Oslo Rome of", "Lima Rome", "Lima Rome")
+    names = ("Rome of Oslo", "Lima", "Rome")  # IDF by number of holders: Rome 6, of 4, Oslo 1, Lima 2
+    counts = count_terms(texts, names)
+    assert dict(counts.num_holding) == {"rome": 6, "of": 4, "oslo": 1, "lima": 2}
+    assert single_key(np.array([0, 3]), rarest(names, counts)).tolist() == [0]
+
+
+def test_equal_scores_rank_by_passage() -> None:
+    keys = Keys(("a", "b"), np.ones((2, 2)), np.array([0, 1, 2]))
+    assert ranks_of(np.ones((2, 2)), keys, [{1}, {0, 1}]) == (1, 0)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("umap") is None, reason="umap-learn is not installed")
+def test_a_picture_is_drawn_and_the_same_again(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(2, 8))
+    keys_KD = np.repeat(centres, 20, 0) + 0.1 * rng.normal(size=(40, 8))
+    for name in ("a.png", "b.png"):
+        labels = ["PER"] * 20 + [""] * 20
+        picture(tmp_path / name, centres, keys_KD, ["PER", "LOC"], labels)
+    drawn = (tmp_path / "a.png").read_bytes()
+    assert drawn[:4] == b"\x89PNG"
+    assert drawn == (tmp_path / "b.png").read_bytes()
+
+
+def test_without_umap_its_package_is_named_and_labels_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "umap", None)
+    with pytest.raises(InputError, match="needs umap; pip install '\\.\\[eval\\]' in a clone of Quoth"):
+        picture(tmp_path / "p.png", np.ones((1, 2)), np.ones((1, 2)), ["a"], ["b"])
+    with pytest.raises(InputError, match="0 labels for 1 keys, 1 for 1 queries; give one label for each"):
+        picture(tmp_path / "p.png", np.ones((1, 2)), np.ones((1, 2)), ["a"], [])
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> ZeroNER:
+    """Two corpora, the first with a deleted document, one that was not embedded and one without keys."""
+    corpora = [Corpus.create(tmp_path / f"{name}.quoth") for name in ("one", "two")]
+    corpora[0].add([Document(f"a{i}", "Title" * (i % 2), text) for i, text in enumerate(TEXT[:4])])
+    corpora[1].add([Document("b", "", TEXT[4]), Document("none", "", "the river runs")])
+    made = ZeroNER.from_pretrained(tiny_npm(tmp_path / "npm"), corpora, recognizer=ByText(Capitals()))
+    made.embed("fp32")
+    corpora[0].delete(["a1"])
+    corpora[0].add([Document("late", "Berlin", "Germany is east of France.")])
+    return made
+
+
+def test_stored_keys_are_those_that_the_encoder_makes_of_live_passages(model: ZeroNER) -> None:
+    passages, keys = stored_keys(model)
+    assert [each.document_id for each in passages] == ["a0", "a2", "a3", "late", "b", "none"]
+    for number, (passage, encoded) in enumerate(zip(passages, model.encoder.encode(passages), strict=True)):
+        rows = slice(*keys.offsets_P1[number : number + 2].tolist())
+        np.testing.assert_allclose(keys.vectors_ND[rows], encoded.vectors_TD, atol=1e-5)
+        places = encoded.tokens.offsets_T2.tolist()
+        assert list(keys.texts[rows]) == [passage.text[start:end] or passage.title for start, end in places]
+
+
+def covered(questions: Sequence[tuple[str, str, str]]) -> tuple[list[EntityQuestion], Coverage]:
+    """Questions with their entity and answer."""
+    asked = [
+        EntityQuestion(QAExample(text, text, (answer,)), "P1", (text.index(name), text.index(name) + len(name)))
+        for text, name, answer in questions
+    ]
+    every = frozenset(range(len(asked)))
+    return asked, Coverage(every, every)
+
+
+def test_a_model_is_asked_with_all_keys_and_with_one_of_each_passage(model: ZeroNER) -> None:
+    asked = covered([("Where does the Seine flow?", "Seine", "Paris"), ("Was Pallas a bust?", "Pallas", "nevermore")])
+    found = single_keys(covered_questions(*asked, model), (1, 2, 6))
+    assert set(found) == {"all", "random", "idf"}
+    for k in (1, 2, 6):
+        wanted = []
+        for each in asked[0]:
+            hits = model.search(each.question.text, k, entities=[each.entity])  # type: ignore[list-item]
+            wanted.append(any(each.question.answers[0] in hit.passage.text for hit in hits))
+        assert found["all"][k] == pytest.approx(sum(wanted) / 2)
+    with pytest.raises(InputError, match="no covered question whose entity is known; give the templates"):
+        covered_questions([], None, model)
+
+
+def test_the_picture_shows_each_question_with_the_key_that_is_nearest_in_a_right_passage(
+    model: ZeroNER, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    drawn: list[Any] = []
+    monkeypatch.setattr(entity_picture, "picture", lambda *given: drawn.extend(given))
+    asked = covered([("Was Pallas a bust?", "Pallas", "nevermore")])
+    entity_picture.picture_of(tmp_path / "p.png", covered_questions(*asked, model), 4)
+    path, queries_QD, keys_KD, query_labels, key_labels = drawn
+    assert path == tmp_path / "p.png"
+    assert (query_labels, key_labels) == (["P1"], ["", "", "", "", "P1"])
+    passages, keys = stored_keys(model)
+    sims_N = keys.vectors_ND @ queries_QD[0]
+    right = [number for number, each in enumerate(passages) if "nevermore" in each.text]
+    rows = [row for number in right for row in range(*keys.offsets_P1[number : number + 2].tolist())]
+    np.testing.assert_allclose(keys_KD[-1], keys.vectors_ND[max(rows, key=lambda row: sims_N[row])], atol=1e-6)

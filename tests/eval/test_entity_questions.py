@@ -1,0 +1,262 @@
+"""EntityQuestions over a tiny corpus: coverage, recall by hand, ways to ask, Anserini's BM25 by a plain loop."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from quoth.corpus.analysis import analyse
+from quoth.corpus.corpus import Corpus
+from quoth.datasets.question_templates import QuestionTemplates
+from quoth.datasets.questions import QAExample
+from quoth.errors import InputError
+from quoth.records import Document, Hit
+from quoth_eval.commands import entities as cli
+from quoth_eval.entities.coverage import Coverage, EntityQuestion, find_coverage
+from quoth_eval.entities.questions import (
+    SHOWN,
+    choose_questions,
+    has_string,
+    read_entity_questions,
+    run_entity_questions,
+)
+from quoth_eval.entities.searches import AnseriniBM25, Range, by_entity, by_name, by_text
+from quoth_eval.system import BM25
+
+DOCUMENTS = (
+    ("Ann Lee", "She was born in Paris."),
+    ("Bob Ray", "Bob Ray was born in Rome, in the Italian capital."),
+    ("Towns", "Paris and Oslo are capitals. Cy Dow is from there."),
+    ("Rivers", "The Tiber is Italian."),
+)
+QUESTIONS = {
+    "P19": [("Where was Ann Lee born?", ["Paris"]), ("Where was Bob Ray born?", ["Lima", "Rome"])],
+    "P17": [
+        ("Which country is Tiber located in?", ["Ital"]),
+        ("Which country is Oslo located in?", ["Paris"]),
+        ("Which country is Cy Dow Towns located in?", ["Oslo"]),
+    ],
+}
+TEMPLATES = {"P17": "Which country is [X] located in?", "P19": "Where was [X] born?"}
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Corpus:
+    made = Corpus.create(tmp_path / "people.quoth")
+    made.add(Document(f"d{i}", title, text) for i, (title, text) in enumerate(DOCUMENTS))
+    return made
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    paths = [tmp_path / f"{relation}.test.json" for relation in QUESTIONS]
+    for path, asked in zip(paths, QUESTIONS.values(), strict=True):
+        path.write_text(json.dumps([{"question": text, "answers": answers} for text, answers in asked]))
+    return paths
+
+
+class Told:
+    """Finds the passages in their order, last first, and keeps what it was asked."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self.passages = list(corpus.passages())
+        self.asked: list[tuple[str, Sequence[str | Range] | None]] = []
+
+    def search(self, query: str, k: int, *, entities: Sequence[str | Range] | None = None) -> list[Hit]:
+        self.asked.append((query, entities))
+        return [Hit(passage, 0.0) for passage in self.passages[::-1][:k]]
+
+
+def test_a_string_may_stand_inside_a_word_and_accents_may_be_composed_or_not() -> None:
+    def held(text: str, *answers: str) -> bool:
+        return has_string(text, QAExample("", "", answers))
+
+    assert held("the Iranian  plateau", "IRAN")
+    assert held("ran to  New\nYork", "new york")
+    assert held("Citta\u0300 Studi", "citt\u00e0")
+    assert not held("Citta", "citt\u00e0")
+    assert not held("", "x")
+    assert not held("anything", "", " ")
+    assert not held("", "")
+
+
+def test_the_relation_is_the_file_and_the_entity_is_the_templates(files: list[Path]) -> None:
+    read = read_entity_questions(files, QuestionTemplates(TEMPLATES))
+    assert [each.relation for each in read] == ["P19", "P19", "P17", "P17", "P17"]
+    assert [each.name for each in read] == ["Ann Lee", "Bob Ray", "Tiber", "Oslo", "Cy Dow Towns"]
+    assert [(each.entity, each.name) for each in read_entity_questions(files)] == [(None, "")] * 5
+
+
+def test_covered_is_what_a_passage_answers_that_names_the_entity(corpus: Corpus, files: list[Path]) -> None:
+    read = read_entity_questions(files, QuestionTemplates(TEMPLATES))
+    # Ann Lee stands in the title, Oslo in the text; no token is Ital; nothing is called Cy Dow Towns
+    found = find_coverage(read, [corpus])
+    assert found == Coverage(frozenset({0, 1, 3, 4}), frozenset({0, 1, 3}))
+    assert found.counts([3, 4]) == (2, 1)
+    across = EntityQuestion(QAExample("", "Towns Paris", ("Oslo",)), "P", (0, 11))  # from the title into the text
+    assert find_coverage([across], [corpus]) == Coverage(frozenset({0}), frozenset())
+    assert find_coverage(read_entity_questions(files), [corpus]) == Coverage(frozenset({0, 1, 3, 4}), None)
+
+
+def test_scores_by_hand(corpus: Corpus, files: list[Path]) -> None:
+    told = Told(corpus)
+    seen: list[str] = []
+    chosen = choose_questions(files, [corpus], QuestionTemplates(TEMPLATES))
+    report = run_entity_questions(
+        chosen, {"told": by_entity(told)}, ks=(1, 2, 3), progress=lambda name, *_: seen.append(name)
+    )
+    result = report.systems[1]
+    assert told.asked[0] == ("Where was Ann Lee born?", [(10, 17)])
+    # the passages come as Rivers, Towns, Bob Ray
+    found = {
+        name: [[row.scores[f"{name}@{k}"] for k in (1, 2, 3)] for row in result.rows] for name in ("dpr", "string")
+    }
+    second, third, nowhere = [0, 1, 1], [0, 0, 1], [0, 0, 0]
+    assert found["dpr"] == [second, third, nowhere, second, second]
+    assert found["string"] == [second, third, [1, 1, 1], second, second]
+    assert seen == ["bm25"] * 5 + ["told"] * 5
+    record = report.to_dict()
+    assert (record["num_examples"], record["num_answerable"], record["num_covered"]) == (5, 4, 3)
+    assert record["relations"]["P17"] == {"num_read": 3, "num_questions": 3, "num_answerable": 2, "num_covered": 1}
+    scores = record["systems"][1]
+    assert scores["macro"]["relation"]["dpr@3"]["mean"] == pytest.approx((2 / 2 + 2 / 3) / 2)
+    assert scores["dpr@3"]["mean"] == pytest.approx(4 / 5)
+    relations = {name: each["dpr@3"]["mean"] for name, each in scores["groups"]["relation"].items()}
+    assert relations == {"P19": 1.0, "P17": pytest.approx(2 / 3)}
+    assert scores["macro"]["relation"]["string@1"]["mean"] == pytest.approx((0 + 1 / 3) / 2)
+    assert scores["macro"]["covered relation"]["dpr@3"]["mean"] == 1.0
+    assert scores["groups"]["covered"]["covered"]["dpr@3"]["mean"] == 1.0
+    assert {name: each["dpr@3"]["mean"] for name, each in scores["groups"]["covered relation"].items()} == {
+        "P19": 1.0,
+        "P17": 1.0,
+    }
+    lines = [re.sub(r" \[[^|]*\]", "", line) for line in report.markdown(SHOWN).splitlines()]  # without the intervals
+    assert lines[0].startswith("| entities; read: 5; passages: 4; answerable: 4; covered: 3 | examples | dpr@1 |")
+    assert "| told | 5 | 0.0 | 60.0 | 80.0 | 20.0 | 80.0 | 100.0 |" in lines
+    assert "| told: mean over relation |  | 0.0 | 58.3 | 83.3 | 16.7 | 75.0 | 100.0 |" in lines
+    assert "| told: covered | 3 | 0.0 | 66.7 | 100.0 | 0.0 | 66.7 | 100.0 |" in lines
+    assert "| told: P17 | 3 | 0.0 | 66.7 | 66.7 | 33.3 | 100.0 | 100.0 |" in lines
+
+
+def test_only_covered_questions_are_asked_where_that_is_wanted(corpus: Corpus, files: list[Path]) -> None:
+    chosen = choose_questions(files, [corpus], QuestionTemplates(TEMPLATES), covered_only=True, limit=1)
+    assert [each.relation for each in chosen.questions] == ["P19", "P17"]
+    assert chosen.num_read == {"P19": 2, "P17": 3}
+    assert (chosen.settings()["num_answerable"], chosen.settings()["num_covered"]) == (2, 2)
+    with pytest.raises(InputError, match="give the templates"):
+        choose_questions(files, [corpus], covered_only=True)
+    (files[0].with_name("P17.json")).write_text('[{"question": "Which country is Ur located in?", "answers": ["x"]}]')
+    with pytest.raises(InputError, match="none of the 1 questions is covered"):
+        choose_questions([files[0].with_name("P17.json")], [corpus], QuestionTemplates(TEMPLATES), covered_only=True)
+
+
+def test_without_templates_or_coverage_nothing_is_said_of_them(corpus: Corpus, files: list[Path]) -> None:
+    unmeasured = run_entity_questions(choose_questions(files, [corpus], coverage=False))
+    assert unmeasured.to_dict()["num_answerable"] is None
+    assert not {"covered", "corpus"} & set(unmeasured.dimensions)
+    assert unmeasured.settings["relations"]["P17"] == {
+        "num_read": 3,
+        "num_questions": 3,
+        "num_answerable": None,
+        "num_covered": None,
+    }
+    told = run_entity_questions(choose_questions(files, [corpus])).settings["relations"]["P17"]
+    assert (told["num_questions"], told["num_answerable"], told["num_covered"]) == (3, 2, None)
+
+
+def test_a_system_is_asked_with_the_text_the_name_or_both(corpus: Corpus) -> None:
+    told = Told(corpus)
+    for search in (by_text(told), by_name(told), by_entity(told)):
+        search("Where was Ann Lee born?", (10, 17), 1)
+        search("Where?", None, 1)
+    text = "Where was Ann Lee born?"
+    assert told.asked == [
+        (text, None),
+        ("Where?", None),
+        ("Ann Lee", None),
+        ("Where?", None),
+        (text, [(10, 17)]),
+        ("Where?", None),
+    ]
+
+
+def test_mistakes_are_named(corpus: Corpus, files: list[Path]) -> None:
+    with pytest.raises(InputError, match="no file of questions"):
+        choose_questions([], [corpus])
+    with pytest.raises(InputError, match="must be 1 or more passages"):
+        run_entity_questions(choose_questions(files, [corpus]), ks=())
+    with pytest.raises(InputError, match="limit is 0"):
+        choose_questions(files, [corpus], limit=0)
+
+
+def test_anserinis_bm25_is_lucenes_formula(corpus: Corpus) -> None:
+    pytest.importorskip("bm25s")
+    texts = [analyse(f"{title} {text}") for title, text in DOCUMENTS]
+    average = sum(map(len, texts)) / len(texts)
+
+    def score(query: str, terms: list[str], k1: float, b: float) -> float:
+        total = 0.0
+        for term in analyse(query):
+            holding = sum(term in each for each in texts)
+            rare = math.log(1 + (len(texts) - holding + 0.5) / (holding + 0.5))
+            frequency = Counter(terms)[term]
+            total += rare * frequency / (frequency + k1 * (1 - b + b * len(terms) / average))
+        return total
+
+    search = AnseriniBM25([corpus])
+    for query in ("Where was Bob Ray born?", "Italian capitals of Paris, Paris", "is", "Italian"):
+        expected = sorted(((-score(query, terms, 0.9, 0.4), row) for row, terms in enumerate(texts)))
+        hits = search.search(query, 3)
+        assert [hit.passage.row for hit in hits] == [row for value, row in expected if value < 0][:3]
+        assert [-hit.score for hit in hits] == pytest.approx([value for value, _ in expected if value < 0][:3])
+    assert search.search("?", 3) == search.search("Wagner", 3) == []
+    again = AnseriniBM25([corpus], 1.2, 0.75).search("Italian Paris", 4)
+    assert [hit.passage for hit in again] == [hit.passage for hit in BM25((corpus,)).search("Italian Paris", 4)]
+
+
+def test_without_bm25s_its_package_is_named(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "bm25s", None)
+    with pytest.raises(InputError, match="pip install '\\.\\[eval\\]' in a clone of Quoth"):
+        AnseriniBM25([corpus])
+
+
+def command(*arguments: object) -> Result:
+    return CliRunner().invoke(cli.app, [str(each) for each in arguments])
+
+
+def test_the_command_asks_a_model_with_and_without_the_entity(
+    corpus: Corpus, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Told(corpus)
+    setups: list[object] = []
+    monkeypatch.setattr(cli, "load_entities", lambda name, corpora, setup: setups.append(setup) or told)
+    templates = tmp_path / "templates.json"
+    templates.write_text(json.dumps(TEMPLATES))
+    ask = ("entities", corpus.path, *files, "--templates", templates, "--model", "zn", "--k", 1, "--k", 3, "--idf")
+    done = command(*ask, "--json", "--dtype", "bf16")
+    assert setups == [(None, None, "bf16")]
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert [each["name"] for each in found["systems"]] == ["bm25", "zn", "zn, told the entity"]
+    assert found["systems"][2]["dpr@3"]["mean"] == pytest.approx(0.8)
+    assert sum(each["num_examples"] for each in found["systems"][2]["groups"]["rarity"].values()) == 5
+    assert [entities for _, entities in told.asked[4:6]] == [None, [(10, 17)]]
+    shown = command(*ask, "--covered").stdout
+    assert "| entities; read: 5; passages: 4; answerable: 3; covered: 3 | examples |" in shown
+    assert "| zn | 3 |" in shown
+    assert "IDF" in shown
+
+
+def test_the_command_names_what_is_missing(corpus: Corpus, files: list[Path]) -> None:
+    for option in ("--idf", "--covered"):
+        assert f"{option} requires each question's entity" in str(
+            command("entities", corpus.path, *files, option).exception
+        )

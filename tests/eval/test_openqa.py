@@ -1,0 +1,338 @@
+"""Questions asked of tiny corpora: ranks and scores by hand, what can be answered, SQuAD among distractors, the CLI."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quoth import NPM
+from quoth.cli.main import main
+from quoth.corpus.corpus import Corpus
+from quoth.datasets.answers import has_answer
+from quoth.datasets.questions import QAExample
+from quoth.errors import EmptyCorpusError, InputError
+from quoth.records import Document, Hit, Prediction
+from quoth_eval import openqa
+from quoth_eval.commands import openqa as cli
+from quoth_eval.openqa import WITHOUT_EVIDENCE, Evidence, abstention_table, run_openqa
+from quoth_eval.report import Result
+from quoth_eval.squad import draw_passages, squad_corpus
+from quoth_eval.system import Answerer
+from quoth_eval.task import draw
+from test_questions import SQUAD
+from tiny import tiny_npm
+
+TEXTS = (
+    "Bizet composed Carmen.",
+    "Carmen is set in Seville, in Spain.",
+    "Verdi composed Aida.",
+    "Rats carried the plague.",
+)
+QUESTIONS = (
+    QAExample("1", "who composed carmen", ("Georges Bizet", "bizet"), gold="d0"),
+    QAExample("2", "where is carmen set, composed", ("Spain",), gold="d0"),
+    QAExample("3", "what carried it", (r"rats?\b",), pattern=True, gold="d3"),
+    QAExample("4", "who composed parsifal", ("Wagner",), gold="d9"),
+)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Corpus:
+    made = Corpus.create(tmp_path / "opera.quoth")
+    made.add(Document(f"d{i}", "", text) for i, text in enumerate(TEXTS))
+    return made
+
+
+class Knows:
+    """Finds the passages in their order, last first, and answers from a table."""
+
+    def __init__(self, corpus: Corpus, answers: Sequence[Sequence[str]]) -> None:
+        self.passages = list(corpus.passages())
+        self.answers = dict(zip((each.text for each in QUESTIONS), answers, strict=True))
+        self.asked_with: list[dict[str, Any]] = []
+
+    def search(self, query: str, k: int) -> list[Hit]:
+        return [Hit(passage, 0.0) for passage in self.passages[::-1][:k]]
+
+    def ask(self, question: str, *, top_k: int, **options: Any) -> list[Prediction]:
+        self.asked_with.append(options)
+        return [Prediction(text, 0.0, 0.0, ()) for text in self.answers[question][:top_k]]
+
+
+def places(result: Result, measure: str, depth: int) -> list[int | None]:
+    """The rank of the first right passage of each question, from its measures at 1, 2, ... depth."""
+    found = [[row.scores[f"{measure}@{k}"] for k in range(1, depth + 1)] for row in result.rows]
+    return [next((i for i, right in enumerate(of) if right), None) for of in found]
+
+
+def test_scores_by_hand(corpus: Corpus) -> None:
+    system = Knows(corpus, [["BIZET!", "x"], ["Seville", "Spain"], ["rat trap"], []])
+    seen: list[tuple[str, int, int]] = []
+    report = run_openqa(
+        QUESTIONS,
+        corpus,
+        {"knows": system},
+        ks=(1, 2, 3),
+        oracle=2,
+        progress=lambda *each: seen.append(each),
+        passages=2,
+    )
+    baseline, knows = report.systems
+    assert (baseline.name, baseline.rows[0].predictions, baseline.values("exact_match")) == ("bm25", None, None)
+    assert places(baseline, "answer", 3) == [0, 0, 0, None]
+    assert places(baseline, "paragraph", 3) == [0, 1, 0, None]
+    assert places(knows, "answer", 3) == [None, 2, 0, None]  # three passages are searched for
+    assert places(knows, "paragraph", 3) == [None, None, 0, None]
+    assert [row.said for row in knows.rows] == [("BIZET!", "x"), ("Seville", "Spain"), ("rat trap",), ()]
+    assert (knows.values("exact_match"), knows.values("hit_at_5")) == ([1, 0, 1, 0], [1, 1, 1, 0])
+    assert system.asked_with == [{"passages": 2}] * 4
+    assert seen[:5] == [("bm25", 1, 4), ("bm25", 2, 4), ("bm25", 3, 4), ("bm25", 4, 4), ("knows", 1, 4)]
+    found = report.to_dict()
+    settings = {"num_passages": 4, "num_answerable": 3, "seed": 0, "read": 2, "options": {"passages": 2}}
+    assert {name: found[name] for name in settings} == settings
+    assert found["num_examples"] == 4
+    first, second = found["systems"]
+    assert "exact_match" not in first
+    assert first["answer@1"]["mean"] == first["answer@3"]["mean"] == first["oracle@2"]["mean"] == 0.75
+    assert (first["paragraph@1"]["mean"], first["paragraph@3"]["mean"]) == (0.5, 0.75)
+    assert second["exact_match"] == {"mean": 0.5, "low": 0.0, "high": 1.0}
+    assert (second["hit_at_5"]["mean"], second["oracle@2"]["mean"]) == (0.75, 0.25)
+    assert (second["answer@1"]["mean"], second["answer@3"]["mean"]) == (0.25, 0.5)
+    assert [each["num_examples"] for each in second["groups"]["corpus"].values()] == [3, 1]
+    lines = [re.sub(r" \[[^|]*\]", "", line) for line in report.markdown(()).splitlines()]  # without the intervals
+    assert lines[:4] == [
+        "| openqa; passages: 4; answerable: 3 | examples | exact match | hit at 5 | answer@1 | answer@2 | answer@3 "
+        "| paragraph@1 | paragraph@2 | paragraph@3 | oracle@2 |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| bm25 | 4 | – | – | 75.0 | 75.0 | 75.0 | 50.0 | 75.0 | 75.0 | 75.0 |",
+        "| knows | 4 | 50.0 | 75.0 | 25.0 | 25.0 | 50.0 | 25.0 | 25.0 | 25.0 | 25.0 |",
+    ]
+    assert "50.0 [0.0, 100.0]" in report.markdown()
+
+
+def test_without_gold_or_coverage_nothing_is_said_of_them(corpus: Corpus) -> None:
+    report = run_openqa([QAExample("1", "Carmen", ("Spain",)), QUESTIONS[0]], [corpus], coverage=False)
+    assert report.settings["num_answerable"] is None
+    assert not any(name.startswith("paragraph") for row in report.systems[0].rows for name in row.scores)
+    assert "paragraph" not in report.markdown()
+    assert "answerable" not in report.markdown()
+
+
+def test_several_corpora_are_searched_as_one(corpus: Corpus, tmp_path: Path) -> None:
+    more = Corpus.create(tmp_path / "more.quoth")
+    more.add([Document("w", "", "Wagner composed Parsifal.")])
+    report = run_openqa(QUESTIONS, [corpus, more])
+    assert (report.settings["num_passages"], report.settings["num_answerable"]) == (5, 4)
+    assert report.systems[0].rows[3].scores["answer@20"] == 1
+
+
+def test_fewer_questions_are_drawn_by_seed(corpus: Corpus) -> None:
+    many = [QAExample(str(i), "x", ("y",)) for i in range(50)]
+    drawn = draw(many, 10, 0)
+    assert drawn == sorted(drawn, key=many.index)
+    assert set(draw(many, 4, 0)) < set(drawn) != set(draw(many, 10, 1))
+    assert draw(many, 99, 0) == many
+    assert len(run_openqa(QUESTIONS, corpus, limit=2, coverage=False).systems[0].rows) == 2
+
+
+def test_mistakes_are_named(corpus: Corpus, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no questions to ask"):
+        run_openqa([], corpus)
+    for ks, oracle in ((), 5), ((0,), 5), ((1,), 0):
+        with pytest.raises(InputError, match="must be 1 or more passages"):
+            run_openqa(QUESTIONS, corpus, ks=ks, oracle=oracle)
+    with pytest.raises(InputError, match="limit is 0"):
+        run_openqa(QUESTIONS, corpus, limit=0)
+    with pytest.raises(EmptyCorpusError):
+        run_openqa(QUESTIONS, Corpus.create(tmp_path / "empty.quoth"))
+
+
+def test_npm_is_such_a_system(corpus: Corpus, tmp_path: Path) -> None:
+    npm = NPM.from_pretrained(tiny_npm(tmp_path / "npm"), corpus=corpus)
+    system: Answerer = npm
+    report = run_openqa(QUESTIONS, corpus, {"npm": system}, template="[MASK]. {question}", passages=1)
+    baseline, found = report.systems
+    assert found.values("answer@1") == baseline.values("answer@1")
+    assert all(row.said for row in found.rows)
+    assert found.values("exact_match") is not None
+    assert all(row.predictions[0].evidence for row in found.rows if row.predictions)
+
+
+def test_evidence_is_removed_that_only_a_dense_search_finds(tmp_path: Path) -> None:
+    texts = [f"Verdi composed opera {n}, Verdi composed it." for n in range(150)]
+    corpus = Corpus.create(tmp_path / "c.quoth")
+    corpus.add(Document(f"v{n}", "", text) for n, text in enumerate(texts))
+    corpus.add([Document("b", "", "The café of Georges Bizet."), Document("g", "Gold", "It is old.")])
+    corpus.delete(["v0"])
+    npm = NPM.from_pretrained(tiny_npm(tmp_path / "npm"), corpus=corpus)
+    npm.embed()
+    question = QAExample("1", "who composed it", ("Bizet", "the"), gold="g")
+    evidence = {each.row for each in corpus.passages() if each.document_id in ("b", "g")}
+    found = {hit.passage.row for hit in npm.search(question.text, 100, mode="bm25")}
+    assert not found & evidence
+    assert Evidence([question], [corpus]).rows(question) == evidence
+
+    def quoted(**options: Any) -> set[str]:
+        answers = npm.ask(question.text, passages=None, read=0, top_k=1000, distinct=False, **options)
+        return {place.document_id for each in answers for place in each.evidence}
+
+    assert "b" in quoted()
+    assert not {"b", "g"} & quoted(exclude=Evidence([question], [corpus]).rows(question))
+
+
+def test_evidence_is_found_for_some_questions_at_a_time(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openqa, "QUESTIONS_AT_A_TIME", 3)
+    passes: list[int] = []
+    monkeypatch.setattr(openqa, "read_passages", lambda corpora, _: passes.append(1) or corpora[0].passages())
+    evidence = Evidence([*QUESTIONS, QUESTIONS[0]], [corpus])
+    assert [evidence.rows(each) for each in QUESTIONS] == [{0}, {0, 1}, {3}, set()]
+    assert len(passes) == 2
+    assert evidence.rows(QUESTIONS[2]) == {3}  # asked again, as by a second model
+
+
+def distractors(folder: Path) -> str:
+    path = folder / "docs.jsonl"
+    long = " ".join(f"Sentence {i} has five words." for i in range(60))
+    records = [{"id": str(i), "title": title, "text": long} for i, title in enumerate(("black death", "Rain", "Snow"))]
+    path.write_text("".join(json.dumps(each) + "\n" for each in records), encoding="utf-8")
+    return str(path)
+
+
+def test_distractors_are_drawn_by_seed_and_never_of_squads_own_articles(tmp_path: Path) -> None:
+    path = distractors(tmp_path)
+    everything = list(draw_passages([path], {"Black Death"}, None, 0))
+    assert [each.id for each in everything] == [f"distractor:{i}:{n}" for i in (1, 2) for n in range(3)]
+    assert {each.title for each in everything} == {"Rain", "Snow"}
+    three = list(draw_passages([path], {"Black Death"}, 3, 0))
+    assert {each.id for each in draw_passages([path], {"Black Death"}, 2, 0)} < {each.id for each in three}
+    assert {each.id for each in three} != {each.id for each in draw_passages([path], {"Black Death"}, 3, 5)}
+    assert len(list(draw_passages([path], set(), None, 0))) == 9
+    assert list(draw_passages([], set(), 0, 0)) == list(draw_passages([], set(), None, 0)) == []
+
+
+def test_a_paragraph_is_one_passage(tmp_path: Path) -> None:
+    paragraphs = [Document("squad:A:0", "A", "Long. Word.\n\n" * 500), Document("squad:A:1", "A", "Short.")]
+    made = squad_corpus(tmp_path / "s.quoth", paragraphs, [distractors(tmp_path)], 4)
+    assert (made.num_documents, made.num_passages) == (6, 6)
+    assert [each.document_id for each in made.passages()][:2] == ["squad:A:0", "squad:A:1"]
+    with pytest.raises(InputError, match="20 distractors requested, but there are 9 passages"):
+        squad_corpus(tmp_path / "t.quoth", paragraphs, [distractors(tmp_path)], 20)
+    assert not (tmp_path / "t.quoth").exists()
+
+
+def test_the_command_for_squad(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "squad.json").write_text(json.dumps(SQUAD), encoding="utf-8")
+    squad, kept = str(tmp_path / "squad.json"), str(tmp_path / "kept.quoth")
+    options = ["--distractors", distractors(tmp_path), "--num-distractors", "2", "--k", "1", "--k", "2", "-o", kept]
+    assert main(["eval", "squad", squad, *options]) == 0
+    shown = capsys.readouterr().out
+    assert shown.splitlines()[0] == (
+        "| openqa; passages: 4 | examples | answer@1 | answer@2 | paragraph@1 | paragraph@2 | oracle@5 |"
+    )
+    assert main(["eval", "openqa", kept, squad, "--k", "1", "--k", "2", "--no-coverage"]) == 0
+    assert capsys.readouterr().out == shown
+    assert main(["eval", "squad", squad, *options]) == 2
+    assert "already exists" in capsys.readouterr().err
+
+
+def test_the_corpus_is_embedded_where_that_is_wanted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "squad.json").write_text(json.dumps(SQUAD), encoding="utf-8")
+    kept, npm = str(tmp_path / "kept.quoth"), str(tiny_npm(tmp_path / "npm"))
+    assert main(["eval", "squad", str(tmp_path / "squad.json"), "-o", kept, "--model", npm, "--embed"]) == 0
+    assert npm in capsys.readouterr().out
+    assert NPM.from_pretrained(npm, corpus=Corpus.open(kept)).search("came", k=1, mode="dense")
+
+
+def test_the_command_for_questions(
+    corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system = Knows(corpus, [["Bizet"], [], [], []])
+    setups: list[object] = []
+    monkeypatch.setattr(cli, "load_predictor", lambda name, corpora, setup: setups.append(setup) or system)
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "q.tsv"
+    path.write_text("who composed carmen\t['Bizet']\nwhat\t[]\n", encoding="utf-8")
+    command = ["eval", "openqa", str(corpus.path), str(path), "--json", "--model", "quoth-mini", "--ban-query"]
+    assert main(command) == 2
+    assert "q.tsv:2: no answer" in capsys.readouterr().err
+    assert main([*command, "--skip-bad", "--passages", "3", "--base", ".", "--device", "cpu", "--dtype", "bf16"]) == 0
+    assert setups == [(Path("."), "cpu", "bf16")]
+    shown = capsys.readouterr()
+    assert "left out 1 broken record" in shown.err
+    found = json.loads(shown.out)
+    assert (found["num_answerable"], found["read"]) == (1, 3)
+    assert [each.get("exact_match", {}).get("mean") for each in found["systems"]] == [None, 1.0]
+    (asked,) = system.asked_with
+    assert (asked["passages"], asked["ban_query"], asked["k"]) == (3, True, 4096)
+    assert not {"combine", "hybrid", "read", "min_probability"} & asked.keys()  # the model's own
+    given = {
+        "--neighbours": 9,
+        "--hybrid": 0.25,
+        "--combine": "sum",
+        "--temperature": 2.0,
+        "--length-exponent": 0.5,
+        "--ban": "the",
+        "--max-phrase-tokens": 4,
+        "--read": 6,
+        "--min-probability": 0.75,
+        "--template": "{question} [MASK]",
+    }
+    assert main([*command, "--skip-bad", "--k", "2", *(str(each) for pair in given.items() for each in pair)]) == 0
+    depths = {name for name in json.loads(capsys.readouterr().out)["systems"][0] if name.startswith("answer@")}
+    assert depths == {"answer@2"}
+    assert system.asked_with[-1] == {
+        "k": 9,
+        "hybrid": 0.25,
+        "combine": "sum",
+        "temperature": 2.0,
+        "length_exponent": 0.5,
+        "banned_tokens": ("the",),
+        "ban_query": True,
+        "ban_stop_words": False,
+        "max_phrase_tokens": 4,
+        "max_evidence": 10,
+        "whole_words": True,
+        "read": 6,
+        "min_probability": 0.75,
+        "template": "{question} [MASK]",
+    }
+    assert main([*command, "--skip-bad", "--dense"]) == 0
+    assert system.asked_with[-1]["passages"] is None
+    assert main([*command[:-3], "--model", "quoth-reader", "--combine", "sum"]) == 2
+    assert "--combine is not an option of quoth-reader (kind reader)" in capsys.readouterr().err
+    assert main([*command[:-3], "--skip-bad", "--model", "quoth-reader", "--min-probability", "0.5", "--k", "3"]) == 0
+    assert system.asked_with[-1] == {"min_probability": 0.5}
+
+
+class Doubtful(Knows):
+    """As sure as can be with its evidence, less so without."""
+
+    def ask(self, question: str, *, top_k: int, exclude: Any = (), **options: Any) -> list[Prediction]:
+        found = super().ask(question, top_k=top_k, exclude=exclude, **options)
+        return [replace(each, probability=0.2 if exclude else 0.9) for each in found]
+
+
+def test_questions_are_asked_again_without_their_evidence(corpus: Corpus) -> None:
+    system = Doubtful(corpus, [["Bizet"], ["Seville"], ["no"], []])
+    report = run_openqa(QUESTIONS, corpus, {"doubts": system}, deleted=True, coverage=False)
+    doubts = report.systems[1]
+    chances = [row.predictions[0].probability if row.predictions else 0.0 for row in doubts.rows]
+    assert chances == [0.9, 0.9, 0.9, 0.0]
+    hidden = [options["exclude"] for options in system.asked_with if options["exclude"]]
+    for question, rows in zip(QUESTIONS, hidden, strict=False):
+        told = {each.row for each in corpus.passages() if has_answer(each.text, question)}
+        gold = {each.row for each in corpus.passages() if each.document_id == question.gold}
+        assert rows == told | gold
+    assert set(doubts.values(WITHOUT_EVIDENCE) or ()) <= {0.0, 0.2, 0.9}
+    assert len(doubts.values(WITHOUT_EVIDENCE) or ()) == 4
+    shown = abstention_table(report, {"doubts": 0.5})
+    assert "questions get no answer" in shown
+    assert "| doubts | AURC | AUGRC |" in shown
+    with pytest.raises(InputError, match="2 corpora; evidence can be removed from one corpus only"):
+        run_openqa(QUESTIONS, [corpus, corpus], {"doubts": system}, deleted=True)
