@@ -150,12 +150,6 @@ def check_blank(text: str) -> None:
         around_mask(with_mask(text, MASK), MASK)
 
 
-def check_template(template: str, slot: str, example: str) -> None:
-    """Raises InputError if a template has no place for its text."""
-    if slot not in template:
-        raise InputError(f"template {template!r} has no {slot}; for example {example!r}")
-
-
 def check_labels(text: str, labels: Mapping[str, Sequence[str]]) -> None:
     """Raises InputError if there is nothing to label or nothing to choose from, or a label's words are one string."""
     if not text.strip():
