@@ -189,7 +189,10 @@ TOLD_AT_ONCE = [
     (["ask", "C", "Who?", "--device", "gpu"], "--device is 'gpu'; it must be cpu, cuda, cuda:1 or mps"),
     (["ask", "C", "Who?", "--base", "/none"], "--base is '/none'; there is no such folder"),
     (["ask", "C", "Who?", "--model", "quoth-realm"], "`quoth embed C --keys passages --model quoth-realm`"),
-    (["ask", "C", "Who?", "--model", "quoth-mini", "--template", "[MASK]"], "has no {question}"),
+    (
+        ["ask", "C", "Who?", "--model", "quoth-mini", "--template", "[MASK]"],
+        "--template is '[MASK]'; it must be a text, with {question}",
+    ),
     (["ask", "C", "Who?", "--model", "quoth-mini", "--template", "{question}"], "no [MASK] in '{question}'"),
     (["fill", "C", "no blank"], "no [MASK] in 'no blank'"),
     (["fill", "C", "___ or [MASK] [MASK]"], "2 masks in"),
@@ -198,7 +201,10 @@ TOLD_AT_ONCE = [
     (["fill", "C", "a [MASK]", "--model", "quoth-zero-ner"], "kind 'npm' is required here"),
     (["classify", "C", " ", "--labels", "a=b", "--labels", "c=d"], "the text is empty; give one to label"),
     (["classify", "C", "x", "--labels", "a=b"], "labels has only 'a'"),
-    (["classify", "C", "x", "--labels", "a=b", "--labels", "c=d", "--template", "x"], "has no {text}"),
+    (
+        ["classify", "C", "x", "--labels", "a=b", "--labels", "c=d", "--template", "x"],
+        "--template is 'x'; it must be a text, with {text}",
+    ),
     (["search", "C", " "], "the query is empty"),
     (["search", "C", "x", "-k", "0"], "--k is 0"),
     (["search", "C", "x", "--mode", "dense"], "`quoth embed C --keys passages --model quoth-realm`"),

@@ -24,15 +24,16 @@ from quoth.cli.options import (
     TopK,
     as_utf8,
     check_query,
-    checked,
     for_each_query,
     given,
     label_words,
     num_passages,
+    within,
 )
 from quoth.cli.output import note, print_json, results
 from quoth.cli.records import Filling, fill_arguments, takes_fill_options, takes_setup
 from quoth.errors import InputError
+from quoth.fields import fields_of
 from quoth.predictors.options import AskOptions, ClassifyOptions
 from quoth.timing import timed
 
@@ -118,7 +119,7 @@ def ask(
         str | None,
         typer.Option(
             "--template",
-            callback=checked(lambda _, given: AskOptions(template=given)),
+            callback=within(fields_of(AskOptions)["template"].kind, None),
             help="For an NPM: a text with {question} and one [MASK]. Default: the model's own.",
         ),
     ] = None,
@@ -169,7 +170,7 @@ def classify(
         str | None,
         typer.Option(
             "--template",
-            callback=checked(lambda _, given: ClassifyOptions(template=given)),
+            callback=within(fields_of(ClassifyOptions)["template"].kind, None),
             help="A text with {text} and one [MASK]. Default: the model's own ({text} It was [MASK].).",
         ),
     ] = None,
