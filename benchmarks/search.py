@@ -19,7 +19,7 @@ from quoth import NPM, Corpus, Document, read_documents
 from quoth.arrays import save_array
 from quoth.encoders.transformer import batches_by_length, pad
 from quoth.predictors.candidates import SPARE_PIECES
-from quoth.predictors.options import PhraseOptions
+from quoth.predictors.options import ResolvedOptions
 from quoth.predictors.phrase import predict_phrases
 from quoth.retrieval.codes import DEPTH, Codes, build_codes
 from quoth.retrieval.index import search_exactly, search_tables
@@ -184,7 +184,7 @@ def hot_path(keys: KeyTable, q_QD: Any) -> Result:
     """Candidates, similarities, scores and groups of 4,096 start and end hits, against plain Python."""
     near = [each.rows_K for each in search_exactly(keys, q_QD[:2], K)]
     hits = KeyHits(keys, np.sort(near[0]), np.sort(near[1]))
-    options = PhraseOptions(combine="joint")
+    options = ResolvedOptions(combine="joint")
     ours = best_seconds(lambda: predict_phrases([hits], q_QD[0], q_QD[1], options))
     before = time.perf_counter()
     text, probability = plain_phrases(hits, q_QD[0], q_QD[1])

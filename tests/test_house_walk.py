@@ -21,7 +21,7 @@ from quoth.config import NPMConfig
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.key_encoder import EncodedPassage
 from quoth.predictors.candidates import find_candidates
-from quoth.predictors.options import PhraseOptions
+from quoth.predictors.options import ResolvedOptions
 from quoth.predictors.phrase import predict_phrases
 from quoth.records import Document, Passage, Prediction
 from quoth.retrieval.index import search_all
@@ -180,7 +180,7 @@ SCORES = {
 def test_4_score(npm: NPM, combine: Any) -> None:
     q_start_D, q_end_D = npm.query_vectors(QUERY)
     hits = search_all([the_table(npm)], q_start_D, q_end_D, k=4)
-    options = PhraseOptions(top_k=10, combine=combine, max_phrase_tokens=2)
+    options = ResolvedOptions(top_k=10, combine=combine, max_phrase_tokens=2)
     found = predict_phrases(hits, q_start_D, q_end_D, options)
     expected = SCORES[combine]
     assert [each.text for each in found] == list(expected)

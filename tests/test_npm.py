@@ -491,9 +491,9 @@ def test_mistakes_are_one_clear_line(npm: NPM, text: str, options: dict[str, Any
 
 
 def test_mistakes_of_ask_and_classify(npm: NPM) -> None:
-    with pytest.raises(UserError, match=r"template 'x \[MASK\]' has no \{question\}"):
+    with pytest.raises(UserError, match=r"template is 'x \[MASK\]'; it must be a text, with \{question\}"):
         npm.ask("q", template="x [MASK]")
-    with pytest.raises(UserError, match=r"template 'x \[MASK\]' has no \{text\}"):
+    with pytest.raises(UserError, match=r"template is 'x \[MASK\]'; it must be a text, with \{text\}"):
         npm.classify("q", {"a": ["b"]}, template="x [MASK]")
     with pytest.raises(UserError, match=r"no \[MASK\]"):
         npm.ask("q", template="{question}")

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quoth.errors import InputError
-from quoth.predictors.options import PhraseOptions
+from quoth.predictors.options import ResolvedOptions
 from quoth.predictors.phrase import predict_phrases
 from quoth.predictors.ranking import TIE, rank
 from quoth.records import Prediction
@@ -28,7 +28,7 @@ def rows(*scores: float) -> list[float]:
     return [math.log(score) for score in scores]
 
 
-def brute_force(parts: list[KeyHits], q: Any, r: Any, options: PhraseOptions) -> list[tuple[Any, ...]]:
+def brute_force(parts: list[KeyHits], q: Any, r: Any, options: ResolvedOptions) -> list[tuple[Any, ...]]:
     """(text, log score, probability, [(document, start, end, share)]) by the equations, a span at a time."""
     spans = []
     for part, hit in enumerate(parts):
@@ -43,7 +43,7 @@ def brute_force(parts: list[KeyHits], q: Any, r: Any, options: PhraseOptions) ->
                     near = i in hit.start_rows or j in hit.end_rows
                     bounded = keys.flags_N[i] & MAY_START and keys.flags_N[j] & MAY_END
                     live = keys.live_P is None or keys.live_P[p]
-                    if near and bounded and live and not inside & options.banned_tokens:
+                    if near and bounded and live and not inside & options.banned_ids:
                         a = c[i] @ q.astype(np.float64) / options.temperature
                         b = c[j] @ r.astype(np.float64) / options.temperature
                         spans.append((part, i, j, math.exp(a), math.exp(b)))
@@ -68,7 +68,7 @@ def brute_force(parts: list[KeyHits], q: Any, r: Any, options: PhraseOptions) ->
 
 
 def searched_sums(
-    parts: list[KeyHits], q: Any, r: Any, options: PhraseOptions, spans: list[tuple[int, int, int]]
+    parts: list[KeyHits], q: Any, r: Any, options: ResolvedOptions, spans: list[tuple[int, int, int]]
 ) -> tuple[float, float]:
     """What the released code's two softmaxes divide by, a row at a time."""
     all_a = all_b = 0.0
@@ -133,12 +133,12 @@ def test_equals_brute_force(combine: Any, ties: bool) -> None:
         if case % 2:
             parts = [replace(part, restricted=True) for part in parts]
         ids = np.unique(np.concatenate([part.keys.ids_N for part in parts]))
-        options = PhraseOptions(
+        options = ResolvedOptions(
             combine=combine,
             top_k=int(rng.choice([1, 3, 1000])),
             temperature=float(rng.choice([1.0, 0.3, 5.0])),
             length_exponent=float(rng.choice([0.0, 0.5, -1.0])),
-            banned_tokens=frozenset(ids[: rng.integers(0, 2)].tolist()),
+            banned_ids=frozenset(ids[: rng.integers(0, 2)].tolist()),
             max_phrase_tokens=int(rng.integers(1, 12)),
             max_evidence=1000,
         )
@@ -147,7 +147,7 @@ def test_equals_brute_force(combine: Any, ties: bool) -> None:
 
 def test_values_by_hand() -> None:
     keys = word_table(["New York grew", "so new  york"], rows(2, 3, 1, 1, 4, 5))
-    found = predict_phrases([hits(keys, [0, 4], [])], ONE, ONE, PhraseOptions(combine="sum", max_phrase_tokens=2))
+    found = predict_phrases([hits(keys, [0, 4], [])], ONE, ONE, ResolvedOptions(combine="sum", max_phrase_tokens=2))
     # a = b = log of the numbers. Spans: New 2+2, New York 2+3, new 4+4, new york 4+5. In all 26.
     assert [(p.text, round(math.exp(p.log_score)), p.probability) for p in found] == [
         ("new york", 14, pytest.approx(14 / 26)),
@@ -169,7 +169,7 @@ def test_other_combinations_by_hand(combine: Any, x: float, x_y: float, y: float
     # As first tokens x and y weigh 2 and 3, as last tokens 1 and 4.
     keys = word_table(["x y"], [[math.log(2), 0.0], [math.log(3), math.log(4)]])
     q, r = np.array([1, 0], np.float32), np.array([0, 1], np.float32)
-    found = predict_phrases([hits(keys, [0, 1], [])], q, r, PhraseOptions(combine=combine))
+    found = predict_phrases([hits(keys, [0, 1], [])], q, r, ResolvedOptions(combine=combine))
     by_text = {prediction.text: prediction.probability for prediction in found}
     total = x + x_y + y
     assert by_text == pytest.approx({"x": x / total, "x y": x_y / total, "y": y / total})
@@ -189,7 +189,7 @@ def test_softmax_sum_normalises_over_the_rows_searched(restricted: bool, all_a: 
     banned = frozenset([int(keys.ids_N[0])])
     found = predict_phrases(
         [replace(hits(keys, [0, 1, 3], [2, 3]), restricted=restricted)],
-        *(q, r, PhraseOptions(combine="softmax_sum", banned_tokens=banned)),
+        *(q, r, ResolvedOptions(combine="softmax_sum", banned_ids=banned)),
     )
     scores = {each.text: math.exp(each.log_score) for each in found}
     assert scores == pytest.approx({"y": 4 / all_a + 3 / all_b, "y z": 4 / all_a + 6 / all_b})
@@ -214,7 +214,7 @@ def test_ties_are_no_wider_than_the_tolerance() -> None:
 
 def test_far_scores_neither_overflow_nor_vanish() -> None:
     keys = word_table(["a b"], [[3000.0], [-3000.0]])
-    found = predict_phrases([hits(keys, [0, 1], [])], ONE, ONE, PhraseOptions(combine="sum", max_phrase_tokens=1))
+    found = predict_phrases([hits(keys, [0, 1], [])], ONE, ONE, ResolvedOptions(combine="sum", max_phrase_tokens=1))
     assert [(p.text, p.log_score, p.probability) for p in found] == [
         ("a", pytest.approx(3000 + math.log(2)), 1.0),
         ("b", pytest.approx(-3000 + math.log(2)), 0.0),
@@ -234,7 +234,7 @@ def test_nothing_hit_predicts_nothing() -> None:
 def test_every_token_hit_and_any_top_k(passages: list[str], top_k: int) -> None:
     tokens = sum(len(passage.split()) for passage in passages)
     keys = word_table(passages, np.arange(tokens) % 3)
-    options = PhraseOptions(top_k=top_k, max_evidence=100)
+    options = ResolvedOptions(top_k=top_k, max_evidence=100)
     part = hits(keys, range(tokens), range(tokens))
     found = predict_phrases([part], ONE, ONE, options)
     assert_equal(found, brute_force([part], ONE, ONE, options))
@@ -254,4 +254,4 @@ def test_every_token_hit_and_any_top_k(passages: list[str], top_k: int) -> None:
 )
 def test_bad_options_are_named(bad: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        PhraseOptions(**bad)
+        ResolvedOptions(**bad)

@@ -253,10 +253,10 @@ def test_a_corpus_at_a_url(cluster: Any, model: ModelName, tmp_path: Path) -> No
 
 
 def _asked(npm: NPM, replica: Any) -> tuple[Any, Any]:
-    from quoth.predictors.options import PhraseOptions
+    from quoth.predictors.options import ResolvedOptions
     from quoth.scale.shard import ShardQuery, Taken
 
-    question = ShardQuery(*npm.query_vectors(QUERY), PhraseOptions(), 9)
+    question = ShardQuery(*npm.query_vectors(QUERY), ResolvedOptions(), 9)
     return question, Taken(np.arange(9), np.arange(9), replica.call("nearest", question).layout)
 
 

@@ -8,6 +8,7 @@ import re
 import shutil
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from quoth import NPM, Corpus, Document, Prediction
 from quoth.config import REALMConfig
 from quoth.errors import EmptyCorpusError, EncoderMismatchError, InputError, ModelNotFoundError
 from quoth.hub import locate
-from quoth.models.calls import check_questions, for_each, one_or_many
+from quoth.models.calls import check_questions, for_each, takes
 from quoth.models.realm import REALM
 from quoth.training.realm_model import TrainedREALM
 from tiny import tiny_bert, tiny_npm, tiny_realm, tiny_roberta
@@ -79,10 +80,15 @@ def slow(folder: Path) -> Slow:
     return Slow(folder)
 
 
+@dataclass(frozen=True)
+class Times:
+    times: int = 2
+
+
 class Doubler:
-    @one_or_many
-    def twice(self, text: Sequence[str], *, times: int = 2) -> list[str]:
-        return [each * times for each in text]
+    @takes(Times)
+    def twice(self, text: Sequence[str], options: Times) -> list[str]:
+        return [each * options.times for each in text]
 
 
 class Slow:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from quoth.errors import InputError
-from quoth.predictors.options import PhraseOptions
+from quoth.predictors.options import ResolvedOptions
 from quoth.predictors.token import predict_tokens
 from quoth.retrieval.key_table import KeyHits, KeyTable
 from token_tables import word_table
@@ -33,9 +33,9 @@ def test_parts_of_words_banned_tokens_and_dead_passages_are_left_out() -> None:
     keys = word_table(["a b c d", "e"], np.zeros((5, 1)), flags=[3, 1, 2, 3, 3], live=[True, False])
     every = hits(keys, range(5))
     assert [p.text for p in predict_tokens([every], ONE)] == ["a", "d"]
-    parts = predict_tokens([every], ONE, PhraseOptions(whole_words=False))
+    parts = predict_tokens([every], ONE, ResolvedOptions(whole_words=False))
     assert [p.text for p in parts] == ["a", "b", "c", "d"]
-    banned = PhraseOptions(banned_tokens=frozenset([int(keys.ids_N[0])]))
+    banned = ResolvedOptions(banned_ids=frozenset([int(keys.ids_N[0])]))
     assert [p.text for p in predict_tokens([every], ONE, banned)] == ["d"]
 
 
@@ -55,7 +55,7 @@ def test_equals_brute_force(temperature: float) -> None:
                 word = part.keys.corpus.text[part.keys.start_N[row] : part.keys.end_N[row]].lower()
                 c = part.keys.vectors.c_ND[row].astype(np.float64)
                 expected[word] += math.exp(c @ q / temperature)
-        found = predict_tokens(parts, q, PhraseOptions(temperature=temperature, top_k=100, max_evidence=100))
+        found = predict_tokens(parts, q, ResolvedOptions(temperature=temperature, top_k=100, max_evidence=100))
         ranked = sorted(expected.items(), key=lambda item: -item[1])
         assert [p.text.lower() for p in found] == [word for word, _ in ranked]
         assert [p.log_score for p in found] == pytest.approx([math.log(s) for _, s in ranked], rel=1e-4, abs=1e-5)
@@ -71,6 +71,6 @@ def test_nothing_hit_predicts_nothing() -> None:
 
 def test_bad_options_are_named() -> None:
     with pytest.raises(InputError, match="top_k is 0"):
-        PhraseOptions(top_k=0)
+        ResolvedOptions(top_k=0)
     with pytest.raises(InputError, match="temperature is -1"):
-        PhraseOptions(temperature=-1)
+        ResolvedOptions(temperature=-1)

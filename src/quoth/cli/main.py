@@ -29,8 +29,8 @@ from quoth.cli import (
     serve,
     train,
 )
-from quoth.cli.groups import flow_help
 from quoth.cli.output import note
+from quoth.cli.records import flow_help
 from quoth.errors import InputError, QuothError, UserError, nearest
 from quoth.memory import is_lacking
 

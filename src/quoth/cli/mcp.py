@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from quoth.cli.groups import takes_setup
 from quoth.cli.models import kind, load, load_reader, open_corpora
 from quoth.cli.options import Setup
 from quoth.cli.output import note
+from quoth.cli.records import takes_setup
 from quoth.errors import InputError
 
 app = typer.Typer()

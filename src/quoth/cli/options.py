@@ -5,7 +5,6 @@ Knows typer's declarations only. Does not know corpora or models.
 
 import sys
 from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -27,58 +26,11 @@ class Setup(NamedTuple):
     dtype: str | None = None
 
 
-class Combine(StrEnum):
-    """How a phrase's start and end similarities are combined."""
-
-    sum = "sum"
-    joint = "joint"
-    softmax_sum = "softmax_sum"
-
-
-class SearchMode(StrEnum):
-    """How passages are found."""
-
-    bm25 = "bm25"
-    dense = "dense"
-    entity = "entity"
-    hybrid = "hybrid"
-
-
-class Keys(StrEnum):
-    """What gets a vector."""
-
-    tokens = "tokens"
-    passages = "passages"
-    entities = "entities"
-
-
-class Precision(StrEnum):
-    """How a vector's numbers are stored: in 8, 4, 16 or 32 bits each."""
-
-    sq8 = "sq8"
-    sq4 = "sq4"
-    fp16 = "fp16"
-    fp32 = "fp32"
-
-
-class Format(StrEnum):
-    """Formats of documents, for files whose suffix does not say."""
-
-    jsonl = "jsonl"
-    csv = "csv"
-    tsv = "tsv"
-    parquet = "parquet"
-    text = "text"
-
-
-class Dtype(StrEnum):
-    """Number formats of an encoder."""
-
-    fp32 = "fp32"
-    bf16 = "bf16"
-    fp16 = "fp16"
-
-
+SearchMode = Literal["bm25", "dense", "entity", "hybrid"]
+Keys = Literal["tokens", "passages", "entities"]
+Precision = Literal["sq8", "sq4", "fp16", "fp32"]
+Format = Literal["jsonl", "csv", "tsv", "parquet", "text"]
+Dtype = Literal["fp32", "bf16", "fp16"]
 DEVICES = ("cpu", "cuda", "mps", "xpu", "xla", "hpu", "npu", "mtia")
 
 

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quoth.cli.citing import Cite, Form, citations, show_citations
-from quoth.cli.filling import Filling, fill_arguments, takes_fill_options
-from quoth.cli.groups import takes_setup
 from quoth.cli.models import KEYS, check_embedded, kind, load, load_predictor, open_corpora
 from quoth.cli.options import (
     STANDARD_INPUT,
@@ -30,10 +28,13 @@ from quoth.cli.options import (
     given,
     label_words,
     num_passages,
+    within,
 )
 from quoth.cli.output import note, print_json, results
-from quoth.config import NPMDefaults
+from quoth.cli.records import Filling, fill_arguments, takes_fill_options, takes_setup
 from quoth.errors import InputError
+from quoth.fields import fields_of
+from quoth.predictors.options import AskOptions, ClassifyOptions
 from quoth.timing import timed
 
 if TYPE_CHECKING:
@@ -116,7 +117,11 @@ def ask(
     *,
     template: Annotated[
         str | None,
-        typer.Option("--template", help="For an NPM: a text with {question} and one [MASK]. Default: the model's own."),
+        typer.Option(
+            "--template",
+            callback=within(fields_of(AskOptions)["template"].kind, None),
+            help="For an NPM: a text with {question} and one [MASK]. Default: the model's own.",
+        ),
     ] = None,
     marginal: Marginal = False,
     null_document: NullDocument = None,
@@ -144,7 +149,7 @@ def ask(
 
     options = {"top_k": top_k} | fill_arguments(context, model, filling, asks=True) | given(template=template)
     options |= _by_eq_1(model, marginal, null_document)
-    _check_template(template, "{question}", NPMDefaults().template)
+    _check_template(template)
     corpora = open_corpora(directory, corpus)
     check_query(question, lambda asked: check_questions([asked]))
     _check_vectors(corpora, model, filling)
@@ -164,7 +169,9 @@ def classify(
     template: Annotated[
         str | None,
         typer.Option(
-            "--template", help="A text with {text} and one [MASK]. Default: the model's own ({text} It was [MASK].)."
+            "--template",
+            callback=within(fields_of(ClassifyOptions)["template"].kind, None),
+            help="A text with {text} and one [MASK]. Default: the model's own ({text} It was [MASK].).",
         ),
     ] = None,
     corpus: MoreCorpora = None,
@@ -191,7 +198,7 @@ def classify(
     words = label_words(labels)
     options: dict[str, Any] = {"template": template, "temperature": temperature}
     options["passages"] = num_passages(passages, dense)
-    _check_template(template, "{text}", NPMDefaults().classify_template)
+    _check_template(template)
     corpora = open_corpora(directory, corpus)
     check_query(text, lambda labelled: check_labels(labelled, words))
     if dense:
@@ -200,12 +207,11 @@ def classify(
     _answer(text, lambda query: npm.classify(query, words, **options), json, timings)
 
 
-def _check_template(template: str | None, slot: str, example: str) -> None:
-    """Raises InputError for a template without its slot or without one blank."""
-    from quoth.models.calls import check_blank, check_template
+def _check_template(template: str | None) -> None:
+    """Raises InputError for a template without one blank."""
+    from quoth.models.calls import check_blank
 
     if template is not None:
-        check_template(template, slot, example)
         check_blank(template)
 
 

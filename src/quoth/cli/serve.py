@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from quoth.cli.groups import takes_setup
 from quoth.cli.models import kind, load, load_predictor, load_searcher, ray_model
 from quoth.cli.options import Model, Ray, Setup, pairs, repeated
 from quoth.cli.output import note, plural, results
+from quoth.cli.records import takes_setup
 from quoth.errors import InputError, nearest
 from quoth.memory import bytes_named
 

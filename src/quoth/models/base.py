@@ -16,7 +16,6 @@ from quoth.corpus.bm25 import PassageRef, Ranking, best_places
 from quoth.errors import InputError
 from quoth.fields import Count, checked
 from quoth.memory import WORKING_MEMORY
-from quoth.models.calls import documented
 from quoth.models.model import Model
 from quoth.records import Cost, Hit, Match, Passage, Shortfall
 from quoth.results import Hits
@@ -60,7 +59,6 @@ class CorpusModel(Model):
     def __init__(self, retriever: Retriever, name: str) -> None:
         self._retriever, self.name = retriever, name
 
-    @documented
     def search(self, query: str, k: int = 10, mode: Mode = "bm25") -> Hits:
         """Find the k best passages.
 
@@ -70,7 +68,12 @@ class CorpusModel(Model):
             mode ("bm25" | "dense" | "hybrid"): By words, by vectors (requires `embed`), or by both, with reciprocal
                 rank fusion. Default: "bm25".
 
-        {searching}
+        Returns:
+            The hits, best first; a hit has its passage and its score.
+
+        Raises:
+            InputError: Another mode, `k` below 1, or vectors missing.
+            EmptyCorpusError: No passage to search.
 
         Example:
             >>> npm.search("opera by Bizet", k=1)[0].passage.title

@@ -16,34 +16,31 @@ from quoth.corpus.bm25 import Ranking, best_places
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import InputError
 from quoth.models.base import CorpusModel
-from quoth.models.calls import Exclude, tidied, with_mask, words_of
+from quoth.models.calls import with_mask, words_of
 from quoth.predictors.answers import Source, propose_spans, sources_of
 from quoth.predictors.calibration import calibrated
 from quoth.predictors.combined import PROPOSED, combine, naming, passages_of
-from quoth.predictors.evidence import Proposal, chosen, propose
-from quoth.predictors.options import FillOptions, PhraseOptions
+from quoth.predictors.evidence import Proposal, propose
+from quoth.predictors.options import FillOptions, ResolvedOptions
 from quoth.predictors.phrase import ScoredPhrases
 from quoth.predictors.ranking import Scored
 from quoth.predictors.reader_weights import open_reader
 from quoth.predictors.span_reader import SpanReader
 from quoth.predictors.token import ScoredTokens
 from quoth.records import Prediction
-from quoth.results import Predictions
 from quoth.retrieval.index import search_all, search_together
 from quoth.retrieval.key_table import KeyHits
 from quoth.retrieval.retriever import Retriever
 from quoth.timing import step
 from quoth.tokenizers.boundaries import STOP_WORDS
-from quoth.tokenizers.text import MASK
 from quoth.types import Floats
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
 
-TEXTS_AT_A_TIME = 32
 READ_AT_A_TIME = 8
 SPARE = 4
-"""This many times the answers asked for are proposed, since those that overlap better ones are left out."""
+"""Over-generation factor: phrases that overlap better ones are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,59 +83,35 @@ class BlankFiller(CorpusModel):
         """Whether this is NPM-single, which answers with one token."""
         return self.config.num_masks == 1
 
-    def fill_with(
-        self, options: FillOptions, texts: Sequence[str], searched: Sequence[str] = (), exclude: Exclude = ()
-    ) -> list[Predictions]:
-        """`fill` of several texts, with its options as one record."""
-        options = options.resolved(self.config.defaults)
-        if not (options.whole_words or self.single):
+    def settled(self, options: FillOptions) -> ResolvedOptions:
+        """The options with this model's defaults. Raises InputError for what it cannot do."""
+        own = options.resolved(self.config.defaults)
+        if not (own.whole_words or self.single):
             raise InputError("whole_words is False; only a model that answers with one token (NPM-single) allows that")
-        if options.passages is None and options.hybrid:
-            raise InputError(
-                f"hybrid is {options.hybrid} and passages None; say how many passages to boost: passages=3"
-            )
-        texts, searched, hidden = tidied(texts, self.encoder.tokenizer.mask_token, searched, exclude)
-        results: list[Predictions] = []
-        for at in range(0, len(texts), TEXTS_AT_A_TIME):
-            part = slice(at, at + TEXTS_AT_A_TIME)
-            with step("encode"):
-                queries = self.encoder.blanks(texts[part])
-            with step("search"):
-                asked = self.asked(texts[part], searched[part], hidden[part], options)
-            results.extend(map(Predictions, self._fill(asked, queries, options)))
-        return results
+        if own.passages is None and own.hybrid:
+            raise InputError(f"hybrid is {own.hybrid} and passages None; say how many passages to boost: passages=3")
+        return own
 
     def asked(
-        self, texts: Sequence[str], searched: Sequence[str], hidden: Sequence[Collection[int]], options: FillOptions
+        self, texts: Sequence[str], searched: Sequence[str], hidden: Sequence[Collection[int]], options: ResolvedOptions
     ) -> Asked:
         """Texts with as many of BM25's best passages for what is `searched` as will be searched or read.
 
         BM25 is asked once, for the larger of the two numbers.
         """
-        depth = max(options.num_passages or 0, options.read or 0)
+        depth = max(options.passages or 0, options.read)
         ranked = [
             best_places(self.corpora, words, depth, rows) if depth else []
             for words, rows in zip(searched, hidden, strict=True)
         ]
         return Asked(texts, ranked, hidden)
 
-    def _fill(
-        self, asked: Asked, queries: Sequence[tuple[Floats, Floats]], options: FillOptions
-    ) -> Iterator[list[Prediction]]:
-        every = self.proposals(asked, queries, options)
-        if options.read:
-            decided = self._decide(asked, [list(each) for each in every], options)
-        else:
-            decided = (chosen(each, options.top_k, options.distinct) for each in every)
-        for text, predictions in zip(asked.texts, decided, strict=True):
-            yield [replace(each, sequence=text.replace(MASK, each.text)) for each in predictions]
-
     def proposals(
-        self, asked: Asked, queries: Sequence[tuple[Floats, Floats]], options: FillOptions
+        self, asked: Asked, queries: Sequence[tuple[Floats, Floats]], options: ResolvedOptions
     ) -> Iterator[Iterable[Proposal]]:
         """What NPM proposes for each text's blank, by resolved options; proposals are quoted as they are asked for."""
         found = self._hits(asked, queries, options)
-        for (q_start_D, q_end_D), phrases in zip(queries, self._phrase_options(asked, options), strict=True):
+        for (q_start_D, q_end_D), phrases in zip(queries, self.per_text(asked, options), strict=True):
             with step("search"):
                 hits = next(found)
             scored: Scored = (
@@ -148,31 +121,20 @@ class BlankFiller(CorpusModel):
             )
             yield propose(scored, phrases)
 
-    def _phrase_options(self, asked: Asked, options: FillOptions) -> list[PhraseOptions]:
-        """Resolved options in the model's own terms, with token ids and groups instead of words, for each text."""
-        spare = SPARE * options.top_k if options.distinct else options.top_k
-        phrases = PhraseOptions(
-            top_k=max(options.top_k, PROPOSED) if options.read else spare,
-            combine=options.combine or "joint",
-            temperature=options.temperature,
-            length_exponent=options.length_exponent,
-            banned_tokens=self._token_ids(options.banned_tokens),
-            stop_words=self._stop_words if options.ban_stop_words else frozenset(),
-            max_phrase_tokens=options.max_phrase_tokens,
-            hybrid=options.hybrid or 0.0,
-            whole_words=options.whole_words,
-            max_evidence=options.max_evidence,
-        )
-        if not options.ban_query:
-            return [phrases] * len(asked.texts)
-        return [replace(phrases, banned_tokens=phrases.banned_tokens | self._said(text)) for text in asked.texts]
+    def per_text(self, asked: Asked, options: ResolvedOptions) -> list[ResolvedOptions]:
+        """What to propose for each text: more phrases than are asked for, none of which contains what is banned."""
+        most = max(options.top_k, PROPOSED) if options.read else options.top_k * (SPARE if options.distinct else 1)
+        banned = self._token_ids(options.banned_tokens)
+        own = [self._said(text) if options.ban_query else frozenset() for text in asked.texts]
+        stop_words = self._stop_words if options.ban_stop_words else frozenset()
+        return [replace(options, top_k=most, banned_ids=banned | each, stop_words=stop_words) for each in own]
 
     def _hits(
-        self, asked: Asked, queries: Sequence[tuple[Floats, Floats]], options: FillOptions
+        self, asked: Asked, queries: Sequence[tuple[Floats, Floats]], options: ResolvedOptions
     ) -> Iterator[list[KeyHits]]:
         """The tokens nearest to each blank, in BM25's passages or everywhere."""
-        inside = [[place for _, place in ranking[: options.num_passages]] for ranking in asked.ranked]
-        if options.num_passages is None or options.hybrid:
+        inside = [[place for _, place in ranking[: options.passages]] for ranking in asked.ranked]
+        if options.passages is None or options.hybrid:
             tables = self._retriever.key_tables()
             found = search_together(tables, asked.hidden, np.stack(queries, axis=1), options.k)
             for hits, places in zip(found, inside, strict=True):
@@ -206,26 +168,24 @@ class BlankFiller(CorpusModel):
             found.setdefault((each.corpus, each.passage.row), replace(each, relevance=last))
         return list(found.values())
 
-    def _decide(
-        self, asked: Asked, proposed: Sequence[Sequence[Proposal]], options: FillOptions
+    def decided(
+        self, asked: Asked, proposed: Sequence[Sequence[Proposal]], options: ResolvedOptions
     ) -> Iterator[list[Prediction]]:
         """What NPM and the reader decide together, by resolved options."""
-        assert options.read is not None
-        assert options.min_probability is not None
         weights, most = self.config.read_weights, options.max_evidence
-        marks, phrase_options = self.read(asked, proposed, options.read), self._phrase_options(asked, options)
+        marks, phrase_options = self.read(asked, proposed, options.read), self.per_text(asked, options)
         for text, found, marked, phrases in zip(asked.texts, proposed, marks, phrase_options, strict=True):
             marked = [each for each in marked if self._may_answer(each.best.text, phrases)]
             best = combine(text, found, marked, weights, options.top_k, most, options.distinct)
             lowest = self.config.defaults.not_found_below
             yield calibrated(best, self.config.calibration, options.min_probability, lowest)
 
-    def _may_answer(self, text: str, options: PhraseOptions) -> bool:
+    def _may_answer(self, text: str, options: ResolvedOptions) -> bool:
         """Whether a span that the reader marked is free of banned tokens, and not of stop words alone if these are
         banned."""
         if options.stop_words and not naming(text):
             return False
-        return not options.banned_tokens or options.banned_tokens.isdisjoint(self._token_ids([text]))
+        return not options.banned_ids or options.banned_ids.isdisjoint(self._token_ids([text]))
 
     def with_mask(self, text: str) -> str:
         """A text with `[MASK]` for its blank."""

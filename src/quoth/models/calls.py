@@ -10,20 +10,14 @@ import inspect
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import Any, TypeVar
 
 from quoth.errors import InputError, nearest
-from quoth.predictors.options import described
+from quoth.fields import fields_of, spelled
 from quoth.tokenizers.text import MASK, around_mask
 
 Exclude = Collection[int] | Sequence[Collection[int]]
-P = ParamSpec("P")
-_Model = TypeVar("_Model")
-_Answer = TypeVar("_Answer")
-_Model_contra = TypeVar("_Model_contra", contravariant=True)
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-OPTIONS = "{options}"
-"""Replaced in a docstring by the lines of `FillOptions`."""
 SHARED = {
     "{loading}": """\
     device (str | None): "cpu", "cuda", "cuda:1" or "mps". Default: the best there is.
@@ -41,34 +35,9 @@ Raises:
     corpus (Corpus | str | Path | None): What to search: a corpus or the path of one, or a list of them.
         Default: None.
 """,
-    "{searching}": """\
-Returns:
-    The hits, best first; a hit has its passage and its score.
-
-Raises:
-    InputError: Another mode, `k` below 1, or vectors missing.
-    EmptyCorpusError: No passage to search.
-""",
 }
 """Lines that several docstrings share, by their name in these docstrings."""
 _OTHER_BLANKS = re.compile(r"<mask>|_{3,}")
-
-
-class OneOrMany(Protocol[P, _Answer]):
-    """A method of a model, bound: one text in, one answer out; several in, a list out."""
-
-    @overload
-    def __call__(  # type: ignore[overload-overlap]
-        self, text: str, /, *args: P.args, **options: P.kwargs
-    ) -> _Answer: ...
-    @overload
-    def __call__(self, text: Sequence[str], /, *args: P.args, **options: P.kwargs) -> list[_Answer]: ...
-
-
-class Method(Protocol[_Model_contra, P, _Answer]):
-    """`OneOrMany` before it is bound to its model."""
-
-    def __get__(self, model: _Model_contra, kind: type | None = None, /) -> OneOrMany[P, _Answer]: ...
 
 
 def documented(function: _Function) -> _Function:
@@ -80,52 +49,55 @@ def documented(function: _Function) -> _Function:
     return function
 
 
-def one_or_many(
-    method: Callable[Concatenate[_Model, Sequence[str], P], list[_Answer]],
-) -> Method[_Model, P, _Answer]:
-    """Makes a method from texts to as many answers accept a single text too.
+def takes(record: Any) -> Callable[[Callable[..., list[Any]]], Callable[..., Any]]:
+    """Lets a method from texts and a record of options to as many answers be called with one text too, and with the
+    record's fields as keywords.
 
-    An unknown keyword raises a TypeError that names the method and the nearest keyword.
+    Editors and type checkers go by the method's overloads; a test compares them with the record. An unknown keyword
+    raises a TypeError that names the method and the nearest keyword.
     """
-    shape = inspect.signature(method)
-    _, first, *others = shape.parameters
+    names = [*fields_of(record)]
 
-    @wraps(method)
-    def run(model: Any, *given: Any, **options: Any) -> Any:
-        for name in options:
-            if name not in (first, *others):
-                known = nearest(name, others) or f"; it takes {', '.join(others)}"
-                raise TypeError(f"{method.__qualname__}() has no option {name!r}{known}")
-        if not given and first in options:
-            given = (options.pop(first),)
-        call: Any = method
-        if given and isinstance(given[0], str):
-            return call(model, [given[0]], *given[1:], **options)[0]
-        if not given:
-            return call(model, **options)
-        texts = list(given[0]) if isinstance(given[0], Iterable) else [given[0]]
-        for text in texts:
-            if not isinstance(text, str):
-                raise InputError(f"{first} is {text!r}; it must be a string, or a list of strings")
-        return call(model, texts, *given[1:], **options)
+    def decorated(method: Callable[..., list[Any]]) -> Callable[..., Any]:
+        shape = _public(inspect.signature(method), record)
+        _, first, *others = shape.parameters
 
-    public: Any = run
-    public.__signature__ = _public(shape, first)
-    text = inspect.cleandoc(method.__doc__ or "")
-    defaults = {each.name: each.default for each in shape.parameters.values()}
-    run.__doc__ = text.replace(OPTIONS, described("    ", **defaults)) if OPTIONS in text else text
-    return cast("Method[_Model, P, _Answer]", run)
+        @wraps(method)
+        def run(model: Any, *given: Any, **keywords: Any) -> Any:
+            for name in keywords:
+                if name not in (first, *others):
+                    known = nearest(name, others) or f"; it takes {', '.join(others)}"
+                    raise TypeError(f"{method.__qualname__}() has no option {name!r}{known}")
+            _, asked, *_ = shape.bind(model, *given, **keywords).arguments.values()
+            texts = [asked] if isinstance(asked, str) or not isinstance(asked, Iterable) else [*asked]
+            for text in texts:
+                if not isinstance(text, str):
+                    raise InputError(f"{first} is {text!r}; it must be a string, or a list of strings")
+            own = {name: value for name, value in keywords.items() if name not in (first, *names)}
+            options = record(**{name: keywords[name] for name in names if name in keywords})
+            answers = method(model, texts, options, **own)
+            return answers[0] if isinstance(asked, str) else answers
+
+        run.__signature__, run.options = shape, record  # type: ignore[attr-defined]
+        return run
+
+    return decorated
 
 
-def _public(shape: inspect.Signature, first: str) -> inspect.Signature:
-    """The method's signature as it is called: a text or several, an answer or a list of answers."""
-    parameters = [
-        each.replace(annotation="str | Sequence[str]") if each.name == first else each
-        for each in shape.parameters.values()
+def _public(shape: inspect.Signature, record: Any) -> inspect.Signature:
+    """A method's signature as it is called: a text or several, an answer or a list of answers, an option each."""
+    model, text, _, *own = shape.parameters.values()
+    options = [
+        inspect.Parameter(
+            each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=spelled(each.kind)
+        )
+        for each in fields_of(record).values()
     ]
-    many = str(shape.return_annotation)
-    one = many.removeprefix("list[").removesuffix("]")
-    return shape.replace(parameters=parameters, return_annotation=f"{one} | {many}")
+    keywords = [*options, *(each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own)]
+    return shape.replace(
+        parameters=[model, text.replace(annotation="str | Sequence[str]"), *keywords],
+        return_annotation="Predictions | list[Predictions]",
+    )
 
 
 def tidied(
@@ -176,12 +148,6 @@ def check_blank(text: str) -> None:
     """Raises InputError for a text that does not have exactly one blank, whatever the tokenizer's own mask is."""
     if all(with_mask(text, mask_token).count(MASK) != 1 for mask_token in (MASK, "<mask>")):
         around_mask(with_mask(text, MASK), MASK)
-
-
-def check_template(template: str, slot: str, example: str) -> None:
-    """Raises InputError if a template has no place for its text."""
-    if slot not in template:
-        raise InputError(f"template {template!r} has no {slot}; for example {example!r}")
 
 
 def check_labels(text: str, labels: Mapping[str, Sequence[str]]) -> None:

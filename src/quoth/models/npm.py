@@ -11,11 +11,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.config import Combine, NPMConfig
+from quoth.config import NPMConfig
 from quoth.corpus.bm25 import best_places
 from quoth.corpus.corpus import Corpora, Corpus, listed
 from quoth.encoders.token_encoder import TokenEncoder
@@ -26,19 +27,24 @@ from quoth.models.calls import (
     Exclude,
     check_labels,
     check_questions,
-    check_template,
     documented,
-    one_or_many,
+    takes,
+    tidied,
     words_of,
 )
 from quoth.models.model import remembered
+from quoth.predictors.evidence import chosen
 from quoth.predictors.label import LabelOptions, predict_labels
-from quoth.predictors.options import FillOptions, Passages
+from quoth.predictors.options import AskOptions, ClassifyOptions, FillOptions
 from quoth.predictors.reader_weights import open_reader
 from quoth.records import Passage
 from quoth.results import Predictions
 from quoth.retrieval.key_table import KeyTable
+from quoth.timing import step
+from quoth.tokenizers.text import MASK
 from quoth.types import Floats
+
+TEXTS_AT_A_TIME = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +99,15 @@ class NPM(BlankFiller):
         """How many of the model's tokens a phrase has inside a text."""
         return len(self.encoder.tokenizer.phrase(phrase).ids_T)
 
-    @one_or_many
-    def fill(
+    @overload
+    def fill(  # type: ignore[overload-overlap]
         self,
-        text: Sequence[str],
+        text: str,
         *,
         top_k: int = 5,
         k: int = 4096,
-        passages: Passages = "default",
-        combine: Combine | None = None,
+        passages: int | Literal["default"] | None = "default",
+        combine: Literal["sum", "joint", "softmax_sum"] | None = None,
         temperature: float = 1.0,
         length_exponent: float = 0.0,
         banned_tokens: Collection[str] = (),
@@ -116,6 +122,34 @@ class NPM(BlankFiller):
         max_evidence: int = 10,
         searched: Sequence[str] = (),
         exclude: Exclude = (),
+    ) -> Predictions: ...
+    @overload
+    def fill(
+        self,
+        text: Sequence[str],
+        *,
+        top_k: int = 5,
+        k: int = 4096,
+        passages: int | Literal["default"] | None = "default",
+        combine: Literal["sum", "joint", "softmax_sum"] | None = None,
+        temperature: float = 1.0,
+        length_exponent: float = 0.0,
+        banned_tokens: Collection[str] = (),
+        ban_query: bool = False,
+        ban_stop_words: bool = False,
+        max_phrase_tokens: int = 10,
+        whole_words: bool = True,
+        hybrid: float | None = None,
+        read: int | None = None,
+        min_probability: float | None = None,
+        distinct: bool = True,
+        max_evidence: int = 10,
+        searched: Sequence[str] = (),
+        exclude: Exclude = (),
+    ) -> list[Predictions]: ...
+    @takes(FillOptions)
+    def fill(
+        self, text: Sequence[str], options: FillOptions, searched: Sequence[str] = (), exclude: Exclude = ()
     ) -> list[Predictions]:
         """Fill the blank of a text with the phrases of the corpus that fit best, each with where it occurs.
 
@@ -124,7 +158,34 @@ class NPM(BlankFiller):
 
         Args:
             text: One text, or several, each with one blank: `[MASK]`, `<mask>` or `___`.
-            {options}
+            top_k (int): Number of answers. Default: 5.
+            k (int): Number of nearest tokens to search for, per end of a phrase. Default: 4096.
+            passages (int | "default" | None): Number of BM25's best passages to search inside; None: every token, which
+                requires `embed`. Default: the model's.
+            combine ("sum" | "joint" | "softmax_sum" | None): How the two ends of a phrase make its score: sum (NPM,
+                section 3.1), joint (its appendix A.1), softmax_sum (its released code). Default: the model's.
+            temperature (float): Divides similarities: above 1 flattens probabilities, below 1 sharpens them. Default:
+                1.0.
+            length_exponent (float): Multiply a score by the phrase's length in tokens to this power. Default: 0.0.
+            banned_tokens (Collection[str]): Words whose tokens no answer may contain. Default: ().
+            ban_query (bool): No answer contains a token of the text itself. This rules out every right answer to some
+                questions: of 10.4 % of NQ-open's, 18.6 % of WebQuestions', 5.4 % of TriviaQA's. It goes by tokens: a
+                cased model may still answer with another casing of the text's words. Default: False.
+            ban_stop_words (bool): No answer consists of English stop words alone (the, of it). Default: False.
+            max_phrase_tokens (int): The longest phrase that NPM proposes, in tokens; of a word's tokens only the first
+                counts. Default: 10.
+            whole_words (bool): Answer with whole words; False (any token) is for models that answer with one token.
+                Default: True.
+            hybrid (float | None): Search every token, and give BM25's best passages this share of the probability
+                beforehand; 0.33 is good. Default: the model's.
+            read (int | None): Let the reader see this many of BM25's best passages and decide together with NPM; 0: NPM
+                alone, as in the paper. Default: the model's.
+            min_probability (float | None): If a reader gives an answer a smaller chance of being right, its `status` is
+                unsure; or not_found (the passages that were read do not say), if even the best one is below the model's
+                `not_found_below`. Default: the model's.
+            distinct (bool): Of phrases that overlap in their best place, list only the best. Default: True.
+            max_evidence (int): Number of places quoted per answer, those with the largest shares; the others still
+                count. Default: 10.
             searched (Sequence[str]): What BM25 is asked for, one string for each text. Default: the text's own words.
             exclude (Collection[int]): Passage rows that are never searched, in any corpus: one collection, or one for
                 each text. Default: ().
@@ -148,18 +209,33 @@ class NPM(BlankFiller):
             >>> [[each.text for each in found] for found in npm.fill(["Carmen is an opera by ___."], top_k=1)]
             [['Georges Bizet']]
         """
-        return self.fill_with(FillOptions.of(locals()), text, searched, exclude)
+        settled = self.settled(options)
+        texts, searched, hidden = tidied(text, self.encoder.tokenizer.mask_token, searched, exclude)
+        results: list[Predictions] = []
+        for at in range(0, len(texts), TEXTS_AT_A_TIME):
+            part = slice(at, at + TEXTS_AT_A_TIME)
+            with step("encode"):
+                queries = self.encoder.blanks(texts[part])
+            with step("search"):
+                asked = self.asked(texts[part], searched[part], hidden[part], settled)
+            every = self.proposals(asked, queries, settled)
+            if settled.read:
+                decided = self.decided(asked, [list(each) for each in every], settled)
+            else:
+                decided = (chosen(each, settled.top_k, settled.distinct) for each in every)
+            for filled, found in zip(asked.texts, decided, strict=True):
+                results.append(Predictions(replace(each, sequence=filled.replace(MASK, each.text)) for each in found))
+        return results
 
-    @one_or_many
-    def ask(
+    @overload
+    def ask(  # type: ignore[overload-overlap]
         self,
-        question: Sequence[str],
+        question: str,
         *,
-        template: str | None = None,
         top_k: int = 5,
         k: int = 4096,
-        passages: Passages = "default",
-        combine: Combine | None = None,
+        passages: int | Literal["default"] | None = "default",
+        combine: Literal["sum", "joint", "softmax_sum"] | None = None,
         temperature: float = 1.0,
         length_exponent: float = 0.0,
         banned_tokens: Collection[str] = (),
@@ -172,17 +248,71 @@ class NPM(BlankFiller):
         min_probability: float | None = None,
         distinct: bool = True,
         max_evidence: int = 10,
+        template: str | None = None,
         exclude: Exclude = (),
-    ) -> list[Predictions]:
+    ) -> Predictions: ...
+    @overload
+    def ask(
+        self,
+        question: Sequence[str],
+        *,
+        top_k: int = 5,
+        k: int = 4096,
+        passages: int | Literal["default"] | None = "default",
+        combine: Literal["sum", "joint", "softmax_sum"] | None = None,
+        temperature: float = 1.0,
+        length_exponent: float = 0.0,
+        banned_tokens: Collection[str] = (),
+        ban_query: bool = False,
+        ban_stop_words: bool = False,
+        max_phrase_tokens: int = 10,
+        whole_words: bool = True,
+        hybrid: float | None = None,
+        read: int = 0,
+        min_probability: float | None = None,
+        distinct: bool = True,
+        max_evidence: int = 10,
+        template: str | None = None,
+        exclude: Exclude = (),
+    ) -> list[Predictions]: ...
+    @takes(AskOptions)
+    def ask(self, question: Sequence[str], options: AskOptions, exclude: Exclude = ()) -> list[Predictions]:
         """Answer a question by filling the blank of a template. `Reader.ask` answers questions better.
 
         BM25 is asked for the question alone. NPM answers by itself, unless `read` says how many passages to read.
 
         Args:
             question: One question, or several.
+            top_k (int): Number of answers. Default: 5.
+            k (int): Number of nearest tokens to search for, per end of a phrase. Default: 4096.
+            passages (int | "default" | None): Number of BM25's best passages to search inside; None: every token, which
+                requires `embed`. Default: the model's.
+            combine ("sum" | "joint" | "softmax_sum" | None): How the two ends of a phrase make its score: sum (NPM,
+                section 3.1), joint (its appendix A.1), softmax_sum (its released code). Default: the model's.
+            temperature (float): Divides similarities: above 1 flattens probabilities, below 1 sharpens them. Default:
+                1.0.
+            length_exponent (float): Multiply a score by the phrase's length in tokens to this power. Default: 0.0.
+            banned_tokens (Collection[str]): Words whose tokens no answer may contain. Default: ().
+            ban_query (bool): No answer contains a token of the text itself. This rules out every right answer to some
+                questions: of 10.4 % of NQ-open's, 18.6 % of WebQuestions', 5.4 % of TriviaQA's. It goes by tokens: a
+                cased model may still answer with another casing of the text's words. Default: False.
+            ban_stop_words (bool): No answer consists of English stop words alone (the, of it). Default: False.
+            max_phrase_tokens (int): The longest phrase that NPM proposes, in tokens; of a word's tokens only the first
+                counts. Default: 10.
+            whole_words (bool): Answer with whole words; False (any token) is for models that answer with one token.
+                Default: True.
+            hybrid (float | None): Search every token, and give BM25's best passages this share of the probability
+                beforehand; 0.33 is good. Default: the model's.
+            read (int): Let the reader see this many of BM25's best passages and decide together with NPM; 0: NPM alone,
+                as in the paper. Default: 0.
+            min_probability (float | None): If a reader gives an answer a smaller chance of being right, its `status` is
+                unsure; or not_found (the passages that were read do not say), if even the best one is below the model's
+                `not_found_below`. Default: the model's.
+            distinct (bool): Of phrases that overlap in their best place, list only the best. Default: True.
+            max_evidence (int): Number of places quoted per answer, those with the largest shares; the others still
+                count. Default: 10.
             template (str | None): The text made of `{question}`, with one blank. Default: the model's (quoth-mini:
                 "[MASK]. {question}"; of a model that has none, GPT-3's form, "Q: {question}\\nA: [MASK].").
-            {options}
             exclude (Collection[int]): As in `fill`. Default: ().
 
         Returns:
@@ -198,12 +328,10 @@ class NPM(BlankFiller):
             >>> npm.ask("Who composed Carmen?", top_k=1)[0].text
             'Georges Bizet'
         """
-        options = FillOptions.of(locals())
-        template = self.config.defaults.template if template is None else template
-        check_template(template, "{question}", self.config.defaults.template)
         check_questions(question)
+        template = options.template or self.config.defaults.template
         texts = [template.replace("{question}", each.strip()) for each in question]
-        answers = self.fill_with(options, texts, question, exclude)
+        answers = self.fill(texts, searched=question, exclude=exclude, **options.keywords())
         return [Predictions(replace(each, sequence="") for each in group) for group in answers]
 
     def classify(
@@ -213,7 +341,7 @@ class NPM(BlankFiller):
         *,
         template: str | None = None,
         temperature: float = 5.0,
-        passages: Passages = "default",
+        passages: int | Literal["default"] | None = "default",
     ) -> Predictions:
         """Rank labels by how well their words (fuzzy verbalizers) fit a template's blank, wherever they occur.
 
@@ -242,18 +370,17 @@ class NPM(BlankFiller):
             >>> sorted(each.text for each in found)
             ['negative', 'positive']
         """
-        defaults = self.config.defaults
-        template = defaults.classify_template if template is None else template
-        check_template(template, "{text}", defaults.classify_template)
+        options = ClassifyOptions(template=template, temperature=temperature, passages=passages)
         check_labels(text, labels)
-        count = FillOptions(passages=passages, read=0).resolved(defaults).num_passages
+        count = FillOptions(passages=options.passages, read=0).resolved(self.config.defaults).passages
+        template = options.template or self.config.defaults.classify_template
         filled = self.with_mask(template.replace("{text}", text))
         q_start_D, q_end_D = self.encoder.blanks([filled])[0]
         words = {label: [self._groups(word) for word in given] for label, given in labels.items()}
         queries = {label: f"{words_of(filled)} {' '.join(given)}" for label, given in labels.items()}
         tables = self._retriever.key_tables() if count is None else self._tables_for(queries.values(), count)
-        options = LabelOptions(temperature=temperature)
-        found = predict_labels(tables, words, q_start_D, None if self.single else q_end_D, options)
+        scoring = LabelOptions(temperature=options.temperature)
+        found = predict_labels(tables, words, q_start_D, None if self.single else q_end_D, scoring)
         for label in (each.text for each in found if not each.evidence):
             if not best_places(self.corpora, " ".join(labels[label]), 1):
                 given = ", ".join(labels[label])

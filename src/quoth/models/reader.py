@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from quoth.corpus.bm25 import PassageRef, best_places, bm25
 from quoth.corpus.corpus import Corpora, listed
 from quoth.encoders.pairs import fill_in
-from quoth.fields import Count, Share, checked
-from quoth.models.calls import Exclude, check_questions, documented, for_each, one_or_many, with_mask, words_of
+from quoth.fields import Count, checked
+from quoth.models.calls import Exclude, check_questions, documented, for_each, takes, with_mask, words_of
 from quoth.models.model import Model, remembered
 from quoth.predictors.answers import Source, predict_spans, sources_of
 from quoth.predictors.calibration import calibrated
-from quoth.predictors.options import TopK
+from quoth.predictors.options import ReaderAskOptions, ReaderFillOptions
 from quoth.predictors.reader_weights import open_reader
 from quoth.predictors.span_reader import SpanReader, Spans
 from quoth.records import Passage, Prediction
@@ -72,7 +72,17 @@ class Reader(Model):
         folder = None if base is None else str(base)
         return cls(open_reader(str(name), device=device, dtype=dtype, base=folder), listed(corpus), str(name))
 
-    @one_or_many
+    @overload
+    def ask(  # type: ignore[overload-overlap]
+        self,
+        question: str,
+        *,
+        top_k: int = 5,
+        passages: int | None = None,
+        min_probability: float | None = None,
+        exclude: Exclude = (),
+    ) -> Predictions: ...
+    @overload
     def ask(
         self,
         question: Sequence[str],
@@ -81,7 +91,9 @@ class Reader(Model):
         passages: int | None = None,
         min_probability: float | None = None,
         exclude: Exclude = (),
-    ) -> list[Predictions]:
+    ) -> list[Predictions]: ...
+    @takes(ReaderAskOptions)
+    def ask(self, question: Sequence[str], options: ReaderAskOptions, exclude: Exclude = ()) -> list[Predictions]:
         """Answer a question with spans of BM25's best passages, each shown where it occurs.
 
         Args:
@@ -110,17 +122,32 @@ class Reader(Model):
             ('Georges Bizet', 'Carmen')
         """
         check_questions(question)
-        found = self._answers([each.strip() for each in question], question, top_k, passages, exclude)
-        defaults = self.config.defaults
-        least = defaults.min_probability if min_probability is None else min_probability
-        checked("min_probability", least, Share, 0.5)
+        found = self._answers([each.strip() for each in question], question, options, exclude)
+        defaults, least = self.config.defaults, options.min_probability
+        least = defaults.min_probability if least is None else least
         weights, lowest = self.config.calibration, defaults.not_found_below
         return [Predictions(calibrated(each, weights, least, lowest)) for each in found]
 
-    @one_or_many
+    @overload
+    def fill(  # type: ignore[overload-overlap]
+        self,
+        text: str,
+        *,
+        top_k: int = 5,
+        passages: int | None = None,
+        exclude: Exclude = (),
+    ) -> Predictions: ...
+    @overload
     def fill(
-        self, text: Sequence[str], *, top_k: int = 5, passages: int | None = None, exclude: Exclude = ()
-    ) -> list[Predictions]:
+        self,
+        text: Sequence[str],
+        *,
+        top_k: int = 5,
+        passages: int | None = None,
+        exclude: Exclude = (),
+    ) -> list[Predictions]: ...
+    @takes(ReaderFillOptions)
+    def fill(self, text: Sequence[str], options: ReaderFillOptions, exclude: Exclude = ()) -> list[Predictions]:
         """Fill the blank of a text with spans of BM25's best passages.
 
         Args:
@@ -142,7 +169,7 @@ class Reader(Model):
             'Carmen was composed by Georges Bizet.'
         """
         texts = [with_mask(each, self.reader.tokenizer.mask_token) for each in text]
-        answers = self._answers(texts, [*map(words_of, texts)], top_k, passages, exclude)
+        answers = self._answers(texts, [*map(words_of, texts)], options, exclude)
         return [
             Predictions(replace(p, sequence=fill_in(self.reader.tokenizer, each, p.text)) for p in predictions)
             for each, predictions in zip(texts, answers, strict=True)
@@ -202,8 +229,8 @@ class Reader(Model):
         return self.corpora[number].passage(row)
 
     def _answers(
-        self, texts: Sequence[str], searched: Sequence[str], top_k: int, passages: int | None, exclude: Exclude
+        self, texts: Sequence[str], searched: Sequence[str], options: ReaderFillOptions, exclude: Exclude
     ) -> list[list[Prediction]]:
-        checked("top_k", top_k, TopK, 5)
         prior = self.config.prior
-        return [predict_spans(*found, top_k, prior=prior) for found in self.read(texts, searched, passages, exclude)]
+        read = self.read(texts, searched, options.passages, exclude)
+        return [predict_spans(*found, options.top_k, prior=prior) for found in read]

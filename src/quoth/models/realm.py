@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,14 +22,15 @@ from quoth.encoders.pairs import answer_ids, fill_in, masked_ids
 from quoth.encoders.passage_encoder import PassageEncoder, load_heads
 from quoth.encoders.transformer import Transformer
 from quoth.errors import InputError
-from quoth.fields import Count, Share, checked
+from quoth.fields import Count, checked
 from quoth.hub import locate
 from quoth.models.base import FUSION_DEPTH, CorpusModel, Mode
-from quoth.models.calls import Exclude, check_questions, documented, for_each, one_or_many, with_mask
+from quoth.models.calls import Exclude, check_questions, documented, for_each, takes, with_mask
 from quoth.models.model import remembered
 from quoth.models.own_reader import EncodedQuery, OwnReader
 from quoth.predictors.answers import Source, predict_spans
 from quoth.predictors.calibration import calibrated
+from quoth.predictors.options import REALMAskOptions, REALMFillOptions
 from quoth.predictors.reader import Reader, ReaderModel
 from quoth.predictors.reader_weights import open_reader
 from quoth.predictors.span_reader import SpanReader
@@ -93,7 +94,20 @@ class REALM(CorpusModel):
         own = Reader(model.to(device=weight.device, dtype=weight.dtype), encoder.tokenizer)
         return cls(encoder, own, listed(corpus))
 
-    @one_or_many
+    @overload
+    def ask(  # type: ignore[overload-overlap]
+        self,
+        question: str,
+        *,
+        top_k: int = 5,
+        passages: int | None = None,
+        combine: Literal["softmax", "marginal"] | None = None,
+        null_document: bool = False,
+        mode: Literal["dense", "hybrid"] | None = None,
+        min_probability: float | None = None,
+        exclude: Exclude = (),
+    ) -> Predictions: ...
+    @overload
     def ask(
         self,
         question: Sequence[str],
@@ -101,11 +115,13 @@ class REALM(CorpusModel):
         top_k: int = 5,
         passages: int | None = None,
         combine: Literal["softmax", "marginal"] | None = None,
-        mode: Literal["dense", "hybrid"] | None = None,
         null_document: bool = False,
+        mode: Literal["dense", "hybrid"] | None = None,
         min_probability: float | None = None,
         exclude: Exclude = (),
-    ) -> list[Predictions]:
+    ) -> list[Predictions]: ...
+    @takes(REALMAskOptions)
+    def ask(self, question: Sequence[str], options: REALMAskOptions, exclude: Exclude = ()) -> list[Predictions]:
         """Answer a question with spans of the passages nearest to it.
 
         Args:
@@ -145,27 +161,23 @@ class REALM(CorpusModel):
             'Georges Bizet'
         """
         check_questions(question)
-        combine = self.config.defaults.combine if combine is None else combine
-        checked("combine", combine, Combine)
-        null_D = self._null_if(null_document, combine)
+        combine = options.combine or self.config.defaults.combine
+        null_D = self._null_if(options.null_document, combine)
         texts = [each.strip() for each in question]
         asked = [list(ids) for ids, _ in self.encoder.tokenizer.pieces(texts)]
-        hybrid, least = self._is_hybrid(mode, combine), self._least(min_probability, combine)
-        questions = (
-            self._fused(texts, asked, passages, exclude)
-            if hybrid
-            else self._questions(asked, self._count(passages), exclude)
-        )
+        hybrid, least = self._is_hybrid(options.mode, combine), self._least(options.min_probability, combine)
+        count = self._count(options.passages)
+        questions = self._fused(texts, asked, count, exclude) if hybrid else self._questions(asked, count, exclude)
         found: list[Predictions] = []
         for text, encoded in zip(texts, questions, strict=True):
             null, by_eq_1 = self._relevance(null_D, encoded), combine == "marginal"
             if isinstance(self.reader, SpanReader):
                 config = self.reader.config
-                answers = self._read_spans(text, encoded, top_k, by_eq_1, config.prior if hybrid else 0.0, null)
+                answers = self._read_spans(text, encoded, options.top_k, by_eq_1, config.prior if hybrid else 0.0, null)
                 if not by_eq_1:
                     answers = calibrated(answers, config.calibration, least, config.defaults.not_found_below)
             else:
-                answers = self._own.answers(encoded, top_k, by_eq_1, null)
+                answers = self._own.answers(encoded, options.top_k, by_eq_1, null)
             found.append(Predictions(answers))
         return found
 
@@ -178,7 +190,6 @@ class REALM(CorpusModel):
         """Whether BM25 helps to find passages. Raises InputError if it cannot."""
         if mode is None:
             mode = "dense" if combine == "marginal" else self.config.defaults.mode
-        checked("mode", mode, Literal["dense", "hybrid"])
         if mode == "hybrid" and combine == "marginal":
             raise InputError("mode is 'hybrid' and combine 'marginal', whose p(z|x) is the towers'; use mode='dense'")
         if mode == "hybrid" and not isinstance(self.reader, SpanReader):
@@ -190,7 +201,6 @@ class REALM(CorpusModel):
         read = self.reader.config.defaults.min_probability if isinstance(self.reader, SpanReader) else 0.0
         if min_probability is None:
             return read
-        checked("min_probability", min_probability, Share, 0.5)
         if combine == "marginal":
             raise InputError(
                 "min_probability is given and combine is 'marginal', which is not calibrated; leave one out"
@@ -200,11 +210,10 @@ class REALM(CorpusModel):
         return min_probability
 
     def _fused(
-        self, texts: Sequence[str], asked: Sequence[Sequence[int]], passages: int | None, exclude: Exclude
+        self, texts: Sequence[str], asked: Sequence[Sequence[int]], count: int, exclude: Exclude
     ) -> list[EncodedQuery]:
         """The questions with the best passages by BM25 and the towers; relevance is the log of a passage's share of the
         best one's sum."""
-        count = self._count(passages)
         depth = max(count, FUSION_DEPTH)
         questions = []
         for text, each, hidden in zip(
@@ -238,7 +247,18 @@ class REALM(CorpusModel):
         count = self.config.defaults.passages if passages is None else passages
         return self.config.num_candidates - 1 if count is None else count
 
-    @one_or_many
+    @overload
+    def fill(  # type: ignore[overload-overlap]
+        self,
+        text: str,
+        *,
+        top_k: int = 5,
+        passages: int | None = None,
+        combine: Literal["softmax", "marginal"] | None = None,
+        null_document: bool | None = None,
+        exclude: Exclude = (),
+    ) -> Predictions: ...
+    @overload
     def fill(
         self,
         text: Sequence[str],
@@ -248,7 +268,9 @@ class REALM(CorpusModel):
         combine: Literal["softmax", "marginal"] | None = None,
         null_document: bool | None = None,
         exclude: Exclude = (),
-    ) -> list[Predictions]:
+    ) -> list[Predictions]: ...
+    @takes(REALMFillOptions)
+    def fill(self, text: Sequence[str], options: REALMFillOptions, exclude: Exclude = ()) -> list[Predictions]:
         """Fill the blank of a text from the passages nearest to it.
 
         A model with a reader of its own predicts masked words: p(y|x) = Σ_z p(y|z,x) p(z|x), where z are the passages
@@ -281,16 +303,17 @@ class REALM(CorpusModel):
         texts = [self._with_mask(each) for each in text]
         masked = [masked_ids(self.encoder.tokenizer, each, self._room) for each in texts]
         spans = isinstance(self.reader, SpanReader)
-        combine = combine or (self.config.defaults.combine if spans else "marginal")
+        combine = options.combine or (self.config.defaults.combine if spans else "marginal")
         checked("combine", combine, Combine if spans else Literal["marginal"])
-        null_D = self._null_if(combine == "marginal" if null_document is None else null_document, combine)
+        null = options.null_document
+        null_D = self._null_if(combine == "marginal" if null is None else null, combine)
         found: list[Predictions] = []
-        for question, each in zip(self._questions(masked, self._count(passages), exclude), texts, strict=True):
-            null = self._relevance(null_D, question)
+        for question, each in zip(self._questions(masked, self._count(options.passages), exclude), texts, strict=True):
+            relevance = self._relevance(null_D, question)
             if spans:
-                answers = self._read_spans(each, question, top_k, combine == "marginal", null=null)
+                answers = self._read_spans(each, question, options.top_k, combine == "marginal", null=relevance)
             else:
-                answers = self._own.words(question, top_k, null)
+                answers = self._own.words(question, options.top_k, relevance)
             tokenizer = self.encoder.tokenizer
             found.append(Predictions(replace(one, sequence=fill_in(tokenizer, each, one.text)) for one in answers))
         return found
@@ -348,7 +371,6 @@ class REALM(CorpusModel):
         null = self.encoder.scale * float(self._null @ question.vector_D)
         return self._own.likelihood(question, answer.strip(), hidden, null)
 
-    @documented
     def search(self, query: str, k: int = 10, mode: Mode = "dense") -> Hits:
         """Find the k best passages, by vectors unless `mode` says otherwise.
 
@@ -358,7 +380,12 @@ class REALM(CorpusModel):
             mode ("bm25" | "dense" | "hybrid"): By words, by vectors (requires `embed`), or by both, with reciprocal
                 rank fusion. Default: "dense".
 
-        {searching}
+        Returns:
+            The hits, best first; a hit has its passage and its score.
+
+        Raises:
+            InputError: Another mode, `k` below 1, or vectors missing.
+            EmptyCorpusError: No passage to search.
 
         Example:
             >>> realm.search("Which river flows through Egypt?", k=1)[0].passage.title

@@ -23,7 +23,7 @@ from quoth.timing import step
 from quoth.tokenizers.boundaries import crosses_sentence
 
 if TYPE_CHECKING:
-    from quoth.predictors.options import PhraseOptions
+    from quoth.predictors.options import ResolvedOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def _overlap(one: Evidence, other: Evidence) -> bool:
     return same and one.start < other.end and other.start < one.end
 
 
-def propose(scored: Scored, options: PhraseOptions) -> Iterator[Proposal]:
+def propose(scored: Scored, options: ResolvedOptions) -> Iterator[Proposal]:
     """The `top_k` phrases of highest score, ties by first occurrence; equal keys are one phrase.
 
     A passage is read when the first proposal that is quoted from it is asked for, and once.

@@ -6,15 +6,14 @@ know: what an option does.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, fields, replace
-from textwrap import wrap
+from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le
 
 from quoth.config import Combine, NPMDefaults
-from quoth.fields import MOST, Count, Number, Share, ShareBelow1, Such, check_fields, fields_of, spelled
+from quoth.fields import MOST, Count, Has, Number, Share, ShareBelow1, Such, check_fields, fields_of
 
 TopK = Annotated[Count, Le(MOST)]
 Temperature = Annotated[float, Ge(1e-6)]
@@ -88,80 +87,140 @@ class FillOptions:
         check_fields(self)
         object.__setattr__(self, "banned_tokens", tuple(self.banned_tokens))
 
-    def resolved(self, defaults: NPMDefaults) -> FillOptions:
+    def resolved(self, defaults: NPMDefaults) -> ResolvedOptions:
         """These options with the model's defaults in place of those that were left open.
 
         If a reader reads more passages than the model searches by default, all of these are searched.
         """
-        names = ("combine", "hybrid", "read", "min_probability")
-        own = {name: getattr(defaults, name) for name in names if getattr(self, name) is None}
+        own = {name: getattr(self, name) for name in fields_of(FillOptions)}
+        own |= {name: getattr(defaults, name) for name in OPEN if own[name] is None}
         if self.passages == "default":
-            read = defaults.read if self.read is None else self.read
-            own["passages"] = None if defaults.passages is None else max(defaults.passages, read)
-        return replace(self, **own)
-
-    @property
-    def num_passages(self) -> int | None:
-        """`passages` of resolved options."""
-        assert self.passages != "default"
-        return self.passages
-
-    @classmethod
-    def of(cls, arguments: Mapping[str, Any]) -> FillOptions:
-        """The options among a call's arguments, its `locals()`."""
-        return cls(**{each.name: arguments[each.name] for each in fields(cls)})
+            own["passages"] = None if defaults.passages is None else max(defaults.passages, own["read"])
+        return ResolvedOptions(**own)
 
     def keywords(self) -> dict[str, Any]:
         """The keyword arguments of `fill`, without those left to the model."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        open_ones = {name for name in ("combine", "hybrid", "read", "min_probability") if values[name] is None}
-        if self.passages == "default":
-            open_ones.add("passages")
-        return {name: value for name, value in values.items() if name not in open_ones}
+        values = {name: getattr(self, name) for name in fields_of(FillOptions)}
+        left = {name for name in OPEN if values[name] is None} | ({"passages"} if self.passages == "default" else set())
+        return {name: value for name, value in values.items() if name not in left}
 
 
-MEANINGS: dict[str, str] = {name: each.meaning for name, each in fields_of(FillOptions).items()}
-"""The meaning of every option, by its name."""
-
-
-def described(indent: str, **defaults: Any) -> str:
-    """The options as lines of a docstring's Args: name, type, meaning, default (the record's, or another given)."""
-    lines = []
-    for each in fields_of(FillOptions).values():
-        default = defaults.get(each.name, each.default)
-        default = "the model's" if default in (None, "default") else repr(default)
-        line = f"{each.name} ({spelled(each.kind)}): {each.meaning} Default: {default}."
-        lines += wrap(line, 112, initial_indent=indent, subsequent_indent=2 * indent)
-    return "\n".join(lines).lstrip()
+OPEN = ("combine", "hybrid", "read", "min_probability")
+"""Options whose default, None, is the model's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PhraseOptions:
-    """How phrases, or single tokens, are proposed, scored and ranked: the options of `fill` in the model's own terms.
+class AskOptions(FillOptions):
+    """The options of `NPM.ask`: those of `fill`, but by default no reader reads. Raises InputError."""
 
-    `combine` names the equation: `sum` (NPM §3.1), `joint` (A.1, A.4), `softmax_sum` (released code). Phrases that
-    contain a token id of `banned_tokens`, and those of nothing but `stop_words` (groups), are dropped before anything
-    is normalised by candidates. `max_phrase_tokens` counts only the first token of each word (`find_candidates`).
-    `hybrid` is the share of the probability that goes to boosted passages beforehand. `max_evidence` places of a phrase
-    are quoted. `whole_words` is for single tokens: it leaves out those that are only a part of a word (the paper has
-    any token). Raises InputError.
-    """
+    template: Annotated[
+        Annotated[str, Has("{question}")] | None,
+        Such("{question} [MASK]."),
+        "The text made of `{question}`, with one blank.",
+    ] = None
+    read: Number = 0
 
-    top_k: TopK = 5
-    combine: Combine = "joint"
-    temperature: Temperature = 1.0
-    length_exponent: Annotated[float, Ge(-1000), Le(1000)] = 0.0
-    banned_tokens: frozenset[int] = field(default_factory=frozenset)
-    stop_words: frozenset[int] = field(default_factory=frozenset)
-    max_phrase_tokens: TopK = 10
-    hybrid: ShareBelow1 = 0.0
-    whole_words: bool = True
-    max_evidence: TopK = 10
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassifyOptions:
+    """The options of `NPM.classify`. Raises InputError."""
+
+    template: Annotated[
+        Annotated[str, Has("{text}")] | None,
+        Such("{text} It was [MASK]."),
+        "The text made of `{text}`, with one blank.",
+    ] = None
+    temperature: Annotated[Temperature, "Divides similarities: above 1 flattens probabilities."] = 5.0
+    passages: Annotated[
+        Count | Literal["default"] | None,
+        Such(3),
+        "Number of BM25's best passages for the text with a label's words, of each label; None: every token, which "
+        "requires `embed`.",
+    ] = "default"
 
     def __post_init__(self) -> None:
         check_fields(self)
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedOptions(FillOptions):
+    """FillOptions in which nothing is left open, and what no answer contains in the model's terms.
+
+    `combine` names the equation: `sum` (NPM §3.1), `joint` (A.1, A.4), `softmax_sum` (released code). Phrases that
+    contain a token id of `banned_ids`, and those of nothing but `stop_words` (groups), are dropped before anything is
+    normalised by candidates. Raises InputError.
+    """
+
+    passages: Count | None = 3
+    combine: Combine = "joint"
+    hybrid: ShareBelow1 = 0.0
+    read: Number = 0
+    min_probability: Share = 0.0
+    banned_ids: frozenset[int] = frozenset()
+    stop_words: frozenset[int] = frozenset()
+
     @property
     def rounds(self) -> int:
-        """How often sums over all candidates are asked for: of a and b, then of scores that take those."""
+        """Number of normalisation passes: one over a and b, another over the scores that take those."""
         return int(self.combine == "softmax_sum") + int(self.hybrid > 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderFillOptions:
+    """The options of `Reader.fill`. Raises InputError."""
+
+    top_k: Annotated[TopK, "Number of answers."] = 5
+    passages: Annotated[Count | None, Such(20), "Number of passages to read."] = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderAskOptions(ReaderFillOptions):
+    """The options of `Reader.ask`. Raises InputError."""
+
+    min_probability: Annotated[
+        Share | None,
+        Such(0.5),
+        'An answer with a smaller chance of being right is "unsure" (`status`), or "not_found" if even the best one is '
+        "below the model's `not_found_below`.",
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class REALMFillOptions(ReaderFillOptions):
+    """The options of `REALM.fill`. Raises InputError."""
+
+    combine: Annotated[
+        Literal["softmax", "marginal"] | None,
+        'How spans of several passages are combined. "softmax": one softmax over all spans (the released code), with '
+        "the passage's relevance if the model adds it. "
+        '"marginal": p(y|z,x) p(z|x), each normalised by itself (eq. 1).',
+    ] = None
+    null_document: Annotated[
+        bool | None,
+        "Whether z in eq. 1 may be the null document too, an empty passage, in which there is no answer; only with "
+        '"marginal".',
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class REALMAskOptions(REALMFillOptions):
+    """The options of `REALM.ask`. Raises InputError."""
+
+    null_document: bool = False
+    mode: Annotated[
+        Literal["dense", "hybrid"] | None,
+        'How passages are found. "dense": by the towers, as in the paper. "hybrid": by BM25 too, both scores scaled '
+        "from 0 to 1 and added; for a model with the reader of a `Reader`, which weighs a passage by that sum.",
+    ] = None
+    min_probability: Annotated[Share | None, Such(0.5), "As in `Reader.ask`, for a calibrated probability."] = None
+
+
+RECORDS: dict[str, tuple[Any, Any]] = {
+    "npm": (FillOptions, AskOptions),
+    "reader": (ReaderFillOptions, ReaderAskOptions),
+    "realm": (REALMFillOptions, REALMAskOptions),
+}
+"""By the kind of a model, the records of `fill` and of `ask`."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from quoth.predictors.candidates import Candidates, find_candidates, live_hits
 from quoth.predictors.evidence import propose
-from quoth.predictors.options import PhraseOptions
+from quoth.predictors.options import ResolvedOptions
 from quoth.predictors.ranking import Occurrences, in_boosted, score_sums
 from quoth.records import Prediction
 from quoth.scoring import (
@@ -51,7 +51,7 @@ def predict_phrases(
     hits: Sequence[KeyHits],
     q_start_D: NDArray[np.float32],
     q_end_D: NDArray[np.float32],
-    options: PhraseOptions | None = None,
+    options: ResolvedOptions | None = None,
 ) -> list[Prediction]:
     """The phrases that fill the blank, best first, each with its best occurrences among the candidates.
 
@@ -59,7 +59,7 @@ def predict_phrases(
     log of the equation's score, `probability` its share among all candidate phrases. Without candidates there is no
     prediction.
     """
-    options = options or PhraseOptions()
+    options = options or ResolvedOptions()
     return [each.whole() for each in propose(ScoredPhrases(hits, q_start_D, q_end_D, options), options)]
 
 
@@ -71,7 +71,7 @@ class ScoredPhrases:
         hits: Sequence[KeyHits],
         q_start_D: NDArray[np.float32],
         q_end_D: NDArray[np.float32],
-        options: PhraseOptions,
+        options: ResolvedOptions,
     ) -> None:
         self._hits, self._options, self._queries = hits, options, (q_start_D, q_end_D)
         self._parts = [_part(part_hits, q_start_D, q_end_D, options) for part_hits in hits]
@@ -110,9 +110,11 @@ class ScoredPhrases:
         return _occurrences([each.keys for each in self._hits], self._parts, self._options, sums)
 
 
-def _part(hits: KeyHits, q_start_D: NDArray[np.float32], q_end_D: NDArray[np.float32], options: PhraseOptions) -> _Part:
+def _part(
+    hits: KeyHits, q_start_D: NDArray[np.float32], q_end_D: NDArray[np.float32], options: ResolvedOptions
+) -> _Part:
     with step("expand"):
-        found = find_candidates(hits, options.max_phrase_tokens, options.banned_tokens, options.stop_words)
+        found = find_candidates(hits, options.max_phrase_tokens, options.banned_ids, options.stop_words)
     with step("score"):
         return _Part(
             found,
@@ -142,7 +144,7 @@ def scaled_similarities(
     return sim_R / temperature
 
 
-def _occurrences(tables: list[KeyTable], parts: list[_Part], options: PhraseOptions, sums: Sums) -> Occurrences:
+def _occurrences(tables: list[KeyTable], parts: list[_Part], options: ResolvedOptions, sums: Sums) -> Occurrences:
     start_C = np.concatenate([part.candidates.start_C for part in parts])
     end_C = np.concatenate([part.candidates.end_C for part in parts])
     a_C = np.concatenate([part.a_S[part.candidates.start_index_C] for part in parts])

@@ -19,7 +19,7 @@ from quoth.scoring import Sums, log_sum_exp
 from quoth.types import Doubles
 
 if TYPE_CHECKING:
-    from quoth.predictors.options import PhraseOptions
+    from quoth.predictors.options import ResolvedOptions
     from quoth.retrieval.key_table import KeyHits, KeyTable
 
 TIE = 1e-6
@@ -186,7 +186,7 @@ class Ranked:
     occurrences: Occurrences
 
 
-def best_phrases(scored: Scored, options: PhraseOptions) -> Ranked:
+def best_phrases(scored: Scored, options: ResolvedOptions) -> Ranked:
     """The `top_k` phrases of highest score, ties by first occurrence; equal keys are one phrase."""
     occurrences = scored.occurrences(sums_over(lambda known: [scored.sums(known)], options.rounds))
     total = log_sum_exp(occurrences.log_score_C)

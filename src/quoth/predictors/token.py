@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from quoth.predictors.candidates import live_hits
 from quoth.predictors.evidence import propose
-from quoth.predictors.options import PhraseOptions
+from quoth.predictors.options import ResolvedOptions
 from quoth.predictors.phrase import scaled_similarities
 from quoth.predictors.ranking import Occurrences, in_boosted, score_sums
 from quoth.records import Prediction
@@ -28,14 +28,14 @@ NOTHING = spelling("")
 
 
 def predict_tokens(
-    hits: Sequence[KeyHits], q_D: NDArray[np.float32], options: PhraseOptions | None = None
+    hits: Sequence[KeyHits], q_D: NDArray[np.float32], options: ResolvedOptions | None = None
 ) -> list[Prediction]:
     """The tokens that fill the blank, best first: Σ exp(sim(q, c)/τ) over a token's hits (NPM A.3).
 
     The hits are the tables' `start_rows`. `score` is the log of that sum, `probability` its share among all tokens hit.
     Without hits there is no prediction.
     """
-    options = options or PhraseOptions()
+    options = options or ResolvedOptions()
     return [each.whole() for each in propose(ScoredTokens(hits, q_D, options), options)]
 
 
@@ -45,7 +45,7 @@ class ScoredTokens:
     `whole_words` leaves out tokens that are only a part of a word; a later part of a character is never an answer.
     """
 
-    def __init__(self, hits: Sequence[KeyHits], q_D: NDArray[np.float32], options: PhraseOptions) -> None:
+    def __init__(self, hits: Sequence[KeyHits], q_D: NDArray[np.float32], options: ResolvedOptions) -> None:
         self._hits, self._weight = hits, options.hybrid
         with step("expand"):
             rows = self._rows = [_rows(part_hits, options) for part_hits in hits]
@@ -76,10 +76,10 @@ class ScoredTokens:
         return in_boosted(self._hits, self._rows)
 
 
-def _rows(hits: KeyHits, options: PhraseOptions) -> NDArray[np.int64]:
+def _rows(hits: KeyHits, options: ResolvedOptions) -> NDArray[np.int64]:
     word = MAY_START | MAY_END
     row_C, _ = live_hits(hits.keys, hits.start_rows, word if options.whole_words else 0)
-    banned = np.fromiter(options.banned_tokens, np.int64, len(options.banned_tokens))
+    banned = np.fromiter(options.banned_ids, np.int64, len(options.banned_ids))
     stop_words = np.fromiter(options.stop_words, np.uint64, len(options.stop_words))
     group_C, flags_C = looked_up(row_C, hits.keys.group_N, hits.keys.flags_N)
     stop_C = ((flags_C & word) == word) & np.isin(group_C, stop_words)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from quoth.encoders.token_encoder import TokenEncoder
 from quoth.errors import QuothError
 from quoth.predictors.evidence import Quoter, Quotes
-from quoth.predictors.options import PhraseOptions
+from quoth.predictors.options import ResolvedOptions
 from quoth.predictors.phrase import ScoredPhrases
 from quoth.predictors.ranking import Groups, Occurrences, Scored, group_equal, group_score, places_of
 from quoth.predictors.token import ScoredTokens
@@ -45,7 +45,7 @@ class ShardQuery:
 
     start_D: NDArray[np.float32]
     end_D: NDArray[np.float32]
-    options: PhraseOptions
+    options: ResolvedOptions
     k: int
     inside: tuple[int, ...] | None = None
     boosted: tuple[int, ...] = ()

@@ -2,7 +2,7 @@
 
 from typer.main import get_command
 
-from quoth.cli.groups import flow_help
+from quoth.cli.records import flow_help
 from quoth_eval.commands import entities, evaluate, likelihood, openqa, quick, report, suite
 
 for _part in (openqa, entities, suite, likelihood, quick):

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quoth.cli.groups import Command, takes_group, takes_setup
 from quoth.cli.models import load_entities, load_searcher, open_corpora, quiet_libraries
 from quoth.cli.options import CorpusDir, Json, MoreCorpora, Setup, repeated
 from quoth.cli.output import counting, print_tables
+from quoth.cli.records import Command, takes_group, takes_setup
 from quoth.errors import InputError
 from quoth_eval.commands.measuring import Limit, NoCoverage, RunFolder, Seed, ks_option, measuring, show_report
 

@@ -11,11 +11,10 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from quoth.cli.filling import Filling, fill_arguments, takes_fill_options
-from quoth.cli.groups import takes_setup
 from quoth.cli.models import kind, load, load_predictor, open_corpora, quiet_libraries
 from quoth.cli.options import Base, Device, Json, Model, Setup, repeated
 from quoth.cli.output import print_json, print_tables
+from quoth.cli.records import Filling, fill_arguments, takes_fill_options, takes_setup
 from quoth.errors import InputError
 from quoth_eval.commands.measuring import Distractors, RunFolder, Seed, measuring, show_report
 from quoth_eval.commands.systems import other_filler

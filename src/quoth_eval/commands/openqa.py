@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quoth.cli.filling import Filling, fill_arguments, takes_fill_options
-from quoth.cli.groups import Command, takes_group, takes_setup
 from quoth.cli.models import kind, load_predictor, load_searcher, open_corpora
 from quoth.cli.options import CorpusDir, Json, Model, MoreCorpora, Setup, SkipBad, given
 from quoth.cli.output import LeftOut, counting, results
+from quoth.cli.records import Command, Filling, fill_arguments, takes_fill_options, takes_group, takes_setup
 from quoth_eval.commands.measuring import (
     Distractors,
     Limit,

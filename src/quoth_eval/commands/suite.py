@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quoth.cli.filling import Filling, fill_arguments, takes_fill_options
-from quoth.cli.groups import takes_setup
 from quoth.cli.models import kind, load_predictor, load_searcher, open_corpora, quiet_libraries
 from quoth.cli.options import Json, Setup, given, repeated
 from quoth.cli.output import counting, note, print_json, print_tables, results
+from quoth.cli.records import Filling, fill_arguments, takes_fill_options, takes_setup
 from quoth.errors import InputError
 from quoth_eval.commands.measuring import NoCoverage, RunFolder, Seed, Template, measuring, run_folders, show_report
 from quoth_eval.commands.systems import SHARE, parse_system
