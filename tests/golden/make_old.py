@@ -68,9 +68,9 @@ def main() -> None:
     (FOLDER / "npm" / "adapter_config.json").write_text(told + "\n", encoding="utf-8")
     write(FOLDER / "npm", **NPM, base="base")
 
-    from quoth.config import ReaderConfig
     from quoth.hub import ModelSource
-    from quoth.predictors.reader_weights import load_reader, save_reader
+    from quoth.reader.config import ReaderConfig
+    from quoth.reader.weights import load_reader, save_reader
 
     source = ModelSource("reader", ReaderConfig(**READER, base="base"), None, str(FOLDER / "base"))
     network, _ = load_reader(source)
