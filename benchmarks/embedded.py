@@ -21,14 +21,14 @@ import numpy as np
 
 from benchmarks.measure import alone, available_bytes, machine, seconds, status_bytes
 from quoth import NPM, Corpus, Document, read_documents
+from quoth.answers.evidence import propose
+from quoth.answers.options import ResolvedOptions
+from quoth.answers.phrases import ScoredPhrases
 from quoth.datasets.blanks import KINDS, draw_blanks
-from quoth.predictors.evidence import propose
-from quoth.predictors.options import PhraseOptions
-from quoth.predictors.phrase import ScoredPhrases
-from quoth.retrieval.codes import Codes
-from quoth.retrieval.index import search_together
-from quoth.retrieval.key_table import FILES, KeyTable
-from quoth.retrieval.tables import KeyTables
+from quoth.index.codes import Codes
+from quoth.index.key_table import FILES, KeyTable
+from quoth.index.search import search_together
+from quoth.index.tables import KeyTables
 from quoth.storage import read_json
 from quoth.timing import timed
 
@@ -261,7 +261,7 @@ def agreement(tables: list[KeyTable], blanks: Blanks, queries: Any) -> tuple[flo
 
 def answers(tables: list[KeyTable], blanks: Blanks, queries: Any) -> Iterator[tuple[list[Any], str]]:
     """For each blank the rows that were hit, by table, and the best answer."""
-    hidden, options = [{row} for _, row in blanks], PhraseOptions()
+    hidden, options = [{row} for _, row in blanks], ResolvedOptions()
     found = search_together(tables, hidden, np.stack(queries, axis=1), K)
     for (q_start_D, q_end_D), hits in zip(queries, found, strict=True):
         best = next(propose(ScoredPhrases(hits, q_start_D, q_end_D, options), options)).best

@@ -20,19 +20,26 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 import numpy as np
 import torch
 from realm_job import REALM_JOBS, train_realm
+from safetensors.torch import load_file, save_file
 
-from quoth.config import NPMConfig, ReaderConfig
 from quoth.corpus.documents import read_documents
+from quoth.encoders.rounding import SCALE, whole
 from quoth.hub import MINILM, ModelSource
-from quoth.tokenizers.text import FastTokenizer, TextTokenizer
-from quoth.training.batches import tokenize_documents
-from quoth.training.collate import make_batch
+from quoth.npm.batches import tokenize_documents
+from quoth.npm.collate import make_batch
+from quoth.npm.config import NPMConfig, TrainConfig
+from quoth.npm.grad_cache import Contrast
+from quoth.reader.config import ReaderConfig
+from quoth.text.tokenizer import FastTokenizer, TextTokenizer
 from quoth.training.distributed import SINGLE_PROCESS
-from quoth.training.grad_cache import Contrast
 from quoth.training.recipes import RECIPES, run_recipe
-from quoth.training.settings import TrainConfig
 
-RETURNED = ("adapter_model.safetensors", "adapter_config.json", "reader.safetensors", "quoth.json", "log.jsonl")
+RETURNED = (
+    *("adapter_model.safetensors", "adapter_config.json", "reader.safetensors", "quoth.json", "log.jsonl"),
+    *("model.safetensors", "config.json", "tokenizer.json", "tokenizer_config.json"),  # of a reader with its own base
+)
+LARGEST = 60e6
+"""What is larger stays in the work folder, such as a teacher of 110 million weights."""
 TINY = {
     "steps": "3",
     "batch_size": "4",
@@ -60,23 +67,43 @@ JOBS = {
     "full": Job("npm-mini-gpu", {"steps": "800", "lora_rank": "0", "learning_rate": "0.0003"}),
     "clean-keys": Job("npm-mini-gpu", {"steps": "800", "contrast_with": "clean"}),
 }
+_READER = {"epochs": "4", "batch_size": "64", "bf16": "true", "padded_tokens": "65536", "num_negatives": "3"}
 READER_JOBS = {
-    "reader": {"epochs": "4", "batch_size": "64", "bf16": "true", "padded_tokens": "65536", "num_negatives": "3"},
-    "reader-mlp": {"epochs": "4", "batch_size": "64", "bf16": "true", "padded_tokens": "65536", "head": "mlp"},
+    "reader": _READER,
+    "reader-mlp": _READER | {"head": "mlp", "num_negatives": "2"},
+    "teacher": _READER | {"epochs": "2", "learning_rate": "0.00005"},
 }
 TINY_READER = {"epochs": "1", "batch_size": "2", "bf16": "false", "log_every": "1", "padded_tokens": "512"}
 MEMORY = "memory-large"
 
 
+def base_of(options: argparse.Namespace) -> tuple[str, Path | None]:
+    """The model to start an NPM from, and the folder of its base if that is another than the installed one: its packed
+    parts are joined in the work folder, in fp32."""
+    parts, folder = sorted((options.input / "base").glob("part-*.safetensors")), options.work / "base"
+    if not parts:
+        return str(options.input / "base"), None
+    if not (folder / "config.json").is_file():
+        folder.mkdir(parents=True, exist_ok=True)
+        stored = {name: tensor for part in parts for name, tensor in load_file(part).items()}
+        weights = {name: whole(stored, name).contiguous() for name in stored if not name.endswith(SCALE)}
+        save_file(weights, folder / "model.safetensors")
+        for file in (options.input / "base").glob("*.json"):
+            shutil.copy(file, folder)
+    return "quoth-mini-base", folder
+
+
 def train(job: Job, options: argparse.Namespace, work: Path) -> dict[str, Any]:
     """One slice of training."""
     settings = job.settings | (TINY if options.tiny else {})
+    model, base = base_of(options)
     done = run_recipe(
         job.recipe,
         [str(file) for file in sorted(options.input.glob("text*"))],
         work,
         settings,
-        model=str(options.input / "base"),
+        model=model,
+        base=base and str(base),
         seconds=options.seconds,
         progress=lambda now: print(now, flush=True),
     )
@@ -86,12 +113,15 @@ def train(job: Job, options: argparse.Namespace, work: Path) -> dict[str, Any]:
 
 def train_reader(settings: dict[str, str], options: argparse.Namespace, work: Path) -> dict[str, Any]:
     """One slice of training a reader on the packed questions and blanks (`reading-…`), from the packed base."""
+    folder, base = base_of(options)
+    installed = ModelSource("base", ReaderConfig(base=MINILM), None, folder)
     done = run_recipe(
         "reader",
         [str(file) for file in sorted(options.input.glob("reading-*"))],
         work,
         settings | (TINY_READER if options.tiny else {}),
-        model=ModelSource("base", ReaderConfig(base=MINILM), None, str(options.input / "base")),
+        model="quoth-reader-base" if base else installed,
+        base=base and str(base),
         seconds=options.seconds,
         progress=lambda now: print(now, flush=True),
     )
@@ -156,7 +186,7 @@ def main() -> None:
         facts["peak_gib"] = torch.cuda.max_memory_allocated() / 2**30
     (out / "facts.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
     for name in RETURNED:
-        if (work / name).is_file():
+        if (work / name).is_file() and (work / name).stat().st_size <= LARGEST:
             shutil.copy(work / name, out)
     print(json.dumps(facts))
 

@@ -1,6 +1,9 @@
 """Pack what a slice on a GPU machine needs into one folder of at most 60 MB: base encoder, text, questions.
 
 python gpu/pack.py runs/gpu enwiki-00.jsonl.xz reviews.jsonl.xz --exclude heldout_pages.jsonl
+python gpu/pack.py runs/gpu --base runs/bases/ranker --reading squad.jsonl.gz nq.jsonl.gz
+
+Another base is packed as 8-bit integers. One of more than 50 MB becomes several files, for several journeys.
 """
 
 from __future__ import annotations
@@ -12,13 +15,18 @@ import shutil
 from pathlib import Path
 
 from safetensors.torch import load_file, save_file
+from torch import Tensor
 
-from quoth.config import NPMConfig
 from quoth.corpus.documents import read_documents
+from quoth.encoders.rounding import rounded
 from quoth.hub import SETTINGS_FILE, locate
+from quoth.npm.config import NPMConfig
 from quoth.training.run import without
 
 MEGABYTES = 60
+PART = 50e6
+"""Bytes of a base's weights in one file."""
+BESIDE_WEIGHTS = ("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
 
 
 def pack_base(folder: Path) -> None:
@@ -27,10 +35,28 @@ def pack_base(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     weights = load_file(Path(source.base) / "model.safetensors")
     save_file({name: weight.half() for name, weight in weights.items()}, folder / "model.safetensors")
-    for name in ("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"):
-        if (Path(source.base) / name).is_file():
-            shutil.copy(Path(source.base) / name, folder)
+    copy_beside_weights(Path(source.base), folder)
     (folder / SETTINGS_FILE).write_text(json.dumps(source.config.to_dict()), encoding="utf-8")
+
+
+def pack_other_base(base: Path, folder: Path) -> None:
+    """A base's folder with its weights rounded, in files of at most PART bytes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    copy_beside_weights(base, folder)
+    parts: list[dict[str, Tensor]] = [{}]
+    for name, weight in load_file(base / "model.safetensors").items():
+        stored = rounded(name, weight) if weight.ndim == 2 else {name: weight}
+        if sum(tensor.nbytes for tensor in (*parts[-1].values(), *stored.values())) > PART:
+            parts.append({})
+        parts[-1] |= stored
+    for number, part in enumerate(parts):
+        save_file(part, folder / f"part-{number}.safetensors")
+
+
+def copy_beside_weights(base: Path, folder: Path) -> None:
+    for name in BESIDE_WEIGHTS:
+        if (base / name).is_file():
+            shutil.copy(base / name, folder)
 
 
 def pack_text(file: Path, texts: list[str], exclude: str) -> int:
@@ -51,14 +77,20 @@ def main() -> None:
     parser.add_argument("--questions", nargs="*", default=[], help="questions with answers, for the jobs of REALM")
     parser.add_argument("--cloze", nargs="*", default=[], help="questions made by scripts/cloze_questions.py, likewise")
     parser.add_argument("--reading", nargs="*", default=[], help="questions and blanks with passages, for the reader")
+    parser.add_argument("--base", type=Path, help="folder of another base, such as scripts/base_weights.py makes")
     options = parser.parse_args()
-    pack_base(options.output / "base")
+    if options.base:
+        pack_other_base(options.base, options.output / "base")
+    else:
+        pack_base(options.output / "base")
     count = pack_text(options.output / "text.jsonl.xz", options.texts, options.exclude) if options.texts else 0
     for kind in ("questions", "cloze", "reading"):
         for file in map(Path, getattr(options, kind)):
             shutil.copy(file, options.output / f"{kind}-{file.name}")
-    size = sum(file.stat().st_size for file in options.output.rglob("*") if file.is_file()) / 1e6
-    print(f"{options.output}: {count:,} documents, {size:.1f} MB")
+    later = sorted((options.output / "base").glob("part-[1-9]*"))
+    files = [file for file in options.output.rglob("*") if file.is_file() and file not in later]
+    size = sum(file.stat().st_size for file in files) / 1e6
+    print(f"{options.output}: {count:,} documents, {size:.1f} MB", *(f"and {file.name}" for file in later))
     if size > MEGABYTES:
         raise SystemExit(f"{size:.1f} MB; a slice takes at most {MEGABYTES} MB: pack fewer texts")
 

@@ -4,7 +4,7 @@ import re
 import sys
 from pathlib import Path
 from textwrap import dedent
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 from typer.main import get_command
 
@@ -64,7 +64,7 @@ def _spelling(option: Any) -> str:
     if option.is_flag:
         return names
     kind = option.type_descriptor.annotation
-    choices = "\\|".join(getattr(kind, "__members__", ()))
+    choices = "\\|".join(get_args(kind) if get_origin(kind) is Literal else getattr(kind, "__members__", ()))
     return f"{names} {option.metavar or choices or kind.__name__.upper()}"
 
 

@@ -1,7 +1,7 @@
 """Change the code in one place at a time, and count the changes that a test notices: mutation testing by mutmut.
 
     make mutants                                                        every module of [tool.mutmut], hours
-    make mutants MUTANTS=src/quoth/predictors/ranking.py                one of them
+    make mutants MUTANTS=src/quoth/answers/ranking.py                one of them
     make mutants MUTANTS="--sample 30"                                  30 mutants of each, drawn by chance
 
 What lives is listed; `.venv/bin/python -m mutmut show NAME` prints it. Without --sample, an interrupted run resumes.
@@ -39,7 +39,8 @@ def run(chosen: list[str], processes: int) -> int:
     offline = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     environment = {**os.environ, **offline, "PYTHONPATH": str(ROOT / "mutants" / "src")}
     command = [sys.executable, "-m", "mutmut", "run", "--max-children", str(processes), *chosen]
-    (ROOT / "mutants").mkdir(exist_ok=True)
+    # It has to be there before Python starts, which ignores a missing path from then on.
+    (ROOT / "mutants" / "src").mkdir(parents=True, exist_ok=True)
     with (ROOT / "mutants" / "run.log").open("w", encoding="utf-8") as log:
         return subprocess.run(command, env=environment, stdout=log, stderr=log, check=False).returncode
 

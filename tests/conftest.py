@@ -5,6 +5,8 @@ With QUOTH_TEST_SKIPS=listed, a test that is skipped for another reason than one
 
 import os
 import re
+import runpy
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -52,7 +54,7 @@ GOLDEN = Path(__file__).parent / "golden" / "realm"
 
 def converted(folder: Path, *checkpoints: str) -> Path:
     """The model that golden checkpoints make, in a folder of that name."""
-    from quoth.models.conversion import convert
+    from quoth.realm.convert import convert
 
     convert([str(GOLDEN / name) for name in checkpoints], folder)
     return folder
@@ -77,5 +79,18 @@ def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str
         code = main([str(argument) for argument in arguments])
         shown = capsys.readouterr()
         return code, shown.out, shown.err
+
+    return call
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Run a script of the repository in this process: its standard output. A process of its own imports for seconds."""
+
+    def call(path: Path, *arguments: object) -> str:
+        monkeypatch.syspath_prepend(path.parent)
+        monkeypatch.setattr(sys, "argv", [str(path), *map(str, arguments)])
+        runpy.run_path(str(path), run_name="__main__")
+        return capsys.readouterr().out
 
     return call

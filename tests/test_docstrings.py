@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import doctest
 import inspect
-from collections.abc import Iterator
-from dataclasses import fields
-from typing import Any
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, get_overloads, get_type_hints
 
 import pytest
 
 import quoth
-from quoth.predictors.options import FillOptions
+from quoth.fields import fields_of, spelled
 
 TEXTS = {
     "genji": ("The Tale of Genji", "The Tale of Genji was written by Murasaki Shikibu, a lady of the court in Kyoto."),
@@ -112,10 +112,36 @@ def test_help_names_every_argument_and_what_is_returned_and_raised(public: Any) 
         assert f"\n    {name}" in f"\n{arguments}", name
 
 
-def test_the_options_of_fill_are_those_of_the_record() -> None:
-    shown = inspect.signature(quoth.NPM.fill).parameters
-    own = {each.name: each.default for each in fields(FillOptions)}
-    assert {name: each.default for name, each in shown.items() if name in own} == own
-    assert set(shown) - own.keys() == {"self", "text", "searched", "exclude"}
-    asked = inspect.signature(quoth.NPM.ask).parameters
-    assert {name: each.default for name, each in asked.items() if name in own} == own | {"read": 0}
+ANSWERING: list[Any] = [
+    quoth.NPM.fill,
+    quoth.NPM.ask,
+    quoth.Reader.fill,
+    quoth.Reader.ask,
+    quoth.REALM.fill,
+    quoth.REALM.ask,
+]
+
+
+@pytest.mark.parametrize("method", ANSWERING, ids=lambda each: each.__qualname__)
+def test_what_an_editor_shows_of_a_method_is_what_its_record_of_options_says(method: Any) -> None:
+    record, (one, many) = method.options, get_overloads(method)
+    wanted = {name: (kind, fields_of(record)[name].default) for name, kind in get_type_hints(record).items()}
+    for overload, text, answer in ((one, str, quoth.Predictions), (many, Sequence[str], list[quoth.Predictions])):
+        hints, taken = get_type_hints(overload), inspect.signature(overload).parameters
+        _, first, *_ = taken
+        assert {name: (hints[name], taken[name].default) for name in wanted} == wanted
+        assert taken.keys() - wanted.keys() <= {"self", first, "searched", "exclude"}
+        assert (hints[first], hints["return"]) == (text, answer)
+        assert [*inspect.signature(method).parameters] == [*taken]
+
+
+@pytest.mark.parametrize("method", ANSWERING, ids=lambda each: each.__qualname__)
+def test_the_options_of_a_docstring_are_those_of_the_record(method: Any) -> None:
+    lines = re.split(r"\n    (?=\w)", (inspect.getdoc(method) or "").partition("\nArgs:\n")[2].partition("\n\n")[0])
+    shown = {line.strip().partition(" ")[0]: " ".join(line.split()) for line in lines}
+    for name, field in fields_of(method.options).items():
+        default = "" if field.default in (None, "default") else repr(field.default)
+        start = f"{name} ({spelled(field.kind)}): "
+        repeated = shown[name].startswith(f"{start}As in ")  # what another method says
+        assert repeated or shown[name].startswith(f"{start}{field.meaning} Default: {default}"), shown[name]
+        assert f"Default: {default}" in shown[name]

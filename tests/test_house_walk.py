@@ -17,18 +17,18 @@ import numpy as np
 import pytest
 
 from quoth import NPM
-from quoth.config import NPMConfig
+from quoth.answers.candidates import find_candidates
+from quoth.answers.options import ResolvedOptions
+from quoth.answers.phrases import predict_phrases
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.key_encoder import EncodedPassage
-from quoth.predictors.candidates import find_candidates
-from quoth.predictors.options import PhraseOptions
-from quoth.predictors.phrase import predict_phrases
+from quoth.encoders.keys import EncodedPassage
+from quoth.index.key_table import KeyTable
+from quoth.index.retriever import Retriever
+from quoth.index.search import search_all
+from quoth.npm.config import NPMConfig
 from quoth.records import Document, Passage, Prediction
-from quoth.retrieval.index import search_all
-from quoth.retrieval.key_table import KeyTable
-from quoth.retrieval.retriever import Retriever
-from quoth.tokenizers.boundaries import boundary_flags, surface_group
-from quoth.tokenizers.text import TokenizedPassage
+from quoth.text.boundaries import boundary_flags, surface_group
+from quoth.text.tokenizer import TokenizedPassage
 
 SENTENCES = (
     "Ann moved to New York in May.",
@@ -180,7 +180,7 @@ SCORES = {
 def test_4_score(npm: NPM, combine: Any) -> None:
     q_start_D, q_end_D = npm.query_vectors(QUERY)
     hits = search_all([the_table(npm)], q_start_D, q_end_D, k=4)
-    options = PhraseOptions(top_k=10, combine=combine, max_phrase_tokens=2)
+    options = ResolvedOptions(top_k=10, combine=combine, max_phrase_tokens=2)
     found = predict_phrases(hits, q_start_D, q_end_D, options)
     expected = SCORES[combine]
     assert [each.text for each in found] == list(expected)

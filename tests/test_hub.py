@@ -12,19 +12,15 @@ from huggingface_hub import constants
 from huggingface_hub.errors import LocalEntryNotFoundError
 
 from quoth import hub
-from quoth.config import (
-    KINDS,
-    ModelConfig,
-    NPMConfig,
-    ReaderConfig,
-    REALMConfig,
-    ZeroNERConfig,
-    model_config,
-)
-from quoth.encoders.token_encoder import TokenEncoder
+from quoth.encoders.tokens import TokenEncoder
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import MINILM, TRAINED, UNTRAINED, EncoderSource, ModelSource, check_name, kind_of, locate, shipped
+from quoth.npm.config import NPMConfig
+from quoth.reader.config import ReaderConfig
+from quoth.realm.config import REALMConfig
+from quoth.registry import KINDS, ModelConfig, model_config
 from quoth.storage import sha256_file
+from quoth.zero_ner.config import ZeroNERConfig
 from tiny import tiny_bert
 
 
@@ -251,16 +247,16 @@ def test_settings_come_back() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"pooling": "max"}, "pooling 'max'; it must be cls or mean"),
-        ({"dimensions": -1}, "dimensions -1; it must be a whole number of at least 0"),
-        ({"span_width": 0}, "span_width 0; it must be a whole number of at least 1"),
-        ({"num_candidates": 1}, "num_candidates 1; it must be a whole number of at least 2"),
-        ({"passage_tokens": 32.0}, "passage_tokens 32.0; it must be a whole number of at least 16"),
-        ({"span_hidden": True}, "span_hidden True; it must be a whole number"),
-        ({"normalize": 1}, "normalize 1; it must be true or false"),
-        ({"similarity_scale": 0}, "similarity_scale 0; it must be a number above 0"),
-        ({"similarity_scale": float("nan")}, "similarity_scale nan; it must be a number above 0"),
-        ({"layer_norm_eps": -1.0}, "layer_norm_eps -1.0; it must be a number above 0, or null"),
+        ({"pooling": "max"}, "pooling is 'max'; it must be one of cls, mean"),
+        ({"dimensions": -1}, "dimensions is -1; it must be 0 or more"),
+        ({"span_width": 0}, "span_width is 0; it must be 1 or more"),
+        ({"num_candidates": 1}, "num_candidates is 1; it must be 2 or more"),
+        ({"passage_tokens": 32.0}, "passage_tokens is 32.0; it must be a whole number, 16 or more"),
+        ({"span_hidden": True}, "span_hidden is True; it must be a whole number"),
+        ({"normalize": 1}, "normalize is 1; it must be true or false"),
+        ({"similarity_scale": 0}, "similarity_scale is 0; it must be above 0"),
+        ({"similarity_scale": float("nan")}, "similarity_scale is nan; it must be a finite number, above 0"),
+        ({"layer_norm_eps": -1.0}, "layer_norm_eps is -1.0; it must be above 0, or None"),
         ({"query_tokens": 64, "reader_tokens": 79}, "reader_tokens 79 with query_tokens 64; .* 16 more than"),
         ({"kind": "npm"}, "model kind 'npm'; it must be 'realm'"),
     ],

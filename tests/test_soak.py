@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.soak import Seen, report, soak
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads memory from /proc, of Linux")
-SECONDS = float(os.environ.get("QUOTH_TEST_SOAK", "10"))
+SECONDS = float(os.environ.get("QUOTH_TEST_SOAK", "4"))
 
 
 @pytest.fixture

@@ -144,7 +144,7 @@ def test_the_lock_is_free_again_and_names_its_holder(tmp_path: Path) -> None:
         with pytest.raises(LockedError, match=f"process {os.getpid()} is writing"), WriterLock(lock):
             pass
     with WriterLock(lock):
-        assert lock.read_text() == str(os.getpid())
+        assert lock.read_text().strip() == str(os.getpid())
 
 
 def test_the_lock_of_a_dead_process_is_free(tmp_path: Path) -> None:

@@ -187,7 +187,7 @@ def test_a_lock_is_a_plain_file(precious: Path, tmp_path: Path, kind: str) -> No
     assert untouched(precious)
     shutil.rmtree(lock) if kind == "folder" else lock.unlink()
     with WriterLock(lock):
-        assert lock.read_text() == str(os.getpid())
+        assert lock.read_text().strip() == str(os.getpid())
 
 
 def test_a_run_is_not_written_through_a_link(precious: Path, tmp_path: Path) -> None:

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 import quoth
-from quoth.config import NPMConfig, NPMDefaults, model_config
+from quoth.answers.options import FillOptions, NPMDefaults
 from quoth.errors import CorpusNotFoundError, InputError
-from quoth.models.calls import for_each, with_mask
-from quoth.predictors.options import FillOptions
+from quoth.model.calls import for_each, with_mask
+from quoth.npm.config import NPMConfig
+from quoth.registry import model_config
 from tiny import tiny_npm, tiny_realm
 
 TEXTS = ["Paris is the capital of France.", "Berlin is the capital of Germany.", "The river runs through Paris."]
@@ -231,5 +232,5 @@ def test_numbers_of_numpy_are_numbers(npm: quoth.NPM) -> None:
 
 
 def test_words_that_are_banned_are_a_list(npm: quoth.NPM) -> None:
-    with pytest.raises(InputError, match=r"banned_tokens is the string 'the'; write \['the'\]"):
+    with pytest.raises(InputError, match=r"banned_tokens is 'the'; it must be a list of texts; write \['the'\]"):
         npm.fill(TEXT, banned_tokens="the")

@@ -16,9 +16,10 @@ from quoth import NPM, Corpus
 from quoth.errors import LockedError
 from tiny import tiny_bert
 
-THREADS = int(os.environ.get("QUOTH_TEST_THREADS", "3"))
+THREADS = int(os.environ.get("QUOTH_TEST_THREADS", "2"))
 PROCESSES = int(os.environ.get("QUOTH_TEST_PROCESSES", "2"))
-ROUNDS = 4
+ROUNDS = 3
+"""The second ends with a compaction; one more follows."""
 QUERY = "wörd1 [MASK] wörd2"
 
 
@@ -161,7 +162,7 @@ def test_late_passages_are_searched_before_they_are_embedded(tmp_path: Path, mon
     assert early == pytest.approx(stored, abs=1e-4)
     assert any("zlatev0" in text for text in early)
     assert not any("zgonev0" in text for text in early)
-    monkeypatch.setattr("quoth.retrieval.tables.LATE_PASSAGES", 2)
+    monkeypatch.setattr("quoth.index.tables.LATE_PASSAGES", 2)
     corpus.add([document("later", 9)])
     with pytest.raises(Exception, match="1 of 3 segments have no vectors"):
         npm.fill(QUERY, passages=None)

@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 
 import quoth
+from quoth.answers.labels import LabelOptions
+from quoth.answers.options import ResolvedOptions
 from quoth.arrays import open_array, save_array
 from quoth.cli.models import _may_be_of
 from quoth.cli.output import note, print_json, visible
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents, read_records
 from quoth.errors import InputError, LockedError
-from quoth.predictors.label import LabelOptions
-from quoth.predictors.options import PhraseOptions
 from quoth.records import Document
 from quoth.storage import WriterLock
 
@@ -152,16 +152,20 @@ def test_adding_nothing_changes_nothing(tmp_path: Path, run: Run, documents: Pat
 @pytest.mark.parametrize(
     ("options", "given", "message"),
     [
-        (PhraseOptions, {"length_exponent": 1e308}, r"length_exponent is 1e\+308; it must be from -1000 to 1000"),
-        (PhraseOptions, {"length_exponent": math.nan}, "length_exponent is nan"),
-        (PhraseOptions, {"temperature": 1e-320}, r"temperature is 1e-320; it must be above 0 \(1e-06 or more\)"),
+        (ResolvedOptions, {"length_exponent": 1e308}, r"length_exponent is 1e\+308; it must be from -1000 to 1000"),
+        (ResolvedOptions, {"length_exponent": math.nan}, "length_exponent is nan"),
+        (
+            ResolvedOptions,
+            {"temperature": 1e-320},
+            r"temperature is 1e-320; it must be 1e-06 or more; try temperature=1.0",
+        ),
         (LabelOptions, {"temperature": 1e-320}, "temperature is 1e-320"),
         (
-            PhraseOptions,
+            ResolvedOptions,
             {"max_phrase_tokens": 2**70},
-            "max_phrase_tokens is 1180591620717411303424; .* at most 2147483647",
+            "max_phrase_tokens is 1180591620717411303424; it must be from 1 to 2147483647",
         ),
-        (PhraseOptions, {"top_k": 2**70}, "top_k is 1180591620717411303424; .* at most"),
+        (ResolvedOptions, {"top_k": 2**70}, "top_k is 1180591620717411303424; .* 2147483647"),
     ],
 )
 def test_numbers_that_overflow_are_refused(options: Any, given: dict[str, Any], message: str) -> None:
@@ -170,10 +174,10 @@ def test_numbers_that_overflow_are_refused(options: Any, given: dict[str, Any], 
 
 
 def test_large_and_small_numbers_are_numbers() -> None:
-    least = PhraseOptions(length_exponent=-1000, temperature=1e-6, max_phrase_tokens=2**31 - 1, top_k=2**31 - 1)
+    least = ResolvedOptions(length_exponent=-1000, temperature=1e-6, max_phrase_tokens=2**31 - 1, top_k=2**31 - 1)
     assert (least.length_exponent, least.temperature) == (-1000, 1e-6)
     assert least.max_phrase_tokens == least.top_k == 2**31 - 1
-    assert PhraseOptions(temperature=1e300).temperature == 1e300
+    assert ResolvedOptions(temperature=1e300).temperature == 1e300
 
 
 TOLD_AT_ONCE = [
@@ -185,7 +189,10 @@ TOLD_AT_ONCE = [
     (["ask", "C", "Who?", "--device", "gpu"], "--device is 'gpu'; it must be cpu, cuda, cuda:1 or mps"),
     (["ask", "C", "Who?", "--base", "/none"], "--base is '/none'; there is no such folder"),
     (["ask", "C", "Who?", "--model", "quoth-realm"], "`quoth embed C --keys passages --model quoth-realm`"),
-    (["ask", "C", "Who?", "--model", "quoth-mini", "--template", "[MASK]"], "has no {question}"),
+    (
+        ["ask", "C", "Who?", "--model", "quoth-mini", "--template", "[MASK]"],
+        "--template is '[MASK]'; it must be a text, with {question}",
+    ),
     (["ask", "C", "Who?", "--model", "quoth-mini", "--template", "{question}"], "no [MASK] in '{question}'"),
     (["fill", "C", "no blank"], "no [MASK] in 'no blank'"),
     (["fill", "C", "___ or [MASK] [MASK]"], "2 masks in"),
@@ -194,7 +201,10 @@ TOLD_AT_ONCE = [
     (["fill", "C", "a [MASK]", "--model", "quoth-zero-ner"], "kind 'npm' is required here"),
     (["classify", "C", " ", "--labels", "a=b", "--labels", "c=d"], "the text is empty; give one to label"),
     (["classify", "C", "x", "--labels", "a=b"], "labels has only 'a'"),
-    (["classify", "C", "x", "--labels", "a=b", "--labels", "c=d", "--template", "x"], "has no {text}"),
+    (
+        ["classify", "C", "x", "--labels", "a=b", "--labels", "c=d", "--template", "x"],
+        "--template is 'x'; it must be a text, with {text}",
+    ),
     (["search", "C", " "], "the query is empty"),
     (["search", "C", "x", "-k", "0"], "--k is 0"),
     (["search", "C", "x", "--mode", "dense"], "`quoth embed C --keys passages --model quoth-realm`"),

@@ -104,7 +104,7 @@ class TrainingError(QuothError):
 
 
 class DamageWarning(UserWarning):
-    """A segment of a corpus is damaged; the corpus is open without its documents."""
+    """A segment of a corpus is damaged: the corpus is open without its documents, or its words are made again."""
 
 
 class FileWarning(UserWarning):

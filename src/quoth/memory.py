@@ -1,4 +1,4 @@
-"""How much memory a process uses, and how much more it may use.
+"""How much memory a process uses, how much more it may use, and which errors mean that there is no more.
 
 Knows bytes. Does not know what they are for.
 """
@@ -6,6 +6,7 @@ Knows bytes. Does not know what they are for.
 import os
 import resource
 import sys
+from errno import ENOMEM
 from pathlib import Path
 
 from quoth.errors import InputError
@@ -16,6 +17,8 @@ DEFAULT_LIMIT = 2_000_000_000
 LEAST_WORKING_MEMORY = 200_000_000
 UNITS = {"kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _STATM = Path("/proc/self/statm")
+_LACKING = ("allocate memory", "unable to allocate", "not enough memory", "bad_alloc", "failed to map segment")
+"""What torch, numpy and the system's loader say when they get no memory, in errors of any kind."""
 
 
 def bytes_named(text: str) -> int:
@@ -52,6 +55,14 @@ def limit(named: str | None) -> int:
             f"allow {least // 10**6 + 1}MB or more"
         )
     return most
+
+
+def is_lacking(error: BaseException) -> bool:
+    """Whether an error says that this process gets no more memory."""
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == ENOMEM):
+        return True
+    told = str(error).lower() if isinstance(error, RuntimeError | ImportError) else ""
+    return any(each in told for each in _LACKING)
 
 
 def left_of(most: int) -> int:

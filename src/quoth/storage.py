@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self
 
 from quoth.errors import CorruptionError, InputError, LockedError, brief
 from quoth.files import SMALL, create, fsync_path
@@ -221,8 +221,12 @@ def publish_folder(final: Path, write: Callable[[Path], None]) -> None:
     part = final.with_name(f"{final.name}.tmp")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
-    write(part)
-    seal_folder(part)
+    try:
+        write(part)
+        seal_folder(part)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)  # it may have filled the disk
+        raise
     publish_directory(part, final)
 
 
@@ -296,9 +300,14 @@ def remove_unless_leased(path: Path) -> bool:
     return True
 
 
+_HOLDER = 20
+"""The first bytes of a lock's file name its holder."""
+
+
 class WriterLock:
     """One writer at a time, who writes only inside the folder. The system releases the lock with its process; the file
-    names the holder.
+    names the holder. With `reserve` it then takes so many bytes of the disk, if there is room: `yield_reserve` frees
+    them for a write to a full disk, and the next holder takes them again.
 
     >>> with WriterLock(folder / "writer.lock"): ...
 
@@ -306,16 +315,17 @@ class WriterLock:
     symbolic link in the folder or below.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, reserve: int = 0) -> None:
         self.path = path
+        self._reserve = reserve
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Self:
         self._file = open_plain(self.path, os.O_RDWR | os.O_CREAT)
         try:
             try:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                said = os.pread(self._file, 20, 0).decode("ascii", "replace").strip()
+                said = os.pread(self._file, _HOLDER, 0).decode("ascii", "replace").strip()
                 holder = f"process {said}" if said else _holder(self._file)
                 raise LockedError(f"{self.path.parent}: {holder} is writing; wait for it to end") from None
             refuse_links_below(self.path.parent)
@@ -323,15 +333,23 @@ class WriterLock:
             os.close(self._file)
             raise
         self._name(str(os.getpid()))
+        return self
 
     def __exit__(self, *exception: object) -> None:
         self._name("")
+        size = max(os.fstat(self._file).st_size, _HOLDER)
+        if size < self._reserve:
+            with suppress(OSError):
+                os.pwrite(self._file, os.urandom(self._reserve - size), size)  # nothing that a file system compresses
         os.close(self._file)
+
+    def yield_reserve(self) -> None:
+        """Frees the space that the file takes."""
+        os.ftruncate(self._file, 0)
 
     def _name(self, holder: str) -> None:
         with suppress(OSError):  # on a full disk nobody is named, but deleting and compacting must work
-            os.ftruncate(self._file, 0)
-            os.pwrite(self._file, holder.encode(), 0)
+            os.pwrite(self._file, holder.encode().ljust(_HOLDER), 0)
 
 
 @contextmanager

@@ -15,15 +15,15 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.corpus.analysis import analyse
 from quoth.corpus.bm25 import check_not_empty
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.word_index import indexed_text
-from quoth.datasets.answers import normalise
 from quoth.datasets.blanks import MAX_WORDS, Blank, may_answer, words
+from quoth.datasets.judging import normalise
 from quoth.errors import InputError
 from quoth.records import Hit, Passage
-from quoth.tokenizers.text import MASK
+from quoth.text.terms import analyse
+from quoth.text.tokenizer import MASK
 from quoth_eval.task import HITS
 
 Answers = tuple[str, ...]

@@ -15,10 +15,10 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from quoth.cli.groups import flow_help, takes_setup
 from quoth.cli.models import open_corpora
 from quoth.cli.options import Json, Setup, repeated
 from quoth.cli.output import counting, note, print_json, print_tables, results
+from quoth.cli.records import flow_help, takes_setup
 from quoth.errors import InputError, UserError, nearest
 from quoth_eval import likelihood, report_command
 from quoth_eval.tasks import GROUPS, NAMES, QUICK, expand, find

@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.word_index import indexed_text
-from quoth.encoders.key_encoder import Vectors
-from quoth.encoders.token_encoder import unit
+from quoth.encoders.keys import Vectors
+from quoth.encoders.tokens import unit
 from quoth.records import Hit, Passage
 from quoth.types import Rows
 from quoth_eval.rarity import TermCounts, count_terms, entity_idf
 
 if TYPE_CHECKING:
-    from quoth.models.zero_ner import ZeroNER
+    from quoth.zero_ner.model import ZeroNER
 
 
 @dataclass(frozen=True, slots=True)

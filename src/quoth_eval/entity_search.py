@@ -18,7 +18,7 @@ from quoth_eval.systems import Searcher, family_of, with_lexical
 from quoth_eval.task import Answer, Example, Source, System
 
 if TYPE_CHECKING:
-    from quoth.models.base import CorpusModel, Mode
+    from quoth.model.base import CorpusModel, Mode
 
 Range = tuple[int, int]
 Search = Callable[[str, Range | None, int], list[Hit]]

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quoth.datasets.answers import holders
-from quoth.encoders.key_encoder import Vectors
+from quoth.datasets.judging import holders
+from quoth.encoders.keys import Vectors
 from quoth.errors import InputError
 from quoth_eval.entity_keys import stored_keys
 
 if TYPE_CHECKING:
-    from quoth.models.zero_ner import ZeroNER
+    from quoth.zero_ner.model import ZeroNER
     from quoth_eval.tasks.entities import EntityQuestion
 
 OTHERS = 2000

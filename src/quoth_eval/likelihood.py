@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from quoth.cli.groups import takes_setup
 from quoth.cli.models import kind, load_predictor, open_corpora
 from quoth.cli.options import CorpusDir, Json, MoreCorpora, PassageCount, Setup
 from quoth.cli.output import print_json, print_tables
+from quoth.cli.records import takes_setup
 from quoth.errors import InputError
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quoth.cli.groups import takes_setup
 from quoth.cli.models import load
 from quoth.cli.options import Setup
 from quoth.cli.output import note, results
+from quoth.cli.records import takes_setup
 from quoth.errors import InputError
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, get_origin, get_type_hints
 
 from quoth.errors import InputError, nearest
+from quoth.fields import check_fields
 from quoth_eval.task import System, Task
 
 if TYPE_CHECKING:
@@ -27,9 +27,12 @@ CLOSED, OPEN, BLANKS, ENTITIES = "closed sets", "questions", "blanks", "entities
 Options = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class NoSettings:
-    """The options of a task that has none."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The options of a task: fields with their type, bounds, meaning and default. Raises InputError."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +64,17 @@ class Given:
             **more,
         }
 
-    def folder(self, task: str) -> Path:
-        """The folder of data. Raises InputError if none is given."""
+    def folder(self, task: str, file: str, source: str) -> Path:
+        """The folder of data. Raises InputError, naming the file and where it can be had, if none is given."""
         if self.data is None:
-            raise InputError(f"{task} is read from files; name their folder with --data")
+            raise InputError(f"{task} is read from DIR/{file}; name DIR with --data. If you do not have it: {source}")
         return self.data
+
+    def searched(self) -> Sequence[Corpus]:
+        """The corpora. Raises InputError if there is none."""
+        if not self.corpora:
+            raise InputError("no corpus to search; name one that quoth index made with --corpus")
+        return self.corpora
 
     def one_corpus(self, task: str) -> Corpus:
         """The corpus. Raises InputError if there is none, or if there are several."""
@@ -92,14 +101,13 @@ class Prepared:
 class TaskSpec:
     """A task by name. `settings` is the record of its options; `options` are those that it gives a system beyond those
     of `fill`; `systems` are asked by default. `limit` is the default of --limit, which is of each group if `each`.
-    `files` are its files in a folder of data, if none is named on the command line. `searches` if it requires a corpus.
-    """
+    `files` are its files in a folder of data, if none is named on the command line."""
 
     name: str
     help: str
     make: Callable[[Given, Any], Prepared]
     form: str = BLANKS
-    settings: type[Any] = NoSettings
+    settings: type[Any] = Settings
     systems: tuple[str, ...] = ("quoth-mini",)
     baselines: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
@@ -107,7 +115,6 @@ class TaskSpec:
     each: bool = False
     files: str = ""
     takes_files: bool = False
-    searches: bool = True
 
     @cached_property
     def names(self) -> list[str]:
@@ -115,9 +122,13 @@ class TaskSpec:
         return [each.name for each in fields(self.settings)]
 
     def read(self, given: Options) -> Any:
-        """Its options from those given, which may contain others. Raises InputError on a value of another type."""
-        hints = get_type_hints(self.settings)
-        return self.settings(**{name: _fitting(name, given[name], hints[name]) for name in self.names if name in given})
+        """Its options from those given, which may contain others; a list may be one word, its parts apart by commas.
+        Raises InputError."""
+        own = {name: given[name] for name in self.names if name in given}
+        for name, value in own.items():
+            if get_origin(get_type_hints(self.settings)[name]) is tuple and not isinstance(value, list):
+                own[name] = [_parsed(part) for part in str(value).split(",")]
+        return self.settings(**own)
 
     def prepare(self, given: Given, options: Options) -> Prepared:
         """The task. Raises InputError."""
@@ -125,29 +136,7 @@ class TaskSpec:
             raise InputError(f"{self.name} takes no files: {given.files[0]!r}; name folders with --data and --corpus")
         if self.files and not given.files:
             raise InputError(f"{self.name} is read from files; name them, or the folder with {self.files} with --data")
-        if self.searches and not given.corpora:
-            raise InputError(f"{self.name} searches a corpus; name it with --corpus")
         return self.make(given, self.read(options))
-
-
-def _fitting(name: str, value: Any, hint: Any) -> Any:
-    """A value as the hint says. Raises InputError."""
-    kinds = get_args(hint) if get_origin(hint) is UnionType else (hint,)
-    for kind in kinds:
-        if get_origin(kind) is Literal and value in get_args(kind):
-            return value
-        if get_origin(kind) is tuple:
-            (item, *_), several = get_args(kind), value if isinstance(value, list) else str(value).split(",")
-            return tuple(_fitting(name, _parsed(each), item) for each in several)
-        if kind is str and value is not None and not isinstance(value, (list, dict)):
-            return value if isinstance(value, str) else json.dumps(value)
-        if kind is float and type(value) in (int, float):
-            return float(value)
-        if type(value) is kind:
-            return value
-    spelled = (get_args(kind) or ("null" if kind is NoneType else kind.__name__,) for kind in kinds)
-    must = " or ".join(str(name) for names in spelled for name in names)
-    raise InputError(f"{name} is {value!r}; it must be {must}")
 
 
 def _parsed(value: Any) -> Any:

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from quoth.predictors.options import MEANINGS
+from quoth.answers.options import FillOptions
+from quoth.fields import fields_of
 from quoth_eval.charts import Bar, Line, Point, interval_chart, line_chart
 from quoth_eval.errors import WrongAnswer, around_blank, quotation, right_answers, wrong_answers
 from quoth_eval.pages import Folded, Part, Picture, Quotation, Section
@@ -144,7 +145,8 @@ def _sweeps(report: Report, measure: str) -> Iterator[Picture]:
         for base, versions in families.items():
             points = [_point(places[value], mean) for value, name in versions.items() if (mean := means[name])]
             lines.append(Line(base, sorted(points, key=lambda point: point.x)))
-        about = MEANINGS.get(option, "The share of the corpus's documents that are searched.")
+        field = fields_of(FillOptions).get(option)
+        about = field.meaning if field else "The share of the corpus's documents that are searched."
         yield Picture(line_chart(lines, option.replace("_", " "), _axis(measure), labels), f"{option}: {about}")
 
 

@@ -15,14 +15,14 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from quoth.answers.options import FillOptions
 from quoth.cli.models import KEYS, kind, load_predictor, load_searcher, quiet_libraries
 from quoth.cli.output import counting
 from quoth.corpus.bm25 import bm25
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
-from quoth.predictors.options import FillOptions
 from quoth.records import Hit, Passage, Prediction
-from quoth.tokenizers.text import MASK
+from quoth.text.tokenizer import MASK
 from quoth_eval.spec import BLANKS, CLOSED, ENTITIES, OPEN, Options, Prepared, TaskSpec, read_options, unknown_option
 from quoth_eval.task import HITS, Answer, Example, Source, System
 
@@ -114,7 +114,7 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "mlm": Family(
         {CLOSED: {"calibration": _calibration, "masks": _number(1)}, BLANKS: {"masks": _number(1)}},
-        "quoth.models.twin:MaskedModel",
+        "quoth.npm.twin:MaskedModel",
     ),
     "dense": Family({OPEN: _DENSE, ENTITIES: _DENSE}, "quoth_eval.dense:DenseSearch", encodes=True),
 }

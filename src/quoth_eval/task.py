@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from quoth.datasets.answers import normalise
+from quoth.datasets.judging import normalise
 from quoth.errors import InputError
 from quoth.records import Passage, Prediction
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from quoth import NPM, Corpus, Document
-from quoth.config import NPMConfig
 from quoth.errors import InputError
+from quoth.npm.config import NPMConfig
 from quoth_eval.harness import evaluate
 from quoth_eval.tasks.closed import ClosedOptions, LabelScorer, closed_task, labels, labels_of_nearest
 from quoth_eval.tasks.closed_files import (
@@ -198,7 +198,7 @@ def test_a_report_of_a_set(data: Path, model: NPM) -> None:
     assert [row.scores["accuracy"] for row in rows] == [float(row.said[0] == row.answers[0]) for row in rows]
     with pytest.raises(InputError, match=r"label '?1'?"):
         LabelScorer(model, {"0": ("bust",), "1": ("zebra",)}, ClosedOptions())
-    with pytest.raises(InputError, match="scoring is 'best'; use one of all, nearest, released"):
+    with pytest.raises(InputError, match="scoring is 'best'; it must be one of all, nearest, released"):
         ClosedOptions(scoring="best")  # type: ignore[arg-type]
 
 

@@ -9,7 +9,6 @@ import pytest
 from asking import given, measured
 from numpy.typing import NDArray
 
-from quoth.datasets.answers import normalise
 from quoth.datasets.blanks import (
     MAX_QUERY_PIECES,
     Blank,
@@ -18,9 +17,10 @@ from quoth.datasets.blanks import (
     recurring_spans,
     words,
 )
+from quoth.datasets.judging import normalise
 from quoth.errors import InputError
 from quoth.records import Passage, Prediction
-from quoth.tokenizers.text import MASK
+from quoth.text.tokenizer import MASK
 from quoth_eval.baselines import bm25_phrases, frequent_phrases, most_frequent
 from quoth_eval.harness import evaluate
 from quoth_eval.report import Result, Row, Score

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from quoth.cli.main import main
-from quoth.corpus.analysis import analyse
 from quoth.corpus.corpus import Corpus
 from quoth.datasets.question_templates import QuestionTemplates
 from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
 from quoth.records import Document, Hit
+from quoth.text.terms import analyse
 from quoth_eval import entity_search
 from quoth_eval.baselines import OtherBM25
 from quoth_eval.entity_search import Range, Search, by_entity, by_name, by_text
@@ -30,7 +30,7 @@ from quoth_eval.tasks.entities import (
     Chosen,
     Coverage,
     EntityQuestion,
-    Settings,
+    EntitySettings,
     choose_questions,
     entities_task,
     find_coverage,
@@ -132,7 +132,7 @@ def asked(
 def test_scores_by_hand(corpus: Corpus, files: list[Path], templates: str) -> None:
     told = Told(corpus)
     seen: list[str] = []
-    chosen = choose_questions(files, [corpus], Settings(templates=templates))
+    chosen = choose_questions(files, [corpus], EntitySettings(templates=templates))
     report = asked(chosen, by_entity(told), (1, 2, 3), lambda name, *_: seen.append(name))
     result = report.systems[1]
     assert told.asked[0] == ("Where was Ann Lee born?", [(10, 17)])
@@ -170,21 +170,21 @@ def test_scores_by_hand(corpus: Corpus, files: list[Path], templates: str) -> No
 def test_only_covered_questions_are_asked_where_that_is_wanted(
     corpus: Corpus, files: list[Path], templates: str
 ) -> None:
-    covered = Settings(templates=templates, covered=True)
+    covered = EntitySettings(templates=templates, covered=True)
     chosen = choose_questions(files, [corpus], covered, limit=1)
     assert [each.relation for each in chosen.questions] == ["P19", "P17"]
     assert chosen.num_read == {"P19": 2, "P17": 3}
     assert (chosen.settings()["num_answerable"], chosen.settings()["num_covered"]) == (2, 2)
     for name in ("covered", "idf"):
         with pytest.raises(InputError, match=f"{name} requires each question's entity; give --set templates=FILE"):
-            Settings(**{name: True})
+            EntitySettings(**{name: True})
     (files[0].with_name("P17.json")).write_text('[{"question": "Which country is Ur located in?", "answers": ["x"]}]')
     with pytest.raises(InputError, match="none of the 1 questions is covered"):
         choose_questions([files[0].with_name("P17.json")], [corpus], covered)
 
 
 def test_without_templates_or_coverage_nothing_is_said_of_them(corpus: Corpus, files: list[Path]) -> None:
-    unmeasured = asked(choose_questions(files, [corpus], Settings(coverage=False)), by_text(Told(corpus)))
+    unmeasured = asked(choose_questions(files, [corpus], EntitySettings(coverage=False)), by_text(Told(corpus)))
     assert unmeasured.to_dict()["num_answerable"] is None
     assert not {"covered", "corpus"} & set(unmeasured.dimensions)
     assert unmeasured.settings["relations"]["P17"] == {
@@ -193,7 +193,7 @@ def test_without_templates_or_coverage_nothing_is_said_of_them(corpus: Corpus, f
         "num_answerable": None,
         "num_covered": None,
     }
-    told = choose_questions(files, [corpus], Settings()).settings()["relations"]["P17"]
+    told = choose_questions(files, [corpus], EntitySettings()).settings()["relations"]["P17"]
     assert (told["num_questions"], told["num_answerable"], told["num_covered"]) == (3, 2, None)
 
 
@@ -215,11 +215,11 @@ def test_a_system_is_asked_with_the_text_the_name_or_both(corpus: Corpus) -> Non
 
 def test_mistakes_are_named(corpus: Corpus, files: list[Path]) -> None:
     with pytest.raises(InputError, match="no file of questions"):
-        choose_questions([], [corpus], Settings())
+        choose_questions([], [corpus], EntitySettings())
     with pytest.raises(InputError, match="must be 1 or more passages"):
-        Settings(ks=())
+        EntitySettings(ks=())
     with pytest.raises(InputError, match="limit is 0"):
-        choose_questions(files, [corpus], Settings(), limit=0)
+        choose_questions(files, [corpus], EntitySettings(), limit=0)
 
 
 def test_anserinis_bm25_is_lucenes_formula(corpus: Corpus) -> None:

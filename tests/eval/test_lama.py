@@ -21,7 +21,16 @@ from quoth.errors import InputError
 from quoth.records import Document, Prediction
 from quoth_eval import systems
 from quoth_eval.report import Report
-from quoth_eval.tasks.lama import Fact, Settings, asked_as, facts_over, listed, read_facts, read_templates, unhelpful
+from quoth_eval.tasks.lama import (
+    Fact,
+    LamaSettings,
+    asked_as,
+    facts_over,
+    listed,
+    read_facts,
+    read_templates,
+    unhelpful,
+)
 from tiny import tiny_npm
 
 TREX = {
@@ -138,7 +147,7 @@ def run_lama(
     mine: list[Knows] = []
     with tempfile.TemporaryDirectory() as scratch:
         call = given(Path(scratch), *corpora, opens=opens, systems=("m",), limit=limit, seed=seed)
-        return measured(facts_over(call, Settings(**settings), facts, templates), {"m": options or {}})
+        return measured(facts_over(call, LamaSettings(**settings), facts, templates), {"m": options or {}})
 
 
 def test_scores_by_relation_over_the_evidence(files: list[Path], tmp_path: Path) -> None:

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 from asking import given, measured
+from test_questions import SQUAD
 
 from quoth import NPM
 from quoth.cli.main import main
 from quoth.corpus.corpus import Corpus
-from quoth.datasets.answers import has_answer
+from quoth.datasets.judging import has_answer
 from quoth.datasets.questions import QAExample
 from quoth.errors import EmptyCorpusError, InputError
 from quoth.records import Document, Hit, Prediction
@@ -26,8 +27,7 @@ from quoth_eval.squad import draw_passages, squad_corpus
 from quoth_eval.systems import Answerer
 from quoth_eval.task import draw
 from quoth_eval.tasks import openqa
-from quoth_eval.tasks.openqa import WITHOUT_EVIDENCE, Evidence, Settings, abstention_table, questions_over
-from test_questions import SQUAD
+from quoth_eval.tasks.openqa import WITHOUT_EVIDENCE, Evidence, OpenSettings, abstention_table, questions_over
 from tiny import tiny_npm
 
 TEXTS = (
@@ -84,7 +84,7 @@ def run_openqa(
     """The report of BM25 and of models over questions."""
     (model,) = (models or {"": None}).values()
     call = given(Path(), *corpora, opens=model)
-    prepared = questions_over("openqa", call, Settings(**settings), questions, corpora)
+    prepared = questions_over("openqa", call, OpenSettings(**settings), questions, corpora)
     return measured(prepared, dict.fromkeys(models or {}, options or {}), progress)
 
 

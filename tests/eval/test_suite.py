@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from asking import given
 
 from quoth import NPM, Corpus, Document
 from quoth.cli.main import main
@@ -144,7 +145,7 @@ def test_mistakes_are_one_clear_line(
         ("nq", *asked, "--set", "coverage=2"): "coverage is 2; it must be bool",
         ("nq", *asked, "--set", "ks=1,x"): "ks is 'x'; it must be int",
         ("nq", "x.tsv", *asked): "nq takes no files: 'x.tsv'",
-        ("openqa", "x.tsv"): "openqa searches a corpus; name it with --corpus",
+        ("openqa", "x.tsv"): "x.tsv",
     }
     for arguments, says in mistakes.items():
         assert main(["eval", *arguments]) == 2, arguments
@@ -212,6 +213,23 @@ def test_every_name_is_a_task_with_its_own_file_and_options() -> None:
             parse_system(system, spec)
 
 
+@pytest.mark.parametrize(
+    "name", sorted({*expand(["closed", "open", "facts"]), "nq-dev"} - {"webquestions", "curatedtrec"})
+)
+def test_a_task_without_data_names_its_file_and_where_it_can_be_had(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=rf"{name} is read from DIR/\S+; name DIR with --data.*https://"):
+        find(name).prepare(given(tmp_path), {})
+
+
+def test_data_are_told_before_the_corpus_is(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["eval", "sst2"]) == 2
+    error = capsys.readouterr().err
+    assert "DIR/sst2/test.tsv" in error
+    assert "lines of __label__1 to 5, tab, text" in error
+    assert main(["eval", "sst2", "--data", str(data)]) == 2
+    assert "no corpus to search; name one that quoth index made with --corpus" in capsys.readouterr().err
+
+
 def test_kamels_questions(data: Path) -> None:
     (question,) = read_kamel(data)
     assert (question.text, question.answers) == ("What is the capital of France?", ("Paris", "Lyon"))
@@ -247,7 +265,7 @@ def test_facts_are_asked_by_name(data: Path, corpus: Path, tmp_path: Path, capsy
     npm = str(tmp_path / "npm")
     asked = ["--data", str(data), "--corpus", str(corpus), "--json", "--system", npm, "--system", f"{npm},combine=sum"]
     assert main(["eval", "google-re", *asked]) == 2
-    assert "lama/Google_RE: no file of JSON lines there; it is in LAMA's data.zip" in capsys.readouterr().err
+    assert "lama/Google_RE: no file of JSON lines there; it is in the data.zip of https://" in capsys.readouterr().err
     fact = {"uuid": "1", "pred": "/x/place_of_birth", "sub_label": "Axios", "obj_label": "river", "evidences": []}
     (data / "lama" / "Google_RE").mkdir(parents=True)
     (data / "lama" / "Google_RE" / "a.jsonl").write_text(json.dumps(fact) + "\n", encoding="utf-8")

@@ -74,5 +74,5 @@ def test_documents_without_any_and_a_missing_folder_are_named(tmp_path: Path) ->
     corpus.add(PAGES[4:])
     with pytest.raises(InputError, match="no document spells its title in another script"):
         find("translation").prepare(given(tmp_path, corpus), {})
-    with pytest.raises(InputError, match="nq is read from files; name their folder with --data"):
+    with pytest.raises(InputError, match=r"nq is read from DIR/open_qa/nq\.test\.tsv; name DIR with --data"):
         find("nq").prepare(given(tmp_path, corpus), {})

@@ -4,9 +4,8 @@ Knows: how the forms are spelled and printed. Does not know: how citations are m
 """
 
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 from json import dumps
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -17,14 +16,7 @@ if TYPE_CHECKING:
     from quoth.records import Prediction
 
 
-class Form(StrEnum):
-    """How a citation is written."""
-
-    w3c = "w3c"
-    chars = "chars"
-    link = "link"
-
-
+Form = Literal["w3c", "chars", "link"]
 Cite = Annotated[
     Form | None,
     typer.Option(
@@ -41,10 +33,10 @@ def citations(
     predictions: "Sequence[Prediction]", corpora: "Sequence[Corpus]", form: Form
 ) -> list[list[dict[str, Any] | str]]:
     """The citations of each prediction's places, best first, in this form."""
-    from quoth.citations import Citation, cite
+    from quoth.corpus.exact.cite import Citation, cite
 
     forms: dict[Form, Callable[[Citation], dict[str, Any] | str]]
-    forms = {Form.w3c: Citation.selector, Form.chars: Citation.char_location, Form.link: Citation.link}
+    forms = {"w3c": Citation.selector, "chars": Citation.char_location, "link": Citation.link}
     write = forms[form]
     return [[write(place) for place in places] for places in cite(predictions, corpora)]
 

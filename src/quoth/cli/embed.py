@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quoth.cli.groups import takes_setup
 from quoth.cli.models import load_entities, load_searcher, ray_model
 from quoth.cli.options import CorpusPlace, Keys, Precision, Ray, Setup
 from quoth.cli.output import counting, duration, note, plural, results, rounded_down, size
+from quoth.cli.records import takes_setup
 from quoth.errors import InputError
 from quoth.memory import bytes_named, left_of, limit
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
-    from quoth.models.base import CorpusModel
+    from quoth.model.base import CorpusModel
     from quoth.records import Cost
     from quoth.scale.remote import RemoteFolder
 
@@ -28,7 +28,7 @@ ASK_FROM_BYTES = 1_000_000_000
 ASK_FROM_SECONDS = 120
 SLOWER = 1.5
 """Encoding may take this many times as long as its sample: texts vary, and vectors are stored and compressed."""
-DEFAULT_MODELS = {Keys.tokens: "quoth-mini", Keys.passages: "quoth-realm", Keys.entities: "quoth-zero-ner"}
+DEFAULT_MODELS: dict[Keys, str] = {"tokens": "quoth-mini", "passages": "quoth-realm", "entities": "quoth-zero-ner"}
 
 StoredPrecision = Annotated[
     Precision,
@@ -76,7 +76,7 @@ OwnModel = Annotated[
 @takes_setup
 def embed(
     directory: CorpusPlace,
-    precision: StoredPrecision = Precision.sq8,
+    precision: StoredPrecision = "sq8",
     recall: Recall = None,
     budget: Budget = None,
     memory: Memory = None,
@@ -106,40 +106,40 @@ def embed(
       quoth embed wiki.quoth --keys entities
       quoth search wiki.quoth --mode entity "Where was Nikos Kazantzakis born?"
     """
-    from quoth.retrieval.codes import check_recall
+    from quoth.index.codes import check_recall
 
     if memory is not None:
         bytes_named(memory)  # a bad amount is refused before the model is loaded
     if recall is not None:
         check_recall(recall)
     place, corpus = _open(directory, ray)
-    model = model or DEFAULT_MODELS[keys or Keys.tokens]
+    model = model or DEFAULT_MODELS[keys or "tokens"]
     loaded = _load(keys, model, corpus, setup)
-    if ray and loaded.keys != Keys.tokens:
+    if ray and loaded.keys != "tokens":
         raise InputError(f"--ray embeds tokens, but the keys of {model} are {loaded.keys}; leave --ray out")
     most = limit(memory)
-    _check_cost(corpus, loaded.embed_cost(precision.value), budget, yes, most)
+    _check_cost(corpus, loaded.embed_cost(precision), budget, yes, most)
     with counting("embedding", "passages") as progress:
         if ray:
             from quoth.scale.ray_build import embed as embed_on_ray
 
             named = replace(ray_model(model, setup), fingerprint=loaded.fingerprint)
-            shortfalls = embed_on_ray(corpus, named, precision.value, recall, progress, cpus, gpus, place, most)
+            shortfalls = embed_on_ray(corpus, named, precision, recall, progress, cpus, gpus, place, most)
         else:
-            shortfalls = loaded.embed(precision=precision.value, recall=recall, progress=progress, memory=left_of(most))
+            shortfalls = loaded.embed(precision=precision, recall=recall, progress=progress, memory=left_of(most))
     for short in shortfalls:
         note(
             f"segment {short.segment}: its codes find {rounded_down(short.recall)} of the nearest {loaded.keys}, "
             f"not {short.target}; --recall 1 compares every vector"
         )
     passages = plural(corpus.num_passages, "passage")
-    results().print(f"{directory}: {passages} embedded ({precision.value})", soft_wrap=True)
+    results().print(f"{directory}: {passages} embedded ({precision})", soft_wrap=True)
 
 
 def _open(directory: str, ray: bool) -> "tuple[RemoteFolder, Corpus]":
     """The folder or URL of a corpus, and the corpus. Raises InputError for a URL without --ray."""
     from quoth.corpus.corpus import Corpus
-    from quoth.retrieval.key_store import MARKERS
+    from quoth.index.key_store import MARKERS
     from quoth.scale.remote import TEXT, RemoteFolder
 
     place = RemoteFolder(directory)
@@ -151,10 +151,10 @@ def _open(directory: str, ray: bool) -> "tuple[RemoteFolder, Corpus]":
 
 def _load(keys: Keys | None, model: str, corpus: "Corpus", setup: Setup) -> "CorpusModel":
     """The model that makes these keys. Raises InputError if it makes others."""
-    load = load_entities if keys is Keys.entities else load_searcher
+    load = load_entities if keys == "entities" else load_searcher
     loaded = load(model, [corpus], setup)
-    if keys is not None and loaded.keys != keys.value:
-        raise InputError(f"--keys {keys.value} with --model {model}, whose keys are {loaded.keys}; leave one out")
+    if keys is not None and loaded.keys != keys:
+        raise InputError(f"--keys {keys} with --model {model}, whose keys are {loaded.keys}; leave one out")
     return loaded
 
 

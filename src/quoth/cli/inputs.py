@@ -26,7 +26,7 @@ class Inputs:
         from quoth.corpus.documents import read_documents
 
         self.count, self.left_out = 0, LeftOut()
-        self._docs, self._format = docs, format.value if format else None
+        self._docs, self._format = docs, format
         self._without_text: list[str] = []
         self._num_without_text = 0
         self._read = [

@@ -8,7 +8,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from errno import EACCES, ENOSPC
+from errno import EACCES, EDQUOT, ENOSPC
 from importlib.metadata import entry_points
 from typing import Annotated, Any
 
@@ -29,9 +29,10 @@ from quoth.cli import (
     serve,
     train,
 )
-from quoth.cli.groups import flow_help
 from quoth.cli.output import note
+from quoth.cli.records import flow_help
 from quoth.errors import InputError, QuothError, UserError, nearest
+from quoth.memory import is_lacking
 
 INTERRUPTED, UNREAD = 130, 141
 NUMBERS = ("k", "n", "c", "num", "number", "count", "limit", "top", "top-k", "topk", "results", "answers")
@@ -146,10 +147,12 @@ def _run(arguments: Sequence[str] | None) -> int:
     except QuothError as error:
         note(str(error))
         return 2 if isinstance(error, UserError) else 1
-    except MemoryError:
-        note("not enough memory; raise the limit (ulimit -v), or give smaller documents or fewer at a time")
-        return 1
-    except OSError as error:
+    except (MemoryError, OSError, RuntimeError, ImportError) as error:
+        if is_lacking(error):
+            note("not enough memory; raise the limit (ulimit -v), or give smaller documents or fewer at a time")
+            return 1
+        if not isinstance(error, OSError):
+            raise
         note(_reason(error))
         return 2 if isinstance(error, PermissionError) else 1
     except KeyboardInterrupt:
@@ -199,6 +202,7 @@ def _reason(error: OSError) -> str:
     """The file, the system's message, and the remedy if there is only one."""
     if error.strerror is None:
         return f"{type(error).__name__}: {error}"
-    remedies = {EACCES: "; change its permissions", ENOSPC: "; free some space and run the command again"}
+    space = "; free some space and run the command again"
+    remedies = {EACCES: "; change its permissions", ENOSPC: space, EDQUOT: space}
     remedy = remedies.get(error.errno or 0, "")
     return f"{error.filename}: {error.strerror}{remedy}" if error.filename else f"{error.strerror}{remedy}"

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from quoth.cli.groups import takes_setup
 from quoth.cli.models import kind, load, load_reader, open_corpora
 from quoth.cli.options import Setup
 from quoth.cli.output import note
+from quoth.cli.records import takes_setup
 from quoth.errors import InputError
 
 app = typer.Typer()
@@ -35,10 +35,9 @@ def mcp(
 ) -> None:
     """Let assistants ask corpora, by the Model Context Protocol.
 
-    The tools are ask, fill, search, read and verify_quote; none of them writes. Documents are
-    resources too, quoth://CORPUS/DOCUMENT_ID. Models are loaded when they are first
-    needed, and documents that are added later are found at once. Requires pip install '.\\[mcp]' in a
-    clone of Quoth.
+    The tools are ask, fill, search, read and verify_quote; none of them writes. Documents are resources too,
+    quoth://CORPUS/DOCUMENT_ID. Models are loaded when they are first needed, and documents that are added later are
+    found at once. Requires pip install '.\\[mcp]' in a clone of Quoth.
 
     \b
     Example:

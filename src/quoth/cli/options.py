@@ -5,15 +5,16 @@ Knows typer's declarations only. Does not know corpora or models.
 
 import sys
 from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 
+from quoth.answers.options import Temperature as AnyTemperature
+from quoth.answers.options import TopK as AnyTopK
 from quoth.cli.output import note
 from quoth.errors import InputError
-from quoth.predictors.options import check_at_least_one, check_temperature
+from quoth.fields import checked as field_checked
 
 
 class Setup(NamedTuple):
@@ -25,58 +26,11 @@ class Setup(NamedTuple):
     dtype: str | None = None
 
 
-class Combine(StrEnum):
-    """How a phrase's start and end similarities are combined."""
-
-    sum = "sum"
-    joint = "joint"
-    softmax_sum = "softmax_sum"
-
-
-class SearchMode(StrEnum):
-    """How passages are found."""
-
-    bm25 = "bm25"
-    dense = "dense"
-    entity = "entity"
-    hybrid = "hybrid"
-
-
-class Keys(StrEnum):
-    """What gets a vector."""
-
-    tokens = "tokens"
-    passages = "passages"
-    entities = "entities"
-
-
-class Precision(StrEnum):
-    """How a vector's numbers are stored: in 8, 4, 16 or 32 bits each."""
-
-    sq8 = "sq8"
-    sq4 = "sq4"
-    fp16 = "fp16"
-    fp32 = "fp32"
-
-
-class Format(StrEnum):
-    """Formats of documents, for files whose suffix does not say."""
-
-    jsonl = "jsonl"
-    csv = "csv"
-    tsv = "tsv"
-    parquet = "parquet"
-    text = "text"
-
-
-class Dtype(StrEnum):
-    """Number formats of an encoder."""
-
-    fp32 = "fp32"
-    bf16 = "bf16"
-    fp16 = "fp16"
-
-
+SearchMode = Literal["bm25", "dense", "entity", "hybrid"]
+Keys = Literal["tokens", "passages", "entities"]
+Precision = Literal["sq8", "sq4", "fp16", "fp32"]
+Format = Literal["jsonl", "csv", "tsv", "parquet", "text"]
+Dtype = Literal["fp32", "bf16", "fp16"]
 DEVICES = ("cpu", "cuda", "mps", "xpu", "xla", "hpu", "npu", "mtia")
 
 
@@ -89,6 +43,11 @@ def checked(check: Callable[[str, Any], None]) -> Callable[..., Any]:
         return value
 
     return callback
+
+
+def within(kind: Any, such: Any) -> Callable[..., Any]:
+    """A callback that checks an option against a type with bounds; `such` is a good value."""
+    return checked(lambda name, value: field_checked(name, value, kind, such))
 
 
 def _check_folder(name: str, folder: Path) -> None:
@@ -167,12 +126,12 @@ MoreCorpora = Annotated[
     list[Path] | None,
     repeated("--corpus", "DIR", "Search this corpus as well."),
 ]
-TopK = Annotated[int, typer.Option("--top-k", callback=checked(check_at_least_one), help="Number of answers.")]
+TopK = Annotated[int, typer.Option("--top-k", callback=within(AnyTopK, 5), help="Number of answers.")]
 PassageCount = Annotated[
     int | None,
     typer.Option(
         "--passages",
-        callback=checked(check_at_least_one),
+        callback=within(AnyTopK, 3),
         help="Number of BM25's best passages to search inside. Default: the model's own (quoth-mini 3, or all that a "
         "reader reads; quoth-reader and quoth-realm 20).",
     ),
@@ -183,7 +142,7 @@ Temperature = Annotated[
     float,
     typer.Option(
         "--temperature",
-        callback=checked(check_temperature),
+        callback=within(AnyTemperature, 1.0),
         help="Above 1 flattens the probabilities, below 1 sharpens them.",
     ),
 ]

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from quoth.answers.options import AskOptions, ClassifyOptions
 from quoth.cli.citing import Cite, Form, citations, show_citations
-from quoth.cli.filling import Filling, fill_arguments, takes_fill_options
-from quoth.cli.groups import takes_setup
 from quoth.cli.models import KEYS, check_embedded, kind, load, load_predictor, open_corpora
 from quoth.cli.options import (
     STANDARD_INPUT,
@@ -30,10 +29,12 @@ from quoth.cli.options import (
     given,
     label_words,
     num_passages,
+    within,
 )
 from quoth.cli.output import note, print_json, results
-from quoth.config import NPMDefaults
+from quoth.cli.records import Filling, fill_arguments, takes_fill_options, takes_setup
 from quoth.errors import InputError
+from quoth.fields import fields_of
 from quoth.timing import timed
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def fill(
       quoth fill wiki.quoth "Hagios Demetrios is in [MASK]."
       quoth fill wiki.quoth --corpus news.quoth --json - < queries.txt
     """
-    from quoth.models.calls import check_blank
+    from quoth.model.calls import check_blank
 
     options = {"top_k": top_k} | fill_arguments(context, model, filling)
     options |= _by_eq_1(model, marginal, null_document)
@@ -116,7 +117,11 @@ def ask(
     *,
     template: Annotated[
         str | None,
-        typer.Option("--template", help="For an NPM: a text with {question} and one [MASK]. Default: the model's own."),
+        typer.Option(
+            "--template",
+            callback=within(fields_of(AskOptions)["template"].kind, None),
+            help="For an NPM: a text with {question} and one [MASK]. Default: the model's own.",
+        ),
     ] = None,
     marginal: Marginal = False,
     null_document: NullDocument = None,
@@ -140,11 +145,11 @@ def ask(
       quoth embed wiki.quoth --model quoth-realm
       quoth ask wiki.quoth --model quoth-realm "Who composed Carmen?"
     """
-    from quoth.models.calls import check_questions
+    from quoth.model.calls import check_questions
 
     options = {"top_k": top_k} | fill_arguments(context, model, filling, asks=True) | given(template=template)
     options |= _by_eq_1(model, marginal, null_document)
-    _check_template(template, "{question}", NPMDefaults().template)
+    _check_template(template)
     corpora = open_corpora(directory, corpus)
     check_query(question, lambda asked: check_questions([asked]))
     _check_vectors(corpora, model, filling)
@@ -164,7 +169,9 @@ def classify(
     template: Annotated[
         str | None,
         typer.Option(
-            "--template", help="A text with {text} and one [MASK]. Default: the model's own ({text} It was [MASK].)."
+            "--template",
+            callback=within(fields_of(ClassifyOptions)["template"].kind, None),
+            help="A text with {text} and one [MASK]. Default: the model's own ({text} It was [MASK].).",
         ),
     ] = None,
     corpus: MoreCorpora = None,
@@ -186,12 +193,12 @@ def classify(
       quoth classify reviews.quoth "A joy to read." \\
         --labels positive=great,good --labels negative=terrible
     """
-    from quoth.models.calls import check_labels
+    from quoth.model.calls import check_labels
 
     words = label_words(labels)
     options: dict[str, Any] = {"template": template, "temperature": temperature}
     options["passages"] = num_passages(passages, dense)
-    _check_template(template, "{text}", NPMDefaults().classify_template)
+    _check_template(template)
     corpora = open_corpora(directory, corpus)
     check_query(text, lambda labelled: check_labels(labelled, words))
     if dense:
@@ -200,12 +207,11 @@ def classify(
     _answer(text, lambda query: npm.classify(query, words, **options), json, timings)
 
 
-def _check_template(template: str | None, slot: str, example: str) -> None:
-    """Raises InputError for a template without its slot or without one blank."""
-    from quoth.models.calls import check_blank, check_template
+def _check_template(template: str | None) -> None:
+    """Raises InputError for a template without one blank."""
+    from quoth.model.calls import check_blank
 
     if template is not None:
-        check_template(template, slot, example)
         check_blank(template)
 
 
@@ -249,7 +255,7 @@ def _answer(
                 more = {"citations": cited[place]} if form else {}
                 print_json(({"query": query} if text == "-" else {}) | prediction.to_dict() | more)
             return
-        from quoth.render import show_predictions
+        from quoth.cli.render import show_predictions
 
         if number:
             print()

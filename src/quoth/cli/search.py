@@ -4,12 +4,11 @@ Knows the options, and which model each mode requires. Does not know how passage
 """
 
 from collections.abc import Callable, Sequence
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from quoth.cli.groups import takes_setup
+from quoth.answers.options import TopK as AnyTopK
 from quoth.cli.models import (
     KEYS,
     check_embedded,
@@ -28,14 +27,14 @@ from quoth.cli.options import (
     Setup,
     as_utf8,
     check_query,
-    checked,
     for_each_query,
     pairs,
     repeated,
+    within,
 )
 from quoth.cli.output import print_json, results
+from quoth.cli.records import takes_setup
 from quoth.errors import InputError
-from quoth.predictors.options import check_at_least_one
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
@@ -43,18 +42,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 Find = Callable[[str, int], "list[Hit]"]
+Fusion = Literal["rrf", "sum"]
 
 
-class Fusion(StrEnum):
-    """How several rankings become one."""
-
-    rrf = "rrf"
-    sum = "sum"
-
-
-NumPassages = Annotated[
-    int, typer.Option("-k", "--k", callback=checked(check_at_least_one), help="Number of passages.")
-]
+NumPassages = Annotated[int, typer.Option("-k", "--k", callback=within(AnyTopK, 10), help="Number of passages.")]
 Mode = Annotated[
     SearchMode,
     typer.Option(
@@ -93,9 +84,9 @@ def search(
         str, typer.Argument(metavar="QUERY", callback=as_utf8, help=f"What to look for; {STANDARD_INPUT}")
     ],
     k: NumPassages = 10,
-    mode: Mode = SearchMode.bm25,
+    mode: Mode = "bm25",
     entity: EntityWords = None,
-    fusion: FusionRule = Fusion.rrf,
+    fusion: FusionRule = "rrf",
     weight: Weights = None,
     show_matches: ShowMatches = False,
     corpus: MoreCorpora = None,
@@ -121,7 +112,7 @@ def search(
     _check_mode(mode, entity, weight, show_matches)
     corpora = open_corpora(directory, corpus)
     check_query(query, lambda asked: _check_words(asked, entity or ()))
-    find = _finder(corpora, mode, model or [], setup, entity, fusion.value, _weights(weight))
+    find = _finder(corpora, mode, model or [], setup, entity, fusion, _weights(weight))
 
     def show(_: int, text: str) -> None:
         hits = find(text, k)
@@ -129,7 +120,7 @@ def search(
             for hit in hits:
                 print_json(({"query": text} if query == "-" else {}) | _record(hit, show_matches))
             return
-        from quoth.render import show_hits
+        from quoth.cli.render import show_hits
 
         show_hits(results(), text, hits, show_matches)
 
@@ -138,11 +129,11 @@ def search(
 
 def _check_mode(mode: SearchMode, entity: list[str] | None, weight: list[str] | None, show_matches: bool) -> None:
     """Raises InputError for an option of another mode."""
-    for name, values, its_mode in (("entity", entity, SearchMode.entity), ("weight", weight, SearchMode.hybrid)):
-        if values and mode is not its_mode:
-            raise InputError(f"--{name} {values[0]} goes with --mode {its_mode.value}, not {mode.value}; leave it out")
-    if show_matches and mode not in (SearchMode.entity, SearchMode.hybrid):
-        raise InputError(f"--show-matches goes with --mode entity or hybrid, not {mode.value}; leave it out")
+    for name, values, its_mode in (("entity", entity, "entity"), ("weight", weight, "hybrid")):
+        if values and mode != its_mode:
+            raise InputError(f"--{name} {values[0]} goes with --mode {its_mode}, not {mode}; leave it out")
+    if show_matches and mode not in ("entity", "hybrid"):
+        raise InputError(f"--show-matches goes with --mode entity or hybrid, not {mode}; leave it out")
 
 
 def _check_words(query: str, entities: Sequence[str]) -> None:
@@ -150,7 +141,7 @@ def _check_words(query: str, entities: Sequence[str]) -> None:
     if not query.strip():
         raise InputError("the query is empty; give words to look for")
     if entities:
-        from quoth.models.calls import place_of
+        from quoth.model.calls import place_of
 
         for each in entities:
             place_of(each, query)
@@ -166,25 +157,25 @@ def _finder(
     weights: dict[str, float],
 ) -> Find:
     """The search of a mode; BM25 loads no model."""
-    if len(models) > 1 and mode is not SearchMode.hybrid:
+    if len(models) > 1 and mode != "hybrid":
         raise InputError(f"--model is given {len(models)} times; only --mode hybrid takes several")
     model = next(iter(models), None)
     match mode:
-        case SearchMode.bm25:
+        case "bm25":
             from quoth.corpus.bm25 import bm25
 
             return lambda query, k: bm25(corpora, query, k)
-        case SearchMode.dense:
+        case "dense":
             check_embedded(corpora, model or "quoth-realm", KEYS[searching_kind(model or "quoth-realm")])
             loaded = load_searcher(model or "quoth-realm", corpora, setup)
             return lambda query, k: loaded.search(query, k, "dense")
-        case SearchMode.entity:
+        case "entity":
             check_finds_entities(model or "quoth-zero-ner")
             check_embedded(corpora, model or "quoth-zero-ner", "entities")
             zero_ner = load_entities(model or "quoth-zero-ner", corpora, setup)
             return lambda query, k: zero_ner.search(query, k, entities=entities)
-        case SearchMode.hybrid:
-            from quoth.models.base import FusedSearch, check_weights
+        case "hybrid":
+            from quoth.model.base import FusedSearch, check_weights
 
             keys = {name: KEYS[searching_kind(name)] for name in models or ["quoth-realm"]}
             check_weights(weights, ["bm25", *keys.values()])

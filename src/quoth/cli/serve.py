@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from quoth.cli.groups import takes_setup
 from quoth.cli.models import kind, load, load_predictor, load_searcher, ray_model
 from quoth.cli.options import Model, Ray, Setup, pairs, repeated
 from quoth.cli.output import note, plural, results
+from quoth.cli.records import takes_setup
 from quoth.errors import InputError, nearest
 from quoth.memory import bytes_named
 
@@ -218,7 +218,7 @@ def _library(paths: Sequence[Path], named: Named, setup: Setup, demo: bool) -> "
     fills = load(named.fills, corpora, setup)
     asks = fills if named.asks == named.fills else load_predictor(named.asks, corpora, setup)
     searches = [load_searcher(each, corpora, setup) for each in (*named.searches, *([ENTITIES] if demo else ()))]
-    from quoth.models.zero_ner import ZeroNER
+    from quoth.zero_ner.model import ZeroNER
 
     for each in searches:
         if demo and isinstance(each, ZeroNER):

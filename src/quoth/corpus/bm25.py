@@ -19,16 +19,16 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.corpus.analysis import analyse, is_unspaced_character
 from quoth.corpus.word_index import Words, hashes
-from quoth.errors import EmptyCorpusError, InputError
+from quoth.errors import EmptyCorpusError
+from quoth.fields import Count, checked
 from quoth.records import Hit
+from quoth.text.terms import analyse, is_unspaced_character
 from quoth.types import Doubles, Rows
 
 if TYPE_CHECKING:
@@ -213,14 +213,6 @@ def check_not_empty(corpora: Sequence[Corpus]) -> None:
         raise EmptyCorpusError(f"{paths}: no passage to search; `quoth add {first} DOCS` adds documents")
 
 
-def check_count(k: int) -> None:
-    """Raises InputError unless k is a whole number of 1 or more."""
-    if not isinstance(k, Integral):
-        raise InputError(f"k is {k!r}; it must be a whole number")
-    if k < 1:
-        raise InputError(f"k is {k}; it must be 1 or more; try k=10")
-
-
 def best_places(corpora: Sequence[Corpus], query: str, k: int, exclude: Collection[int] = ()) -> Ranking:
     """BM25's k best live passages over all corpora but the rows `exclude`, ties by corpus, then row.
 
@@ -240,7 +232,7 @@ def best_places(corpora: Sequence[Corpus], query: str, k: int, exclude: Collecti
 
 def bm25(corpora: Sequence[Corpus], query: str, k: int) -> list[Hit]:
     """The k best passages by BM25. Raises InputError, EmptyCorpusError."""
-    check_count(k)
+    checked("k", k, Count, 10)
     return [Hit(corpora[number].passage(row), score) for score, (number, row) in best_places(corpora, query, k)]
 
 

@@ -7,9 +7,9 @@ Knows who may write, and when. Does not know what can be read (`snapshot`), in w
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from errno import ENOSPC
 from pathlib import Path
 
+from quoth.corpus import full_disk
 from quoth.corpus.layout import LOCK, locks_beside, manifest_path
 from quoth.corpus.manifest import Manifest, continues, keep_copy, read_manifest, snapshots, write_manifest
 from quoth.corpus.passages import DEFAULT_SPLITTER, get_splitter
@@ -77,7 +77,7 @@ class Corpus(CorpusView):
         if path.exists() and not _is_vacant(path):
             raise InputError(f"{path} already exists; `quoth add {path} DOCS` adds to it, or choose another name")
         path.mkdir(parents=True, exist_ok=True)
-        with WriterLock(path / LOCK):
+        with WriterLock(path / LOCK, full_disk.RESERVE):
             (path / "segments").mkdir(exist_ok=True)
             write_manifest(path, Manifest(snapshot=0, splitter=splitter))
         fsync_path(path.absolute().parent)
@@ -274,8 +274,9 @@ class Corpus(CorpusView):
             >>> old.delete(["a"]), old.num_documents
             (1, 1)
         """
+        ids = [document_ids] if isinstance(document_ids, str) else list(document_ids)
         with self._writing() as writer:
-            return writer.delete([document_ids] if isinstance(document_ids, str) else document_ids)
+            return full_disk.delete(writer, ids)
 
     def compact(self) -> None:
         """Merge small segments, remove deleted documents from disk and release all older snapshots.
@@ -299,14 +300,7 @@ class Corpus(CorpusView):
         """
         with self._writing() as writer, all_locked(locks_beside(self.path)):
             writer.check_intact()
-            try:
-                merged = writer.merge()
-            except OSError as error:
-                if error.errno != ENOSPC:
-                    raise
-                sweep(self.path, self._snapshot.manifest)
-                release(self.path, self.snapshot, thorough=True)  # which frees space
-                merged = writer.merge()
+            merged = full_disk.merge(writer)
             released = release(self.path, self.snapshot, thorough=True)
             if not (released or merged):
                 writer.commit(kept_from=self.snapshot + 1)
@@ -329,13 +323,13 @@ class Corpus(CorpusView):
     def _writing(self) -> Iterator[Writer]:
         if self._pinned:
             raise InputError(f"snapshot {self.snapshot} is for reading; open {self.path} without a snapshot")
-        with WriterLock(self.path / LOCK), advising(self.path):
+        with WriterLock(self.path / LOCK, full_disk.RESERVE) as lock, advising(self.path):
             self.refresh()
             keep_copy(self.path, self._snapshot.manifest)
             sweep(self.path, self._snapshot.manifest)
             release(self.path, self._snapshot.manifest.kept_from)
             try:
-                yield Writer(self.path, self._snapshot, self._show)
+                yield Writer(self.path, self._snapshot, self._show, lock.yield_reserve)
             except BaseException:
                 sweep(self.path, read_manifest(self.path))
                 raise

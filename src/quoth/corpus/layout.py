@@ -7,7 +7,7 @@
     moves/<name>/       where the passages of a merged segment were (`moves`)
     keys/<owner>/       what others keep next to the passages
     origins.json        which documents were read from which folder (`origins`)
-    writer.lock         the pid of the writer, if there is one
+    writer.lock         the pid of the writer, if there is one, and space that is freed when the disk is full
 
 `keys/<owner>/` has one owner, who holds its `writer.lock` while writing. A folder in it belongs to the segment it is
 named after, if any, and is sealed unless its name ends in .part or .tmp. Does not know what files and folders contain,

@@ -8,7 +8,7 @@ passages: if any of it is damaged it is removed, and its owner makes it again.
 import json
 import mmap
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise, product
@@ -67,8 +67,8 @@ def repair(path: Path, drop: Sequence[str] = ()) -> Repairs:
     with all_locked([path / LOCK, *locks_beside(path)]):
         manifest = _repair_manifest(path, done)
         if manifest is not None:
-            _repair_deletions(path, manifest, done)
-            manifest = _repair_segments(path, manifest, done, drop)
+            deletions = _repair_deletions(path, manifest, done)
+            manifest = _repair_segments(path, manifest, done, drop, deletions)
             _release_damaged(path, manifest, done)
         _remove_damaged_beside(path, done)
     return done
@@ -105,9 +105,12 @@ def _repair_manifest(path: Path, done: Repairs) -> Manifest | None:
     return latest
 
 
-def _repair_segments(path: Path, manifest: Manifest, done: Repairs, drop: Sequence[str]) -> Manifest:
+def _repair_segments(
+    path: Path, manifest: Manifest, done: Repairs, drop: Sequence[str], deletions: Deletions | None
+) -> Manifest:
     """Rebuilds segments, and takes those out that cannot be and are to be dropped; returns the last manifest."""
     lost: dict[str, str] = {}
+    whole = set[str]()
     for entry in manifest.segments:
         folder = segment_path(path, entry.name)
         try:
@@ -115,34 +118,35 @@ def _repair_segments(path: Path, manifest: Manifest, done: Repairs, drop: Sequen
         except CorruptionError as error:
             if _cut(folder, entry):
                 done.repaired.append(f"{error}; cut to what was written")
+                whole.add(entry.name)
             elif _write_again(path, entry, manifest.splitter):
                 done.repaired.append(f"{error}; rebuilt from its documents")
+                whole.add(entry.name)
             else:
-                lost[entry.name] = f"{error}; {_what_is_left(path, manifest, entry)}"
+                lost[entry.name] = f"{error}; {_what_is_left(path, entry, deletions)}"
     for name in drop:
-        if name not in lost:
+        if name not in lost.keys() | whole:
             known = ", ".join(lost) or "none"
             raise InputError(f"{name!r} is not a damaged segment of {path}, so nothing was dropped; damaged: {known}")
+    dropped = lost.keys() & set(drop if deletions is not None else ())
     for name, reason in lost.items():
-        if name in drop:
+        if name in dropped:
             done.dropped.append(reason)
         else:
             remedy = f"restore {segment_path(path, name)} from a backup, or `quoth repair {path} --drop {name}`"
             done.lost.append(f"{reason}; {remedy}")
-    return _without(path, manifest, drop) if drop else manifest
+    return _without(path, manifest, dropped, deletions) if dropped and deletions is not None else manifest
 
 
-def _what_is_left(path: Path, manifest: Manifest, entry: SegmentEntry) -> str:
-    """How many documents of a damaged segment can be read."""
-    deletions = _deletions(path, manifest)
-    found = [each is not None for each in readable(path, entry, deletions)]
+def _what_is_left(path: Path, entry: SegmentEntry, deletions: Deletions | None) -> str:
+    """How many documents of a damaged segment can be read, deleted ones among them if the deletions cannot."""
+    found = [each is not None for each in readable(path, entry, deletions or Deletions())]
     return f"of its {len(found)} documents {sum(found)} can be read (`quoth export`)"
 
 
-def _without(path: Path, old: Manifest, drop: Sequence[str]) -> Manifest:
+def _without(path: Path, old: Manifest, drop: Collection[str], deletions: Deletions) -> Manifest:
     """Commits a manifest without these segments."""
     segments = tuple(entry for entry in old.segments if entry.name not in drop)
-    deletions = _deletions(path, old)
     for entry in set(old.segments) - set(segments):
         deletions = deletions.without(entry.first_document, entry.first_document + entry.num_documents)
     saved = deletions.save(deletions_path(path, old.snapshot + 1)) if len(deletions) else None
@@ -155,11 +159,6 @@ def _without(path: Path, old: Manifest, drop: Sequence[str]) -> Manifest:
     )
     write_manifest(path, manifest)
     return manifest
-
-
-def _deletions(path: Path, manifest: Manifest) -> Deletions:
-    """Raises CorruptionError."""
-    return Deletions.open(path / manifest.deletions["name"]) if manifest.deletions else Deletions()
 
 
 def _cut(folder: Path, entry: SegmentEntry) -> bool:
@@ -257,13 +256,19 @@ def _record(blob: mmap.mmap | bytes, begin: int) -> tuple[Any, int]:
             size *= 4
 
 
-def _repair_deletions(path: Path, manifest: Manifest, done: Repairs) -> None:
-    if manifest.deletions and cut_to(file := path / manifest.deletions["name"], manifest.deletions):
+def _repair_deletions(path: Path, manifest: Manifest, done: Repairs) -> Deletions | None:
+    """The deletions; None if they are lost."""
+    if manifest.deletions is None:
+        return Deletions()
+    file = path / manifest.deletions["name"]
+    if cut_to(file, manifest.deletions):
         done.repaired.append(f"{file}: cut to what was written")
     try:
         _check_deletions(path, manifest)
+        return Deletions.open(file)
     except CorruptionError as error:
         done.lost.append(f"{error}; restore it from a backup: nothing else says which documents are deleted")
+        return None
 
 
 def _check_deletions(path: Path, manifest: Manifest) -> None:

@@ -15,6 +15,7 @@ Shape suffixes that differ from the project's: D documents, O documents of anoth
 """
 
 import json
+import warnings
 from array import array
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
@@ -33,7 +34,7 @@ from quoth.corpus.layout import segment_path
 from quoth.corpus.manifest import SegmentEntry
 from quoth.corpus.passages import Ranges
 from quoth.corpus.word_index import WordGatherer, Words, indexed_text
-from quoth.errors import CorruptionError, DuplicateDocumentError, brief, remedy_of
+from quoth.errors import CorruptionError, DamageWarning, DuplicateDocumentError, brief, remedy_of
 from quoth.files import naming
 from quoth.records import Document, Passage
 from quoth.storage import check_file, check_folder, from_top, seal_folder, size_of
@@ -58,6 +59,7 @@ class Segment:
     def __init__(self, path: Path, first_row: int, first_document: int, sha256: str, sealed: bool = True) -> None:
         self._files = check_folder(path, sha256, but=WORDS) if sealed else {}
         self._words_file: dict[str, Any] | None = self._files.get(WORDS)
+        self._maps_words = False
         self.path = path
         self.name = path.name
         self.first_row = first_row
@@ -94,7 +96,7 @@ class Segment:
 
     def has_its_sizes(self) -> bool:
         """Whether the files that are open are as long as they were: reading a mapped one past its end is fatal."""
-        opened = (each for each in self._files.items() if each[0] != WORDS or "words" in self.__dict__)
+        opened = (each for each in self._files.items() if each[0] != WORDS or self._maps_words)
         with suppress(CorruptionError):
             return all(size_of(self.path / name) == expected["size"] for name, expected in opened)
         return False
@@ -128,14 +130,21 @@ class Segment:
 
     @cached_property
     def words(self) -> Words:
-        """The passages' words. If they are not on disk, all passages are read and their words kept in memory.
+        """The passages' words. If they are not on disk, or damaged, which is not checked before and told by a
+        DamageWarning, all passages are read and their words kept in memory.
 
-        Raises CorruptionError if they are damaged, which is not checked before.
+        Raises CorruptionError if the passages are damaged too.
         """
-        if self._words_file is None:
-            return Words.of(indexed_text(each.title, each.text) for each in self.passages())
-        check_file(self.path / WORDS, self._words_file)
-        return Words.open(self.path / WORDS)
+        if self._words_file is not None:
+            try:
+                check_file(self.path / WORDS, self._words_file)
+                words = Words.open(self.path / WORDS)
+                self._maps_words = True
+                return words
+            except CorruptionError as error:
+                instead = "until it is repaired, every process that searches reads all texts of the segment first"
+                warnings.warn(DamageWarning(f"{error}; {instead}: {remedy_of(self.path.parents[1])}"), stacklevel=2)
+        return Words.of(indexed_text(each.title, each.text) for each in self.passages())
 
     def document(self, index: int) -> Document:
         """The `index`-th document, exactly as it was added."""

@@ -381,7 +381,7 @@ class CorpusView:
             The rows, int64 [N], and the scores, float64 [N], best first and N <= k; equal scores are in order of row.
 
         Raises:
-            CorruptionError: The words of a segment are damaged.
+            CorruptionError: The words of a segment are damaged, and so are its passages.
 
         Example:
             >>> rows, scores = corpus.bm25("an opera by Bizet", k=1)

@@ -25,12 +25,20 @@ SEGMENT_PASSAGES = 100_000
 
 
 class Writer:
-    """Writes under the writer's lock, which its user holds; `on_commit` receives every snapshot that it commits."""
+    """Writes under the writer's lock, which its user holds; `on_commit` receives every snapshot that it commits.
+    `yield_reserve` frees space that the corpus keeps for a full disk."""
 
-    def __init__(self, path: Path, snapshot: Snapshot, on_commit: Callable[[Snapshot], None]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        snapshot: Snapshot,
+        on_commit: Callable[[Snapshot], None],
+        yield_reserve: Callable[[], None],
+    ) -> None:
         self.path = path
         self.snapshot = snapshot
         self._on_commit = on_commit
+        self.yield_reserve = yield_reserve
 
     def add(self, documents: Iterator[Split]) -> int:
         """`Corpus.add`."""
@@ -57,9 +65,10 @@ class Writer:
         for each in self.snapshot.damaged:
             raise CorruptionError(f"{each.reason}; only an intact corpus is compacted: {remedy_of(self.path)}")
 
-    def merge(self) -> bool:
-        """Merges the segments that are worth it, without their deleted documents; returns whether there are any."""
-        if not (merged := _worth_merging(self.snapshot)):
+    def merge(self, chosen: list[Segment] | None = None) -> bool:
+        """Merges these segments (None: those that are worth it), without their deleted documents; returns whether there
+        are any."""
+        if not (merged := worth_merging(self.snapshot) if chosen is None else chosen):
             return False
         moving = (
             (segment.document(document), segment.ranges(document))
@@ -179,7 +188,7 @@ class Writer:
         return deletions.save(deletions_path(self.path, number)) if len(deletions) else None
 
 
-def _worth_merging(snapshot: Snapshot) -> list[Segment]:
+def worth_merging(snapshot: Snapshot) -> list[Segment]:
     """The segments with deletions or without words, and the small ones unless there is only one."""
     small = {each.name for each in snapshot.segments if each.num_passages < SEGMENT_PASSAGES // 2}
     incomplete = {each.name for each in snapshot.segments if snapshot.num_deleted(each) or not each.has_words}

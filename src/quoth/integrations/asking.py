@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.quotes import verify_quote
-from quoth.models.reader import Reader
+from quoth.corpus.exact.quotes import verify_quote
+from quoth.reader.model import Reader
 from quoth.records import NOT_FOUND, Evidence, Prediction, Status
 
 PLACES = 3
@@ -22,8 +22,8 @@ NOTES: dict[Status, str] = {
     "unsure": "The first answer may be right: `probability` is the chance. Read its context; if that answers the "
     "question, give it, and say how sure it is. Do not say that there is no answer.",
     "not_found": f"{NOT_FOUND[0].upper()}{NOT_FOUND[1:]}; what is listed only comes nearest. Other passages may say: "
-    "ask in other words, or use `search` and `read`. Do not say that the corpus has no answer: say that none was "
-    "found.",
+    "ask in other words, or search for passages and read them. Do not say that the corpus has no answer: say that "
+    "none was found.",
 }
 """What each status means to an assistant."""
 

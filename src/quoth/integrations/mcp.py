@@ -21,15 +21,15 @@ from pydantic import BaseModel, Field
 from quoth import __version__
 from quoth.corpus.bm25 import best_places
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.quotes import NEAREST, verify_quote
-from quoth.errors import InputError, QuothError, UnknownDocumentError, nearest
+from quoth.corpus.exact.quotes import NEAREST, verify_quote
+from quoth.errors import CorpusNotFoundError, InputError, QuothError, UnknownDocumentError, nearest
 from quoth.integrations.asking import NOTES
 from quoth.records import Document, Evidence, Status
 from quoth.results import Predictions
 
 if TYPE_CHECKING:
-    from quoth.models.npm import NPM
-    from quoth.models.reader import Reader
+    from quoth.npm.model import NPM
+    from quoth.reader.model import Reader
 
 MOST_ANSWERS = 50
 MOST_CHARACTERS = 20_000
@@ -185,13 +185,22 @@ class Tools:
         try:
             if name is not None and name not in self._corpora:
                 raise InputError(f"no corpus {name!r}; name one of {', '.join(self._corpora)}, or leave it out for all")
-            searched = [each for each in self._corpora.values() if name in (None, each.name)]
             with self._lock:
-                for corpus in searched:
-                    corpus.catch_up()
-                yield searched
+                for each in self._corpora if name is None else [name]:
+                    self._catch_up(each)
+                yield [each for each in self._corpora.values() if name in (None, each.name)]
         except QuothError as error:
             raise ToolError(str(error)) from error
+
+    def _catch_up(self, name: str) -> None:
+        """Moves a corpus to its latest snapshot, or opens the one that was moved into its place."""
+        corpus = self._corpora[name]
+        try:
+            corpus.catch_up()
+        except CorpusNotFoundError:
+            self._corpora[name] = Corpus.open(corpus.path)
+            for each in {"_reader", "_npm"} & self.__dict__.keys():
+                self.__dict__[each] = self.__dict__[each].over(list(self._corpora.values()))
 
     def _over(self, model: "Reader | NPM", searched: list[Corpus]) -> Any:
         """A model over some of the corpora, with the same weights."""

@@ -21,17 +21,17 @@ from uuid import uuid4
 
 import numpy as np
 
-from quoth.encoders.token_encoder import TokenEncoder
+from quoth.answers.equations import log_sum_exp
+from quoth.answers.evidence import Proposal, Quotes, quoted
+from quoth.answers.options import ResolvedOptions
+from quoth.answers.ranking import Best, best_groups, group_equal, rank, sums_over
+from quoth.encoders.tokens import TokenEncoder
 from quoth.errors import EmptyCorpusError, InputError
-from quoth.models.blanks import Asked
-from quoth.models.npm import NPM
-from quoth.predictors.evidence import Proposal, Quotes, quoted
-from quoth.predictors.options import FillOptions
-from quoth.predictors.ranking import Best, best_groups, group_equal, rank, sums_over
+from quoth.index.search import deal
+from quoth.npm.blanks import Asked
+from quoth.npm.model import NPM
 from quoth.records import Evidence, Prediction
-from quoth.retrieval.index import deal
 from quoth.scale.shard import Nearest, Partial, ShardQuery, TablesChangedError, Taken
-from quoth.scoring import log_sum_exp
 from quoth.timing import step
 from quoth.types import Doubles, Floats
 
@@ -60,17 +60,17 @@ class ShardedNPM(NPM):
         self._shards = shards
 
     def proposals(
-        self, asked: Asked, queries: Sequence[tuple[Floats, Floats]], options: FillOptions
+        self, asked: Asked, queries: Sequence[tuple[Floats, Floats]], options: ResolvedOptions
     ) -> Iterator[Iterable[Proposal]]:
         """As of an NPM in one process; the shards quote every proposal at once."""
-        every = self._phrase_options(asked, options)
+        every = self.per_text(asked, options)
         for query, ranking, rows, phrases in zip(queries, asked.ranked, asked.hidden, every, strict=True):
-            best = tuple(row for _, (_, row) in ranking[: options.num_passages])
+            best = tuple(row for _, (_, row) in ranking[: options.passages])
             question = ShardQuery(
                 *query,
                 options=phrases,
                 k=options.k,
-                inside=None if options.num_passages is None or options.hybrid else best,
+                inside=None if options.passages is None or options.hybrid else best,
                 boosted=best if options.hybrid else (),
                 hidden=frozenset(rows),
             )

@@ -33,7 +33,7 @@ from quoth.errors import InputError
 from quoth.records import Document
 from quoth.service import replies
 from quoth.service.backend import Backend, View
-from quoth.service.desk import Desk, Done
+from quoth.service.desk import Desk, Done, aside
 from quoth.service.limits import BoundError, Limits, check_unicode
 from quoth.service.page import add_page
 from quoth.service.problems import JSON, PROBLEMS, Problem, add_problems, described, problem
@@ -87,7 +87,7 @@ class Service:
         while True:
             await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
             try:
-                await asyncio.to_thread(self.backend.refresh)
+                await aside(self.backend.refresh)
             except Exception:
                 LOG.exception("refresh")
 
@@ -127,7 +127,7 @@ def create_app(
         finally:
             service.draining = True
             watching.cancel()
-            await asyncio.to_thread(service.close)
+            await aside(service.close)
 
     api = FastAPI(
         title="Quoth",
@@ -228,7 +228,7 @@ def _add_documents(api: FastAPI, service: Service) -> None:
 
     async def write(corpus: str | None, method: str, given: Any) -> dict[str, Any]:
         async with service.writing:
-            return await asyncio.to_thread(_write, service, corpus, method, given)
+            return await aside(_write, service, corpus, method, given)
 
     @api.post("/v1/documents", response_model=replies.Written, status_code=201, responses=written)
     async def add(request: Documents) -> Response:
@@ -270,12 +270,14 @@ def _add_state(api: FastAPI, service: Service) -> None:
 
     @api.get("/readyz", response_model=replies.Status)
     async def ready() -> Response:
-        """Whether requests should be sent here: not while the service stops, or while its queue is full."""
+        """Whether requests should be sent here: not while the service stops, or while its queue is full. Damaged
+        segments are named: it answers without them."""
         if service.draining:
             return problem(503, "the service stops", headers={"Retry-After": "5"})
         if max(service.desk.waiting, service.reads.waiting) >= service.limits.queue:
             return problem(503, "too many requests are waiting", headers={"Retry-After": "1"})
-        return JSON({"status": "ready"})
+        damaged = [segment.entry.name for each in service.backend.view().corpora for segment in each.damaged]
+        return JSON({"status": "ready"} | ({"damaged": damaged} if damaged else {}))
 
     @api.get("/metrics", response_class=Response)
     async def metrics() -> Response:
@@ -288,7 +290,7 @@ async def _asked(service: Service, request: BaseModel) -> tuple[View, dict[str, 
     """The view that a request asks, and its other fields. Raises BoundError for texts that are too long."""
     said = request.model_dump()
     service.limits.check(said)
-    view = await asyncio.to_thread(service.backend.view, said.pop("corpus"), said.pop("snapshot"))
+    view = await aside(service.backend.view, said.pop("corpus"), said.pop("snapshot"))
     return view, said
 
 
@@ -321,7 +323,7 @@ async def _reply(service: Service, view: View, done: Done, **content: Any) -> Re
     told = [f"{name};dur={1000 * seconds:.2f}" for name, seconds in timing.items()]
     headers = {"Server-Timing": ", ".join([*told, f'batch;desc="{done.batch}"'])}
     content["snapshots"] = {each.name: each.snapshot for each in view.corpora}
-    return await asyncio.to_thread(_rendered, service, content, headers)
+    return await aside(_rendered, service, content, headers)
 
 
 def _rendered(service: Service, content: dict[str, Any], headers: dict[str, str] | None = None) -> Response:

@@ -15,12 +15,13 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from math import ceil
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 from quoth.service.limits import Limits
 from quoth.service.problems import BusyError
 from quoth.timing import timed
 
+_T = TypeVar("_T")
 Call = Callable[[list[Any]], Sequence[Any]]
 """Answers several inputs, in their order."""
 
@@ -44,6 +45,24 @@ class _Job:
     call: Call
     future: Future[Done] = field(default_factory=Future)
     since: float = field(default_factory=perf_counter)
+
+
+async def aside(call: Callable[..., _T], *given: Any) -> _T:
+    """What a call returns that must not hold up the event loop. Unlike those of `asyncio.to_thread`, its thread does
+    not keep the process if the call never ends. Raises what it raises."""
+    future: Future[_T] = Future()
+
+    def work() -> None:
+        try:
+            found = call(*given)
+        except BaseException as error:
+            future.set_exception(error)
+        else:
+            future.set_result(found)
+
+    future.set_running_or_notify_cancel()
+    threading.Thread(target=work, daemon=True).start()
+    return await asyncio.wrap_future(future)
 
 
 class Desk:

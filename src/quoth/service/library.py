@@ -26,14 +26,14 @@ from quoth.errors import (
     UserError,
     nearest,
 )
-from quoth.models.base import CorpusModel, FusedSearch
-from quoth.models.npm import NPM
-from quoth.models.reader import Reader
-from quoth.models.realm import REALM
-from quoth.models.zero_ner import ZeroNER
+from quoth.index.key_store import stores
+from quoth.index.tables import KeyTables
+from quoth.model.base import CorpusModel, FusedSearch
+from quoth.npm.model import NPM
+from quoth.reader.model import Reader
+from quoth.realm.model import REALM
 from quoth.records import Hit, Prediction
-from quoth.retrieval.key_store import stores
-from quoth.retrieval.tables import KeyTables
+from quoth.zero_ner.model import ZeroNER
 
 OLD_VIEWS = 4
 """The number of views of older snapshots, or of some of the corpora, that stay open: those used last."""
@@ -154,7 +154,8 @@ class Library:
             key = corpora[0].name, snapshot
             found = self._views.get(key)
         if len(corpora) > 1:
-            raise InputError(f"snapshot {snapshot} is given without a corpus; name one as well, such as {key[0]!r}")
+            names = ", ".join(each.name for each in corpora)
+            raise InputError(f"snapshot {snapshot} is given without a corpus; add its corpus: {names}")
         old = [Corpus.open(corpora[0].path, snapshot)] if found is None else found.corpora
         with self._lock:
             return self._kept(key, old)

@@ -6,11 +6,14 @@ Knows: bounds, and how each is spelled on the command line. Does not know: HTTP,
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import Annotated, Any
+
+from annotated_types import Ge
 
 from quoth.errors import InputError
+from quoth.fields import Count, check_fields
 
 MANY = ("text", "question")
 """Fields that may be lists of texts, each of which is answered."""
@@ -32,23 +35,20 @@ class Limits:
     Raises InputError unless all are above 0.
     """
 
-    body: int = 1_000_000
-    text: int = 20_000
-    texts: int = 64
-    neighbours: int = 1 << 16
-    passages: int = 256
-    answers: int = 1000
-    concurrency: int = 2
-    queue: int = 256
-    batch: int = 16
-    timeout: float = 60.0
-    reply: int = 1_000_000
+    body: Count = 1_000_000
+    text: Count = 20_000
+    texts: Count = 64
+    neighbours: Count = 1 << 16
+    passages: Count = 256
+    answers: Count = 1000
+    concurrency: Count = 2
+    queue: Count = 256
+    batch: Count = 16
+    timeout: Annotated[float, Ge(0.001)] = 60.0
+    reply: Count = 1_000_000
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            value, least = getattr(self, each.name), 0.001 if each.name == "timeout" else 1
-            if not value >= least:
-                raise InputError(f"limit {each.name} is {value}; it must be {least} or more")
+        check_fields(self, "limit ")
 
     def check(self, request: Mapping[str, Any]) -> None:
         """Raises BoundError if a text is too long or not Unicode text, or there are too many."""

@@ -165,3 +165,4 @@ class Status(BaseModel):
     model_config = CLOSED
 
     status: str
+    damaged: Annotated[list[str], Field(description="Segments without which it answers, if any.")] = []

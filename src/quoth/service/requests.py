@@ -1,19 +1,20 @@
 """The requests of the HTTP service, as records that are checked before any text is read as tokens.
 
-Knows: fields, their meanings and bounds; those of `fill` and `ask` are made from `FillOptions`. Does not know: who
+Knows: fields, their meanings and bounds; those of `fill` and `ask` are made from records of options. Does not know: who
 answers, HTTP.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import fields
-from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
+from collections.abc import Collection
+from types import UnionType
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
+from annotated_types import Ge, Le, MaxLen
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from quoth.predictors.options import MEANINGS, FillOptions
+from quoth.answers.options import ClassifyOptions, FillOptions
+from quoth.fields import fields_of
 from quoth.service.limits import Limits
 
 MOST_PHRASE_TOKENS = 32
@@ -41,6 +42,12 @@ CorpusName = Annotated[
 Snapshot = Annotated[
     Number | None, Field(description="A snapshot of that corpus which is still kept. Default: the latest.")
 ]
+EXCLUDE: dict[str, Any] = {
+    "exclude": (
+        Annotated[list[Row], Field(max_length=MOST_EXCLUDED, description="Passage rows that are never searched.")],
+        [],
+    )
+}
 
 
 class Forms(NamedTuple):
@@ -76,29 +83,25 @@ class Documents(BaseModel):
     corpus: Annotated[str | None, Field(description="Its name; may be left out if one corpus is served.")] = None
 
 
-def forms(limits: Limits, asks: Callable[..., Any]) -> Forms:
+def forms(limits: Limits, asks: Any) -> Forms:
     """The request records of a service with these limits, whose questions are answered by the method `asks`."""
     place = {"corpus": (CorpusName, None), "snapshot": (Snapshot, None)}
-    record = get_type_hints(FillOptions)
-    options = _options(limits, {each.name: (record[each.name], each.default) for each in fields(FillOptions)})
-    taken, hints = inspect.signature(asks).parameters, get_type_hints(inspect.unwrap(asks))
-    of_ask = _options(limits, {name: (hints[name], taken[name].default) for name in taken if name in MEANINGS})
-    if "template" in taken:
-        of_ask["template"] = (_said(str | None, "The text made of `{question}`, with one blank."), None)
     answers = Annotated[int, Field(ge=1, le=limits.answers)]
     return Forms(
         fill=_form(
             "FillRequest",
             {"text": "Carmen is an opera by [MASK].", "top_k": 3},
             text=(_said(Texts, "A text with one blank (`[MASK]`, `<mask>` or `___`), or several texts."), ...),
-            **options,
+            **_options(FillOptions, limits),
+            **EXCLUDE,
             **place,
         ),
         ask=_form(
             "AskRequest",
             {"question": "Who composed Carmen?", "top_k": 3},
             question=(_said(Texts, "A question, or several."), ...),
-            **of_ask,
+            **_options(asks.options, limits),
+            **EXCLUDE,
             **place,
         ),
         classify=_form(
@@ -106,9 +109,7 @@ def forms(limits: Limits, asks: Callable[..., Any]) -> Forms:
             {"text": "A joy to read.", "labels": {"positive": ["great", "good"], "negative": ["terrible"]}},
             text=(_said(str, "What to label."), ...),
             labels=(Labels, ...),
-            template=(_said(str | None, "The text made of `{text}`, with one blank. Default: the model's."), None),
-            temperature=(options["temperature"][0], 5.0),
-            passages=options["passages"],
+            **_options(ClassifyOptions, limits),
             **place,
         ),
         search=_form(
@@ -140,28 +141,35 @@ def _form(name: str, example: dict[str, Any], **declared: Any) -> type[BaseModel
     return made
 
 
-def _options(limits: Limits, declared: Mapping[str, tuple[Any, Any]]) -> dict[str, tuple[Any, Any]]:
-    """Options, by name their type and default, with what they mean and what a request may ask for at most; and rows of
-    passages to leave out."""
-    passages: Any = Annotated[int, Field(ge=1, le=limits.passages)] | None
-    types = {"banned_tokens": list[str], "passages": passages}
-    if declared["passages"][1] == "default":
-        types["passages"] = passages | Literal["default"]
-    bounds: dict[str, Any] = {
-        "top_k": Field(ge=1, le=limits.answers),
-        "max_evidence": Field(ge=1, le=limits.answers),
-        "k": Field(ge=1, le=limits.neighbours),
-        "temperature": Field(ge=1e-3, le=1e3),
-        "length_exponent": Field(ge=-LARGEST_EXPONENT, le=LARGEST_EXPONENT),
-        "banned_tokens": Field(max_length=MOST_BANNED),
-        "max_phrase_tokens": Field(ge=1, le=MOST_PHRASE_TOKENS),
-        "read": Field(ge=0, le=limits.passages),
-        "hybrid": Field(ge=0, lt=1),
-        "min_probability": Field(ge=0, le=1),
+def _options(record: Any, limits: Limits) -> dict[str, tuple[Any, Any]]:
+    """The fields of a record of options, by name their type and default, with what a request may ask for at most."""
+    bounds: dict[str, tuple[Any, ...]] = {
+        "top_k": (Le(limits.answers),),
+        "max_evidence": (Le(limits.answers),),
+        "k": (Le(limits.neighbours),),
+        "temperature": (Ge(1e-3), Le(1e3)),
+        "length_exponent": (Ge(-LARGEST_EXPONENT), Le(LARGEST_EXPONENT)),
+        "banned_tokens": (MaxLen(MOST_BANNED),),
+        "max_phrase_tokens": (Le(MOST_PHRASE_TOKENS),),
+        "passages": (Le(limits.passages),),
+        "read": (Le(limits.passages),),
     }
-    found: dict[str, tuple[Any, Any]] = {}
-    for name, (kind, default) in declared.items():
-        kind = Annotated[types.get(name, kind), bounds.get(name), Field(description=MEANINGS[name])]
-        found[name] = (kind, [] if name == "banned_tokens" else default)
-    exclude = Annotated[list[Row], Field(max_length=MOST_EXCLUDED, description="Passage rows that are never searched.")]
-    return found | {"exclude": (exclude, [])}
+    declared = {}
+    for name, each in fields_of(record).items():
+        meaning = f"{each.meaning} Default: the model's." if each.default is None else each.meaning
+        declared[name] = (_said(_bounded(each.kind, bounds.get(name, ())), meaning), each.default)
+    return declared
+
+
+def _bounded(kind: Any, bounds: tuple[Any, ...]) -> Any:
+    """A type whose numbers, or whose list, have these bounds too, of which the last of a kind counts."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        number = inner[0] in (int, float)
+        return Annotated[inner[0] if number else _bounded(inner[0], bounds), *inner[1:], *(bounds if number else ())]
+    if origin in (Union, UnionType):
+        return Union[tuple(_bounded(each, bounds) for each in inner)]  # noqa: UP007
+    if origin is Collection:
+        several: Any = list
+        return Annotated[several[inner], *bounds]
+    return kind

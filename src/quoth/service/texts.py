@@ -11,23 +11,25 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from quoth.corpus.analysis import analyse
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.quotes import NEAREST, verify_quote
-from quoth.errors import UnknownDocumentError
+from quoth.corpus.exact.quotes import NEAREST, verify_quote
+from quoth.errors import UnknownDocumentError, brief
 from quoth.records import Document
-from quoth.tokenizers.boundaries import STOP_WORDS
+from quoth.text.boundaries import STOP_WORDS
+from quoth.text.terms import analyse
 
 _WORD = re.compile(r"\w+")
 
 
 def document_of(corpora: Sequence[Corpus], document_id: str) -> tuple[Corpus, Document]:
     """A document, and the first corpus that has it. Raises UnknownDocumentError."""
-    *others, last = corpora
-    for corpus in others:
+    if len(corpora) == 1:
+        return corpora[0], corpora[0].document(document_id)
+    for corpus in corpora:
         with suppress(UnknownDocumentError):
             return corpus, corpus.document(document_id)
-    return last, last.document(document_id)
+    names = ", ".join(each.name for each in corpora)
+    raise UnknownDocumentError(f"document {brief(document_id)} is in none of the corpora {names}")
 
 
 def verified(corpora: Sequence[Corpus], text: str, max_places: int) -> dict[str, Any]:

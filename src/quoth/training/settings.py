@@ -5,47 +5,15 @@ Knows: names, defaults, which values are valid. Does not know: what is done with
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 from quoth.config import Config
 from quoth.errors import InputError, nearest
+from quoth.fields import Count, NotNegative, Number, ShareBelow1
 
-Salience = Literal["salient", "spans", "tokens"]
-Grouping = Literal["shuffled", "neighbours", "random"]
 Settings = TypeVar("Settings", bound=Config)
-
-_LEAST = {
-    "steps": 1,
-    "batch_size": 1,
-    "groups": 1,
-    "masking_group": 2,
-    "warmup_steps": 0,
-    "lora_rank": 0,
-    "max_passage_tokens": 1,
-    "max_repeats": 1,
-    "similarity_chunk_size": 0,
-    "mini_batch_size": 0,
-    "seed": 0,
-    "checkpoint_every": 1,
-    "log_every": 1,
-    "num_documents": 0,
-    "evaluate_every": 0,
-    "evaluate_blanks": 1,
-    "refresh_every": 1,
-    "mlm_warmup_steps": 0,
-    "num_candidates": 2,
-    "retriever_beam_size": 1,
-    "num_reader_passages": 1,
-    "num_negatives": 0,
-    "padded_tokens": 64,
-    "max_sentences": 1,
-    "max_tokens": 16,
-}
-_NON_NEGATIVE = ("learning_rate", "weight_decay", "max_grad_norm", "mlm_weight")
-_SHARES = ("negative_share", "unanswerable", "warmup_ratio", "keep_sentence", "lowercase")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,241 +24,21 @@ class LoopConfig(Config):
     the trained parts. A gradient longer than `max_grad_norm` is scaled down to that length.
     """
 
-    steps: int = 600
-    batch_size: int = 16
-    learning_rate: float = 1e-3
-    weight_decay: float = 0.01
-    warmup_steps: int = 50
-    lora_rank: int = 64
+    steps: Count = 600
+    batch_size: Count = 16
+    learning_rate: NotNegative = 1e-3
+    weight_decay: NotNegative = 0.01
+    warmup_steps: Number = 50
+    lora_rank: Number = 64
     bf16: bool = False
-    max_grad_norm: float = 1.0
-    dropout: float = 0.0
-    seed: int = 0
-    checkpoint_every: int = 100
-    log_every: int = 10
-
-    def __post_init__(self) -> None:
-        for name, kind in get_type_hints(type(self)).items():
-            value = getattr(self, name)
-            if get_origin(kind) is Literal and value not in get_args(kind):
-                raise InputError(f"{name} is {value!r}; it must be one of {', '.join(get_args(kind))}")
-            if name in _LEAST and value < _LEAST[name]:
-                raise InputError(f"{name} is {value}; it must be {_LEAST[name]} or more")
-            if name in _NON_NEGATIVE and not 0 <= value < math.inf:
-                raise InputError(f"{name} is {value}; it must be a finite number, 0 or more")
-            if name in _SHARES and not 0 <= value <= 1:
-                raise InputError(f"{name} is {value}; it must be a share from 0 to 1")
-        if not 0 <= self.dropout < 1:
-            raise InputError(f"dropout is {self.dropout}; it must be a share from 0 to below 1")
+    max_grad_norm: NotNegative = 1.0
+    dropout: ShareBelow1 = 0.0
+    seed: Number = 0
+    checkpoint_every: Count = 100
+    log_every: Count = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainConfig(LoopConfig):
-    """How to train NPM and NPM-single. `warm_start` names a folder with an adapter.
-
-    Documents whose id or title occurs in the JSONL file `exclude` are never trained on, nor are those of the file
-    `evaluate_on`: every `evaluate_every` steps (0: never) the model fills `evaluate_blanks` blanks of each kind in
-    them, and the best model is kept.
-
-    `contrast_with`: queries are contrasted with the tokens of the unmasked passages ("clean", as in the paper), or with
-    the tokens that are still visible in the masked passages ("masked"), which encodes each passage once instead of
-    twice; with "nothing" the model becomes a masked language model, NPM's parametric twin, and every hidden token has a
-    mask of its own. `mlm_weight`: how much of the masked LM's loss is added (0: none); in NPM, a blank's first mask
-    predicts the first token of the hidden phrase and its second mask the last. `negatives`: the tokens of the batch's
-    "other_passages", or of "all" passages except the masked phrase itself. With several `groups` a batch is contrasted
-    within each group, as in the released code, whose negatives come from half (2) or a quarter (4) of the processes. A
-    batch consists of groups of `masking_group` passages of one document; phrases to mask must recur in their group,
-    whatever the size of the batch. Documents with fewer passages share a group: `grouping` "shuffled" takes them in
-    random order, "neighbours" puts those together that BM25 finds similar; "random" mixes all passages. `splitter` cuts
-    documents into passages, of which the first `max_passage_tokens` tokens are read; the splitter "filled" cuts a
-    document when an encoder input is full, so that all of the text is read. `mask_ratio` is the share of a passage's
-    tokens to mask, `max_repeats` how often one n-gram is masked in a batch. `mini_batch_size` bounds memory: this many
-    encoder inputs keep their activations at a time (0: all), by gradient caching; `similarity_chunk_size` is the number
-    of queries whose similarities are held at a time (0: as many as fit into 128 MiB).
-    """
-
-    groups: int = 1
-    masking_group: int = 32
-    grouping: Grouping = "shuffled"
-    masking: Literal["spans", "tokens"] = "spans"
-    mask_ratio: float = 0.15
-    max_repeats: int = 10
-    contrast_with: Literal["clean", "masked", "nothing"] = "clean"
-    mlm_weight: float = 0.0
-    negatives: Literal["other_passages", "all"] = "other_passages"
-    splitter: str = "words:120"
-    max_passage_tokens: int = 192
-    similarity_chunk_size: int = 0
-    mini_batch_size: int = 0
-    num_documents: int = 0
-    warm_start: str = ""
-    exclude: str = ""
-    evaluate_on: str = ""
-    evaluate_every: int = 0
-    evaluate_blanks: int = 100
-
-    def __post_init__(self) -> None:
-        LoopConfig.__post_init__(self)
-        if self.batch_size < 2:
-            raise InputError(f"batch_size is {self.batch_size}; it must be 2 or more")
-        if not 0 < self.mask_ratio <= 0.5:
-            raise InputError(f"mask_ratio is {self.mask_ratio}; it must be above 0 and at most 0.5")
-        _check_evaluation(self.evaluate_on, self.evaluate_every)
-        if self.contrast_with == "nothing" and not self.mlm_weight:
-            raise InputError("contrast_with is 'nothing', so there is nothing to learn; set mlm_weight")
-        if self.batch_size % self.groups or self.batch_size // self.groups < 2:
-            raise InputError(
-                f"`groups` ({self.groups}) must divide `batch_size` ({self.batch_size}) into groups of at least 2"
-            )
-        if self.batch_size // self.groups % self.masked_together:
-            raise InputError(
-                f"`masking_group` ({self.masking_group}) must divide the {self.batch_size // self.groups} passages "
-                "that are contrasted, or be larger"
-            )
-
-    @property
-    def num_masks(self) -> int:
-        """The masks of a blank: two for a phrase, one for a token."""
-        return 2 if self.masking == "spans" and self.contrast_with != "nothing" else 1
-
-    @property
-    def masked_together(self) -> int:
-        """How many passages are searched together for phrases to mask."""
-        return min(self.masking_group, self.batch_size // self.groups)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ICTConfig(LoopConfig):
-    """The inverse cloze task (ORQA §4): the towers learn which passage a sentence was taken from. With probability
-    `keep_sentence` the sentence stays in its passage. Passages of one sentence are left out, and so are the documents
-    named in the file `exclude`."""
-
-    keep_sentence: float = 0.1
-    splitter: str = "words:120"
-    exclude: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PretrainConfig(LoopConfig):
-    """REALM's pre-training: fill masks with the help of retrieved passages, `num_candidates` per example including the
-    null document.
-
-    `masking`: one named entity or date per example ("salient", by the model `tagger`), one random run of words
-    ("spans"), or 15 % of the tokens ("tokens"). `marginal`: one passage explains all masks of an example ("product",
-    the paper), or every mask has passages of its own ("token", the released code). `exclude_self`: the example's own
-    "passage", or all passages of its "document", are never retrieved for it. Every `refresh_every` steps all passages
-    are embedded again, by a process of their own (`asynchronous`) or while training waits. In the first
-    `mlm_warmup_steps` steps the reader learns to fill random masks without passages, which a base without a masked LM
-    head requires. Every `evaluate_every` steps (0: never) `evaluate_blanks` blanks in the documents of the file
-    `evaluate_on` measure the model. `mini_batch_size` bounds memory: this many examples are read with their passages at
-    a time (0: all).
-    """
-
-    batch_size: int = 8
-    mini_batch_size: int = 0
-    num_candidates: int = 8
-    masking: Salience = "salient"
-    tagger: str = "quoth-tagger"
-    marginal: Literal["product", "token"] = "product"
-    exclude_self: Literal["document", "passage"] = "document"
-    refresh_every: int = 500
-    asynchronous: bool = True
-    mlm_warmup_steps: int = 0
-    splitter: str = "words:120"
-    exclude: str = ""
-    evaluate_on: str = ""
-    evaluate_every: int = 0
-    evaluate_blanks: int = 200
-
-    def __post_init__(self) -> None:
-        LoopConfig.__post_init__(self)
-        _check_evaluation(self.evaluate_on, self.evaluate_every)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FineTuneConfig(LoopConfig):
-    """Fine-tuning to open question answering (REALM §4, after ORQA): the query tower and the reader learn, the passage
-    vectors stay.
-
-    The retriever learns from the `retriever_beam_size` nearest passages, the reader from the `num_reader_passages`
-    nearest; a passage or span is right if an answer occurs in it. If none of the passages read is right,
-    `force_positive` replaces the last one by a right passage of the beam, so that a young retriever leaves the reader
-    something to learn from (not in the papers). `mini_batch_size` bounds memory: this many questions are read at a time
-    (0: all).
-    """
-
-    batch_size: int = 1
-    mini_batch_size: int = 0
-    retriever_beam_size: int = 5000
-    num_reader_passages: int = 5
-    force_positive: bool = False
-    corpus: str = ""
-
-    def __post_init__(self) -> None:
-        LoopConfig.__post_init__(self)
-        if self.num_reader_passages > self.retriever_beam_size:
-            raise InputError(
-                f"`num_reader_passages` ({self.num_reader_passages}) must not exceed `retriever_beam_size` "
-                f"({self.retriever_beam_size})"
-            )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReaderTrainConfig(LoopConfig):
-    """How to train a reader on questions and blanks with their passages.
-
-    The number of steps follows from `epochs` and the number of examples; warm-up takes the share `warmup_ratio` of
-    them. With probability `negative_share` an example is read together with up to `num_negatives` passages that BM25
-    finds for it and that do not contain its answer; with probability `unanswerable` such a passage is read instead of
-    its own. `head` and `span_width` shape a new reader. Inputs of up to `padded_tokens` are encoded together.
-    """
-
-    epochs: float = 3.0
-    batch_size: int = 32
-    learning_rate: float = 2e-4
-    warmup_ratio: float = 0.06
-    lora_rank: int = 0
-    num_negatives: int = 2
-    negative_share: float = 0.25
-    unanswerable: float = 0.1
-    head: Literal["ends", "mlp"] = "ends"
-    span_width: int = 20
-    padded_tokens: int = 4096
-
-    def __post_init__(self) -> None:
-        LoopConfig.__post_init__(self)
-        if self.lora_rank:
-            raise InputError(f"lora_rank is {self.lora_rank}; it must be 0, as all of a reader's weights are trained")
-        if not 0 < self.epochs < math.inf:
-            raise InputError(f"epochs is {self.epochs}; it must be a number above 0")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaggingConfig(LoopConfig):
-    """How to train a tagger.
-
-    An input has up to `max_sentences` consecutive sentences of a document, so that the model knows single sentences as
-    well as passages. The share `lowercase` of the inputs is read in lower case, as people type questions. The number of
-    steps follows from `epochs` and the documents.
-    """
-
-    epochs: int = 8
-    max_sentences: int = 4
-    lowercase: float = 0.15
-    lora_rank: int = 32
-    max_tokens: int = 256
-    bf16: bool = True
-    dropout: float = 0.1
-
-    def __post_init__(self) -> None:
-        LoopConfig.__post_init__(self)
-        if self.lora_rank < 1:
-            raise InputError(f"lora_rank is {self.lora_rank}; it must be 1 or more, as a tagger is an adapter")
-        if self.epochs < 1:
-            raise InputError(f"epochs is {self.epochs}; it must be 1 or more")
-
-
-def _check_evaluation(evaluate_on: str, evaluate_every: int) -> None:
+def check_evaluation(evaluate_on: str, evaluate_every: int) -> None:
     if bool(evaluate_on) != bool(evaluate_every):
         raise InputError("set evaluate_on (a file of documents) and evaluate_every (a number of steps) together")
 

@@ -18,29 +18,29 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from statistics import fmean
-from typing import Any, Literal, Protocol, get_args, runtime_checkable
+from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.answers.equations import log_sum_exp
+from quoth.answers.labels import LabelOptions, Words, WordSpans, find_words, rank_labels, score_words, usable_words
+from quoth.answers.options import Temperature
+from quoth.answers.phrases import scaled_similarities
+from quoth.answers.ranking import Occurrences
 from quoth.errors import InputError, TextCutWarning
-from quoth.predictors.label import LabelOptions, Words, WordSpans, find_words, rank_labels, score_words, usable_words
-from quoth.predictors.options import check_temperature
-from quoth.predictors.phrase import scaled_similarities
-from quoth.predictors.ranking import Occurrences
+from quoth.fields import Count
+from quoth.index.key_table import KeyHits, KeyTable
+from quoth.index.search import search_together
+from quoth.index.vectors import KeyVectors
 from quoth.records import Prediction
-from quoth.retrieval.index import search_together
-from quoth.retrieval.key_table import KeyHits, KeyTable
-from quoth.retrieval.vectors import KeyVectors
-from quoth.scoring import log_sum_exp
 from quoth.types import Doubles, Floats
 from quoth_eval.harness import EVIDENCE
-from quoth_eval.spec import CLOSED, Given, Options, Prepared, TaskSpec
+from quoth_eval.spec import CLOSED, Given, Options, Prepared, Settings, TaskSpec
 from quoth_eval.task import Answer, Example, Scores, Source, System, Task, draw_as_released
 from quoth_eval.tasks.closed_files import FORMATS, ClosedSet, LabelledText, read_closed_set, read_labelled
 
 Scoring = Literal["all", "nearest", "released"]
-SCORINGS: tuple[Scoring, ...] = get_args(Scoring)
 SAMPLE = 3000
 """The number of texts that the paper draws from each set, with seed 0."""
 TEXTS_AT_A_TIME = 16
@@ -73,20 +73,16 @@ class WordScorer(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClosedOptions:
-    """How labels are scored: over "all" occurrences of their words (A.4), over those with an end among the `k`
-    "nearest" tokens (A.4 with §5.3), or as "released". Raises InputError."""
+class ClosedOptions(Settings):
+    """How labels are scored. Raises InputError."""
 
-    scoring: Scoring = "all"
-    label_temperature: float = 5.0
-    k: int = 4096
-
-    def __post_init__(self) -> None:
-        check_temperature("label_temperature", self.label_temperature)
-        if self.scoring not in SCORINGS:
-            raise InputError(f"scoring is {self.scoring!r}; use one of {', '.join(SCORINGS)}")
-        if self.k < 1:
-            raise InputError(f"k is {self.k}; it must be 1 or more neighbours")
+    scoring: Annotated[
+        Scoring,
+        "Sum over all places of a label's words (NPM, app. A.4), over those with an end among the `k` nearest tokens "
+        "(A.4 with §5.3), or as in the released code.",
+    ] = "all"
+    label_temperature: Annotated[Temperature, "Divides similarities."] = 5.0
+    k: Annotated[Count, "Number of nearest tokens."] = 4096
 
 
 def closed_task(closed: ClosedSet, limit: int | None = SAMPLE, seed: int = 0) -> Task[LabelledText]:
@@ -329,8 +325,9 @@ def _only(spans: WordSpans, kept_C: NDArray[np.bool_]) -> WordSpans:
 
 
 def _make(name: str, given: Given, settings: ClosedOptions) -> Prepared:
-    data = given.folder(name)
+    data = given.folder(name, FORMATS[name].file, FORMATS[name].source)
     closed = read_closed_set(data, name)
+    given.searched()
     task = closed_task(closed, given.limit, given.seed)
     options = {**given.options, **asdict(settings)}
     task = replace(task, settings={**given.settings(), **task.settings, "options": options})

@@ -223,6 +223,7 @@ _VERBALIZERS = (
     "NPM's fuzzy verbalizers are in the data of https://github.com/facebookresearch/NPM (scripts/download_data.sh)"
 )
 _KPT = "get it from the data of https://github.com/facebookresearch/NPM (scripts/download_data.sh)"
+_AGN = f"{_KPT}, as CSV of class (1 to 4), title and description after a header"
 _JSONL = f"{_KPT}, as JSONL with sentence and label (0, 1)"
 _SENTIMENT = {"0": "terrible", "1": "great"}
 _TOPICS = {"1": "politics", "2": "sports", "3": "business", "4": "technology"}
@@ -242,7 +243,7 @@ _SST2 = "sst2/verbalizers.txt"
 _MR = partial(_sentences, "It was", "sentence", "label")
 
 FORMATS: Mapping[str, _Format] = {
-    "agn": _Format(_TOPICS, "agn/test.csv", _agn, _KPT, "agn/verbalizers.txt", f"{_TOPIC} {MASK}."),
+    "agn": _Format(_TOPICS, "agn/test.csv", _agn, _AGN, "agn/verbalizers.txt", f"{_TOPIC} {MASK}."),
     "yahoo": _Format(
         _YAHOO,
         "yahoo/test.jsonl",
@@ -259,7 +260,7 @@ FORMATS: Mapping[str, _Format] = {
         prompt=f"This is a {MASK}.",
         train="subj/train.jsonl",
     ),
-    "sst2": _Format(_SENTIMENT, "sst2/test.tsv", _sst2, _KPT, _SST2),
+    "sst2": _Format(_SENTIMENT, "sst2/test.tsv", _sst2, f"{_KPT}, as lines of __label__1 to 5, tab, text", _SST2),
     "mr": _Format(_SENTIMENT, "mr/test.jsonl", _MR, _JSONL, _SST2, train="mr/train.jsonl"),
     "rt": _Format(
         {"negative": "terrible", "positive": "great"},

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 from sys import maxsize
-from typing import Any
+from typing import Annotated, Any
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents, read_listing
@@ -19,7 +19,7 @@ from quoth.errors import InputError
 from quoth.records import Document
 from quoth_eval.baselines import bm25_phrases, frequent_phrases
 from quoth_eval.harness import lazily
-from quoth_eval.spec import Given, Options, Prepared, TaskSpec
+from quoth_eval.spec import Given, Options, Prepared, Settings, TaskSpec
 from quoth_eval.systems import fills, phrases, without
 from quoth_eval.task import Answer, Example, Scores, System, Task, first_right, length_groups, rank
 
@@ -27,10 +27,10 @@ BLANKS_AT_A_TIME = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """`heldout` lists documents (JSONL of ids and titles): only those of the pages are used."""
+class ClozeSettings(Settings):
+    """Which of the pages are used."""
 
-    heldout: str | None = None
+    heldout: Annotated[str | None, "Use only the documents that this JSONL lists (id, title)."] = None
 
 
 def read_pages(pages: Sequence[str | Path], heldout: str | None) -> list[Document]:
@@ -78,11 +78,14 @@ def _judge(example: Example[Blank], answer: Answer) -> Scores:
     return first_right([i == place for i in range(len(answer.predictions or ()))])
 
 
-def _make(given: Given, settings: Settings) -> Prepared:
+def _make(given: Given, settings: ClozeSettings) -> Prepared:
     if given.files:
+        pages = read_pages(given.files, settings.heldout)
         corpus = Corpus.create(given.scratch / "pages.quoth")
-        corpus.add(read_pages(given.files, settings.heldout))
+        corpus.add(pages)
+        counted = {"num_pages": len(pages)}
     else:
+        counted = {}
         corpus = given.one_corpus("cloze")
     count = maxsize if given.limit is None else ceil(given.limit / len(KINDS))
     passages = list(corpus.passages())
@@ -92,7 +95,7 @@ def _make(given: Given, settings: Settings) -> Prepared:
         return fills(given.open(name, [corpus], options), without(options))
 
     return Prepared(
-        task=cloze_task(blanks, given.settings([corpus])),
+        task=cloze_task(blanks, given.settings([corpus], **counted)),
         asks=asked,
         baselines={
             "frequent": lambda _: lazily(lambda: phrases(frequent_phrases(corpus))),
@@ -105,12 +108,11 @@ SPECS = [
     TaskSpec(
         name="cloze",
         help="Phrases that recur in the corpus, or in FILES, hidden in one of its passages; half are names and terms.",
-        settings=Settings,
+        settings=ClozeSettings,
         make=_make,
         systems=("quoth-mini", "bm25", "frequent"),
         baselines=("bm25", "frequent"),
         limit=3000,
         takes_files=True,
-        searches=False,
     )
 ]

@@ -14,23 +14,26 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from annotated_types import MinLen
 
 from quoth.cli.models import load_entities
 from quoth.corpus.bm25 import check_not_empty
 from quoth.corpus.word_index import indexed_text
-from quoth.datasets.answers import answerable, first, has_answer, holders, normalise
+from quoth.datasets.judging import answerable, first, has_answer, holders, normalise
 from quoth.datasets.question_templates import QuestionTemplates
 from quoth.datasets.questions import QAExample, read_questions
 from quoth.errors import InputError
+from quoth.fields import Count, check_fields
 from quoth_eval.entity_search import Range, Search, by_text, searches, searching
 from quoth_eval.harness import ProgressCallback
 from quoth_eval.rarity import count_terms, idf_buckets
 from quoth_eval.report import Report
-from quoth_eval.spec import ENTITIES, Given, Options, Prepared, TaskSpec
+from quoth_eval.spec import ENTITIES, Given, Options, Prepared, Settings, TaskSpec
 from quoth_eval.systems import searcher_by_words
 from quoth_eval.task import Answer, Example, Scores, System, Task, draw_of_each
-from quoth_eval.tasks.openqa import corpus_group, read_passages
+from quoth_eval.tasks.openqa import DEPTHS, corpus_group, read_passages
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
@@ -58,22 +61,18 @@ def _folded(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """`ks` are the depths of recall. `templates` is the dataset's relation_query_templates.json, which finds each
-    question's entity. `coverage` counts the questions that the corpus can answer; `covered` asks only those of which
-    some passage contains both the answer and the entity; `idf` reports by how rare the entity is. `picture` is a PNG of
-    covered questions and the keys of the first system (UMAP). Raises InputError."""
+class EntitySettings(Settings):
+    """Which questions are asked, and what is measured. Raises InputError."""
 
-    ks: tuple[int, ...] = KS
-    templates: str | None = None
-    coverage: bool = True
-    covered: bool = False
-    idf: bool = False
-    picture: str | None = None
+    ks: Annotated[tuple[Count, ...], MinLen(1), DEPTHS] = KS
+    templates: Annotated[str | None, "The dataset's relation_query_templates.json, to find the entities."] = None
+    coverage: Annotated[bool, "Read every passage to count the questions that the corpus can answer."] = True
+    covered: Annotated[bool, "Ask only questions of which a passage contains both the answer and the entity."] = False
+    idf: Annotated[bool, "Also report by how rare the entity is."] = False
+    picture: Annotated[str | None, "Draw covered questions and the first system's keys (UMAP) as PNG."] = None
 
     def __post_init__(self) -> None:
-        if not self.ks or min(self.ks) < 1:
-            raise InputError(f"ks is {[*self.ks]}; it must be 1 or more passages")
+        check_fields(self)
         for name in ("idf", "covered", "picture"):
             if getattr(self, name) and self.templates is None:
                 raise InputError(f"{name} requires each question's entity; give --set templates=FILE")
@@ -199,7 +198,7 @@ def read_entity_questions(
 def choose_questions(
     files: Sequence[str | Path],
     corpora: Sequence[Corpus],
-    settings: Settings,
+    settings: EntitySettings,
     limit: int | None = None,
     seed: int = 0,
     progress: ProgressCallback | None = None,
@@ -273,8 +272,8 @@ def _judge(ks: Sequence[int], example: Example[EntityQuestion], answer: Answer) 
     return scores
 
 
-def _make(given: Given, settings: Settings) -> Prepared:
-    chosen = choose_questions(given.files, given.corpora, settings, given.limit, given.seed, given.progress)
+def _make(given: Given, settings: EntitySettings) -> Prepared:
+    chosen = choose_questions(given.files, given.searched(), settings, given.limit, given.seed, given.progress)
     search = searching(given)
     if settings.picture is not None:
         from quoth_eval.key_picture import check_installed
@@ -309,7 +308,7 @@ SPECS = [
     TaskSpec(
         name="entities",
         help="The questions of FILES (EntityQuestions, one per relation): is a passage with an answer found?",
-        settings=Settings,
+        settings=EntitySettings,
         make=_make,
         form=ENTITIES,
         systems=("bm25",),

@@ -15,7 +15,11 @@ from quoth.errors import InputError
 from quoth_eval.tasks.closed_files import find_file
 
 SUBJECT = "[S]"
-_SOURCE = "KAMEL is at https://github.com/JanKalo/KAMEL; join the relations' dev.jsonl to one file"
+FILE = "kamel/dev.jsonl"
+SOURCE = (
+    "KAMEL is at https://github.com/JanKalo/KAMEL; copy question-templates.csv and join the relations' dev.jsonl to "
+    "one file"
+)
 
 
 def read_kamel(data: str | Path) -> list[QAExample]:
@@ -23,8 +27,8 @@ def read_kamel(data: str | Path) -> list[QAExample]:
 
     Raises InputError on a missing file, a broken line, or a relation without a template.
     """
-    templates = _templates(find_file(data, "kamel/question-templates.csv", _SOURCE))
-    path = find_file(data, "kamel/dev.jsonl", _SOURCE)
+    templates = _templates(find_file(data, "kamel/question-templates.csv", SOURCE))
+    path = find_file(data, FILE, SOURCE)
     questions = []
     for line, record in read_records(path):
         try:

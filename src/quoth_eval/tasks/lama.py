@@ -13,16 +13,17 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents, read_records
-from quoth.datasets.answers import exact_match
+from quoth.datasets.judging import exact_match
 from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
+from quoth.fields import Count
 from quoth.records import Document
-from quoth.tokenizers.text import MASK
-from quoth_eval.spec import Given, Options, Prepared, TaskSpec
+from quoth.text.tokenizer import MASK
+from quoth_eval.spec import Given, Options, Prepared, Settings, TaskSpec
 from quoth_eval.systems import fills, without
 from quoth_eval.task import (
     Answer,
@@ -45,25 +46,22 @@ TEMPLATES = {
 """The templates of Google-RE, as in LAMA."""
 FACTS = {"google-re": "lama/Google_RE", "trex": "lama/TREx"}
 """The folders of LAMA's facts in a folder of data, by the task's name."""
-_LAMA = "it is in LAMA's data.zip (Petroni et al. 2019), to be unpacked as lama"
+_LAMA = "it is in the data.zip of https://github.com/facebookresearch/LAMA (JSONL of facts), to be unpacked as lama"
 MOST_TOKENS = 4
 """Answers of this many tokens or more are one group, as in the released code."""
 FACTS_AT_A_TIME = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """`templates` is LAMA's relations.jsonl, required for T-REx. Without a corpus the facts' own evidence is searched,
-    together with the documents of the files `distractors`. `per_group` facts at most are asked per number of tokens (1,
-    2, 3, 4 and more) of the model `tokens` (None: the first system). `unhelpful_names` leaves out facts whose subject
-    contains the answer, LAMA-UHN's first filter; `only` asks only the facts of a list, such as T-REx Hard."""
+class LamaSettings(Settings):
+    """Which facts are asked, and what is searched."""
 
-    templates: str | None = None
-    distractors: tuple[str, ...] = ()
-    per_group: int | None = None
-    tokens: str | None = None
-    unhelpful_names: bool = False
-    only: str | None = None
+    templates: Annotated[str | None, "LAMA's relations.jsonl, required for T-REx."] = None
+    distractors: Annotated[tuple[str, ...], "Files of documents to search together with the facts' evidence."] = ()
+    per_group: Annotated[Count | None, "Ask at most this many facts per number of tokens (1, 2, 3, 4 and more)."] = None
+    tokens: Annotated[str | None, "Count the tokens of this model. Default: the first system."] = None
+    unhelpful_names: Annotated[bool, "Leave out facts whose subject contains the answer: UHN's first filter."] = False
+    only: Annotated[str | None, "Ask only the facts of this file or folder, such as T-REx Hard."] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +186,7 @@ def _renamed(paths: Sequence[str]) -> Iterator[Document]:
     return (Document(f"distractor-{i}", document.title, document.text) for i, document in enumerate(documents))
 
 
-def _make(given: Given, settings: Settings) -> Prepared:
+def _make(given: Given, settings: LamaSettings) -> Prepared:
     facts = read_facts(given.files)
     if settings.only is not None:
         facts = listed(facts, settings.only)
@@ -198,7 +196,7 @@ def _make(given: Given, settings: Settings) -> Prepared:
     return facts_over(given, settings, facts, read_templates(settings.templates or next(iter(here), None)))
 
 
-def facts_over(given: Given, settings: Settings, facts: Sequence[Fact], templates: Mapping[str, str]) -> Prepared:
+def facts_over(given: Given, settings: LamaSettings, facts: Sequence[Fact], templates: Mapping[str, str]) -> Prepared:
     """Up to `limit` facts per relation, over the corpora or over the facts' evidence and the distractors. An answer is
     right if it equals the object by SQuAD's rules (ignoring case, articles and punctuation)."""
     if not facts:
@@ -221,11 +219,11 @@ def facts_over(given: Given, settings: Settings, facts: Sequence[Fact], template
 
 def _of_data(name: str, given: Given, settings: object) -> Prepared:
     """The facts of a folder of data over the corpora."""
-    data = given.folder(name)
+    data = given.folder(name, FACTS[name], _LAMA)
     facts = read_facts(find_files(data, FACTS[name], _LAMA))
     relations = find_file(data, "lama/relations.jsonl", _LAMA) if name == "trex" else None
     drawn = draw_as_released(facts, given.limit, given.seed)
-    return _asked(given, given.corpora, lama_task(name, drawn, read_templates(relations), given.settings()))
+    return _asked(given, given.searched(), lama_task(name, drawn, read_templates(relations), given.settings()))
 
 
 def _asked(given: Given, searched: Sequence[Corpus], task: Task[Fact]) -> Prepared:
@@ -248,11 +246,10 @@ SPECS = [
     TaskSpec(
         name="lama",
         help="The facts of FILES (T-REx, Google-RE) over the corpus or their own evidence, by number of tokens.",
-        settings=Settings,
+        settings=LamaSettings,
         make=_make,
         each=True,
         files="lama/*/*.jsonl*",
         takes_files=True,
-        searches=False,
     ),
 ]

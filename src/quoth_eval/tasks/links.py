@@ -10,21 +10,26 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from annotated_types import MinLen
 
 from quoth.corpus.passages import sentences
-from quoth.datasets.answers import first
+from quoth.datasets.judging import first
 from quoth.errors import InputError
-from quoth.ner.recognition import LINKS, read_links
+from quoth.fields import Count
 from quoth.records import Document, TaggedSpan
+from quoth.zero_ner.recognition import LINKS, read_links
 from quoth_eval.entity_search import Range, Search, by_name, by_text, searches, searching
-from quoth_eval.spec import ENTITIES, Given, Options, Prepared, TaskSpec
+from quoth_eval.spec import ENTITIES, Given, Options, Prepared, Settings, TaskSpec
 from quoth_eval.systems import searcher_by_words
 from quoth_eval.task import Answer, Example, Scores, System, Task, draw
-from quoth_eval.tasks.openqa import KS
+from quoth_eval.tasks.openqa import DEPTHS, KS
 
 if TYPE_CHECKING:
-    from quoth.corpus.corpus import Corpus
+    from annotated_types import MinLen
+
+from quoth.corpus.corpus import Corpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +104,10 @@ def passages_about(corpus: Corpus, mentions: Iterable[Mention]) -> dict[str, dic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """`ks` are the depths of recall. Raises InputError."""
+class LinksSettings(Settings):
+    """What is measured."""
 
-    ks: tuple[int, ...] = KS
-
-    def __post_init__(self) -> None:
-        if not self.ks or min(self.ks) < 1:
-            raise InputError(f"ks is {[*self.ks]}; it must be 1 or more passages")
+    ks: Annotated[tuple[Count, ...], MinLen(1), DEPTHS] = KS
 
 
 def links_task(corpus: Corpus, ks: Sequence[int] = KS, limit: int | None = None, seed: int = 0) -> Task[Query]:
@@ -146,7 +147,7 @@ def searches_of(search: Search, corpus: Corpus, ks: Sequence[int] = KS) -> Syste
     return searches(search, depth, lambda query: query.entity)
 
 
-def _make(given: Given, settings: Settings) -> Prepared:
+def _make(given: Given, settings: LinksSettings) -> Prepared:
     corpus, search = given.one_corpus("links"), searching(given)
 
     def words(options: Options) -> System[Query]:
@@ -211,7 +212,7 @@ SPECS = [
     TaskSpec(
         name="links",
         help="Linked names of the corpus's documents in their sentences: passages of others about the same target.",
-        settings=Settings,
+        settings=LinksSettings,
         make=_make,
         form=ENTITIES,
         systems=("bm25", "bm25,mention=true"),

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from quoth.cli.models import quiet_libraries
-from quoth.datasets.conll import read_conll
+from quoth.ner.data import read_conll
 from quoth.ner.tagger import Tagger
 from quoth.records import Prediction, TaggedSpan, TaggedText
 from quoth_eval.spec import Given, Options, Prepared, TaskSpec
@@ -107,7 +107,6 @@ SPECS = [
         form="names",
         systems=("quoth-tagger",),
         files="ner/*.conll*:test",
-        searches=False,
         takes_files=True,
     )
 ]

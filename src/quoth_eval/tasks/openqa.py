@@ -11,35 +11,40 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from annotated_types import MinLen
 
 from quoth.cli.output import LeftOut, counting
 from quoth.corpus.bm25 import check_not_empty
 from quoth.corpus.corpus import Corpus
-from quoth.datasets.answers import answer_rank, answerable, exact_match, first, holders
+from quoth.datasets.judging import answer_rank, answerable, exact_match, first, holders
 from quoth.datasets.questions import QAExample, read_questions, read_squad
 from quoth.errors import InputError
+from quoth.fields import Count, Number
 from quoth.records import Passage
 from quoth_eval import abstention
 from quoth_eval.harness import ProgressCallback
 from quoth_eval.report import Report
-from quoth_eval.spec import OPEN, Given, Options, Prepared, TaskSpec
+from quoth_eval.spec import OPEN, Given, Options, Prepared, Settings, TaskSpec
 from quoth_eval.squad import squad_corpus
 from quoth_eval.systems import Answerer, Completer, asks, completes, family_of, searcher_by_words, with_lexical, without
 from quoth_eval.task import Answer, Example, Scores, System, Task, draw, draw_as_released, first_right, percent
 from quoth_eval.tasks.closed_files import find_file
-from quoth_eval.tasks.kamel import read_kamel
+from quoth_eval.tasks.kamel import FILE, SOURCE, read_kamel
 
+_DPR = "https://github.com/facebookresearch/DPR (question, tab, list of answers)"
 QUESTIONS = {
-    "nq-dev": ("open_qa/nq.dev.tsv", "NQ-open's development side, of DPR's data (data.retriever.qas.nq-dev)"),
-    "nq": ("open_qa/nq.test.tsv", "NQ-open's test side, of DPR's data (data.retriever.qas.nq-test)"),
-    "triviaqa": ("open_qa/trivia.test.tsv", "TriviaQA's test side, of DPR's data (data.retriever.qas.trivia-test)"),
+    "nq-dev": ("open_qa/nq.dev.tsv", f"NQ-open's development side, data.retriever.qas.nq-dev of {_DPR}"),
+    "nq": ("open_qa/nq.test.tsv", f"NQ-open's test side, data.retriever.qas.nq-test of {_DPR}"),
+    "triviaqa": ("open_qa/trivia.test.tsv", f"TriviaQA's test side, data.retriever.qas.trivia-test of {_DPR}"),
     "webquestions": ("open_qa/wq.test.tsv", "WebQuestions' test side as question, tab, list of answers"),
     "curatedtrec": ("open_qa/curated.test.tsv", "CuratedTREC's test side as id, kind, question, pattern"),
 }
 """Each set's file, and what it is, by the set's name."""
 KAMEL = "KAMEL's facts of 234 relations, as questions."
 KS = (1, 5, 20)
+DEPTHS = "Recall among the best passages, this many of them."
 READ = 5
 """How many passages ORQA's and REALM's readers read."""
 QUESTIONS_TOGETHER = 16
@@ -51,39 +56,35 @@ WITHOUT_EVIDENCE = "probability_without_evidence"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """`ks` are the depths of recall; `oracle` is the number of passages a reader reads: its oracle is right if one of
-    them contains an answer. With `coverage`, every passage is read once to count the answerable questions. With
-    `abstain`, every question is asked again without all passages that contain an answer or belong to its gold document:
-    does the system know when it is right?"""
+class OpenSettings(Settings):
+    """What is measured."""
 
-    ks: tuple[int, ...] = KS
-    oracle: int = READ
-    coverage: bool = True
-    abstain: bool = False
-
-    def __post_init__(self) -> None:
-        if not self.ks or min(self.ks) < 1 or self.oracle < 1:
-            raise InputError(f"ks is {[*self.ks]}, oracle is {self.oracle}; both must be 1 or more passages")
+    ks: Annotated[tuple[Count, ...], MinLen(1), DEPTHS] = KS
+    oracle: Annotated[Count, "Passages that a reader reads: its oracle is right if one contains an answer."] = READ
+    coverage: Annotated[bool, "Read every passage once to count the answerable questions."] = True
+    abstain: Annotated[
+        bool,
+        "Ask again without the passages that contain an answer or are of the gold document: does the system know when "
+        "it is right?",
+    ] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileSettings(Settings):
-    """`patterns`: answers in JSON are regular expressions, as in CuratedTREC. `skip_bad` leaves out broken records."""
+class FileSettings(OpenSettings):
+    """How files are read."""
 
-    patterns: bool = False
-    skip_bad: bool = False
+    patterns: Annotated[bool, "Answers in JSON are regular expressions, as in CuratedTREC."] = False
+    skip_bad: Annotated[bool, "Leave out broken records and report their number."] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SquadSettings(Settings):
-    """`distractors` are files of documents, of which `num_distractors` passages are added (None: all). `keep` is a new
-    folder for the corpus, which eval openqa can measure again."""
+class SquadSettings(OpenSettings):
+    """What the corpus has besides SQuAD's paragraphs."""
 
     coverage: bool = False
-    distractors: tuple[str, ...] = ()
-    num_distractors: int | None = None
-    keep: str | None = None
+    distractors: Annotated[tuple[str, ...], "Files of documents whose passages are searched as well."] = ()
+    num_distractors: Annotated[Number | None, "Add this many of their passages, drawn at random."] = None
+    keep: Annotated[str | None, "Keep the corpus in this new folder, for the task openqa."] = None
 
 
 def openqa_task(
@@ -220,7 +221,7 @@ def abstention_table(report: Report, least: Mapping[str, float]) -> str:
 
 
 def questions_over(
-    name: str, given: Given, settings: Settings, questions: Sequence[QAExample], corpora: Sequence[Corpus]
+    name: str, given: Given, settings: OpenSettings, questions: Sequence[QAExample], corpora: Sequence[Corpus]
 ) -> Prepared:
     """The task of questions over corpora. Raises InputError, EmptyCorpusError."""
     if not questions:
@@ -255,21 +256,20 @@ def questions_over(
     return Prepared(task=task, asks=asked, baselines={"bm25": words}, more=shown)
 
 
-def _of_data(name: str, given: Given, settings: Settings) -> Prepared:
-    data = given.folder(name)
+def _of_data(name: str, given: Given, settings: OpenSettings) -> Prepared:
     if name == "kamel":
-        read = read_kamel(data)
+        read = read_kamel(given.folder(name, FILE, SOURCE))
     else:
-        file, what = QUESTIONS[name]
-        read = read_questions(find_file(data, file, f"it is {what}"))
-    return questions_over(name, given, settings, draw_as_released(read, given.limit, given.seed), given.corpora)
+        file, source = QUESTIONS[name][0], f"it is {QUESTIONS[name][1]}"
+        read = read_questions(find_file(given.folder(name, file, source), file, source))
+    return questions_over(name, given, settings, draw_as_released(read, given.limit, given.seed), given.searched())
 
 
 def _of_files(given: Given, settings: FileSettings) -> Prepared:
     left_out = LeftOut()
     read = read_questions(*given.files, patterns=settings.patterns, skip_bad=settings.skip_bad, on_bad=left_out)
     left_out.report()
-    return questions_over("openqa", given, settings, draw(read, given.limit, given.seed), given.corpora)
+    return questions_over("openqa", given, settings, draw(read, given.limit, given.seed), given.searched())
 
 
 def _of_squad(given: Given, settings: SquadSettings) -> Prepared:
@@ -292,7 +292,7 @@ _COMMON: dict[str, Any] = {
 }
 SPECS = [
     *(
-        TaskSpec(name=name, help=what, settings=Settings, make=partial(_of_data, name), limit=3000, **_COMMON)
+        TaskSpec(name=name, help=what, settings=OpenSettings, make=partial(_of_data, name), limit=3000, **_COMMON)
         for name, what in (*((name, f"{what}.") for name, (_, what) in QUESTIONS.items()), ("kamel", KAMEL))
     ),
     TaskSpec(
@@ -310,7 +310,6 @@ SPECS = [
         make=_of_squad,
         files="squad/*.json*",
         takes_files=True,
-        searches=False,
         **_COMMON,
     ),
 ]

@@ -9,15 +9,16 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
+from quoth.answers.spans import Source, predict_spans
 from quoth.cli.output import LeftOut
-from quoth.datasets.answers import normalise_answer
-from quoth.datasets.comprehension import ReadingExample, read_examples
-from quoth.predictors.answers import Source, predict_spans
-from quoth.predictors.reader_weights import open_reader
-from quoth.predictors.span_reader import SpanReader
+from quoth.datasets.judging import normalise_answer
+from quoth.reader.data import ReadingExample, read_examples
+from quoth.reader.network import SpanReader
+from quoth.reader.weights import open_reader
 from quoth.records import Passage
-from quoth_eval.spec import Given, Options, Prepared, TaskSpec
+from quoth_eval.spec import Given, Options, Prepared, Settings, TaskSpec
 from quoth_eval.task import HITS, Answer, Example, Scores, System, Task, draw, first_right
 
 _AT_A_TIME = 32
@@ -25,10 +26,10 @@ REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """Whether broken records are left out, and counted."""
+class ReadingSettings(Settings):
+    """How files are read."""
 
-    skip_bad: bool = False
+    skip_bad: Annotated[bool, "Leave out broken records and report their number."] = False
 
 
 def reading_task(examples: Sequence[ReadingExample]) -> Task[ReadingExample]:
@@ -73,7 +74,7 @@ def token_f1(prediction: str, answer: str) -> float:
     return 2 * common / (len(said) + len(wanted))
 
 
-def _make(given: Given, settings: Settings) -> Prepared:
+def _make(given: Given, settings: ReadingSettings) -> Prepared:
     left_out = LeftOut()
     examples = [each for path in given.files for each in read_examples(Path(path), settings.skip_bad, left_out)]
     left_out.report()
@@ -90,12 +91,11 @@ SPECS = [
     TaskSpec(
         name="reading",
         help="The questions of FILES (SQuAD, or JSONL as for quoth train reader), with their passages.",
-        settings=Settings,
+        settings=ReadingSettings,
         make=_make,
         form="reading",
         systems=("quoth-reader",),
         files="squad/*.json*",
         takes_files=True,
-        searches=False,
     )
 ]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from quoth.cli.models import load
 from quoth.corpus.documents import read_records
-from quoth.encoders.key_encoder import EncodedPassage
+from quoth.encoders.keys import EncodedPassage
 from quoth.errors import InputError
 from quoth.records import Prediction
 from quoth.types import Doubles
@@ -147,6 +147,5 @@ SPECS = [
         form="senses",
         files="mcl_wic/*.jsonl*",
         takes_files=True,
-        searches=False,
     )
 ]

@@ -13,14 +13,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import groupby, product, takewhile
-from typing import Any
+from typing import Annotated, Any
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.passages import sentences
 from quoth.errors import InputError, UnknownDocumentError
-from quoth.tokenizers.text import MASK
+from quoth.fields import Count, Number
+from quoth.text.tokenizer import MASK
 from quoth_eval.report import Report, Row
-from quoth_eval.spec import Given, Options, Prepared, TaskSpec
+from quoth_eval.spec import Given, Options, Prepared, Settings, TaskSpec
 from quoth_eval.systems import fills, without
 from quoth_eval.task import Answer, Example, Scores, System, Task, draw, first_right, percent, rank
 
@@ -37,15 +38,13 @@ Words = list[re.Match[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """`old` is the folder of an earlier edition of the corpus: documents with the same ids. `max_words` is the longest
-    name or number; `unchanged`, how many that are the same in both are asked as well; `show`, how many of the facts
-    whose answer followed are shown."""
+class SwapSettings(Settings):
+    """The earlier edition, and which facts are asked and shown."""
 
-    old: str | None = None
-    max_words: int = 3
-    unchanged: int = 0
-    show: int = 5
+    old: Annotated[str | None, "Folder of an earlier edition of the corpus: documents with the same ids."] = None
+    max_words: Annotated[Count, "Longest name or number, in words."] = 3
+    unchanged: Annotated[Number, "Also ask about this many facts that are the same in both."] = 0
+    show: Annotated[Number, "Show this many of the facts whose answer followed."] = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +252,7 @@ def _alike(one: str, other: str) -> bool:
     return SequenceMatcher(None, one, other, autojunk=False).ratio() >= 0.5
 
 
-def _make(given: Given, settings: Settings) -> Prepared:
+def _make(given: Given, settings: SwapSettings) -> Prepared:
     new = given.one_corpus("swap")
     if settings.old is None:
         raise InputError("swap requires an earlier edition of the corpus; name its folder with --set old=DIR")
@@ -277,7 +276,7 @@ SPECS = [
     TaskSpec(
         name="swap",
         help="Facts in which an earlier edition of the corpus differs: do the answers follow, without any training?",
-        settings=Settings,
+        settings=SwapSettings,
         make=_make,
     )
 ]

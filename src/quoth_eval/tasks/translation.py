@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from quoth.errors import InputError
 from quoth.records import Document
-from quoth.tokenizers.text import MASK
+from quoth.text.tokenizer import MASK
 from quoth_eval.spec import Given, Options, Prepared, TaskSpec
 from quoth_eval.systems import fills, without
 from quoth_eval.task import Answer, Example, System, Task, draw_of_each
@@ -97,7 +97,7 @@ class Asked:
 
 def _make(given: Given, settings: object) -> Prepared:
     """The names that the searched documents spell in other scripts; `limit` of each language."""
-    found = [each for corpus in given.corpora for each in find_translations(corpus.documents())]
+    found = [each for corpus in given.searched() for each in find_translations(corpus.documents())]
     drawn = draw_of_each(found, given.limit, given.seed, lambda each: each.language)
     if not drawn:
         raise InputError("no document spells its title in another script: 'Athens (Greek: Αθήνα)'; search others")

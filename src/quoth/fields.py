@@ -1,0 +1,215 @@
+"""The fields of options and settings: what each may be and what it means, said once and checked here.
+
+`top_k: Annotated[int, Ge(1), "Number of answers."] = 5` has a field's type, bounds, meaning and default. Bounds are
+those of `annotated_types`, and `Has`.
+Knows: types, bounds, and how an error names them. Does not know: any field.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import MISSING, dataclass, fields
+from functools import cache
+from numbers import Integral, Real
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+from annotated_types import Ge, Gt, Le, Lt, MinLen
+
+from quoth.errors import InputError, brief, nearest
+
+MOST = 2**31 - 1
+"""A bound that an error names only if it is exceeded."""
+
+_UNIONS = (Union, UnionType)
+
+
+@dataclass(frozen=True, slots=True)
+class Has:
+    """A text must contain this."""
+
+    part: str
+
+
+@dataclass(frozen=True, slots=True)
+class Such:
+    """A good value of a field whose default is none."""
+
+    value: Any
+
+
+Count = Annotated[int, Ge(1)]
+Number = Annotated[int, Ge(0)]
+Positive = Annotated[float, Gt(0)]
+NotNegative = Annotated[float, Ge(0)]
+Share = Annotated[float, Ge(0), Le(1)]
+ShareBelow1 = Annotated[float, Ge(0), Lt(1)]
+
+
+class Field(NamedTuple):
+    """A field of a record: its type with its bounds, what it means, its default, and whether it allows a value."""
+
+    name: str
+    kind: Any
+    meaning: str
+    default: Any
+    fits: Callable[[Any], bool]
+
+
+@cache
+def fields_of(record: Any) -> dict[str, Field]:
+    """The fields of a record, by name. One that is declared again, for another default, keeps its meaning."""
+    meanings: dict[str, str] = {}
+    for owner in reversed(record.__mro__):
+        for name, hint in get_type_hints(owner, include_extras=True).items():
+            meanings[name] = next((mark for mark in marks(hint) if isinstance(mark, str)), meanings.get(name, ""))
+    hints = get_type_hints(record, include_extras=True)
+    defaults = {each.name: None if each.default is MISSING else each.default for each in fields(record)}
+    return {
+        name: Field(name, hints[name], meanings[name], default, _test(hints[name]))
+        for name, default in defaults.items()
+    }
+
+
+def check_fields(record: Any, prefix: str = "") -> None:
+    """Raises InputError if a field's value is not allowed. What JSON has as a list or an object becomes a tuple or a
+    record."""
+    kind: Any = type(record)
+    for name, field in fields_of(kind).items():
+        value = getattr(record, name)
+        if not field.fits(value):
+            object.__setattr__(record, name, checked(f"{prefix}{name}", value, field.kind, field.default))
+
+
+def checked(name: str, value: Any, kind: Any, default: Any = None) -> Any:
+    """`value` if this type allows it. Raises InputError: the value, what is allowed, and what to write instead."""
+    if isinstance(value, Mapping) and hasattr(kind, "from_dict"):
+        try:
+            return kind.from_dict(value)
+        except InputError as error:
+            raise InputError(f"{name}: {error}") from None
+    if isinstance(value, list):
+        value = tuple(value)
+    if _test(kind)(value):
+        return value
+    such = next((mark.value for mark in marks(kind) if isinstance(mark, Such)), default)
+    none = "None" if default is not None else "left out" if such is None else ""
+    words = _words(value, kind, none)
+    if isinstance(value, str) and "a list" in words:
+        remedy = f"; write [{value!r}]"
+    elif "one of" in words:
+        remedy = nearest(str(value), words.split("one of ")[1].split(", "))
+    else:
+        remedy = "" if such is None or isinstance(such, (bool, tuple)) else f"; try {name}={such!r}"
+    raise InputError(f"{name} is {brief(value)}; it must be {words}{remedy}")
+
+
+def spelled(kind: Any) -> str:
+    """A type as one writes it, without its bounds."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return spelled(inner[0])
+    if origin in _UNIONS:
+        return " | ".join(map(spelled, inner))
+    if origin is Literal:
+        return " | ".join(f'"{each}"' if isinstance(each, str) else repr(each) for each in inner)
+    if origin is not None:
+        return f"{origin.__name__}[{', '.join(map(spelled, inner))}]"
+    return "None" if kind is NoneType else str(kind.__name__)
+
+
+def marks(kind: Any) -> tuple[Any, ...]:
+    """What `Annotated` adds to a type."""
+    return kind.__metadata__ if get_origin(kind) is Annotated else ()
+
+
+@cache
+def _test(kind: Any) -> Callable[[Any], bool]:
+    """Whether a value is of a type and within its bounds."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        fits, bounds = _test(inner[0]), [each for each in inner[1:] if not isinstance(each, (str, Such))]
+        return lambda value: fits(value) and all(_within(value, bound) for bound in bounds)
+    if origin in _UNIONS:
+        tests = [_test(each) for each in inner]
+        return lambda value: any(fits(value) for fits in tests)
+    if origin is Literal:
+        return lambda value: any(type(value) is type(each) and value == each for each in inner)
+    if origin is tuple and inner[-1] is not ...:
+        tests = [_test(each) for each in inner]
+        return lambda value: (
+            isinstance(value, tuple)
+            and len(value) == len(tests)
+            and all(map(lambda fits, each: fits(each), tests, value))
+        )
+    if origin in (tuple, Collection):
+        fits = _test(inner[0])
+        return lambda value: isinstance(value, origin) and not isinstance(value, str) and all(map(fits, value))
+    if kind is int:
+        return lambda value: isinstance(value, Integral) and not isinstance(value, bool)
+    if kind is float:
+        return lambda value: isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    return lambda value: isinstance(value, origin or kind)
+
+
+def _within(value: Any, bound: Any) -> bool:
+    match bound:
+        case Ge(least):
+            return bool(value >= least)
+        case Gt(below):
+            return bool(value > below)
+        case Le(most):
+            return bool(value <= most)
+        case Lt(above):
+            return bool(value < above)
+        case MinLen(length):
+            return len(value) >= length
+        case Has(part):
+            return part in value
+    return True
+
+
+def _words(value: Any, kind: Any, none: str) -> str:
+    """What a type allows; of a number only its bounds if the value is one. `none` are the words for None, if any."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        bounds = _bounds(value, inner[1:])
+        number = isinstance(value, (int, float)) and _test(inner[0])(value)
+        what = "" if number and bounds else _words(value, inner[0], none)
+        return ", ".join(filter(None, (what, bounds)))
+    if origin in _UNIONS:
+        parts = [_words(value, each, none) for each in inner if each is not NoneType]
+        *others, last = [*parts, none] if none and NoneType in inner else parts
+        return f"{', '.join(others)}, or {last}" if others else last
+    if origin is Literal:
+        return f"one of {', '.join(map(str, inner))}" if len(inner) > 1 else repr(inner[0])
+    if origin is tuple and inner[-1] is not ...:
+        return f"a list of {len(inner)} numbers"
+    if origin in (tuple, Collection):
+        return "a list of texts"
+    if kind is float and isinstance(value, float):
+        return "a finite number"
+    return {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}.get(kind, "an object {}")
+
+
+def _bounds(value: Any, bounds: tuple[Any, ...]) -> str:
+    """The bounds in words; the technical one only if the value exceeds it."""
+    words = []
+    for bound in bounds:
+        match bound:
+            case Ge(least):
+                words.append(f"{least} or more")
+            case Gt(below):
+                words.append(f"above {below}")
+            case Le(most) if most != MOST or (isinstance(value, int) and value > most):
+                words.append(f"at most {most}")
+            case Lt(above):
+                words.append(f"below {above}")
+            case MinLen():
+                words.append("not empty")
+            case Has(part):
+                words.append(f"with {part}")
+    between = " and ".join(words)
+    return re.sub("^(.*) or more and at most (.*)$", r"from \1 to \2", between)
