@@ -205,10 +205,12 @@ def test_systems_are_spelled_with_their_options() -> None:
 def test_every_name_is_a_task_with_its_own_file_and_options() -> None:
     assert expand(["sentiment", "sst2", "rte"]) == ["sst2", "mr", "rt", "cr", "amazon", "rte"]
     assert {name for names in GROUPS.values() for name in names} <= set(NAMES)
+    page = (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text(encoding="utf-8")
     for name in NAMES:
         spec = find(name)
         assert spec.name == name
         assert spec.read({}) == spec.settings()
+        assert all(f"\n| `{option}` | " in page for option in spec.names)
         for system in spec.systems:
             parse_system(system, spec)
 
