@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from quoth.corpus.quotes import Verification, verify_quote
     from quoth.corpus.repair import Repairs
     from quoth.models.base import FusedSearch
+    from quoth.models.blanks import PassageVectors
     from quoth.models.loading import load
     from quoth.models.model import Model
-    from quoth.models.npm import NPM, PassageVectors
+    from quoth.models.npm import NPM
     from quoth.models.reader import Reader
     from quoth.models.realm import REALM
     from quoth.models.zero_ner import ZeroNER
@@ -95,7 +96,7 @@ _HOMES = {
     "NPM": "quoth.models.npm",
     "Passage": "quoth.records",
     "PassageShare": "quoth.records",
-    "PassageVectors": "quoth.models.npm",
+    "PassageVectors": "quoth.models.blanks",
     "Prediction": "quoth.records",
     "Predictions": "quoth.results",
     "REALM": "quoth.models.realm",

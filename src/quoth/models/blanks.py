@@ -11,6 +11,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quoth.corpus.bm25 import Ranking, best_places
 from quoth.encoders.token_encoder import TokenEncoder
@@ -27,7 +28,7 @@ from quoth.predictors.ranking import Scored
 from quoth.predictors.reader_weights import open_reader
 from quoth.predictors.span_reader import SpanReader
 from quoth.predictors.token import ScoredTokens
-from quoth.records import Prediction
+from quoth.records import Passage, Prediction
 from quoth.retrieval.index import search_all, search_together
 from quoth.retrieval.key_table import KeyHits
 from quoth.retrieval.retriever import Retriever
@@ -50,6 +51,15 @@ class Asked:
     texts: Sequence[str]
     ranked: Sequence[Ranking]
     hidden: Sequence[Collection[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class PassageVectors:
+    """A passage's tokens as in the key table: ids [T], character ranges of the document [T, 2], vectors [T, D]."""
+
+    ids_T: NDArray[np.int32]
+    offsets_T2: NDArray[np.int64]
+    vectors_TD: NDArray[np.float32]
 
 
 class BlankFiller(CorpusModel):
@@ -82,6 +92,50 @@ class BlankFiller(CorpusModel):
     def single(self) -> bool:
         """Whether this is NPM-single, which answers with one token."""
         return self.config.num_masks == 1
+
+    def num_tokens(self, phrase: str) -> int:
+        """How many of the model's tokens a phrase has inside a text."""
+        return len(self.encoder.tokenizer.phrase(phrase).ids_T)
+
+    def query_vectors(self, text: str) -> tuple[Floats, Floats]:
+        """The start and the end query of a text's blank.
+
+        Args:
+            text (str): A text with one blank.
+
+        Returns:
+            Two vectors [D] of float32; the same one twice for an NPM-single.
+
+        Raises:
+            InputError: A text without exactly one blank.
+
+        Example:
+            >>> start, end = npm.query_vectors("Carmen is an opera by [MASK].")
+            >>> start.shape, end.shape
+            ((384,), (384,))
+        """
+        return self.encoder.blanks([self.with_mask(text)])[0]
+
+    def token_vectors(self, passages: Sequence[Passage]) -> list[PassageVectors]:
+        """Encode passages and return their tokens.
+
+        Args:
+            passages (Sequence[Passage]): The passages.
+
+        Returns:
+            For each passage its token ids [T], their character ranges in the document [T, 2], their vectors [T, D].
+
+        Example:
+            >>> [encoded] = npm.token_vectors([corpus.passage(1)])
+            >>> start, end = encoded.offsets_T2[0]
+            >>> corpus.document("carmen").text[start:end], encoded.vectors_TD.shape[1]
+            ('Carmen', 384)
+        """
+        encoded = self.encoder.encode(passages)
+        return [
+            PassageVectors(each.tokens.ids_T, each.tokens.offsets_T2 + passage.start, each.vectors_TD)
+            for passage, each in zip(passages, encoded, strict=True)
+        ]
 
     def settled(self, options: FillOptions) -> ResolvedOptions:
         """The options with this model's defaults. Raises InputError for what it cannot do."""

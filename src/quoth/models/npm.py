@@ -8,7 +8,7 @@ encode (token_encoder) → search (retriever, index) → expand (candidates) →
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Literal, overload
@@ -37,23 +37,12 @@ from quoth.predictors.evidence import chosen
 from quoth.predictors.label import LabelOptions, predict_labels
 from quoth.predictors.options import AskOptions, ClassifyOptions, FillOptions
 from quoth.predictors.reader_weights import open_reader
-from quoth.records import Passage
 from quoth.results import Predictions
 from quoth.retrieval.key_table import KeyTable
 from quoth.timing import step
 from quoth.tokenizers.text import MASK
-from quoth.types import Floats
 
 TEXTS_AT_A_TIME = 32
-
-
-@dataclass(frozen=True, slots=True)
-class PassageVectors:
-    """A passage's tokens as in the key table: ids [T], character ranges of the document [T, 2], vectors [T, D]."""
-
-    ids_T: NDArray[np.int32]
-    offsets_T2: NDArray[np.int64]
-    vectors_TD: NDArray[np.float32]
 
 
 class NPM(BlankFiller):
@@ -94,10 +83,6 @@ class NPM(BlankFiller):
         made = NPM(self.encoder, corpora, lambda: self.reader)
         made._call = self._call
         return made
-
-    def num_tokens(self, phrase: str) -> int:
-        """How many of the model's tokens a phrase has inside a text."""
-        return len(self.encoder.tokenizer.phrase(phrase).ids_T)
 
     @overload
     def fill(  # type: ignore[overload-overlap]
@@ -391,46 +376,6 @@ class NPM(BlankFiller):
         """The tokens of BM25's best passages for several queries together, each passage once."""
         ranked = [best_places(self.corpora, query, count) for query in queries]
         return self._retriever.gather([{place for ranking in ranked for _, place in ranking}])[0]
-
-    def query_vectors(self, text: str) -> tuple[Floats, Floats]:
-        """The start and the end query of a text's blank.
-
-        Args:
-            text (str): A text with one blank.
-
-        Returns:
-            Two vectors [D] of float32; the same one twice for an NPM-single.
-
-        Raises:
-            InputError: A text without exactly one blank.
-
-        Example:
-            >>> start, end = npm.query_vectors("Carmen is an opera by [MASK].")
-            >>> start.shape, end.shape
-            ((384,), (384,))
-        """
-        return self.encoder.blanks([self.with_mask(text)])[0]
-
-    def token_vectors(self, passages: Sequence[Passage]) -> list[PassageVectors]:
-        """Encode passages and return their tokens.
-
-        Args:
-            passages (Sequence[Passage]): The passages.
-
-        Returns:
-            For each passage its token ids [T], their character ranges in the document [T, 2], their vectors [T, D].
-
-        Example:
-            >>> [encoded] = npm.token_vectors([corpus.passage(1)])
-            >>> start, end = encoded.offsets_T2[0]
-            >>> corpus.document("carmen").text[start:end], encoded.vectors_TD.shape[1]
-            ('Carmen', 384)
-        """
-        encoded = self.encoder.encode(passages)
-        return [
-            PassageVectors(each.tokens.ids_T, each.tokens.offsets_T2 + passage.start, each.vectors_TD)
-            for passage, each in zip(passages, encoded, strict=True)
-        ]
 
     def _groups(self, word: str) -> NDArray[np.uint64]:
         return self.encoder.tokenizer.phrase(word).group_T
