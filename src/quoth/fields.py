@@ -7,6 +7,7 @@ Knows: types, bounds, and how an error names them. Does not know: any field.
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 from collections.abc import Callable, Collection, Mapping
@@ -14,7 +15,7 @@ from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from numbers import Integral, Real
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from annotated_types import Ge, Gt, Le, Lt, MinLen
 
@@ -24,6 +25,7 @@ MOST = 2**31 - 1
 """A bound that an error names only if it is exceeded."""
 
 _UNIONS = (Union, UnionType)
+_Record = TypeVar("_Record")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,19 @@ def checked(name: str, value: Any, kind: Any, default: Any = None) -> Any:
     else:
         remedy = "" if such is None or isinstance(such, (bool, tuple)) else f"; try {name}={such!r}"
     raise InputError(f"{name} is {brief(value)}; it must be {words}{remedy}")
+
+
+def described(record: type[_Record]) -> type[_Record]:
+    """A record whose `help` says of every field its type without bounds, its meaning and its default."""
+    lines, taken = [], [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+    of: Any = record
+    for name, kind, meaning, default, _ in fields_of(of).values():
+        shown = "the model's" if default is None or default == "default" else repr(default)
+        lines.append(f"    {name} ({spelled(kind)}): {meaning} Default: {shown}.")
+        taken.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=spelled(kind)))
+    record.__doc__ = "\n".join([inspect.cleandoc(record.__doc__ or ""), "", "Args:", *lines])
+    record.__init__.__signature__ = inspect.Signature(taken, return_annotation=None)  # type: ignore[attr-defined]
+    return record
 
 
 def spelled(kind: Any) -> str:

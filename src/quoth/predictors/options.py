@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Le
 
 from quoth.config import Combine, NPMDefaults
-from quoth.fields import MOST, Count, Has, Number, Share, ShareBelow1, Such, check_fields, fields_of
+from quoth.fields import MOST, Count, Has, Number, Share, ShareBelow1, Such, check_fields, described, fields_of
 
 TopK = Annotated[Count, Le(MOST)]
 Temperature = Annotated[float, Ge(1e-6)]
@@ -22,6 +22,7 @@ Passages = int | Literal["default"] | None
 """A number of passages, the model's default, or None: every token."""
 
 
+@described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FillOptions:
     """The options of `NPM.fill`.
@@ -109,6 +110,7 @@ OPEN = ("combine", "hybrid", "read", "min_probability")
 """Options whose default, None, is the model's."""
 
 
+@described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskOptions(FillOptions):
     """The options of `NPM.ask`: those of `fill`, but by default no reader reads. Raises InputError."""
@@ -121,6 +123,7 @@ class AskOptions(FillOptions):
     read: Number = 0
 
 
+@described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassifyOptions:
     """The options of `NPM.classify`. Raises InputError."""
@@ -165,6 +168,7 @@ class ResolvedOptions(FillOptions):
         return int(self.combine == "softmax_sum") + int(self.hybrid > 0)
 
 
+@described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderFillOptions:
     """The options of `Reader.fill`. Raises InputError."""
@@ -176,6 +180,7 @@ class ReaderFillOptions:
         check_fields(self)
 
 
+@described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderAskOptions(ReaderFillOptions):
     """The options of `Reader.ask`. Raises InputError."""
@@ -188,6 +193,7 @@ class ReaderAskOptions(ReaderFillOptions):
     ] = None
 
 
+@described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class REALMFillOptions(ReaderFillOptions):
     """The options of `REALM.fill`. Raises InputError."""
@@ -205,6 +211,7 @@ class REALMFillOptions(ReaderFillOptions):
     ] = None
 
 
+@described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class REALMAskOptions(REALMFillOptions):
     """The options of `REALM.ask`. Raises InputError."""

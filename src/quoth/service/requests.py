@@ -157,7 +157,8 @@ def _options(record: Any, limits: Limits) -> dict[str, tuple[Any, Any]]:
     declared = {}
     for name, each in fields_of(record).items():
         meaning = f"{each.meaning} Default: the model's." if each.default is None else each.meaning
-        declared[name] = (_said(_bounded(each.kind, bounds.get(name, ())), meaning), each.default)
+        kind = _said(_bounded(each.kind, bounds.get(name, ())), meaning)
+        declared[name] = (kind, [] if each.default == () else each.default)
     return declared
 
 
