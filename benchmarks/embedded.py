@@ -21,14 +21,14 @@ import numpy as np
 
 from benchmarks.measure import alone, available_bytes, machine, seconds, status_bytes
 from quoth import NPM, Corpus, Document, read_documents
+from quoth.answers.evidence import propose
+from quoth.answers.options import ResolvedOptions
+from quoth.answers.phrases import ScoredPhrases
 from quoth.datasets.blanks import KINDS, draw_blanks
-from quoth.predictors.evidence import propose
-from quoth.predictors.options import ResolvedOptions
-from quoth.predictors.phrase import ScoredPhrases
-from quoth.retrieval.codes import Codes
-from quoth.retrieval.index import search_together
-from quoth.retrieval.key_table import FILES, KeyTable
-from quoth.retrieval.tables import KeyTables
+from quoth.index.codes import Codes
+from quoth.index.key_table import FILES, KeyTable
+from quoth.index.search import search_together
+from quoth.index.tables import KeyTables
 from quoth.storage import read_json
 from quoth.timing import timed
 

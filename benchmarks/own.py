@@ -19,10 +19,10 @@ import numpy as np
 import torch
 
 from benchmarks.measure import Result, alone, best_seconds, seconds
-from quoth.config import NPMConfig
 from quoth.encoders.transformer import apply_adapter, load_base, load_encoder
 from quoth.hub import ModelSource, locate
-from quoth.tokenizers.text import FastTokenizer
+from quoth.npm.config import NPMConfig
+from quoth.text.tokenizer import FastTokenizer
 
 REPEATS = 3
 STEPS = 10
@@ -132,9 +132,9 @@ def forward() -> Iterator[Result]:
 def loop() -> Result:
     """The trainer, with its log, checkpoint and saved model, against a loop of the same steps alone."""
     from quoth import read_documents
-    from quoth.tokenizers.text import TextTokenizer
-    from quoth.training.batches import tokenize_documents
-    from quoth.training.npm_task import NPMTask
+    from quoth.npm.batches import tokenize_documents
+    from quoth.npm.task import NPMTask
+    from quoth.text.tokenizer import TextTokenizer
     from quoth.training.recipes import RECIPES
     from quoth.training.trainer import Trainer
 

@@ -16,18 +16,18 @@ import torch
 from benchmarks.embedded import SAMPLES, K, add_seconds, folder_bytes
 from benchmarks.measure import Result, best_seconds, cpu_seconds
 from quoth import NPM, Corpus, Document, read_documents
+from quoth.answers.candidates import SPARE_PIECES
+from quoth.answers.options import ResolvedOptions
+from quoth.answers.phrases import predict_phrases
 from quoth.arrays import save_array
 from quoth.encoders.transformer import batches_by_length, pad
-from quoth.predictors.candidates import SPARE_PIECES
-from quoth.predictors.options import ResolvedOptions
-from quoth.predictors.phrase import predict_phrases
-from quoth.retrieval.codes import DEPTH, Codes, build_codes
-from quoth.retrieval.index import search_exactly, search_tables
-from quoth.retrieval.key_table import KeyColumns, KeyHits, KeyTable, save_columns
-from quoth.retrieval.vectors import KeyVectors, Quantizer, stored
+from quoth.index.codes import DEPTH, Codes, build_codes
+from quoth.index.key_table import KeyColumns, KeyHits, KeyTable, save_columns
+from quoth.index.search import search_exactly, search_tables
+from quoth.index.vectors import KeyVectors, Quantizer, stored
 from quoth.storage import seal_folder
+from quoth.text.boundaries import MAY_END, MAY_START, SPACE_BEFORE
 from quoth.timing import timed
-from quoth.tokenizers.boundaries import MAY_END, MAY_START, SPACE_BEFORE
 
 TOKENS, DIMENSIONS, PASSAGE = 1_000_000, 384, 125
 QUESTION = "The river flows through [MASK] and into the sea."

@@ -13,15 +13,15 @@ import torch
 
 from benchmarks.measure import Result, best_seconds, peak_bytes
 from quoth import read_documents
-from quoth.config import NPMConfig
 from quoth.encoders.transformer import load_base, pad
 from quoth.hub import locate
-from quoth.tokenizers.boundaries import MAY_END, MAY_START
-from quoth.tokenizers.text import TextTokenizer
-from quoth.training.batches import TokenizedDocuments, tokenize_documents
+from quoth.npm.batches import TokenizedDocuments, tokenize_documents
+from quoth.npm.config import NPMConfig
+from quoth.npm.masking import mask_spans
+from quoth.npm.task import NPMTask
+from quoth.text.boundaries import MAY_END, MAY_START
+from quoth.text.tokenizer import TextTokenizer
 from quoth.training.losses import phrase_contrastive_loss
-from quoth.training.masking import mask_spans
-from quoth.training.npm_task import NPMTask
 from quoth.training.recipes import RECIPES
 
 SAMPLES = Path(__file__).parents[1] / "samples" / "atlas-2026.jsonl"

@@ -22,17 +22,17 @@ import torch
 from realm_job import REALM_JOBS, train_realm
 from safetensors.torch import load_file, save_file
 
-from quoth.config import NPMConfig, ReaderConfig
 from quoth.corpus.documents import read_documents
 from quoth.encoders.rounding import SCALE, whole
 from quoth.hub import MINILM, ModelSource
-from quoth.tokenizers.text import FastTokenizer, TextTokenizer
-from quoth.training.batches import tokenize_documents
-from quoth.training.collate import make_batch
+from quoth.npm.batches import tokenize_documents
+from quoth.npm.collate import make_batch
+from quoth.npm.config import NPMConfig, TrainConfig
+from quoth.npm.grad_cache import Contrast
+from quoth.reader.config import ReaderConfig
+from quoth.text.tokenizer import FastTokenizer, TextTokenizer
 from quoth.training.distributed import SINGLE_PROCESS
-from quoth.training.grad_cache import Contrast
 from quoth.training.recipes import RECIPES, run_recipe
-from quoth.training.settings import TrainConfig
 
 RETURNED = (
     *("adapter_model.safetensors", "adapter_config.json", "reader.safetensors", "quoth.json", "log.jsonl"),

@@ -17,10 +17,10 @@ from pathlib import Path
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from quoth.config import NPMConfig
 from quoth.corpus.documents import read_documents
 from quoth.encoders.rounding import rounded
 from quoth.hub import SETTINGS_FILE, locate
+from quoth.npm.config import NPMConfig
 from quoth.training.run import without
 
 MEGABYTES = 60

@@ -13,13 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from quoth.config import REALMConfig
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
-from quoth.encoders.passage_encoder import PassageEncoder
 from quoth.hub import MINILM, REALM_READER, SETTINGS_FILE, UNTRAINED, ModelSource, locate, shipped_folder
-from quoth.retrieval.tables import KeyTables
-from quoth.training.realm_model import PARTS, TrainedREALM
+from quoth.index.tables import KeyTables
+from quoth.realm.config import REALMConfig
+from quoth.realm.towers import PassageEncoder
+from quoth.realm.trained import PARTS, TrainedREALM
 from quoth.training.recipes import run_recipe
 from quoth.training.trainer import Progress
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import torch
 
-from quoth.config import ReaderConfig
 from quoth.hub import locate
-from quoth.predictors.reader_weights import load_reader, save_reader, trained
+from quoth.reader.config import ReaderConfig
+from quoth.reader.weights import load_reader, save_reader, trained
 
 BASE = "quoth-reader-base"
 

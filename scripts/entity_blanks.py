@@ -27,11 +27,11 @@ from relation_blanks import rows
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_text
-from quoth.datasets.answers import has_answer
+from quoth.datasets.judging import has_answer
 from quoth.datasets.question_templates import QuestionTemplates
 from quoth.datasets.questions import QAExample
 from quoth.records import Passage
-from quoth.tokenizers.text import MASK
+from quoth.text.tokenizer import MASK
 from quoth.training.run import without
 from quoth_eval.entities.coverage import EntityQuestion, answerable, holders, titled
 from quoth_eval.entities.questions import read_entity_questions

@@ -22,7 +22,7 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
-from quoth.datasets.comprehension import ReadingExample, TitledText, read_examples
+from quoth.reader.data import ReadingExample, TitledText, read_examples
 
 MONTHS = calendar.month_name[1:]
 NOTES = (" (2021 est.)", " (as of 2018)", " [3]", "; see also below", " (approx.)", " (official)", ", ranked 14th")

@@ -1,7 +1,7 @@
 """Change the code in one place at a time, and count the changes that a test notices: mutation testing by mutmut.
 
     make mutants                                                        every module of [tool.mutmut], hours
-    make mutants MUTANTS=src/quoth/predictors/ranking.py                one of them
+    make mutants MUTANTS=src/quoth/answers/ranking.py                one of them
     make mutants MUTANTS="--sample 30"                                  30 mutants of each, drawn by chance
 
 What lives is listed; `.venv/bin/python -m mutmut show NAME` prints it. Without --sample, an interrupted run resumes.

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from quoth.corpus.documents import read_text
-from quoth.tokenizers.text import MASK
+from quoth.text.tokenizer import MASK
 
 BE = {"is", "was", "are", "were"}
 DO = {"did", "do", "does"}

@@ -24,7 +24,7 @@ from quoth.corpus.documents import read_documents
 from quoth.corpus.passages import sentences
 from quoth.datasets.blanks import KINDS, Blank, draw_blanks
 from quoth.records import Document, Passage
-from quoth.tokenizers.text import MASK
+from quoth.text.tokenizer import MASK
 from quoth.training.run import without
 
 PER_PAGE = 14

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from quoth.corpus.documents import read_text
-from quoth.tokenizers.text import MASK
+from quoth.text.tokenizer import MASK
 
 ROW = 12  # words in a row that make two texts the same
 YEAR = re.compile(r"\b\d{4}$")

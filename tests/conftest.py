@@ -54,7 +54,7 @@ GOLDEN = Path(__file__).parent / "golden" / "realm"
 
 def converted(folder: Path, *checkpoints: str) -> Path:
     """The model that golden checkpoints make, in a folder of that name."""
-    from quoth.models.conversion import convert
+    from quoth.realm.convert import convert
 
     convert([str(GOLDEN / name) for name in checkpoints], folder)
     return folder

@@ -18,11 +18,11 @@ from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 from typing import Any
 
-from quoth.corpus.analysis import analyse
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
 from quoth.corpus.segment_writer import split_documents, write_segment
 from quoth.records import Document
+from quoth.text.terms import analyse
 
 State = dict[str, Document]
 
@@ -100,7 +100,7 @@ def _write(root: Path, path: Path, model: str, kill_at: int, log: int) -> None:
     corpus = Corpus.open(path)
     npm: Any = None
     if model:
-        from quoth.models.npm import NPM
+        from quoth.npm.model import NPM
 
         npm = NPM.from_pretrained(model, corpus)
     for number, (verb, _) in enumerate(writes(model)):
@@ -125,7 +125,7 @@ def main(root: Path, model: str, kills: list[str]) -> None:
         import faiss
         import torch
 
-        from quoth.retrieval import build, codes
+        from quoth.index import build, codes
 
         torch.set_num_threads(1)
         faiss.omp_set_num_threads(1)

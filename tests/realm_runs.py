@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from quoth.config import REALMConfig
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.pairs import PairBatch
 from quoth.hub import ModelSource, locate
+from quoth.realm.config import REALMConfig
+from quoth.realm.salient import Masked
+from quoth.realm.trained import PARTS, TrainedREALM
 from quoth.records import Document, Passage, TaggedSpan
-from quoth.training.realm_model import PARTS, TrainedREALM
-from quoth.training.salient import Masked
 from tiny import tiny_bert
 
 CITIES = {

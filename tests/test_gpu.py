@@ -17,8 +17,8 @@ from safetensors.torch import load_file
 import quoth
 from quoth import REALM
 from quoth.hub import MINILM
+from quoth.realm.trained import PARTS
 from quoth.storage import read_json
-from quoth.training.realm_model import PARTS
 from tiny import tiny_npm
 
 ROOT = Path(__file__).parents[1]

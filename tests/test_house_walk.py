@@ -17,18 +17,18 @@ import numpy as np
 import pytest
 
 from quoth import NPM
-from quoth.config import NPMConfig
+from quoth.answers.candidates import find_candidates
+from quoth.answers.options import ResolvedOptions
+from quoth.answers.phrases import predict_phrases
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.key_encoder import EncodedPassage
-from quoth.predictors.candidates import find_candidates
-from quoth.predictors.options import ResolvedOptions
-from quoth.predictors.phrase import predict_phrases
+from quoth.encoders.keys import EncodedPassage
+from quoth.index.key_table import KeyTable
+from quoth.index.retriever import Retriever
+from quoth.index.search import search_all
+from quoth.npm.config import NPMConfig
 from quoth.records import Document, Passage, Prediction
-from quoth.retrieval.index import search_all
-from quoth.retrieval.key_table import KeyTable
-from quoth.retrieval.retriever import Retriever
-from quoth.tokenizers.boundaries import boundary_flags, surface_group
-from quoth.tokenizers.text import TokenizedPassage
+from quoth.text.boundaries import boundary_flags, surface_group
+from quoth.text.tokenizer import TokenizedPassage
 
 SENTENCES = (
     "Ann moved to New York in May.",

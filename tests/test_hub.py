@@ -12,19 +12,15 @@ from huggingface_hub import constants
 from huggingface_hub.errors import LocalEntryNotFoundError
 
 from quoth import hub
-from quoth.config import (
-    KINDS,
-    ModelConfig,
-    NPMConfig,
-    ReaderConfig,
-    REALMConfig,
-    ZeroNERConfig,
-    model_config,
-)
-from quoth.encoders.token_encoder import TokenEncoder
+from quoth.encoders.tokens import TokenEncoder
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import MINILM, TRAINED, UNTRAINED, EncoderSource, ModelSource, check_name, kind_of, locate, shipped
+from quoth.npm.config import NPMConfig
+from quoth.reader.config import ReaderConfig
+from quoth.realm.config import REALMConfig
+from quoth.registry import KINDS, ModelConfig, model_config
 from quoth.storage import sha256_file
+from quoth.zero_ner.config import ZeroNERConfig
 from tiny import tiny_bert
 
 

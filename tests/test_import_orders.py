@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import quoth
-from quoth.retrieval.tables import KeyTables
+from quoth.index.tables import KeyTables
 from tiny import TEXT, tiny_npm
 
 IMPORTS = (

@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 from quoth import memory
 from quoth.arrays import forget, in_blocks, open_array, save_array, save_pieces
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.key_encoder import EncodedPassage, TextSpan
+from quoth.encoders.keys import EncodedPassage, TextSpan
 from quoth.errors import InputError
+from quoth.index import codes
+from quoth.index.build import COPIES, sample_queries
+from quoth.index.tables import KeyTables
+from quoth.index.vectors import KeyVectors, Quantizer, Spread, nearest_rows, stored
 from quoth.records import Document, Passage
-from quoth.retrieval import codes
-from quoth.retrieval.build import COPIES, sample_queries
-from quoth.retrieval.tables import KeyTables
-from quoth.retrieval.vectors import KeyVectors, Quantizer, Spread, nearest_rows, stored
-from quoth.tokenizers.boundaries import MAY_END, MAY_START
-from quoth.tokenizers.text import TokenizedPassage
+from quoth.text.boundaries import MAY_END, MAY_START
+from quoth.text.tokenizer import TokenizedPassage
 
 D = 256
 WORDS = 40
@@ -138,7 +138,7 @@ def test_codes_take_a_sample_and_one_file_at_a_time(tmp_path: Path, monkeypatch:
 
 
 def test_queries_are_drawn_without_looking_at_all_rows_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import quoth.retrieval.build as build
+    import quoth.index.build as build
 
     corpus = made(tmp_path / "c.quoth", 30)
     tables = KeyTables(corpus, Wide())

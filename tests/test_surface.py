@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 import quoth
-from quoth.config import NPMConfig, NPMDefaults, model_config
+from quoth.answers.options import FillOptions, NPMDefaults
 from quoth.errors import CorpusNotFoundError, InputError
-from quoth.models.calls import for_each, with_mask
-from quoth.predictors.options import FillOptions
+from quoth.model.calls import for_each, with_mask
+from quoth.npm.config import NPMConfig
+from quoth.registry import model_config
 from tiny import tiny_npm, tiny_realm
 
 TEXTS = ["Paris is the capital of France.", "Berlin is the capital of Germany.", "The river runs through Paris."]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from quoth import timing
-from quoth.predictors.phrase import predict_phrases
-from quoth.retrieval.index import search_all
+from quoth.answers.phrases import predict_phrases
+from quoth.index.search import search_all
 from quoth.timing import STEPS, step, timed
 from token_tables import word_table
 

@@ -162,7 +162,7 @@ def test_late_passages_are_searched_before_they_are_embedded(tmp_path: Path, mon
     assert early == pytest.approx(stored, abs=1e-4)
     assert any("zlatev0" in text for text in early)
     assert not any("zgonev0" in text for text in early)
-    monkeypatch.setattr("quoth.retrieval.tables.LATE_PASSAGES", 2)
+    monkeypatch.setattr("quoth.index.tables.LATE_PASSAGES", 2)
     corpus.add([document("later", 9)])
     with pytest.raises(Exception, match="1 of 3 segments have no vectors"):
         npm.fill(QUERY, passages=None)

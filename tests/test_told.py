@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 
 import quoth
+from quoth.answers.labels import LabelOptions
+from quoth.answers.options import ResolvedOptions
 from quoth.arrays import open_array, save_array
 from quoth.cli.models import _may_be_of
 from quoth.cli.output import note, print_json, visible
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents, read_records
 from quoth.errors import InputError, LockedError
-from quoth.predictors.label import LabelOptions
-from quoth.predictors.options import ResolvedOptions
 from quoth.records import Document
 from quoth.storage import WriterLock
 

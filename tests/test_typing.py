@@ -15,7 +15,7 @@ import pytest
 import quoth
 from quoth.errors import InputError
 from quoth.hub import PUBLISHED, kind_of, shipped
-from quoth.models import loading
+from quoth.model import loading
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPT = ROOT / "tests" / "typing" / "user_script.py"

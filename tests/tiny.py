@@ -26,11 +26,12 @@ from transformers import (
     XLMRobertaModel,
 )
 
-from quoth.config import NPMConfig, REALMConfig
-from quoth.encoders.passage_encoder import Tower, head_state
 from quoth.encoders.transformer import Transformer
 from quoth.hub import HEADS_FILE, SETTINGS_FILE, EncoderSource
-from quoth.predictors.reader import ReaderModel
+from quoth.npm.config import NPMConfig
+from quoth.realm.config import REALMConfig
+from quoth.realm.network import ReaderModel
+from quoth.realm.towers import Tower, head_state
 
 TEXT = (
     "Quoth the raven, nevermore. The raven sat upon the bust of Pallas, just above the chamber door.",

@@ -9,9 +9,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.index.key_table import KeyTable
 from quoth.records import Passage
-from quoth.retrieval.key_table import KeyTable
-from quoth.tokenizers.boundaries import MAY_END, MAY_START, SPACE_BEFORE
+from quoth.text.boundaries import MAY_END, MAY_START, SPACE_BEFORE
 
 
 @dataclass(frozen=True)

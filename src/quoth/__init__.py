@@ -9,22 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quoth import errors
-    from quoth.citations import Citation, cite
+    from quoth.answers.options import FillOptions
     from quoth.corpus.corpus import Corpus
     from quoth.corpus.documents import read_documents
-    from quoth.corpus.quotes import Verification, verify_quote
+    from quoth.corpus.exact.cite import Citation, cite
+    from quoth.corpus.exact.quotes import Verification, verify_quote
     from quoth.corpus.repair import Repairs
-    from quoth.models.base import FusedSearch
-    from quoth.models.blanks import PassageVectors
-    from quoth.models.loading import load
-    from quoth.models.model import Model
-    from quoth.models.npm import NPM
-    from quoth.models.reader import Reader
-    from quoth.models.realm import REALM
-    from quoth.models.zero_ner import ZeroNER
+    from quoth.integrations.huggingface import pipeline
+    from quoth.model.base import FusedSearch
+    from quoth.model.loading import load
+    from quoth.model.model import Model
     from quoth.ner.tagger import Tagger
-    from quoth.pipelines import pipeline
-    from quoth.predictors.options import FillOptions
+    from quoth.npm.blanks import PassageVectors
+    from quoth.npm.model import NPM
+    from quoth.reader.model import Reader
+    from quoth.realm.model import REALM
     from quoth.records import (
         Cost,
         Document,
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
         TaggedText,
     )
     from quoth.results import Hits, Predictions
+    from quoth.zero_ner.model import ZeroNER
 
 __version__ = "0.1.0"
 
@@ -81,38 +81,38 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Citation": "quoth.citations",
+    "Citation": "quoth.corpus.exact.cite",
     "Corpus": "quoth.corpus.corpus",
     "Cost": "quoth.records",
     "Document": "quoth.records",
     "Evidence": "quoth.records",
-    "FillOptions": "quoth.predictors.options",
-    "FusedSearch": "quoth.models.base",
+    "FillOptions": "quoth.answers.options",
+    "FusedSearch": "quoth.model.base",
     "Hit": "quoth.records",
     "Hits": "quoth.results",
     "Likelihood": "quoth.records",
     "Match": "quoth.records",
-    "Model": "quoth.models.model",
-    "NPM": "quoth.models.npm",
+    "Model": "quoth.model.model",
+    "NPM": "quoth.npm.model",
     "Passage": "quoth.records",
     "PassageShare": "quoth.records",
-    "PassageVectors": "quoth.models.blanks",
+    "PassageVectors": "quoth.npm.blanks",
     "Prediction": "quoth.records",
     "Predictions": "quoth.results",
-    "REALM": "quoth.models.realm",
-    "Reader": "quoth.models.reader",
+    "REALM": "quoth.realm.model",
+    "Reader": "quoth.reader.model",
     "Repairs": "quoth.corpus.repair",
     "Shortfall": "quoth.records",
     "TaggedSpan": "quoth.records",
     "TaggedText": "quoth.records",
     "Tagger": "quoth.ner.tagger",
-    "Verification": "quoth.corpus.quotes",
-    "ZeroNER": "quoth.models.zero_ner",
-    "cite": "quoth.citations",
-    "load": "quoth.models.loading",
-    "pipeline": "quoth.pipelines",
+    "Verification": "quoth.corpus.exact.quotes",
+    "ZeroNER": "quoth.zero_ner.model",
+    "cite": "quoth.corpus.exact.cite",
+    "load": "quoth.model.loading",
+    "pipeline": "quoth.integrations.huggingface",
     "read_documents": "quoth.corpus.documents",
-    "verify_quote": "quoth.corpus.quotes",
+    "verify_quote": "quoth.corpus.exact.quotes",
 }
 
 

@@ -84,7 +84,7 @@ def open_array(path: Path, dtype: Any = None, shape: tuple[int, ...] | None = No
     except IsADirectoryError:
         raise CorruptionError(f"{path}: a folder, not a file") from None
     except Exception as error:  # of a damaged header numpy makes nearly any error
-        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno):
+        if isinstance(error, OSError) and error.errno:
             raise  # no permission, for example
         raise CorruptionError(f"{path}: damaged, no longer an array ({_reason(error)})") from None
     if size != path.stat().st_size:
@@ -138,8 +138,6 @@ def open_arrays(path: Path, count: int) -> list[NDArray[Any]]:
             flat = np.frombuffer(blob, dtype, size, stream.tell()) if size else np.empty(0, dtype)
             arrays.append(flat.reshape(shape))
             stream.seek(flat.nbytes, os.SEEK_CUR)
-    except MemoryError:
-        raise
     except Exception as error:  # of a damaged header numpy makes nearly any error
         raise CorruptionError(f"{path}: damaged, no longer arrays ({_reason(error)})") from None
     return arrays

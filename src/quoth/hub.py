@@ -13,19 +13,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from quoth.config import (
-    KINDS,
-    Config,
-    ModelConfig,
-    NPMConfig,
-    ReaderConfig,
-    REALMConfig,
-    REALMDefaults,
-    ZeroNERConfig,
-    model_config,
-)
+from quoth.config import Config
 from quoth.errors import InputError, ModelNotFoundError, nearest
+from quoth.npm.config import NPMConfig
+from quoth.reader.config import ReaderConfig
+from quoth.realm.config import REALMConfig, REALMDefaults
+from quoth.registry import KINDS, ModelConfig, model_config
 from quoth.storage import read_json, sha256_file
+from quoth.zero_ner.config import ZeroNERConfig
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"

@@ -1,4 +1,4 @@
-"""The frozen records that pass between layers.
+"""The frozen records that pass between rooms.
 
 They know how a phrase is addressed (characters of the original document) and how a prediction is
 written as a dictionary; they do not know where they come from or how they were found.

@@ -15,10 +15,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.datasets.answers import normalise
 from quoth.datasets.blanks import MAX_WORDS, Blank, may_answer, words
+from quoth.datasets.judging import normalise
 from quoth.records import Passage
-from quoth.tokenizers.text import MASK
+from quoth.text.tokenizer import MASK
 from quoth_eval.metrics import HITS
 
 Answers = tuple[str, ...]

@@ -22,18 +22,18 @@ from typing import Any, Literal, Protocol, get_args, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.answers.equations import log_sum_exp
+from quoth.answers.labels import LabelOptions, Words, WordSpans, find_words, rank_labels, score_words, usable_words
+from quoth.answers.options import Temperature
+from quoth.answers.phrases import scaled_similarities
+from quoth.answers.ranking import Occurrences
 from quoth.datasets.closed import ClosedSet, LabelledText
 from quoth.errors import InputError, TextCutWarning
 from quoth.fields import Count, check_fields
-from quoth.predictors.label import LabelOptions, Words, WordSpans, find_words, rank_labels, score_words, usable_words
-from quoth.predictors.options import Temperature
-from quoth.predictors.phrase import scaled_similarities
-from quoth.predictors.ranking import Occurrences
+from quoth.index.key_table import KeyHits, KeyTable
+from quoth.index.search import search_together
+from quoth.index.vectors import KeyVectors
 from quoth.records import Prediction
-from quoth.retrieval.index import search_together
-from quoth.retrieval.key_table import KeyHits, KeyTable
-from quoth.retrieval.vectors import KeyVectors
-from quoth.scoring import log_sum_exp
 from quoth.types import Doubles, Floats
 from quoth_eval.harness import EVIDENCE
 from quoth_eval.task import Answer, Example, Scores, Source, System, Task, draw_as_released

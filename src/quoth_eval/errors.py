@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from quoth.datasets.answers import answer_ranges
+from quoth.datasets.judging import answer_ranges
 from quoth.datasets.questions import QAExample
 from quoth.records import Evidence
-from quoth.tokenizers.text import MASK
+from quoth.text.tokenizer import MASK
 from quoth_eval.metrics import percent
 from quoth_eval.ner import ALL_RIGHT
 from quoth_eval.report import Result, Row, Table

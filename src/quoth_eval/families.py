@@ -75,7 +75,7 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "mlm": Family(
         {CLOSED: {"calibration": _calibration, "masks": _number(1)}, BLANKS: {"masks": _number(1)}},
-        "quoth.models.twin:MaskedModel",
+        "quoth.npm.twin:MaskedModel",
     ),
     "dense": Family({OPEN: {"mu": _weight, "lexical": _name}}, "quoth_eval.entities.dense:DenseSearch", encodes=True),
 }

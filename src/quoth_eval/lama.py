@@ -18,11 +18,11 @@ from typing import Any, Protocol
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents, read_records
-from quoth.datasets.answers import exact_match
+from quoth.datasets.judging import exact_match
 from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
 from quoth.records import Document
-from quoth.tokenizers.text import MASK
+from quoth.text.tokenizer import MASK
 from quoth_eval.harness import ProgressCallback, evaluate
 from quoth_eval.metrics import length_groups
 from quoth_eval.report import Report

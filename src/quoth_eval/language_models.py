@@ -24,9 +24,9 @@ from quoth.encoders.transformer import (
     pad,
 )
 from quoth.errors import InputError, ModelNotFoundError
-from quoth.models.twin import LOGITS_PER_BATCH, load_lm, longest
+from quoth.npm.twin import LOGITS_PER_BATCH, load_lm, longest
 from quoth.records import Prediction
-from quoth.tokenizers.text import MASK, around_mask
+from quoth.text.tokenizer import MASK, around_mask
 from quoth.types import Doubles
 from quoth_eval.metrics import HITS
 

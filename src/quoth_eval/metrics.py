@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from quoth.datasets.answers import normalise
+from quoth.datasets.judging import normalise
 
 HITS = 5
 

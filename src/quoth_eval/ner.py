@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from quoth.datasets.conll import read_conll
+from quoth.ner.data import read_conll
 from quoth.records import Prediction, TaggedSpan, TaggedText
 from quoth_eval.task import Answer, Example, Scores, System, Task, draw
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from quoth.corpus.bm25 import check_not_empty
 from quoth.corpus.corpus import Corpus
-from quoth.datasets.answers import answer_rank, answerable, exact_match, first, holders
+from quoth.datasets.judging import answer_rank, answerable, exact_match, first, holders
 from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
 from quoth.records import Passage

@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from quoth.datasets.answers import normalise_answer
-from quoth.datasets.comprehension import ReadingExample
-from quoth.predictors.answers import Source, predict_spans
-from quoth.predictors.span_reader import SpanReader
+from quoth.answers.spans import Source, predict_spans
+from quoth.datasets.judging import normalise_answer
+from quoth.reader.data import ReadingExample
+from quoth.reader.network import SpanReader
 from quoth.records import Passage
 from quoth_eval.harness import ProgressCallback, evaluate
 from quoth_eval.metrics import HITS

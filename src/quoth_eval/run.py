@@ -110,7 +110,7 @@ def _system(system: str, model: str, corpus: Corpus, load: Load, options: dict[s
 
 def _loader(base: str | Path | None, device: str | None) -> Load:
     def load(name: str, corpus: Corpus) -> Filler:
-        from quoth.models.npm import NPM
+        from quoth.npm.model import NPM
 
         return NPM.from_pretrained(name, corpus=corpus, base=base, device=device)
 

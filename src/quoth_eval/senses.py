@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.documents import read_records
-from quoth.encoders.key_encoder import EncodedPassage
+from quoth.encoders.keys import EncodedPassage
 from quoth.errors import InputError
 from quoth.records import Prediction
 from quoth.types import Doubles

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from quoth.answers.options import FillOptions
 from quoth.fields import fields_of
-from quoth.predictors.options import FillOptions
 from quoth_eval.charts import Bar, Line, Point, interval_chart, line_chart
 from quoth_eval.errors import WrongAnswer, around_blank, quotation, right_answers, wrong_answers
 from quoth_eval.metrics import length_groups

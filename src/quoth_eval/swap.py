@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from quoth.corpus.passages import sentences
 from quoth.errors import InputError, UnknownDocumentError
-from quoth.tokenizers.text import MASK
+from quoth.text.tokenizer import MASK
 from quoth_eval.harness import ProgressCallback, evaluate
 from quoth_eval.metrics import percent, rank
 from quoth_eval.report import Report, Row

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from quoth.corpus.bm25 import bm25
 from quoth.records import Hit, Passage, Prediction
-from quoth.tokenizers.text import MASK
+from quoth.text.tokenizer import MASK
 from quoth_eval.metrics import HITS
 from quoth_eval.task import Answer, Example, Source, System
 

@@ -31,7 +31,7 @@ from quoth.datasets.kamel import read_kamel
 from quoth.datasets.questions import QAExample, read_questions
 from quoth.datasets.translation import Translation, find_translations
 from quoth.errors import InputError
-from quoth.tokenizers.text import MASK
+from quoth.text.tokenizer import MASK
 from quoth_eval.baselines import bm25_phrases, frequent_phrases
 from quoth_eval.closed import (
     PRIOR_TEXTS,

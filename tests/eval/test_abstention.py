@@ -8,9 +8,10 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from quoth.config import NPMDefaults, ReaderDefaults
+from quoth.answers.calibration import calibrated, features, fit, not_found_threshold, threshold
+from quoth.answers.options import NPMDefaults
 from quoth.errors import InputError
-from quoth.predictors.calibration import calibrated, features, fit, not_found_threshold, threshold
+from quoth.reader.config import ReaderDefaults
 from quoth.records import Evidence, Prediction
 from quoth_eval.abstention import abstention, table
 from quoth_eval.reading import token_f1

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from quoth import NPM, Corpus, Document
-from quoth.config import NPMConfig
 from quoth.datasets.closed import (
     FORMATS,
     MASK,
@@ -22,6 +21,7 @@ from quoth.datasets.closed import (
     read_verbalizers,
 )
 from quoth.errors import InputError
+from quoth.npm.config import NPMConfig
 from quoth_eval.closed import ClosedOptions, LabelScorer, closed_task, labels, labels_of_nearest
 from quoth_eval.harness import evaluate
 from tiny import TEXT, tiny_npm

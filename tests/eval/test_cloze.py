@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from quoth.datasets.answers import normalise
 from quoth.datasets.blanks import (
     MAX_QUERY_PIECES,
     Blank,
@@ -17,9 +16,10 @@ from quoth.datasets.blanks import (
     recurring_spans,
     words,
 )
+from quoth.datasets.judging import normalise
 from quoth.errors import InputError
 from quoth.records import Passage, Prediction
-from quoth.tokenizers.text import MASK
+from quoth.text.tokenizer import MASK
 from quoth_eval import run
 from quoth_eval.baselines import bm25_phrases, frequent_phrases, most_frequent
 from quoth_eval.cloze import cloze_task

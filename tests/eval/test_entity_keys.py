@@ -14,12 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from test_entity_encoder import Capitals
 
 from quoth import Corpus, Document, ZeroNER
 from quoth.datasets.questions import QAExample
-from quoth.encoders.token_encoder import unit
+from quoth.encoders.tokens import unit
 from quoth.errors import InputError
-from quoth.ner.recognition import ByText
+from quoth.zero_ner.recognition import ByText
 from quoth_eval.entities import picture as entity_picture
 from quoth_eval.entities.coverage import Coverage, EntityQuestion
 from quoth_eval.entities.keys import (
@@ -36,7 +37,6 @@ from quoth_eval.entities.keys import (
 )
 from quoth_eval.entities.picture import picture
 from quoth_eval.entities.rarity import count_terms
-from test_entity_encoder import Capitals
 from tiny import TEXT, tiny_npm
 
 TEXTS = ("Rome and Oslo", "Rome, Roman Rome", "running runs", "北京市")

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from quoth.corpus.analysis import analyse
 from quoth.corpus.corpus import Corpus
 from quoth.datasets.question_templates import QuestionTemplates
 from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
 from quoth.records import Document, Hit
+from quoth.text.terms import analyse
 from quoth_eval.commands import entities as cli
 from quoth_eval.entities.coverage import Coverage, EntityQuestion, find_coverage
 from quoth_eval.entities.questions import (

@@ -34,7 +34,7 @@ from quoth.cli.main import main
 from quoth.datasets.closed import MASK
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import UNTRAINED
-from quoth.models.twin import MaskedModel
+from quoth.npm.twin import MaskedModel
 from quoth.records import Evidence, Prediction
 from quoth_eval import language_models
 from quoth_eval.closed import ClosedOptions, batch_calibrated, labels, likely_labels, pmi

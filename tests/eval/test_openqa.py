@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_questions import SQUAD
 
 from quoth import NPM
 from quoth.cli.main import main
 from quoth.corpus.corpus import Corpus
-from quoth.datasets.answers import has_answer
+from quoth.datasets.judging import has_answer
 from quoth.datasets.questions import QAExample
 from quoth.errors import EmptyCorpusError, InputError
 from quoth.records import Document, Hit, Prediction
@@ -25,7 +26,6 @@ from quoth_eval.report import Result
 from quoth_eval.squad import draw_passages, squad_corpus
 from quoth_eval.system import Answerer
 from quoth_eval.task import draw
-from test_questions import SQUAD
 from tiny import tiny_npm
 
 TEXTS = (

@@ -9,6 +9,7 @@ tests/test_guards.py and tests/test_guard_reports.py read them. Weights are rand
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -67,9 +68,9 @@ def main() -> None:
     (FOLDER / "npm" / "adapter_config.json").write_text(told + "\n", encoding="utf-8")
     write(FOLDER / "npm", **NPM, base="base")
 
-    from quoth.config import ReaderConfig
     from quoth.hub import ModelSource
-    from quoth.predictors.reader_weights import load_reader, save_reader
+    from quoth.reader.config import ReaderConfig
+    from quoth.reader.weights import load_reader, save_reader
 
     source = ModelSource("reader", ReaderConfig(**READER, base="base"), None, str(FOLDER / "base"))
     network, _ = load_reader(source)
@@ -85,8 +86,9 @@ def main() -> None:
     corpus = quoth.Corpus.create(FOLDER / "corpus")
     corpus.add(documents("documents.jsonl")[:4])
     corpus.add(documents("documents.jsonl")[4:])
-    quoth.load(FOLDER / "npm", corpus, base=FOLDER / "base").embed()
-    quoth.load(FOLDER / "realm", corpus).embed()
+    os.chdir(FOLDER)  # vectors store the name of their model, which then is no path of one machine
+    quoth.load("npm", corpus, base="base").embed()
+    quoth.load("realm", corpus).embed()
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ def citations(
     predictions: "Sequence[Prediction]", corpora: "Sequence[Corpus]", form: Form
 ) -> list[list[dict[str, Any] | str]]:
     """The citations of each prediction's places, best first, in this form."""
-    from quoth.citations import Citation, cite
+    from quoth.corpus.exact.cite import Citation, cite
 
     forms: dict[Form, Callable[[Citation], dict[str, Any] | str]]
     forms = {"w3c": Citation.selector, "chars": Citation.char_location, "link": Citation.link}

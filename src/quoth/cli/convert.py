@@ -46,14 +46,14 @@ def convert(
     """
     quiet_libraries()
     if encoder and retriever and not checkpoints:
-        from quoth.models.mixing import mix
+        from quoth.realm.mixing import mix
 
         mix(encoder, retriever, output)
         note(f"the model is in {output}")
         return
     if not checkpoints or encoder or retriever:
         raise InputError("name checkpoints to convert, or both --encoder and --retriever to mix")
-    from quoth.models.conversion import convert as convert_checkpoints
+    from quoth.realm.convert import convert as convert_checkpoints
 
     for fact in convert_checkpoints(checkpoints, output):
         note(fact)

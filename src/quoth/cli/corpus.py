@@ -195,7 +195,7 @@ def compact(directory: CorpusDir) -> None:
       quoth compact wiki.quoth
     """
     from quoth.corpus.corpus import Corpus
-    from quoth.retrieval.carry import follow
+    from quoth.index.carry import follow
 
     corpus = Corpus.open(directory)
     before = bytes_of(directory)
@@ -221,8 +221,8 @@ def list_documents(
     Example:
       quoth list wiki.quoth --contains thessaloniki
     """
+    from quoth.cli.render import show_line
     from quoth.corpus.corpus import Corpus
-    from quoth.render import show_line
 
     corpus, console = Corpus.open(directory), results()
     for document in corpus.documents():

@@ -20,7 +20,7 @@ import typer
 from quoth.cli.models import load, load_reader
 from quoth.cli.options import Base, Device, Model, Setup
 from quoth.cli.output import note, plural, results
-from quoth.datasets.answers import exact_match
+from quoth.datasets.judging import exact_match
 from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from quoth.corpus.corpus import Corpus
-    from quoth.models.npm import NPM
-    from quoth.models.reader import Reader
+    from quoth.npm.model import NPM
+    from quoth.reader.model import Reader
     from quoth.records import Document, Prediction
 
 app = typer.Typer()
@@ -198,8 +198,8 @@ def _show(console: "Console", text: str, rows: "Sequence[tuple[str, str, Sequenc
     """Print a query and the best prediction of each row (edition, answer, predictions); return how many are right."""
     from rich.text import Text
 
+    from quoth.cli.render import printable, show_quote
     from quoth.records import NOT_FOUND
-    from quoth.render import printable, show_quote
 
     console.print(Text(printable(text)), soft_wrap=True)
     right = 0

@@ -19,7 +19,7 @@ from quoth.memory import bytes_named, left_of, limit
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
-    from quoth.models.base import CorpusModel
+    from quoth.model.base import CorpusModel
     from quoth.records import Cost
     from quoth.scale.remote import RemoteFolder
 
@@ -106,7 +106,7 @@ def embed(
       quoth embed wiki.quoth --keys entities
       quoth search wiki.quoth --mode entity "Where was Nikos Kazantzakis born?"
     """
-    from quoth.retrieval.codes import check_recall
+    from quoth.index.codes import check_recall
 
     if memory is not None:
         bytes_named(memory)  # a bad amount is refused before the model is loaded
@@ -139,7 +139,7 @@ def embed(
 def _open(directory: str, ray: bool) -> "tuple[RemoteFolder, Corpus]":
     """The folder or URL of a corpus, and the corpus. Raises InputError for a URL without --ray."""
     from quoth.corpus.corpus import Corpus
-    from quoth.retrieval.key_store import MARKERS
+    from quoth.index.key_store import MARKERS
     from quoth.scale.remote import TEXT, RemoteFolder
 
     place = RemoteFolder(directory)

@@ -51,7 +51,7 @@ def info(directory: CorpusDir, json: Json = False) -> None:
     if json:
         print_json(facts)
         return
-    from quoth.render import show_facts
+    from quoth.cli.render import show_facts
 
     embedded = ", ".join(
         f"{each['model']} {each['precision']} ({each['segments']} of {len(corpus.segments)} segments, "
@@ -69,7 +69,7 @@ def _segment(corpus: "Corpus", directory: Path, segment: "Segment") -> dict[str,
     """A segment's number of passages, deleted ones included, and of deleted ones, and its bytes with its keys."""
     import numpy as np
 
-    from quoth.retrieval.key_store import stores
+    from quoth.index.key_store import stores
 
     live = int(corpus.live(np.arange(segment.first_row, segment.last_row)).sum())
     keys = [path for store in stores(directory) for path in store.folders(segment.name)]
@@ -105,7 +105,7 @@ def _recall_in_words(codes: list[dict[str, Any]]) -> str:
 def _freed_by_compact(segments: list[dict[str, Any]], directory: Path) -> int:
     """About how many bytes deleted passages take, and segments that only older snapshots have."""
     from quoth.corpus.layout import segment_of
-    from quoth.retrieval.key_store import stores
+    from quoth.index.key_store import stores
 
     deleted = sum(each["bytes"] * each["deleted"] // max(each["passages"], 1) for each in segments)
     kept = {each["name"] for each in segments}
@@ -116,8 +116,8 @@ def _freed_by_compact(segments: list[dict[str, Any]], directory: Path) -> int:
 
 def _tables(directory: Path, segments: list[str]) -> list[dict[str, Any]]:
     """The key tables of these segments, per model: precision, numbers of segments and bytes, recall of the codes."""
-    from quoth.retrieval.codes import facts_of
-    from quoth.retrieval.key_store import stores, table_facts
+    from quoth.index.codes import facts_of
+    from quoth.index.key_store import stores, table_facts
 
     embedded = []
     for store in stores(directory):

@@ -13,11 +13,11 @@ from quoth.errors import InputError
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
-    from quoth.models.npm import NPM
-    from quoth.models.reader import Reader
-    from quoth.models.realm import REALM
-    from quoth.models.zero_ner import ZeroNER
+    from quoth.npm.model import NPM
+    from quoth.reader.model import Reader
+    from quoth.realm.model import REALM
     from quoth.scale.cluster import ModelName
+    from quoth.zero_ner.model import ZeroNER
 
 
 KEYS = {"npm": "tokens", "realm": "passages", "zero-ner": "entities"}
@@ -54,7 +54,7 @@ def kind(model: str) -> str:
 def check_embedded(corpora: "Iterable[Corpus]", model: str, keys: str) -> None:
     """Raises InputError if a corpus has no vectors, or only those of shipped models that cannot be this one's. Of other
     models that is known once this one is loaded."""
-    from quoth.retrieval.key_store import stores
+    from quoth.index.key_store import stores
 
     for corpus in corpora:
         found = stores(corpus.path)
@@ -85,7 +85,7 @@ def load(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM":
     also = ["zero-ner"] if is_luke(model) else []  # a LUKE's encoder can be an NPM's
     _require(model, "quoth-mini", "npm", *also)
     quiet_libraries()
-    from quoth.models.npm import NPM
+    from quoth.npm.model import NPM
 
     return NPM.from_pretrained(model, corpus=list(corpora), **setup._asdict())
 
@@ -94,7 +94,7 @@ def load_reader(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "Reade
     """`load`, for a reader."""
     _require(model, "quoth-reader", "reader")
     quiet_libraries()
-    from quoth.models.reader import Reader
+    from quoth.reader.model import Reader
 
     return Reader.from_pretrained(model, corpus=list(corpora), **setup._asdict())
 
@@ -103,7 +103,7 @@ def load_entities(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "Zer
     """`load`, for a model that finds passages by their entities: a Zero-NeR, or one made from another encoder."""
     check_finds_entities(model)
     quiet_libraries()
-    from quoth.models.zero_ner import ZeroNER
+    from quoth.zero_ner.model import ZeroNER
 
     return ZeroNER.from_pretrained(model, corpus=list(corpora), **setup._asdict())
 
@@ -149,6 +149,6 @@ def quiet_libraries() -> None:
 
 def _load_any(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM | Reader | REALM | ZeroNER":
     quiet_libraries()
-    from quoth.models.loading import load
+    from quoth.model.loading import load
 
     return cast("NPM | Reader | REALM | ZeroNER", load(model, list(corpora), **setup._asdict()))

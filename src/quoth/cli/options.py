@@ -10,11 +10,11 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 
+from quoth.answers.options import Temperature as AnyTemperature
+from quoth.answers.options import TopK as AnyTopK
 from quoth.cli.output import note
 from quoth.errors import InputError
 from quoth.fields import checked as field_checked
-from quoth.predictors.options import Temperature as AnyTemperature
-from quoth.predictors.options import TopK as AnyTopK
 
 
 class Setup(NamedTuple):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from quoth.answers.options import AskOptions, ClassifyOptions
 from quoth.cli.citing import Cite, Form, citations, show_citations
 from quoth.cli.models import KEYS, check_embedded, kind, load, load_predictor, open_corpora
 from quoth.cli.options import (
@@ -34,7 +35,6 @@ from quoth.cli.output import note, print_json, results
 from quoth.cli.records import Filling, fill_arguments, takes_fill_options, takes_setup
 from quoth.errors import InputError
 from quoth.fields import fields_of
-from quoth.predictors.options import AskOptions, ClassifyOptions
 from quoth.timing import timed
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def fill(
       quoth fill wiki.quoth "Hagios Demetrios is in [MASK]."
       quoth fill wiki.quoth --corpus news.quoth --json - < queries.txt
     """
-    from quoth.models.calls import check_blank
+    from quoth.model.calls import check_blank
 
     options = {"top_k": top_k} | fill_arguments(context, model, filling)
     options |= _by_eq_1(model, marginal, null_document)
@@ -145,7 +145,7 @@ def ask(
       quoth embed wiki.quoth --model quoth-realm
       quoth ask wiki.quoth --model quoth-realm "Who composed Carmen?"
     """
-    from quoth.models.calls import check_questions
+    from quoth.model.calls import check_questions
 
     options = {"top_k": top_k} | fill_arguments(context, model, filling, asks=True) | given(template=template)
     options |= _by_eq_1(model, marginal, null_document)
@@ -193,7 +193,7 @@ def classify(
       quoth classify reviews.quoth "A joy to read." \\
         --labels positive=great,good --labels negative=terrible
     """
-    from quoth.models.calls import check_labels
+    from quoth.model.calls import check_labels
 
     words = label_words(labels)
     options: dict[str, Any] = {"template": template, "temperature": temperature}
@@ -209,7 +209,7 @@ def classify(
 
 def _check_template(template: str | None) -> None:
     """Raises InputError for a template without one blank."""
-    from quoth.models.calls import check_blank
+    from quoth.model.calls import check_blank
 
     if template is not None:
         check_blank(template)
@@ -255,7 +255,7 @@ def _answer(
                 more = {"citations": cited[place]} if form else {}
                 print_json(({"query": query} if text == "-" else {}) | prediction.to_dict() | more)
             return
-        from quoth.render import show_predictions
+        from quoth.cli.render import show_predictions
 
         if number:
             print()

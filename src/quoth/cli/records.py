@@ -13,11 +13,11 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
+from quoth.answers.options import RECORDS, FillOptions
 from quoth.cli.models import kind
 from quoth.cli.options import Base, Dense, Device, NumberFormat, PassageCount, Setup, given, num_passages, within
 from quoth.errors import InputError
 from quoth.fields import fields_of
-from quoth.predictors.options import RECORDS, FillOptions
 
 Command = Callable[..., None]
 Declared = Mapping[str, tuple[Any, Any]]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from quoth.answers.options import TopK as AnyTopK
 from quoth.cli.models import (
     KEYS,
     check_embedded,
@@ -34,7 +35,6 @@ from quoth.cli.options import (
 from quoth.cli.output import print_json, results
 from quoth.cli.records import takes_setup
 from quoth.errors import InputError
-from quoth.predictors.options import TopK as AnyTopK
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
@@ -120,7 +120,7 @@ def search(
             for hit in hits:
                 print_json(({"query": text} if query == "-" else {}) | _record(hit, show_matches))
             return
-        from quoth.render import show_hits
+        from quoth.cli.render import show_hits
 
         show_hits(results(), text, hits, show_matches)
 
@@ -141,7 +141,7 @@ def _check_words(query: str, entities: Sequence[str]) -> None:
     if not query.strip():
         raise InputError("the query is empty; give words to look for")
     if entities:
-        from quoth.models.calls import place_of
+        from quoth.model.calls import place_of
 
         for each in entities:
             place_of(each, query)
@@ -175,7 +175,7 @@ def _finder(
             zero_ner = load_entities(model or "quoth-zero-ner", corpora, setup)
             return lambda query, k: zero_ner.search(query, k, entities=entities)
         case "hybrid":
-            from quoth.models.base import FusedSearch, check_weights
+            from quoth.model.base import FusedSearch, check_weights
 
             keys = {name: KEYS[searching_kind(name)] for name in models or ["quoth-realm"]}
             check_weights(weights, ["bm25", *keys.values()])

@@ -218,7 +218,7 @@ def _library(paths: Sequence[Path], named: Named, setup: Setup, demo: bool) -> "
     fills = load(named.fills, corpora, setup)
     asks = fills if named.asks == named.fills else load_predictor(named.asks, corpora, setup)
     searches = [load_searcher(each, corpora, setup) for each in (*named.searches, *([ENTITIES] if demo else ()))]
-    from quoth.models.zero_ner import ZeroNER
+    from quoth.zero_ner.model import ZeroNER
 
     for each in searches:
         if demo and isinstance(each, ZeroNER):

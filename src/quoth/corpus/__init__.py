@@ -1,0 +1,1 @@
+"""Documents on disk: passages, segments, snapshots, BM25, quotations. Knows no model."""

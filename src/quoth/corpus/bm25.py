@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.corpus.analysis import analyse, is_unspaced_character
 from quoth.corpus.word_index import Words, hashes
 from quoth.errors import EmptyCorpusError
 from quoth.fields import Count, checked
 from quoth.records import Hit
+from quoth.text.terms import analyse, is_unspaced_character
 from quoth.types import Doubles, Rows
 
 if TYPE_CHECKING:

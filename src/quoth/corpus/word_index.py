@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.arrays import open_arrays, save_arrays
-from quoth.corpus.analysis import analyse_with_characters, is_unspaced_character
+from quoth.text.terms import analyse_with_characters, is_unspaced_character
 
 Numbers = NDArray[np.integer[Any]]
 

@@ -1,0 +1,1 @@
+"""Published questions and tasks, and how an answer is judged."""

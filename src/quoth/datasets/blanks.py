@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from quoth.datasets.answers import normalise
+from quoth.datasets.judging import normalise
 from quoth.errors import InputError
 from quoth.records import Passage
-from quoth.tokenizers.boundaries import STOP_WORDS
-from quoth.tokenizers.text import MASK
+from quoth.text.boundaries import STOP_WORDS
+from quoth.text.tokenizer import MASK
 
 Kind = Literal["any", "content"]
 Words = list[tuple[int, int]]

@@ -1,0 +1,1 @@
+"""Texts to vectors: loading, precision, batches; what all systems share."""

@@ -30,8 +30,8 @@ from quoth.encoders.transformer import (
 )
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import EncoderSource
-from quoth.tokenizers.boundaries import BOUNDARIES_VERSION, trim
-from quoth.tokenizers.words import TextWords, WordTokenizer
+from quoth.text.boundaries import BOUNDARIES_VERSION, trim
+from quoth.text.words import TextWords, WordTokenizer
 from quoth.types import Floats, Ints
 
 MAX_ENTITIES = 32

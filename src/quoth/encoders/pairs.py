@@ -16,7 +16,7 @@ from torch import Tensor
 
 from quoth.encoders.transformer import pad
 from quoth.errors import InputError
-from quoth.tokenizers.text import around_mask
+from quoth.text.tokenizer import around_mask
 
 Pieces = tuple[list[int], list[tuple[int, int]]]
 """The token ids of a text, and their character ranges."""

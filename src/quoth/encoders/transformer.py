@@ -23,7 +23,7 @@ from quoth.encoders.bert import MODEL_TYPES, BertConfig, BertEncoder, MPNetEncod
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import EncoderSource
 from quoth.storage import read_json, sha256_file
-from quoth.tokenizers.text import FastTokenizer
+from quoth.text.tokenizer import FastTokenizer
 from quoth.types import Floats
 
 PADDED_TOKENS_PER_BATCH = 8192

@@ -1,0 +1,1 @@
+"""Quoth inside other programs: MCP, LangChain, LlamaIndex, Haystack, pipelines."""

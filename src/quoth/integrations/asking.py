@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.quotes import verify_quote
-from quoth.models.reader import Reader
+from quoth.corpus.exact.quotes import verify_quote
+from quoth.reader.model import Reader
 from quoth.records import NOT_FOUND, Evidence, Prediction, Status
 
 PLACES = 3

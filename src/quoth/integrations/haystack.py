@@ -12,7 +12,7 @@ from haystack.dataclasses import ExtractedAnswer
 
 from quoth.corpus.corpus import Corpus
 from quoth.integrations.passages import Found, Searching
-from quoth.models.reader import Reader
+from quoth.reader.model import Reader
 from quoth.records import Evidence, Prediction
 
 

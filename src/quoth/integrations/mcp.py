@@ -21,15 +21,15 @@ from pydantic import BaseModel, Field
 from quoth import __version__
 from quoth.corpus.bm25 import best_places
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.quotes import NEAREST, verify_quote
+from quoth.corpus.exact.quotes import NEAREST, verify_quote
 from quoth.errors import CorpusNotFoundError, InputError, QuothError, UnknownDocumentError, nearest
 from quoth.integrations.asking import NOTES
 from quoth.records import Document, Evidence, Status
 from quoth.results import Predictions
 
 if TYPE_CHECKING:
-    from quoth.models.npm import NPM
-    from quoth.models.reader import Reader
+    from quoth.npm.model import NPM
+    from quoth.reader.model import Reader
 
 MOST_ANSWERS = 50
 MOST_CHARACTERS = 20_000

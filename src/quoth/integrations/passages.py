@@ -14,8 +14,8 @@ from typing import Any, cast, get_args
 from quoth.corpus.bm25 import bm25
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
-from quoth.models.base import CorpusModel, Mode
-from quoth.models.loading import load
+from quoth.model.base import CorpusModel, Mode
+from quoth.model.loading import load
 from quoth.records import Hit
 
 PLACE_KEYS = ("document_id", "title", "start", "end", "passage", "corpus", "score")

@@ -20,7 +20,7 @@ from quoth.encoders.transformer import longest_input
 from quoth.errors import InputError
 from quoth.hub import EncoderSource
 from quoth.records import TaggedSpan
-from quoth.tokenizers.boundaries import words
+from quoth.text.boundaries import words
 from quoth.types import Floats, Ints
 
 MAX_WORDS = 16

@@ -15,17 +15,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from quoth.config import TaggerConfig
 from quoth.encoders.transformer import Transformer, pad, run_batched
 from quoth.errors import InputError
 from quoth.hub import EncoderSource, ModelSource, has_settings, locate
+from quoth.ner.config import TaggerConfig
 from quoth.ner.dates import DATES_VERSION, find_dates, longest
-from quoth.ner.tag_network import HEAD_FILE, TagNetwork
+from quoth.ner.network import HEAD_FILE, TagNetwork
 from quoth.ner.tags import best_labels, spans_of_labels
 from quoth.records import TaggedSpan
 from quoth.storage import sha256_file
-from quoth.tokenizers.boundaries import BOUNDARIES_VERSION
-from quoth.tokenizers.words import TextWords, WordTokenizer, WordWindow
+from quoth.text.boundaries import BOUNDARIES_VERSION
+from quoth.text.words import TextWords, WordTokenizer, WordWindow
 from quoth.types import Floats
 
 CPU = torch.device("cpu")

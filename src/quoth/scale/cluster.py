@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from quoth.config import NPMConfig
-from quoth.encoders.token_encoder import TokenEncoder
+from quoth.encoders.tokens import TokenEncoder
 from quoth.errors import ClusterError, EncoderMismatchError, InputError, QuothError
 from quoth.hub import locate
+from quoth.npm.config import NPMConfig
 
 CONNECT_SECONDS = 10
 START_SECONDS = 120

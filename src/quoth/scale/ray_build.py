@@ -17,10 +17,10 @@ from uuid import uuid4
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.segment_writer import split_documents, write_segment
 from quoth.errors import CorruptionError
+from quoth.index.key_store import MARKERS, SETTINGS_FILES, codes_of, files_of, made_files
+from quoth.index.tables import KeyTables
 from quoth.memory import DEFAULT_LIMIT, left_of
 from quoth.records import Document, Shortfall
-from quoth.retrieval.key_store import MARKERS, SETTINGS_FILES, codes_of, files_of, made_files
-from quoth.retrieval.tables import KeyTables
 from quoth.scale.cluster import ModelName, connect, unwrapped
 from quoth.scale.remote import TEXT, RemoteFolder
 from quoth.storage import remove

@@ -19,10 +19,10 @@ from ray.exceptions import RayActorError
 
 from quoth.corpus.corpus import Corpus
 from quoth.errors import CorpusNotFoundError, InputError
-from quoth.models.npm import NPM
-from quoth.models.reader import Reader
+from quoth.index.key_store import files_of
+from quoth.npm.model import NPM
+from quoth.reader.model import Reader
 from quoth.records import Hit, Prediction
-from quoth.retrieval.key_store import files_of
 from quoth.scale.cluster import ModelName, starting, unwrapped
 from quoth.scale.remote import TEXT, RemoteFolder
 from quoth.scale.shard import Shard

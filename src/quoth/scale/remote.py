@@ -18,7 +18,7 @@ from typing import Any
 from uuid import uuid4
 
 from quoth.errors import InputError, LockedError
-from quoth.retrieval.key_store import is_key_file
+from quoth.index.key_store import is_key_file
 from quoth.storage import CHECKSUMS
 
 TEXT = ("manifest-*", "deleted-*", "segments/*", "moves/*")

@@ -17,18 +17,18 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.encoders.token_encoder import TokenEncoder
+from quoth.answers.equations import Sums
+from quoth.answers.evidence import Quoter, Quotes
+from quoth.answers.options import ResolvedOptions
+from quoth.answers.phrases import ScoredPhrases
+from quoth.answers.ranking import Groups, Occurrences, Scored, group_equal, group_score, places_of
+from quoth.answers.token import ScoredTokens
+from quoth.encoders.tokens import TokenEncoder
 from quoth.errors import QuothError
-from quoth.predictors.evidence import Quoter, Quotes
-from quoth.predictors.options import ResolvedOptions
-from quoth.predictors.phrase import ScoredPhrases
-from quoth.predictors.ranking import Groups, Occurrences, Scored, group_equal, group_score, places_of
-from quoth.predictors.token import ScoredTokens
-from quoth.retrieval.index import search_tables
-from quoth.retrieval.key_table import KeyHits, KeyTable
-from quoth.retrieval.retriever import Retriever
-from quoth.retrieval.vectors import Neighbours, joined
-from quoth.scoring import Sums
+from quoth.index.key_table import KeyHits, KeyTable
+from quoth.index.retriever import Retriever
+from quoth.index.search import search_tables
+from quoth.index.vectors import Neighbours, joined
 from quoth.types import Doubles, Rows
 
 if TYPE_CHECKING:

@@ -21,17 +21,17 @@ from uuid import uuid4
 
 import numpy as np
 
-from quoth.encoders.token_encoder import TokenEncoder
+from quoth.answers.equations import log_sum_exp
+from quoth.answers.evidence import Proposal, Quotes, quoted
+from quoth.answers.options import ResolvedOptions
+from quoth.answers.ranking import Best, best_groups, group_equal, rank, sums_over
+from quoth.encoders.tokens import TokenEncoder
 from quoth.errors import EmptyCorpusError, InputError
-from quoth.models.blanks import Asked
-from quoth.models.npm import NPM
-from quoth.predictors.evidence import Proposal, Quotes, quoted
-from quoth.predictors.options import ResolvedOptions
-from quoth.predictors.ranking import Best, best_groups, group_equal, rank, sums_over
+from quoth.index.search import deal
+from quoth.npm.blanks import Asked
+from quoth.npm.model import NPM
 from quoth.records import Evidence, Prediction
-from quoth.retrieval.index import deal
 from quoth.scale.shard import Nearest, Partial, ShardQuery, TablesChangedError, Taken
-from quoth.scoring import log_sum_exp
 from quoth.timing import step
 from quoth.types import Doubles, Floats
 

@@ -15,12 +15,13 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from math import ceil
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 from quoth.service.limits import Limits
 from quoth.service.problems import BusyError
 from quoth.timing import timed
 
+_T = TypeVar("_T")
 Call = Callable[[list[Any]], Sequence[Any]]
 """Answers several inputs, in their order."""
 
@@ -46,10 +47,10 @@ class _Job:
     since: float = field(default_factory=perf_counter)
 
 
-async def aside(call: Callable[..., Any], *given: Any) -> Any:
+async def aside(call: Callable[..., _T], *given: Any) -> _T:
     """What a call returns that must not hold up the event loop. Unlike those of `asyncio.to_thread`, its thread does
     not keep the process if the call never ends. Raises what it raises."""
-    future: Future[Any] = Future()
+    future: Future[_T] = Future()
 
     def work() -> None:
         try:

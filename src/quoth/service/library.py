@@ -26,14 +26,14 @@ from quoth.errors import (
     UserError,
     nearest,
 )
-from quoth.models.base import CorpusModel, FusedSearch
-from quoth.models.npm import NPM
-from quoth.models.reader import Reader
-from quoth.models.realm import REALM
-from quoth.models.zero_ner import ZeroNER
+from quoth.index.key_store import stores
+from quoth.index.tables import KeyTables
+from quoth.model.base import CorpusModel, FusedSearch
+from quoth.npm.model import NPM
+from quoth.reader.model import Reader
+from quoth.realm.model import REALM
 from quoth.records import Hit, Prediction
-from quoth.retrieval.key_store import stores
-from quoth.retrieval.tables import KeyTables
+from quoth.zero_ner.model import ZeroNER
 
 OLD_VIEWS = 4
 """The number of views of older snapshots, or of some of the corpora, that stay open: those used last."""

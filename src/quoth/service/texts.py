@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from quoth.corpus.analysis import analyse
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.quotes import NEAREST, verify_quote
+from quoth.corpus.exact.quotes import NEAREST, verify_quote
 from quoth.errors import UnknownDocumentError, brief
 from quoth.records import Document
-from quoth.tokenizers.boundaries import STOP_WORDS
+from quoth.text.boundaries import STOP_WORDS
+from quoth.text.terms import analyse
 
 _WORD = re.compile(r"\w+")
 

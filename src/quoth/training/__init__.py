@@ -1,0 +1,1 @@
+"""The training loop, its settings, adapters, losses that are shared, several processes."""

@@ -1,6 +1,6 @@
 """Recipes: named starting points for training, and the one function that runs them.
 
-Knows: which recipes there are, settings that work. Does not know: how a task is made (the modules `…_recipe` do), or
+Knows: which recipes there are, settings that work. Does not know: how a task is made (the systems' `recipe` does), or
 the loop. Importing this module is fast: torch is imported when a recipe runs.
 """
 
@@ -13,21 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from quoth.errors import InputError
-from quoth.training.settings import (
-    FineTuneConfig,
-    ICTConfig,
-    LoopConfig,
-    PretrainConfig,
-    ReaderTrainConfig,
-    TaggingConfig,
-    TrainConfig,
-    with_overrides,
-)
+from quoth.ner.config import TaggingConfig
+from quoth.npm.config import TrainConfig
+from quoth.reader.config import ReaderTrainConfig
+from quoth.realm.config import FineTuneConfig, ICTConfig, PretrainConfig
+from quoth.training.settings import LoopConfig, with_overrides
 
 if TYPE_CHECKING:
-    from quoth.config import ReaderConfig
-    from quoth.datasets.comprehension import OnBad
     from quoth.hub import ModelSource
+    from quoth.reader.config import ReaderConfig
+    from quoth.reader.data import OnBad
     from quoth.training.distributed import World
     from quoth.training.run import Job, Preparing, Run
     from quoth.training.trainer import Progress
@@ -50,25 +45,25 @@ class Recipe:
 
 
 def _npm(run: Run, config: TrainConfig) -> Job:
-    from quoth.training.npm_recipe import prepare
+    from quoth.npm.recipe import prepare
 
     return prepare(run, config)
 
 
 def _realm(run: Run, config: ICTConfig | PretrainConfig | FineTuneConfig) -> Job:
-    from quoth.training.realm_recipe import prepare
+    from quoth.realm.recipe import prepare
 
     return prepare(run, config)
 
 
 def _reader(run: Run, config: ReaderTrainConfig) -> Job:
-    from quoth.training.reader_recipe import prepare
+    from quoth.reader.recipe import prepare
 
     return prepare(run, config)
 
 
 def _tagger(run: Run, config: TaggingConfig) -> Job:
-    from quoth.training.tagger_recipe import prepare
+    from quoth.ner.recipe import prepare
 
     return prepare(run, config)
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import torch
 
-from quoth.config import ReaderConfig
 from quoth.corpus.documents import read_documents, read_listing
-from quoth.datasets.comprehension import OnBad
 from quoth.errors import UserError
 from quoth.hub import ModelSource
+from quoth.reader.config import ReaderConfig
+from quoth.reader.data import OnBad
 from quoth.records import Document
 from quoth.storage import WriterLock, no_empty_folder, refuse_links_below, remove
 from quoth.training.distributed import World

@@ -1,5 +1,6 @@
 """The commands `quoth eval` and `quoth report`, which entry points plug into `quoth`."""
 
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from quoth.cli.records import flow_help
@@ -11,4 +12,5 @@ for _app in (evaluate.app, report.app):
     flow_help(_app)
 eval_command, report_command = get_command(evaluate.app), get_command(report.app)
 for _command in (eval_command, report_command):
+    assert isinstance(_command, (TyperCommand, TyperGroup))
     _command.rich_help_panel = "Train and measure"

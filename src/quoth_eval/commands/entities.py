@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from quoth.corpus.corpus import Corpus
-    from quoth.models.zero_ner import ZeroNER
+    from quoth.zero_ner.model import ZeroNER
     from quoth_eval.entities.questions import Chosen
     from quoth_eval.entities.searches import Search
 

@@ -292,8 +292,8 @@ def reading(
     Example:
       quoth eval reading dev-v1.1.json
     """
-    from quoth.datasets.comprehension import read_examples
-    from quoth.predictors.reader_weights import open_reader
+    from quoth.reader.data import read_examples
+    from quoth.reader.weights import open_reader
     from quoth_eval.reading import run_reading
     from quoth_eval.task import draw
 

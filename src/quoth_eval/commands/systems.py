@@ -38,7 +38,7 @@ def parse_system(spec: str, prepared: "Prepared | None" = None) -> tuple[str, di
     if family := family_of(name):
         check_options(spec, family, None if prepared is None else prepared.form, own)
     elif options and kind(name) == "npm":
-        from quoth.predictors.options import FillOptions
+        from quoth.answers.options import FillOptions
         from quoth_eval.tasks import CLOSED_OPTIONS, LABELLED, ORACLE
 
         known = FillOptions.__dataclass_fields__

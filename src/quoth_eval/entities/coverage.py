@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from quoth.datasets.answers import answerable, has_answer, holders
+from quoth.datasets.judging import answerable, has_answer, holders
 from quoth.datasets.questions import QAExample
 from quoth_eval.entities.searches import Range
 from quoth_eval.harness import ProgressCallback

@@ -18,10 +18,10 @@ import torch
 from numpy.typing import NDArray
 
 from quoth.corpus.bm25 import PassageRef, best_places, check_not_empty
-from quoth.encoders.passage_encoder import mean_state
 from quoth.encoders.transformer import device_named, dtype_named, kinds_of, load_kind
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import EncoderSource
+from quoth.realm.towers import mean_state
 from quoth.records import Hit, Passage
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.word_index import indexed_text
-from quoth.datasets.answers import holders, recall
-from quoth.encoders.key_encoder import Vectors
-from quoth.encoders.token_encoder import unit
+from quoth.datasets.judging import holders, recall
+from quoth.encoders.keys import Vectors
+from quoth.encoders.tokens import unit
 from quoth.errors import InputError
 from quoth.records import Passage
 from quoth.types import Rows
@@ -24,7 +24,7 @@ from quoth_eval.entities.coverage import Coverage, EntityQuestion
 from quoth_eval.entities.rarity import TermCounts, count_terms, entity_idf
 
 if TYPE_CHECKING:
-    from quoth.models.zero_ner import ZeroNER
+    from quoth.zero_ner.model import ZeroNER
 
 Ranks = tuple[int | None, ...]
 """For each question, the rank of the first relevant passage, from 0; None if none was found."""

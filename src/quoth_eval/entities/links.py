@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quoth.corpus.passages import sentences
-from quoth.datasets.answers import first
+from quoth.datasets.judging import first
 from quoth.errors import InputError
-from quoth.ner.recognition import LINKS, read_links
 from quoth.records import Document, TaggedSpan
+from quoth.zero_ner.recognition import LINKS, read_links
 from quoth_eval.entities.searches import Range, Search, by_name, by_text, searches
 from quoth_eval.harness import ProgressCallback, evaluate
 from quoth_eval.openqa import KS

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from quoth.encoders.key_encoder import Vectors
+from quoth.encoders.keys import Vectors
 from quoth.errors import InputError
 from quoth_eval.entities.keys import Covered
 

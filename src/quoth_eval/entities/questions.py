@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from quoth.corpus.bm25 import check_not_empty
 from quoth.corpus.word_index import indexed_text
-from quoth.datasets.answers import first, has_answer, normalise
+from quoth.datasets.judging import first, has_answer, normalise
 from quoth.datasets.questions import QAExample, read_questions
 from quoth.errors import InputError
 from quoth_eval.entities.coverage import Coverage, EntityQuestion, find_coverage

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from quoth.corpus.analysis import analyse, analyse_with_characters
 from quoth.errors import InputError
+from quoth.text.terms import analyse, analyse_with_characters
 
 NUM_BUCKETS = 5
 

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from quoth.corpus.analysis import analyse
 from quoth.corpus.bm25 import check_not_empty
 from quoth.corpus.word_index import indexed_text
 from quoth.errors import InputError
 from quoth.records import Hit
+from quoth.text.terms import analyse
 from quoth_eval.system import Searcher
 from quoth_eval.task import Answer, Example, Source, System
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
-    from quoth.models.base import CorpusModel, Mode
+    from quoth.model.base import CorpusModel, Mode
 
 Range = tuple[int, int]
 Search = Callable[[str, Range | None, int], list[Hit]]

@@ -1,0 +1,1 @@
+"""From hits and spans to predictions with evidence: equations, candidates, ranking, calibration."""

@@ -1,0 +1,254 @@
+"""The options of `fill`: what each one means, its unit, its default and its check, said once.
+
+Knows: names, meanings and bounds; the command line, the HTTP service and the docstrings are built from them. Does not
+know: what an option does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from annotated_types import Ge, Le
+
+from quoth.config import Config
+from quoth.fields import MOST, Count, Has, Number, Share, ShareBelow1, Such, check_fields, described, fields_of
+
+Combine = Literal["sum", "joint", "softmax_sum"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NPMDefaults(Config):
+    """What an NPM takes where a caller says nothing; the meanings are those of `FillOptions`.
+
+    `template` makes a blank of a question, `classify_template` of a text to label; `passages` None is every token, and
+    a number is raised to `read` where a reader reads. `not_found_below` is as a reader's.
+    """
+
+    template: Annotated[str, Has("{question}")] = "Q: {question}\nA: [MASK]."
+    classify_template: Annotated[str, Has("{text}")] = "{text} It was [MASK]."
+    passages: Count | None = 3
+    combine: Combine = "joint"
+    hybrid: ShareBelow1 = 0.0
+    read: Number = 0
+    min_probability: Share = 0.0
+    not_found_below: Share = 0.0
+
+
+TopK = Annotated[Count, Le(MOST)]
+Temperature = Annotated[float, Ge(1e-6)]
+"""Above 0 by so much that scores are finite."""
+Passages = int | Literal["default"] | None
+"""A number of passages, the model's default, or None: every token."""
+
+
+@described
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FillOptions:
+    """The options of `NPM.fill`.
+
+    None, and "default" for `passages`, mean the model's own default (`defaults` in its `quoth.json`); `resolved` fills
+    it in. Raises InputError on a value out of bounds.
+    """
+
+    top_k: Annotated[TopK, "Number of answers."] = 5
+    k: Annotated[Count, "Number of nearest tokens to search for, per end of a phrase."] = 4096
+    passages: Annotated[
+        Count | Literal["default"] | None,
+        Such(3),
+        "Number of BM25's best passages to search inside; None: every token, which requires `embed`.",
+    ] = "default"
+    combine: Annotated[
+        Combine | None,
+        "How the two ends of a phrase make its score: sum (NPM, section 3.1), joint (its appendix A.1), "
+        "softmax_sum (its released code).",
+    ] = None
+    temperature: Annotated[
+        Temperature, "Divides similarities: above 1 flattens probabilities, below 1 sharpens them."
+    ] = 1.0
+    length_exponent: Annotated[
+        float, Ge(-1000), Le(1000), "Multiply a score by the phrase's length in tokens to this power."
+    ] = 0.0
+    banned_tokens: Annotated[Collection[str], "Words whose tokens no answer may contain."] = ()
+    ban_query: Annotated[
+        bool,
+        "No answer contains a token of the text itself. This rules out every right answer to some questions: of "
+        "10.4 % of NQ-open's, 18.6 % of WebQuestions', 5.4 % of TriviaQA's. It goes by tokens: a cased model may "
+        "still answer with another casing of the text's words.",
+    ] = False
+    ban_stop_words: Annotated[bool, "No answer consists of English stop words alone (the, of it)."] = False
+    max_phrase_tokens: Annotated[
+        TopK, "The longest phrase that NPM proposes, in tokens; of a word's tokens only the first counts."
+    ] = 10
+    whole_words: Annotated[
+        bool, "Answer with whole words; False (any token) is for models that answer with one token."
+    ] = True
+    hybrid: Annotated[
+        ShareBelow1 | None,
+        Such(0.33),
+        "Search every token, and give BM25's best passages this share of the probability beforehand; 0.33 is good.",
+    ] = None
+    read: Annotated[
+        Number | None,
+        "Let the reader see this many of BM25's best passages and decide together with NPM; 0: NPM alone, as in the "
+        "paper.",
+    ] = None
+    min_probability: Annotated[
+        Share | None,
+        Such(0.5),
+        "If a reader gives an answer a smaller chance of being right, its `status` is unsure; or not_found (the "
+        "passages that were read do not say), if even the best one is below the model's `not_found_below`.",
+    ] = None
+    distinct: Annotated[bool, "Of phrases that overlap in their best place, list only the best."] = True
+    max_evidence: Annotated[
+        TopK, "Number of places quoted per answer, those with the largest shares; the others still count."
+    ] = 10
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        object.__setattr__(self, "banned_tokens", tuple(self.banned_tokens))
+
+    def resolved(self, defaults: NPMDefaults) -> ResolvedOptions:
+        """These options with the model's defaults in place of those that were left open.
+
+        If a reader reads more passages than the model searches by default, all of these are searched.
+        """
+        own = {name: getattr(self, name) for name in fields_of(FillOptions)}
+        own |= {name: getattr(defaults, name) for name in OPEN if own[name] is None}
+        if self.passages == "default":
+            own["passages"] = None if defaults.passages is None else max(defaults.passages, own["read"])
+        return ResolvedOptions(**own)
+
+    def keywords(self) -> dict[str, Any]:
+        """The keyword arguments of `fill`, without those left to the model."""
+        values = {name: getattr(self, name) for name in fields_of(FillOptions)}
+        left = {name for name in OPEN if values[name] is None} | ({"passages"} if self.passages == "default" else set())
+        return {name: value for name, value in values.items() if name not in left}
+
+
+OPEN = ("combine", "hybrid", "read", "min_probability")
+"""Options whose default, None, is the model's."""
+
+
+@described
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskOptions(FillOptions):
+    """The options of `NPM.ask`: those of `fill`, but by default no reader reads. Raises InputError."""
+
+    template: Annotated[
+        Annotated[str, Has("{question}")] | None,
+        Such("{question} [MASK]."),
+        "The text made of `{question}`, with one blank.",
+    ] = None
+    read: Number = 0
+
+
+@described
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassifyOptions:
+    """The options of `NPM.classify`. Raises InputError."""
+
+    template: Annotated[
+        Annotated[str, Has("{text}")] | None,
+        Such("{text} It was [MASK]."),
+        "The text made of `{text}`, with one blank.",
+    ] = None
+    temperature: Annotated[Temperature, "Divides similarities: above 1 flattens probabilities."] = 5.0
+    passages: Annotated[
+        Count | Literal["default"] | None,
+        Such(3),
+        "Number of BM25's best passages for the text with a label's words, of each label; None: every token, which "
+        "requires `embed`.",
+    ] = "default"
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedOptions(FillOptions):
+    """FillOptions in which nothing is left open, and what no answer contains in the model's terms.
+
+    `combine` names the equation: `sum` (NPM §3.1), `joint` (A.1, A.4), `softmax_sum` (released code). Phrases that
+    contain a token id of `banned_ids`, and those of nothing but `stop_words` (groups), are dropped before anything is
+    normalised by candidates. Raises InputError.
+    """
+
+    passages: Count | None = 3
+    combine: Combine = "joint"
+    hybrid: ShareBelow1 = 0.0
+    read: Number = 0
+    min_probability: Share = 0.0
+    banned_ids: frozenset[int] = frozenset()
+    stop_words: frozenset[int] = frozenset()
+
+    @property
+    def rounds(self) -> int:
+        """Number of normalisation passes: one over a and b, another over the scores that take those."""
+        return int(self.combine == "softmax_sum") + int(self.hybrid > 0)
+
+
+@described
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderFillOptions:
+    """The options of `Reader.fill`. Raises InputError."""
+
+    top_k: Annotated[TopK, "Number of answers."] = 5
+    passages: Annotated[Count | None, Such(20), "Number of passages to read."] = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@described
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderAskOptions(ReaderFillOptions):
+    """The options of `Reader.ask`. Raises InputError."""
+
+    min_probability: Annotated[
+        Share | None,
+        Such(0.5),
+        'An answer with a smaller chance of being right is "unsure" (`status`), or "not_found" if even the best one is '
+        "below the model's `not_found_below`.",
+    ] = None
+
+
+@described
+@dataclass(frozen=True, slots=True, kw_only=True)
+class REALMFillOptions(ReaderFillOptions):
+    """The options of `REALM.fill`. Raises InputError."""
+
+    combine: Annotated[
+        Literal["softmax", "marginal"] | None,
+        'How spans of several passages are combined. "softmax": one softmax over all spans (the released code), with '
+        "the passage's relevance if the model adds it. "
+        '"marginal": p(y|z,x) p(z|x), each normalised by itself (eq. 1).',
+    ] = None
+    null_document: Annotated[
+        bool | None,
+        "Whether z in eq. 1 may be the null document too, an empty passage, in which there is no answer; only with "
+        '"marginal".',
+    ] = None
+
+
+@described
+@dataclass(frozen=True, slots=True, kw_only=True)
+class REALMAskOptions(REALMFillOptions):
+    """The options of `REALM.ask`. Raises InputError."""
+
+    null_document: bool = False
+    mode: Annotated[
+        Literal["dense", "hybrid"] | None,
+        'How passages are found. "dense": by the towers, as in the paper. "hybrid": by BM25 too, both scores scaled '
+        "from 0 to 1 and added; for a model with the reader of a `Reader`, which weighs a passage by that sum.",
+    ] = None
+    min_probability: Annotated[Share | None, Such(0.5), "As in `Reader.ask`, for a calibrated probability."] = None
+
+
+RECORDS: dict[str, tuple[Any, Any]] = {
+    "npm": (FillOptions, AskOptions),
+    "reader": (ReaderFillOptions, ReaderAskOptions),
+    "realm": (REALMFillOptions, REALMAskOptions),
+}
+"""By the kind of a model, the records of `fill` and of `ask`."""

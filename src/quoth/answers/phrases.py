@@ -1,0 +1,160 @@
+"""NPM: the phrases of a corpus that fill a blank best.
+
+Knows: the start and the end query of a blank, the hits of both, and the equation asked for. Does not know:
+encoders, tokenizers, or how the hits were found.
+
+Shape suffixes that differ from the project's: S distinct first tokens, E distinct last tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.answers.candidates import Candidates, find_candidates, live_hits
+from quoth.answers.equations import (
+    Sums,
+    interpolated,
+    joint_score,
+    length_weighted,
+    log_sum_exp,
+    softmax_sum_score,
+    sum_score,
+)
+from quoth.answers.evidence import propose
+from quoth.answers.options import ResolvedOptions
+from quoth.answers.ranking import Occurrences, in_boosted, score_sums
+from quoth.records import Prediction
+from quoth.text.boundaries import MAY_END, MAY_START
+from quoth.timing import step
+from quoth.types import Doubles
+
+if TYPE_CHECKING:
+    from quoth.index.key_table import KeyHits, KeyTable
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One table's candidates with a and b of their distinct first and last tokens."""
+
+    candidates: Candidates
+    a_S: Doubles
+    b_E: Doubles
+
+
+def predict_phrases(
+    hits: Sequence[KeyHits],
+    q_start_D: NDArray[np.float32],
+    q_end_D: NDArray[np.float32],
+    options: ResolvedOptions | None = None,
+) -> list[Prediction]:
+    """The phrases that fill the blank, best first, each with its best occurrences among the candidates.
+
+    `hits` are the k nearest tokens to each query over all tables, distributed to their tables. `score` is the
+    log of the equation's score, `probability` its share among all candidate phrases. Without candidates there is no
+    prediction.
+    """
+    options = options or ResolvedOptions()
+    return [each.whole() for each in propose(ScoredPhrases(hits, q_start_D, q_end_D, options), options)]
+
+
+class ScoredPhrases:
+    """The candidate phrases of some tables, with a and b."""
+
+    def __init__(
+        self,
+        hits: Sequence[KeyHits],
+        q_start_D: NDArray[np.float32],
+        q_end_D: NDArray[np.float32],
+        options: ResolvedOptions,
+    ) -> None:
+        self._hits, self._options, self._queries = hits, options, (q_start_D, q_end_D)
+        self._parts = [_part(part_hits, q_start_D, q_end_D, options) for part_hits in hits]
+        self.key_C = np.concatenate([np.zeros(0, np.uint64), *(part.candidates.key_C for part in self._parts)])
+
+    def sums(self, known: Sums) -> Sums:
+        normalised = self._options.combine == "softmax_sum"
+        ends = Sums(*self._searched) if normalised else Sums()
+        if not len(self.key_C) or (normalised and known.starts == -np.inf):
+            return ends
+        everywhere, boosted = score_sums(self._scored(known).log_score_C, self._boosted_C)
+        return replace(ends, everywhere=everywhere, boosted=boosted)
+
+    @cached_property
+    def _searched(self) -> tuple[float, float]:
+        """The logs of the sums of exp a and of exp b over the rows searched (`softmax_sum_score`)."""
+        q_start_D, q_end_D = self._queries
+        starts, ends, temperature = [np.zeros(0)], [np.zeros(0)], self._options.temperature
+        for hits, part in zip(self._hits, self._parts, strict=True):
+            start_R, end_R = _rows_searched(hits, part.candidates)
+            starts.append(scaled_similarities(hits.keys, q_start_D, start_R, temperature))
+            ends.append(scaled_similarities(hits.keys, q_end_D, end_R, temperature))
+        return log_sum_exp(np.concatenate(starts)), log_sum_exp(np.concatenate(ends))
+
+    def occurrences(self, sums: Sums) -> Occurrences:
+        found, weight = self._scored(sums), self._options.hybrid
+        if not weight:
+            return found
+        return replace(found, log_score_C=interpolated(found.log_score_C, self._boosted_C, weight, sums))
+
+    @cached_property
+    def _boosted_C(self) -> NDArray[np.bool_]:
+        return in_boosted(self._hits, [part.candidates.start_C for part in self._parts])
+
+    def _scored(self, sums: Sums) -> Occurrences:
+        return _occurrences([each.keys for each in self._hits], self._parts, self._options, sums)
+
+
+def _part(
+    hits: KeyHits, q_start_D: NDArray[np.float32], q_end_D: NDArray[np.float32], options: ResolvedOptions
+) -> _Part:
+    with step("expand"):
+        found = find_candidates(hits, options.max_phrase_tokens, options.banned_ids, options.stop_words)
+    with step("score"):
+        return _Part(
+            found,
+            scaled_similarities(hits.keys, q_start_D, found.start_S, options.temperature),
+            scaled_similarities(hits.keys, q_end_D, found.end_E, options.temperature),
+        )
+
+
+def _rows_searched(hits: KeyHits, found: Candidates) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """A table's rows over which exp a is summed, and those of exp b."""
+    keys = hits.keys
+    if hits.restricted:
+        every, _ = live_hits(keys, np.arange(keys.num_keys), 0)
+        return every, every
+    starts, _ = live_hits(keys, hits.start_rows, MAY_START)
+    ends, _ = live_hits(keys, hits.end_rows, MAY_END)
+    return np.union1d(starts, found.start_S), np.union1d(ends, found.end_E)
+
+
+def scaled_similarities(
+    keys: KeyTable, q_D: NDArray[np.float32], row_R: NDArray[np.int64], temperature: float
+) -> Doubles:
+    """sim(q, c)/τ of a table's rows, in float64: [R]."""
+    if not len(row_R):
+        return np.zeros(0)
+    sim_R: Doubles = keys.vectors.similarities(q_D[None, :], row_R)[0].astype(np.float64)
+    return sim_R / temperature
+
+
+def _occurrences(tables: list[KeyTable], parts: list[_Part], options: ResolvedOptions, sums: Sums) -> Occurrences:
+    start_C = np.concatenate([part.candidates.start_C for part in parts])
+    end_C = np.concatenate([part.candidates.end_C for part in parts])
+    a_C = np.concatenate([part.a_S[part.candidates.start_index_C] for part in parts])
+    b_C = np.concatenate([part.b_E[part.candidates.end_index_C] for part in parts])
+    if options.combine == "joint":
+        score_C = joint_score(a_C, b_C)
+    elif options.combine == "sum":
+        score_C = sum_score(a_C, b_C)
+    else:
+        score_C = softmax_sum_score(a_C, b_C, sums.starts, sums.ends)
+    score_C = length_weighted(score_C, end_C - start_C + 1, options.length_exponent)
+    part_C = np.repeat(np.arange(len(parts)), [len(part.candidates.key_C) for part in parts])
+    return Occurrences(tables, part_C, start_C, end_C, score_C)

@@ -1,0 +1,1 @@
+"""Texts compared with the corpus, character by character: quotations and citations."""

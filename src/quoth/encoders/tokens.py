@@ -1,0 +1,123 @@
+"""Token vectors: the keys and queries of NPM and NPM-single.
+
+Knows: how a passage's windows become one vector per token, and a blank two vectors. Does not know: where vectors are
+stored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.encoders.keys import EncodedPassage, TextSpan, Vectors
+from quoth.encoders.transformer import Transformer
+from quoth.errors import InputError
+from quoth.hub import ModelSource
+from quoth.npm.config import NPMConfig
+from quoth.records import Passage
+from quoth.text.boundaries import BOUNDARIES_VERSION, SPELLING_VERSION
+from quoth.text.tokenizer import MASK, TextTokenizer
+from quoth.types import Floats
+
+QUERY_REACH = 300
+"""Characters of context on either side of a blank that serves as a sample query."""
+
+
+class TokenEncoder:
+    """An encoder with the conventions of a nonparametric masked LM."""
+
+    keys = "tokens"
+
+    def __init__(self, transformer: Transformer, config: NPMConfig, name: str) -> None:
+        self.name = name
+        self._transformer = transformer
+        self.config = config
+        self.dimensions = transformer.dimensions
+        self.scale = config.similarity_scale or self.dimensions**-0.5
+        longest = min(config.max_tokens, transformer.max_tokens)
+        self.tokenizer = TextTokenizer(transformer.tokenizer, num_masks=config.num_masks, max_tokens=longest)
+        self._query_tokenizer = TextTokenizer(
+            transformer.tokenizer, num_masks=config.num_masks, max_tokens=transformer.max_tokens
+        )
+        settings = f"{transformer.fingerprint} {BOUNDARIES_VERSION} {config.normalize} {longest}"
+        if self.tokenizer.spells:
+            settings += f" {SPELLING_VERSION}"
+        self.fingerprint = hashlib.sha256(settings.encode()).hexdigest()
+
+    @classmethod
+    def load(
+        cls, source: ModelSource[NPMConfig], *, device: str | None = None, dtype: str | None = None
+    ) -> TokenEncoder:
+        """Raises ModelNotFoundError, or InputError on an unknown device or dtype."""
+        return cls(Transformer.load(source.encoder, device=device, dtype=dtype), source.config, source.name)
+
+    def encode(self, passages: Sequence[Passage]) -> list[EncodedPassage]:
+        """The keys of each passage: `passages` of their texts and titles."""
+        return self.passages([passage.text for passage in passages], [passage.title for passage in passages])
+
+    def passages(self, texts: Sequence[str], titles: Sequence[str]) -> list[EncodedPassage]:
+        """Encode passages as "Title. text", long ones in several windows."""
+        tokenized = self.tokenizer.passages(texts, titles)
+        windows = [window for passage in tokenized for window in passage.windows]
+        states = iter(self._transformer.encode([window.input_ids for window in windows]))
+        empty = np.zeros((0, self.dimensions), np.float32)
+        return [
+            EncodedPassage(
+                passage,
+                self._normalized(np.concatenate([empty, *(next(states)[w.body] for w in passage.windows)])),
+            )
+            for passage in tokenized
+        ]
+
+    def blanks(self, texts: Sequence[str]) -> list[tuple[Floats, Floats]]:
+        """The start and end query vectors of each text's blank: [D] each, both the same for NPM-single.
+
+        Raises InputError unless each text has exactly one blank and fits the encoder.
+        """
+        queries = [self._query_tokenizer.query(text) for text in texts]
+        states = self._transformer.encode([ids for ids, _ in queries])
+        vectors = []
+        for (_, positions), states_TD in zip(queries, states, strict=True):
+            q_start_D, q_end_D = self._normalized(states_TD[positions[[0, -1]]])
+            vectors.append((q_start_D, q_end_D))
+        return vectors
+
+    def takes(self, text: str) -> bool:
+        """Whether `blanks` accepts a text: it has exactly one blank and fits the encoder."""
+        try:
+            self._query_tokenizer.query(text)
+        except InputError:
+            return False
+        return True
+
+    def queries_at(self, places: Iterable[TextSpan], count: int) -> NDArray[np.float32]:
+        """Sample queries: the start and end vectors of blanks at the first `count` places that fit the encoder: [Q,
+        D]."""
+        texts = (
+            f"{text[max(start - QUERY_REACH, 0) : start]}{MASK}{text[end : end + QUERY_REACH]}"
+            for text, start, end in places
+        )
+        taken = list(islice(filter(self.takes, texts), count))
+        return np.concatenate([np.zeros((0, self.dimensions), np.float32), *map(np.stack, self.blanks(taken))])
+
+    def words(self, text: str) -> NDArray[np.float32]:
+        """The vectors of a plain text's tokens: [T, D]. Raises InputError when the text has none."""
+        encoded = self.passages([text], [""])[0]
+        vectors_TD = encoded.vectors_TD[encoded.tokens.offsets_T2[:, 0] < encoded.tokens.offsets_T2[:, 1]]
+        if not len(vectors_TD):
+            raise InputError(f"text {text!r} has no words; give words to search for")
+        return vectors_TD
+
+    def _normalized(self, states_TD: NDArray[np.float32]) -> NDArray[np.float32]:
+        return unit(states_TD) if self.config.normalize else states_TD
+
+
+def unit(vectors_TD: Vectors) -> Vectors:
+    """The vectors normalised to length 1; zero vectors stay zero."""
+    lengths_T1 = np.linalg.norm(vectors_TD, axis=1, keepdims=True)
+    unit_TD: Vectors = vectors_TD / np.maximum(lengths_T1, np.float32(1e-12))
+    return unit_TD

@@ -1,0 +1,1 @@
+"""Keys on disk and in memory, and the search for the nearest."""

@@ -1,0 +1,345 @@
+"""Key tables: the tokens of some passages, which of them a search hit, and what is stored of each token in addition to
+its vector, in six bytes.
+
+Knows: rows, character ranges, boundaries, where similarities come from; that few kinds of token make up a text, so that
+each token's kind is a number; how this lies on disk. Does not know: how tokens were encoded, or how tables are found.
+
+    kinds.npy    [G] id, group, length in characters and flags of each kind of token
+    kind.npy     [N] uint32, each token's kind
+    place.npy    [N] where it starts in its passage, in characters (uint16, or uint32 if passages are long)
+    origin.npy   [P] where the passage starts in its document
+    offsets.npy  [P + 1] the first token of each passage
+
+Shape suffixes that differ from the project's: G kinds of tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.arrays import open_array, save_array, save_pieces
+from quoth.errors import CorruptionError
+from quoth.index.vectors import KeyVectors
+from quoth.records import Passage
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
+    from quoth.encoders.keys import EncodedPassage
+    from quoth.index.codes import Codes
+    from quoth.text.tokenizer import TokenizedPassage
+
+KIND = np.dtype([("id", "<i4"), ("group", "<u8"), ("length", "<i4"), ("flags", "u1")])
+FILES = ("kinds", "kind", "place", "origin", "offsets")
+REMEDY = "`quoth repair` removes a damaged table, `quoth embed` makes it again"
+
+
+class Column(Protocol):
+    """One value for each token, read at rows as an array is."""
+
+    def __getitem__(self, rows: Any, /) -> Any: ...
+    def __len__(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class KeyColumns:
+    """Tokens of passages in order: id, group and flags [N], characters of the document from start to end [N], the
+    first token of each passage [P + 1], and where each passage starts in its document [P]."""
+
+    ids_N: Column
+    group_N: Column
+    flags_N: Column
+    start_N: Column
+    end_N: Column
+    offsets_P1: NDArray[np.int64]
+    origin_P: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, passages: Sequence[Passage], tokens: Sequence[TokenizedPassage]) -> KeyColumns:
+        """Passages tokenized on the fly, in memory."""
+        ranges = [each.offsets_T2 + p.start for each, p in zip(tokens, passages, strict=True)]
+        offsets_N2 = np.concatenate([np.zeros((0, 2), np.int64), *ranges])
+        return cls(
+            ids_N=np.concatenate([np.zeros(0, np.int32), *(each.ids_T for each in tokens)]).astype(np.int32),
+            group_N=np.concatenate([np.zeros(0, np.uint64), *(each.group_T for each in tokens)]).astype(np.uint64),
+            flags_N=np.concatenate([np.zeros(0, np.uint8), *(each.flags_T for each in tokens)]).astype(np.uint8),
+            start_N=offsets_N2[:, 0],
+            end_N=offsets_N2[:, 1],
+            offsets_P1=np.cumsum([0, *(len(each.ids_T) for each in tokens)], dtype=np.int64),
+            origin_P=np.array([passage.start for passage in passages], np.int64),
+        )
+
+    @classmethod
+    def without_tokens(cls, num_passages: int) -> KeyColumns:
+        """Passages without any tokens stored."""
+        none = np.zeros(0, np.int64)
+        zeros = np.zeros(num_passages + 1, np.int64)
+        return cls(none.astype(np.int32), none.astype(np.uint64), none.astype(np.uint8), none, none, zeros, zeros[1:])
+
+    def take(self, passages_P: NDArray[np.int64]) -> KeyColumns:
+        """These passages alone, in memory."""
+        rows_N = ranges(self.offsets_P1, passages_P)
+        counts = self.offsets_P1[passages_P + 1] - self.offsets_P1[passages_P]
+        return KeyColumns(
+            self.ids_N[rows_N],
+            self.group_N[rows_N],
+            self.flags_N[rows_N],
+            self.start_N[rows_N],
+            self.end_N[rows_N],
+            np.cumsum([0, *counts]),
+            self.origin_P[passages_P],
+        )
+
+
+def ranges(offsets_P1: NDArray[np.int64], at_P: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The rows that these passages own, one passage after another."""
+    return np.concatenate([np.zeros(0, np.int64), *(np.arange(offsets_P1[p], offsets_P1[p + 1]) for p in at_P)])
+
+
+def passage_of(offsets_P1: NDArray[np.int64], rows: Any) -> Any:
+    """The passage that owns each row."""
+    return np.searchsorted(offsets_P1, rows, side="right") - 1
+
+
+@dataclass(frozen=True, slots=True)
+class _OfKind:
+    """A value that each token has by its kind."""
+
+    kind_N: NDArray[np.uint32]
+    value_G: NDArray[Any]
+    file: Path
+
+    def __getitem__(self, rows: Any) -> Any:
+        return self.of(self.kind_N[rows])
+
+    def of(self, kind_R: Any) -> Any:
+        """The values of these kinds. Raises CorruptionError if there is no such kind."""
+        try:
+            return self.value_G[kind_R]
+        except IndexError:
+            raise CorruptionError(f"{self.file}: damaged, a token's kind is out of range; {REMEDY}") from None
+
+    def __len__(self) -> int:
+        return len(self.kind_N)
+
+
+@dataclass(frozen=True, slots=True)
+class _Characters:
+    """Where each token starts, or ends, in its document."""
+
+    place_N: NDArray[Any]
+    length_N: _OfKind | None
+    offsets_P1: NDArray[np.int64]
+    origin_P: NDArray[np.int64]
+
+    def __getitem__(self, rows: Any) -> Any:
+        rows_R = np.arange(len(self))[rows] if isinstance(rows, slice) else rows
+        start_R = self.place_N[rows_R] + self.origin_P[passage_of(self.offsets_P1, rows_R)]
+        return start_R if self.length_N is None else start_R + self.length_N[rows_R]
+
+    def __len__(self) -> int:
+        return len(self.place_N)
+
+
+def looked_up(rows: NDArray[np.int64], *columns: Column) -> list[Any]:
+    """Several columns at the same rows; a token's kind is read once."""
+    first, *others = columns
+    if isinstance(first, _OfKind) and all(isinstance(each, _OfKind) and each.kind_N is first.kind_N for each in others):
+        kind = first.kind_N[rows]
+        return [each.of(kind) for each in columns if isinstance(each, _OfKind)]
+    return [each[rows] for each in columns]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTable:
+    """All-token keys of some passages, in order: a segment's, or passages encoded on the fly.
+
+    A key's local row is implicit: passage p owns rows `offsets_P1[p]` to `offsets_P1[p + 1]`.
+    `group_N` names each token's text (`boundaries.spelling` or `surface_group`): equal texts have equal groups.
+    """
+
+    corpus: Corpus
+    passage_rows_P: NDArray[np.int64]
+    offsets_P1: NDArray[np.int64]
+    ids_N: Column
+    start_N: Column
+    end_N: Column
+    group_N: Column
+    flags_N: Column
+    vectors: KeyVectors
+    live_P: NDArray[np.bool_] | None = None
+    codes: Codes | None = None
+    passages: Sequence[Passage] = ()
+
+    @classmethod
+    def of(
+        cls,
+        corpus: Corpus,
+        passage_rows_P: NDArray[np.int64],
+        columns: KeyColumns,
+        vectors: KeyVectors,
+        codes: Codes | None = None,
+        passages: Sequence[Passage] = (),
+    ) -> KeyTable:
+        """A table of these passages with these columns, none of them deleted; `passages` are they, if in memory."""
+        return cls(
+            corpus=corpus,
+            passage_rows_P=passage_rows_P,
+            offsets_P1=columns.offsets_P1,
+            ids_N=columns.ids_N,
+            start_N=columns.start_N,
+            end_N=columns.end_N,
+            group_N=columns.group_N,
+            flags_N=columns.flags_N,
+            vectors=vectors,
+            codes=codes,
+            passages=passages,
+        )
+
+    @property
+    def num_keys(self) -> int:
+        return int(self.offsets_P1[-1])
+
+    def passage(self, p: int) -> Passage:
+        """The passage that owns the rows from `offsets_P1[p]` on; it is read unless it is in memory."""
+        return self.passages[p] if self.passages else self.corpus.passage(int(self.passage_rows_P[p]))
+
+    def holding(self, passage_rows: Sequence[int]) -> list[int]:
+        """The passages, of these, that are in the table."""
+        wanted = np.array(passage_rows, np.int64)
+        at = np.searchsorted(self.passage_rows_P, wanted).clip(max=len(self.passage_rows_P) - 1)
+        held: list[int] = wanted[self.passage_rows_P[at] == wanted].tolist() if len(self.passage_rows_P) else []
+        return held
+
+    def take(self, passage_rows: Sequence[int]) -> KeyTable:
+        """A table of these passages alone, in ascending order; all must be in this one."""
+        at_P = np.searchsorted(self.passage_rows_P, np.sort(np.array(passage_rows, np.int64)))
+        offsets_P1 = np.asarray(self.offsets_P1)
+        rows_N = ranges(offsets_P1, at_P)
+        return replace(
+            self,
+            passage_rows_P=self.passage_rows_P[at_P],
+            offsets_P1=np.cumsum([0, *(offsets_P1[at_P + 1] - offsets_P1[at_P])]),
+            ids_N=self.ids_N[rows_N],
+            start_N=self.start_N[rows_N],
+            end_N=self.end_N[rows_N],
+            group_N=self.group_N[rows_N],
+            flags_N=self.flags_N[rows_N],
+            vectors=self.vectors.take(rows_N),
+            live_P=None if self.live_P is None else self.live_P[at_P],
+            codes=None,
+            passages=(),
+        )
+
+    def without(self, passage_rows: Collection[int]) -> KeyTable:
+        """The same table with some passages hidden from search."""
+        if not passage_rows:
+            return self
+        kept_P = ~np.isin(self.passage_rows_P, np.fromiter(passage_rows, np.int64))
+        return replace(self, live_P=kept_P if self.live_P is None else self.live_P & kept_P)
+
+
+def in_memory(corpus: Corpus, passages: Sequence[Passage], encoded: Sequence[EncodedPassage], scale: float) -> KeyTable:
+    """A table of passages encoded on the fly, in the order given."""
+    vectors = KeyVectors(np.concatenate([each.vectors_TD for each in encoded]), scale)
+    rows_P = np.array([passage.row for passage in passages], np.int64)
+    columns = KeyColumns.of(passages, [each.tokens for each in encoded])
+    return KeyTable.of(corpus, rows_P, columns, vectors, passages=passages)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyHits:
+    """The local rows of one table among the k nearest to the start and to the end query of a blank, and which
+    passages are boosted, if any. If the search was `restricted` to some passages, the table holds these alone."""
+
+    keys: KeyTable
+    start_rows: NDArray[np.int64]
+    end_rows: NDArray[np.int64]
+    boosted_P: NDArray[np.bool_] | None = None
+    restricted: bool = False
+
+    def boosting(self, passage_rows: Collection[int]) -> KeyHits:
+        """The same hits with every token of those of these passages that are in the table; they are boosted."""
+        boosted_P = np.isin(self.keys.passage_rows_P, np.fromiter(passage_rows, np.int64))
+        rows = ranges(self.keys.offsets_P1, np.flatnonzero(boosted_P))
+        return replace(
+            self,
+            start_rows=np.union1d(self.start_rows, rows),
+            end_rows=np.union1d(self.end_rows, rows),
+            boosted_P=boosted_P,
+        )
+
+    def in_boosted(self, rows_R: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of the table's rows are in boosted passages: [R]."""
+        if self.boosted_P is None:
+            return np.zeros(len(rows_R), np.bool_)
+        boosted_R: NDArray[np.bool_] = self.boosted_P[passage_of(self.keys.offsets_P1, rows_R)]
+        return boosted_R
+
+
+def open_columns(folder: Path) -> KeyColumns:
+    """Map what `save_columns` wrote. Raises CorruptionError naming a damaged file."""
+    kinds_G = open_array(folder / "kinds.npy", KIND, (-1,))
+    offsets_P1 = open_array(folder / "offsets.npy", np.int64, (-1,))
+    if not len(offsets_P1) or offsets_P1[0] or (np.diff(offsets_P1) < 0).any():
+        raise CorruptionError(f"{folder / 'offsets.npy'}: damaged, its numbers do not ascend from 0; {REMEDY}")
+    kind_N = open_array(folder / "kind.npy", np.uint32, (int(offsets_P1[-1]),))
+    place_N = open_array(folder / "place.npy", None, (len(kind_N),))
+    origin_P = open_array(folder / "origin.npy", np.int64, (len(offsets_P1) - 1,))
+    if place_N.dtype.kind != "u":
+        raise CorruptionError(f"{folder / 'place.npy'}: damaged, its type is {place_N.dtype}; {REMEDY}")
+    values = {name: np.ascontiguousarray(kinds_G[name]) for name in KIND.names or ()}
+    of_kind = {name: _OfKind(kind_N, value_G, folder / "kind.npy") for name, value_G in values.items()}
+    return KeyColumns(
+        of_kind["id"],
+        of_kind["group"],
+        of_kind["flags"],
+        _Characters(place_N, None, offsets_P1, origin_P),
+        _Characters(place_N, of_kind["length"], offsets_P1, origin_P),
+        offsets_P1,
+        origin_P,
+    )
+
+
+def save_columns(folder: Path, pieces: Callable[[], Iterable[KeyColumns]]) -> None:
+    """Write the tokens of all pieces, one after another; `pieces` is called three times, and gives the same each time.
+
+    One piece, and every kind of token, are in memory at a time.
+    """
+    offsets, origins = [np.zeros(1, np.int64)], [np.zeros(0, np.int64)]
+    kinds_G, total, longest = np.zeros(0, KIND), 0, 0
+    for piece in pieces():
+        kinds_G = np.union1d(kinds_G, _kinds(piece))
+        offsets.append(piece.offsets_P1[1:] + total)
+        origins.append(piece.origin_P)
+        total += len(piece.ids_N)
+        longest = max(longest, int(_places(piece).max(initial=0)))
+    save_array(folder / "kinds.npy", kinds_G)
+    save_array(folder / "offsets.npy", np.concatenate(offsets))
+    save_array(folder / "origin.npy", np.concatenate(origins))
+    narrow = np.uint16 if longest < 1 << 16 else np.uint32
+    save_pieces(folder / "kind.npy", total, _numbers(kinds_G, pieces()))
+    save_pieces(folder / "place.npy", total, (_places(piece).astype(narrow) for piece in pieces()))
+
+
+def _numbers(kinds_G: NDArray[Any], pieces: Iterable[KeyColumns]) -> Iterator[NDArray[np.uint32]]:
+    for piece in pieces:
+        distinct, number_N = np.unique(_kinds(piece), return_inverse=True)
+        yield np.searchsorted(kinds_G, distinct).astype(np.uint32)[number_N]
+
+
+def _kinds(piece: KeyColumns) -> NDArray[Any]:
+    kinds_N = np.empty(len(piece.ids_N), KIND)
+    kinds_N["id"], kinds_N["group"], kinds_N["flags"] = piece.ids_N[:], piece.group_N[:], piece.flags_N[:]
+    kinds_N["length"] = piece.end_N[:] - piece.start_N[:]
+    return kinds_N
+
+
+def _places(piece: KeyColumns) -> NDArray[np.int64]:
+    places: NDArray[np.int64] = piece.start_N[:] - np.repeat(piece.origin_P, np.diff(piece.offsets_P1))
+    return places

@@ -1,0 +1,1 @@
+"""The base of what people call: loading, one text or many, options."""

@@ -1,0 +1,242 @@
+"""What models have in common: corpora to search and to embed, alone or several models as one search.
+
+Knows how rankings come together. Does not know any model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import chain
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+
+from quoth.corpus.bm25 import PassageRef, Ranking, best_places
+from quoth.errors import InputError
+from quoth.fields import Count, checked
+from quoth.index.fusion import FUSIONS
+from quoth.index.key_table import KeyTable
+from quoth.memory import WORKING_MEMORY
+from quoth.model.model import Model
+from quoth.records import Cost, Hit, Match, Passage, Shortfall
+from quoth.results import Hits
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
+    from quoth.index.retriever import KeyAt, Retriever
+
+Mode = Literal["bm25", "dense", "hybrid"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+FUSION_DEPTH = 100
+"""Number of hits taken from a ranking before fusion."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRanking:
+    """The best passages by vectors. If the keys are parts of passages, also the parts of the question that were
+    searched for, and a function that gives each passage's nearest key to each of them."""
+
+    ranking: Ranking
+    queries: Sequence[str] = ()
+    keys: Callable[[Collection[PassageRef]], Mapping[PassageRef, Sequence[KeyAt]]] = lambda places: {}
+
+
+def matched(queries: Sequence[str], keys: Sequence[KeyAt], passage: Passage) -> Iterator[Match]:
+    """A passage's nearest keys, each with the part of the question that it is nearest to."""
+    for query, key in zip(queries, keys, strict=False):
+        text = passage.text[key.start - passage.start : key.end - passage.start]
+        yield Match(query, text or passage.title, key.start, key.end, key.similarity)
+
+
+class CorpusModel(Model):
+    """A model over corpora, whose vectors it stores and searches. `keys` says what has a vector; equal fingerprints
+    mean equal vectors."""
+
+    keys: ClassVar[str]
+    fingerprint: str
+
+    def __init__(self, retriever: Retriever, name: str) -> None:
+        self._retriever, self.name = retriever, name
+
+    def search(self, query: str, k: int = 10, mode: Mode = "bm25") -> Hits:
+        """Find the k best passages.
+
+        Args:
+            query (str): What to look for.
+            k (int): Number of passages. Default: 10.
+            mode ("bm25" | "dense" | "hybrid"): By words, by vectors (requires `embed`), or by both, with reciprocal
+                rank fusion. Default: "bm25".
+
+        Returns:
+            The hits, best first; a hit has its passage and its score.
+
+        Raises:
+            InputError: Another mode, `k` below 1, or vectors missing.
+            EmptyCorpusError: No passage to search.
+
+        Example:
+            >>> npm.search("opera by Bizet", k=1)[0].passage.title
+            'Carmen'
+        """
+        if mode not in MODES:
+            raise InputError(f"mode {mode!r}; use one of {', '.join(MODES)}")
+        checked("k", k, Count, 10)
+        if mode == "hybrid":
+            return FusedSearch([self]).search(query, k)
+        return self.hits(self.ranked_by_words(query, k) if mode == "bm25" else self.ranked_by_keys(query, k).ranking)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, keys={self.keys!r}, corpora={self.corpora!r})"
+
+    @property
+    def corpora(self) -> list[Corpus]:
+        """The corpora searched."""
+        return self._retriever.corpora
+
+    def tables(self) -> list[KeyTable]:
+        """The keys of every passage. Raises InputError if vectors are missing."""
+        return self._retriever.key_tables()
+
+    def ranked_by_words(self, query: str, k: int) -> Ranking:
+        """The k best passages by BM25, with their scores."""
+        return best_places(self.corpora, query, k)
+
+    def ranked_by_keys(self, query: str, k: int) -> KeyRanking:
+        """The k best passages by vectors, with their scores."""
+        return KeyRanking(self._retriever.late_interaction(query, k))
+
+    def hits(self, ranking: Ranking, found: Sequence[KeyRanking] = ()) -> Hits:
+        """The passages of a ranking, each with the keys by which it matched in the searches that it comes from."""
+        places = [place for _, place in ranking]
+        keys = [each.keys(places) for each in found]
+        hits = Hits()
+        for score, place in ranking:
+            passage = self._retriever.passage(place)
+            matches = (matched(each.queries, of.get(place, ()), passage) for each, of in zip(found, keys, strict=True))
+            hits.append(Hit(passage, score, tuple(chain.from_iterable(matches))))
+        return hits
+
+    def embed(
+        self,
+        precision: str = "sq8",
+        recall: float | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        memory: int = WORKING_MEMORY,
+    ) -> list[Shortfall]:
+        """Store a vector for every key of every corpus, for dense search; resumes a stopped run.
+
+        Args:
+            precision (str): Storage per vector component: "sq8" (1 byte), "sq4" (half a byte, less exact), "fp16" or
+                "fp32". Default: "sq8".
+            recall (float | None): Large segments are searched by compressed codes, which find this share of a query's
+                nearest keys; 1 compares every vector. Default: 0.97.
+            progress (Callable[[int, int], None] | None): Called with the number of passages done, and of all.
+                Default: None.
+            memory (int): Bytes to use at most, about, in addition to the loaded model. Default: 1 GB.
+
+        Returns:
+            The segments whose codes find fewer than asked for.
+
+        Raises:
+            InputError: Vectors of another precision are stored.
+            LockedError: Another process embeds.
+
+        Example:
+            >>> npm.embed()
+            []
+            >>> npm.fill("Carmen is an opera by [MASK].", passages=None, top_k=1)[0].text
+            'Georges Bizet'
+        """
+        every = self._retriever.tables
+        return [short for tables in every for short in tables.build(precision, recall, progress, memory)]
+
+    def embed_cost(self, precision: str = "sq8") -> Cost:
+        """Estimate what `embed` will take, by encoding a few passages.
+
+        Args:
+            precision (str): As in `embed`. Default: "sq8".
+
+        Returns:
+            The passages and keys that are still to be embedded, the bytes they take on disk, also while they are made,
+            and the seconds.
+
+        Raises:
+            InputError: An unknown precision.
+
+        Example:
+            >>> realm.embed_cost().passages  # all are embedded
+            0
+        """
+        costs = [tables.cost(precision) for tables in self._retriever.tables]
+        return reduce(Cost.plus, costs, Cost(0, 0, 0, 0, 0.0))
+
+
+class FusedSearch:
+    """Searches by BM25 and by several models over the same corpora, and merges the rankings.
+
+    Args:
+        models (Sequence[CorpusModel]): The models, all over the same corpora: an NPM, a REALM, a ZeroNER.
+        fusion (str): "rrf" (reciprocal ranks) or "sum" (scores from 0 to 1, added up). Default: "rrf".
+        weights (Mapping[str, float] | None): By kind of keys, "bm25", "tokens", "passages" or "entities", how much a
+            ranking counts; 0 leaves it out. Default: 1 for each.
+
+    Raises:
+        InputError: No model, models over different corpora, or another fusion or weight.
+    """
+
+    def __init__(
+        self, models: Sequence[CorpusModel], fusion: str = "rrf", weights: Mapping[str, float] | None = None
+    ) -> None:
+        kinds = ["bm25", *(each.keys for each in models)]
+        if not models:
+            raise InputError("no model to search with; give one or more, or use mode bm25")
+        if fusion not in FUSIONS:
+            raise InputError(f"fusion {fusion!r}; use one of {', '.join(FUSIONS)}")
+        check_weights(weights or {}, kinds)
+        searched = [[(corpus.path, corpus.snapshot) for corpus in each.corpora] for each in models]
+        if any(each != searched[0] for each in searched):
+            raise InputError(
+                "the models search different corpora or snapshots; load them all with the same list of corpora"
+            )
+        self._models, self._fuse = list(models), FUSIONS[fusion]
+        self._weights = [(weights or {}).get(kind, 1.0) for kind in kinds]
+
+    def search(self, query: str, k: int = 10) -> Hits:
+        """Find the k best passages by all rankings together.
+
+        Args:
+            query (str): What to look for.
+            k (int): Number of passages. Default: 10.
+
+        Returns:
+            The hits, best first; a hit has its passage, its score, and as `matches` the keys that matched.
+
+        Raises:
+            InputError: `k` is below 1, or vectors are missing.
+            EmptyCorpusError: No passage to search.
+
+        Example:
+            >>> both = quoth.FusedSearch([realm, zero_ner])
+            >>> both.search("Where does the Nile end?", k=1)[0].passage.title
+            'Nile'
+        """
+        checked("k", k, Count, 10)
+        first, depth = self._models[0], max(k, FUSION_DEPTH)
+        of_words, *of_models = self._weights
+        words = [first.ranked_by_words(query, depth)] if of_words else []
+        weighted = zip(self._models, of_models, strict=True)
+        found = [model.ranked_by_keys(query, depth) for model, weight in weighted if weight]
+        rankings = [*words, *(each.ranking for each in found)]
+        best = self._fuse(rankings, [*filter(None, self._weights)])[:k]
+        return first.hits(best, found)
+
+
+def check_weights(weights: Mapping[str, float], kinds: Sequence[str]) -> None:
+    """Raises InputError unless the weights are numbers for these kinds of keys, at least one above 0."""
+    allowed = f"give 0 or more for {', '.join(dict.fromkeys(kinds))}, and at least one above 0"
+    for name, weight in weights.items():
+        if name not in kinds or not 0 <= weight < math.inf:
+            raise InputError(f"weight {weight} of {name}; {allowed}")
+    if not any(weights.get(kind, 1.0) for kind in kinds):
+        raise InputError(f"weights {dict(weights)}; {allowed}")

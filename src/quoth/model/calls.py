@@ -1,0 +1,176 @@
+"""What people pass to a model: one text or several, rows to leave out, a blank in any form.
+
+Knows: signatures and arguments, and that one text gives one list, several a list of lists. Does not know: what the
+methods do.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import wraps
+from typing import Any, TypeVar
+
+from quoth.errors import InputError, nearest
+from quoth.fields import fields_of, spelled
+from quoth.text.tokenizer import MASK, around_mask
+
+Exclude = Collection[int] | Sequence[Collection[int]]
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+SHARED = {
+    "{loading}": """\
+    device (str | None): "cpu", "cuda", "cuda:1" or "mps". Default: the best there is.
+    dtype (str | None): Precision of the encoder: "fp32", "bf16" or "fp16". Default: "fp32".
+    base (str | Path | None): Folder of the base encoder, if its package is not installed. Default: None.
+
+Returns:
+    The model, ready to search.
+
+Raises:
+    ModelNotFoundError: No model of that name, or its weights are missing or damaged.
+    InputError: Another kind of model, an unknown device or dtype.
+""",
+    "{corpus}": """\
+    corpus (Corpus | str | Path | None): What to search: a corpus or the path of one, or a list of them.
+        Default: None.
+""",
+}
+"""Lines that several docstrings share, by their name in these docstrings."""
+_OTHER_BLANKS = re.compile(r"<mask>|_{3,}")
+
+
+def documented(function: _Function) -> _Function:
+    """A function whose docstring has the lines of `SHARED` instead of their names."""
+    text = inspect.cleandoc(function.__doc__ or "")
+    for name, lines in SHARED.items():
+        text = re.sub(rf"^ *{name}\n", lines, text, flags=re.MULTILINE)
+    function.__doc__ = text
+    return function
+
+
+def takes(record: Any) -> Callable[[Callable[..., list[Any]]], Callable[..., Any]]:
+    """Lets a method from texts and a record of options to as many answers be called with one text too, and with the
+    record's fields as keywords.
+
+    Editors and type checkers go by the method's overloads; a test compares them with the record. An unknown keyword
+    raises a TypeError that names the method and the nearest keyword.
+    """
+    names = [*fields_of(record)]
+
+    def decorated(method: Callable[..., list[Any]]) -> Callable[..., Any]:
+        shape = _public(inspect.signature(method), record)
+        _, first, *others = shape.parameters
+
+        @wraps(method)
+        def run(model: Any, *given: Any, **keywords: Any) -> Any:
+            for name in keywords:
+                if name not in (first, *others):
+                    known = nearest(name, others) or f"; it takes {', '.join(others)}"
+                    raise TypeError(f"{method.__qualname__}() has no option {name!r}{known}")
+            _, asked, *_ = shape.bind(model, *given, **keywords).arguments.values()
+            texts = [asked] if isinstance(asked, str) or not isinstance(asked, Iterable) else [*asked]
+            for text in texts:
+                if not isinstance(text, str):
+                    raise InputError(f"{first} is {text!r}; it must be a string, or a list of strings")
+            own = {name: value for name, value in keywords.items() if name not in (first, *names)}
+            options = record(**{name: keywords[name] for name in names if name in keywords})
+            answers = method(model, texts, options, **own)
+            return answers[0] if isinstance(asked, str) else answers
+
+        run.__signature__, run.options = shape, record  # type: ignore[attr-defined]
+        return run
+
+    return decorated
+
+
+def _public(shape: inspect.Signature, record: Any) -> inspect.Signature:
+    """A method's signature as it is called: a text or several, an answer or a list of answers, an option each."""
+    model, text, _, *own = shape.parameters.values()
+    options = [
+        inspect.Parameter(
+            each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=spelled(each.kind)
+        )
+        for each in fields_of(record).values()
+    ]
+    keywords = [*options, *(each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own)]
+    return shape.replace(
+        parameters=[model, text.replace(annotation="str | Sequence[str]"), *keywords],
+        return_annotation="Predictions | list[Predictions]",
+    )
+
+
+def tidied(
+    texts: Sequence[str], mask_token: str, searched: Sequence[str], exclude: Exclude
+) -> tuple[list[str], Sequence[str], list[Collection[int]]]:
+    """Texts with `[MASK]` for their blanks, what BM25 is asked for each (their words if nothing is given), and the rows
+    that each never sees. Raises InputError if there are more or fewer of the last two than texts."""
+    if searched and len(searched) != len(texts):
+        raise InputError(f"searched has {len(searched)} entries for {len(texts)} texts; give one for each")
+    masked = [with_mask(text, mask_token) for text in texts]
+    return masked, searched or [*map(words_of, masked)], for_each(exclude, len(texts))
+
+
+def for_each(exclude: Exclude, count: int) -> list[Collection[int]]:
+    """One collection of rows for each of `count` texts. Raises InputError if there are more or fewer."""
+    given: list[int | Collection[int]] = [*exclude]
+    nested: list[Collection[int]] = [each for each in given if isinstance(each, Collection)]
+    if not nested:
+        return [{int(each) for each in given if not isinstance(each, Collection)}] * count
+    if not len(given) == len(nested) == count:
+        raise InputError(f"exclude has {len(nested)} collections for {count} texts; give one for each")
+    return [{*map(int, each)} for each in nested]
+
+
+def check_questions(questions: Sequence[str]) -> None:
+    """Raises InputError if a question is empty or has no words."""
+    if not all(question.strip() for question in questions):
+        raise InputError("the question is empty; ask one, such as 'Who composed Carmen?'")
+    for question in questions:
+        if not any(map(str.isalnum, question)):
+            raise InputError(f"question {question!r} has no words; ask one, such as 'Who composed Carmen?'")
+
+
+def place_of(entity: str, question: str) -> tuple[int, int]:
+    """Where an entity's words occur in a question: as they are and whole, else in another case, else inside words.
+
+    Raises InputError if they do not occur.
+    """
+    words = r"\s+".join(map(re.escape, entity.split()))
+    forms = [(rf"(?<!\w){words}(?!\w)", 0), (rf"(?<!\w){words}(?!\w)", re.IGNORECASE), (words, re.IGNORECASE)]
+    found = (re.search(form, question, flags) for form, flags in forms if words)
+    if (match := next(filter(None, found), None)) is None:
+        raise InputError(f"entity {entity!r} does not occur in the question {question!r}; give words of it")
+    return match.span()
+
+
+def check_blank(text: str) -> None:
+    """Raises InputError for a text that does not have exactly one blank, whatever the tokenizer's own mask is."""
+    if all(with_mask(text, mask_token).count(MASK) != 1 for mask_token in (MASK, "<mask>")):
+        around_mask(with_mask(text, MASK), MASK)
+
+
+def check_labels(text: str, labels: Mapping[str, Sequence[str]]) -> None:
+    """Raises InputError if there is nothing to label or nothing to choose from, or a label's words are one string."""
+    if not text.strip():
+        raise InputError("the text is empty; give one to label")
+    if len(labels) == 1:
+        raise InputError(f"labels has only {next(iter(labels))!r}, which would always win; give two or more")
+    for label, words in labels.items():
+        if isinstance(words, str):
+            raise InputError(f"the words of label {label!r} are the string {words!r}; write [{words!r}]")
+
+
+def with_mask(text: str, mask_token: str) -> str:
+    """A text with `[MASK]` for its blank, which may be the tokenizer's own mask too, `<mask>` or `___`.
+
+    The last two are blanks only of a text that has none of the first two.
+    """
+    if MASK in text or mask_token in text:
+        return text.replace(mask_token, MASK)
+    return _OTHER_BLANKS.sub(MASK, text)
+
+
+def words_of(text: str) -> str:
+    """A text without its blank, for BM25."""
+    return text.replace(MASK, " ")

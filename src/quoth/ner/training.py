@@ -1,0 +1,153 @@
+"""Training a tagger: an encoder with LoRA, the shapes of words and a linear head.
+
+Knows: how sentences become batches, the loss, what is saved. Does not know: files, the loop, how a tagger is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from quoth.encoders.transformer import pad
+from quoth.hub import SETTINGS_FILE
+from quoth.ner.config import TaggerConfig, TaggingConfig
+from quoth.ner.data import joined
+from quoth.ner.network import TagNetwork
+from quoth.ner.tags import labels_of_spans
+from quoth.records import TaggedText
+from quoth.storage import atomic_write_json
+from quoth.text.words import WordTokenizer
+from quoth.training.adapter import save_adapter, set_dropout
+from quoth.training.trainer import Step
+from quoth.types import Ints
+
+NO_LABEL = -100
+_LIKE_LENGTHS = 32
+"""Batches are made of inputs of similar length among this many batches' inputs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """An encoder input: token ids, shapes, and the label of each word's first token, else `NO_LABEL`; [T] each."""
+
+    ids_T: Ints
+    shapes_T: Ints
+    labels_T: Ints
+
+
+class TaggingTask:
+    """Learns the labels of words, one batch of `plan` per step. `digest` tells its documents from others."""
+
+    def __init__(
+        self,
+        network: TagNetwork,
+        plan: Sequence[list[Example]],
+        pad_id: int,
+        config: TaggingConfig,
+        settings: TaggerConfig,
+        digest: str,
+    ) -> None:
+        self._network, self._plan, self._pad_id = network, plan, pad_id
+        set_dropout(network, config.dropout)
+        self._config, self._settings = config, settings
+        self.parameters: Mapping[str, torch.nn.Parameter] = {
+            name: each for name, each in network.named_parameters() if each.requires_grad
+        }
+        self.device = network.head.weight.device
+        self._digest = digest
+
+    def backward(self, step: int) -> Step:
+        """Add the gradient of `tagging_loss`."""
+        loss = tagging_loss(self._network, self._plan[step], self._pad_id, self._config.bf16)
+        loss.backward()  # type: ignore[no-untyped-call]
+        return Step(loss.item(), sum(len(each.ids_T) for each in self._plan[step]))
+
+    def save_model(self, folder: Path) -> None:
+        """Write what `Tagger.load` reads."""
+        save_adapter(folder, self._network.encoder, self._settings.base)
+        self._network.save_head(folder)
+        atomic_write_json(folder / SETTINGS_FILE, self._settings.to_dict())
+
+    def settings(self) -> dict[str, Any]:
+        model = self._settings.to_dict() | {"labels": list(self._settings.labels)}
+        return {"model": model, "data": {"digest of the documents": self._digest}}
+
+
+def plan_batches(
+    documents: Sequence[Sequence[TaggedText]],
+    tokenizer: WordTokenizer,
+    labels: Sequence[str],
+    config: TaggingConfig,
+    progress: Callable[[int], None] | None = None,
+) -> list[list[Example]]:
+    """All batches of the run, epoch after epoch; every epoch cuts the documents anew. `progress` takes epochs done."""
+    rng = np.random.default_rng(config.seed)
+    plan: list[list[Example]] = []
+    for epoch in range(config.epochs):
+        runs = [text for document in documents for text in _runs(document, config.max_sentences, rng)]
+        texts = [lowered(text) if rng.random() < config.lowercase else text for text in runs]
+        plan += batches(examples(texts, tokenizer, labels), config.batch_size, rng)
+        if progress:
+            progress(epoch + 1)
+    return plan
+
+
+def _runs(document: Sequence[TaggedText], most: int, rng: np.random.Generator) -> Iterator[TaggedText]:
+    """A document in runs of sentences; half of them are single sentences."""
+    at = 0
+    while at < len(document):
+        count = 1 if rng.random() < 0.5 else int(rng.integers(1, most + 1))
+        yield joined(document[at : at + count])
+        at += count
+
+
+def lowered(tagged: TaggedText) -> TaggedText:
+    """A text in lower case with the same spans; unchanged if lower case has another length ("İ")."""
+    text = tagged.text.lower()
+    return replace(tagged, text=text) if len(text) == len(tagged.text) else tagged
+
+
+def examples(texts: Sequence[TaggedText], tokenizer: WordTokenizer, labels: Sequence[str]) -> list[Example]:
+    """The inputs that texts make; long texts make several, each token labelled in one of them."""
+    found = []
+    for tagged, text in zip(texts, tokenizer.texts([each.text for each in texts]), strict=True):
+        labels_T = np.full(len(text.ids_T), NO_LABEL, np.int64)
+        for first, label in zip(text.first_W, labels_of_spans(text.words, tagged.spans), strict=True):
+            if first >= 0:
+                labels_T[first] = labels.index(label)
+        for window in tokenizer.windows(text):
+            wanted_T = np.full(len(window.input_ids), NO_LABEL, np.int64)
+            wanted_T[window.inside] = labels_T[window.tokens]
+            found.append(Example(window.input_ids, window.shapes, wanted_T))
+    return found
+
+
+def batches(inputs: Sequence[Example], size: int, rng: np.random.Generator) -> list[list[Example]]:
+    """Batches of `size` inputs of similar length, in random order."""
+    order = rng.permutation(len(inputs))
+    made: list[list[Example]] = []
+    for at in range(0, len(order), size * _LIKE_LENGTHS):
+        part = sorted((inputs[i] for i in order[at : at + size * _LIKE_LENGTHS]), key=lambda each: len(each.ids_T))
+        made += [part[i : i + size] for i in range(0, len(part), size)]
+    return [made[i] for i in rng.permutation(len(made))]
+
+
+def tagging_loss(network: TagNetwork, batch: Sequence[Example], pad_id: int, bf16: bool) -> Tensor:
+    """How badly words' labels are predicted from their first tokens: mean cross entropy over the batch's words.
+
+    Inputs: ids, shapes and labels [B, T] of a padded batch. Formula: -1/W sum over words of log softmax(logits)[label].
+    """
+    device = network.head.weight.device
+    ids_BT, mask_BT = (each.to(device) for each in pad([each.ids_T for each in batch], pad_id))
+    shapes_BT = pad([each.shapes_T for each in batch], 0)[0].to(device)
+    labels_BT = pad([each.labels_T for each in batch], NO_LABEL)[0].to(device)
+    with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
+        logits_BTL = network(ids_BT, mask_BT, shapes_BT)
+    return cross_entropy(logits_BTL.float().flatten(0, 1), labels_BT.flatten(), ignore_index=NO_LABEL)

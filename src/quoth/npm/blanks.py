@@ -1,0 +1,254 @@
+"""Blanks filled: what NPM proposes, which of it a reader reads, and what both decide.
+
+Knows: how encoder, retriever, predictor and reader compose for texts with a blank. Does not know: their insides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.answers.calibration import calibrated
+from quoth.answers.evidence import Proposal, propose
+from quoth.answers.options import FillOptions, ResolvedOptions
+from quoth.answers.phrases import ScoredPhrases
+from quoth.answers.ranking import Scored
+from quoth.answers.spans import Source, propose_spans, sources_of
+from quoth.answers.token import ScoredTokens
+from quoth.corpus.bm25 import Ranking, best_places
+from quoth.encoders.tokens import TokenEncoder
+from quoth.errors import InputError
+from quoth.index.key_table import KeyHits
+from quoth.index.retriever import Retriever
+from quoth.index.search import search_all, search_together
+from quoth.model.base import CorpusModel
+from quoth.model.calls import with_mask, words_of
+from quoth.npm.together import PROPOSED, combine, naming, passages_of
+from quoth.reader.network import SpanReader
+from quoth.reader.weights import open_reader
+from quoth.records import Passage, Prediction
+from quoth.text.boundaries import STOP_WORDS
+from quoth.timing import step
+from quoth.types import Floats
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
+
+READ_AT_A_TIME = 8
+SPARE = 4
+"""Over-generation factor: phrases that overlap better ones are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Texts with a `[MASK]` each, BM25's best passages for each, and the rows that are never seen."""
+
+    texts: Sequence[str]
+    ranked: Sequence[Ranking]
+    hidden: Sequence[Collection[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class PassageVectors:
+    """A passage's tokens as in the key table: ids [T], character ranges of the document [T, 2], vectors [T, D]."""
+
+    ids_T: NDArray[np.int32]
+    offsets_T2: NDArray[np.int64]
+    vectors_TD: NDArray[np.float32]
+
+
+class BlankFiller(CorpusModel):
+    """Fills blanks from one or several corpora, with one record of options."""
+
+    keys = "tokens"
+
+    def __init__(
+        self, encoder: TokenEncoder, corpora: Sequence[Corpus] = (), load_reader: Callable[[], SpanReader] | None = None
+    ) -> None:
+        super().__init__(Retriever(corpora, encoder), encoder.name)
+        self.encoder = encoder
+        self.config = encoder.config
+        self.fingerprint = encoder.fingerprint
+        named = self.config.reader
+        self._load_reader = load_reader or (partial(open_reader, named) if named else None)
+
+    @cached_property
+    def reader(self) -> SpanReader:
+        """What reads the passages of proposed phrases, loaded when it is first asked. Raises InputError without one."""
+        if self._load_reader is None:
+            raise InputError('this model has no reader; set "reader" in its quoth.json, or ask with read=0')
+        return self._load_reader()
+
+    @cached_property
+    def _stop_words(self) -> frozenset[int]:
+        return self.encoder.tokenizer.groups_of(STOP_WORDS)
+
+    @property
+    def single(self) -> bool:
+        """Whether this is NPM-single, which answers with one token."""
+        return self.config.num_masks == 1
+
+    def num_tokens(self, phrase: str) -> int:
+        """How many of the model's tokens a phrase has inside a text."""
+        return len(self.encoder.tokenizer.phrase(phrase).ids_T)
+
+    def query_vectors(self, text: str) -> tuple[Floats, Floats]:
+        """The start and the end query of a text's blank.
+
+        Args:
+            text (str): A text with one blank.
+
+        Returns:
+            Two vectors [D] of float32; the same one twice for an NPM-single.
+
+        Raises:
+            InputError: A text without exactly one blank.
+
+        Example:
+            >>> start, end = npm.query_vectors("Carmen is an opera by [MASK].")
+            >>> start.shape, end.shape
+            ((384,), (384,))
+        """
+        return self.encoder.blanks([self.with_mask(text)])[0]
+
+    def token_vectors(self, passages: Sequence[Passage]) -> list[PassageVectors]:
+        """Encode passages and return their tokens.
+
+        Args:
+            passages (Sequence[Passage]): The passages.
+
+        Returns:
+            For each passage its token ids [T], their character ranges in the document [T, 2], their vectors [T, D].
+
+        Example:
+            >>> [encoded] = npm.token_vectors([corpus.passage(1)])
+            >>> start, end = encoded.offsets_T2[0]
+            >>> corpus.document("carmen").text[start:end], encoded.vectors_TD.shape[1]
+            ('Carmen', 384)
+        """
+        encoded = self.encoder.encode(passages)
+        return [
+            PassageVectors(each.tokens.ids_T, each.tokens.offsets_T2 + passage.start, each.vectors_TD)
+            for passage, each in zip(passages, encoded, strict=True)
+        ]
+
+    def settled(self, options: FillOptions) -> ResolvedOptions:
+        """The options with this model's defaults. Raises InputError for what it cannot do."""
+        own = options.resolved(self.config.defaults)
+        if not (own.whole_words or self.single):
+            raise InputError("whole_words is False; only a model that answers with one token (NPM-single) allows that")
+        if own.passages is None and own.hybrid:
+            raise InputError(f"hybrid is {own.hybrid} and passages None; say how many passages to boost: passages=3")
+        return own
+
+    def asked(
+        self, texts: Sequence[str], searched: Sequence[str], hidden: Sequence[Collection[int]], options: ResolvedOptions
+    ) -> Asked:
+        """Texts with as many of BM25's best passages for what is `searched` as will be searched or read.
+
+        BM25 is asked once, for the larger of the two numbers.
+        """
+        depth = max(options.passages or 0, options.read)
+        ranked = [
+            best_places(self.corpora, words, depth, rows) if depth else []
+            for words, rows in zip(searched, hidden, strict=True)
+        ]
+        return Asked(texts, ranked, hidden)
+
+    def proposals(
+        self, asked: Asked, queries: Sequence[tuple[Floats, Floats]], options: ResolvedOptions
+    ) -> Iterator[Iterable[Proposal]]:
+        """What NPM proposes for each text's blank, by resolved options; proposals are quoted as they are asked for."""
+        found = self._hits(asked, queries, options)
+        for (q_start_D, q_end_D), phrases in zip(queries, self.per_text(asked, options), strict=True):
+            with step("search"):
+                hits = next(found)
+            scored: Scored = (
+                ScoredTokens(hits, q_start_D, phrases)
+                if self.single
+                else ScoredPhrases(hits, q_start_D, q_end_D, phrases)
+            )
+            yield propose(scored, phrases)
+
+    def per_text(self, asked: Asked, options: ResolvedOptions) -> list[ResolvedOptions]:
+        """What to propose for each text: more phrases than are asked for, none of which contains what is banned."""
+        most = max(options.top_k, PROPOSED) if options.read else options.top_k * (SPARE if options.distinct else 1)
+        banned = self._token_ids(options.banned_tokens)
+        own = [self._said(text) if options.ban_query else frozenset() for text in asked.texts]
+        stop_words = self._stop_words if options.ban_stop_words else frozenset()
+        return [replace(options, top_k=most, banned_ids=banned | each, stop_words=stop_words) for each in own]
+
+    def _hits(
+        self, asked: Asked, queries: Sequence[tuple[Floats, Floats]], options: ResolvedOptions
+    ) -> Iterator[list[KeyHits]]:
+        """The tokens nearest to each blank, in BM25's passages or everywhere."""
+        inside = [[place for _, place in ranking[: options.passages]] for ranking in asked.ranked]
+        if options.passages is None or options.hybrid:
+            tables = self._retriever.key_tables()
+            found = search_together(tables, asked.hidden, np.stack(queries, axis=1), options.k)
+            for hits, places in zip(found, inside, strict=True):
+                yield self._retriever.boost(hits, places) if options.hybrid else hits
+            return
+        for tables, (q_start_D, q_end_D) in zip(self._retriever.gather(inside), queries, strict=True):
+            yield [replace(each, restricted=True) for each in search_all(tables, q_start_D, q_end_D, options.k)]
+
+    def read(self, asked: Asked, proposed: Sequence[Sequence[Proposal]], read: int) -> Iterator[list[Proposal]]:
+        """For each text, what the reader marks in BM25's best `read` passages and in some of those where the best
+        proposals occur."""
+        prior = self.reader.config.prior
+        for at in range(0, len(asked.texts), READ_AT_A_TIME):
+            part = slice(at, at + READ_AT_A_TIME)
+            with step("search"):
+                sources = [
+                    self._sources(ranking[:read], passages_of(found, max(read // 4, 1)))
+                    for ranking, found in zip(asked.ranked[part], proposed[part], strict=True)
+                ]
+            with step("expand"):
+                spans = self.reader.read(asked.texts[part], [[each.passage for each in group] for group in sources])
+            for group, marked in zip(sources, spans, strict=True):
+                yield propose_spans(group, marked, PROPOSED, prior)
+
+    def _sources(self, ranking: Ranking, more: Sequence[Source]) -> list[Source]:
+        """BM25's best passages, and some more, which count as much as the last of these."""
+        best = sources_of(ranking, self._retriever.corpora, self._retriever.passage)
+        found = {(each.corpus, each.passage.row): each for each in best}
+        last = min((each.relevance for each in found.values()), default=0.0)
+        for each in more:
+            found.setdefault((each.corpus, each.passage.row), replace(each, relevance=last))
+        return list(found.values())
+
+    def decided(
+        self, asked: Asked, proposed: Sequence[Sequence[Proposal]], options: ResolvedOptions
+    ) -> Iterator[list[Prediction]]:
+        """What NPM and the reader decide together, by resolved options."""
+        weights, most = self.config.read_weights, options.max_evidence
+        marks, phrase_options = self.read(asked, proposed, options.read), self.per_text(asked, options)
+        for text, found, marked, phrases in zip(asked.texts, proposed, marks, phrase_options, strict=True):
+            marked = [each for each in marked if self._may_answer(each.best.text, phrases)]
+            best = combine(text, found, marked, weights, options.top_k, most, options.distinct)
+            lowest = self.config.defaults.not_found_below
+            yield calibrated(best, self.config.calibration, options.min_probability, lowest)
+
+    def _may_answer(self, text: str, options: ResolvedOptions) -> bool:
+        """Whether a span that the reader marked is free of banned tokens, and not of stop words alone if these are
+        banned."""
+        if options.stop_words and not naming(text):
+            return False
+        return not options.banned_ids or options.banned_ids.isdisjoint(self._token_ids([text]))
+
+    def with_mask(self, text: str) -> str:
+        """A text with `[MASK]` for its blank."""
+        return with_mask(text, self.encoder.tokenizer.mask_token)
+
+    def _token_ids(self, texts: Collection[str]) -> frozenset[int]:
+        ids = [self.encoder.tokenizer.phrase(text).ids_T.tolist() for text in texts]
+        return frozenset(i for each in ids for i in each)
+
+    def _said(self, text: str) -> frozenset[int]:
+        """The token ids of a text, except the unknown token's, which may be any word's."""
+        return self._token_ids([words_of(text)]) - {self.encoder.tokenizer.hf.unk_token_id}

@@ -1,0 +1,373 @@
+"""NPM and NPM-single: the phrases of a corpus that fill a blank (Min et al. 2022).
+
+Knows: how encoder, retriever and predictor compose. Does not know: their insides.
+
+encode (encoders/tokens) → search (index) → expand (candidates) → score (equations) → explain (evidence).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Literal, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quoth.answers.evidence import chosen
+from quoth.answers.labels import LabelOptions, predict_labels
+from quoth.answers.options import AskOptions, ClassifyOptions, FillOptions
+from quoth.corpus.bm25 import best_places
+from quoth.corpus.corpus import Corpora, Corpus, listed
+from quoth.encoders.tokens import TokenEncoder
+from quoth.errors import InputError
+from quoth.hub import locate
+from quoth.index.key_table import KeyTable
+from quoth.model.calls import Exclude, check_labels, check_questions, documented, takes, tidied, words_of
+from quoth.model.model import remembered
+from quoth.npm.blanks import BlankFiller
+from quoth.npm.config import NPMConfig
+from quoth.reader.weights import open_reader
+from quoth.results import Predictions
+from quoth.text.tokenizer import MASK
+from quoth.timing import step
+
+TEXTS_AT_A_TIME = 32
+
+
+class NPM(BlankFiller):
+    """A nonparametric masked language model over one or several corpora."""
+
+    @classmethod
+    @remembered
+    @documented
+    def from_pretrained(
+        cls,
+        name: str | Path = "quoth-mini",
+        corpus: Corpora = None,
+        *,
+        device: str | None = None,
+        dtype: str | None = None,
+        base: str | Path | None = None,
+    ) -> NPM:
+        """Load an NPM.
+
+        Args:
+            name (str | Path): A shipped model (quoth-mini, quoth-mini-single, quoth-mini-base), the folder of one that
+                was trained, or a hub id. Default: "quoth-mini".
+            {corpus}
+            {loading}
+
+        Example:
+            >>> quoth.NPM.from_pretrained(corpus=corpus)
+            NPM('quoth-mini', keys='tokens', corpora=[Corpus('tiny.quoth', documents=6, passages=6, snapshot=1)])
+        """
+        folder = None if base is None else str(base)
+        source = locate(str(name), NPMConfig, folder)
+        reader = source.config.reader
+        load = partial(open_reader, reader, device=device, dtype=dtype, base=folder) if reader else None
+        return cls(TokenEncoder.load(source, device=device, dtype=dtype), listed(corpus), load)
+
+    def over(self, corpora: Sequence[Corpus]) -> NPM:
+        """This model over other corpora, with the same weights."""
+        made = NPM(self.encoder, corpora, lambda: self.reader)
+        made._call = self._call
+        return made
+
+    @overload
+    def fill(  # type: ignore[overload-overlap]
+        self,
+        text: str,
+        *,
+        top_k: int = 5,
+        k: int = 4096,
+        passages: int | Literal["default"] | None = "default",
+        combine: Literal["sum", "joint", "softmax_sum"] | None = None,
+        temperature: float = 1.0,
+        length_exponent: float = 0.0,
+        banned_tokens: Collection[str] = (),
+        ban_query: bool = False,
+        ban_stop_words: bool = False,
+        max_phrase_tokens: int = 10,
+        whole_words: bool = True,
+        hybrid: float | None = None,
+        read: int | None = None,
+        min_probability: float | None = None,
+        distinct: bool = True,
+        max_evidence: int = 10,
+        searched: Sequence[str] = (),
+        exclude: Exclude = (),
+    ) -> Predictions: ...
+    @overload
+    def fill(
+        self,
+        text: Sequence[str],
+        *,
+        top_k: int = 5,
+        k: int = 4096,
+        passages: int | Literal["default"] | None = "default",
+        combine: Literal["sum", "joint", "softmax_sum"] | None = None,
+        temperature: float = 1.0,
+        length_exponent: float = 0.0,
+        banned_tokens: Collection[str] = (),
+        ban_query: bool = False,
+        ban_stop_words: bool = False,
+        max_phrase_tokens: int = 10,
+        whole_words: bool = True,
+        hybrid: float | None = None,
+        read: int | None = None,
+        min_probability: float | None = None,
+        distinct: bool = True,
+        max_evidence: int = 10,
+        searched: Sequence[str] = (),
+        exclude: Exclude = (),
+    ) -> list[Predictions]: ...
+    @takes(FillOptions)
+    def fill(
+        self, text: Sequence[str], options: FillOptions, searched: Sequence[str] = (), exclude: Exclude = ()
+    ) -> list[Predictions]:
+        """Fill the blank of a text with the phrases of the corpus that fit best, each with where it occurs.
+
+        The `k` nearest tokens to each end of the blank propose phrases, inside BM25's best passages or everywhere. If
+        the model has a reader, it sees the text together with passages, and both decide.
+
+        Args:
+            text: One text, or several, each with one blank: `[MASK]`, `<mask>` or `___`.
+            top_k (int): Number of answers. Default: 5.
+            k (int): Number of nearest tokens to search for, per end of a phrase. Default: 4096.
+            passages (int | "default" | None): Number of BM25's best passages to search inside; None: every token, which
+                requires `embed`. Default: the model's.
+            combine ("sum" | "joint" | "softmax_sum" | None): How the two ends of a phrase make its score: sum (NPM,
+                section 3.1), joint (its appendix A.1), softmax_sum (its released code). Default: the model's.
+            temperature (float): Divides similarities: above 1 flattens probabilities, below 1 sharpens them. Default:
+                1.0.
+            length_exponent (float): Multiply a score by the phrase's length in tokens to this power. Default: 0.0.
+            banned_tokens (Collection[str]): Words whose tokens no answer may contain. Default: ().
+            ban_query (bool): No answer contains a token of the text itself. This rules out every right answer to some
+                questions: of 10.4 % of NQ-open's, 18.6 % of WebQuestions', 5.4 % of TriviaQA's. It goes by tokens: a
+                cased model may still answer with another casing of the text's words. Default: False.
+            ban_stop_words (bool): No answer consists of English stop words alone (the, of it). Default: False.
+            max_phrase_tokens (int): The longest phrase that NPM proposes, in tokens; of a word's tokens only the first
+                counts. Default: 10.
+            whole_words (bool): Answer with whole words; False (any token) is for models that answer with one token.
+                Default: True.
+            hybrid (float | None): Search every token, and give BM25's best passages this share of the probability
+                beforehand; 0.33 is good. Default: the model's.
+            read (int | None): Let the reader see this many of BM25's best passages and decide together with NPM; 0: NPM
+                alone, as in the paper. Default: the model's.
+            min_probability (float | None): If a reader gives an answer a smaller chance of being right, its `status` is
+                unsure; or not_found (the passages that were read do not say), if even the best one is below the model's
+                `not_found_below`. Default: the model's.
+            distinct (bool): Of phrases that overlap in their best place, list only the best. Default: True.
+            max_evidence (int): Number of places quoted per answer, those with the largest shares; the others still
+                count. Default: 10.
+            searched (Sequence[str]): What BM25 is asked for, one string for each text. Default: the text's own words.
+            exclude (Collection[int]): Passage rows that are never searched, in any corpus: one collection, or one for
+                each text. Default: ().
+
+        Returns:
+            The predictions, best first; for several texts a list of such lists. `probability` is a phrase's share of
+            the score of all candidates, or, if a reader read, its calibrated chance of being right.
+
+        Raises:
+            InputError: A text without exactly one blank, an option out of bounds, vectors missing for `passages=None`.
+            EmptyCorpusError: No passage to search.
+            EncoderMismatchError: The stored vectors are another model's.
+
+        Source:
+            NPM, section 3.1 and appendices A.1 and A.3 (Min et al., 2022).
+
+        Example:
+            >>> best = npm.fill("The Tale of Genji was written by [MASK].", top_k=1)[0]
+            >>> best.text, best.evidence[0].document_id
+            ('Murasaki Shikibu', 'genji')
+            >>> [[each.text for each in found] for found in npm.fill(["Carmen is an opera by ___."], top_k=1)]
+            [['Georges Bizet']]
+        """
+        settled = self.settled(options)
+        texts, searched, hidden = tidied(text, self.encoder.tokenizer.mask_token, searched, exclude)
+        results: list[Predictions] = []
+        for at in range(0, len(texts), TEXTS_AT_A_TIME):
+            part = slice(at, at + TEXTS_AT_A_TIME)
+            with step("encode"):
+                queries = self.encoder.blanks(texts[part])
+            with step("search"):
+                asked = self.asked(texts[part], searched[part], hidden[part], settled)
+            every = self.proposals(asked, queries, settled)
+            if settled.read:
+                decided = self.decided(asked, [list(each) for each in every], settled)
+            else:
+                decided = (chosen(each, settled.top_k, settled.distinct) for each in every)
+            for filled, found in zip(asked.texts, decided, strict=True):
+                results.append(Predictions(replace(each, sequence=filled.replace(MASK, each.text)) for each in found))
+        return results
+
+    @overload
+    def ask(  # type: ignore[overload-overlap]
+        self,
+        question: str,
+        *,
+        top_k: int = 5,
+        k: int = 4096,
+        passages: int | Literal["default"] | None = "default",
+        combine: Literal["sum", "joint", "softmax_sum"] | None = None,
+        temperature: float = 1.0,
+        length_exponent: float = 0.0,
+        banned_tokens: Collection[str] = (),
+        ban_query: bool = False,
+        ban_stop_words: bool = False,
+        max_phrase_tokens: int = 10,
+        whole_words: bool = True,
+        hybrid: float | None = None,
+        read: int = 0,
+        min_probability: float | None = None,
+        distinct: bool = True,
+        max_evidence: int = 10,
+        template: str | None = None,
+        exclude: Exclude = (),
+    ) -> Predictions: ...
+    @overload
+    def ask(
+        self,
+        question: Sequence[str],
+        *,
+        top_k: int = 5,
+        k: int = 4096,
+        passages: int | Literal["default"] | None = "default",
+        combine: Literal["sum", "joint", "softmax_sum"] | None = None,
+        temperature: float = 1.0,
+        length_exponent: float = 0.0,
+        banned_tokens: Collection[str] = (),
+        ban_query: bool = False,
+        ban_stop_words: bool = False,
+        max_phrase_tokens: int = 10,
+        whole_words: bool = True,
+        hybrid: float | None = None,
+        read: int = 0,
+        min_probability: float | None = None,
+        distinct: bool = True,
+        max_evidence: int = 10,
+        template: str | None = None,
+        exclude: Exclude = (),
+    ) -> list[Predictions]: ...
+    @takes(AskOptions)
+    def ask(self, question: Sequence[str], options: AskOptions, exclude: Exclude = ()) -> list[Predictions]:
+        """Answer a question by filling the blank of a template. `Reader.ask` answers questions better.
+
+        BM25 is asked for the question alone. NPM answers by itself, unless `read` says how many passages to read.
+
+        Args:
+            question: One question, or several.
+            top_k (int): Number of answers. Default: 5.
+            k (int): Number of nearest tokens to search for, per end of a phrase. Default: 4096.
+            passages (int | "default" | None): Number of BM25's best passages to search inside; None: every token, which
+                requires `embed`. Default: the model's.
+            combine ("sum" | "joint" | "softmax_sum" | None): How the two ends of a phrase make its score: sum (NPM,
+                section 3.1), joint (its appendix A.1), softmax_sum (its released code). Default: the model's.
+            temperature (float): Divides similarities: above 1 flattens probabilities, below 1 sharpens them. Default:
+                1.0.
+            length_exponent (float): Multiply a score by the phrase's length in tokens to this power. Default: 0.0.
+            banned_tokens (Collection[str]): Words whose tokens no answer may contain. Default: ().
+            ban_query (bool): No answer contains a token of the text itself. This rules out every right answer to some
+                questions: of 10.4 % of NQ-open's, 18.6 % of WebQuestions', 5.4 % of TriviaQA's. It goes by tokens: a
+                cased model may still answer with another casing of the text's words. Default: False.
+            ban_stop_words (bool): No answer consists of English stop words alone (the, of it). Default: False.
+            max_phrase_tokens (int): The longest phrase that NPM proposes, in tokens; of a word's tokens only the first
+                counts. Default: 10.
+            whole_words (bool): Answer with whole words; False (any token) is for models that answer with one token.
+                Default: True.
+            hybrid (float | None): Search every token, and give BM25's best passages this share of the probability
+                beforehand; 0.33 is good. Default: the model's.
+            read (int): Let the reader see this many of BM25's best passages and decide together with NPM; 0: NPM alone,
+                as in the paper. Default: 0.
+            min_probability (float | None): If a reader gives an answer a smaller chance of being right, its `status` is
+                unsure; or not_found (the passages that were read do not say), if even the best one is below the model's
+                `not_found_below`. Default: the model's.
+            distinct (bool): Of phrases that overlap in their best place, list only the best. Default: True.
+            max_evidence (int): Number of places quoted per answer, those with the largest shares; the others still
+                count. Default: 10.
+            template (str | None): The text made of `{question}`, with one blank. Default: the model's (quoth-mini:
+                "[MASK]. {question}"; of a model that has none, GPT-3's form, "Q: {question}\\nA: [MASK].").
+            exclude (Collection[int]): As in `fill`. Default: ().
+
+        Returns:
+            The predictions, best first, or a list of such lists, as `fill`.
+
+        Raises:
+            InputError: An empty question, a template without `{question}`; else as `fill`.
+
+        Source:
+            NPM, section 4 (Min et al., 2022).
+
+        Example:
+            >>> npm.ask("Who composed Carmen?", top_k=1)[0].text
+            'Georges Bizet'
+        """
+        check_questions(question)
+        template = options.template or self.config.defaults.template
+        texts = [template.replace("{question}", each.strip()) for each in question]
+        answers = self.fill(texts, searched=question, exclude=exclude, **options.keywords())
+        return [Predictions(replace(each, sequence="") for each in group) for group in answers]
+
+    def classify(
+        self,
+        text: str,
+        labels: Mapping[str, Sequence[str]],
+        *,
+        template: str | None = None,
+        temperature: float = 5.0,
+        passages: int | Literal["default"] | None = "default",
+    ) -> Predictions:
+        """Rank labels by how well their words (fuzzy verbalizers) fit a template's blank, wherever they occur.
+
+        Args:
+            text (str): What to label.
+            labels (Mapping[str, Sequence[str]]): By label, words that express it; two labels or more.
+            template (str | None): The text made of `{text}`, with one blank. Default: the model's (quoth-mini:
+                "{text} It was [MASK].").
+            temperature (float): Divides similarities: above 1 flattens probabilities. Default: 5.0.
+            passages (int | "default" | None): Number of BM25's best passages for the text with a label's words, of each
+                label; None: every token, which requires `embed`. Default: the model's (quoth-mini: 3).
+
+        Returns:
+            A prediction for each label, best first: its text is the label, its evidence the places of its words.
+
+        Raises:
+            InputError: Fewer than two labels, a label none of whose words occurs in the corpus, a template without
+                `{text}`.
+            EmptyCorpusError: No passage to search.
+
+        Source:
+            NPM, appendix A.4 (Min et al., 2022).
+
+        Example:
+            >>> found = npm.classify("I loved it.", {"positive": ["good", "great"], "negative": ["bad", "terrible"]})
+            >>> sorted(each.text for each in found)
+            ['negative', 'positive']
+        """
+        options = ClassifyOptions(template=template, temperature=temperature, passages=passages)
+        check_labels(text, labels)
+        count = FillOptions(passages=options.passages, read=0).resolved(self.config.defaults).passages
+        template = options.template or self.config.defaults.classify_template
+        filled = self.with_mask(template.replace("{text}", text))
+        q_start_D, q_end_D = self.encoder.blanks([filled])[0]
+        words = {label: [self._groups(word) for word in given] for label, given in labels.items()}
+        queries = {label: f"{words_of(filled)} {' '.join(given)}" for label, given in labels.items()}
+        tables = self._retriever.key_tables() if count is None else self._tables_for(queries.values(), count)
+        scoring = LabelOptions(temperature=options.temperature)
+        found = predict_labels(tables, words, q_start_D, None if self.single else q_end_D, scoring)
+        for label in (each.text for each in found if not each.evidence):
+            if not best_places(self.corpora, " ".join(labels[label]), 1):
+                given = ", ".join(labels[label])
+                raise InputError(f"label {label!r}: none of its words ({given}) occurs in the corpus; give it another")
+        return Predictions(found)
+
+    def _tables_for(self, queries: Collection[str], count: int) -> list[KeyTable]:
+        """The tokens of BM25's best passages for several queries together, each passage once."""
+        ranked = [best_places(self.corpora, query, count) for query in queries]
+        return self._retriever.gather([{place for ranking in ranked for _, place in ranking}])[0]
+
+    def _groups(self, word: str) -> NDArray[np.uint64]:
+        return self.encoder.tokenizer.phrase(word).group_T

@@ -1,0 +1,119 @@
+"""What training NPM, NPM-single and their parametric twin is: mask, encode, contrast or predict; and what is saved.
+
+Knows: how data, masking and loss become a step's gradient. Does not know: the loop, or where text comes from.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from quoth.encoders.transformer import attend_in_fp32
+from quoth.errors import InputError
+from quoth.hub import SETTINGS_FILE
+from quoth.npm.batches import BatchSampler, TokenizedDocuments
+from quoth.npm.collate import Batch, check_room, make_batch
+from quoth.npm.config import NPMConfig, TrainConfig
+from quoth.npm.grad_cache import Contrast
+from quoth.storage import atomic_write_bytes, atomic_write_json
+from quoth.text.tokenizer import TextTokenizer
+from quoth.training.adapter import merged_weights, save_adapter, set_dropout, with_adapter
+from quoth.training.distributed import SINGLE_PROCESS, World
+from quoth.training.trainer import Step
+
+
+class NPMTask:
+    """Trains an encoder as a nonparametric masked LM; a transformers masked LM also by its own loss, or only by it.
+
+    Raises InputError if passages are longer than it takes.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: TextTokenizer,
+        npm: NPMConfig,
+        data: TokenizedDocuments,
+        config: TrainConfig,
+        device: str = "cpu",
+        world: World = SINGLE_PROCESS,
+    ) -> None:
+        self.tokenizer, self.npm, self.data, self.config = tokenizer, npm, data, config
+        self.device = torch.device(device)
+        check_room(int(model.config.max_position_embeddings), tokenizer, config)
+        self.masked_lm = model.to(self.device) if config.mlm_weight else None
+        head, encoder = (_head(model), model.base_model) if config.mlm_weight else (None, model)
+        if config.bf16 and self.device.type == "cpu":
+            attend_in_fp32(encoder)
+        self.model = with_adapter(encoder, config.lora_rank, config.seed, config.warm_start).to(self.device)
+        set_dropout(self.model, config.dropout)
+        self.contrast = Contrast(self.model, int(tokenizer.hf.pad_token_id or 0), npm, config, world, head)
+        self.sampler = BatchSampler(data, config.masked_together, config.seed, config.grouping)
+        self.parameters: Mapping[str, torch.nn.Parameter] = {
+            n: p for n, p in self.model.named_parameters() if p.requires_grad
+        }
+        if head is not None:  # its word embeddings are the encoder's
+            own = set(self.model.parameters())
+            self.parameters |= {f"head.{n}": p for n, p in head.named_parameters() if p not in own}
+
+    def backward(self, step: int) -> Step:
+        """Mask, encode and contrast the step's groups, or predict what is hidden."""
+        batches = self.batches(step)
+        loss = None
+        if any(len(batch.hidden_X if self.config.mlm_weight else batch.positive_query) for batch in batches):
+            loss = sum(self.contrast.backward(batch, 1 / len(batches)) for batch in batches)
+            self.contrast.sum_gradients()
+        return Step(loss, sum(each.num_tokens for each in batches), sum(each.without_spans for each in batches))
+
+    def batches(self, step: int) -> list[Batch]:
+        """The groups of a step, always the same."""
+        config, rng = self.config, np.random.default_rng((self.config.seed, 1, step))
+        each = min(config.batch_size // config.groups // config.masked_together, len(self.sampler))
+        first = step * config.groups * each
+        groups = [range(first + g * each, first + (g + 1) * each) for g in range(config.groups)]
+        return [
+            make_batch(self.data, [p for number in numbers for p in self.sampler[number]], self.tokenizer, config, rng)
+            for numbers in groups
+        ]
+
+    def save_model(self, folder: Path) -> None:
+        """Write the adapter in fp16 (or the whole model in fp32) with the settings that `from_pretrained` reads; the
+        parametric twin as transformers saves a masked LM."""
+        folder.mkdir(parents=True, exist_ok=True)
+        if self.config.contrast_with == "nothing":
+            self._save_whole(folder, self.masked_lm)
+        elif self.config.lora_rank:
+            save_adapter(folder, self.model, self.npm.base)
+            atomic_write_json(folder / SETTINGS_FILE, self.npm.to_dict())
+        else:
+            self._save_whole(folder, self.model)
+
+    def _save_whole(self, folder: Path, model: Any) -> None:
+        """The file that makes the folder a model, config.json, comes last."""
+        part = folder / "model.part"
+        shutil.rmtree(part, ignore_errors=True)
+        model.save_pretrained(part, state_dict=merged_weights(model))
+        self.tokenizer.hf.save_pretrained(part)
+        if model is self.model:
+            atomic_write_json(part / SETTINGS_FILE, replace(self.npm, base="").to_dict())
+        for file in sorted(part.iterdir(), key=lambda file: file.name == "config.json"):
+            atomic_write_bytes(folder / file.name, file.read_bytes())
+        shutil.rmtree(part)
+
+    def settings(self) -> dict[str, Any]:
+        data = {"passages": self.data.num_passages, "tokens": len(self.data.ids)}
+        return {"model": self.npm.to_dict(), "data": data}
+
+
+def _head(masked_lm: Any) -> Any:
+    """The head of a transformers masked LM. Raises InputError if it is not one module, as in BERT and RoBERTa."""
+    heads = [part for name, part in masked_lm.named_children() if name != masked_lm.base_model_prefix]
+    if len(heads) != 1:
+        raise InputError(f"mlm_weight requires a BERT or RoBERTa, not a {type(masked_lm).__name__}; leave it out")
+    return heads[0]

@@ -1,0 +1,236 @@
+"""A reader over corpora: BM25 finds passages, a cross-encoder reads them with the question and marks the answer.
+
+Knows: how retrieval and reading compose. Does not know: their insides.
+
+encode and expand (network) ← search (BM25) → score and group (answers/spans) → explain (evidence).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, overload
+
+from quoth.answers.calibration import calibrated
+from quoth.answers.options import ReaderAskOptions, ReaderFillOptions
+from quoth.answers.spans import Source, predict_spans, sources_of
+from quoth.corpus.bm25 import PassageRef, best_places, bm25
+from quoth.corpus.corpus import Corpora, listed
+from quoth.encoders.pairs import fill_in
+from quoth.fields import Count, checked
+from quoth.model.calls import Exclude, check_questions, documented, for_each, takes, with_mask, words_of
+from quoth.model.model import Model, remembered
+from quoth.reader.network import SpanReader, Spans
+from quoth.reader.weights import open_reader
+from quoth.records import Passage, Prediction
+from quoth.results import Hits, Predictions
+from quoth.timing import step
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
+
+TEXTS_AT_A_TIME = 8
+
+
+class Reader(Model):
+    """Answers questions, and fills blanks, with spans of the passages that BM25 finds."""
+
+    corpora: list[Corpus]
+
+    def __init__(self, reader: SpanReader, corpora: Sequence[Corpus] = (), name: str = "") -> None:
+        self.name = name
+        self.reader, self.corpora, self.config = reader, list(corpora), reader.config
+
+    def __repr__(self) -> str:
+        return f"Reader({self.name!r}, corpora={self.corpora!r})"
+
+    @classmethod
+    @remembered
+    @documented
+    def from_pretrained(
+        cls,
+        name: str | Path = "quoth-reader",
+        corpus: Corpora = None,
+        *,
+        device: str | None = None,
+        dtype: str | None = None,
+        base: str | Path | None = None,
+    ) -> Reader:
+        """Load a reader.
+
+        Args:
+            name (str | Path): A shipped model (quoth-reader), or the folder of one that `quoth train reader` wrote.
+                Default: "quoth-reader".
+            {corpus}
+            {loading}
+
+        Example:
+            >>> quoth.Reader.from_pretrained(corpus=corpus)
+            Reader('quoth-reader', corpora=[Corpus('tiny.quoth', documents=6, passages=6, snapshot=1)])
+        """
+        folder = None if base is None else str(base)
+        return cls(open_reader(str(name), device=device, dtype=dtype, base=folder), listed(corpus), str(name))
+
+    @overload
+    def ask(  # type: ignore[overload-overlap]
+        self,
+        question: str,
+        *,
+        top_k: int = 5,
+        passages: int | None = None,
+        min_probability: float | None = None,
+        exclude: Exclude = (),
+    ) -> Predictions: ...
+    @overload
+    def ask(
+        self,
+        question: Sequence[str],
+        *,
+        top_k: int = 5,
+        passages: int | None = None,
+        min_probability: float | None = None,
+        exclude: Exclude = (),
+    ) -> list[Predictions]: ...
+    @takes(ReaderAskOptions)
+    def ask(self, question: Sequence[str], options: ReaderAskOptions, exclude: Exclude = ()) -> list[Predictions]:
+        """Answer a question with spans of BM25's best passages, each shown where it occurs.
+
+        Args:
+            question: One question, or several.
+            top_k (int): Number of answers. Default: 5.
+            passages (int | None): Number of passages to read. Default: the model's (quoth-reader: 20).
+            min_probability (float | None): An answer with a smaller chance of being right is "unsure" (`status`), or
+                "not_found" if even the best one is below the model's `not_found_below`. Default: the model's.
+            exclude (Collection[int]): Passage rows that are never read, in any corpus: one collection, or one for each
+                question. Default: ().
+
+        Returns:
+            The answers, best first, or a list of such lists for several questions. `log_score` is the log odds of an
+            answer against "no answer here", summed over its places; `probability` its chance of being right.
+
+        Raises:
+            InputError: An empty question, or a number out of bounds.
+            EmptyCorpusError: No passage to search.
+
+        Source:
+            Extractive reading with one normalization over all passages (Clark and Gardner, 2018).
+
+        Example:
+            >>> best = reader.ask("Who composed Carmen?")[0]
+            >>> best.text, best.evidence[0].title
+            ('Georges Bizet', 'Carmen')
+        """
+        check_questions(question)
+        found = self._answers([each.strip() for each in question], question, options, exclude)
+        defaults, least = self.config.defaults, options.min_probability
+        least = defaults.min_probability if least is None else least
+        weights, lowest = self.config.calibration, defaults.not_found_below
+        return [Predictions(calibrated(each, weights, least, lowest)) for each in found]
+
+    @overload
+    def fill(  # type: ignore[overload-overlap]
+        self,
+        text: str,
+        *,
+        top_k: int = 5,
+        passages: int | None = None,
+        exclude: Exclude = (),
+    ) -> Predictions: ...
+    @overload
+    def fill(
+        self,
+        text: Sequence[str],
+        *,
+        top_k: int = 5,
+        passages: int | None = None,
+        exclude: Exclude = (),
+    ) -> list[Predictions]: ...
+    @takes(ReaderFillOptions)
+    def fill(self, text: Sequence[str], options: ReaderFillOptions, exclude: Exclude = ()) -> list[Predictions]:
+        """Fill the blank of a text with spans of BM25's best passages.
+
+        Args:
+            text: One text, or several, each with one blank: `[MASK]`, `<mask>` or `___`.
+            top_k (int): Number of answers. Default: 5.
+            passages (int | None): Number of passages to read. Default: the model's (quoth-reader: 20).
+            exclude (Collection[int]): As in `ask`. Default: ().
+
+        Returns:
+            As `ask`; but the probability is an answer's share of everything that was read, as it is calibrated for
+            questions only.
+
+        Raises:
+            InputError: A text without exactly one blank, or a number out of bounds.
+            EmptyCorpusError: No passage to search.
+
+        Example:
+            >>> reader.fill("Carmen was composed by [MASK].", top_k=1)[0].sequence
+            'Carmen was composed by Georges Bizet.'
+        """
+        texts = [with_mask(each, self.reader.tokenizer.mask_token) for each in text]
+        answers = self._answers(texts, [*map(words_of, texts)], options, exclude)
+        return [
+            Predictions(replace(p, sequence=fill_in(self.reader.tokenizer, each, p.text)) for p in predictions)
+            for each, predictions in zip(texts, answers, strict=True)
+        ]
+
+    def over(self, corpora: Sequence[Corpus]) -> Reader:
+        """This reader over other corpora, with the same weights."""
+        made = Reader(self.reader, corpora, self.name)
+        made._call = self._call
+        return made
+
+    def num_tokens(self, phrase: str) -> int:
+        """How many of the model's tokens a phrase has inside a text."""
+        return len(self.reader.tokenizer.pieces([f" {phrase.strip()}"])[0][0])
+
+    def search(self, query: str, k: int = 10) -> Hits:
+        """Find the k best passages by BM25.
+
+        Args:
+            query (str): What to look for.
+            k (int): Number of passages. Default: 10.
+
+        Returns:
+            The hits, best first; a hit has its passage and its score.
+
+        Raises:
+            InputError: `k` is below 1.
+            EmptyCorpusError: No passage to search.
+
+        Example:
+            >>> reader.search("opera by Bizet", k=1)[0].passage.title
+            'Carmen'
+        """
+        return Hits(bm25(self.corpora, query, k))
+
+    def read(
+        self, texts: Sequence[str], searched: Sequence[str], passages: int | None = None, exclude: Exclude = ()
+    ) -> Iterator[tuple[list[Source], list[Spans]]]:
+        """BM25's best passages for what is `searched`, and the reader's scores of their spans for each text."""
+        count = self.config.defaults.passages if passages is None else passages
+        checked("passages", count, Count, 20)
+        hidden = for_each(exclude, len(texts))
+        for at in range(0, len(texts), TEXTS_AT_A_TIME):
+            part = slice(at, at + TEXTS_AT_A_TIME)
+            with step("search"):
+                ranked = [
+                    best_places(self.corpora, query, count, rows)
+                    for query, rows in zip(searched[part], hidden[part], strict=True)
+                ]
+                sources = [sources_of(ranking, self.corpora, self._passage) for ranking in ranked]
+            with step("expand"):
+                spans = self.reader.read(texts[part], [[each.passage for each in group] for group in sources])
+            yield from zip(sources, spans, strict=True)
+
+    def _passage(self, place: PassageRef) -> Passage:
+        number, row = place
+        return self.corpora[number].passage(row)
+
+    def _answers(
+        self, texts: Sequence[str], searched: Sequence[str], options: ReaderFillOptions, exclude: Exclude
+    ) -> list[list[Prediction]]:
+        prior = self.config.prior
+        read = self.read(texts, searched, options.passages, exclude)
+        return [predict_spans(*found, options.top_k, prior=prior) for found in read]

@@ -1,0 +1,230 @@
+"""Training a reader: questions and blanks with the passages that answer them, or do not.
+
+Knows: how examples become inputs and batches, hard negatives, the loss. Does not know: the loop, files' formats.
+
+Shape suffixes that differ from the project's: W widths of spans.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from quoth.encoders.pairs import PairTokenizer, Pieces
+from quoth.encoders.transformer import batches_by_length
+from quoth.reader.config import ReaderConfig, ReaderTrainConfig
+from quoth.reader.data import ReadingExample, TitledText
+from quoth.reader.network import NEVER, Reading, SpanReaderModel, legal_in, legal_spans, query_ids, windows
+from quoth.reader.weights import save_reader, trained
+from quoth.text.boundaries import MAY_END, MAY_START
+from quoth.training.adapter import set_dropout
+from quoth.training.losses import grouped_logsumexp
+from quoth.training.trainer import Step
+
+_LIKE_LENGTHS = 32
+"""Batches are made of examples of similar length among this many batches' examples."""
+_TEXTS_AT_A_TIME = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """What the reader sees of a passage, and the spans that are right, as first token and tokens beyond it: [R, 2]."""
+
+    reading: Reading
+    right_R2: NDArray[np.int64]
+
+
+class Inputs:
+    """Encoder inputs of examples, made on demand; texts are tokenized once."""
+
+    def __init__(
+        self,
+        examples: Sequence[ReadingExample],
+        tokenizer: PairTokenizer,
+        config: ReaderConfig,
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        self.examples, self.tokenizer, self.config = examples, tokenizer, config
+        self._queries = [query_ids(tokenizer, each.question, config.query_tokens) for each in examples]
+        self._texts: dict[str, Pieces] = {}
+        passages = {p.text: None for each in examples for p in (each.passage, *each.negatives)}
+        titles = {p.title: None for each in examples for p in (each.passage, *each.negatives)}
+        self._titles = {title: self._title(title) for title in titles}
+        every = list(passages)
+        for at in range(0, len(every), _TEXTS_AT_A_TIME):
+            part = every[at : at + _TEXTS_AT_A_TIME]
+            self._texts.update(zip(part, tokenizer.pieces(part), strict=True))
+            if progress:
+                progress(at)
+
+    def _title(self, title: str) -> list[int]:
+        return self.tokenizer.pieces([f"{title}."])[0][0] if title else []
+
+    def length(self, number: int) -> int:
+        """About how many tokens an example with its passage has."""
+        return len(self._queries[number]) + len(self._texts[self.examples[number].passage.text][0])
+
+    def read(self, number: int, passage: TitledText, answers: Sequence[tuple[int, int]] = ()) -> Input:
+        """The input of an example with a passage: the first window with an answer in it, else the first."""
+        query, title = self._queries[number], self._titles[passage.title]
+        shown = windows(self.tokenizer, self.config, query, title, passage.text, self._texts[passage.text])
+        found = [Input(each, right_spans(each, answers, self.config.span_width)) for each in shown]
+        return next((each for each in found if len(each.right_R2)), found[0])
+
+
+def right_spans(reading: Reading, answers: Sequence[tuple[int, int]], width: int) -> NDArray[np.int64]:
+    """The legal spans that cover these character ranges, trimmed of tokens that may not start or end one: [R, 2]."""
+    legal_TW, found = legal_spans(reading, width), list[tuple[int, int]]()
+    start_T, end_T = reading.offsets_T2[:, 0], reading.offsets_T2[:, 1]
+    starts, ends = (reading.flags_T & MAY_START) > 0, (reading.flags_T & MAY_END) > 0
+    for start, end in answers:
+        inside = np.flatnonzero((end_T > start) & (start_T < end))
+        if not len(inside) or start_T[0] > start or end_T[-1] < end:
+            continue
+        first = next((t for t in inside.tolist() if starts[t]), -1)
+        last = next((t for t in reversed(inside.tolist()) if ends[t]), -1)
+        if 0 <= first <= last < first + width and legal_TW[first, last - first]:
+            found.append((first, last - first))
+    return np.array(sorted(set(found)), np.int64).reshape(-1, 2)
+
+
+def reading_loss(odds_BTW: Tensor, right_BTW: Tensor, question_B: Tensor, num_questions: int) -> Tensor:
+    """−log of the share of the right spans among all spans of a question's passages and "no answer": scalar.
+
+    In plain words: of all possible answers to a question, how much of the softmax falls on the right ones? If no span
+    is right, "no answer" is. One normalisation over all of a question's passages (Clark and Gardner 2018).
+    Inputs: log odds of spans against "no answer" [B, T, W]; which are right [B, T, W]; the question of each input's
+    passage [B].
+    Formula: mean over questions of log(1 + Σ exp o) − log Σ_right exp o, the latter 0 if none is right.
+    When to use: to train a reader.
+    """
+    every_B = odds_BTW.flatten(1).logsumexp(dim=1)
+    right_B = odds_BTW.masked_fill(~right_BTW, NEVER).flatten(1).logsumexp(dim=1)
+    none_Q = torch.zeros(num_questions, dtype=every_B.dtype, device=every_B.device)
+    numbers_Q = torch.arange(num_questions, device=question_B.device)
+    every_Q = grouped_logsumexp(torch.cat([every_B, none_Q]), torch.cat([question_B, numbers_Q]), num_questions)
+    right_Q = grouped_logsumexp(right_B, question_B, num_questions)
+    answered_Q = torch.zeros(num_questions, dtype=torch.bool, device=question_B.device)
+    answered_Q[question_B[right_BTW.flatten(1).any(dim=1)]] = True
+    return (every_Q - right_Q.masked_fill(~answered_Q, 0.0)).mean()
+
+
+class ReadingTask:
+    """Learns to mark the answer in the passage that has it."""
+
+    def __init__(
+        self,
+        model: SpanReaderModel,
+        base: SpanReaderModel | Path,
+        inputs: Inputs,
+        shares: Sequence[tuple[int, int, float]],
+        config: ReaderTrainConfig,
+        device: str = "cpu",
+    ) -> None:
+        self.device = torch.device(device)
+        self.model, self._base, self._inputs, self._config = model.to(self.device), base, inputs, config
+        set_dropout(model, config.dropout)
+        self._shares = shares
+        for parameter in model.parameters():
+            parameter.requires_grad_(False)
+        self.parameters: Mapping[str, torch.nn.Parameter] = trained(model)
+        for parameter in self.parameters.values():
+            parameter.requires_grad_(True)
+        self._epoch = lru_cache(maxsize=1)(self._batches)
+        self._per_epoch = len(self._epoch(0))
+
+    def steps_of(self, epochs: float) -> int:
+        """The number of steps in this many epochs."""
+        return max(round(epochs * self._per_epoch), 1)
+
+    def backward(self, step: int) -> Step:
+        """Add the gradient of `reading_loss` for the step's questions. Those are skipped whose answer is no legal span
+        of their passage, such as one longer than `span_width`: they would teach that there is none."""
+        batches = self._epoch(step // self._per_epoch)
+        numbers = batches[step % self._per_epoch]
+        shown = [inputs for number in numbers.tolist() if (inputs := self._shown(number, step))]
+        skipped = len(numbers) - len(shown)
+        if not shown:
+            return Step(None, 0, skipped)
+        read = [each for inputs in shown for each in inputs]
+        question_B = torch.tensor([q for q, inputs in enumerate(shown) for _ in inputs])
+        odds, right, owner = [], [], []
+        width = max(len(each.reading.pair.ids_T) for each in read)
+        for members in batches_by_length([len(each.reading.pair.ids_T) for each in read], self._config.padded_tokens):
+            part = [read[member] for member in members]
+            odds_BTW = self._odds([each.reading for each in part])
+            right_BTW = torch.zeros(odds_BTW.shape, dtype=torch.bool)
+            for row, each in enumerate(part):
+                first_R, beyond_R = each.right_R2.T
+                right_BTW[row, each.reading.body + first_R, beyond_R] = True
+            missing = width - odds_BTW.shape[1]
+            odds.append(torch.nn.functional.pad(odds_BTW, (0, 0, 0, missing), value=NEVER))
+            right.append(torch.nn.functional.pad(right_BTW, (0, 0, 0, missing)))
+            owner.append(question_B[members])
+        loss = reading_loss(
+            torch.cat(odds), torch.cat(right).to(self.device), torch.cat(owner).to(self.device), len(shown)
+        )
+        loss.backward()  # type: ignore[no-untyped-call]
+        return Step(loss.item(), sum(len(each.reading.pair.ids_T) for each in read), skipped)
+
+    def _odds(self, read: Sequence[Reading]) -> Tensor:
+        batch = self._inputs.tokenizer.batch([each.pair for each in read], self.device)
+        legal_BTW = legal_in(read, batch.ids_BT.shape[1], self.model.config.span_width).to(self.device)
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self._config.bf16):
+            odds_BTW: Tensor = self.model(batch, legal_BTW)
+        return odds_BTW
+
+    def _batches(self, epoch: int) -> list[NDArray[np.int64]]:
+        """An epoch's batches: each file's share, examples of similar length together."""
+        rng, config = np.random.default_rng((self._config.seed, epoch)), self._config
+        drawn = [self._drawn(first, last, share, epoch) for first, last, share in self._shares]
+        order = rng.permutation(np.concatenate(drawn))
+        pool, found = config.batch_size * _LIKE_LENGTHS, list[NDArray[np.int64]]()
+        for at in range(0, len(order), pool):
+            part = order[at : at + pool]
+            part = part[np.argsort([self._inputs.length(number) for number in part.tolist()], kind="stable")]
+            cut = [part[i : i + config.batch_size] for i in range(0, len(part), config.batch_size)]
+            found += [cut[i] for i in rng.permutation(len(cut)).tolist()]
+        return found
+
+    def _drawn(self, first: int, last: int, share: float, epoch: int) -> NDArray[np.int64]:
+        """A file's examples of an epoch: the next `share` of them in an order of its own, over and over."""
+        order = np.random.default_rng((self._config.seed, first)).permutation(np.arange(first, last))
+        count = max(round(share * (last - first)), 1)
+        return order[np.arange(epoch * count, (epoch + 1) * count) % len(order)]
+
+    def _shown(self, number: int, step: int) -> list[Input]:
+        """The passages that are read for an example in a step: its own, or not; and negatives, or none. Nothing if its
+        answer cannot be marked."""
+        config, example = self._config, self._inputs.examples[number]
+        rng = np.random.default_rng((config.seed, 1, step, number))
+        hidden, beside = rng.random() < config.unanswerable, rng.random() < config.negative_share
+        negatives = [self._inputs.read(number, each) for each in example.negatives[: config.num_negatives]]
+        if hidden and negatives:
+            return negatives[:1]
+        own = self._inputs.read(number, example.passage, example.answers)
+        if example.answers and not len(own.right_R2):
+            return []
+        return [own, *negatives] if beside else [own]
+
+    def save_model(self, folder: Path) -> None:
+        """Write what `load_reader` reads."""
+        save_reader(folder, self.model, self._base, self.model.config.to_dict())
+
+    def settings(self) -> dict[str, Any]:
+        digest = hashlib.sha256()
+        for each in self._inputs.examples:
+            negatives = "\0".join(negative.text for negative in each.negatives)
+            digest.update(f"{each.question}\0{each.passage.text}\0{each.answers}\0{negatives}\n".encode())
+        shares = [share for *_, share in self._shares]
+        data = {"digest of the examples": digest.hexdigest()[:16], "shares": shares}
+        return {"model": self.model.config.to_dict(), "data": data}

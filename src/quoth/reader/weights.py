@@ -1,0 +1,133 @@
+"""A reader's weights on disk: what training changed, small enough to be shipped.
+
+Knows: names, files. Does not know: what the weights compute.
+
+A reader of the installed base is stored as differences: a matrix that the base has too is stored as its difference from
+the base's, rounded; vectors and heads are stored as they are; word embeddings are the base's own. A reader of any other
+base is stored whole: the folder is that of an encoder too, rounded, and `reader.safetensors` has the heads.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+from torch import Tensor
+
+from quoth.encoders.pairs import PairTokenizer
+from quoth.encoders.rounding import SCALE, rounded, whole
+from quoth.encoders.transformer import device_named, dtype_named, load_base, load_encoder, longest_input
+from quoth.errors import InputError, ModelNotFoundError
+from quoth.hub import SETTINGS_FILE, ModelSource, locate
+from quoth.reader.config import ReaderConfig
+from quoth.reader.network import SpanReader, SpanReaderModel
+from quoth.storage import atomic_write_bytes, atomic_write_json
+
+WEIGHTS_FILE = "reader.safetensors"
+_ENCODER = "encoder."
+_BESIDE_WEIGHTS = ("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
+
+
+def load_reader(
+    source: ModelSource[ReaderConfig], *, with_dropouts: bool = False
+) -> tuple[SpanReaderModel, PairTokenizer]:
+    """The network (fp32, CPU) and what makes its inputs; with random heads if the source has no folder.
+
+    `with_dropouts` takes the encoder of transformers, which has dropouts for training. Raises ModelNotFoundError if
+    a file is missing or damaged, InputError if the encoder's inputs are too short.
+    """
+    if with_dropouts and stored_whole(source):
+        raise InputError(f"dropout needs the base of {source.name}, whose weights are rounded; set dropout=0")
+    encoder, hf = (load_base if with_dropouts else load_encoder)(source.encoder)
+    model = SpanReaderModel(encoder, source.config).eval()
+    if source.folder is not None:
+        _apply(model, source.folder / WEIGHTS_FILE, stored_whole(source))
+    types, longest = getattr(encoder.config, "type_vocab_size", 1) > 1, longest_input(encoder.config)
+    _check_room(source, longest)
+    return model, PairTokenizer(hf, types, longest)
+
+
+def _check_room(source: ModelSource[ReaderConfig], longest: int) -> None:
+    """Raises InputError if the encoder's inputs leave no room for windows that overlap."""
+    config = source.config
+    room = longest - config.query_tokens - config.title_tokens - 3
+    if room <= config.overlap:
+        raise InputError(
+            f"the base of {source.name} takes at most {longest} tokens, which leaves {room} for a passage; it must be "
+            f"more than overlap ({config.overlap}): use another base, or lower query_tokens, title_tokens or overlap"
+        )
+
+
+def open_reader(
+    name: str, *, device: str | None = None, dtype: str | None = None, base: str | None = None
+) -> SpanReader:
+    """A reader by shipped name or folder, ready to read. Raises as `load_reader`, InputError on an unknown device."""
+    model, tokenizer = load_reader(locate(name, ReaderConfig, base))
+    return SpanReader(model.to(device=device_named(device), dtype=dtype_named(dtype)), tokenizer)
+
+
+def save_reader(
+    folder: Path, model: SpanReaderModel, base: SpanReaderModel | Path, settings: dict[str, object]
+) -> None:
+    """Write what `load_reader` reads. `base` is the network as it was before any training, or the base's folder for a
+    reader that is stored whole."""
+    folder.mkdir(parents=True, exist_ok=True)
+    parameters = trained(model)
+    if isinstance(base, Path):
+        _save_encoder(folder, dict(model.encoder.named_parameters()), base)
+        own, parameters = {}, {name: each for name, each in parameters.items() if not name.startswith(_ENCODER)}
+    else:
+        own = dict(base.named_parameters())
+    stored: dict[str, Tensor] = {}
+    for name, parameter in parameters.items():
+        weight = parameter.detach().cpu()
+        if weight.ndim == 2 and name in own and name.startswith(_ENCODER):
+            stored |= rounded(name, weight - own[name].detach().cpu())
+        else:
+            stored[name] = weight.contiguous()
+    atomic_write_bytes(folder / WEIGHTS_FILE, save(stored))
+    atomic_write_json(folder / SETTINGS_FILE, settings)
+
+
+def _save_encoder(folder: Path, weights: Mapping[str, Tensor], base: Path) -> None:
+    """Write an encoder's folder: its weights, matrices rounded; configuration and tokenizer are those of `base`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stored: dict[str, Tensor] = {}
+    for name, weight in weights.items():
+        tensor = weight.detach().cpu()
+        stored |= rounded(name, tensor) if tensor.ndim == 2 else {name: tensor.contiguous()}
+    atomic_write_bytes(folder / "model.safetensors", save(stored))
+    for name in _BESIDE_WEIGHTS:
+        if (base / name).is_file():
+            shutil.copyfile(base / name, folder / name)
+
+
+def trained(model: SpanReaderModel) -> dict[str, torch.nn.Parameter]:
+    """The weights that training changes: all but the word embeddings."""
+    return {name: each for name, each in model.named_parameters() if not name.endswith("word_embeddings.weight")}
+
+
+def stored_whole(source: ModelSource[ReaderConfig]) -> bool:
+    """Whether a reader's folder has its encoder too."""
+    return source.folder is not None and source.base == str(source.folder)
+
+
+def _apply(model: SpanReaderModel, file: Path, heads_only: bool) -> None:
+    try:
+        stored = load_file(file)
+    except (FileNotFoundError, SafetensorError) as error:
+        raise ModelNotFoundError(f"{file} is missing or damaged ({error}); fetch or train it again") from error
+    with torch.no_grad():
+        for name, weight in trained(model).items():
+            if heads_only and name.startswith(_ENCODER):
+                continue
+            if name not in stored or stored[name].shape != weight.shape:
+                raise ModelNotFoundError(f"{file} lacks {name} of shape {list(weight.shape)}; train it again")
+            if f"{name}{SCALE}" in stored:
+                weight.add_(whole(stored, name))
+            else:
+                weight.copy_(stored[name])

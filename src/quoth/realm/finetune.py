@@ -1,0 +1,201 @@
+"""Fine-tuning REALM to answer questions from a corpus (Guu et al. 2020 §4, after ORQA, Lee et al. 2019 §6).
+
+Knows: distant supervision (a passage or span is right if an answer occurs in it), and the step's gradient. Does not
+know: the loop, or where questions come from.
+
+Shape suffixes that differ from the project's: K passages of the beam, R passages that are read, W widths of spans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from quoth.datasets.judging import answer_ranges, holders
+from quoth.datasets.questions import QAExample
+from quoth.encoders.pairs import Pair
+from quoth.errors import InputError
+from quoth.index.retriever import Retriever
+from quoth.reader.network import Reading, legal_spans
+from quoth.realm.config import FineTuneConfig
+from quoth.realm.losses import marginal_choice_loss
+from quoth.realm.network import readings
+from quoth.realm.towers import PassageEncoder, query_inputs
+from quoth.realm.trained import REALMTask, TrainedREALM
+from quoth.records import Passage
+from quoth.training.distributed import SINGLE_PROCESS, World
+from quoth.training.trainer import Step
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question, its beam's relevance and which of the beam contain an answer; the passages to read, by their places
+    in the beam, as the reader sees them."""
+
+    question: QAExample
+    relevance_K: Tensor
+    right_K: Tensor
+    read_R: Tensor
+    passages: list[Passage]
+    seen: list[Reading]
+
+
+class FineTuneTask(REALMTask):
+    """Learns to retrieve and to read from questions and their answers; the corpus's vectors stay as they are.
+
+    All of them are held in memory, four bytes per component. Raises InputError if the beam is larger than the corpus,
+    no passage contains an answer to any question, or vectors are missing.
+    """
+
+    def __init__(
+        self,
+        model: TrainedREALM,
+        encoder: PassageEncoder,
+        corpus: Corpus,
+        questions: Sequence[QAExample],
+        config: FineTuneConfig,
+        progress: Callable[[int], None] | None = None,
+        world: World = SINGLE_PROCESS,
+    ) -> None:
+        super().__init__(model, config, world)
+        self.config, self._corpus = config, corpus
+        if config.retriever_beam_size > corpus.num_passages:
+            raise InputError(
+                f"`retriever_beam_size` ({config.retriever_beam_size}) must not exceed the corpus's "
+                f"{corpus.num_passages} passages"
+            )
+        self._rows_P, vectors_PD = _vectors(corpus, encoder)
+        self._z_PD = torch.from_numpy(vectors_PD).to(self.device)
+        found = holders(questions, self._texts(progress))
+        self._questions = [(questions[number], np.array(places)) for number, places in sorted(found.items())]
+        if not self._questions:
+            raise InputError(
+                f"no answer to any of the {len(questions)} questions occurs in {corpus.path}; give other questions, "
+                "or a corpus that answers them"
+            )
+
+    @property
+    def num_questions(self) -> int:
+        """Questions whose answer occurs in the corpus."""
+        return len(self._questions)
+
+    def backward(self, step: int) -> Step:
+        """Add the gradient of the retriever's and the reader's loss, the mean over the batch's questions."""
+        drawn, totals = list(self._drawn(step)), np.zeros(4)
+        for numbers in self.parts(drawn, self.config.mini_batch_size):
+            asked = self._retrieve([self._questions[number] for number in numbers])
+            pairs = [reading.pair for each in asked for reading in each.seen]
+            scores_BTW = self._span_scores(pairs)
+            scores_QRTW = scores_BTW.reshape(len(asked), self.config.num_reader_passages, *scores_BTW.shape[1:])
+            retriever = torch.stack([marginal_choice_loss(each.relevance_K, each.right_K) for each in asked]).sum()
+            reader = torch.stack(list(map(self._reader_loss, asked, scores_QRTW))).sum()
+            ((retriever + reader) / len(drawn)).backward()  # type: ignore[no-untyped-call]
+            found = sum(float(each.right_K[: self.config.num_reader_passages].any()) for each in asked)
+            tokens = sum(len(pair.ids_T) for pair in pairs)
+            totals += [retriever.item() / len(drawn), reader.item() / len(drawn), found / len(drawn), tokens]
+        *means, tokens_of_all = self.summed(totals.tolist())
+        measures = dict(zip(("retriever", "reader", "found"), means, strict=True))
+        return Step(means[0] + means[1], int(tokens_of_all), measures=measures)
+
+    def _drawn(self, step: int) -> Iterator[int]:
+        """The questions of a step: every question once per epoch, in another order in every epoch."""
+        total = len(self._questions)
+        for number in range(step * self.config.batch_size, (step + 1) * self.config.batch_size):
+            epoch, place = divmod(number, total)
+            yield int(np.random.default_rng((self.config.seed, 4, epoch)).permutation(total)[place])
+
+    def _retrieve(self, drawn: Sequence[tuple[QAExample, NDArray[np.int64]]]) -> list[Asked]:
+        """What there is to learn from questions, each with the places of the passages that answer it."""
+        model, config = self.model, self.model.config
+        ids = [ids for ids, _ in model.tokenizer.pieces([question.text for question, _ in drawn])]
+        with model.autocast():
+            q_QD = model.queries(model.tokenizer.batch(query_inputs(model.tokenizer, config, ids), self.device))
+        return [
+            self._asked(question, of_it[: config.query_tokens - 2], right, q_D)
+            for (question, right), of_it, q_D in zip(drawn, ids, q_QD.float(), strict=True)
+        ]
+
+    def _asked(self, question: QAExample, ids: Sequence[int], right: NDArray[np.int64], q_D: Tensor) -> Asked:
+        config = self.model.config
+        with torch.no_grad():
+            beam_K = (self._z_PD @ q_D).topk(self.config.retriever_beam_size).indices
+        relevance_K = config.similarity_scale * (self._z_PD[beam_K] @ q_D)
+        right_K = torch.isin(beam_K, torch.from_numpy(right).to(self.device))
+        read_R = self._to_read(right_K)
+        passages = [self._corpus.passage(int(self._rows_P[at])) for at in beam_K[read_R].tolist()]
+        texts, titles = [p.text for p in passages], [p.title for p in passages]
+        seen = readings(self.model.tokenizer, config, ids, texts, titles)
+        return Asked(question, relevance_K, right_K, read_R, passages, seen)
+
+    def _to_read(self, right_K: Tensor) -> Tensor:
+        """The places in the beam of the passages that are read."""
+        read_R = torch.arange(self.config.num_reader_passages, device=right_K.device)
+        if (
+            self.config.force_positive
+            and bool(right_K.any())
+            and not bool(right_K[: self.config.num_reader_passages].any())
+        ):
+            read_R[-1] = right_K.nonzero()[0, 0]
+        return read_R
+
+    def _span_scores(self, pairs: Sequence[Pair]) -> Tensor:
+        model = self.model
+        with model.autocast():
+            batch = model.tokenizer.batch(pairs, self.device)
+            scores_BTW: Tensor = model.reader.span(model.reader.states(batch)).float()
+        return scores_BTW
+
+    def _reader_loss(self, asked: Asked, scores_RTW: Tensor) -> Tensor:
+        config = self.model.config
+        if config.add_relevance:
+            scores_RTW = scores_RTW + asked.relevance_K[asked.read_R][:, None, None]
+        scores, right = [], []
+        for scores_TW, passage, reading in zip(scores_RTW, asked.passages, asked.seen, strict=True):
+            legal_TW = torch.from_numpy(legal_spans(reading, config.span_width)).to(self.device)
+            answers = answer_ranges(passage.text, asked.question)
+            right_TW = torch.from_numpy(right_spans(reading, answers, legal_TW.shape[1]))
+            scores.append(scores_TW[reading.body : reading.body + len(legal_TW)][legal_TW])
+            right.append(right_TW.to(self.device)[legal_TW])
+        return marginal_choice_loss(torch.cat(scores), torch.cat(right))
+
+    def _texts(self, progress: Callable[[int], None] | None) -> Iterator[str]:
+        for number, row in enumerate(self._rows_P.tolist()):
+            yield self._corpus.passage(row).text
+            if progress and number % 1000 == 0:
+                progress(number)
+
+    def settings(self) -> dict[str, Any]:
+        data = {"passages": len(self._rows_P), "questions": len(self._questions)}
+        return {"model": self.model.config.to_dict(), "data": data}
+
+
+def right_spans(reading: Reading, answers: Sequence[tuple[int, int]], width: int) -> NDArray[np.bool_]:
+    """Which spans, by first token and tokens beyond it, are one of these ranges of the passage's characters: [T, W]."""
+    right_TW = np.zeros((len(reading.offsets_T2), width), np.bool_)
+    starts = {int(start): t for t, (start, _) in reversed(list(enumerate(reading.offsets_T2)))}
+    ends = {int(end): t for t, (_, end) in enumerate(reading.offsets_T2)}
+    for start, end in answers:
+        first, last = starts.get(start), ends.get(end)
+        if first is not None and last is not None and 0 <= last - first < width:
+            right_TW[first, last - first] = True
+    return right_TW
+
+
+def _vectors(corpus: Corpus, encoder: PassageEncoder) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """The rows of the corpus's live passages [P], and their vectors [P, D]."""
+    rows, vectors = [], []
+    for keys in Retriever([corpus], encoder).key_tables():
+        live_P = np.ones(len(keys.passage_rows_P), np.bool_) if keys.live_P is None else keys.live_P
+        rows.append(keys.passage_rows_P[live_P])
+        # A table that a stopped embedding left may lack the keys of some passages, so a key's row is not its passage's.
+        vectors.append(keys.vectors.floats(np.asarray(keys.offsets_P1[:-1])[live_P]))
+    return np.concatenate(rows), np.concatenate(vectors)

@@ -1,0 +1,238 @@
+"""REALM's pre-training step: retrieve with a stale index, weigh and read with fresh weights (Guu et al. 2020, §3).
+
+Knows: how examples, passages and losses become a gradient. Does not know: the loop, or how the index is refreshed.
+
+Shape suffixes that differ from the project's: N candidates of an example (the null document first), U distinct
+passages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from quoth.errors import InputError, UnknownDocumentError
+from quoth.reader.network import Reading
+from quoth.realm.config import PretrainConfig
+from quoth.realm.losses import log_retrieval, marginal_of_product, marginal_per_token, relevance, retrieval_utility
+from quoth.realm.network import readings
+from quoth.realm.salient import Masked, MaskedTexts
+from quoth.realm.towers import passage_inputs, query_inputs
+from quoth.realm.trained import REALMTask, TrainedREALM
+from quoth.records import Passage
+from quoth.training.distributed import SINGLE_PROCESS, World
+from quoth.training.trainer import Step
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
+
+
+class Neighbourhood(Protocol):
+    """The index that training retrieves from, and where it takes new ones from."""
+
+    def refresh(self, step: int, model: TrainedREALM) -> int:
+        """Ask for a new index if one is due; returns how many steps old the current one is."""
+        ...
+
+    def nearest(self, q_BD: NDArray[np.float32], k: int, exclude: Sequence[Collection[int]]) -> list[list[Passage]]:
+        """The k nearest passages of each query, except these rows."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Marginal:
+    """The results of a batch: log p(y_m|z,x) [B, N, M], f(x, z) [B, N], which of the M are masks [B, M], and the
+    passages that were retrieved, candidates 1 to N − 1 of each example."""
+
+    log_p_BNM: Tensor
+    relevance_BN: Tensor
+    masked_BM: Tensor
+    passages: list[list[Passage]]
+
+    def log_likelihood(self, per_token: bool) -> Tensor:
+        """log p(y|x) of each example: [B]."""
+        form = marginal_per_token if per_token else marginal_of_product
+        return form(self.log_p_BNM, log_retrieval(self.relevance_BN), self.masked_BM)
+
+    def gain(self) -> Tensor:
+        """log p(y|x) − log p(y|∅,x), the gain from all candidates together: [B]."""
+        return self.log_likelihood(False) - (self.log_p_BNM[:, 0] * self.masked_BM).sum(dim=-1)
+
+    def utility(self) -> Tensor:
+        """Retrieval utility of each candidate except the null document: [B, N − 1]."""
+        return retrieval_utility(self.log_p_BNM[:, 1:], self.log_p_BNM[:, 0], self.masked_BM)
+
+
+class PretrainTask(REALMTask):
+    """Learns to retrieve what helps to fill masks.
+
+    `searched` is the corpus of `neighbourhood`, if texts are drawn from another one. Raises InputError if it has too
+    few passages.
+    """
+
+    def __init__(
+        self,
+        model: TrainedREALM,
+        texts: MaskedTexts,
+        neighbourhood: Neighbourhood,
+        config: PretrainConfig,
+        searched: Corpus | None = None,
+        world: World = SINGLE_PROCESS,
+    ) -> None:
+        super().__init__(model, config, world)
+        self.texts, self.config, self._searched = texts, config, searched
+        self._neighbourhood = neighbourhood
+        self._retrieved = model.config.num_candidates - 1
+        if (others := self._always_left()) < self._retrieved:
+            raise InputError(
+                f"{self._retrieved} passages are to be retrieved for an example, but only {others} are not of its own "
+                f"{config.exclude_self}; give more documents, or lower num_candidates"
+            )
+
+    def backward(self, step: int) -> Step:
+        """Add the gradient of −log p(y|x), the mean over the batch's examples (over its masks, "token")."""
+        if step < self.config.mlm_warmup_steps:
+            return self._alone(step)
+        staleness = self._neighbourhood.refresh(step, self.model)
+        rng = np.random.default_rng((self.config.seed, 2, step))
+        drawn = self.texts.draw(self.config.batch_size, rng)
+        if not drawn:
+            return Step(None, 0, self.config.batch_size)
+        per_token = self.config.marginal == "token"
+        count = sum(len(each.hidden_M) for each in drawn) if per_token else len(drawn)
+        totals = np.zeros(5)
+        for part in self.parts(drawn, self.config.mini_batch_size):
+            found, tokens = self.marginal(part)
+            loss = -found.log_likelihood(per_token).sum() / count
+            loss.backward()  # type: ignore[no-untyped-call]
+            with torch.no_grad():
+                means = [
+                    found.utility().mean(),
+                    found.gain().mean(),
+                    log_retrieval(found.relevance_BN)[:, 0].exp().mean(),
+                ]
+            totals += [loss.item(), tokens, *(len(part) / len(drawn) * float(mean) for mean in means)]
+        total, tokens_of_all, *means_of_all = self.summed(totals.tolist())
+        measures = dict(zip(("utility", "gain", "null"), means_of_all, strict=True)) | {"staleness": float(staleness)}
+        return Step(total, int(tokens_of_all), self.config.batch_size - len(drawn), measures)
+
+    def _alone(self, step: int) -> Step:
+        """Add the gradient of a masked LM that reads as many texts as there would be passages, and none of these."""
+        rng = np.random.default_rng((self.config.seed, 2, step))
+        count = self.config.batch_size * self.model.config.num_candidates
+        drawn = self.texts.draw(count, rng, "tokens")
+        if not drawn:
+            return Step(None, 0, count)
+        masks, totals = sum(len(each.hidden_M) for each in drawn), np.zeros(2)
+        for part in self.parts(drawn, self.config.mini_batch_size * self.model.config.num_candidates):
+            read = [self._readings(each, ()) for each in part]
+            loss = -self._likelihood(part, read)[0].sum() / masks
+            loss.backward()  # type: ignore[no-untyped-call]
+            totals += [loss.item(), _tokens(read)]
+        total, tokens = self.summed(totals.tolist())
+        return Step(total, int(tokens), count - len(drawn))
+
+    def marginal(self, drawn: Sequence[Masked]) -> tuple[Marginal, int]:
+        """Relevance and likelihood of each example under its candidates, with gradients; and tokens read."""
+        model = self.model
+        queries = query_inputs(model.tokenizer, model.config, (each.ids for each in drawn))
+        with model.autocast():
+            q_BD = model.queries(model.tokenizer.batch(queries, self.device)).float()
+        q = q_BD.detach().cpu().numpy()
+        found = self._neighbourhood.nearest(q, self._retrieved, [self._trivial(each.passage) for each in drawn])
+        rows = {passage.row: passage for passages in found for passage in passages}
+        place = {row: u + 1 for u, row in enumerate(rows)}
+        texts, titles = ["", *(p.text for p in rows.values())], ["", *(p.title for p in rows.values())]
+        inputs = passage_inputs(model.tokenizer, model.config, texts, titles)
+        with model.autocast():
+            z_UD = model.passages(model.tokenizer.batch(inputs, self.device)).float()
+        candidates_BN = torch.tensor([[0, *(place[p.row] for p in passages)] for passages in found]).to(self.device)
+        relevance_BN = relevance(q_BD, z_UD[candidates_BN], model.config.similarity_scale)
+        read = [self._readings(each, passages) for each, passages in zip(drawn, found, strict=True)]
+        log_p_BNM, masked_BM = self._likelihood(drawn, read)
+        tokens = _tokens(read) + sum(len(pair.ids_T) for pair in inputs)
+        return Marginal(log_p_BNM, relevance_BN, masked_BM, found), tokens
+
+    def _always_left(self) -> int:
+        """The least number of passages that are not trivial for an example."""
+        if self._searched is not None:
+            return self._searched.num_passages - _most_passages(self._searched, self.texts.corpus)
+        trivial = 1 if self.config.exclude_self == "passage" else _most_passages(self.texts.corpus)
+        return self.texts.corpus.num_passages - trivial
+
+    def _trivial(self, passage: Passage) -> list[int]:
+        """The rows never retrieved for an example of this passage; none if its text does not occur there."""
+        if self._searched is not None:
+            return rows_holding(self._searched, passage, self.config.exclude_self == "document")
+        if self.config.exclude_self == "passage":
+            return [passage.row]
+        return self.texts.corpus.rows_of(passage.document_id)
+
+    def _readings(self, example: Masked, passages: Sequence[Passage]) -> list[Reading]:
+        """The null document's, then each passage's."""
+        texts, titles = ["", *(p.text for p in passages)], ["", *(p.title for p in passages)]
+        return readings(self.model.tokenizer, self.model.config, example.ids, texts, titles)
+
+    def _likelihood(self, drawn: Sequence[Masked], read: Sequence[Sequence[Reading]]) -> tuple[Tensor, Tensor]:
+        """log p(y_m|z,x) [B, N, M], 0 beyond an example's masks, and which of the M are masks [B, M]."""
+        tokenizer, reader = self.model.tokenizer, self.model.reader
+        batch = tokenizer.batch([each.pair for group in read for each in group], self.device)
+        examples = [each for each, group in zip(drawn, read, strict=True) for _ in group]
+        rows = np.repeat(np.arange(len(examples)), [len(each.masks_M) for each in examples])
+        places = 1 + np.concatenate([each.masks_M for each in examples])  # after [CLS]
+        hidden = torch.from_numpy(np.concatenate([each.hidden_M for each in examples]))
+        with self.model.autocast():
+            states_BTH = reader.states(batch)
+            logits_MV = reader.mlm(states_BTH[rows, places])
+        log_p_M = -torch.nn.functional.cross_entropy(logits_MV.float(), hidden.to(self.device), reduction="none")
+        width = max(len(each.hidden_M) for each in drawn)
+        masked_BM = torch.tensor([[m < len(each.hidden_M) for m in range(width)] for each in drawn]).to(self.device)
+        whole_BNM = masked_BM[:, None].expand(-1, len(read[0]), -1)
+        return torch.zeros(whole_BNM.shape, device=self.device).masked_scatter(whole_BNM, log_p_M), masked_BM
+
+    def settings(self) -> dict[str, Any]:
+        searched = "" if self._searched is None else f"{self._searched.name}, {self._searched.num_passages} passages"
+        data = {"passages": self.texts.corpus.num_passages, "searched": searched}
+        return {"model": self.model.config.to_dict(), "data": data}
+
+
+def _tokens(read: Sequence[Sequence[Reading]]) -> int:
+    return sum(len(each.pair.ids_T) for group in read for each in group)
+
+
+def rows_holding(corpus: Corpus, passage: Passage, all_of_it: bool) -> list[int]:
+    """The rows of a corpus that show the text of another corpus's passage: those of the document of the same id, if it
+    contains the text, that overlap it, or `all_of_it`."""
+    try:
+        text, rows = corpus.document(passage.document_id).text, corpus.rows_of(passage.document_id)
+    except UnknownDocumentError:
+        return []
+    places = [found.span() for found in re.finditer(re.escape(passage.text), text)]
+    if all_of_it:
+        return rows if places else []
+    ranges = [(each.start, each.end) for each in map(corpus.passage, rows)]
+    return [
+        row
+        for row, (first, last) in zip(rows, ranges, strict=True)
+        if any(first < end and start < last for start, end in places)
+    ]
+
+
+def _most_passages(corpus: Corpus, shared_with: Corpus | None = None) -> int:
+    """The number of passages of the longest document, of all or of those whose id another corpus has too."""
+    most = 0
+    for segment in corpus.segments:
+        ranges_D2 = np.array([segment.passage_range(document) for document in range(segment.num_documents)])
+        live_D = corpus.live(segment.first_row + ranges_D2[:, 0])
+        if shared_with is not None:
+            shared = [document for other in shared_with.segments for document in segment.find_all(other)]
+            live_D &= np.isin(np.arange(len(live_D)), shared)
+        most = max(most, int(np.diff(ranges_D2)[live_D].max(initial=0)))
+    return most

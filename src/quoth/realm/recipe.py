@@ -1,0 +1,153 @@
+"""REALM's recipes: warm start, pre-training and fine-tuning, from documents or questions to a task.
+
+Knows: how corpora are made and checked, which parts of a model learn, how pre-training is measured. Does not know: the
+loop, or what a step is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from quoth.corpus.corpus import Corpus
+from quoth.corpus.documents import read_documents
+from quoth.corpus.manifest import snapshots
+from quoth.datasets.questions import read_questions
+from quoth.errors import InputError
+from quoth.hub import ModelSource, locate
+from quoth.index.tables import KeyTables
+from quoth.ner.tagger import Tagger
+from quoth.realm.config import FineTuneConfig, ICTConfig, PretrainConfig, REALMConfig
+from quoth.realm.finetune import FineTuneTask
+from quoth.realm.ict import ICTTask
+from quoth.realm.index_refresh import IndexRefresher
+from quoth.realm.pretrain import PretrainTask
+from quoth.realm.probe import Probe
+from quoth.realm.salient import MaskedTexts
+from quoth.realm.towers import PassageEncoder
+from quoth.realm.trained import TrainedREALM
+from quoth.storage import atomic_write_bytes, remove
+from quoth.training.run import Job, Run, file_states, without
+from quoth.training.settings import LoopConfig
+from quoth.training.trainer import Evaluation
+
+CORPUS = "corpus.quoth"
+
+
+def prepare(run: Run, config: ICTConfig | PretrainConfig | FineTuneConfig) -> Job:
+    """The task of one of the three stages, by its settings."""
+    source = locate(str(run.model), REALMConfig, run.base)
+    run.claim()
+    match config:
+        case ICTConfig():
+            return _warm_start(run, source, config)
+        case PretrainConfig():
+            return _pretrain(run, source, config)
+        case FineTuneConfig():
+            return _fine_tune(run, source, config)
+
+
+def _warm_start(run: Run, source: ModelSource[REALMConfig], config: ICTConfig) -> Job:
+    """The inverse cloze task."""
+    corpus = _shared_corpus(run, config)
+    model = _model(run, source, config, ("passages", "queries"))
+    return Job(ICTTask(model, corpus, config, run.world), config)
+
+
+def _pretrain(run: Run, source: ModelSource[REALMConfig], config: PretrainConfig) -> Job:
+    """Masked words, with passages that are retrieved for them."""
+    searched = None if run.corpus is None else Corpus.open(run.corpus)
+    corpus = _shared_corpus(run, config)
+    if searched is not None and searched.path.resolve() == corpus.path.resolve():
+        searched = None
+    source = replace(source, config=replace(source.config, num_candidates=config.num_candidates))
+    model = _model(run, source, config, ("passages", "queries", "reader"))
+    tagger_of = cache(lambda name: Tagger.load(name, base=run.base, device=run.device))
+    tagger = tagger_of(config.tagger) if config.masking == "salient" else None
+    texts = MaskedTexts(corpus, model.tokenizer, model.config.query_tokens - 2, config.masking, tagger)
+    evaluation = None
+    if config.evaluate_on and run.world.is_main:
+        evaluation = _evaluation(run, config, tagger_of(PretrainConfig().tagger))
+    dtype = "bf16" if config.bf16 else "fp32"
+    every, asynchronous = config.refresh_every, config.asynchronous
+    refresher = IndexRefresher(run.output, searched or corpus, every, asynchronous, run.base, dtype, run.world)
+    run.stack.callback(refresher.close)
+    return Job(PretrainTask(model, texts, refresher, config, searched, run.world), config, evaluation)
+
+
+def _evaluation(run: Run, config: PretrainConfig, tagger: Tagger) -> Evaluation:
+    """Masked names in held-out documents."""
+    documents = read_documents(config.evaluate_on)
+    probe = run.stack.enter_context(closing(Probe(documents, config, tagger, config.evaluate_blanks)))
+    return Evaluation(config.evaluate_every, lambda folder: probe.measure(locate(str(folder), REALMConfig, run.base)))
+
+
+def _fine_tune(run: Run, source: ModelSource[REALMConfig], config: FineTuneConfig) -> Job:
+    """Questions, over passage vectors that stay as they are."""
+    if not config.corpus:
+        raise InputError("no corpus to answer from; name one with --set corpus=DIR")
+    corpus = Corpus.open(config.corpus)
+    questions = read_questions(*run.inputs, skip_bad=True)
+    encoder = PassageEncoder.load(source)
+    if KeyTables(corpus, encoder).missing():
+        raise InputError(
+            f"{corpus.path}: not all passages have vectors of {encoder.name}; "
+            f"`quoth embed {corpus.path} --model {encoder.name}` makes them"
+        )
+    model = _model(run, source, config, ("queries", "reader"), own_queries=True)
+    progress = run.counter("searching passages for answers", corpus.num_passages)
+    return Job(FineTuneTask(model, encoder, corpus, questions, config, progress, run.world), config)
+
+
+def _model(
+    run: Run, source: ModelSource[REALMConfig], config: LoopConfig, trained: Sequence[str], own_queries: bool = False
+) -> TrainedREALM:
+    return TrainedREALM(
+        source,
+        trained=trained,
+        lora_rank=config.lora_rank,
+        seed=config.seed,
+        own_queries=own_queries,
+        device=run.device,
+        bf16=config.bf16,
+        dropout=config.dropout,
+    )
+
+
+def _shared_corpus(run: Run, config: ICTConfig | PretrainConfig) -> Corpus:
+    """The corpus of the inputs, which the main process makes if it does not exist."""
+    if run.world.is_main:
+        _corpus(run, config)
+    run.world.barrier()
+    return _corpus(run, config)
+
+
+def _corpus(run: Run, config: ICTConfig | PretrainConfig) -> Corpus:
+    """The corpus that was given, or the run's own of the given documents, made once."""
+    if len(run.inputs) == 1 and snapshots(Path(run.inputs[0])):
+        if config.exclude:
+            raise InputError(
+                f"`exclude` leaves documents out of files, not out of a corpus; delete them in {run.inputs[0]}"
+            )
+        return Corpus.open(run.inputs[0])
+    folder, label = run.output / CORPUS, run.output / "corpus.json"
+    settings = json.dumps(
+        {
+            "documents": [file_states(path) for path in run.inputs],
+            "exclude": file_states(config.exclude),
+            "splitter": config.splitter,
+        }
+    ).encode()
+    if label.is_file() and label.read_bytes() == settings:
+        return Corpus.open(folder)
+    label.unlink(missing_ok=True)
+    if folder.exists():
+        remove(folder)
+    corpus = Corpus.create(folder, splitter=config.splitter)
+    corpus.add(without(read_documents(*run.inputs), config.exclude), run.counter("indexing documents"))
+    atomic_write_bytes(label, settings)
+    return corpus

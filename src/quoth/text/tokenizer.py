@@ -1,0 +1,246 @@
+"""Token ids with exact character ranges, for passages, and masked queries.
+
+Knows: Hugging Face fast tokenizers, which it reads without importing transformers; the "Title. text" form of a passage,
+the mask convention of a model. Does not know: models, vectors.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Encoding, Tokenizer
+
+from quoth.errors import InputError, TextCutWarning
+from quoth.storage import read_json
+from quoth.text.boundaries import boundary_flags, spelling, surface_group, trim
+
+MASK = "[MASK]"
+MAX_TITLE_TOKENS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """One encoder input: special tokens, title, and some consecutive tokens of a passage at `body`."""
+
+    input_ids: NDArray[np.int64]
+    body: slice
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizedPassage:
+    """A passage's tokens, without its title: ids [T], character ranges in the passage [T, 2], flags [T],
+    grouping keys [T], and the encoder inputs that together cover them in order."""
+
+    ids_T: NDArray[np.int32]
+    offsets_T2: NDArray[np.int64]
+    flags_T: NDArray[np.uint8]
+    group_T: NDArray[np.uint64]
+    windows: tuple[Window, ...]
+
+
+class TextTokenizer:
+    """A fast tokenizer with the conventions of this project.
+
+    `num_masks` mask tokens replace one `[MASK]` in a query: two for phrases (start and end, NPM §3.1), one for single
+    tokens. `max_tokens` is the maximum length of an encoder input, special tokens included.
+    """
+
+    def __init__(self, tokenizer: Any, *, num_masks: int, max_tokens: int) -> None:
+        if not getattr(tokenizer, "is_fast", False):
+            raise InputError(
+                f"tokenizer {type(tokenizer).__name__} gives no character offsets; only fast tokenizers do "
+                "(a folder with tokenizer.json)"
+            )
+        if tokenizer.mask_token_id is None:
+            raise InputError(f"tokenizer {tokenizer.name_or_path!r} has no mask token; use a masked language model's")
+        self.hf = tokenizer
+        self.num_masks = num_masks
+        self.max_tokens = max_tokens
+        self.mask_id = int(tokenizer.mask_token_id)
+        self.mask_token = str(tokenizer.mask_token)
+        special = tokenizer(tokenizer.mask_token)["input_ids"]
+        cut = special.index(self.mask_id)
+        self.before, self.after = special[:cut], special[cut + 1 :]
+        upper, lower, apart = self.hf(["(Quoth", "(quoth", "( quoth"], add_special_tokens=False)["input_ids"]
+        self.uncased = bool(upper == lower)
+        self.spells = not self.uncased or lower != apart
+        """Whether a word's tokens depend on the white space before it or on case, so that groups are spellings."""
+
+    def passages(self, texts: Sequence[str], titles: Sequence[str]) -> list[TokenizedPassage]:
+        """Tokenize passages as "Title. text"; the title is context only, and its tokens are not in the result."""
+        if not texts:
+            return []
+        prefixes = [f"{title}. " if title else "" for title in titles]
+        joined = [prefix + text for prefix, text in zip(prefixes, texts, strict=True)]
+        encoded = self.hf(
+            joined, add_special_tokens=False, return_offsets_mapping=True, verbose=False, truncation=False
+        )
+        return [
+            self._passage(text, len(prefix), ids, offsets)
+            for text, prefix, ids, offsets in zip(
+                texts, prefixes, encoded["input_ids"], encoded["offset_mapping"], strict=True
+            )
+        ]
+
+    def _passage(self, text: str, prefix: int, ids: list[int], offsets: list[tuple[int, int]]) -> TokenizedPassage:
+        first = next((i for i, (_, end) in enumerate(offsets) if end > prefix), len(ids))
+        ranges = [trim(text, max(start - prefix, 0), max(end - prefix, 0)) for start, end in offsets[first:]]
+        offsets_T2 = np.array(ranges, np.int64).reshape(-1, 2)
+        body_ids = np.array(ids[first:], np.int32)
+        return TokenizedPassage(
+            body_ids,
+            offsets_T2,
+            boundary_flags(text, offsets_T2),
+            np.array(self._groups(text, ranges), np.uint64),
+            self._windows(ids[: min(first, MAX_TITLE_TOKENS)], ids[first:]),
+        )
+
+    def _groups(self, text: str, ranges: list[tuple[int, int]]) -> list[int]:
+        """A name for each token's text; a character that several tokens share counts for the first of them only."""
+        if not self.spells:
+            return [surface_group(text[start:end]) for start, end in ranges]
+        until = [0, *accumulate((end for _, end in ranges), max)]
+        return [
+            self._spelling(text[max(start, known) : end]) for (start, end), known in zip(ranges, until, strict=False)
+        ]
+
+    def _spelling(self, piece: str) -> int:
+        return spelling(piece.casefold() if self.uncased else piece)
+
+    def groups_of(self, words: Iterable[str]) -> frozenset[int]:
+        """The groups of these words as single tokens, and also of their capitalised forms if these differ."""
+        if not self.spells:
+            return frozenset(map(surface_group, words))
+        return frozenset(self._spelling(form) for word in words for form in (word, word.capitalize()))
+
+    def _windows(self, title: list[int], body: list[int]) -> tuple[Window, ...]:
+        head = [*self.before, *title]
+        room = self.max_tokens - len(head) - len(self.after)
+        if room < 1:
+            raise InputError(f"max_tokens {self.max_tokens} leaves no room for text; use 64 or more")
+        return tuple(
+            Window(
+                np.array(head + body[at : at + room] + self.after, np.int64),
+                slice(len(head), len(head) + len(body[at : at + room])),
+            )
+            for at in range(0, len(body), room)
+        )
+
+    def query(self, text: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The input ids of a text with one blank, and the positions of its `num_masks` mask tokens.
+
+        A text longer than the encoder's input is cut to the part around the blank, with a TextCutWarning. Raises
+        InputError unless the text has exactly one blank.
+        """
+        left, right = around_mask(text, self.mask_token)
+        before, after = self._plain(left.rstrip()), self._plain(right)
+        room = self.max_tokens - len(self.before) - len(self.after) - self.num_masks
+        if (length := len(before) + len(after)) > room:
+            message = f"a text of {length} tokens is cut to the {room} around its blank, the most the encoder takes"
+            warnings.warn(message, TextCutWarning, stacklevel=2)
+            before = before[max(len(before) - max(room // 2, room - len(after)), 0) :]
+            after = after[: room - len(before)]
+        ids = [*self.before, *before, *[self.mask_id] * self.num_masks, *after, *self.after]
+        at = len(self.before) + len(before)
+        return np.array(ids, np.int64), np.arange(at, at + self.num_masks)
+
+    def title_of(self, passage: TokenizedPassage) -> NDArray[np.int64]:
+        """The ids of a passage's title in its encoder inputs; empty for a passage without tokens."""
+        if not passage.windows:
+            return np.zeros(0, np.int64)
+        window = passage.windows[0]
+        return window.input_ids[len(self.before) : window.body.start]
+
+    def framed(self, title: Iterable[int], body: Iterable[int]) -> NDArray[np.int64]:
+        """An encoder input made of a title's and a body's ids; the body starts at `len(self.before) + len(title)`."""
+        return np.array([*self.before, *title, *body, *self.after], np.int64)
+
+    def _plain(self, text: str) -> list[int]:
+        if not text:
+            return []
+        return list(self.hf(text, add_special_tokens=False, verbose=False)["input_ids"])
+
+    def phrase(self, text: str) -> TokenizedPassage:
+        """Tokenize a phrase as it would be inside a text (after a space); tokens of white space are left out."""
+        padded = " " + text.strip()
+        encoded = self.hf(padded, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+        filled = [i for i, (start, end) in enumerate(encoded["offset_mapping"]) if padded[start:end].strip()]
+        ids, offsets = encoded["input_ids"], encoded["offset_mapping"]
+        return self._passage(padded, 0, [ids[i] for i in filled], [offsets[i] for i in filled])
+
+
+def around_mask(text: str, mask_token: str) -> tuple[str, str]:
+    """The text before and after the blank, [MASK] or the tokenizer's own mask. Raises InputError unless there is
+    one."""
+    parts = re.split("|".join(map(re.escape, sorted({MASK, mask_token}))), text)
+    if len(parts) != 2:
+        found = "no [MASK]" if len(parts) == 1 else f"{len(parts) - 1} masks"
+        raise InputError(f"{found} in {_shorten(text)!r}; a text must have exactly one [MASK], in place of the blank")
+    return parts[0], parts[1]
+
+
+def _shorten(text: str, limit: int = 60) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+class FastTokenizer:
+    """Replaces `transformers.AutoTokenizer.from_pretrained(folder)` where only ids and offsets are needed."""
+
+    is_fast = True
+
+    def __init__(self, folder: Path) -> None:
+        self.name_or_path = str(folder)
+        self.backend_tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self.backend_tokenizer.no_truncation()
+        self.backend_tokenizer.no_padding()
+        names = _special_tokens(folder)
+        self.mask_token, self.pad_token, self.unk_token = (
+            names.get(f"{kind}_token") for kind in ("mask", "pad", "unk")
+        )
+        self.mask_token_id, self.pad_token_id, self.unk_token_id = (
+            None if token is None else self.backend_tokenizer.token_to_id(token)
+            for token in (self.mask_token, self.pad_token, self.unk_token)
+        )
+
+    @classmethod
+    def read(cls, folder: Path) -> FastTokenizer | None:
+        """The folder's tokenizer, or None if it has no `tokenizer.json`."""
+        return cls(folder) if (folder / "tokenizer.json").is_file() else None
+
+    def get_vocab(self) -> dict[str, int]:
+        return self.backend_tokenizer.get_vocab(with_added_tokens=True)
+
+    def __call__(self, text: str | Sequence[str], *, add_special_tokens: bool = True, **_: Any) -> dict[str, list[Any]]:
+        """`input_ids` and `offset_mapping` of a text, or a list of them for several texts."""
+        if isinstance(text, str):
+            encoding = self.backend_tokenizer.encode(text, add_special_tokens=add_special_tokens)
+            return {"input_ids": encoding.ids, "offset_mapping": encoding.offsets}
+        encodings: list[Encoding] = self.backend_tokenizer.encode_batch(
+            list(text), add_special_tokens=add_special_tokens
+        )
+        return {
+            "input_ids": [encoding.ids for encoding in encodings],
+            "offset_mapping": [encoding.offsets for encoding in encodings],
+        }
+
+
+def _special_tokens(folder: Path) -> dict[str, str]:
+    """The special tokens by name, from `tokenizer_config.json` or else `special_tokens_map.json`."""
+    special: dict[str, str] = {}
+    for name in ("special_tokens_map.json", "tokenizer_config.json"):
+        if (folder / name).is_file():
+            values = read_json(folder / name)
+            for key, value in values.items():
+                if key.endswith("_token"):
+                    content = value["content"] if isinstance(value, dict) else value
+                    if isinstance(content, str):
+                        special[key] = content
+    return special

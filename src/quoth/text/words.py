@@ -1,0 +1,154 @@
+"""Texts as words: their tokens, their shapes, and the windows that an encoder reads.
+
+Knows: casing (which an uncased tokenizer drops), where a sentence begins, how windows overlap.
+Does not know: labels, vectors.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from quoth.errors import InputError
+from quoth.text.boundaries import trim, words
+from quoth.types import Ints
+
+SHAPES = ("special", "lower", "capitalised", "capitals", "capital", "mixed", "digits", "uncased", "other")
+"""What a word looks like. "special" tokens do not occur in texts; "uncased" scripts have no capitals."""
+NUM_SHAPES = 2 * len(SHAPES)
+"""Every shape occurs twice: inside a sentence and at its beginning."""
+
+_STOPS = re.compile(r"[.!?…。]")
+
+
+@dataclass(frozen=True, slots=True)
+class TextWords:
+    """A text's words as character ranges [W, 2], each word's first token [W] (-1 if it has none), and the tokens: their
+    ids [T] and the shapes of their words [T]."""
+
+    words: list[tuple[int, int]]
+    first_W: Ints
+    ids_T: Ints
+    shapes_T: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class WordWindow:
+    """An encoder input: ids and shapes with the special tokens, and the tokens of the text whose labels it decides.
+
+    `inside` are their positions in the input, `tokens` in the text."""
+
+    input_ids: Ints
+    shapes: Ints
+    inside: slice
+    tokens: slice
+
+
+class WordTokenizer:
+    """A fast tokenizer that keeps track of words.
+
+    `max_tokens` is the maximum length of an encoder input, special tokens included.
+    """
+
+    def __init__(self, tokenizer: Any, max_tokens: int) -> None:
+        if not getattr(tokenizer, "is_fast", False):
+            raise InputError(
+                f"tokenizer {type(tokenizer).__name__} gives no character offsets; only fast tokenizers do "
+                "(a folder with tokenizer.json)"
+            )
+        self.hf = tokenizer
+        self.pad_id = int(tokenizer.pad_token_id or 0)
+        plain, framed = (list(tokenizer("a", add_special_tokens=special)["input_ids"]) for special in (False, True))
+        cut = next(i for i in range(len(framed)) if framed[i : i + len(plain)] == plain)
+        self.before, self.after = framed[:cut], framed[cut + len(plain) :]
+        self.room = max_tokens - len(self.before) - len(self.after)
+        if self.room < 8:
+            raise InputError(f"max_tokens {max_tokens} leaves no room for text; use 16 or more")
+
+    def texts(self, texts: Sequence[str]) -> list[TextWords]:
+        """Tokenize texts of any length, without special tokens."""
+        if not texts:
+            return []
+        encoded = self.hf(
+            list(texts), add_special_tokens=False, return_offsets_mapping=True, verbose=False, truncation=False
+        )
+        pairs = zip(texts, encoded["input_ids"], encoded["offset_mapping"], strict=True)
+        return [_text_words(text, ids, offsets) for text, ids, offsets in pairs]
+
+    def windows(self, text: TextWords) -> list[WordWindow]:
+        """Windows that overlap by a quarter; a token in two windows belongs to the one where it is farther from a cut.
+
+        The windows' `tokens` cover the text without gaps or overlaps.
+        """
+        length, overlap = len(text.ids_T), self.room // 4
+        windows: list[WordWindow] = []
+        start = 0
+        while start < length:
+            end = min(start + self.room, length)
+            first = start + overlap // 2 if start else 0
+            last = end if end == length else end - (overlap - overlap // 2)
+            inside = slice(len(self.before) + first - start, len(self.before) + last - start)
+            ids = np.array([*self.before, *text.ids_T[start:end], *self.after], np.int64)
+            shapes = np.zeros(len(ids), np.int64)
+            shapes[len(self.before) : len(self.before) + end - start] = text.shapes_T[start:end]
+            windows.append(WordWindow(ids, shapes, inside, slice(first, last)))
+            start = length if end == length else end - overlap
+        return windows
+
+
+def _text_words(text: str, ids: Sequence[int], offsets: Sequence[tuple[int, int]]) -> TextWords:
+    ranges = words(text)
+    shape_W = word_shapes(text, ranges)
+    first_W = np.full(len(ranges), -1, np.int64)
+    shapes_T = np.zeros(len(ids), np.int64)
+    word = 0
+    for token, place in enumerate(offsets):
+        start, end = trim(text, *place)
+        while word < len(ranges) and ranges[word][1] <= start:
+            word += 1
+        touched = word
+        while touched < len(ranges) and ranges[touched][0] < end:
+            if first_W[touched] < 0:
+                first_W[touched] = token
+            touched += 1
+        if touched > word:
+            shapes_T[token] = shape_W[word]
+    return TextWords(ranges, first_W, np.array(ids, np.int64), shapes_T)
+
+
+def word_shapes(text: str, ranges: Sequence[tuple[int, int]]) -> Ints:
+    """Each word's index in `SHAPES`, plus `len(SHAPES)` if it begins a sentence: [W]."""
+    shapes = np.array([SHAPES.index(_shape(text[start:end])) for start, end in ranges], np.int64)
+    begins = True
+    for i, (start, end) in enumerate(ranges):
+        if i and "\n" in text[ranges[i - 1][1] : start]:
+            begins = True
+        if text[start].isalnum():
+            shapes[i] += len(SHAPES) * begins
+            begins = False
+        elif _STOPS.fullmatch(text[start:end]):
+            begins = not (i and _is_initial(text, ranges[i - 1], start))
+    return shapes
+
+
+def _is_initial(text: str, before: tuple[int, int], start: int) -> bool:
+    """Whether the full stop at `start` directly follows a single capital letter, as in "J. Smith"."""
+    return before[1] == start and before[1] - before[0] == 1 and text[before[0]].isupper()
+
+
+def _shape(word: str) -> str:
+    if not word[0].isalnum():
+        return "other"
+    if any(char.isdigit() for char in word):
+        return "digits"
+    if word.islower():
+        return "lower"
+    if word.isupper():
+        return "capital" if len(word) == 1 else "capitals"
+    if word[0].isupper() and word[1:].islower():
+        return "capitalised"
+    return "mixed" if word.upper() != word.lower() else "uncased"

@@ -1,0 +1,902 @@
+"""The command line: what goes where, exit codes, errors in one line, and the demo's material."""
+
+import inspect
+import io
+import json
+import math
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+import types
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.text import Text
+from typer.main import get_command
+
+from quoth import NPM, Corpus, Document, Evidence, Prediction
+from quoth.answers.options import FillOptions
+from quoth.cli import demo, query
+from quoth.cli import embed as cli_embed
+from quoth.cli.main import app
+from quoth.cli.options import label_words, num_passages, pairs
+from quoth.cli.output import plural, print_json, size
+from quoth.errors import InputError
+from quoth.index import codes
+from quoth.npm.config import NPMConfig
+from tiny import tiny_bert, tiny_realm
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = "The church of Hagios Demetrios stands in Thessaloniki."
+START = TEXT.index("Thessaloniki")
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> Path:
+    """A JSONL file of two documents."""
+    path = tmp_path / "documents.jsonl"
+    records = [
+        {"id": "demetrios", "title": "Hagios Demetrios", "text": TEXT},
+        {"id": "carmen", "title": "Carmen", "text": "Carmen is an opera by Georges Bizet."},
+    ]
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, documents: Path, run: Run) -> Path:
+    path = tmp_path / "a b.quoth"
+    assert run("index", documents, "-o", path)[0] == 0
+    return path
+
+
+class Oracle:
+    """Stands in for a model: knows one answer, and what it was asked with."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+
+    def fill(self, text: str, **options: Any) -> list[Prediction]:
+        self.asked.append((text, options))
+        evidence = Evidence("demetrios", "Hagios Demetrios", 0, START, START + 12, TEXT, 0.75)
+        return [Prediction("Thessaloniki", -0.5, 0.75, (evidence,), text.replace("[MASK]", "Thessaloniki"))]
+
+    def ask(self, question: str, **options: Any) -> list[Prediction]:
+        (answer,) = self.fill(question, **options)
+        return [Prediction(answer.text, answer.log_score, answer.probability, answer.evidence)]
+
+    def classify(self, text: str, labels: dict[str, list[str]], **options: Any) -> list[Prediction]:
+        self.asked.append((text, {"labels": labels, **options}))
+        return [Prediction(label, 0.0, 1 / len(labels), ()) for label in labels]
+
+
+@pytest.fixture
+def oracle(monkeypatch: pytest.MonkeyPatch) -> Oracle:
+    model = Oracle()
+    monkeypatch.setattr(query, "load", lambda *_: model)
+    monkeypatch.setattr(query, "load_predictor", lambda *_: model)
+    monkeypatch.setattr(query, "check_embedded", lambda *_: None)
+    return model
+
+
+def stdin(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content), encoding="utf-8"))
+
+
+def quoth(*arguments: object, **options: Any) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "quoth", *map(str, arguments)]
+    paths = {"PYTHONPATH": str(ROOT / "src")}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, text=True, env={**os.environ, **paths}, **{**pipes, **options})
+
+
+# Making and changing a corpus
+
+
+def test_index_says_what_the_corpus_holds(tmp_path: Path, documents: Path, run: Run) -> None:
+    code, out, err = run("index", documents, "-o", tmp_path / "new.quoth")
+    assert (code, err) == (0, "")
+    assert out == f"{tmp_path / 'new.quoth'}: 2 documents, 2 passages, snapshot 1\n"
+
+
+def test_a_broken_record_is_named_and_leaves_no_corpus(tmp_path: Path, documents: Path, run: Run) -> None:
+    with documents.open("a", encoding="utf-8") as file:
+        file.write("{broken\n")
+    code, out, err = run("index", documents, "-o", tmp_path / "a" / "b" / "new.quoth")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"quoth: {documents}:3:")
+    assert "--skip-bad" in err
+    assert not (tmp_path / "a").exists()
+    code, out, err = run("index", documents, "-o", tmp_path / "new.quoth", "--skip-bad")
+    assert code == 0
+    assert "2 documents" in out
+    assert "left out 1 broken record" in err
+
+
+def test_a_document_without_text_is_told(tmp_path: Path, run: Run) -> None:
+    table = tmp_path / "rows.csv"
+    table.write_text("id,title,text\na,A,Some words\nb,B,\nc,C,  \n", encoding="utf-8")
+    code, out, err = run("index", table, "-o", tmp_path / "new.quoth")
+    assert (code, "3 documents, 1 passage," in out) == (0, True)
+    assert err.splitlines() == [
+        "quoth: document 'b' has no text, so it gets no passage",
+        "quoth: document 'c' has no text, so it gets no passage",
+        "quoth: 2 documents without text; no search finds them",
+    ]
+
+
+def test_list_names_every_document(tmp_path: Path, run: Run) -> None:
+    table, corpus = tmp_path / "rows.csv", tmp_path / "new.quoth"
+    table.write_text("id,title,text\na,Athens,One two three four\nb,Berlin,\nc,Κόρινθος,One\n", encoding="utf-8")
+    run("index", table, "-o", corpus, "--splitter", "fixed:3")
+    code, out, err = run("list", corpus)
+    assert (code, err) == (0, "")
+    assert out.splitlines() == ["a  Athens  (2 passages)", "b  Berlin  (0 passages)", "c  Κόρινθος  (1 passage)"]
+    lines = run("list", corpus, "--contains", "ΚΌΡ", "--json")[1].splitlines()
+    assert [json.loads(each) for each in lines] == [{"id": "c", "title": "Κόρινθος", "passages": 1}]
+    assert run("list", corpus, "--contains", "B")[1] == "b  Berlin  (0 passages)\n"
+    run("delete", corpus, "a", "c")
+    assert run("list", corpus, "--contains", "rome")[1] == ""
+    assert run("list", corpus)[1] == "b  Berlin  (0 passages)\n"
+
+
+def test_add_replace_delete_and_compact_change_the_corpus(tmp_path: Path, corpus: Path, run: Run) -> None:
+    more = tmp_path / "more.jsonl"
+    more.write_text('{"id": "aida", "title": "Aida", "text": "By Verdi."}\n', encoding="utf-8")
+    assert "3 documents" in run("add", corpus, more)[1]
+    more.write_text('{"id": "aida", "title": "Aida", "text": "By Giuseppe Verdi."}\n', encoding="utf-8")
+    code, out, err = run("replace", corpus, more)
+    assert (code, "3 documents" in out, err) == (0, True, "quoth: replaced 1, new 0, unchanged 0\n")
+    assert Corpus.open(corpus).document("aida").text == "By Giuseppe Verdi."
+    with more.open("a") as file:
+        file.write('{"id": "nabucco", "title": "Nabucco", "text": "By Verdi."}\n')
+    assert run("replace", corpus, more)[2] == "quoth: replaced 0, new 1, unchanged 1\n"
+    assert run("delete", corpus, "nabucco")[0] == 0
+    assert "1 document," in run("delete", corpus, "aida", "carmen")[1]
+    code, out, err = run("compact", corpus)
+    assert code == 0
+    assert "1 document," in out
+    assert "now" in err
+    assert run("verify", corpus)[1].startswith(f"{corpus}: sound\n")
+
+
+@pytest.fixture
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_bert(tmp_path_factory.mktemp("model"))
+
+
+def test_embed_says_what_it_costs_and_keeps_to_the_budget(corpus: Path, documents: Path, tiny: Path, run: Run) -> None:
+    code, out, err = run("embed", corpus, "--model", tiny, "--budget", 0.000001)
+    assert code == 2
+    assert "2 passages to encode, under a minute; about" in err
+    assert re.search(r"about \d+ vectors take \d\.\d kB on disk \(38 bytes each\), at most \d+\.\d kB while embed", err)
+    assert "--budget 1e-06 GB is less than" in err
+    assert re.search(r"while embedding, and at most \d\.\d GB of memory", err)
+    for memory, said in (("1kB", "1kB of memory is too little"), ("2", "write it like 500MB or 2GB")):
+        code, _, err = run("embed", corpus, "--model", tiny, "--memory", memory)
+        assert (code, said in err) == (2, True)
+    assert not list(corpus.glob("keys/*/*"))
+    code, out, err = run("embed", corpus, "--model", tiny, "--budget", 1)
+    assert (code, "2 passages embedded (sq8)" in out) == (0, True)
+    assert run("embed", corpus, "--model", tiny)[2] == ""
+    assert run("replace", corpus, documents)[2] == "quoth: replaced 0, new 0, unchanged 2\n"
+    assert run("embed", corpus, "--model", tiny)[2] == ""
+    documents.write_text(documents.read_text("utf-8").replace('"title": "', '"title": "New '), encoding="utf-8")
+    run("replace", corpus, documents)
+    err = run("embed", corpus, "--model", tiny)[2]
+    assert f"2 deleted passages would be embedded too; run `quoth compact {corpus}` first" in err
+
+
+def test_embed_asks_where_it_is_much(corpus: Path, tiny: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli_embed, "ASK_FROM_BYTES", 100)
+    stdin(monkeypatch, b"n\ny\n")
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    code, _, err = run("embed", corpus, "--model", tiny)
+    assert (code, "continue?" in err) == (1, True)
+    assert not list(corpus.glob("keys/*/*"))
+    assert run("embed", corpus, "--model", tiny)[0] == 0
+    monkeypatch.setattr("shutil.disk_usage", lambda _: types.SimpleNamespace(free=10))
+    other = Corpus.open(corpus)
+    other.add([Document("late", "Late", TEXT)])
+    assert "10 B free, but" in run("embed", corpus, "--model", tiny)[2]
+
+
+def test_explain_says_how_long_each_step_took(corpus: Path, tiny: Path, run: Run) -> None:
+    code, out, err = run("fill", corpus, "It is in [MASK].", "--model", tiny, "--timings", "--json")
+    assert code == 0
+    assert json.loads(out.splitlines()[0])["sequence"].startswith("It is in ")
+    assert re.search(r"encode \d+\.\d ms · search .* · expand .* · score .* · explain \d+\.\d ms\n", err)
+    assert not re.search(r"(encode|search|score) 0\.0 ms", err)
+
+
+def test_info_in_words_and_as_json(corpus: Path, run: Run) -> None:
+    assert re.search(r"^documents +2$", run("info", corpus)[1], re.MULTILINE)
+    assert re.search(r"^size on disk +\d", run("info", corpus)[1], re.MULTILINE)
+    facts = json.loads(run("info", corpus, "--json")[1])
+    assert facts["documents"] == facts["passages"] == 2
+    assert facts["splitter"] == "words:120"
+    assert facts["embedded"] == []
+    (segment,) = facts["segments"]
+    assert (segment["passages"], segment["deleted"], facts["freed_by_compact"]) == (2, 0, 0)
+    run("delete", corpus, "carmen")
+    facts = json.loads(run("info", corpus, "--json")[1])
+    assert facts["segments"][0]["deleted"] == 1
+    assert 0 < facts["freed_by_compact"] < facts["segments"][0]["bytes"]
+    assert re.search(r"^segments +1: 2 passages \(1 deleted\) \d", run("info", corpus)[1], re.MULTILINE)
+    assert re.search(r"^compact would free +about \d", run("info", corpus)[1], re.MULTILINE)
+    run("compact", corpus)
+    assert json.loads(run("info", corpus, "--json")[1])["freed_by_compact"] == 0
+
+
+def test_info_counts_segments_and_shows_the_largest(tmp_path: Path, run: Run) -> None:
+    corpus = Corpus.create(tmp_path / "c.quoth")
+    assert re.search(r"^segments +none$", run("info", corpus.path)[1], re.MULTILINE)
+    for number in range(8):
+        corpus.add([Document(f"{number}.{each}", "", f"{number} {TEXT}") for each in range(number + 1)])
+    (line,) = re.findall("^segments +(.*)$", run("info", corpus.path)[1], re.MULTILINE)
+    assert re.fullmatch(r"8, the largest: 8 passages [\d.]+ kB, 7 passages .*, 3 passages [\d.]+ kB", line)
+    assert len(json.loads(run("info", corpus.path, "--json")[1])["segments"]) == 8
+
+
+def test_a_recall_that_is_not_reached_is_told(
+    documents: Path, tiny: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(codes, "FLAT_FROM", 1000)
+    monkeypatch.setattr(codes, "DEPTH", 40)
+    monkeypatch.setattr(codes, "FACTORS", (1.0,))
+    records = [{"id": f"{n}", "text": f"{n}. {TEXT} Carmen is an opera by Georges Bizet."} for n in range(60)]
+    documents.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    path = tmp_path / "many.quoth"
+    run("index", documents, "-o", path)
+    _, out, err = run("embed", path, "--model", tiny, "--precision", "sq4", "--recall", 0.9999)
+    assert "60 passages embedded (sq4)" in out
+    said = re.search(r"^quoth: segment 0+: its codes find (0\.\d+) of the nearest tokens, not 0\.9999", err, re.M)
+    assert said
+    assert "; --recall 1 compares every vector\n" in err
+    (embedded,) = json.loads(run("info", path, "--json")[1])["embedded"]
+    (made,) = embedded["codes"]
+    assert (embedded["precision"], made["segment"], made["target"]) == ("sq4", "0" * 12, 0.9999)
+    assert float(said[1]) <= made["recall"] < float(said[1]) + 0.001
+    assert f", recall {said[1]}, 0.9999 requested)" in " ".join(run("info", path)[1].split())
+    monkeypatch.setattr(codes, "DEPTH", 4096)
+    assert run("embed", path, "--model", tiny, "--precision", "sq4", "--recall", 0.5)[2] == ""
+    assert re.search(r", recall [01]\.\d+\)", " ".join(run("info", path)[1].split()))
+    assert run("embed", path, "--model", tiny, "--precision", "sq4", "--recall", 1)[2] == ""
+    assert json.loads(run("info", path, "--json")[1])["embedded"][0]["codes"] == []
+    assert ", recall" not in run("info", path)[1]
+
+
+def test_a_damaged_file_is_a_failure_that_names_it(corpus: Path, run: Run) -> None:
+    victim = max((path for path in (corpus / "segments").rglob("*") if path.is_file()), key=lambda p: p.stat().st_size)
+    content = bytearray(victim.read_bytes())
+    content[len(content) // 2] ^= 1
+    victim.write_bytes(content)
+    code, _, err = run("verify", corpus)
+    assert code == 1
+    assert victim.name in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["info", "nowhere.quoth"], "nowhere.quoth"),
+        (["fill", "nowhere.quoth", "a [MASK]"], "quoth index"),
+        (["index", "nowhere.jsonl", "-o", "x.quoth"], "nowhere.jsonl"),
+        (["index", ".", "-o", "x.quoth", "--splitter", "lines"], "lines"),
+        (["classify", "x", "text", "--labels", "positive"], "positive=great,good"),
+        (["classify", "x", "text", "--labels", "positive=great,"], "positive=great,good"),
+        (["train", "npm", ".", "-o", "x", "--set", "steps"], "steps=200"),
+        (["train", "tager", ".", "-o", "x"], "it must be one of npm-mini-cpu"),
+        (["train", "tagger", "nowhere.conll", "-o", "x"], "nowhere.conll"),
+        (["eval", "ner", "nowhere.conll", "--model", "quoth-tager"], "quoth-tager"),
+    ],
+)
+def test_a_users_mistake_is_one_line_and_exit_code_2(
+    arguments: list[str], says: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text("text", encoding="utf-8")
+    code, out, err = run(*arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("quoth: ")
+    assert says in err
+
+
+def test_a_wrong_command_line_is_exit_code_2(run: Run) -> None:
+    assert run("fill")[0] == 2
+    assert run("search", "x", "y", "--mode", "sparse")[0] == 2
+
+
+def test_an_unknown_document_is_named(corpus: Path, run: Run) -> None:
+    code, _, err = run("delete", corpus, "aida")
+    assert code == 2
+    assert "aida" in err
+
+
+# Asking
+
+
+def test_fill_shows_the_answer_and_where_it_stands(corpus: Path, run: Run, oracle: Oracle) -> None:
+    code, out, err = run("fill", corpus, "Hagios Demetrios is in [MASK].")
+    assert (code, err) == (0, "")
+    assert "1  Thessaloniki" in out
+    assert f"characters {START}–{START + 12}" in out
+    assert "\x1b" not in out
+
+
+def test_json_is_one_prediction_a_line(corpus: Path, run: Run, oracle: Oracle) -> None:
+    out = run("fill", corpus, "It is in [MASK].", "--json")[1]
+    assert json.loads(out) == oracle.fill("It is in [MASK].")[0].to_dict() | {"evidence": json.loads(out)["evidence"]}
+    assert json.loads(out)["sequence"] == "It is in Thessaloniki."
+    assert json.loads(run("ask", corpus, "Where?", "--json")[1])["answer"] == "Thessaloniki"
+
+
+def test_a_dash_reads_a_query_a_line(corpus: Path, run: Run, oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
+    stdin(monkeypatch, "It is in [MASK].\n\nΉ [MASK].\n".encode())
+    lines = run("fill", corpus, "-", "--json")[1].splitlines()
+    assert [json.loads(line)["query"] for line in lines] == ["It is in [MASK].", "Ή [MASK]."]
+
+
+def test_a_bad_line_is_told_and_the_others_are_answered(
+    corpus: Path, run: Run, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill(text: str, **options: Any) -> list[Prediction]:
+        if "[MASK]" not in text:
+            raise InputError("no [MASK] in it")
+        return Oracle().fill(text, **options)
+
+    monkeypatch.setattr(oracle, "fill", fill)
+    stdin(monkeypatch, b"good [MASK]\n\xff [MASK]\nnothing\n[MASK] good\n")
+    code, out, err = run("fill", corpus, "-", "--json")
+    assert code == 2
+    assert [json.loads(line)["query"] for line in out.splitlines()] == ["good [MASK]", "[MASK] good"]
+    assert [line.split(": ")[1] for line in err.splitlines()] == ["standard input:2", "standard input:3"]
+    assert run("fill", corpus, "nothing", "--json")[0] == 2
+
+
+def test_every_command_that_fills_has_all_options_of_fill_with_the_defaults_of_python() -> None:
+    wanted = {
+        name: each.default
+        for name, each in inspect.signature(NPM.fill).parameters.items()
+        if name not in ("self", "text", "searched", "exclude", "distinct", "top_k")
+    }
+    assert wanted["combine"] is None  # the model's own
+    assert FillOptions().resolved(NPMConfig().defaults).combine == "joint"
+    assert wanted.pop("whole_words") is True  # its contrary is the option, --any-token
+    spelled = {"k": "neighbours", "banned_tokens": "ban"}
+    none = {"passages": None, "banned_tokens": None}  # the model's own number, said in the help; no option given
+    root: Any = get_command(app)
+    measured = root.commands["eval"].commands
+    commands = [
+        root.commands["fill"],
+        root.commands["ask"],
+        *(measured[name] for name in ("openqa", "squad", "run", "swap")),
+    ]
+    for command in [*commands, *(measured[name] for name in ("lama", "cloze"))]:
+        found = {each.name: each for each in command.params}
+        for name, default in (wanted | none).items():
+            option = found[spelled.get(name, name)]
+            assert getattr(option.default, "value", option.default) == default, (command.name, name)
+        assert found["dense"].default is False
+
+
+def test_options_reach_the_model(corpus: Path, run: Run, oracle: Oracle) -> None:
+    run(
+        "fill",
+        corpus,
+        "a [MASK]",
+        "--dense",
+        "--combine",
+        "joint",
+        "--top-k",
+        2,
+        "--k",
+        9,
+        "--ban",
+        "the",
+        "--ban",
+        "a",
+        "--ban-query",
+        "--ban-stop-words",
+        "--any-token",
+    )
+    asked = ("--passages", 7, "--hybrid", 0.3, "--template", "{question} [MASK]", "--read", 4)
+    run("ask", corpus, "who?", "--model", "quoth-mini", *asked)
+    run("classify", corpus, "good", "--labels", "positive=great, good", "--labels", "negative=terrible")
+    (_, fill), (_, ask), (_, classify) = oracle.asked
+    assert fill == {
+        "top_k": 2,
+        "k": 9,
+        "passages": None,
+        "combine": "joint",
+        "temperature": 1.0,
+        "length_exponent": 0.0,
+        "banned_tokens": ("the", "a"),
+        "ban_query": True,
+        "ban_stop_words": True,
+        "max_phrase_tokens": 10,
+        "whole_words": False,
+        "max_evidence": 10,
+    }
+    assert (ask["passages"], ask["hybrid"], ask["template"]) == (7, 0.3, "{question} [MASK]")
+    assert ask["read"] == 4
+    assert classify["labels"] == {"positive": ["great", "good"], "negative": ["terrible"]}
+    assert classify["temperature"] == 5.0
+    code, _, err = run("fill", corpus, "a [MASK]", "--dense", "--hybrid", 0.3)
+    assert (code, "--hybrid 0.3 searches every token already; leave --dense out" in err) == (2, True)
+
+
+def test_bm25_search_needs_no_model(corpus: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(query, "load", lambda *_: pytest.fail("loaded a model"))
+    assert "demetrios · characters 0–" in run("search", corpus, "church in Thessaloniki", "-k", 1)[1]
+    (hit,) = map(json.loads, run("search", corpus, "Bizet", "--json")[1].splitlines())
+    assert (hit["document_id"], hit["start"], hit["text"][:6]) == ("carmen", 0, "Carmen")
+    code, _, err = run("search", corpus, "Bizet", "-k", 0)
+    assert code == 2
+    assert "k is 0" in err
+
+
+def test_bm25_search_ranks_several_corpora_as_one(corpus: Path, tmp_path: Path, run: Run) -> None:
+    other = Corpus.create(tmp_path / "other.quoth")
+    other.add([Document("church", "Church", "church church Thessaloniki")])
+    lines = run("search", corpus, "church Thessaloniki", "--corpus", other.path, "--json")[1].splitlines()
+    scores = [json.loads(line)["score"] for line in lines]
+    assert {json.loads(line)["document_id"] for line in lines} == {"demetrios", "church"}
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_a_search_in_an_empty_corpus_says_so(tmp_path: Path, run: Run) -> None:
+    code, _, err = run("search", Corpus.create(tmp_path / "empty.quoth").path, "x")
+    assert code == 2
+    assert "quoth add" in err
+
+
+# Asking a REALM
+
+
+@pytest.fixture(scope="module")
+def realm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_realm(tmp_path_factory.mktemp("realm") / "tiny")
+
+
+def test_a_realm_embeds_searches_and_answers(corpus: Path, realm: Path, run: Run) -> None:
+    code, out, err = run("ask", corpus, "Where is it?", "--model", realm)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert f"`quoth embed {corpus} --keys passages --model {realm}` makes them" in err
+    code, out, err = run("embed", corpus, "--model", realm)
+    assert (code, out) == (0, f"{corpus}: 2 passages embedded (sq8)\n")
+    assert "about 2 vectors take" in err
+    code, out, err = run("search", corpus, "an opera", "--model", realm, "--mode", "dense", "--json", "-k", "5")
+    assert (code, err) == (0, "")
+    hits = [json.loads(line) for line in out.splitlines()]
+    assert {hit["document_id"] for hit in hits} == {"demetrios", "carmen"}
+    assert hits[0]["score"] >= hits[1]["score"]
+    texts = {"demetrios": TEXT, "carmen": "Carmen is an opera by Georges Bizet."}
+    for options in ((), ("--dense",), ("--passages", "2"), ("--dense", "--passages", "2")):
+        code, out, err = run("ask", corpus, "Where is it?", "--model", realm, "--json", "--top-k", "3", *options)
+        assert (code, err) == (0, "")
+        answers = [json.loads(line) for line in out.splitlines()]
+        assert len(answers) == 3
+        for answer in answers:
+            for place in answer["evidence"]:
+                said = texts[place["document_id"]][place["start"] : place["end"]]
+                assert said.casefold() == answer["answer"].casefold()
+    code, out, err = run("fill", corpus, "[MASK] is an opera", "--model", realm, "--json", "--passages", "1")
+    first, *_ = [json.loads(line) for line in out.splitlines()]
+    assert (code, err, first["sequence"]) == (0, "", f"{first['token_str']} is an opera")
+    code, out, err = run("fill", corpus, "[MASK] is an opera", "--model", realm, "--timings")
+    assert code == 0
+    assert "encode" in err
+    assert "search" in err
+
+
+def test_a_realm_answers_by_eq_1(corpus: Path, realm: Path, run: Run) -> None:
+    assert run("embed", corpus, "--model", realm)[0] == 0
+    command = ("ask", corpus, "Where is it?", "--model", realm, "--json", "--top-k", "1000", "--passages", "2")
+    by_passage: dict[str, float] = {"demetrios": 0.0, "carmen": 0.0}
+    for line in run(*command, "--marginal")[1].splitlines():
+        for place in json.loads(line)["evidence"]:
+            by_passage[place["document_id"]] += place["score"]
+    search = ("search", corpus, "Where is it?", "--model", realm, "--mode", "dense", "--json")
+    hits = [json.loads(line) for line in run(*search)[1].splitlines()]
+    weights = {hit["document_id"]: math.exp(hit["score"] - hits[0]["score"]) for hit in hits}
+    assert by_passage == pytest.approx({name: each / sum(weights.values()) for name, each in weights.items()}, rel=1e-3)
+    assert run(*command, "--marginal")[1] != run(*command)[1]
+    whole = [json.loads(line)["score"] for line in run(*command, "--marginal")[1].splitlines()]
+    less = [json.loads(line)["score"] for line in run(*command, "--marginal", "--null-document")[1].splitlines()]
+    assert sum(less) < sum(whole) == pytest.approx(1)
+    command = ("fill", corpus, "[MASK] is an opera", "--model", realm, "--json")
+    assert run(*command, "--marginal")[1] == run(*command)[1] != run(*command, "--no-null-document")[1]
+    for model, of in (("quoth-mini", "npm"), ("quoth-reader", "reader")):
+        code, _, err = run("ask", corpus, "Who?", "--model", model, "--marginal")
+        assert code == 2
+        assert f"--marginal requires a REALM, and {model} is of kind '{of}'; try --model quoth-realm" in err
+
+
+def test_the_price_of_banning_the_texts_words_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    for command in (("fill",), ("ask",), ("eval", "openqa"), ("eval", "squad")):
+        assert "10.4 % of NQ-open's, 18.6 % of WebQuestions', 5.4 % of" in " ".join(run(*command, "--help")[1].split())
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("--k", "9"),
+        ("--hybrid", "0.3"),
+        ("--combine", "sum"),
+        ("--temperature", "2"),
+        ("--length-exponent", "1"),
+        ("--ban", "x"),
+        ("--ban-query",),
+        ("--max-phrase-tokens", "3"),
+        ("--read", "0"),
+    ],
+)
+def test_options_that_are_npms_alone(corpus: Path, realm: Path, run: Run, given: Sequence[str]) -> None:
+    said = f"{given[0]} is not an option of {realm} (kind realm); leave it out, or use an NPM: --model quoth-mini"
+    expected = (2, "", f"quoth: {said}\n")
+    assert run("ask", corpus, "Who?", "--model", realm, *given) == expected
+    assert run("fill", corpus, "[MASK]", "--model", realm, *given) == expected
+
+
+def test_what_a_realm_cannot_do_is_said_in_one_line(corpus: Path, realm: Path, tmp_path: Path, run: Run) -> None:
+    labels = ("--labels", "good=great", "--labels", "bad=poor")
+    mistakes = {
+        ("ask", corpus, "Who?", "--template", "{question} [MASK]"): "--template is not an option of",
+        ("fill", corpus, "[MASK]", "--min-probability", "0.5"): "--min-probability is not an option of",
+        ("classify", corpus, "A joy", *labels): "is of kind 'realm'; kind 'npm' is required here",
+        ("embed", corpus, "--ray"): "are passages; leave --ray out",
+        ("ask", tmp_path / "none.quoth", "Who?"): "none.quoth",
+    }
+    for arguments, message in mistakes.items():
+        code, out, err = run(*arguments, "--model", realm)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert message in err
+
+
+# The pieces
+
+
+def test_labels_and_settings_are_parsed() -> None:
+    assert label_words(["a=x, y", "b=z"]) == {"a": ["x", "y"], "b": ["z"]}
+    assert pairs(["a=1", "b=x=y"], "--set", "") == {"a": "1", "b": "x=y"}
+    with pytest.raises(InputError, match="twice"):
+        pairs(["a=1", "a=2"], "--set", "")
+
+
+def test_passages_or_dense_not_both() -> None:
+    assert (num_passages(None, False), num_passages(8, False), num_passages(None, True)) == ("default", 8, None)
+    with pytest.raises(InputError, match="one of them"):
+        num_passages(3, True)
+
+
+def test_numbers_are_written_for_people() -> None:
+    assert (plural(1, "document"), plural(1024, "passage")) == ("1 document", "1,024 passages")
+    assert (size(512), size(1500), size(2_500_000_000_000)) == ("512 B", "1.5 kB", "2.5 TB")
+
+
+def test_json_survives_any_text_and_any_output_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    for encoding in ("utf-8", "ascii"):
+        stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+        monkeypatch.setattr(sys, "stdout", stream)
+        print_json({"text": "München \ud800 北京"})
+        stream.seek(0)
+        assert json.loads(stream.read()) == {"text": "München \ud800 北京"}
+
+
+# The process
+
+
+def test_help_is_fast_and_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, time; begin = time.perf_counter()\n"
+        "from quoth.cli.main import main\n"
+        "assert main(['--help']) == 0\n"
+        "assert not {'torch', 'transformers', 'numpy', 'pyarrow'} & set(sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "quoth demo" in done.stdout
+
+
+def test_help_fits_a_screen_and_starts_with_an_example(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run("--help")[1].splitlines()
+    assert len(lines) <= 40  # a terminal of 40 lines
+    names = [line.split()[1] for line in lines if line.startswith("│ ")]
+    assert names.count("list") == 1
+    root: Any = get_command(app)
+    assert set(root.commands) <= set(names)
+    assert len(names) == len(root.commands)  # each is told in one line
+    assert run("-h")[1].splitlines() == lines
+    assert any('quoth fill notes.quoth "The meeting is on [MASK]."' in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["fill", "x.quoth", "a [MASK]", "--topk", "3"], "--topk; did you mean --top-k? See `quoth fill --help`"),
+        (["fil", "x.quoth"], "no such command 'fil'. Did you mean 'fill'? See `quoth --help`"),
+        (["search", "x.quoth"], "missing argument 'QUERY'; see `quoth search --help`"),
+        (["fill", "x.quoth", "a", "[MASK]"], "a text with spaces must be in quotes; see `quoth fill --help`"),
+        (["embed", "x.quoth", "--precision", "sq9"], "'sq9' is not one of 'sq8', 'sq4', 'fp16', 'fp32'"),
+        (["fill", "x.quoth", "a [MASK]", "--model", "quoth-min"], "no model 'quoth-min'; did you mean quoth-mini?"),
+        (["train", "adpt", "x", "-o", "y"], "did you mean adapt?"),
+        (["fill", "x", "a [MASK]", "--top-k", "ten"], "--top-k is 'ten'; it must be a whole number; see `quoth fill"),
+        (["embed", "x", "--budget", "much"], "--budget is 'much'; it must be a number; see `quoth embed --help`"),
+        (["serve", "x", "--port", "99999"], "--port is '99999'; it must be less than or equal to 65535; see `quoth"),
+    ],
+)
+def test_a_misspelt_command_line_is_one_line_with_the_remedy(arguments: list[str], said: str, run: Run) -> None:
+    code, out, err = run(*arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("quoth: ")
+    assert said in err
+
+
+def test_a_path_that_is_not_a_corpus_is_said_to_be_something_else(tmp_path: Path, documents: Path, run: Run) -> None:
+    for path, kind in ((tmp_path, "a folder"), (documents, "a file")):
+        code, _, err = run("info", path)
+        remedy = f"`quoth index {path} -o NAME.quoth` makes one from its documents"
+        assert (code, err) == (2, f"quoth: {path} is {kind} but not a corpus; {remedy}\n")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    for path in (empty, tmp_path / "missing"):
+        code, _, err = run("info", path)
+        assert (code, err) == (2, f"quoth: {path}: corpus not found; `quoth index DOCS -o {path}` makes one\n")
+
+
+def test_help_wraps_its_paragraphs_to_the_terminal(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line is full unless its paragraph ends: the next line's first word would not have fitted."""
+    monkeypatch.setenv("COLUMNS", "60")
+    shown = [line.strip() for line in run("embed", "--help")[1].splitlines()]
+    first = next(index for index, line in enumerate(shown) if line.startswith("Estimates"))
+    last = shown.index("", first)
+    assert last - first > 3
+    for line, following in zip(shown[first : last - 1], shown[first + 1 : last], strict=True):
+        assert len(line) + 1 + len(following.split()[0]) > 58
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "said"),
+    [(130, 170, "2 to 3 minutes"), (30, 100, "up to 2 minutes"), (120, 121, "2 minutes")],
+)
+def test_an_estimate_names_its_unit_once(least: float, most: float, said: str) -> None:
+    assert cli_embed._between(least, most) == said
+
+
+def test_help_swallows_no_brackets(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    assert "(pip install '.[ray]' in a clone of Quoth)" in " ".join(run("embed", "--help")[1].replace("│", " ").split())
+    root: Any = get_command(app)
+    commands = [*root.commands.values(), *root.commands["eval"].commands.values()]
+    texts = [text for each in commands for text in (each.help, *(p.help for p in each.params)) if text]
+    assert len(texts) > 100
+    for text in texts:
+        assert Text.from_markup(text).plain == text.replace("\\[", "[").replace("\b", "")
+
+
+def test_every_example_of_the_help_can_be_pasted_from_80_columns(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    root: Any = get_command(app)
+    groups = {(): root} | {(name,): each for name, each in root.commands.items() if hasattr(each, "commands")}
+    commands = {(*group, name): each for group, whole in groups.items() for name, each in whole.commands.items()}
+    for name, command in commands.items():
+        shown = [line.rstrip() for line in run(*name, "--help")[1].splitlines()]
+        for block in command.help.split("\b\n")[1:]:
+            lines = block.rstrip().splitlines()
+            assert all(f" {line}" in shown for line in lines), (name, lines)
+            for example in "\n".join(lines[1:]).replace("\\\n", "").splitlines():
+                assert shlex.split(example)[0] in ("quoth", "curl", "torchrun") or "=" in example.split()[0], example
+
+
+def test_every_command_teaches_with_an_example(run: Run) -> None:
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    sections = page.split("\n## ")[1:]
+    assert len(sections) >= 14
+    for section in sections:
+        assert "```sh\nquoth " in section, section.splitlines()[0]
+
+
+def test_docs_are_what_the_commands_say() -> None:
+    command = [sys.executable, str(ROOT / "scripts" / "cli_help.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_ctrl_c_ends_with_130_and_a_sound_corpus(corpus: Path) -> None:
+    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with quoth("add", corpus, "-", preexec_fn=heed) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write('{"id": "new", "title": "", "text": "new"}\n')
+        process.stdin.flush()
+        _wait_for(corpus / "segments", more_than=1)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == 130
+        assert "interrupted" in process.stderr.read()
+    Corpus.open(corpus).verify()
+    assert Corpus.open(corpus).num_documents == 2
+
+
+@pytest.mark.parametrize("command", ["list", "list --json", "info", "verify", "search --json", "search", "nonsense"])
+def test_a_reader_that_leaves_is_no_error_to_speak_of(corpus: Path, command: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    verb, *options = command.split()
+    query = ["church"] if verb == "search" else []
+    with quoth(verb, corpus, *query, *options, stdout=writing, stderr=writing if verb == "nonsense" else -1) as process:
+        os.close(writing)
+        assert not process.communicate()[1]
+        assert process.returncode == 141
+
+
+@pytest.mark.parametrize(
+    ("command", "meant"),
+    [
+        ("ask x y -k 3", "--top-k"),
+        ("fill x y -n 3", "--top-k"),
+        ("fill x y --top_k 3", "--top-k"),
+        ("search x y -n 3", "-k"),
+        ("search x y --topk 3", "-k"),
+        ("eval openqa x y -k 3", "--k"),
+        ("eval openqa x y -n 3", "--limit"),
+        ("fill x y -m z", "--model"),
+        ("serve -p 80", "--port"),
+        ("embed x -p sq4", "--precision"),
+        ("embed x -r 1", "--recall or --ray"),
+        ("index x --out y", "--output"),
+    ],
+)
+def test_a_wrong_option_is_told_with_the_one_that_is_meant(run: Run, command: str, meant: str) -> None:
+    code, out, err = run(*command.split())
+    assert (code, out) == (2, "")
+    assert f"; did you mean {meant}? See `quoth " in err
+
+
+# The demo
+
+
+def test_the_atlas_holds_what_the_demo_asks() -> None:
+    texts = {edition: {each.id: each.text for each in demo.atlas(edition)} for edition in ("2016", "2026")}
+    assert set(texts["2016"]) == set(texts["2026"])
+    for record in demo.sample("blanks.jsonl"):
+        for edition in texts.values():
+            assert any(record["answer"] in text for text in edition.values()), record
+    for record in demo.sample("changes.jsonl"):
+        assert record["blank"].count("[MASK]") == 1
+        assert all(record[edition] in texts[edition][record["id"]] for edition in texts), record
+
+
+def test_this_pythons_reference_holds_what_the_demo_asks() -> None:
+    texts = [re.sub(r"\W+", " ", each.text) for each in demo.python_documents()]
+    assert len(texts) > 50
+    assert len(demo.PYTHON_BLANKS) == 12
+    for blank in demo.PYTHON_BLANKS:
+        assert blank.text.count("[MASK]") == 1
+        assert any(blank.answer in text for text in texts), blank
+
+
+def test_answers_are_compared_as_in_the_evaluation_of_questions() -> None:
+    assert demo.same_answer("the Louvre,", "Louvre")
+    assert demo.same_answer("code\n block", "Code block")
+    assert demo.same_answer("Opera Comique of the", "Opera: Comique of")
+    assert not demo.same_answer("The", "Louvre")
+    assert not demo.same_answer("10", "about 10 million")
+
+
+class Atlas:
+    """Stands in for a model that knows the answers of 2016 and the corpus that it reads."""
+
+    def __init__(self, corpora: Sequence[Corpus]) -> None:
+        self.corpus = corpora[0]
+        self.answers = {each.get("text", each.get("question")): each["answer"] for each in demo.sample("blanks.jsonl")}
+        self.changes = {each["blank"]: each for each in demo.sample("changes.jsonl")}
+
+    def fill(self, texts: list[str], **options: Any) -> list[list[Prediction]]:
+        return [[self.predict(text)] for text in texts]
+
+    ask = fill
+
+    def predict(self, text: str) -> Prediction:
+        edition = "2026" if self.corpus.snapshot > 1 else "2016"
+        change = self.changes.get(text)
+        answer = change[edition] if change else self.answers[text]
+        document = next(each for each in self.corpus.documents() if answer in each.text)
+        start = document.text.index(answer)
+        evidence = Evidence(document.id, document.title, 0, start, start + len(answer), document.text, 1.0)
+        return Prediction(answer, 0.0, 1.0, (evidence,))
+
+
+def test_the_demo_shows_answers_with_evidence_and_counts_them(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("load", "load_reader"):
+        monkeypatch.setattr(demo, name, lambda _model, corpora, *_: Atlas(corpora))
+    code, out, err = run("demo")
+    assert (code, err) == (0, "")
+    assert "✓ Georges Bizet  100 %" in out
+    assert "16 of 16 right" in out
+    shown = demo.CHANGES_SHOWN
+    assert f"{shown} of {shown} answers changed, {shown} from right to right" in out
+
+
+def test_the_demo_counts_what_is_wrong(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    class Silent:
+        def fill(self, texts: list[str], **options: Any) -> list[list[Prediction]]:
+            return [[] for _ in texts]
+
+    monkeypatch.setattr(demo, "load", lambda *_: Silent())
+    code, out, err = run("demo", "--python", "--keep", tmp_path / "kept.quoth")
+    assert code == 0
+    assert "✗ the passages that were read do not say  (the text says loop)" in out
+    assert "0 of 12 right" in out
+    assert "kept.quoth" in err
+    assert Corpus.open(tmp_path / "kept.quoth").num_documents > 50
+
+
+def test_the_demo_says_how_sure_an_answer_is(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second, third = (each.answer for each in demo.PYTHON_BLANKS[:3])
+    said = {
+        first: Prediction(first, 0.0, 0.55, (), status="unsure"),
+        second: Prediction("else", 0.0, 0.3, (), status="unsure"),
+        third: Prediction(third, 0.0, 0.02, (), status="not_found"),
+    }
+
+    class Unsure:
+        def fill(self, texts: list[str], **options: Any) -> list[list[Prediction]]:
+            return [[said[each.answer]] if each.answer in said else [] for each in demo.PYTHON_BLANKS]
+
+    monkeypatch.setattr(demo, "load", lambda *_: Unsure())
+    _, out, _ = run("demo", "--python")
+    assert f"✓ {first}  unsure, 55 %\n" in out
+    assert f"✗ else  unsure, 30 %  (the text says {second})" in out
+    assert f"✗ the passages that were read do not say  (the text says {third})" in out
+    assert "1 of 12 right (1 of these unsure)" in out
+
+
+def _wait_for(folder: Path, more_than: int) -> None:
+    """Wait until `folder` has more entries than that, half a minute at most."""
+    for _ in range(300):
+        if folder.is_dir() and len(list(folder.iterdir())) > more_than:
+            return
+        time.sleep(0.1)
+    pytest.fail(f"nothing new in {folder.name}")
+
+
+@pytest.mark.parametrize("task", ["cloze", "lama", "senses", "swap"])
+def test_what_a_model_computes_with_reaches_it(
+    task: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    word = {"sentence1": "a bank", "start1": "2", "end1": "6", "sentence2": "the bank", "start2": "4", "end2": "8"}
+    fact = {"uuid": "g1", "pred": "/people/person/date_of_birth", "sub_label": "Ann Lee", "obj_label": "1941"}
+    records = {"senses": word | {"label": "T"}, "lama": fact | {"evidences": [{"snippet": "Ann Lee, born 1941."}]}}
+    (tmp_path / "records.jsonl").write_text(json.dumps(records.get(task)) + "\n", encoding="utf-8")
+    inputs: list[object] = [tmp_path / "records.jsonl"]
+    if task == "cloze":
+        inputs = [ROOT / "samples" / "atlas-2016.jsonl", "--count", 2, "--system", "model"]
+    if task == "swap":
+        inputs = []
+        for edition in ("2016", "2026"):
+            inputs.append(tmp_path / f"{edition}.quoth")
+            assert run("index", ROOT / "samples" / f"atlas-{edition}.jsonl", "-o", inputs[-1])[0] == 0
+    seen: list[dict[str, object]] = []
+
+    def load(name: str, **options: object) -> None:
+        seen.append(options)
+        raise InputError("seen")
+
+    monkeypatch.setattr(NPM, "from_pretrained", load)
+    code, _, err = run("eval", task, *inputs, "--base", tmp_path, "--device", "cpu", "--dtype", "fp16")
+    assert (code, err.splitlines()[-1]) == (2, "quoth: seen")
+    (options,) = seen
+    assert [options[name] for name in ("base", "device", "dtype")] == [tmp_path, "cpu", "fp16"]

@@ -1,0 +1,313 @@
+"""LangChain, LlamaIndex and Haystack with their real packages; the tests of one that is not installed are skipped."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_span_reader import make_reader
+
+import quoth
+from quoth.errors import InputError
+from quoth.integrations import asking
+from quoth.integrations.passages import Searching
+from tiny import TEXT, tiny_npm
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+QUERY = "What is the capital of France?"
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """The packages warn about their own parts while they are imported."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> quoth.Corpus:
+    made = quoth.Corpus.create(tmp_path_factory.mktemp("corpora") / "c.quoth", splitter="words:10")
+    made.add(quoth.Document(f"d{n}", f"T{n}", text, {"year": n, "start": "own"}) for n, text in enumerate(TEXT))
+    return made
+
+
+def test_a_passage_knows_its_place(corpus: quoth.Corpus) -> None:
+    found = Searching(corpus.path).search(QUERY, 3)
+    assert len(found) == 3
+    for each in found:
+        assert corpus.document(each.document_id).text[each.start : each.end] == each.text
+        assert each.id == f"{each.document_id}#{each.start}-{each.end}"
+        assert each.metadata["start"] == each.start  # not the document's own
+        assert each.metadata["year"] == int(each.document_id[1:])
+
+
+def test_a_search_follows_the_corpus_and_refuses_what_it_does_not_know(corpus: quoth.Corpus, tmp_path: Path) -> None:
+    live = quoth.Corpus.create(tmp_path / "live.quoth")
+    live.add([quoth.Document("a", "", "One text.")])
+    searching = Searching(live.path)
+    live.add([quoth.Document("b", "", "Zanzibar.")])
+    assert [each.document_id for each in searching.search("zanzibar", 5)] == ["b"]
+    with pytest.raises(InputError, match="mode 'sparse'; use one of bm25, dense, hybrid"):
+        Searching(live.path, "sparse")
+    with pytest.raises(InputError, match="mode 'dense' searches by vectors; name their model"):
+        Searching(live.path, "dense")
+
+
+def test_a_search_keeps_its_snapshot_while_others_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Frameworks search from several threads. Compaction gives every passage a new row."""
+    live = quoth.Corpus.create(tmp_path / "live.quoth")
+    for name in ("a", "b"):
+        live.add([quoth.Document(name, "", "The raven sat above the door.")])
+    searching = Searching(live.path)
+    passage, others = searching.corpus.passage, list[threading.Thread]()
+
+    def slow(row: int) -> quoth.Passage:
+        if not others:
+            live.compact()
+            others.append(threading.Thread(target=searching.search, args=("raven", 1)))
+            others[0].start()
+            others[0].join(1)  # it waits for this search
+        return passage(row)
+
+    monkeypatch.setattr(searching.corpus, "passage", slow)
+    assert [each.document_id for each in searching.search("raven", 2)] == ["a", "b"]
+    others[0].join()
+
+
+def test_vectors_are_searched_by_a_model(corpus: quoth.Corpus, tmp_path: Path) -> None:
+    folder = tiny_npm(tmp_path / "npm")
+    model = quoth.NPM.from_pretrained(folder, corpus)
+    model.embed("fp32")
+    found = Searching(corpus.path, "dense", str(folder)).search(QUERY, 2)
+    assert [each.metadata["passage"] for each in found] == [hit.passage.row for hit in model.search(QUERY, 2, "dense")]
+
+
+try:
+    from langchain_tests.integration_tests import RetrieversIntegrationTests as Standard
+except ImportError:
+
+    class Standard:  # type: ignore[no-redef]
+        """Stands in for the standard tests where they are not installed."""
+
+        @pytest.mark.skip(reason="langchain-tests is not installed: pip install langchain-tests")
+        def test_standard(self) -> None:
+            """Skipped."""
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """What runs an asynchronous test."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def given(corpus: quoth.Corpus) -> None:
+    TestLangChain.path = str(corpus.path)
+
+
+@pytest.mark.anyio
+class TestLangChain(Standard):
+    """LangChain's own tests of retrievers."""
+
+    path = ""
+
+    @property
+    def retriever_constructor(self) -> Any:
+        from quoth.integrations.langchain import QuothRetriever
+
+        return QuothRetriever
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        return {"corpus": self.path}
+
+    @property
+    def retriever_query_example(self) -> str:
+        return QUERY
+
+
+def test_langchain_documents_are_the_passages(corpus: quoth.Corpus) -> None:
+    pytest.importorskip("langchain_core", reason="the extra langchain is not installed")
+    from quoth.integrations.langchain import QuothRetriever
+
+    found = QuothRetriever(corpus=str(corpus.path), k=3).invoke(QUERY)
+    wanted = Searching(corpus.path).search(QUERY, 3)
+    assert [(each.id, each.page_content, each.metadata) for each in found] == [
+        (each.id, each.text, each.metadata) for each in wanted
+    ]
+    with pytest.raises(InputError, match="mode 'sparse'"):
+        QuothRetriever(corpus=str(corpus.path), mode="sparse")
+
+
+def test_llama_index_nodes_know_their_characters(corpus: quoth.Corpus) -> None:
+    pytest.importorskip("llama_index.core", reason="the extra llama-index is not installed")
+    from quoth.integrations.llama_index import QuothRetriever
+
+    found = QuothRetriever(corpus.path, k=3).retrieve(QUERY)
+    assert len(found) == 3
+    for each, wanted in zip(found, Searching(corpus.path).search(QUERY, 3), strict=True):
+        node = each.node
+        source = corpus.document(node.source_node.node_id)
+        assert source.text[node.start_char_idx : node.end_char_idx] == node.text == wanted.text
+        assert (node.node_id, each.score, node.metadata["title"]) == (wanted.id, wanted.score, source.title)
+
+
+@pytest.fixture
+def component(corpus: quoth.Corpus, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Any:
+    pytest.importorskip("haystack", reason="the extra haystack is not installed")
+    from quoth.integrations import haystack
+
+    reader = make_reader(tmp_path_factory.mktemp("reader") / "b", max_tokens=128)
+
+    class Tiny:
+        @staticmethod
+        def from_pretrained(name: str, given: quoth.Corpus) -> quoth.Reader:
+            return quoth.Reader(reader, [given], name)
+
+    monkeypatch.setattr(haystack, "Reader", Tiny)
+    return haystack.QuothReader(str(corpus.path), top_k=3)
+
+
+def test_haystack_answers_are_slices_of_document_and_context(component: Any, corpus: quoth.Corpus) -> None:
+    answers = component.run(query=QUERY)["answers"]
+    assert len(answers) == 3
+    assert len(component.run(query=QUERY, top_k=1)["answers"]) == 1
+    for each in answers:
+        place, inside = each.document_offset, each.context_offset
+        assert each.data == each.document.content[place.start : place.end]
+        assert each.data == each.context[inside.start : inside.end]
+        assert each.document.content == corpus.document(each.document.id).text
+        assert (each.query, each.meta["corpus"]) == (QUERY, "c")
+        assert 0 < each.score < 1
+    assert [each.score for each in answers] == sorted((each.score for each in answers), reverse=True)
+
+
+def test_a_haystack_pipeline_is_stored_and_run(component: Any) -> None:
+    from haystack import Pipeline
+
+    pipeline = Pipeline()
+    pipeline.add_component("reader", component)
+    again = Pipeline.loads(pipeline.dumps(), allowed_modules=["quoth.integrations.haystack"])
+    run = [each.run({"reader": {"query": QUERY}})["reader"]["answers"] for each in (pipeline, again)]
+    assert [each.data for each in run[0]] == [each.data for each in run[1]]
+
+
+def test_guesses_are_dropped_if_that_is_wanted(component: Any, corpus: quoth.Corpus) -> None:
+    from quoth.integrations.haystack import QuothReader
+
+    component.warm_up()
+    ask = component._reader.ask
+    component._reader.ask = lambda *args, **options: ask(*args, min_probability=1.0, **options)
+    for each in component.run(query=QUERY)["answers"]:
+        assert (each.meta["status"], each.meta["abstained"]) == ("unsure", True)
+    component.drop_guesses = True
+    assert component.run(query=QUERY)["answers"] == []
+    assert QuothReader(str(corpus.path)).drop_guesses is False
+
+
+class OneReader:
+    """Stands in for the class of readers: a tiny one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.reader = make_reader(folder / "b", max_tokens=128)
+
+    def from_pretrained(self, name: str, given: quoth.Corpus) -> quoth.Reader:
+        return quoth.Reader(self.reader, [given], name)
+
+
+@pytest.fixture
+def told(corpus: quoth.Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The reader's best answer as a tool tells it."""
+    one = OneReader(tmp_path)
+    monkeypatch.setattr(asking, "Reader", one)
+    best = one.from_pretrained("", corpus).ask(QUERY, top_k=2)[0]
+    place = best.evidence[0]
+    where = {"document_id": place.document_id, "title": place.title, "start": place.start, "end": place.end}
+    quotation = corpus.document(place.document_id).text[place.start : place.end]
+    return {
+        "answer": best.text,
+        "probability": pytest.approx(best.probability, rel=1e-4),
+        "status": best.status,
+        "num_places": best.num_places,
+        "places": [{"quotation": quotation, **where, "context": place.context}],
+    }
+
+
+def check_verified(verify: Callable[[str], Any], corpus: quoth.Corpus) -> None:
+    """A tool that verifies knows a quotation from what is only near to it."""
+    quotation = "The Seine flows through Paris"
+    found = verify("The Seine  flows through Paris")
+    assert (found["occurs"], found["num_places"], found["nearest"]) == (True, 1, [])
+    place = found["places"][0]
+    assert corpus.document("d1").text[place["start"] : place["end"]] == place["quotation"] == quotation
+    found = verify("The Seine flows through Rome")
+    assert (found["occurs"], found["places"]) == (False, [])
+    assert found["nearest"][0]["document_id"] == "d1"
+
+
+def test_langchain_tools_ask_and_verify(corpus: quoth.Corpus, told: dict[str, Any]) -> None:
+    pytest.importorskip("langchain_core", reason="the extra langchain is not installed")
+    from quoth.integrations.langchain import ask_tool, verify_tool
+
+    ask, verify = ask_tool(corpus.path, top_k=2), verify_tool(corpus.path)
+    assert (ask.name, list(ask.args)) == ("ask_corpus", ["question"])
+    assert (verify.name, list(verify.args)) == ("verify_quote", ["text"])
+    assert "the corpus 'c'" in ask.description
+    answers = ask.invoke({"question": QUERY})["answers"]
+    assert len(answers) == 2
+    assert answers[0] == told
+    check_verified(lambda text: verify.invoke({"text": text}), corpus)
+    assert ask.invoke({"question": " "}).startswith("the question is empty")  # told, not raised
+    message = verify.invoke({"type": "tool_call", "id": "1", "name": "verify_quote", "args": {"text": "raven"}})
+    assert '"occurs": true' in message.content
+
+
+def test_llama_index_tools_ask_and_verify(corpus: quoth.Corpus, told: dict[str, Any]) -> None:
+    pytest.importorskip("llama_index.core", reason="the extra llama-index is not installed")
+    from quoth.integrations.llama_index import ask_tool, verify_tool
+
+    ask, verify = ask_tool(corpus.path, top_k=2), verify_tool(corpus.path)
+    assert (ask.metadata.name, verify.metadata.name) == ("ask_corpus", "verify_quote")
+    assert "the corpus 'c'" in ask.metadata.description
+    answers = ask.call(question=QUERY).raw_output["answers"]
+    assert len(answers) == 2
+    assert answers[0] == told
+    check_verified(lambda text: verify.call(text=text).raw_output, corpus)
+
+
+def test_llama_index_shows_a_model_no_places(corpus: quoth.Corpus) -> None:
+    pytest.importorskip("llama_index.core", reason="the extra llama-index is not installed")
+    from llama_index.core.schema import MetadataMode
+
+    from quoth.integrations.llama_index import QuothRetriever
+
+    node = QuothRetriever(corpus.path, k=1).retrieve("Seine")[0].node
+    for mode in (MetadataMode.LLM, MetadataMode.EMBED):
+        head, *text = node.get_content(mode).split("\n\n")
+        assert {*head.splitlines()} == {"year: 1", "title: T1"}
+        assert text == [node.text]
+    assert node.metadata["document_id"] == "d1"
+
+
+def test_a_haystack_retriever_finds_passages_in_a_stored_pipeline(corpus: quoth.Corpus) -> None:
+    pytest.importorskip("haystack", reason="the extra haystack is not installed")
+    from haystack import Pipeline
+
+    from quoth.integrations.haystack import QuothRetriever
+
+    pipeline = Pipeline()
+    pipeline.add_component("retriever", QuothRetriever(str(corpus.path), top_k=3))
+    again = Pipeline.loads(pipeline.dumps(), allowed_modules=["quoth.integrations.haystack"])
+    wanted = Searching(corpus.path).search(QUERY, 3)
+    for each in (pipeline, again):
+        found = each.run({"retriever": {"query": QUERY}})["retriever"]["documents"]
+        assert [(one.id, one.content, one.score) for one in found] == [(one.id, one.text, one.score) for one in wanted]
+        assert [{**one.meta, "score": one.score} for one in found] == [one.metadata for one in wanted]
+        assert len(each.run({"retriever": {"query": QUERY, "top_k": 1}})["retriever"]["documents"]) == 1
+    with pytest.raises(InputError, match="mode 'sparse'"):
+        QuothRetriever(str(corpus.path), mode="sparse").warm_up()

@@ -1,0 +1,307 @@
+"""The server for assistants, asked by the package's own client: in this process, over pipes, over HTTP."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import quoth
+from quoth.errors import CorruptionError
+from quoth.records import Status
+from quoth.results import Predictions
+
+mcp = pytest.importorskip("mcp", reason="the extra mcp is not installed: pip install '.[mcp]' in a clone of Quoth")
+anyio = pytest.importorskip("anyio")
+
+from mcp import Client, StdioServerParameters  # noqa: E402
+
+from quoth.integrations.mcp import MOST_CHARACTERS, Tools, server  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = "👍 Carmen is an opera in four acts by Georges Bizet."
+START = TEXT.index("Georges")
+
+
+class Oracle:
+    """Stands in for a model: knows one answer."""
+
+    status: Status = "answered"
+
+    def ask(self, text: str, top_k: int, max_evidence: int = 10) -> Predictions:
+        if text == "damaged":
+            raise CorruptionError("x.bin: damaged; restore it")
+        place = quoth.Evidence("carmen", "Carmen", 0, START, START + 13, TEXT, 0.75, "c")
+        if text == "nothing":
+            return Predictions()
+        return Predictions([quoth.Prediction("Georges Bizet", -0.5, 0.75, (place,) * 5, status=self.status)])
+
+    fill = ask
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> quoth.Corpus:
+    made = quoth.Corpus.create(tmp_path / "c.quoth")
+    made.add([quoth.Document("carmen", "Carmen", TEXT), quoth.Document("long", "", "word " * 10_000)])
+    return made
+
+
+@pytest.fixture
+def call(corpus: quoth.Corpus) -> Callable[..., Any]:
+    """Call a tool of a server in this process: the structured result, or the error's text."""
+    made = server("c", Tools([corpus], lambda _: Oracle(), lambda _: Oracle()))  # type: ignore[arg-type,return-value]
+
+    async def ask(name: str, arguments: dict[str, Any]) -> Any:
+        async with Client(made) as client:
+            result = await client.call_tool(name, arguments)
+            return result.content[0].text if result.is_error else result.structured_content
+
+    return lambda name, **arguments: anyio.run(ask, name, arguments)
+
+
+def test_five_tools_with_schemas_that_only_read(corpus: quoth.Corpus) -> None:
+    made = server("c", Tools([corpus], lambda _: Oracle(), lambda _: Oracle()))  # type: ignore[arg-type,return-value]
+
+    async def listed() -> Any:
+        async with Client(made) as client:
+            return (await client.list_tools()).tools
+
+    tools = {each.name: each for each in anyio.run(listed)}
+    assert list(tools) == ["ask", "fill", "search", "read", "verify_quote"]
+    for each in tools.values():
+        hints = each.annotations
+        assert (hints.read_only_hint, hints.destructive_hint, hints.open_world_hint) == (True, False, False)
+        assert each.description
+        assert each.output_schema["type"] == "object"
+    assert set(tools["verify_quote"].output_schema["properties"]) == {
+        "occurs",
+        "num_places",
+        "num_whole",
+        "places",
+        "nearest",
+    }
+    assert tools["ask"].input_schema["required"] == ["question"]
+    assert tools["ask"].input_schema["properties"]["top_k"]["maximum"] == 50
+
+
+@pytest.mark.parametrize(("tool", "argument"), [("ask", "question"), ("fill", "text")])
+def test_answers_come_with_their_places(call: Callable[..., Any], tool: str, argument: str) -> None:
+    found = call(tool, **{argument: "Carmen is by [MASK]."})
+    assert (found["status"], found["answers"][0]["status"]) == ("answered", "answered")
+    (answer,) = found["answers"]
+    assert (answer["text"], answer["probability"], answer["num_places"], len(answer["places"])) == (
+        "Georges Bizet",
+        0.75,
+        5,
+        3,
+    )
+    assert answer["places"][0] == {
+        "corpus": "c",
+        "document_id": "carmen",
+        "title": "Carmen",
+        "start": START,
+        "end": START + 13,
+        "quote": "Georges Bizet",
+        "context": TEXT,
+        "score": 0.75,
+    }
+
+
+def test_an_assistant_is_told_how_sure_it_is_and_never_to_deny(
+    call: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Oracle, "status", "unsure")
+    found = call("fill", text="By [MASK].")
+    assert (found["status"], found["answers"][0]["status"]) == ("unsure", "unsure")
+    assert "Do not say that there is no answer" in found["note"]
+    monkeypatch.setattr(Oracle, "status", "not_found")
+    for question in ("Who?", "nothing"):
+        found = call("ask", question=question)
+        assert found["status"] == "not_found"
+        assert found["note"].startswith("The passages that were read do not say;")
+        assert "Do not say that the corpus has no answer" in found["note"]
+
+
+def test_passages_and_documents_are_read(call: Callable[..., Any], corpus: quoth.Corpus) -> None:
+    (hit,) = call("search", query="opera")["passages"]
+    assert (hit["document_id"], hit["start"], hit["end"], hit["text"]) == ("carmen", 0, len(TEXT), TEXT)
+    assert call("read", document_id="carmen", start=2, end=8) == {
+        "corpus": "c",
+        "document_id": "carmen",
+        "title": "Carmen",
+        "start": 2,
+        "end": 8,
+        "length": len(TEXT),
+        "text": "Carmen",
+    }
+    long = call("read", document_id="long", start=5)
+    assert (long["start"], long["end"], long["length"]) == (5, 5 + MOST_CHARACTERS, 50_000)
+    beyond = call("read", document_id="carmen", start=10**6)
+    assert (beyond["start"], beyond["end"], beyond["text"]) == (len(TEXT), len(TEXT), "")
+    corpus.add([quoth.Document("new", "", "An oratorio.")])
+    assert call("search", query="oratorio")["passages"][0]["document_id"] == "new"
+
+
+def test_a_quote_is_verified(call: Callable[..., Any]) -> None:
+    found = call("verify_quote", text="opera in  four acts")
+    assert (found["occurs"], found["num_places"], found["num_whole"], found["nearest"]) == (True, 1, 1, [])
+    assert found["places"][0]["quote"] == "opera in four acts"
+    found = call("verify_quote", text="opera in five acts")
+    assert (found["occurs"], found["places"]) == (False, [])
+    assert found["nearest"][0]["quote"] == "opera in four acts"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "message"),
+    [
+        ("read", {"document_id": "nowhere"}, "document 'nowhere' is not in"),
+        ("search", {"query": "x", "k": 51}, "less than or equal to 50"),
+        ("verify_quote", {"text": " "}, "the text is empty"),
+        ("ask", {"question": "x" * (MOST_CHARACTERS + 1)}, "at most 20000 characters"),
+        ("ask", {"question": "damaged"}, "x.bin: damaged; restore it"),
+        (
+            "ask",
+            {"question": "Who?", "topk": 3},
+            "no argument 'topk'; use question, top_k, corpus; did you mean top_k?",
+        ),
+        ("nothing", {"text": "x"}, "nothing"),
+    ],
+)
+def test_mistakes_are_told_to_the_assistant(
+    call: Callable[..., Any], tool: str, arguments: dict[str, Any], message: str
+) -> None:
+    assert message in call(tool, **arguments)
+
+
+@pytest.fixture
+def several(corpus: quoth.Corpus, tmp_path: Path) -> Any:
+    """A server of two corpora whose models say which corpora they search."""
+    other = quoth.Corpus.create(tmp_path / "d.quoth")
+    other.add([quoth.Document("a/b c", "", "An opera in five acts. " + "x" * 30_000), quoth.Document("long", "", "y")])
+
+    class Over(Oracle):
+        def __init__(self, corpora: Any) -> None:
+            self.corpora = [f"{each.name}{each.snapshot}" for each in corpora]
+
+        def over(self, corpora: Any) -> Any:
+            return type(self)(corpora)
+
+        def ask(self, text: str, top_k: int, max_evidence: int = 10) -> Predictions:
+            return Predictions([quoth.Prediction("+".join(map(str, self.corpora)), 0.0, 0.5, ())])
+
+        fill = ask
+
+    return server("c+d", Tools([corpus, other], Over, Over))  # type: ignore[arg-type]
+
+
+async def asked(made: Any, name: str, arguments: dict[str, Any]) -> Any:
+    async with Client(made) as client:
+        result = await client.call_tool(name, arguments)
+        return result.content[0].text if result.is_error else result.structured_content
+
+
+def test_several_corpora_are_searched_together_or_one_by_its_name(several: Any) -> None:
+    def call(tool: str, **arguments: Any) -> Any:
+        return anyio.run(asked, several, tool, arguments)
+
+    for tool, argument in (("ask", "question"), ("fill", "text")):
+        assert call(tool, **{argument: "x"})["answers"][0]["text"] == "c1+d1"
+        assert call(tool, **{argument: "x"}, corpus="d")["answers"][0]["text"] == "d1"
+    found = call("search", query="opera acts")["passages"]
+    assert {(each["corpus"], each["document_id"]) for each in found} == {("c", "carmen"), ("d", "a/b c")}
+    assert [each["corpus"] for each in call("search", query="opera acts", corpus="c")["passages"]] == ["c"]
+    for acts, corpus in (("four", "c"), ("five", "d")):
+        verdict = call("verify_quote", text=f"opera in {acts} acts")
+        assert (verdict["occurs"], verdict["nearest"]) == (True, [])
+        assert [each["corpus"] for each in verdict["places"]] == [corpus]
+    verdict = call("verify_quote", text="opera in four acts", corpus="d")
+    assert (verdict["occurs"], verdict["nearest"][0]["quote"]) == (False, "opera in five acts")
+    assert call("read", document_id="carmen")["corpus"] == "c"
+    assert call("read", document_id="long", corpus="d")["text"] == "y"
+    assert "document 'long' is in c and d; say which corpus" in call("read", document_id="long")
+    assert "document 'none' is not in" in call("read", document_id="none")
+    assert "no corpus 'e'; name one of c, d, or leave it out" in call("ask", question="x", corpus="e")
+
+
+def test_a_corpus_that_takes_the_place_of_another_is_asked(several: Any, corpus: quoth.Corpus, tmp_path: Path) -> None:
+    def call(tool: str, **arguments: Any) -> Any:
+        return anyio.run(asked, several, tool, arguments)
+
+    assert call("ask", question="x")["answers"][0]["text"] == "c1+d1"
+    assert call("read", document_id="carmen")["text"] == TEXT
+    new = quoth.Corpus.create(tmp_path / "new.quoth")
+    new.add([quoth.Document("faust", "", "Faust is an opera by Charles Gounod.")])
+    corpus.path.rename(tmp_path / "old.quoth")
+    new.add([quoth.Document("norma", "", "Norma is an opera by Vincenzo Bellini.")])
+    new.path.rename(corpus.path)
+    assert call("verify_quote", text="by Charles Gounod")["places"][0]["document_id"] == "faust"
+    assert "document 'carmen' is not in" in call("read", document_id="carmen", corpus="c")
+    assert call("ask", question="x")["answers"][0]["text"] == "c2+d1"
+    (tmp_path / "c.quoth").rename(tmp_path / "gone.quoth")
+    assert "c.quoth: corpus not found" in call("search", query="opera")
+
+
+def test_documents_are_resources_of_bounded_size(several: Any) -> None:
+    async def read(address: str) -> Any:
+        async with Client(several) as client:
+            (template,) = (await client.list_resource_templates()).resource_templates
+            assert template.uri_template == "quoth://{corpus}/{document_id}{?start}"
+            try:
+                return (await client.read_resource(address)).contents[0].text
+            except mcp.MCPError as error:
+                return str(error)
+
+    assert anyio.run(read, "quoth://c/carmen") == TEXT
+    assert anyio.run(read, "quoth://c/carmen?start=2") == TEXT[2:]
+    long = anyio.run(read, "quoth://d/a%2Fb%20c")
+    assert long.startswith("An opera in five acts. x")
+    assert len(long) == MOST_CHARACTERS
+    assert len(anyio.run(read, "quoth://d/a%2Fb%20c?start=20000")) == 30_023 - MOST_CHARACTERS
+    assert "no corpus 'e'; name one of c, d" in anyio.run(read, "quoth://e/carmen")
+    assert "document '../../etc/passwd' is not in" in anyio.run(read, "quoth://c/..%2F..%2Fetc%2Fpasswd")
+
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+
+
+async def verified(target: Any) -> Any:
+    async with Client(target) as client:
+        return (await client.call_tool("verify_quote", {"text": "Georges Bizet"})).structured_content
+
+
+def test_over_standard_input_and_output(corpus: quoth.Corpus) -> None:
+    arguments = ["-m", "quoth", "mcp", str(corpus.path)]
+    target = StdioServerParameters(command=sys.executable, args=arguments, env=ENVIRONMENT)
+    assert anyio.run(verified, target)["places"][0]["start"] == START
+
+
+@pytest.fixture
+def address(corpus: quoth.Corpus) -> Iterator[str]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "quoth", "mcp", str(corpus.path), "--http", "--port", str(port)]
+    process = subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
+    try:
+        for _ in range(600):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            assert process.poll() is None, process.stderr
+            time.sleep(0.2)
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+def test_over_http(address: str) -> None:
+    assert anyio.run(verified, address)["places"][0]["start"] == START

@@ -1,0 +1,169 @@
+"""What the reader is trained on beside real questions: short blanks made of questions, and made pages of fields."""
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors.torch import load_file
+
+from quoth.corpus.corpus import Corpus
+from quoth.corpus.documents import read_documents
+from quoth.reader.data import read_examples
+
+ROOT = Path(__file__).parents[2]
+Make = Callable[..., list[dict[str, Any]]]
+CONTEXT = "The engine was begun in 1834 by Charles Babbage. It still needed 25 thousand parts."
+TOLD = {
+    "Who began the engine?": "[MASK] began the engine",
+    "What is the name of the engine?": "The name of the engine is [MASK]",
+    "When was the engine begun?": "The engine was begun in [MASK]",
+    "In what year did Charles Babbage begin the engine?": "Charles Babbage began the engine in [MASK]",
+    "How many parts did it need?": "It needed [MASK] parts",
+    "What does the engine need?": "The engine needs [MASK]",
+    "Which man began the engine?": "[MASK] began the engine",
+    "Why?": None,
+}
+
+
+@pytest.fixture
+def make(script: Callable[..., str]) -> Make:
+    """What a script makes of a file with some options."""
+
+    def run(name: str, source: Path, out: Path, *options: str) -> list[dict[str, Any]]:
+        script(ROOT / "scripts" / name, source, "-o", out, *options)
+        read_examples(out)
+        with gzip.open(out, "rt", encoding="utf-8") as lines:
+            return [json.loads(line) for line in lines]
+
+    return run
+
+
+@pytest.fixture
+def questions(tmp_path: Path) -> Path:
+    texts = "They need parts and needed more; he needed, she needed, all needed."
+    answer = {"text": "1834", "start": CONTEXT.index("1834")}
+    rows = [
+        {"id": str(i), "title": "", "context": f"{CONTEXT} {texts}", "question": question, "answers": [answer]}
+        for i, question in enumerate(TOLD)
+    ]
+    return written(tmp_path / "questions.jsonl", rows)
+
+
+def written(file: Path, rows: list[dict[str, Any]]) -> Path:
+    file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return file
+
+
+def test_questions_are_told_as_blanks(questions: Path, tmp_path: Path, make: Make) -> None:
+    made = make("question_blanks.py", questions, tmp_path / "blanks.jsonl.gz")
+    assert [each["question"].rstrip(".") for each in made] == [told for told in TOLD.values() if told]
+
+
+def test_a_page_of_fields_holds_its_answer_and_its_negatives_hold_the_field_under_other_titles(
+    tmp_path: Path, make: Make
+) -> None:
+    terms = ["wheel", "brass", "steam", "paper", "cards", "notes", "prints", "tables", "gears", "looms"]
+    names = ["Ada Lovelace", "Luigi Menabrea", "Charles Babbage", "Mary Somerville", "London", "Turin", "Paris"]
+    text = ", ".join((*terms, *names))
+    rows = [
+        {
+            "id": each,
+            "title": "",
+            "context": text,
+            "question": "Which one?",
+            "answers": [{"text": each, "start": text.index(each)}],
+        }
+        for each in (*terms, *names)
+    ]
+    made = make("field_pages.py", written(tmp_path / "q.jsonl", rows), tmp_path / "f.jsonl.gz", "--count", "60")
+    assert len(made) == 60
+    for each in made:
+        (answer,), label = each["answers"], each["id"].split("-")[2]
+        assert each["context"][answer["start"] :].startswith(answer["text"])
+        others = [page["context"].lower() for page in each["negatives"] if page["context"] != text]
+        assert len(others) < len(each["negatives"]), "prose that names the subject"
+        assert sum(label in other for other in others) == 3, "the same fields under other titles"
+        assert len(others) - 3 <= 1, "another section about the subject"
+        assert all(page["title"] != each["title"] for page in each["negatives"])
+
+
+def test_relations_become_statements_and_dates_after_in_keep_their_year_alone(tmp_path: Path, make: Make) -> None:
+    context = (
+        "Ada Lovelace was born on 10 December 1815 in London. " + "Her notes are kept in the library of a college. " * 2
+    )
+    date, place = ({"text": text, "start": context.index(text)} for text in ("10 December 1815", "London"))
+    asked = {"When was Ada Lovelace born?": date, "Where was Ada Lovelace born?": place, "Why was she born?": place}
+    rows = [
+        {"id": str(i), "title": "", "context": context, "question": question, "answers": [answer]}
+        for i, (question, answer) in enumerate([*asked.items()] * 20)
+    ]
+    made = make("relation_blanks.py", written(tmp_path / "told.jsonl", rows), tmp_path / "blanks.jsonl.gz")
+    assert {(each["question"], each["answers"][0]["text"]) for each in made} == {
+        ("When was Ada Lovelace born?", "10 December 1815"),
+        ("Ada Lovelace was born on [MASK].", "10 December 1815"),
+        ("Ada Lovelace was born in [MASK].", "1815"),
+        ("Where was Ada Lovelace born?", "London"),
+        ("Ada Lovelace was born in [MASK].", "London"),
+        ("Ada Lovelace was a native of [MASK].", "London"),
+        ("Why was she born?", "London"),
+    }
+    test = tmp_path / "test.txt"
+    test.write_text("ada lovelace was born on 10 december 1815, in london; her notes", encoding="utf-8")
+    other = rows[0] | {"id": "other", "context": "Born on 10 December 1815."}
+    other["answers"] = [{"text": "10 December 1815", "start": 8}]
+    both = written(tmp_path / "both.jsonl", [*rows, other])
+    left = make("relation_blanks.py", both, tmp_path / "left.jsonl.gz", "--apart", str(test))
+    assert [each["id"] for each in left] == ["other"]
+
+
+def test_entities_get_evidence_that_names_them_and_negatives_without_an_answer(tmp_path: Path, make: Make) -> None:
+    pages = {
+        "Ada Lovelace": "Ada Lovelace was born in London. She wrote notes.",
+        "Notes": "A note on Ada Lovelace, whose mother left London with her soon.",
+        "Turin": "Where was Ada Lovelace heard of? Born in Turin was Luigi Menabrea.",
+        "Menabrea": "Luigi Menabrea was born in Chambéry and lived in Turin.",
+    }
+    documents = [{"id": title, "title": title, "text": text} for title, text in pages.items()]
+    asked = {"Ada Lovelace": "London", "Luigi Menabrea": "Chambéry", "Nobody Known": "London"}
+    questions = [{"question": f"Where was {name} born?", "answers": [place]} for name, place in asked.items()]
+    (tmp_path / "P19.dev.json").write_text(json.dumps(questions), encoding="utf-8")
+    (tmp_path / "P19.test.json").write_text(json.dumps(questions[1:2]), encoding="utf-8")
+    (tmp_path / "templates.json").write_text(json.dumps({"P19": "Where was [X] born?"}), encoding="utf-8")
+    corpus = Corpus.create(tmp_path / "pages.quoth")
+    corpus.add(read_documents(written(tmp_path / "pages.jsonl", documents)))
+    options = ["--templates", str(tmp_path / "templates.json"), str(tmp_path / "P19.dev.json")]
+
+    made = make("entity_blanks.py", tmp_path / "pages.quoth", tmp_path / "all.jsonl.gz", *options)
+    texts = {"Where was Ada Lovelace born?", "Ada Lovelace was born in [MASK]."}
+    assert {each["question"] for each in made if each["title"] in ("Ada Lovelace", "Notes")} == texts
+    assert {each["title"] for each in made} == {"Ada Lovelace", "Notes", "Menabrea"}  # the entity's own page first
+    assert [each["title"] for each in made][:2] == ["Ada Lovelace"] * 2
+    for each in made:
+        (answer,) = each["answers"]
+        assert each["context"][answer["start"] :].startswith(answer["text"])
+        assert all(answer["text"] not in page["context"] for page in each["negatives"])
+    assert {page["title"] for page in made[0]["negatives"]} >= {"Turin"}
+
+    apart = [*options, "--leave-out", str(tmp_path / "P19.test.json")]
+    left = make("entity_blanks.py", tmp_path / "pages.quoth", tmp_path / "left.jsonl.gz", *apart)
+    assert {each["title"] for each in left} == {"Ada Lovelace", "Notes"}
+    heldout = written(tmp_path / "heldout.jsonl", [{"id": "Notes", "title": "Notes"}])
+    kept = make(
+        "entity_blanks.py", tmp_path / "pages.quoth", tmp_path / "kept.jsonl.gz", *apart, "--exclude", str(heldout)
+    )
+    assert {each["title"] for each in kept} == {"Ada Lovelace"}
+
+
+def test_an_average_lies_between_two_readers(tmp_path: Path, script: Callable[..., str]) -> None:
+    name = "encoder.encoder.layer.5.output.dense.weight"
+    asked = ["quoth-reader", "quoth-reader-base", "-o", tmp_path / "between", "--weight", "0.25"]
+    script(ROOT / "scripts" / "average_readers.py", *asked)
+    before, between = (
+        load_file(folder / "reader.safetensors") for folder in (ROOT / "adapters" / "reader-mini", tmp_path / "between")
+    )
+    change, part = (each[name].float() * each[f"{name}.scale"] for each in (before, between))
+    assert change.abs().max() > 0
+    assert (part - 0.75 * change).abs().max() <= between[f"{name}.scale"].max()  # the base has no change at all

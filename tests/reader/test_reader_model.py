@@ -1,0 +1,426 @@
+"""A reader over corpora: what it reads, what it says, and how sure it says that it is."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_span_reader import brute, make_reader
+
+import quoth
+from quoth.answers.evidence import Proposal
+from quoth.answers.spans import Source, predict_spans
+from quoth.corpus import bm25
+from quoth.encoders.pairs import masked_ids
+from quoth.errors import EmptyCorpusError, InputError
+from quoth.index import retriever
+from quoth.npm.blanks import Asked
+from quoth.npm.together import LEAST, combine, passages_of, words_beside
+from quoth.realm.model import REALM
+from quoth.records import Evidence, Passage, Prediction
+from quoth.timing import STEPS, timed
+from tiny import TEXT, tiny_npm, tiny_realm
+
+QUESTION = "What is the capital of France?"
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> quoth.Corpus:
+    corpus = quoth.Corpus.create(tmp_path_factory.mktemp("corpus") / "c.quoth")
+    corpus.add(quoth.Document(f"d{i}", f"T{i}", f"{each}\n\n{TEXT[0]}") for i, each in enumerate(TEXT))
+    return corpus
+
+
+@pytest.fixture(scope="module")
+def span_reader(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return make_reader(tmp_path_factory.mktemp("base") / "b", max_tokens=128)
+
+
+@pytest.fixture(scope="module")
+def reader(span_reader: Any, corpus: quoth.Corpus) -> quoth.Reader:
+    return quoth.Reader(span_reader, [corpus])
+
+
+def check(predictions: list[Prediction], corpus: quoth.Corpus) -> None:
+    """Every answer is a slice of its documents; shares add up."""
+    assert predictions
+    for each in predictions:
+        assert sum(place.score for place in each.evidence) == pytest.approx(each.probability)
+        for place in each.evidence:
+            said = corpus.document(place.document_id).text[place.start : place.end]
+            assert " ".join(said.split()).casefold() == each.text.casefold()
+            assert place.context[place.start - place.context_start : place.end - place.context_start] == said
+
+
+def test_answers_are_slices_of_documents(reader: quoth.Reader, corpus: quoth.Corpus) -> None:
+    found = reader.ask(QUESTION, top_k=50)
+    check(found, corpus)
+    assert [each.log_score for each in found] == sorted((each.log_score for each in found), reverse=True)
+    assert sum(each.probability for each in found) < 1
+
+
+def test_several_questions_are_answered_as_each_alone(reader: quoth.Reader) -> None:
+    asked = [QUESTION, "Where was Nikos Kazantzakis born?", "What flows through Berlin?"] * 4
+    for question, found in zip(asked, reader.ask(asked, passages=3), strict=True):
+        alone = reader.ask(question, passages=3)
+        assert [each.text for each in alone] == [each.text for each in found]
+        assert [each.log_score for each in alone] == pytest.approx([each.log_score for each in found], abs=1e-4)
+
+
+def test_blanks_are_filled(reader: quoth.Reader, corpus: quoth.Corpus) -> None:
+    text = "Paris is the [MASK] of France."
+    found = reader.fill(text)
+    check(found, corpus)
+    assert found[0].sequence == text.replace("[MASK]", found[0].text)
+    assert [each.text for each in reader.fill([text, text])[1]] == [each.text for each in found]
+
+
+def test_only_the_passages_asked_for_are_read(reader: quoth.Reader, corpus: quoth.Corpus) -> None:
+    best = {place.passage for each in reader.ask(QUESTION, passages=1, top_k=100) for place in each.evidence}
+    assert len(best) == 1
+    others = {place.passage for each in reader.ask(QUESTION, passages=1, exclude=best) for place in each.evidence}
+    assert len(others) == 1
+    assert not best & others
+
+
+def test_an_answer_with_too_small_a_chance_is_unsure_or_not_found(reader: quoth.Reader) -> None:
+    [best, *_] = answers = reader.ask(QUESTION)
+    assert answers.status == best.status == "answered"
+    unsure = reader.ask(QUESTION, min_probability=1.0)
+    assert unsure.status == "unsure"
+    assert unsure[0] == replace(best, status="unsure")
+    told = unsure[0].to_dict()
+    assert (told["status"], told["abstained"]) == ("unsure", True)
+    assert reader.ask(QUESTION, min_probability=best.probability).status == "answered"
+    for lowest, status in ((best.probability, "unsure"), (1.0, "not_found")):
+        reader.config = replace(reader.config, defaults=replace(reader.config.defaults, not_found_below=lowest))
+        assert reader.ask(QUESTION, min_probability=1.0).status == status
+    assert reader.ask(QUESTION, min_probability=0.0).status == "answered"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"passages": 0}, "passages is 0; it must be 1 or more"),
+        ({"top_k": 0}, "top_k is 0; it must be 1 or more"),
+        ({"exclude": [{1}, {2}]}, "exclude has 2 collections for 1 texts"),
+    ],
+)
+def test_mistakes(reader: quoth.Reader, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        reader.ask(QUESTION, **options)
+
+
+def test_questions_without_words_and_corpora_without_passages(span_reader: Any, tmp_path: Path) -> None:
+    empty = quoth.Reader(span_reader, [quoth.Corpus.create(tmp_path / "e.quoth")])
+    with pytest.raises(EmptyCorpusError, match="no passage to search"):
+        empty.ask(QUESTION)
+    with pytest.raises(InputError, match="the question is empty"):
+        empty.ask("  ")
+
+
+def proposal(text: str, probability: float, *places: tuple[int, int]) -> Proposal:
+    evidence = tuple(Evidence("d", "", p, s, s + len(text), text, probability / len(places), "c") for p, s in places)
+    return Proposal(Prediction(text, 0.0, probability, evidence[:1], num_places=len(places)), lambda: evidence)
+
+
+def test_npm_and_reader_decide_together_by_hand() -> None:
+    proposed = [proposal("Paris", 0.5, (1, 0)), proposal("Rome", 0.25, (2, 10), (3, 30))]
+    marked = [proposal("rome", 0.8, (2, 10)), proposal("the Rome", 0.1, (2, 6)), proposal("Bonn", 0.01, (4, 50))]
+    found = combine("[MASK] is large.", proposed, marked, (1.0, 1.0, 0.0), 5)
+    w = 0.2**3  # NPM's weight, as the reader gives its best phrase 0.8
+    npms = {"rome": 0.25, "Paris": 0.5, "the Rome": LEAST, "Bonn": LEAST}
+    readers = {"rome": 0.8, "Paris": LEAST, "the Rome": 0.1, "Bonn": 0.01}
+    sums = {phrase: npms[phrase] ** w * readers[phrase] for phrase in npms}
+    assert [each.text for each in found] == ["rome", "Bonn", "Paris"]  # "the Rome" overlaps what is better
+    for each in found:
+        assert each.probability == pytest.approx(sums[each.text] / sum(sums.values()))
+        assert sum(place.score for place in each.evidence) == pytest.approx(each.probability)
+    assert combine("[MASK] is large.", proposed, marked, (1.0, 0.0, 0.0), 1)[0].text == "Paris"
+    (rome,) = combine("[MASK] is large.", proposed[1:], [], (1.0, 1.0, 0.0), 5, max_evidence=1)
+    assert ([place.passage for place in rome.evidence], rome.num_places) == ([2], 2)
+
+
+def test_the_passages_of_the_best_phrases_are_read() -> None:
+    proposed = [proposal("a", 0.5, (7, 0), (8, 0)), proposal("b", 0.3, (7, 5)), proposal("c", 0.2, (9, 0))]
+    assert [each.passage.row for each in passages_of(proposed, 20)] == [7, 9]
+    assert [each.passage.row for each in passages_of(proposed, 1)] == [7]
+
+
+def test_npm_asks_its_reader(span_reader: Any, corpus: quoth.Corpus, tmp_path: Path) -> None:
+    npm = quoth.NPM.from_pretrained(tiny_npm(tmp_path / "m"), corpus=corpus)
+    text = "Paris is the [MASK] of France."
+    with pytest.raises(InputError, match="has no reader"):
+        npm.fill(text, read=2)
+    both = quoth.NPM(npm.encoder, [corpus], lambda: span_reader)
+    alone = both.fill(text)
+    assert [each.text for each in alone] == [each.text for each in npm.fill(text)]
+    with timed() as seconds:
+        found = both.fill(text, read=2, top_k=20)
+    assert all(seconds[name] > 0 for name in STEPS)
+    check(found, corpus)
+    assert found[0].sequence.startswith("Paris is the ")
+    assert [each.text for each in found] != [each.text for each in both.fill(text, top_k=20)]
+    assert {each.status for each in both.fill(text, read=2, min_probability=1.0)} == {"unsure"}
+    both.config = replace(both.config, defaults=replace(both.config.defaults, not_found_below=1.0))
+    assert {each.status for each in both.fill(text, read=2, min_probability=1.0)} == {"not_found"}
+    with pytest.raises(InputError, match="read is -1"):
+        both.fill(text, read=-1)
+
+
+def test_what_is_banned_is_no_answer_of_the_reader_either(
+    span_reader: Any, corpus: quoth.Corpus, tmp_path: Path
+) -> None:
+    npm = quoth.NPM(quoth.NPM.from_pretrained(tiny_npm(tmp_path / "m")).encoder, [corpus], lambda: span_reader)
+    text = "Paris is the [MASK] of France."
+
+    def answers(**options: Any) -> list[list[str]]:
+        return [each.text.casefold().split() for each in npm.fill(text, read=4, top_k=50, **options)]
+
+    free = answers()
+    assert any("capital" in each for each in free)
+    assert any({"paris", "is", "the", "of", "france"} & set(each) for each in free)
+    banned = answers(banned_tokens=["capital"])
+    assert banned
+    assert not any("capital" in each for each in banned)
+    assert not any({"paris", "is", "the", "of", "france"} & set(each) for each in answers(ban_query=True))
+
+
+def test_answers_that_overlap_are_listed_if_asked_for_with_a_reader_too() -> None:
+    marked = [proposal("rome", 0.8, (2, 10)), proposal("the Rome", 0.1, (2, 6))]
+    assert [each.text for each in combine("[MASK] is large.", [], marked, (1.0, 1.0, 0.0), 5, distinct=False)] == [
+        "rome",
+        "the Rome",
+    ]
+
+
+def test_no_answer_runs_across_the_end_of_a_sentence() -> None:
+    marked = [proposal("Rome. The", 0.8, (2, 10)), proposal("Rome", 0.1, (2, 10)), proposal("St. Louis", 0.1, (3, 40))]
+    assert [each.text for each in combine("[MASK] is large.", [], marked, (1.0, 1.0, 0.0), 5)] == ["Rome", "St. Louis"]
+    every = combine("[MASK] is large.", [], marked, (1.0, 1.0, 0.0), 5, distinct=False)
+    assert [each.text for each in every] == ["Rome. The", "Rome", "St. Louis"]
+
+
+def test_bm25_is_asked_once_and_a_passage_fetched_once(
+    span_reader: Any, corpus: quoth.Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = quoth.NPM.from_pretrained(tiny_npm(tmp_path / "m")).encoder
+    npm, rows, asked = quoth.NPM(encoder, [corpus], lambda: span_reader), list[int](), list[bm25.Query]()
+    passage, search = quoth.Corpus.passage, bm25.search
+    monkeypatch.setattr(quoth.Corpus, "passage", lambda of, row: rows.append(row) or passage(of, row))
+    monkeypatch.setattr(bm25, "search", lambda parts, query, *more: asked.append(query) or search(parts, query, *more))
+    found = npm.fill("Paris is the [MASK] of France.", passages=2, read=4, top_k=20)
+    places = {place.passage for each in found for place in each.evidence}
+    assert sorted(rows) == sorted(set(rows))
+    assert places <= set(rows)
+    assert [sorted(each.times) for each in asked] == [["franc", "is", "of", "pari", "the"]]
+
+
+def test_a_passages_bm25_score_counts_when_a_blank_is_read(
+    span_reader: Any, corpus: quoth.Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    npm = quoth.NPM(quoth.NPM.from_pretrained(tiny_npm(tmp_path / "m")).encoder, [corpus], lambda: span_reader)
+    monkeypatch.setattr(span_reader, "config", replace(span_reader.config, prior=3.0))
+    text = "Paris is the [MASK] of France."
+    ranked = bm25.best_places([corpus], "Paris is the of France.", 4)
+    [found] = npm.read(Asked([text], [ranked], [()]), [[]], 4)
+    sources = [Source(corpus.passage(row), corpus.name, math.log(s / ranked[0][0])) for s, (_, row) in ranked]
+    [spans] = span_reader.read([text], [[each.passage for each in sources]])
+    expected = predict_spans(sources, spans, 50, distinct=False, prior=3.0)
+    assert [each.best.text for each in found] == [each.text for each in expected]
+    assert [each.best.probability for each in found] == pytest.approx([each.probability for each in expected])
+
+
+def test_a_passages_cache_is_bounded(corpus: quoth.Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retriever, "CACHED_PASSAGES", 3)
+    npm = quoth.NPM.from_pretrained(tiny_npm(tmp_path / "m"), corpus=corpus)
+    places = [(0, row) for row in range(corpus.num_passages)]
+    assert len(places) > 3
+    for at in range(len(places) - 1):
+        npm._retriever.gather([places[at : at + 2]])
+        assert len(npm._retriever._cache) <= 3
+    assert list(npm._retriever._cache) == places[-3:]
+
+
+def test_a_realm_may_take_another_reader(span_reader: Any, corpus: quoth.Corpus, tmp_path: Path) -> None:
+    own = REALM.from_pretrained(tiny_realm(tmp_path / "r"), corpus=corpus)
+    own.embed("fp32")
+    realm = REALM(own.encoder, span_reader, [corpus])
+    found = realm.ask(QUESTION, passages=3)
+    check(found, corpus)
+    assert {place.passage for each in found for place in each.evidence} <= {
+        hit.passage.row for hit in realm.search(QUESTION, 3)
+    }
+    check(realm.fill("Paris is the [MASK] of France."), corpus)
+
+
+def test_eq_1_of_a_realm(corpus: quoth.Corpus, tmp_path: Path) -> None:
+    realm = REALM.from_pretrained(tiny_realm(tmp_path / "r"), corpus=corpus)
+    realm.embed("fp32")
+    for combine_by in ("softmax", "marginal"):
+        every = realm.ask(QUESTION, passages=3, top_k=1000, combine=combine_by)
+        assert sum(each.probability for each in every) == pytest.approx(1)
+    by_passage: dict[int, float] = {}
+    for each in every:
+        for place in each.evidence:
+            by_passage[place.passage] = by_passage.get(place.passage, 0.0) + place.score
+    hits = realm.search(QUESTION, 3)
+    top = max(hit.score for hit in hits)
+    weights = {hit.passage.row: math.exp(hit.score - top) for hit in hits}
+    for row, share in by_passage.items():
+        assert share == pytest.approx(weights[row] / sum(weights.values()), rel=1e-3)
+    with pytest.raises(InputError, match="combine is 'max'"):
+        realm.ask(QUESTION, combine="max")
+
+
+def test_eq_1_of_a_realm_with_another_reader(span_reader: Any, corpus: quoth.Corpus, tmp_path: Path) -> None:
+    own = REALM.from_pretrained(tiny_realm(tmp_path / "r"), corpus=corpus)
+    own.embed("fp32")
+    realm = REALM(own.encoder, span_reader, [corpus])
+    found = realm.ask(QUESTION, passages=3, top_k=20, combine="marginal")
+    check(found, corpus)
+    hits = realm.search(QUESTION, 3)
+    weights = [math.exp(hit.score - hits[0].score) for hit in hits]
+    expected: dict[str, float] = {}
+    [spans] = span_reader.read([QUESTION], [[hit.passage for hit in hits]])
+    for hit, weight, of_it in zip(hits, weights, spans, strict=True):
+        for start, end, odds in zip(of_it.start_C, of_it.end_C, of_it.odds_C, strict=True):
+            text = " ".join(hit.passage.text[start:end].split()).casefold()
+            part = weight / sum(weights) * math.exp(odds) / (1 + math.exp(of_it.total))
+            expected[text] = expected.get(text, 0.0) + part
+    for each in found:
+        assert each.probability == pytest.approx(expected[each.text.casefold()], rel=1e-3)
+        assert not each.abstained
+    assert [each.probability for each in found] != [p.probability for p in realm.ask(QUESTION, passages=3, top_k=20)]
+
+
+@pytest.mark.parametrize("null_document", [True, False])
+@pytest.mark.parametrize("verb", ["ask", "fill"])
+def test_eq_1_with_the_null_document_equals_brute_force(
+    span_reader: Any, corpus: quoth.Corpus, tmp_path: Path, verb: str, null_document: bool
+) -> None:
+    own = REALM.from_pretrained(tiny_realm(tmp_path / "r"), corpus=corpus)
+    own.embed("fp32")
+    realm = REALM(own.encoder, span_reader, [corpus])
+    text = QUESTION if verb == "ask" else "Paris is the [MASK] of France."
+    found = getattr(realm, verb)(text, passages=3, top_k=1000, combine="marginal", null_document=null_document)
+    tokenizer, encoder = own.encoder.tokenizer, own.encoder
+    ids = masked_ids(tokenizer, text, 1000) if verb == "fill" else tokenizer.pieces([text])[0][0]
+    q_D = encoder.vectors_of([list(ids)])[0].astype(np.float64)
+    passages = list(corpus.passages())
+    vectors = [each.vectors_TD[0] for each in encoder.passages([p.text for p in passages], [p.title for p in passages])]
+    relevance = {row: encoder.scale * float(vector @ q_D) for row, vector in enumerate(vectors)}
+    read = sorted(relevance, key=lambda row: -relevance[row])[:3]
+    weights = {row: math.exp(relevance[row]) for row in read}
+    empty = math.exp(encoder.scale * float(encoder.passages([""], [""])[0].vectors_TD[0] @ q_D))
+    total = sum(weights.values()) + empty * null_document
+    expected: dict[str, float] = {}
+    for row in read:
+        # Every legal span of the passage, and "no answer here", whose odds are 1.
+        odds = every_span(span_reader, text, passages[row])
+        for said, its in odds:
+            share = weights[row] / total * math.exp(its) / (1 + sum(math.exp(each) for _, each in odds))
+            expected[said] = expected.get(said, 0.0) + share
+    for each in found:
+        assert each.probability == pytest.approx(expected[each.text.casefold()], rel=1e-3, abs=1e-4)
+    assert len(found) > 5
+    assert found[0].probability == pytest.approx(max(expected.values()), rel=1e-3)
+    assert sum(expected.values()) < (1 - empty / total if null_document else 1)
+
+
+def every_span(reader: Any, text: str, passage: Passage) -> list[tuple[str, float]]:
+    """The texts of all legal spans of a passage, and their odds against "no answer here", in float64."""
+    found = brute(reader, text, passage)
+    return [(" ".join(passage.text[at:to].split()).casefold(), odds) for (at, to), odds in found.items()]
+
+
+def test_one_softmax_is_what_fill_does_by_default(span_reader: Any, corpus: quoth.Corpus, tmp_path: Path) -> None:
+    own = REALM.from_pretrained(tiny_realm(tmp_path / "r"), corpus=corpus)
+    own.embed("fp32")
+    realm, text = REALM(own.encoder, span_reader, [corpus]), "Paris is the [MASK] of France."
+    found = realm.fill(text, passages=3, top_k=20)
+    rows = {place.passage for each in realm.fill(text, passages=3, top_k=1000) for place in each.evidence}
+    assert len(rows) == 3
+    odds = [each for row in rows for each in every_span(span_reader, text, corpus.passage(row))]
+    total = 1 + sum(math.exp(each) for _, each in odds)
+    for each in found:  # no prior: no passage counts more than another
+        share = sum(math.exp(its) for said, its in odds if said == each.text.casefold()) / total
+        assert each.probability == pytest.approx(share, rel=1e-3, abs=1e-4)
+    assert realm.fill(text, passages=3, top_k=20, combine="softmax") == found
+    with pytest.raises(InputError, match="null_document is True and combine 'softmax'; it is for combine='marginal'"):
+        realm.fill(text, null_document=True)
+    with pytest.raises(InputError, match="null_document is True and combine 'softmax'"):
+        realm.ask(QUESTION, null_document=True)
+    with pytest.raises(InputError, match="combine is 'softmax'; it must be 'marginal'"):
+        own.fill(text, combine="softmax")
+
+
+def test_bm25_and_the_towers_find_passages_together(span_reader: Any, corpus: quoth.Corpus, tmp_path: Path) -> None:
+    own = REALM.from_pretrained(tiny_realm(tmp_path / "r"), corpus=corpus)
+    own.embed("fp32")
+    realm = REALM(own.encoder, span_reader, [corpus])
+    found = realm.ask(QUESTION, passages=3, top_k=20, mode="hybrid")
+    check(found, corpus)
+    sums: dict[int, float] = {}
+    for hits in (realm.search(QUESTION, 100), realm.search(QUESTION, 100, mode="bm25")):
+        best, least = hits[0].score, hits[-1].score
+        for hit in hits:
+            sums[hit.passage.row] = sums.get(hit.passage.row, 0.0) + (hit.score - least) / (best - least)
+    rows = sorted(sums, key=lambda row: (-sums[row], row))[:3]
+    sources = [Source(corpus.passage(row), corpus.name, math.log(sums[row] / sums[rows[0]])) for row in rows]
+    [spans] = span_reader.read([QUESTION], [[each.passage for each in sources]])
+    expected = predict_spans(sources, spans, 20, prior=span_reader.config.prior)
+    assert [(each.text, each.log_score) for each in found] == [
+        (each.text, pytest.approx(each.log_score)) for each in expected
+    ]
+    hidden = realm.ask(QUESTION, mode="hybrid", exclude=rows)
+    assert not {place.passage for each in hidden for place in each.evidence} & set(rows)
+    assert realm.ask(QUESTION, mode="hybrid", exclude=range(corpus.num_passages)) == []
+    with pytest.raises(InputError, match=r"mode is 'hybrid' and combine 'marginal'.*use mode='dense'"):
+        realm.ask(QUESTION, mode="hybrid", combine="marginal")
+    with pytest.raises(InputError, match=r"has a reader of its own; use mode='dense'"):
+        own.ask(QUESTION, mode="hybrid")
+    with pytest.raises(InputError, match="mode is 'bm25'; it must be one of dense, hybrid"):
+        realm.ask(QUESTION, mode="bm25")
+
+
+def test_a_realm_says_when_it_does_not_know(
+    span_reader: Any, corpus: quoth.Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = REALM.from_pretrained(tiny_realm(tmp_path / "r"), corpus=corpus)
+    own.embed("fp32")
+    realm = REALM(own.encoder, span_reader, [corpus])
+    found = realm.ask(QUESTION, top_k=20)
+    middle = found[len(found) // 2].probability
+    for least in (0.0, middle, 1.0):
+        asked = realm.ask(QUESTION, top_k=20, min_probability=least)
+        assert [each.abstained for each in asked] == [each.probability < least for each in found]
+    config = replace(span_reader.config, defaults=replace(span_reader.config.defaults, not_found_below=1.0))
+    monkeypatch.setattr(span_reader, "config", config)
+    assert realm.ask(QUESTION, min_probability=1.0).status == "not_found"
+    with pytest.raises(InputError, match=r"min_probability is 2; it must be from 0 to 1"):
+        realm.ask(QUESTION, min_probability=2)
+    with pytest.raises(InputError, match=r"combine is 'marginal', which is not calibrated; leave one out"):
+        realm.ask(QUESTION, min_probability=0.5, combine="marginal")
+    with pytest.raises(InputError, match=r"the reader of .* is not calibrated; leave it out"):
+        own.ask(QUESTION, min_probability=0.5)
+
+
+def test_what_fills_no_masks_has_no_likelihood(span_reader: Any, corpus: quoth.Corpus, tmp_path: Path) -> None:
+    realm = REALM(REALM.from_pretrained(tiny_realm(tmp_path / "r"), corpus=corpus).encoder, span_reader, [corpus])
+    with pytest.raises(
+        InputError, match=r"marks spans and fills no masks; use a model that `quoth train realm-pretrain`"
+    ):
+        realm.likelihood("Paris is the [MASK] of France.", "capital")
+
+
+def test_what_repeats_the_sentence_of_the_blank_weighs_less() -> None:
+    text = "Rome is old. The capital of Italy is [MASK], in Europe."
+    assert words_beside(text) == {"capital", "italy", "europe"}
+    proposed = [proposal("Italy", 0.5, (1, 0)), proposal("Rome", 0.3, (2, 9)), proposal("the", 0.1, (3, 20))]
+    assert [each.text for each in combine(text, proposed, [], (1.0, 0.0, 0.0), 3)] == ["Italy", "Rome", "the"]
+    assert [each.text for each in combine(text, proposed, [], (1.0, 0.0, 9.0), 3)] == ["Rome", "the", "Italy"]

@@ -1,0 +1,298 @@
+"""The reader: its network by brute force, windows, what several passages say together."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from quoth.answers.spans import Source, predict_spans
+from quoth.encoders.pairs import PairTokenizer
+from quoth.errors import InputError, ModelNotFoundError
+from quoth.hub import ModelSource, locate
+from quoth.reader.config import ReaderConfig
+from quoth.reader.network import NEVER, EndsHead, SpanReader, SpanReaderModel, Spans, merged, query_ids, windows
+from quoth.reader.weights import load_reader, open_reader, save_reader
+from quoth.records import Passage
+from quoth.text.boundaries import BREAK_BEFORE, MAY_END, MAY_START
+from tiny import TEXT, tiny_bert, tiny_mpnet, tiny_roberta
+
+SMALL: dict[str, Any] = {
+    "query_tokens": 16,
+    "title_tokens": 4,
+    "max_tokens": 64,
+    "overlap": 12,
+    "span_width": 5,
+    "span_hidden": 8,
+}
+
+
+def passage(text: str, title: str = "", row: int = 0) -> Passage:
+    return Passage(row, f"d{row}", title, text, 100, 100 + len(text))
+
+
+def make_reader(folder: Path, head: str = "ends", base: Any = tiny_bert, **settings: Any) -> SpanReader:
+    """A reader with random heads that tell tokens apart."""
+    config = ReaderConfig(**{**SMALL, "head": head, "base": str(folder), **settings})
+    torch.manual_seed(3)
+    model, tokenizer = load_reader(ModelSource("tiny", config, None, str(base(folder))))
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if name.startswith(("span.", "none.")):
+                weight.copy_(torch.randn(weight.shape))
+    return SpanReader(model, tokenizer)
+
+
+@pytest.fixture(scope="module", params=["ends", "mlp"])
+def reader(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> SpanReader:
+    return make_reader(tmp_path_factory.mktemp("base") / "b", request.param)
+
+
+def brute(reader: SpanReader, query: str, shown: Passage) -> dict[tuple[int, int], float]:
+    """The odds of every legal span of a passage that fits one input, in float64, one after another."""
+    ids = query_ids(reader.tokenizer, query, reader.config.query_tokens)
+    [body], [(title, _)] = (
+        reader.tokenizer.pieces([shown.text]),
+        reader.tokenizer.pieces([f"{shown.title}." if shown.title else ""]),
+    )
+    [window] = windows(reader.tokenizer, reader.config, ids, title, shown.text, body)
+    model = reader.model.double()
+    try:
+        batch = reader.tokenizer.batch([window.pair], torch.device("cpu"))
+        with torch.no_grad():
+            states_TH = model.encoder(**batch.arguments()).last_hidden_state[0]
+            none = float(model.none(states_TH[0]))
+            spans_TW = model.span(states_TH[None])[0]
+    finally:
+        reader.model.float()
+    found = {}
+    for t, flag in enumerate(window.flags_T):
+        for w in range(reader.config.span_width):
+            if t + w >= len(window.flags_T) or not flag & MAY_START or not window.flags_T[t + w] & MAY_END:
+                continue
+            if any(window.flags_T[i] & BREAK_BEFORE for i in range(t + 1, t + w + 1)):
+                continue
+            place = int(window.offsets_T2[t, 0]), int(window.offsets_T2[t + w, 1])
+            found[place] = float(spans_TW[window.body + t, w]) - none
+    return found
+
+
+def test_shapes_of_the_ends_head() -> None:
+    scores_BTW = EndsHead(8, 3)(torch.zeros(2, 5, 8))
+    assert scores_BTW.shape == (2, 5, 3)
+    assert (scores_BTW[:, 4, 1:] <= NEVER).all()
+
+
+def test_values_of_the_ends_head_by_hand() -> None:
+    head = EndsHead(2, 2)
+    with torch.no_grad():
+        head.ends.weight.copy_(torch.eye(2))
+        head.ends.bias.zero_()
+    # start logits 1, 2, 3; end logits 10, 20, 30
+    scores_TW = head(torch.tensor([[[1.0, 10.0], [2.0, 20.0], [3.0, 30.0]]]))[0]
+    assert scores_TW[:, 0].tolist() == [11, 22, 33]
+    assert scores_TW[:2, 1].tolist() == [21, 32]
+
+
+QUERY = "What is the capital of France?"
+BLANK = "Paris is the [MASK] of France."
+
+
+@pytest.mark.parametrize("query", [QUERY, BLANK])
+def test_spans_equal_the_brute_force(reader: SpanReader, query: str) -> None:
+    shown = [passage(TEXT[1], "Paris"), passage("Area: 13,676 km\nLand: 40%", row=1)]
+    [found] = reader.read([query], [shown])
+    for each, spans in zip(shown, found, strict=True):
+        expected = brute(reader, query, each)
+        total = math.log(sum(map(math.exp, expected.values())))
+        assert spans.total == pytest.approx(total, abs=1e-3)
+        places = list(zip(spans.start_C.tolist(), spans.end_C.tolist(), strict=True))
+        best = sorted(expected, key=lambda place: -expected[place])[: len(places)]
+        assert len(places) == min(64, len(expected))
+        assert {expected[place] for place in best} == {expected[place] for place in places}
+        for place, odds in zip(places, spans.odds_C.tolist(), strict=True):
+            assert odds == pytest.approx(expected[place], abs=1e-3)
+
+
+def test_answers_equal_the_brute_force(reader: SpanReader) -> None:
+    shown = [passage(TEXT[1][:31], "Paris"), passage("paris  is THE capital.", row=1)]
+    [found] = reader.read([QUERY], [shown])
+    places: dict[str, list[float]] = defaultdict(list)
+    for each in shown:
+        for (start, end), odds in brute(reader, QUERY, each).items():
+            places[" ".join(each.text[start:end].split()).casefold()].append(math.exp(odds))
+    total = 1 + sum(map(sum, places.values()))
+    answers = predict_spans([Source(each, "c") for each in shown], found, 1000, distinct=False)
+    assert len(answers) == len(places) > 10
+    for answer in answers:
+        assert answer.probability == pytest.approx(sum(places[answer.text.casefold()]) / total, rel=1e-3)
+        assert sum(each.score for each in answer.evidence) == pytest.approx(answer.probability)
+        for each in answer.evidence:
+            said = shown[each.passage].text[each.start - 100 : each.end - 100]
+            assert " ".join(said.split()).casefold() == answer.text.casefold()
+    assert len(next(each for each in answers if each.text.casefold() == "paris is the").evidence) == 2
+
+
+def test_of_answers_that_overlap_the_best_is_listed(reader: SpanReader) -> None:
+    shown = [passage(TEXT[1], "Paris"), passage(TEXT[2], row=1)]
+    [found] = reader.read([QUERY], [shown])
+    sources = [Source(each, "c") for each in shown]
+    every = predict_spans(sources, found, 1000, distinct=False)
+    listed = predict_spans(sources, found, 5)
+    assert len(listed) == 5
+    taken: list[tuple[int, int, int]] = []
+    for answer in every:
+        best = answer.evidence[0]
+        if ". " in answer.text:  # the texts have no abbreviations
+            continue
+        if not any(best.passage == p and best.start < e and s < best.end for p, s, e in taken):
+            taken.append((best.passage, best.start, best.end))
+            assert len(taken) > 5 or listed[len(taken) - 1] == answer
+
+
+def test_no_answer_is_lost_at_the_edge_of_a_window(reader: SpanReader) -> None:
+    text = " ".join(TEXT[:4] * 2)
+    ids = query_ids(reader.tokenizer, QUERY, 16)
+    [body] = reader.tokenizer.pieces([text])
+    shown = windows(reader.tokenizer, reader.config, ids, [], text, body)
+    assert len(shown) > 2
+    assert max(len(each.pair.ids_T) for each in shown) <= reader.config.max_tokens
+    width = reader.config.span_width
+    for first in range(len(body[0])):
+        for last in range(first, min(first + width, len(body[0]))):
+            start, end = body[1][first][0], body[1][last][1]
+            assert any(each.offsets_T2[0, 0] <= start and end <= each.offsets_T2[-1, 1] for each in shown)
+    # A word at a window's edge is not taken for its beginning.
+    for each in shown:
+        for flag, (_, end) in zip(each.flags_T, each.offsets_T2.tolist(), strict=True):
+            if flag & MAY_END and end < len(text):
+                assert not (text[end - 1].isalnum() and text[end].isalnum())
+
+
+def test_a_span_in_two_windows_counts_once(reader: SpanReader) -> None:
+    [[spans]] = reader.read([QUERY], [[passage(" ".join(TEXT[:4]))]])
+    places = list(zip(spans.start_C.tolist(), spans.end_C.tolist(), strict=True))
+    assert len(places) == len(set(places)) > 64
+    assert np.isfinite(spans.total)
+    assert spans.total >= spans.odds_C.max()
+
+
+def test_windows_are_merged_by_hand() -> None:
+    first = Spans(np.array([0, 5]), np.array([3, 8]), np.log([1.0, 2.0]), math.log(4))
+    second = Spans(np.array([5, 9]), np.array([8, 12]), np.log([3.0, 5.0]), math.log(9))
+    found = merged([first, second])
+    # The span that both have counts once, with 3; its 2 of the first window are not counted.
+    assert list(zip(found.start_C, found.end_C, strict=True)) == [(0, 3), (5, 8), (9, 12)]
+    assert np.exp(found.odds_C) == pytest.approx([1, 3, 5])
+    assert math.exp(found.total) == pytest.approx(4 + 9 - 2)
+    assert merged([first]) is first
+    third = Spans(np.array([5]), np.array([8]), np.log([2.5]), math.log(3))
+    found = merged([first, second, third])
+    assert np.exp(found.odds_C) == pytest.approx([1, 3, 5])
+    assert math.exp(found.total) == pytest.approx(4 + 9 + 3 - 2 - 2.5)
+
+
+def test_windows_without_spans_are_merged() -> None:
+    none = np.zeros(0, np.int64)
+    found = merged([Spans(none, none, np.zeros(0), NEVER)] * 2)
+    assert (found.start_C.tolist(), found.end_C.tolist(), found.odds_C.tolist(), found.total) == ([], [], [], NEVER)
+
+
+def test_windows_advance_by_their_room_less_the_overlap(reader: SpanReader) -> None:
+    text = " ".join(TEXT[:4] * 2)
+    tokenizer = reader.tokenizer
+    ids, title = query_ids(tokenizer, QUERY, 16), tokenizer.pieces([TEXT[1]])[0][0]
+    [body] = tokenizer.pieces([text])
+    found = windows(tokenizer, reader.config, ids, title, text, body)
+    room = 64 - len(ids) - 4 - 3  # [CLS] query [SEP] four tokens of the title, passage [SEP]
+    for number, each in enumerate(found):
+        first = number * (room - 12)
+        shown = body[0][first : first + room]
+        expected = tokenizer.pair(ids, [*title[:4], *shown], 64)
+        assert each.pair.ids_T.tolist() == expected.ids_T.tolist()
+        assert each.body == len(ids) + 2 + 4
+        assert each.pair.ids_T[each.body : -1].tolist() == list(shown)
+        assert [text[start:end] for start, end in each.offsets_T2] == [
+            text[start:end].strip() for start, end in body[1][first : first + room]
+        ]
+        assert len(each.flags_T) == len(shown)
+    assert len(found) > 2
+    assert first < len(body[0]) <= first + room
+
+
+def test_every_script_is_quoted_as_it_stands(tmp_path: Path) -> None:
+    for number, base in enumerate((tiny_bert, tiny_roberta, tiny_mpnet)):
+        reader = make_reader(tmp_path / str(number), base=base, max_tokens=200)
+        shown = [passage(each, row=i) for i, each in enumerate(TEXT)]
+        [found] = reader.read([QUERY], [shown])
+        answers = predict_spans([Source(each, "c") for each in shown], found, 500, distinct=False)
+        assert any(not each.text.isascii() for each in answers)
+        for answer in answers:
+            assert (
+                answer.text
+                == TEXT[answer.evidence[0].passage][answer.evidence[0].start - 100 : answer.evidence[0].end - 100]
+            )
+
+
+def test_saved_weights_are_those_that_were_trained(reader: SpanReader, tmp_path: Path) -> None:
+    base, _ = load_reader(ModelSource("tiny", reader.config, None, reader.config.base))
+    model = SpanReaderModel(base.encoder, reader.config)
+    model, _ = load_reader(ModelSource("tiny", reader.config, None, reader.config.base))
+    torch.manual_seed(1)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if "word_embeddings" not in name:
+                weight += 0.02 * torch.randn(weight.shape)
+    save_reader(tmp_path / "m", model, base, reader.config.to_dict())
+    again = open_reader(str(tmp_path / "m"))
+    for (name, ours), theirs in zip(model.named_parameters(), again.model.parameters(), strict=True):
+        assert torch.allclose(ours, theirs, atol=0.5 * 0.1 / 127 + 1e-6), name
+    (tmp_path / "m" / "reader.safetensors").write_bytes(b"torn")
+    with pytest.raises(ModelNotFoundError, match="damaged"):
+        open_reader(str(tmp_path / "m"))
+
+
+def test_a_reader_of_another_base_is_stored_whole(reader: SpanReader, tmp_path: Path) -> None:
+    base = Path(reader.config.base)
+    save_reader(tmp_path / "m", reader.model, base, reader.config.to_dict() | {"base": "nobody/nothing"})
+    again = open_reader(str(tmp_path / "m"))
+    for (name, ours), theirs in zip(reader.model.named_parameters(), again.model.parameters(), strict=True):
+        largest = ours.abs().amax(dim=-1, keepdim=True) if ours.ndim == 2 and name.startswith("encoder.") else 0 * ours
+        assert ((ours - theirs).abs() <= largest / 127 / 2 + 1e-7).all(), name
+    [[[ours]], [[theirs]]] = (each.read([QUERY], [[passage(TEXT[1])]]) for each in (reader, again))
+    assert ours.total == pytest.approx(theirs.total, abs=0.2)
+    assert (tmp_path / "m" / "model.safetensors").stat().st_size < (base / "model.safetensors").stat().st_size / 2
+    with pytest.raises(InputError, match="set dropout=0"):
+        load_reader(locate(str(tmp_path / "m"), ReaderConfig), with_dropouts=True)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"head": "biaffine"}, "head is 'biaffine'; it must be one of ends, mlp"),
+        ({"overlap": 4}, r"overlap 4; it must be at least span_width \(5\)"),
+        ({"max_tokens": 34}, "leaves 11 for a passage"),
+        ({"span_width": 0}, "span_width is 0; it must be 1 or more"),
+    ],
+)
+def test_settings_that_cannot_be(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        ReaderConfig(**{**SMALL, **settings})
+
+
+def test_the_query_is_cut_around_its_blank(reader: SpanReader) -> None:
+    tokenizer: PairTokenizer = reader.tokenizer
+    ids = query_ids(tokenizer, "the river " * 30 + "[MASK]" + " the tower" * 30, 16)
+    assert len(ids) == 16
+    assert ids[8] == tokenizer.mask_id
+
+
+def test_a_base_whose_inputs_are_too_short_is_refused(tmp_path: Path) -> None:
+    """Its windows would never reach the end of a passage."""
+    with pytest.raises(InputError, match=r"takes at most 260 tokens, which leaves 249 for a passage; it must be more "):
+        make_reader(tmp_path / "b", max_tokens=900, query_tokens=8, title_tokens=0, overlap=249)

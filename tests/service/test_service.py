@@ -1,0 +1,690 @@
+"""The service over a real corpus: the same JSON as the command line prints, batches, new snapshots, limits, tokens."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import quoth
+from quoth.cli.output import print_json
+from quoth.errors import CorruptionError, DamageWarning, EncoderMismatchError, InputError
+
+pytest.importorskip("fastapi")
+pytest.importorskip("prometheus_client")
+
+from starlette.testclient import TestClient
+from test_span_reader import make_reader
+
+from quoth.service import app as app_module
+from quoth.service import replies
+from quoth.service.app import create_app
+from quoth.service.desk import Desk, Done
+from quoth.service.library import Library, Models
+from quoth.service.limits import Limits
+from quoth.service.problems import BusyError, Problem
+from quoth.service.shield import Access, JSONLines
+from quoth.service.texts import word_ranges
+from tiny import TEXT, tiny_npm
+
+TOKEN = "correct horse"
+HERE = Access(hosts=("testserver",))
+BLANK = "the capital of [MASK] is above the river"
+QUESTION = "What is the capital of France?"
+
+
+def documents(count: int = len(TEXT)) -> list[quoth.Document]:
+    return [quoth.Document(f"d/{i}", f"T{i}", f"{TEXT[i % len(TEXT)]}\n\n{TEXT[0]}") for i in range(count)]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Models:
+    folder = tmp_path_factory.mktemp("models")
+    npm = quoth.NPM.from_pretrained(tiny_npm(folder / "tiny"))
+    return Models(npm, quoth.Reader(make_reader(folder / "b", max_tokens=128), name="tiny-reader"))
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> quoth.Corpus:
+    corpus = quoth.Corpus.create(tmp_path / "notes.quoth")
+    corpus.add(documents())
+    return corpus
+
+
+@pytest.fixture
+def start(models: Models) -> Iterator[Callable[..., TestClient]]:
+    """Starts a service over corpora; all are stopped in the end."""
+    started: list[TestClient] = []
+
+    def call(*corpora: quoth.Corpus, access: Access = HERE, limits: Limits | None = None, **more: Any) -> TestClient:
+        library = Library(models, [each.path for each in corpora])
+        client = TestClient(create_app(library, limits, access, **more), raise_server_exceptions=False)
+        started.append(client.__enter__())
+        return client
+
+    yield call
+    for each in started:
+        each.__exit__(None, None, None)
+
+
+def printed(capsys: pytest.CaptureFixture[str], records: list[Any]) -> list[Any]:
+    """Records as `--json` prints them."""
+    for each in records:
+        print_json(each.to_dict())
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_replies_are_what_the_command_line_prints(
+    models: Models, corpus: quoth.Corpus, start: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    client, over = start(corpus), models.over([corpus])
+    fill = client.post("/v1/fill", json={"text": BLANK, "top_k": 3}).json()
+    assert fill["predictions"] == printed(capsys, over.fills.fill(BLANK, top_k=3))
+    assert fill["snapshots"] == {"notes": 1}
+    ask = client.post("/v1/ask", json={"question": QUESTION, "top_k": 3, "passages": 4}).json()
+    assert ask["predictions"] == printed(capsys, over.asks.ask(QUESTION, top_k=3, passages=4))
+    labels = {"a": ["capital"], "b": ["river"]}
+    classify = client.post("/v1/classify", json={"text": "Paris", "labels": labels}).json()
+    assert classify["predictions"] == printed(capsys, over.fills.classify("Paris", labels))
+    search = client.post("/v1/search", json={"query": "capital of Germany", "k": 2}).json()
+    assert search["passages"] == printed(capsys, over.fills.search("capital of Germany", 2))
+    for model, reply in ((replies.Predictions, fill), (replies.Predictions, ask), (replies.Hits, search)):
+        model.model_validate(reply)
+
+
+def test_every_answer_shows_where_it_occurs(corpus: quoth.Corpus, start: Any) -> None:
+    client = start(corpus)
+    for answer in client.post("/v1/ask", json={"question": QUESTION}).json()["predictions"]:
+        assert answer["evidence"]
+        for place in answer["evidence"]:
+            where = {"id": place["document_id"], "start": place["start"], "end": place["end"]}
+            shown = client.get("/v1/documents", params=where).json()
+            assert replies.DocumentReply.model_validate(shown)
+            assert " ".join(shown["text"].split()).casefold() == answer["text"].casefold()
+
+
+def test_several_texts_are_answered_in_their_order(corpus: quoth.Corpus, start: Any) -> None:
+    client = start(corpus, limits=Limits(batch=2))
+    texts = [BLANK, "[MASK] sat", "Berlin is the [MASK]."]
+    together = client.post("/v1/fill", json={"text": texts, "top_k": 2}).json()["predictions"]
+    alone = [client.post("/v1/fill", json={"text": each, "top_k": 2}).json()["predictions"] for each in texts]
+    assert [[each["text"] for each in found] for found in together] == [[each["text"] for each in x] for x in alone]
+
+
+def test_where_the_time_went(corpus: quoth.Corpus, start: Any) -> None:
+    timing = start(corpus).post("/v1/fill", json={"text": BLANK}).headers["server-timing"]
+    assert [each.split(";")[0] for each in timing.split(", ")] == [
+        "wait", "encode", "search", "expand", "score", "explain", "work", "batch"
+    ]  # fmt: skip
+
+
+def test_a_new_snapshot_is_served_and_the_last_one_can_be_asked(corpus: quoth.Corpus, start: Any) -> None:
+    client = start(corpus)
+    library = client.app.state.service.backend
+    before = library.view()
+    corpus.replace([quoth.Document("d/1", "T1", "Lyon is the capital of Gaul.")])
+    assert library.refresh()
+    assert not library.refresh()
+    assert before.corpora[0].snapshot == 1
+    query = {"query": "Lyon"}
+    assert client.post("/v1/search", json=query).json()["snapshots"] == {"notes": 2}
+    assert len(client.post("/v1/search", json=query).json()["passages"]) == 1
+    old = client.post("/v1/search", json=query | {"corpus": "notes", "snapshot": 1}).json()
+    assert (old["passages"], old["snapshots"]) == ([], {"notes": 1})
+    assert client.get("/v1/corpus").json()["corpora"][0]["snapshots"] == [1, 2]
+
+
+def test_a_slower_look_for_snapshots_does_not_go_back(
+    models: Models, corpus: quoth.Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While one look opens snapshot 2, snapshot 3 is written and looked for: it is what is served in the end."""
+    library = Library(models, [corpus.path])
+    corpus.add([quoth.Document("two", "", "A second snapshot.")])
+    others: list[threading.Thread] = []
+
+    class Slow(quoth.Corpus):
+        @classmethod
+        def open(cls, path: Any, snapshot: int | None = None) -> quoth.Corpus:
+            opened = quoth.Corpus.open(path, snapshot)
+            if not others:
+                corpus.add([quoth.Document("three", "", "A third snapshot.")])
+                others.append(threading.Thread(target=library.refresh))
+                others[0].start()
+                others[0].join(1)  # it waits for this one
+            return opened
+
+    monkeypatch.setattr("quoth.service.library.Corpus", Slow)
+    assert library.refresh()
+    others[0].join()
+    assert library.view().corpora[0].snapshot == 3
+
+
+def test_a_document_is_read_while_questions_are_at_work(corpus: quoth.Corpus, start: Any) -> None:
+    client = start(corpus, limits=Limits(concurrency=1, timeout=10))
+    desk, release = client.app.state.service.desk, threading.Event()
+    work = threading.Thread(target=lambda: asyncio.run(desk.ask(None, [0], lambda _: [release.wait()])))
+    work.start()
+    while not desk.at_work:
+        release.wait(0.001)
+    assert client.get("/v1/documents", params={"id": "d/1"}).status_code == 200
+    assert client.get("/v1/corpus").status_code == 200
+    release.set()
+    work.join()
+
+
+def test_no_request_is_dropped_while_snapshots_come_and_go(corpus: quoth.Corpus, start: Any) -> None:
+    """Every answer is a quotation from the snapshot that it names."""
+    client = start(corpus)
+    texts = {1: {each.id: each.text for each in corpus.documents()}}
+    statuses: list[Any] = []
+    done = threading.Event()
+
+    def ask() -> None:
+        while not done.is_set():
+            answer = client.post("/v1/fill", json={"text": BLANK, "top_k": 1})
+            statuses.append((answer.status_code, answer.json()))
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for each in threads:
+        each.start()
+    for number in range(4):
+        corpus.replace([quoth.Document("d/1", "T1", f"Capital {number} of France is above the river.")])
+        texts[corpus.snapshot] = {each.id: each.text for each in corpus.documents()}
+        client.app.state.service.backend.refresh()
+    corpus.compact()
+    texts[corpus.snapshot] = texts[max(texts)]
+    client.app.state.service.backend.refresh()
+    count = len(statuses)
+    while len(statuses) < count + 6:
+        done.wait(0.01)
+    done.set()
+    for each in threads:
+        each.join()
+    assert {status for status, _ in statuses} == {200}
+    for _, answer in statuses:
+        for place in answer["predictions"][0]["evidence"]:
+            text = texts[answer["snapshots"]["notes"]][place["document_id"]]
+            assert text[place["start"] : place["end"]].casefold() == answer["predictions"][0]["text"].casefold()
+    assert max(answer["snapshots"]["notes"] for _, answer in statuses) == max(texts)
+
+
+def test_several_corpora_as_one_and_by_name(corpus: quoth.Corpus, tmp_path: Path, start: Any) -> None:
+    other = quoth.Corpus.create(tmp_path / "news.quoth")
+    other.add([quoth.Document("n", "News", "Vienna is the capital of Austria.")])
+    client = start(corpus, other)
+    found = client.post("/v1/search", json={"query": "capital"}).json()
+    assert {each["document_id"] for each in found["passages"]} >= {"n", "d/1"}
+    assert found["snapshots"] == {"notes": 1, "news": 1}
+    of_news = client.post("/v1/search", json={"query": "capital", "corpus": "news"}).json()
+    assert [each["document_id"] for each in of_news["passages"]] == ["n"]
+    assert client.get("/v1/documents", params={"id": "n"}).json()["corpus"] == "news"
+    assert client.get("/v1/documents", params={"id": "d/1"}).json()["corpus"] == "notes"
+    unknown = client.get("/v1/documents", params={"id": "none"})
+    assert (unknown.status_code, unknown.json()["detail"]) == (
+        404,
+        "document 'none' is in none of the corpora notes, news",
+    )
+    alone = client.post("/v1/search", json={"query": "x", "snapshot": 1})
+    said = "snapshot 1 is given without a corpus; add its corpus: notes, news"
+    assert (alone.status_code, alone.json()["detail"]) == (400, said)
+    same = quoth.Corpus.create(tmp_path / "x" / "news.quoth") if (tmp_path / "x").mkdir() is None else None
+    with pytest.raises(InputError, match="two corpora are named 'news'"):
+        start(other, same)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "sent", "status", "said"),
+    [
+        ("POST", "/v1/fill", {"json": {"text": "no blank"}}, 400, "[MASK]"),
+        ("POST", "/v1/ask", {"json": {"question": "Who?", "combine": "joint"}}, 422, "combine: Extra"),
+        ("POST", "/v1/ask", {"json": {"question": "?"}}, 400, "has no words"),
+        ("POST", "/v1/fill", {"json": {"text": BLANK, "corpus": "note"}}, 404, "did you mean notes?"),
+        ("POST", "/v1/fill", {"json": {"text": BLANK, "corpus": "../notes"}}, 404, "no corpus '../notes'"),
+        ("POST", "/v1/fill", {"json": {"text": BLANK, "corpus": "notes", "snapshot": 9}}, 404, "notes: no snapshot 9"),
+        ("POST", "/v1/search", {"json": {"query": "a", "mode": "entity"}}, 400, "--search quoth-zero-ner"),
+        ("POST", "/v1/classify", {"json": {"text": "a", "labels": {"x": ["a"]}}}, 422, "labels: "),
+        ("POST", "/v1/classify", {"json": {"text": "a", "labels": {"x": ["a"], "y": ["z" * 501]}}}, 422, "at most 500"),
+        ("POST", "/v1/verify", {"json": {"text": " "}}, 400, "empty"),
+        ("POST", "/v1/fill", {"content": "text=a"}, 422, "body"),
+        ("POST", "/v1/fill", {"content": b'{"text": "[MASK]"}', "headers": {"content-type": "text/plain"}}, 422, ""),
+        ("GET", "/v1/documents", {"params": {"id": "none"}}, 404, "document 'none' is not in notes"),
+        ("GET", "/v1/documents", {"params": {"id": "d/1", "start": 9, "end": 3}}, 400, "start is 9"),
+        ("GET", "/v1/documents", {"params": {"id": "../../etc/passwd"}}, 404, "is not in notes"),
+        ("GET", "/v1/documents", {}, 422, "id: Field required"),
+        ("GET", "/v1/documents", {"params": {"id": "d/1", "end": 2**70}}, 422, "end"),
+        ("PUT", "/v1/documents", {"json": {"documents": []}}, 405, "Method Not Allowed"),
+        ("DELETE", "/v1/documents", {"params": {"id": "d/1"}}, 405, "Method Not Allowed"),
+        ("GET", "/page/../../limits.py", {}, 404, "Not Found"),
+        ("GET", "/etc/passwd", {}, 404, "Not Found"),
+        ("OPTIONS", "/v1/fill", {"headers": {"origin": "http://evil"}}, 405, ""),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_mistake_is_a_problem(
+    corpus: quoth.Corpus, start: Any, method: str, path: str, sent: Any, status: int, said: str
+) -> None:
+    answer = start(corpus, limits=Limits(text=500)).request(method, path, **sent)
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    problem = Problem.model_validate(answer.json())
+    assert (problem.status, problem.type) == (status, "about:blank")
+    assert said in problem.detail
+    assert str(corpus.path.parent) not in answer.text
+    assert "access-control-allow-origin" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [("PATCH", "/v1/documents", "DELETE, GET, POST, PUT"), ("GET", "/v1/fill", "POST"), ("POST", "/healthz", "GET")],
+)
+def test_every_method_of_a_path_is_named(
+    corpus: quoth.Corpus, start: Any, method: str, path: str, allowed: str
+) -> None:
+    client = start(corpus, access=Access(TOKEN, True, ("testserver",)))
+    answer = client.request(method, path, headers={"authorization": f"Bearer {TOKEN}"})
+    assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
+
+
+def test_a_host_may_end_in_a_dot(corpus: quoth.Corpus, start: Any) -> None:
+    client = start(corpus)
+    assert client.get("/", headers={"host": "testserver.:80"}).status_code == 200
+    assert client.get("/", headers={"host": "testserver..:80"}).status_code == 421
+
+
+def test_a_reply_that_is_too_long_is_refused_with_the_remedy(corpus: quoth.Corpus, start: Any) -> None:
+    corpus.add([quoth.Document("long", "Long", "x" * 1001)])
+    client = start(corpus, limits=Limits(reply=1000))
+    answer = client.get("/v1/documents", params={"id": "long"})
+    said = "the text has 1,001 characters; at most 1,000 at once: give start and end"
+    assert (answer.status_code, answer.json()["detail"]) == (422, said)
+    assert client.get("/v1/documents", params={"id": "long", "end": 500}).json()["text"] == "x" * 500
+    answer = client.post("/v1/search", json={"query": "capital France"})
+    assert answer.status_code == 422
+    assert answer.json()["detail"].startswith("the reply has more than 1,000 characters; ask for fewer")
+    assert client.post("/v1/search", json={"query": "capital France", "k": 1}).status_code == 200
+    assert client.get("/v1/corpus").status_code == 200
+
+
+def nested(levels: int) -> Any:
+    """Metadata that is this many levels deep."""
+    value: Any = "…"
+    for _ in range(levels - 1):
+        value = [value]
+    return {"a": value}
+
+
+def test_metadata_that_is_nested_deep(corpus: quoth.Corpus, start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """64 levels are stored and shown; more are refused; what an older version stored is shown as far as it can be."""
+    client = start(corpus, access=Access(TOKEN, True, ("testserver",)))
+    client.headers["authorization"] = f"Bearer {TOKEN}"
+    sent = [{"id": f"n{levels}", "text": "Zanzibar", "metadata": nested(levels)} for levels in (64, 65, 200)]
+    assert client.post("/v1/documents", json={"documents": sent[:1]}).status_code == 201
+    for each in sent[1:]:
+        answer = client.post("/v1/documents", json={"documents": [each]})
+        assert answer.status_code == 400, answer.text
+        assert "metadata is nested more than 64 deep; flatten it" in answer.json()["detail"]
+    monkeypatch.setattr("quoth.corpus.segment_writer.check_document", lambda _: None)
+    corpus.refresh()
+    corpus.add([quoth.Document("old", "", "Zanzibar again", nested(945))])
+    client.app.state.service.backend.refresh()
+    found = client.post("/v1/search", json={"query": "Zanzibar"}).json()["passages"]
+    assert {each["document_id"]: each["metadata"] for each in found}["n64"] == nested(64)
+    assert "old" in {each["document_id"] for each in found}
+    assert client.get("/v1/documents", params={"id": "old"}).status_code == 200
+    assert client.post("/v1/fill", json={"text": "Zanzibar [MASK]"}).status_code == 200
+
+
+def test_headers_of_every_reply(corpus: quoth.Corpus, start: Any) -> None:
+    client = start(corpus)
+    for path in ("/", "/v1/corpus", "/none", "/v1/openapi.json"):
+        headers = client.get(path).headers
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert "unsafe" not in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["x-request-id"]
+    assert client.get("/v1/corpus").headers["cache-control"] == "no-store"
+    assert client.get("/", headers={"host": "evil.example"}).status_code == 421
+
+
+def test_the_token_is_needed_and_says_nothing_of_the_corpus_without(corpus: quoth.Corpus, start: Any) -> None:
+    client = start(corpus, access=Access(TOKEN, hosts=("testserver",)))
+    for given in ({}, {"authorization": "Bearer wrong"}, {"authorization": f"Basic {TOKEN}"}, {"authorization": "é"}):
+        for path in ("/v1/corpus", "/v1/openapi.json", "/metrics", "/v1/documents?id=d/1"):
+            answer = client.get(path, headers={name: each.encode("latin-1") for name, each in given.items()})
+            assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
+    assert client.get("/v1/corpus", headers={"authorization": f"Bearer {TOKEN}"}).status_code == 200
+    for path in ("/", "/healthz", "/readyz"):
+        assert client.get(path).status_code == 200
+    with pytest.raises(InputError, match="--writable requires a token"):
+        Access(writable=True)
+    with pytest.raises(InputError, match="3 characters"):
+        Access("abc")
+    assert TOKEN not in repr(Access(TOKEN))
+
+
+def test_writing_with_a_token(corpus: quoth.Corpus, start: Any) -> None:
+    client = start(corpus, access=Access(TOKEN, True, ("testserver",)))
+    client.headers["authorization"] = f"Bearer {TOKEN}"
+    new = {"documents": [{"id": "new", "title": "New", "text": "Zanzibar is an island.", "metadata": {"a": 1}}]}
+    added = client.post("/v1/documents", json=new)
+    assert (added.status_code, added.json()) == (201, {"corpus": "notes", "snapshot": 2, "written": 1})
+    assert client.post("/v1/search", json={"query": "Zanzibar"}).json()["passages"][0]["document_id"] == "new"
+    assert client.post("/v1/documents", json=new).status_code == 409
+    new["documents"][0]["text"] = "Zanzibar is in the Indian Ocean."
+    assert client.put("/v1/documents", json=new).json() == {"corpus": "notes", "snapshot": 3, "written": 1}
+    assert client.get("/v1/documents", params={"id": "new"}).json()["text"] == new["documents"][0]["text"]
+    assert client.put("/v1/documents", content=b'{"documents": [{"id": "a", "text": "\\ud800"}]}').status_code == 422
+    assert client.delete("/v1/documents", params={"id": "new"}).json() == {
+        "corpus": "notes",
+        "snapshot": 4,
+        "deleted": 1,
+    }
+    assert client.delete("/v1/documents", params={"id": "new"}).status_code == 404
+    corpus.refresh()
+    assert corpus.num_documents == len(TEXT)
+    corpus.verify()
+
+
+def test_a_corpus_that_is_being_written_to_is_locked(corpus: quoth.Corpus, start: Any) -> None:
+    client = start(corpus, access=Access(TOKEN, True, ("testserver",)))
+    client.headers["authorization"] = f"Bearer {TOKEN}"
+    with corpus._writing():
+        answer = client.delete("/v1/documents", params={"id": "d/1"})
+    assert (answer.status_code, answer.headers["retry-after"]) == (423, "1")
+
+
+def test_metrics_and_health(corpus: quoth.Corpus, start: Any) -> None:
+    client = start(corpus)
+    client.post("/v1/fill", json={"text": BLANK})
+    client.get("/v1/nothing")
+    text = client.get("/metrics").text
+    assert 'quoth_requests_total{method="POST",route="/v1/fill",status="200"} 1.0' in text
+    assert 'quoth_requests_total{method="GET",route="none",status="404"} 1.0' in text
+    assert 'quoth_snapshot{corpus="notes"} 1.0' in text
+    assert client.get("/healthz").json() == {"status": "ok"}
+    assert client.get("/readyz").json() == {"status": "ready"}
+    client.app.state.service.draining = True
+    answer = client.get("/readyz")
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+
+
+@pytest.mark.parametrize("log_text", [False, True])
+def test_the_log_has_no_text_unless_asked(
+    corpus: quoth.Corpus, start: Any, caplog: pytest.LogCaptureFixture, log_text: bool
+) -> None:
+    with caplog.at_level(logging.INFO, logger="quoth.service"):
+        start(corpus, log_text=log_text).post("/v1/ask", json={"question": "Where is the raven?"})
+    lines = [json.loads(JSONLines().format(each)) for each in caplog.records if each.name == "quoth.service"]
+    said = next(each for each in lines if each["event"] == "request")
+    assert (said["route"], said["method"], said["status"]) == ("/v1/ask", "POST", 200)
+    assert ("raven" in json.dumps(lines)) == log_text
+
+
+def test_an_unforeseen_error_says_nothing(corpus: quoth.Corpus, start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> Any:
+        raise ZeroDivisionError("a secret")
+
+    client = start(corpus)
+    monkeypatch.setattr("quoth.service.library.bm25", broken)
+    answer = client.post("/v1/search", json={"query": "a"})
+    assert answer.status_code == 500
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert "secret" not in answer.text
+    assert "content-security-policy" in answer.headers
+
+
+def test_vectors_are_used_by_their_own_model_only(models: Models, corpus: quoth.Corpus, tmp_path: Path) -> None:
+    """A corpus with vectors of another model is answered as one without, next to any other corpus."""
+    plain = quoth.Corpus.create(tmp_path / "plain.quoth")
+    plain.add([quoth.Document("p", "P", "Vienna is the capital of Austria.")])
+    before = Library(models, [corpus.path, plain.path])
+    expected = [each.to_dict() for each in before.view().fill([BLANK])[0]]
+    assert before.unused() == []
+    other = quoth.NPM.from_pretrained(tiny_npm(tmp_path / "other", [*TEXT, "another"]), corpus)
+    other.embed("fp32")
+    library = Library(models, [corpus.path, plain.path])
+    assert [each.to_dict() for each in library.view().fill([BLANK])[0]] == expected
+    assert library.describe()["modes"] == ["bm25"]
+    [said] = library.unused()
+    assert f"{corpus.path}: its vectors are of {other.name}" in said
+    assert f"not of {models.fills.name}" in said
+    with pytest.raises(EncoderMismatchError, match="has keys of"):
+        library.view("notes").fill([BLANK], passages=None)
+    models.over([corpus]).fills.embed("fp32")
+    assert Library(models, [corpus.path]).unused() == []
+
+
+def test_a_damaged_index_is_refused(models: Models, corpus: quoth.Corpus) -> None:
+    models.over([corpus]).fills.embed("fp32")
+    Library(models, [corpus.path])
+    [words] = corpus.path.glob("segments/*/words*")
+    content = words.read_bytes()
+    words.write_bytes(content[:-1])
+    with pytest.warns(DamageWarning, match=words.name):
+        Library(models, [corpus.path])
+    words.write_bytes(content)
+    vectors = next(corpus.path.glob(f"keys/{models.fills.fingerprint[:16]}/*/vectors.npy"))
+    vectors.write_bytes(vectors.read_bytes()[:-1])
+    with pytest.raises(CorruptionError, match="vectors"):
+        Library(models, [corpus.path])
+
+
+def test_a_damaged_segment_is_named_and_the_rest_is_served(corpus: quoth.Corpus, start: Any) -> None:
+    client = start(corpus)
+    library = client.app.state.service.backend
+    corpus.add([quoth.Document("late", "", "A late text.")])
+    assert library.refresh()
+    [file] = corpus.path.glob(f"segments/{corpus.segments[-1].name}/documents.bin")
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-1])
+    with pytest.warns(DamageWarning, match=r"documents\.bin"):
+        assert library.refresh()
+    assert not library.refresh()
+    assert client.get("/v1/corpus").json()["corpora"][0]["damaged"] == [corpus.segments[-1].name]
+    ready = client.get("/readyz")
+    assert (ready.status_code, ready.json()) == (200, {"status": "ready", "damaged": [corpus.segments[-1].name]})
+    search = {"query": "late raven"}
+    assert "late" not in {each["document_id"] for each in client.post("/v1/search", json=search).json()["passages"]}
+    file.write_bytes(whole)
+    assert library.refresh()
+    assert client.get("/v1/corpus").json()["corpora"][0]["damaged"] == []
+    assert client.get("/readyz").json() == {"status": "ready"}
+    assert "late" in {each["document_id"] for each in client.post("/v1/search", json=search).json()["passages"]}
+
+
+def test_a_corpus_that_takes_the_place_of_another_is_served(corpus: quoth.Corpus, start: Any, tmp_path: Path) -> None:
+    client = start(corpus)
+    other = quoth.Corpus.create(tmp_path / "other.quoth")
+    other.add([quoth.Document("new", "", "Oslo is the capital of Norway.")])
+    assert other.snapshot == corpus.snapshot
+    corpus.path.rename(tmp_path / "old.quoth")
+    other.path.rename(corpus.path)
+    assert client.app.state.service.backend.refresh()
+    found = client.post("/v1/search", json={"query": "capital"}).json()["passages"]
+    assert [each["document_id"] for each in found] == ["new"]
+
+
+def test_a_job_that_never_ends_does_not_keep_the_service() -> None:
+    desk, never = Desk(Limits(concurrency=1, timeout=0.05)), threading.Event()
+
+    async def ask() -> None:
+        with pytest.raises(TimeoutError):
+            await desk.ask(None, [None], lambda _: [never.wait()])
+
+    asyncio.run(ask())
+    desk.close()
+    never.set()
+
+
+def test_a_snapshot_that_cannot_be_opened_leaves_the_last_one(corpus: quoth.Corpus, start: Any) -> None:
+    client = start(corpus)
+    corpus.add([quoth.Document("late", "", "A late text.")])
+    newest = max(corpus.path.glob("manifest-*.json"))
+    newest.write_text("{")
+    assert not client.app.state.service.backend.refresh()
+    assert client.post("/v1/search", json={"query": "raven"}).json()["snapshots"] == {"notes": 1}
+
+
+def test_the_description_has_every_route_and_examples(corpus: quoth.Corpus, start: Any) -> None:
+    client = start(corpus)
+    description = client.get("/v1/openapi.json").json()
+    assert description["openapi"].startswith("3.1")
+    for name in ("fill", "ask", "classify", "search", "verify"):
+        operation = description["paths"][f"/v1/{name}"]["post"]
+        form = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].rsplit("/", 1)[-1]
+        [example] = description["components"]["schemas"][form]["examples"]
+        assert client.post(f"/v1/{name}", json=example).status_code == 200
+        assert "application/problem+json" in operation["responses"]["422"]["content"]
+        assert "application/json" not in operation["responses"]["422"]["content"]
+
+
+async def _gather(desk: Desk, *asked: Any) -> list[Any]:
+    return await asyncio.gather(*(desk.ask(*each) for each in asked), return_exceptions=True)
+
+
+def test_jobs_of_one_moment_are_a_batch() -> None:
+    seen: list[list[int]] = []
+    release = threading.Event()
+
+    def double(inputs: list[int]) -> list[int]:
+        release.wait()
+        seen.append(inputs)
+        return [2 * each for each in inputs]
+
+    desk = Desk(Limits(concurrency=1, batch=4))
+
+    async def run() -> list[Any]:
+        first = asyncio.create_task(desk.ask("a", [0], double))
+        while not desk.at_work:
+            await asyncio.sleep(0.001)
+        others = asyncio.create_task(
+            _gather(desk, ("a", [1], double), ("b", [2], double), ("a", [3, 4], double), ("a", [5, 6], double))
+        )
+        while desk.waiting < 4:
+            await asyncio.sleep(0.001)
+        release.set()
+        return [await first, *await others]
+
+    answers = asyncio.run(run())
+    desk.close()
+    assert [each.answers for each in answers] == [[0], [2], [4], [6, 8], [10, 12]]
+    assert seen == [[0], [1, 3, 4], [2], [5, 6]]
+    assert [each.batch for each in answers] == [1, 3, 1, 3, 2]
+
+
+def test_one_job_that_fails_leaves_the_others_of_its_batch() -> None:
+    def halve(inputs: list[int]) -> list[float]:
+        return [1 / each for each in inputs]
+
+    desk = Desk(Limits(concurrency=1))
+    slow = threading.Event()
+
+    async def run() -> list[Any]:
+        first = asyncio.create_task(desk.ask(None, [1], lambda _: [slow.wait()]))
+        while not desk.at_work:
+            await asyncio.sleep(0.001)
+        others = asyncio.create_task(_gather(desk, ("a", [2], halve), ("a", [0], halve), ("a", [4], halve)))
+        while desk.waiting < 3:
+            await asyncio.sleep(0.001)
+        slow.set()
+        await first
+        return await others
+
+    good, bad, better = asyncio.run(run())
+    desk.close()
+    assert (good.answers, better.answers) == ([0.5], [0.25])
+    assert isinstance(bad, ZeroDivisionError)
+
+
+def test_overload_is_told_at_once_and_work_in_hand_is_finished() -> None:
+    release = threading.Event()
+
+    def wait(inputs: list[int]) -> list[int]:
+        release.wait()
+        return inputs
+
+    desk = Desk(Limits(concurrency=1, queue=2))
+
+    async def run() -> tuple[Any, list[Any]]:
+        first = asyncio.create_task(desk.ask(None, [0], wait))
+        while not desk.at_work:
+            await asyncio.sleep(0.001)
+        others = asyncio.create_task(_gather(desk, *[(None, [each], wait) for each in (1, 2, 3)]))
+        await asyncio.sleep(0)
+        while desk.waiting < 2:
+            await asyncio.sleep(0.001)
+        with pytest.raises(BusyError) as caught:
+            await desk.ask(None, [4], wait)
+        release.set()
+        return caught.value, [await first, *await others]
+
+    busy, answers = asyncio.run(run())
+    desk.close()
+    assert busy.seconds >= 1
+    assert [each.answers if isinstance(each, Done) else type(each) for each in answers] == [[0], [1], [2], BusyError]
+    with pytest.raises(BusyError):
+        asyncio.run(desk.ask(None, [5], wait))
+
+
+def test_reads_pass_questions_by_and_have_the_same_bounds(
+    corpus: quoth.Corpus, start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = start(corpus, limits=Limits(concurrency=1, queue=1))
+    service, release = client.app.state.service, threading.Event()
+    read = partial(client.get, "/v1/documents", params={"id": "d/1"})
+
+    def held(*given: Any) -> Any:
+        release.wait()
+        return original(*given)
+
+    with ThreadPoolExecutor() as pool:
+        question = client.portal.start_task_soon(service.desk.ask, None, [0], lambda inputs: release.wait() and inputs)
+        assert (read().status_code, client.get("/v1/corpus").status_code, question.done()) == (200, 200, False)
+        original = app_module._document
+        monkeypatch.setattr(app_module, "_document", held)
+        running = pool.submit(read)
+        while not service.reads.at_work:
+            assert not running.done()
+        waiting = pool.submit(read)
+        while not service.reads.waiting:
+            assert not waiting.done()
+        refused, ready = read(), client.get("/readyz")
+        release.set()
+        assert (running.result().status_code, waiting.result().status_code) == (200, 200)
+    assert (refused.status_code, refused.headers["retry-after"], ready.status_code) == (503, "1", 503)
+
+
+def test_a_job_that_waited_too_long_is_never_begun() -> None:
+    begun: list[Any] = []
+    release = threading.Event()
+    desk = Desk(Limits(concurrency=1, timeout=0.05))
+
+    async def run() -> list[Any]:
+        return await _gather(desk, (None, [0], lambda inputs: [release.wait()]), (None, [1], begun.extend))
+
+    assert [type(each) for each in asyncio.run(run())] == [TimeoutError, TimeoutError]
+    release.set()
+    desk.close()
+    assert begun == []
+
+
+def test_words_that_match_a_query() -> None:
+    assert word_ranges("Operas in München", "An opera; opérettes, MUNCHEN.") == [(3, 8), (21, 28)]
+    assert word_ranges("raven", "Nothing here.") == []
+    assert word_ranges("is it the raven", "It is the raven.") == [(10, 15)]
+    assert word_ranges("the", "the raven") == [(0, 3)]
+
+
+def test_a_body_that_is_not_json_is_named_with_the_character(corpus: quoth.Corpus, start: Any) -> None:
+    reply = start(corpus).post("/v1/ask", content=b'{"question": bad}', headers={"Content-Type": "application/json"})
+    assert reply.status_code == 422
+    assert reply.json()["errors"] == [{"field": "body", "message": "not JSON, at character 13; send a JSON object"}]
