@@ -6,15 +6,50 @@ Knows: names, defaults, which values are valid. Does not know: what is done with
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge, Gt, Le
 
-from quoth.answers.options import NPMDefaults
+from quoth.answers.options import FillOptions, NPMDefaults, Temperature
 from quoth.config import Config
 from quoth.errors import InputError
-from quoth.fields import Count, NotNegative, Number, Positive
+from quoth.fields import Count, Has, NotNegative, Number, Positive, Such, check_fields, described
 from quoth.training.settings import LoopConfig, check_evaluation
+
+
+@described
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskOptions(FillOptions):
+    """The options of `NPM.ask`: those of `fill`, but by default no reader reads. Raises InputError."""
+
+    template: Annotated[
+        Annotated[str, Has("{question}")] | None,
+        Such("{question} [MASK]."),
+        "The text made of `{question}`, with one blank.",
+    ] = None
+    read: Number = 0
+
+
+@described
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassifyOptions:
+    """The options of `NPM.classify`. Raises InputError."""
+
+    template: Annotated[
+        Annotated[str, Has("{text}")] | None,
+        Such("{text} It was [MASK]."),
+        "The text made of `{text}`, with one blank.",
+    ] = None
+    temperature: Annotated[Temperature, "Divides similarities: above 1 flattens probabilities."] = 5.0
+    passages: Annotated[
+        Count | Literal["default"] | None,
+        Such(3),
+        "Number of BM25's best passages for the text with a label's words, of each label; None: every token, which "
+        "requires `embed`.",
+    ] = "default"
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +65,7 @@ class NPMConfig(Config):
     `calibration` is of what both decide, as a reader's. `defaults` are taken where a caller says nothing.
     """
 
+    options: ClassVar[tuple[Any, ...]] = (FillOptions, AskOptions)
     kind: Literal["npm"] = "npm"
     base: str = ""
     revision: str | None = None

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from quoth.answers.evidence import chosen
 from quoth.answers.labels import LabelOptions, predict_labels
-from quoth.answers.options import AskOptions, ClassifyOptions, FillOptions
+from quoth.answers.options import FillOptions
 from quoth.corpus.bm25 import best_places
 from quoth.corpus.corpus import Corpora, Corpus, listed
 from quoth.encoders.tokens import TokenEncoder
@@ -28,7 +28,7 @@ from quoth.index.key_table import KeyTable
 from quoth.model.calls import Exclude, check_labels, check_questions, documented, takes, tidied, words_of
 from quoth.model.model import remembered
 from quoth.npm.blanks import BlankFiller
-from quoth.npm.config import NPMConfig
+from quoth.npm.config import AskOptions, ClassifyOptions, NPMConfig
 from quoth.reader.weights import open_reader
 from quoth.results import Predictions
 from quoth.text.tokenizer import MASK

@@ -6,13 +6,14 @@ Knows: names, defaults, which values are valid. Does not know: what is done with
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge
 
+from quoth.answers.options import TopK
 from quoth.config import Config
 from quoth.errors import InputError
-from quoth.fields import Count, NotNegative, Number, Positive, Share
+from quoth.fields import Count, NotNegative, Number, Positive, Share, Such, check_fields, described
 from quoth.training.settings import LoopConfig
 
 
@@ -24,6 +25,31 @@ class ReaderDefaults(Config):
     passages: Count = 20
     min_probability: Share = 0.0
     not_found_below: Share = 0.0
+
+
+@described
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderFillOptions:
+    """The options of `Reader.fill`. Raises InputError."""
+
+    top_k: Annotated[TopK, "Number of answers."] = 5
+    passages: Annotated[Count | None, Such(20), "Number of passages to read."] = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@described
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderAskOptions(ReaderFillOptions):
+    """The options of `Reader.ask`. Raises InputError."""
+
+    min_probability: Annotated[
+        Share | None,
+        Such(0.5),
+        'An answer with a smaller chance of being right is "unsure" (`status`), or "not_found" if even the best one is '
+        "below the model's `not_found_below`.",
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +66,7 @@ class ReaderConfig(Config):
     the share is reported). `defaults` apply unless a caller says otherwise.
     """
 
+    options: ClassVar[tuple[Any, ...]] = (ReaderFillOptions, ReaderAskOptions)
     kind: Literal["reader"] = "reader"
     base: str = ""
     revision: str | None = None

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
 from quoth.answers.calibration import calibrated
-from quoth.answers.options import ReaderAskOptions, ReaderFillOptions
 from quoth.answers.spans import Source, predict_spans, sources_of
 from quoth.corpus.bm25 import PassageRef, best_places, bm25
 from quoth.corpus.corpus import Corpora, listed
@@ -21,6 +20,7 @@ from quoth.encoders.pairs import fill_in
 from quoth.fields import Count, checked
 from quoth.model.calls import Exclude, check_questions, documented, for_each, takes, with_mask, words_of
 from quoth.model.model import Model, remembered
+from quoth.reader.config import ReaderAskOptions, ReaderFillOptions
 from quoth.reader.network import SpanReader, Spans
 from quoth.reader.weights import open_reader
 from quoth.records import Passage, Prediction

@@ -6,13 +6,14 @@ Knows: names, defaults, which values are valid. Does not know: what is done with
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge
 
 from quoth.config import Config
 from quoth.errors import InputError
-from quoth.fields import Count, Number, Positive, Share
+from quoth.fields import Count, Number, Positive, Share, Such, described
+from quoth.reader.config import ReaderFillOptions
 from quoth.training.settings import LoopConfig, check_evaluation
 
 
@@ -24,6 +25,38 @@ class REALMDefaults(Config):
     passages: Count | None = None
     combine: Literal["softmax", "marginal"] = "softmax"
     mode: Literal["dense", "hybrid"] = "dense"
+
+
+@described
+@dataclass(frozen=True, slots=True, kw_only=True)
+class REALMFillOptions(ReaderFillOptions):
+    """The options of `REALM.fill`. Raises InputError."""
+
+    combine: Annotated[
+        Literal["softmax", "marginal"] | None,
+        'How spans of several passages are combined. "softmax": one softmax over all spans (the released code), with '
+        "the passage's relevance if the model adds it. "
+        '"marginal": p(y|z,x) p(z|x), each normalised by itself (eq. 1).',
+    ] = None
+    null_document: Annotated[
+        bool | None,
+        "Whether z in eq. 1 may be the null document too, an empty passage, in which there is no answer; only with "
+        '"marginal".',
+    ] = None
+
+
+@described
+@dataclass(frozen=True, slots=True, kw_only=True)
+class REALMAskOptions(REALMFillOptions):
+    """The options of `REALM.ask`. Raises InputError."""
+
+    null_document: bool = False
+    mode: Annotated[
+        Literal["dense", "hybrid"] | None,
+        'How passages are found. "dense": by the towers, as in the paper. "hybrid": by BM25 too, both scores scaled '
+        "from 0 to 1 and added; for a model with the reader of a `Reader`, which weighs a passage by that sum.",
+    ] = None
+    min_probability: Annotated[Share | None, Such(0.5), "As in `Reader.ask`, for a calibrated probability."] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +77,7 @@ class REALMConfig(Config):
     nothing.
     """
 
+    options: ClassVar[tuple[Any, ...]] = (REALMFillOptions, REALMAskOptions)
     kind: Literal["realm"] = "realm"
     base: str = ""
     revision: str | None = None

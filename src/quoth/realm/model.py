@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.answers.calibration import calibrated
-from quoth.answers.options import REALMAskOptions, REALMFillOptions
 from quoth.answers.spans import Source, predict_spans
 from quoth.corpus.bm25 import best_places
 from quoth.corpus.corpus import Corpora, listed
@@ -32,7 +31,7 @@ from quoth.model.calls import Exclude, check_questions, documented, for_each, ta
 from quoth.model.model import remembered
 from quoth.reader.network import SpanReader
 from quoth.reader.weights import open_reader
-from quoth.realm.config import REALMConfig
+from quoth.realm.config import REALMAskOptions, REALMConfig, REALMFillOptions
 from quoth.realm.network import Reader, ReaderModel
 from quoth.realm.reading import EncodedQuery, OwnReader
 from quoth.realm.towers import PassageEncoder, load_heads

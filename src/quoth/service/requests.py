@@ -13,8 +13,9 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 from annotated_types import Ge, Le, MaxLen
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from quoth.answers.options import ClassifyOptions, FillOptions
+from quoth.answers.options import FillOptions
 from quoth.fields import fields_of
+from quoth.npm.config import ClassifyOptions
 from quoth.service.limits import Limits
 
 MOST_PHRASE_TOKENS = 32
