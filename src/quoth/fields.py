@@ -110,14 +110,20 @@ def checked(name: str, value: Any, kind: Any, default: Any = None) -> Any:
 
 def described(record: type[_Record]) -> type[_Record]:
     """A record whose `help` says of every field its type without bounds, its meaning and its default."""
-    lines, taken = [], [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
     of: Any = record
-    for name, kind, meaning, default, _ in fields_of(of).values():
-        shown = "the model's" if default is None or default == "default" else repr(default)
-        lines.append(f"    {name} ({spelled(kind)}): {meaning} Default: {shown}.")
-        taken.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=spelled(kind)))
+    known, lines = fields_of(of), []
+    for name, field in known.items():
+        left_open = field.default in (None, "default") and not hasattr(record, "from_dict")
+        shown = "the model's" if left_open else repr(field.default)
+        if field.meaning:
+            lines.append(f"    {name} ({spelled(field.kind)}): {field.meaning} Default: {shown}.")
+    shape = inspect.signature(of.__init__)
+    taken = [
+        each.replace(annotation=spelled(known[each.name].kind)) if each.name in known else each
+        for each in shape.parameters.values()
+    ]
     record.__doc__ = "\n".join([inspect.cleandoc(record.__doc__ or ""), "", "Args:", *lines])
-    record.__init__.__signature__ = inspect.Signature(taken, return_annotation=None)  # type: ignore[attr-defined]
+    of.__init__.__signature__ = shape.replace(parameters=taken)
     return record
 
 
@@ -132,7 +138,7 @@ def spelled(kind: Any) -> str:
         return " | ".join(f'"{each}"' if isinstance(each, str) else repr(each) for each in inner)
     if origin is not None:
         return f"{origin.__name__}[{', '.join(map(spelled, inner))}]"
-    return "None" if kind is NoneType else str(kind.__name__)
+    return {NoneType: "None", ...: "..."}.get(kind) or str(kind.__name__)
 
 
 def marks(kind: Any) -> tuple[Any, ...]:

@@ -18,22 +18,24 @@ from quoth.fields import MOST, Count, Has, Number, Share, ShareBelow1, Such, che
 Combine = Literal["sum", "joint", "softmax_sum"]
 
 
+@described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NPMDefaults(Config):
-    """What an NPM takes where a caller says nothing; the meanings are those of `FillOptions`.
+    """What an NPM takes where a caller says nothing."""
 
-    `template` makes a blank of a question, `classify_template` of a text to label; `passages` None is every token, and
-    a number is raised to `read` where a reader reads. `not_found_below` is as a reader's.
-    """
-
-    template: Annotated[str, Has("{question}")] = "Q: {question}\nA: [MASK]."
-    classify_template: Annotated[str, Has("{text}")] = "{text} It was [MASK]."
-    passages: Count | None = 3
-    combine: Combine = "joint"
-    hybrid: ShareBelow1 = 0.0
-    read: Number = 0
-    min_probability: Share = 0.0
-    not_found_below: Share = 0.0
+    template: Annotated[str, Has("{question}"), "What makes a blank of a question."] = "Q: {question}\nA: [MASK]."
+    classify_template: Annotated[str, Has("{text}"), "What makes a blank of a text to label."] = "{text} It was [MASK]."
+    passages: Annotated[
+        Count | None,
+        "Number of BM25's best passages to search inside, at least as many as a reader reads; None: every token.",
+    ] = 3
+    combine: Annotated[Combine, "As in `FillOptions`."] = "joint"
+    hybrid: Annotated[ShareBelow1, "As in `FillOptions`."] = 0.0
+    read: Annotated[Number, "As in `FillOptions`."] = 0
+    min_probability: Annotated[Share, "As in `FillOptions`."] = 0.0
+    not_found_below: Annotated[
+        Share, "Chance of being right that the best answer must have, or else the passages do not say."
+    ] = 0.0
 
 
 TopK = Annotated[Count, Le(MOST)]
