@@ -4,8 +4,6 @@ Knows: how a settings record becomes JSON and back, refusing what it does not kn
 Does not know: what the settings mean.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Self

@@ -4,8 +4,6 @@ Knows: names, meanings and bounds; the command line, the HTTP service and the do
 know: what an option does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -111,7 +109,7 @@ class FillOptions:
         check_fields(self)
         object.__setattr__(self, "banned_tokens", tuple(self.banned_tokens))
 
-    def resolved(self, defaults: NPMDefaults) -> ResolvedOptions:
+    def resolved(self, defaults: NPMDefaults) -> "ResolvedOptions":
         """These options with the model's defaults in place of those that were left open.
 
         If a reader reads more passages than the model searches by default, all of these are searched.
