@@ -11,7 +11,7 @@ Retrieval for Weakly Supervised Open Domain Question Answering*, 2019) to the co
 | §3.2 f(x, z), the inner product | `realm.losses.relevance` |
 | §3.2 p(z given x), its softmax | `realm.losses.log_retrieval` |
 | §3.2 the knowledge-augmented encoder | `realm.network.ReaderModel`, `realm.network.readings` |
-| §3.2 masked words | `realm.network.Reader.likelihood`, `realm.own_reader.OwnReader` |
+| §3.2 masked words | `realm.network.Reader.likelihood`, `realm.reading.OwnReader` |
 | §3.2 spans (ORQA §3) | `reader.network.SpanHead`, `realm.network.Reader.spans` |
 | §3.3 an index that is made again while training continues | `realm.index_refresh.IndexRefresher` |
 | §3.4 salient span masking | `realm.salient.MaskedTexts` |
