@@ -25,7 +25,7 @@ from quoth.encoders.tokens import TokenEncoder
 from quoth.errors import InputError
 from quoth.hub import locate
 from quoth.index.key_table import KeyTable
-from quoth.model.calls import Exclude, check_labels, check_questions, documented, takes, tidied, words_of
+from quoth.model.calls import Exclude, check_labels, check_questions, takes, tidied, words_of
 from quoth.model.model import remembered
 from quoth.npm.blanks import BlankFiller
 from quoth.npm.config import AskOptions, ClassifyOptions, NPMConfig
@@ -42,7 +42,6 @@ class NPM(BlankFiller):
 
     @classmethod
     @remembered
-    @documented
     def from_pretrained(
         cls,
         name: str | Path = "quoth-mini",
@@ -57,8 +56,18 @@ class NPM(BlankFiller):
         Args:
             name (str | Path): A shipped model (quoth-mini, quoth-mini-single, quoth-mini-base), the folder of one that
                 was trained, or a hub id. Default: "quoth-mini".
-            {corpus}
-            {loading}
+            corpus (Corpus | str | Path | None): What to search: a corpus or the path of one, or a list of them.
+                Default: None.
+            device (str | None): "cpu", "cuda", "cuda:1" or "mps". Default: the best there is.
+            dtype (str | None): Precision of the encoder: "fp32", "bf16" or "fp16". Default: "fp32".
+            base (str | Path | None): Folder of the base encoder, if its package is not installed. Default: None.
+
+        Returns:
+            The model, ready to search.
+
+        Raises:
+            ModelNotFoundError: No model of that name, or its weights are missing or damaged.
+            InputError: Another kind of model, an unknown device or dtype.
 
         Example:
             >>> quoth.NPM.from_pretrained(corpus=corpus)

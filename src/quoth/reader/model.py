@@ -18,7 +18,7 @@ from quoth.corpus.bm25 import PassageRef, best_places, bm25
 from quoth.corpus.corpus import Corpora, listed
 from quoth.encoders.pairs import fill_in
 from quoth.fields import Count, checked
-from quoth.model.calls import Exclude, check_questions, documented, for_each, takes, with_mask, words_of
+from quoth.model.calls import Exclude, check_questions, for_each, takes, with_mask, words_of
 from quoth.model.model import Model, remembered
 from quoth.reader.config import ReaderAskOptions, ReaderFillOptions
 from quoth.reader.network import SpanReader, Spans
@@ -47,7 +47,6 @@ class Reader(Model):
 
     @classmethod
     @remembered
-    @documented
     def from_pretrained(
         cls,
         name: str | Path = "quoth-reader",
@@ -62,8 +61,18 @@ class Reader(Model):
         Args:
             name (str | Path): A shipped model (quoth-reader), or the folder of one that `quoth train reader` wrote.
                 Default: "quoth-reader".
-            {corpus}
-            {loading}
+            corpus (Corpus | str | Path | None): What to search: a corpus or the path of one, or a list of them.
+                Default: None.
+            device (str | None): "cpu", "cuda", "cuda:1" or "mps". Default: the best there is.
+            dtype (str | None): Precision of the encoder: "fp32", "bf16" or "fp16". Default: "fp32".
+            base (str | Path | None): Folder of the base encoder, if its package is not installed. Default: None.
+
+        Returns:
+            The model, ready to search.
+
+        Raises:
+            ModelNotFoundError: No model of that name, or its weights are missing or damaged.
+            InputError: Another kind of model, an unknown device or dtype.
 
         Example:
             >>> quoth.Reader.from_pretrained(corpus=corpus)

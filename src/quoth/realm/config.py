@@ -3,7 +3,7 @@
 Knows: names, defaults, which values are valid. Does not know: what is done with them.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge
@@ -56,6 +56,19 @@ class REALMAskOptions(REALMFillOptions):
     ] = None
     min_probability: Annotated[Share | None, Such(0.5), "As in `Reader.ask`, for a calibrated probability."] = None
 
+    def resolved(self, defaults: REALMDefaults) -> "REALMAskOptions":
+        """These options with the model's defaults in place of those that were left open. Raises InputError for what
+        does not go together."""
+        combine = self.combine or defaults.combine
+        mode = self.mode or ("dense" if combine == "marginal" else defaults.mode)
+        if mode == "hybrid" and combine == "marginal":
+            raise InputError("mode is 'hybrid' and combine 'marginal', whose p(z|x) is the towers'; use mode='dense'")
+        if self.min_probability is not None and combine == "marginal":
+            raise InputError(
+                "min_probability is given and combine is 'marginal', which is not calibrated; leave one out"
+            )
+        return replace(self, combine=combine, mode=mode)
+
 
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +109,16 @@ class REALMConfig(Config):
     add_relevance: Annotated[bool, "Whether a passage's relevance is added to its spans' scores."] = True
     reader: Annotated[str, "A reader, by name or folder, that reads in the place of the model's own."] = ""
     defaults: REALMDefaults = field(default_factory=REALMDefaults)
+
+    @property
+    def question_room(self) -> int:
+        """Tokens of a question that are read, without its special ones."""
+        return self.query_tokens - 2
+
+    def num_read(self, passages: int | None) -> int:
+        """The number of passages to read; by default `num_candidates` less the null document."""
+        count = self.defaults.passages if passages is None else passages
+        return self.num_candidates - 1 if count is None else count
 
     def check(self) -> None:
         if self.reader_tokens < self.query_tokens + 16:

@@ -8,6 +8,7 @@ Shape suffixes that differ from the project's: N passages that are read.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,13 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.answers.spans import Read, explain_likelihood, predict_answers, predict_words
-from quoth.corpus.bm25 import PassageRef
+from quoth.corpus.bm25 import PassageRef, Ranking
+from quoth.encoders.pairs import PairTokenizer
+from quoth.encoders.transformer import Transformer
+from quoth.hub import ModelSource
+from quoth.index.fusion import weighted_sum
 from quoth.index.retriever import Retriever
 from quoth.reader.network import Reading
-from quoth.realm.network import Reader, readings
-from quoth.realm.towers import PassageEncoder
+from quoth.realm.network import Reader, ReaderModel, readings
+from quoth.realm.towers import PassageEncoder, load_heads
 from quoth.records import Likelihood, Prediction
 from quoth.timing import step
+
+LEAST_SHARE = 0.01
+"""The share of the best fused score that a passage counts with at least: the last of both rankings has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +83,21 @@ class OwnReader:
 
     def _readings(self, question: EncodedQuery, texts: Sequence[str], titles: Sequence[str]) -> list[Reading]:
         return readings(self.encoder.tokenizer, self.encoder.config, question.ids, texts, titles)
+
+
+def load_own(
+    source: ModelSource[REALMConfig], tokenizer: PairTokenizer, device: str | None, dtype: str | None
+) -> Reader:
+    """The reader of a model that has one of its own."""
+    transformer = Transformer.load(source.part("reader"), device=device, dtype=dtype)
+    model = ReaderModel(transformer.model, source.config)
+    load_heads(source.heads, "reader", model)
+    weight = next(transformer.model.parameters())
+    return Reader(model.to(device=weight.device, dtype=weight.dtype), tokenizer)
+
+
+def fused(rankings: Sequence[Ranking], count: int) -> Ranking:
+    """The best passages by the sum of their scores; relevance is the log of a passage's share of the best one's sum."""
+    both = weighted_sum(rankings)[:count]
+    most = max((score for score, _ in both), default=1.0)
+    return [(math.log(max(score / most, LEAST_SHARE)), place) for score, place in both]
