@@ -288,9 +288,8 @@ class REALM(CorpusModel):
         by_eq_1, null = combine == "marginal", options.null_document
         null_D = self._null_if(by_eq_1 if null is None else null, by_eq_1)
         found: list[Predictions] = []
-        for question, each in zip(
-            self._questions(masked, self.config.num_read(options.passages), exclude), texts, strict=True
-        ):
+        questions = self._questions(masked, self.config.num_read(options.passages), exclude)
+        for question, each in zip(questions, texts, strict=True):
             relevance = self._relevance(null_D, question)
             if spans:
                 answers = self._read_spans(each, question, options.top_k, by_eq_1, null=relevance)
@@ -343,12 +342,10 @@ class REALM(CorpusModel):
                 "`quoth train realm-pretrain` or `quoth convert` made"
             )
         tokenizer, text = self.encoder.tokenizer, self._with_mask(text)
-        hidden = answer_ids(tokenizer, text, answer)
-        if len(hidden) > self.config.question_room:
-            raise InputError(
-                f"answer {answer!r} has {len(hidden)} word pieces; it may have at most {self.config.question_room}; give a shorter one"
-            )
-        masked = masked_ids(tokenizer, text, self.config.question_room, len(hidden))
+        hidden, room = answer_ids(tokenizer, text, answer), self.config.question_room
+        if len(hidden) > room:
+            raise InputError(f"answer {answer!r} has {len(hidden)} word pieces, more than {room}; give a shorter one")
+        masked = masked_ids(tokenizer, text, room, len(hidden))
         [question] = self._questions([masked], self.config.num_read(passages), exclude)
         null = self.encoder.scale * float(self._null @ question.vector_D)
         return self._own.likelihood(question, answer.strip(), hidden, null)
@@ -397,7 +394,5 @@ class REALM(CorpusModel):
             q_BD = self.encoder.vectors_of(asked)
         with step("search"):
             places = self._retriever.nearest_passages(q_BD, passages, for_each(exclude, len(asked)))
-        return [
-            EncodedQuery(ids[: self.config.question_room], *each)
-            for ids, *each in zip(asked, q_BD, places, strict=True)
-        ]
+        room = self.config.question_room
+        return [EncodedQuery(ids[:room], *each) for ids, *each in zip(asked, q_BD, places, strict=True)]

@@ -23,6 +23,7 @@ from quoth.hub import ModelSource
 from quoth.index.fusion import weighted_sum
 from quoth.index.retriever import Retriever
 from quoth.reader.network import Reading
+from quoth.realm.config import REALMConfig
 from quoth.realm.network import Reader, ReaderModel, readings
 from quoth.realm.towers import PassageEncoder, load_heads
 from quoth.records import Likelihood, Prediction
