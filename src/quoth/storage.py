@@ -23,9 +23,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 from quoth.errors import CorruptionError, InputError, LockedError, brief
-from quoth.files import SMALL, create, fsync_path
 
 CHECKSUMS = "checksums.json"
+SMALL = 1 << 16
+"""Files up to this size are hashed wherever they are checked, and read whole rather than mapped."""
 LOCK_SECONDS = 10.0
 """A lease is tried for so long: whoever may read a file may lock it, for ever if he likes."""
 
@@ -33,6 +34,35 @@ Fields = Mapping[str, tuple[type, ...]]
 """The fields of a JSON object, and the types that each may have."""
 
 FILE_FIELDS: Fields = {"size": (int,), "sha256": (str,)}
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """An OSError inside without a file name, such as that of a full disk, gets this one."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno and error.filename is None:
+            error.filename = str(path)
+        raise
+
+
+@contextmanager
+def create(path: Path) -> Iterator[BinaryIO]:
+    """A new file to write; what was there before is removed. An OSError inside without a file name gets this one."""
+    path.unlink(missing_ok=True)
+    with naming(path), path.open("xb") as stream:
+        yield stream
+
+
+def fsync_path(path: Path) -> None:
+    """Flushes a file, or a folder's list of names, to disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        with naming(path):
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def open_plain(path: Path, flags: int) -> int:

@@ -74,11 +74,11 @@ def names(corpus: Corpus, encoder: TokenEncoder) -> set[str]:
 
 COMPACT = """
 import os, signal, sys
-from quoth.corpus import corpus, sweep, writer
+from quoth.corpus import corpus, writer
 def kill(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 if sys.argv[2]:
-    setattr(sweep if sys.argv[2] == "sweep_moves" else writer, sys.argv[2], kill)
+    setattr(writer, sys.argv[2], kill)
 corpus.Corpus.open(sys.argv[1]).compact()
 assert not [name for name in sys.modules if name.startswith("quoth.index")]
 """

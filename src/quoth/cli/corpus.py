@@ -246,7 +246,7 @@ def verify(directory: CorpusDir) -> None:
       quoth verify wiki.quoth
     """
     from quoth.corpus.corpus import Corpus
-    from quoth.corpus.verify import verify as check
+    from quoth.corpus.repair import verify as check
 
     check(directory)
     results().print(f"{visible(str(directory))}: sound", soft_wrap=True)
@@ -306,7 +306,7 @@ def export(
       quoth export wiki.quoth -o wiki.jsonl.gz
     """
     from quoth.corpus.documents import create_lines
-    from quoth.corpus.salvage import intact_documents
+    from quoth.corpus.repair import intact_documents
 
     lost: list[str] = []
     count = 0

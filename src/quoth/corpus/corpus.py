@@ -9,19 +9,24 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from quoth.corpus import full_disk
-from quoth.corpus.layout import LOCK, locks_beside, manifest_path
-from quoth.corpus.manifest import Manifest, continues, keep_copy, read_manifest, snapshots, write_manifest
+from quoth.corpus.manifest import (
+    LOCK,
+    Manifest,
+    continues,
+    keep_copy,
+    locks_beside,
+    manifest_path,
+    read_manifest,
+    snapshots,
+    write_manifest,
+)
 from quoth.corpus.passages import DEFAULT_SPLITTER, get_splitter
-from quoth.corpus.repair import Repairs, repair
-from quoth.corpus.segment_writer import split_documents
+from quoth.corpus.repair import Repairs, repair, verify
 from quoth.corpus.snapshot import CorpusView, Snapshot, open_snapshot
-from quoth.corpus.sweep import release, sweep
-from quoth.corpus.writer import Writer
+from quoth.corpus.writer import RESERVE, Writer, release, split_documents, sweep
 from quoth.errors import CorpusNotFoundError, CorruptionError, DamageWarning, InputError, advising, remedy_of
-from quoth.files import fsync_path
 from quoth.records import Document
-from quoth.storage import WriterLock, all_locked
+from quoth.storage import WriterLock, all_locked, fsync_path
 
 
 class Corpus(CorpusView):
@@ -77,7 +82,7 @@ class Corpus(CorpusView):
         if path.exists() and not _is_vacant(path):
             raise InputError(f"{path} already exists; `quoth add {path} DOCS` adds to it, or choose another name")
         path.mkdir(parents=True, exist_ok=True)
-        with WriterLock(path / LOCK, full_disk.RESERVE):
+        with WriterLock(path / LOCK, RESERVE):
             (path / "segments").mkdir(exist_ok=True)
             write_manifest(path, Manifest(snapshot=0, splitter=splitter))
         fsync_path(path.absolute().parent)
@@ -245,7 +250,7 @@ class Corpus(CorpusView):
             return writer.replace(split_documents(documents, self.splitter, progress), delete)
 
     def add_written(self, folders: Generator[Path]) -> int:
-        """Like `add`, with segments that other processes have written by `segment_writer.write_segment`.
+        """Like `add`, with segments that other processes have written by `writer.write_segment`.
 
         Each is a folder in `segments/` whose name ends in .tmp. The folders are taken one after another, and after an
         error no more of them.
@@ -276,7 +281,7 @@ class Corpus(CorpusView):
         """
         ids = [document_ids] if isinstance(document_ids, str) else list(document_ids)
         with self._writing() as writer:
-            return full_disk.delete(writer, ids)
+            return writer.delete(ids)
 
     def compact(self) -> None:
         """Merge small segments, remove deleted documents from disk and release all older snapshots.
@@ -299,12 +304,7 @@ class Corpus(CorpusView):
             (1, 2)
         """
         with self._writing() as writer, all_locked(locks_beside(self.path)):
-            writer.check_intact()
-            merged = full_disk.merge(writer)
-            released = release(self.path, self.snapshot, thorough=True)
-            if not (released or merged):
-                writer.commit(kept_from=self.snapshot + 1)
-                release(self.path, self.snapshot)
+            writer.compact()
 
     def verify(self) -> None:
         """Read every file, including older snapshots and what is kept next to the passages, such as vectors.
@@ -315,15 +315,13 @@ class Corpus(CorpusView):
         Example:
             >>> corpus.verify()
         """
-        from quoth.corpus.verify import verify
-
         verify(self.path)
 
     @contextmanager
     def _writing(self) -> Iterator[Writer]:
         if self._pinned:
             raise InputError(f"snapshot {self.snapshot} is for reading; open {self.path} without a snapshot")
-        with WriterLock(self.path / LOCK, full_disk.RESERVE) as lock, advising(self.path):
+        with WriterLock(self.path / LOCK, RESERVE) as lock, advising(self.path):
             self.refresh()
             keep_copy(self.path, self._snapshot.manifest)
             sweep(self.path, self._snapshot.manifest)

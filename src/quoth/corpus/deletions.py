@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.arrays import open_array, save_array
-from quoth.files import fsync_path
-from quoth.storage import describe_file
+from quoth.storage import describe_file, fsync_path
 
 Deletion = tuple[int, int, int]
 """A document's number, its first passage row, and the row after its last."""

@@ -18,10 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.arrays import open_array, save_array
-from quoth.corpus.layout import is_number, kept_beside, moves_path, saved_moves, segment_name, segment_of, segment_path
+from quoth.corpus.manifest import (
+    is_number,
+    kept_beside,
+    moves_path,
+    saved_moves,
+    segment_name,
+    segment_of,
+    segment_path,
+)
 from quoth.errors import CorruptionError
-from quoth.files import fsync_path
-from quoth.storage import check_folder, publish_folder, remove
+from quoth.storage import check_folder, fsync_path, publish_folder, remove
 
 Moves = NDArray[np.int64]
 NO_MOVES: Moves = np.zeros((0, 3), np.int64)

@@ -13,7 +13,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.layout import ORIGINS
+from quoth.corpus.manifest import ORIGINS
 from quoth.corpus.sources import format_of
 from quoth.errors import CorruptionError, UnknownDocumentError
 from quoth.records import Document

@@ -30,14 +30,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.arrays import open_array, open_blob, save_array
-from quoth.corpus.layout import segment_path
-from quoth.corpus.manifest import SegmentEntry
+from quoth.corpus.manifest import SegmentEntry, segment_path
 from quoth.corpus.passages import Ranges
 from quoth.corpus.word_index import WordGatherer, Words, indexed_text
 from quoth.errors import CorruptionError, DamageWarning, DuplicateDocumentError, brief, remedy_of
-from quoth.files import naming
 from quoth.records import Document, Passage
-from quoth.storage import check_file, check_folder, from_top, seal_folder, size_of
+from quoth.storage import check_file, check_folder, from_top, naming, seal_folder, size_of
 
 WORDS = "words.bin"
 Split = tuple[Document, Ranges]

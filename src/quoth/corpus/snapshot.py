@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from quoth.corpus.bm25 import LiveWords, Query, count, search
 from quoth.corpus.deletions import Deletion, Deletions
-from quoth.corpus.layout import manifest_path
-from quoth.corpus.manifest import Manifest, read_manifest
+from quoth.corpus.manifest import Manifest, manifest_path, read_manifest
 from quoth.corpus.segment import Damaged, Segment, Split, open_segment
 from quoth.errors import (
     CorruptionError,

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quoth.arrays import open_array
-from quoth.corpus.layout import BESIDE, LOCK, is_number, segment_name, segment_of, segment_path
+from quoth.corpus.manifest import BESIDE, LOCK, is_number, segment_name, segment_of, segment_path
 from quoth.corpus.moves import Moves, read_moves
 from quoth.errors import CorruptionError
 from quoth.storage import (

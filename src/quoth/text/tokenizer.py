@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Encoding, Tokenizer
+from tokenizers import Tokenizer
 
 from quoth.errors import InputError, TextCutWarning
 from quoth.storage import read_json
@@ -83,12 +83,8 @@ class TextTokenizer:
         encoded = self.hf(
             joined, add_special_tokens=False, return_offsets_mapping=True, verbose=False, truncation=False
         )
-        return [
-            self._passage(text, len(prefix), ids, offsets)
-            for text, prefix, ids, offsets in zip(
-                texts, prefixes, encoded["input_ids"], encoded["offset_mapping"], strict=True
-            )
-        ]
+        lengths = map(len, prefixes)
+        return list(map(self._passage, texts, lengths, encoded["input_ids"], encoded["offset_mapping"]))
 
     def _passage(self, text: str, prefix: int, ids: list[int], offsets: list[tuple[int, int]]) -> TokenizedPassage:
         first = next((i for i, (_, end) in enumerate(offsets) if end > prefix), len(ids))
@@ -183,12 +179,9 @@ def around_mask(text: str, mask_token: str) -> tuple[str, str]:
     parts = re.split("|".join(map(re.escape, sorted({MASK, mask_token}))), text)
     if len(parts) != 2:
         found = "no [MASK]" if len(parts) == 1 else f"{len(parts) - 1} masks"
-        raise InputError(f"{found} in {_shorten(text)!r}; a text must have exactly one [MASK], in place of the blank")
+        shown = text if len(text) <= 60 else f"{text[:59]}…"
+        raise InputError(f"{found} in {shown!r}; a text must have exactly one [MASK], in place of the blank")
     return parts[0], parts[1]
-
-
-def _shorten(text: str, limit: int = 60) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 class FastTokenizer:
@@ -223,24 +216,16 @@ class FastTokenizer:
         if isinstance(text, str):
             encoding = self.backend_tokenizer.encode(text, add_special_tokens=add_special_tokens)
             return {"input_ids": encoding.ids, "offset_mapping": encoding.offsets}
-        encodings: list[Encoding] = self.backend_tokenizer.encode_batch(
-            list(text), add_special_tokens=add_special_tokens
-        )
-        return {
-            "input_ids": [encoding.ids for encoding in encodings],
-            "offset_mapping": [encoding.offsets for encoding in encodings],
-        }
+        several = self.backend_tokenizer.encode_batch(list(text), add_special_tokens=add_special_tokens)
+        return {"input_ids": [each.ids for each in several], "offset_mapping": [each.offsets for each in several]}
 
 
 def _special_tokens(folder: Path) -> dict[str, str]:
     """The special tokens by name, from `tokenizer_config.json` or else `special_tokens_map.json`."""
     special: dict[str, str] = {}
-    for name in ("special_tokens_map.json", "tokenizer_config.json"):
-        if (folder / name).is_file():
-            values = read_json(folder / name)
-            for key, value in values.items():
-                if key.endswith("_token"):
-                    content = value["content"] if isinstance(value, dict) else value
-                    if isinstance(content, str):
-                        special[key] = content
+    for file in (folder / "special_tokens_map.json", folder / "tokenizer_config.json"):
+        for key, value in read_json(file).items() if file.is_file() else ():
+            content = value.get("content") if isinstance(value, dict) else value
+            if key.endswith("_token") and isinstance(content, str):
+                special[key] = content
     return special

@@ -130,14 +130,9 @@ def word_shapes(text: str, ranges: Sequence[tuple[int, int]]) -> Ints:
         if text[start].isalnum():
             shapes[i] += len(SHAPES) * begins
             begins = False
-        elif _STOPS.fullmatch(text[start:end]):
-            begins = not (i and _is_initial(text, ranges[i - 1], start))
+        elif _STOPS.fullmatch(text[start:end]):  # but after an initial, as in "J. Smith"
+            begins = not (i and ranges[i - 1] == (start - 1, start) and text[start - 1].isupper())
     return shapes
-
-
-def _is_initial(text: str, before: tuple[int, int], start: int) -> bool:
-    """Whether the full stop at `start` directly follows a single capital letter, as in "J. Smith"."""
-    return before[1] == start and before[1] - before[0] == 1 and text[before[0]].isupper()
 
 
 def _shape(word: str) -> str:
