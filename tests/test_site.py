@@ -21,7 +21,7 @@ from quoth.cli.main import main
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
-RUN = ["first_steps.md", "tutorials/notes.md", "tutorials/editions.md", "tutorials/train.md"]
+RUN = ["../README.md", "first_steps.md", "tutorials/notes.md", "tutorials/editions.md", "tutorials/train.md"]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BAR = re.compile("[▏▎▍▌▋▊▉█]")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
