@@ -30,8 +30,7 @@ from quoth.model.model import remembered
 from quoth.npm.blanks import BlankFiller
 from quoth.npm.config import NPMConfig
 from quoth.reader.weights import open_reader
-from quoth.records import Passage
-from quoth.results import Predictions
+from quoth.records import Passage, Predictions
 from quoth.text.tokenizer import MASK
 from quoth.timing import step
 from quoth.types import Floats

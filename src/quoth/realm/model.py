@@ -36,8 +36,7 @@ from quoth.realm.config import REALMConfig
 from quoth.realm.network import Reader, ReaderModel
 from quoth.realm.reading import EncodedQuery, OwnReader
 from quoth.realm.towers import PassageEncoder, load_heads
-from quoth.records import Likelihood, Prediction
-from quoth.results import Hits, Predictions
+from quoth.records import Hits, Likelihood, Prediction, Predictions
 from quoth.timing import step
 
 if TYPE_CHECKING:
