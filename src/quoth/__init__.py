@@ -29,16 +29,17 @@ if TYPE_CHECKING:
         Document,
         Evidence,
         Hit,
+        Hits,
         Likelihood,
         Match,
         Passage,
         PassageShare,
         Prediction,
+        Predictions,
         Shortfall,
         TaggedSpan,
         TaggedText,
     )
-    from quoth.results import Hits, Predictions
     from quoth.zero_ner.model import ZeroNER
 
 __version__ = "0.1.0"
@@ -89,7 +90,7 @@ _HOMES = {
     "FillOptions": "quoth.answers.options",
     "FusedSearch": "quoth.model.base",
     "Hit": "quoth.records",
-    "Hits": "quoth.results",
+    "Hits": "quoth.records",
     "Likelihood": "quoth.records",
     "Match": "quoth.records",
     "Model": "quoth.model.model",
@@ -98,7 +99,7 @@ _HOMES = {
     "PassageShare": "quoth.records",
     "PassageVectors": "quoth.npm.blanks",
     "Prediction": "quoth.records",
-    "Predictions": "quoth.results",
+    "Predictions": "quoth.records",
     "REALM": "quoth.realm.model",
     "Reader": "quoth.reader.model",
     "Repairs": "quoth.corpus.repair",

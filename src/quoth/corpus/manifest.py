@@ -150,7 +150,7 @@ def write_manifest(corpus: Path, manifest: Manifest) -> None:
     content = {"format": BYPASSING if manifest.bypassed else FORMAT, **asdict(manifest)}
     if not manifest.bypassed:
         del content["bypassed"]
-    encoded = encode_json({**content, "sha256": _checksum(content)})
+    encoded = encode_json({**content, "sha256": sha256_bytes(encode_json(content))})
     atomic_write_bytes(manifest_path(corpus, manifest.snapshot), encoded)
     with suppress(OSError):  # everything is committed; if the disk is full, an older copy remains
         atomic_write_bytes(corpus / COMMITTED, encoded)
@@ -220,18 +220,15 @@ def _check_named(corpus: Path, last: int) -> None:
         current = parse_manifest(manifest_path(corpus, last))
     except CorruptionError:
         return  # its reader says so
-    left = [each for each in unnamed(corpus, current) if _is_finished(each)]
+    # What a commit may have named: a sealed segment, or a list of deletions.
+    written = [each for each in unnamed(corpus, current) if each.suffix != ".tmp"]
+    left = [each for each in written if each.is_file() or (each / CHECKSUMS).is_file()]
     if left and committed(corpus) is None and snapshots(corpus)[-1:] == [last]:
         names = ", ".join(each.name for each in left)
         raise CorruptionError(
             f"{corpus / COMMITTED}: missing or damaged, and no manifest names {names}: restore the last manifest from "
             f"a backup, or delete {names} to stay at snapshot {last}"
         )
-
-
-def _is_finished(path: Path) -> bool:
-    """Whether a commit may have named what was written: a sealed segment, or a list of deletions."""
-    return path.suffix != ".tmp" and (path.is_file() or (path / CHECKSUMS).is_file())
 
 
 def keep_copy(corpus: Path, current: Manifest) -> None:
@@ -263,7 +260,7 @@ def parse_manifest(path: Path) -> Manifest:
     content = read_json(path)
     if not isinstance(content, dict) or _content(path) != encode_json(content):
         raise CorruptionError(f"{path}: not as it was written; the file was altered")
-    if content.pop("sha256", None) != _checksum(content):
+    if content.pop("sha256", None) != sha256_bytes(encode_json(content)):
         raise CorruptionError(f"{path}: its content does not match the SHA-256 in it; the file was altered")
     if (version := content.pop("format", None)) not in READABLE:
         remedy = "install a newer Quoth" if isinstance(version, int) and version > READABLE[-1] else "index again"
@@ -280,21 +277,13 @@ def parse_manifest(path: Path) -> Manifest:
     )
     content["bypassed"] = tuple(map(str, content["bypassed"]))
     manifest = Manifest(**content)
-    _check_names(path, manifest)
-    return manifest
-
-
-def _check_names(path: Path, manifest: Manifest) -> None:
-    """Raises CorruptionError if the manifest names files that Quoth does not write, or files outside the corpus."""
+    # A manifest may come from a stranger: it must not name a file that Quoth does not write, or one outside the corpus.
     deletions = manifest.deletions["name"] if manifest.deletions else ""
     named = all(each.name == segment_name(each.first_document) for each in manifest.segments)
     known = {each.name for each in manifest.segments}
     if not named or Path(deletions).name != deletions or not known.issuperset(manifest.bypassed):
         raise CorruptionError(f"{path}: damaged, it names files that do not belong to a corpus")
-
-
-def _checksum(content: dict[str, Any]) -> str:
-    return sha256_bytes(encode_json(content))
+    return manifest
 
 
 def _numbers(corpus: Path, pattern: str) -> list[int]:

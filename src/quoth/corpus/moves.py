@@ -67,13 +67,9 @@ def sweep_moves(corpus: Path) -> None:
     of_use = _of_use(corpus)
     for folder in saved_moves(corpus):
         with suppress(CorruptionError):  # `verify` reports it
-            if not (segment_path(corpus, folder.name).exists() and _names(read_moves(corpus, folder.name), of_use)):
+            named = np.isin(read_moves(corpus, folder.name)[:, 0], of_use).any()
+            if not (named and segment_path(corpus, folder.name).exists()):
                 remove(folder)
-
-
-def _names(moves_M3: Moves, segments: list[int]) -> bool:
-    """Whether the moves name one of these segments."""
-    return bool(np.isin(moves_M3[:, 0], segments).any())
 
 
 def _of_use(corpus: Path) -> list[int]:

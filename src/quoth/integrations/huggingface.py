@@ -26,8 +26,7 @@ from quoth.model.calls import check_questions
 from quoth.npm.model import NPM
 from quoth.reader.model import Reader
 from quoth.reader.network import SpanReader, Spans
-from quoth.records import Document, Passage, Prediction
-from quoth.results import Predictions
+from quoth.records import Document, Passage, Prediction, Predictions
 
 Answer = dict[str, Any]
 _EVERY = 100_000

@@ -30,7 +30,7 @@ from quoth.model.model import remembered
 from quoth.npm.blanks import BlankFiller
 from quoth.npm.config import AskOptions, ClassifyOptions, NPMConfig
 from quoth.reader.weights import open_reader
-from quoth.results import Predictions
+from quoth.records import Predictions
 from quoth.text.tokenizer import MASK
 from quoth.timing import step
 

@@ -23,8 +23,7 @@ from quoth.model.model import Model, remembered
 from quoth.reader.config import ReaderAskOptions, ReaderFillOptions
 from quoth.reader.network import SpanReader, Spans
 from quoth.reader.weights import open_reader
-from quoth.records import Passage, Prediction
-from quoth.results import Hits, Predictions
+from quoth.records import Hits, Passage, Prediction, Predictions
 from quoth.timing import step
 
 if TYPE_CHECKING:

@@ -32,8 +32,7 @@ from quoth.realm.config import REALMAskOptions, REALMConfig, REALMFillOptions
 from quoth.realm.network import Reader
 from quoth.realm.reading import EncodedQuery, OwnReader, fused, load_own
 from quoth.realm.towers import PassageEncoder
-from quoth.records import Likelihood, Prediction
-from quoth.results import Hits, Predictions
+from quoth.records import Hits, Likelihood, Prediction, Predictions
 from quoth.timing import step
 
 if TYPE_CHECKING:

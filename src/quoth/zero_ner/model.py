@@ -31,7 +31,7 @@ from quoth.model.base import CorpusModel, KeyRanking, Mode
 from quoth.model.calls import check_questions, place_of
 from quoth.model.model import remembered
 from quoth.npm.config import NPMConfig
-from quoth.results import Hits
+from quoth.records import Hits
 from quoth.timing import step
 from quoth.zero_ner.config import ZeroNERConfig
 from quoth.zero_ner.keys import EntityEncoder, Range, Recognizer, SpanEncoder, TokenSpans
