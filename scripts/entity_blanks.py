@@ -33,8 +33,7 @@ from quoth.datasets.questions import QAExample
 from quoth.records import Passage
 from quoth.text.tokenizer import MASK
 from quoth.training.run import without
-from quoth_eval.entities.coverage import EntityQuestion, answerable, holders, titled
-from quoth_eval.entities.questions import read_entity_questions
+from quoth_eval.tasks.entities import EntityQuestion, answerable, holders, read_entity_questions, titled
 
 PASSAGES, NEGATIVES, BM25_BEST = 2, 6, 20
 SHORTEST_NAME = 4

@@ -18,37 +18,42 @@ from golden_files import OLD, check_values
 
 Run = Callable[..., tuple[int, str, str]]
 
-NPM = ("--model", "npm", "--base", "base", "--read", "0", "--device", "cpu")
-READER = ("--model", "reader", "--device", "cpu")
+NPM = ("--system", "npm", "--base", "base", "--set", "read=0", "--device", "cpu")
+READER = ("--system", "bm25", "--system", "reader", "--device", "cpu")
 NAMED = ("--data", "data", "--corpus", "old.quoth", "--base", "base", "--device", "cpu")
-SYSTEMS = ("--read", "0", "--system", "npm", "--system", "npm,combine=sum,passages=2")
+SYSTEMS = ("--set", "read=0", "--system", "npm", "--system", "npm,combine=sum,passages=2")
 LABELS = ("--system", "npm", "--system", "majority")
+OVER = ("--corpus", "old.quoth")
+BESIDE = ("--system", "bm25", "--system", "realm", "--device", "cpu")
+BLANKS = ("--system", "quoth-mini-base", "--system", "frequent", "--system", "bm25")
 TASKS: dict[str, Sequence[str]] = {
-    **{name: ("run", name, *NAMED, *LABELS) for name in ("agn", "yahoo", "subj", "sst2", "mr", "rt", "cr", "amazon")},
-    "rte": ("run", "rte", *NAMED, *LABELS),
-    "nq": ("run", "nq", *NAMED, "--system", "npm,read=0", "--system", "reader", "--system", "bm25"),
-    "triviaqa": ("run", "triviaqa", *NAMED, *SYSTEMS),
-    "webquestions": ("run", "webquestions", *NAMED, *SYSTEMS),
-    "curatedtrec": ("run", "curatedtrec", *NAMED, *SYSTEMS),
-    "kamel": ("run", "kamel", *NAMED, *SYSTEMS),
-    "nq, a share of the corpus": ("run", "nq", *NAMED, "--read", "0", "--system", "npm", "--sweep", "corpus=0.5,1"),
-    "google-re": ("run", "google-re", *NAMED, *SYSTEMS),
-    "trex": ("run", "trex", *NAMED, *SYSTEMS),
-    "cloze": ("run", "cloze", *NAMED, *SYSTEMS, "--system", "bm25", "--system", "frequent", "--limit", "6"),
-    "translation": ("run", "translation", *NAMED, *SYSTEMS, "--system", "npm,oracle=true"),
-    "cloze of documents": ("cloze", "documents.jsonl", "--count", "3", *NPM),
-    "lama of the evidence": ("lama", "data/lama/TREx/P36.jsonl", "--templates", "data/lama/relations.jsonl", *NPM),
-    "openqa": ("openqa", "old.quoth", "data/open_qa/nq.test.tsv", "--abstain", *READER),
-    "squad": ("squad", "data/squad/dev.json", "--distractors", "documents.jsonl", "--k", "1", "--k", "2", *READER),
-    "reading": ("reading", "data/squad/dev.json", *READER),
-    "senses": ("senses", "data/mcl_wic/dev.jsonl", "--model", "npm", "--base", "base", "--device", "cpu"),
-    "swap": ("swap", "old.quoth", "new.quoth", "--unchanged", "2", *NPM),
-    "links": ("links", "old.quoth", "--beside", "realm", "--device", "cpu"),
-    "entities": ("entities", "old.quoth", "data/P36.json", "--templates", "data/templates.json", "--beside", "realm"),
+    **{name: (name, *NAMED, *LABELS) for name in ("agn", "yahoo", "subj", "sst2", "mr", "rt", "cr", "amazon")},
+    "rte": ("rte", *NAMED, *LABELS),
+    "nq": ("nq", *NAMED, "--system", "npm,read=0", "--system", "reader", "--system", "bm25"),
+    **{name: (name, *NAMED, *SYSTEMS) for name in ("triviaqa", "webquestions", "curatedtrec", "kamel")},
+    "nq, a share of the corpus": ("nq", *NAMED, *SYSTEMS[:4], "--sweep", "corpus=0.5,1"),
+    "google-re": ("google-re", *NAMED, *SYSTEMS),
+    "trex": ("trex", *NAMED, *SYSTEMS),
+    "cloze": ("cloze", *NAMED, *SYSTEMS, "--system", "bm25", "--system", "frequent", "--limit", "6"),
+    "translation": ("translation", *NAMED, *SYSTEMS, "--system", "npm,oracle=true"),
+    "cloze of documents": ("cloze", "documents.jsonl", "--limit", "6", *NPM, *BLANKS),
+    "lama of the evidence": ("lama", "data/lama/TREx/P36.jsonl", *NPM, "--set", "templates=data/lama/relations.jsonl"),
+    "openqa": ("openqa", "data/open_qa/nq.test.tsv", *OVER, *READER, "--set", "abstain=true"),
+    "squad": ("squad", "data/squad/dev.json", *READER, "--set", "distractors=documents.jsonl", "--set", "ks=1,2"),
+    "reading": ("reading", "data/squad/dev.json", "--system", "reader", "--device", "cpu"),
+    "senses": ("senses", "data/mcl_wic/dev.jsonl", "--system", "npm", "--base", "base", "--device", "cpu"),
+    "swap": ("swap", "--corpus", "new.quoth", "--set", "old=old.quoth", "--set", "unchanged=2", *NPM),
+    "links": ("links", *OVER, *BESIDE[:2], "--system", "bm25,mention=true", *BESIDE[2:]),
+    "entities": ("entities", "data/P36.json", *OVER, "--set", "templates=data/templates.json", *BESIDE),
     "ner": ("ner", "data/ner/x.conll", "--device", "cpu"),
 }
-NAMES: dict[str, str] = {}
-"""The names in reports.json of systems that are named otherwise now."""
+REALM = {"realm": "realm, passages"}
+NAMES: dict[str, dict[str, str]] = {
+    "cloze of documents": {"frequent": "most frequent phrase", "bm25": "most frequent phrase of BM25's passage"},
+    "links": {"bm25": "bm25, sentence", "bm25,mention=true": "bm25, mention", **REALM},
+    "entities": REALM,
+}
+"""By task, the names in reports.json of systems that are named otherwise now."""
 
 FRANCE, GREECE = "what is the capital of france", "where was nikos kazantzakis born"
 SENTENCES = [("The raven was great .", 1), ("It was terrible .", 0)]
@@ -139,29 +144,35 @@ def test_the_report_of(task: str, here: Path, run: Run) -> None:
     assert code == 0, err
     reports = sorted(keep.rglob("report.json"))
     assert reports, "no report.json in the folder of --run"
-    numbers = [{**_numbers(json.loads(path.read_text("utf-8"))), "said": _said(path.parent)} for path in reports]
+    names = NAMES.get(task, {})
+    numbers = [
+        {**_numbers(json.loads(path.read_text("utf-8")), names), "said": _said(path.parent, names)} for path in reports
+    ]
     check_values("reports.json", {task: numbers})
 
 
-def _numbers(report: dict[str, Any]) -> dict[str, Any]:
+def _numbers(report: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
     """A report's counts and scores: not how it was asked, and not how long it took."""
-    systems = {_name(each.pop("name")): _timeless(each) for each in report["systems"]}
-    compared = {f"{_name(each.pop('system'))} - {_name(each.pop('other'))}": each for each in report["differences"]}
+    systems = {_named(names, each.pop("name")): _timeless(each) for each in report["systems"]}
+    compared = {
+        f"{_named(names, each.pop('system'))} - {_named(names, each.pop('other'))}": each
+        for each in report["differences"]
+    }
     counts = {name: value for name, value in report.items() if name.startswith("num_")}
     return {"task": report["task"], **counts, "systems": systems, "differences": compared}
 
 
-def _said(folder: Path) -> dict[str, list[Any]]:
+def _said(folder: Path, names: dict[str, str]) -> dict[str, list[Any]]:
     """By system, the best answer to each example with its probability, and how many passages were found."""
     said: dict[str, list[Any]] = {}
     for row in map(json.loads, (folder / "predictions.jsonl").read_text("utf-8").splitlines()):
         best = [[each["text"], each["probability"]] for each in (row["predictions"] or [])[:1]]
-        said.setdefault(_name(row["system"]), []).append([row["id"], *best, len(row["passages"])])
+        said.setdefault(_named(names, row["system"]), []).append([row["id"], *best, len(row["passages"])])
     return said
 
 
-def _name(system: str) -> str:
-    return NAMES.get(system, system)
+def _named(names: dict[str, str], system: str) -> str:
+    return names.get(system, system)
 
 
 def _timeless(scores: dict[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from quoth.cli.output import markdown
 from quoth.errors import InputError
-from quoth_eval.metrics import percent
+from quoth_eval.task import percent
 
 PRECISIONS = (0.8, 0.9, 0.95)
 _BINS = 10

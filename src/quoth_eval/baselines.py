@@ -1,8 +1,8 @@
-"""Answers to blanks without a model: the most frequent phrases of the corpus, or of BM25's best passage.
+"""Baselines: the most frequent phrases of the corpus, or of BM25's best passage, and BM25 with other parameters.
 
-Knows: phrases and how often they occur. Does not know: vectors.
+Knows: phrases and how often they occur, terms. Does not know: vectors.
 
-Both baselines know the kind of the blank, which models do not, and propose only phrases of that kind.
+Both baselines of blanks know the kind of the blank, which models do not, and propose only phrases of that kind.
 """
 
 from __future__ import annotations
@@ -15,11 +15,16 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.corpus.bm25 import check_not_empty
+from quoth.corpus.corpus import Corpus
+from quoth.corpus.word_index import indexed_text
 from quoth.datasets.blanks import MAX_WORDS, Blank, may_answer, words
 from quoth.datasets.judging import normalise
-from quoth.records import Passage
+from quoth.errors import InputError
+from quoth.records import Hit, Passage
+from quoth.text.terms import analyse
 from quoth.text.tokenizer import MASK
-from quoth_eval.metrics import HITS
+from quoth_eval.task import HITS
 
 Answers = tuple[str, ...]
 System = Callable[[Sequence[Blank]], list[Answers]]
@@ -81,3 +86,34 @@ def bm25_phrases(corpus: PassageSearch) -> System:
         return most_frequent([corpus.passage(others[0]).text], blank.kind) if others else ()
 
     return lambda blanks: [answer(blank) for blank in blanks]
+
+
+class OtherBM25:
+    """BM25 with other k1 and b (Anserini's by default) over the same terms as a corpus's own search, by bm25s.
+
+    Scores are those of `corpus.bm25` without the constant factor k1 + 1.
+    """
+
+    def __init__(self, corpora: Sequence[Corpus], k1: float = 0.9, b: float = 0.4) -> None:
+        try:
+            from bm25s import BM25 as Index
+        except ImportError:
+            remedy = "pip install '.[eval]' in a clone of Quoth"
+            raise InputError(f"BM25 with other k1 and b needs bm25s; {remedy}") from None
+        check_not_empty(corpora)
+        self._places = [(corpus, row) for corpus in corpora for row in corpus.live_rows().tolist()]
+        vocabulary: dict[str, int] = {}
+        passages = (corpus.passage(row) for corpus, row in self._places)
+        texts = (indexed_text(passage.title, passage.text) for passage in passages)
+        ids = [[vocabulary.setdefault(term, len(vocabulary)) for term in analyse(text)] for text in texts]
+        self._index = Index(k1=k1, b=b, method="lucene")
+        self._index.index((ids, vocabulary), show_progress=False)
+
+    def search(self, query: str, k: int) -> list[Hit]:
+        """The k best passages that contain a term of the query, ties by corpus, then row."""
+        terms = analyse(query)
+        if not terms:
+            return []
+        scores_P = self._index.get_scores(terms)
+        best = [int(i) for i in np.argsort(-scores_P, kind="stable")[:k] if scores_P[i] > 0]
+        return [Hit(self._places[i][0].passage(self._places[i][1]), float(scores_P[i])) for i in best]

@@ -14,10 +14,9 @@ from quoth.datasets.judging import answer_ranges
 from quoth.datasets.questions import QAExample
 from quoth.records import Evidence
 from quoth.text.tokenizer import MASK
-from quoth_eval.metrics import percent
-from quoth_eval.ner import ALL_RIGHT
 from quoth_eval.report import Result, Row, Table
-from quoth_eval.task import draw
+from quoth_eval.task import draw, percent
+from quoth_eval.tasks.ner import ALL_RIGHT
 
 BOUNDS = "right place, wrong bounds"
 PHRASE = "another phrase of the right passage"

@@ -131,6 +131,12 @@ class RunFolder:
         (self._path / "report.md").write_text(report.markdown(), encoding="utf-8")
 
 
+def run_folders(paths: Sequence[Path]) -> list[Path]:
+    """The runs that are named: each path itself, or the runs in it."""
+    found = [sorted(each.parent for each in path.glob(f"*/{RUN}")) or [path] for path in paths]
+    return list(dict.fromkeys(folder for each in found for folder in each))
+
+
 def read_run(folder: Path) -> Report:
     """The report of a run folder, complete or not. Raises InputError if the folder is not one."""
     told = _read(folder / RUN)

@@ -28,7 +28,7 @@ from quoth.npm.twin import LOGITS_PER_BATCH, load_lm, longest
 from quoth.records import Prediction
 from quoth.text.tokenizer import MASK, around_mask
 from quoth.types import Doubles
-from quoth_eval.metrics import HITS
+from quoth_eval.task import HITS
 
 MAX_NEW_TOKENS = 32
 SENTINELS = ("<extra_id_0>", "<extra_id_1>")

@@ -13,12 +13,11 @@ from quoth.answers.options import FillOptions
 from quoth.fields import fields_of
 from quoth_eval.charts import Bar, Line, Point, interval_chart, line_chart
 from quoth_eval.errors import WrongAnswer, around_blank, quotation, right_answers, wrong_answers
-from quoth_eval.metrics import length_groups
 from quoth_eval.pages import Folded, Part, Picture, Quotation, Section
 from quoth_eval.published import published_for
 from quoth_eval.report import Report, Result, Score, Table, spelled
 from quoth_eval.statistics import Interval
-from quoth_eval.task import draw
+from quoth_eval.task import draw, length_groups
 
 WRONG = 12
 """How many wrong answers of a system are shown."""

@@ -13,10 +13,11 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from quoth.datasets.judging import normalise
 from quoth.errors import InputError
 from quoth.records import Passage, Prediction
-from quoth_eval.metrics import HITS
 
+HITS = 5
 Source = TypeVar("Source")
 Drawn = TypeVar("Drawn")
 Scores = Mapping[str, float]
@@ -110,3 +111,19 @@ def draw_as_released(items: Sequence[Drawn], limit: int | None, seed: int = 0) -
     if limit < 1:
         raise InputError(f"limit is {limit}; it must be 1 or more")
     return [items[i] for i in np.random.RandomState(seed).permutation(len(items))[:limit]]
+
+
+def rank(answer: str, predictions: Sequence[str]) -> int | None:
+    """The rank of the answer among the predictions, from 0; None if it is not among them."""
+    wanted = normalise(answer)
+    return next((i for i, text in enumerate(predictions) if normalise(text) == wanted), None)
+
+
+def length_groups(length: int, unit: str) -> dict[str, str]:
+    """The groups of an answer by its number of words or tokens: 1, 2, 3, 4+, and 2+."""
+    name = f"4+ {unit}" if length >= 4 else f"{length} {unit if length > 1 else unit.removesuffix('s')}"
+    return {unit: name} | ({f"several {unit}": f"2+ {unit}"} if length > 1 else {})
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f}"

@@ -298,7 +298,7 @@ def test_a_damaged_file_is_a_failure_that_names_it(corpus: Path, run: Run) -> No
         (["train", "npm", ".", "-o", "x", "--set", "steps"], "steps=200"),
         (["train", "tager", ".", "-o", "x"], "it must be one of npm-mini-cpu"),
         (["train", "tagger", "nowhere.conll", "-o", "x"], "nowhere.conll"),
-        (["eval", "ner", "nowhere.conll", "--model", "quoth-tager"], "quoth-tager"),
+        (["eval", "ner", "nowhere.conll", "--system", "quoth-tager"], "nowhere.conll"),
     ],
 )
 def test_a_users_mistake_is_one_line_and_exit_code_2(
@@ -376,13 +376,7 @@ def test_every_command_that_fills_has_all_options_of_fill_with_the_defaults_of_p
     spelled = {"k": "neighbours", "banned_tokens": "ban"}
     none = {"passages": None, "banned_tokens": None}  # the model's own number, said in the help; no option given
     root: Any = get_command(app)
-    measured = root.commands["eval"].commands
-    commands = [
-        root.commands["fill"],
-        root.commands["ask"],
-        *(measured[name] for name in ("openqa", "squad", "run", "swap")),
-    ]
-    for command in [*commands, *(measured[name] for name in ("lama", "cloze"))]:
+    for command in (root.commands["fill"], root.commands["ask"]):
         found = {each.name: each for each in command.params}
         for name, default in (wanted | none).items():
             option = found[spelled.get(name, name)]
@@ -525,7 +519,7 @@ def test_a_realm_answers_by_eq_1(corpus: Path, realm: Path, run: Run) -> None:
 
 def test_the_price_of_banning_the_texts_words_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "300")
-    for command in (("fill",), ("ask",), ("eval", "openqa"), ("eval", "squad")):
+    for command in (("fill",), ("ask",)):
         assert "10.4 % of NQ-open's, 18.6 % of WebQuestions', 5.4 % of" in " ".join(run(*command, "--help")[1].split())
 
 
@@ -680,7 +674,7 @@ def test_help_swallows_no_brackets(run: Run, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("COLUMNS", "120")
     assert "(pip install '.[ray]' in a clone of Quoth)" in " ".join(run("embed", "--help")[1].replace("│", " ").split())
     root: Any = get_command(app)
-    commands = [*root.commands.values(), *root.commands["eval"].commands.values()]
+    commands = [*root.commands.values(), *root.get_command(None, "eval").commands.values()]
     texts = [text for each in commands for text in (each.help, *(p.help for p in each.params)) if text]
     assert len(texts) > 100
     for text in texts:
@@ -690,7 +684,7 @@ def test_help_swallows_no_brackets(run: Run, monkeypatch: pytest.MonkeyPatch) ->
 def test_every_example_of_the_help_can_be_pasted_from_80_columns(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     root: Any = get_command(app)
-    groups = {(): root} | {(name,): each for name, each in root.commands.items() if hasattr(each, "commands")}
+    groups = {(): root, ("eval",): root.get_command(None, "eval")}
     commands = {(*group, name): each for group, whole in groups.items() for name, each in whole.commands.items()}
     for name, command in commands.items():
         shown = [line.rstrip() for line in run(*name, "--help")[1].splitlines()]
@@ -883,12 +877,12 @@ def test_what_a_model_computes_with_reaches_it(
     (tmp_path / "records.jsonl").write_text(json.dumps(records.get(task)) + "\n", encoding="utf-8")
     inputs: list[object] = [tmp_path / "records.jsonl"]
     if task == "cloze":
-        inputs = [ROOT / "samples" / "atlas-2016.jsonl", "--count", 2, "--system", "model"]
+        inputs = [ROOT / "samples" / "atlas-2016.jsonl", "--limit", 4]
     if task == "swap":
-        inputs = []
-        for edition in ("2016", "2026"):
-            inputs.append(tmp_path / f"{edition}.quoth")
-            assert run("index", ROOT / "samples" / f"atlas-{edition}.jsonl", "-o", inputs[-1])[0] == 0
+        editions = [tmp_path / f"{edition}.quoth" for edition in ("2016", "2026")]
+        for edition in editions:
+            assert run("index", ROOT / "samples" / f"atlas-{edition.stem}.jsonl", "-o", edition)[0] == 0
+        inputs = ["--corpus", editions[1], "--set", f"old={editions[0]}"]
     seen: list[dict[str, object]] = []
 
     def load(name: str, **options: object) -> None:
@@ -896,7 +890,9 @@ def test_what_a_model_computes_with_reaches_it(
         raise InputError("seen")
 
     monkeypatch.setattr(NPM, "from_pretrained", load)
-    code, _, err = run("eval", task, *inputs, "--base", tmp_path, "--device", "cpu", "--dtype", "fp16")
+    code, _, err = run(
+        "eval", task, *inputs, "--system", "quoth-mini", "--base", tmp_path, "--device", "cpu", "--dtype", "fp16"
+    )
     assert (code, err.splitlines()[-1]) == (2, "quoth: seen")
     (options,) = seen
     assert [options[name] for name in ("base", "device", "dtype")] == [tmp_path, "cpu", "fp16"]

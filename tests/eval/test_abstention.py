@@ -14,8 +14,8 @@ from quoth.errors import InputError
 from quoth.reader.config import ReaderDefaults
 from quoth.records import Evidence, Prediction
 from quoth_eval.abstention import abstention, table
-from quoth_eval.reading import token_f1
 from quoth_eval.statistics import interval
+from quoth_eval.tasks.reading import token_f1
 
 
 def prediction(probability: float, score: float) -> Prediction:
@@ -73,7 +73,7 @@ def test_three_states_by_hand(
 def test_thresholds_of_a_model_are_probabilities(kind: type[ReaderDefaults | NPMDefaults], name: str) -> None:
     assert getattr(kind.from_dict({}), name) == 0.0
     assert getattr(kind.from_dict({name: 1.0}), name) == 1.0
-    with pytest.raises(InputError, match=f"{name} is 1.1; it must be from 0 to 1"):
+    with pytest.raises(InputError, match=f"{name} 1.1; it must be a number from 0 to 1"):
         kind.from_dict({name: 1.1})
 
 

@@ -11,7 +11,11 @@ import numpy as np
 import pytest
 
 from quoth import NPM, Corpus, Document
-from quoth.datasets.closed import (
+from quoth.errors import InputError
+from quoth.npm.config import NPMConfig
+from quoth_eval.harness import evaluate
+from quoth_eval.tasks.closed import ClosedOptions, LabelScorer, closed_task, labels, labels_of_nearest
+from quoth_eval.tasks.closed_files import (
     FORMATS,
     MASK,
     LabelledText,
@@ -20,10 +24,6 @@ from quoth.datasets.closed import (
     read_labelled,
     read_verbalizers,
 )
-from quoth.errors import InputError
-from quoth.npm.config import NPMConfig
-from quoth_eval.closed import ClosedOptions, LabelScorer, closed_task, labels, labels_of_nearest
-from quoth_eval.harness import evaluate
 from tiny import TEXT, tiny_npm
 
 SETS = {
@@ -171,7 +171,7 @@ def test_scorings_are_those_of_plain_loops(model: NPM, scoring: Any, k: int) -> 
             values = [math.exp((start[at] + (0 if model.single else end[at])) / tau) for at in places]
         expected[label] = sum(values)
     total = sum(expected.values())
-    scorer = LabelScorer(model, WORDS, ClosedOptions(scoring=scoring, temperature=tau, k=k))
+    scorer = LabelScorer(model, WORDS, ClosedOptions(scoring=scoring, label_temperature=tau, k=k))
     others = model.encoder.blanks([f"The {MASK} is bust.", f"{MASK}"])
     queries = np.stack([others[0], (q_start, q_end), others[1]], axis=1)
     _, ranked, _ = scorer.rank(queries)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from asking import given, measured
 from numpy.typing import NDArray
 
 from quoth.datasets.blanks import (
@@ -20,14 +21,13 @@ from quoth.datasets.judging import normalise
 from quoth.errors import InputError
 from quoth.records import Passage, Prediction
 from quoth.text.tokenizer import MASK
-from quoth_eval import run
 from quoth_eval.baselines import bm25_phrases, frequent_phrases, most_frequent
-from quoth_eval.cloze import cloze_task
 from quoth_eval.harness import evaluate
-from quoth_eval.metrics import length_groups, rank
 from quoth_eval.report import Result, Row, Score
-from quoth_eval.system import fills
-from quoth_eval.task import first_right
+from quoth_eval.systems import fills
+from quoth_eval.task import first_right, length_groups, rank
+from quoth_eval.tasks import find
+from quoth_eval.tasks.cloze import cloze_task, read_pages
 
 TEXTS = (
     "The river Axios flows to the Thermaic Gulf.",
@@ -228,32 +228,16 @@ def test_from_files_to_a_report(tmp_path: Path) -> None:
     repeated = PAGES.replace('"id": "a"', '"id": "e"').replace('"id": "b"', '"id": "f"')
     pages.write_text(PAGES + extra + repeated)
     heldout.write_text('{"id": "a", "title": "-"}\n{"id": "-", "title": "tower"}\n{"id": "e", "title": "-"}\n')
-    model, names, steps = FakeModel("The"), [], []
-
-    def load(name: str, corpus: object) -> FakeModel:
-        names.append(name)
-        return model
-
-    arguments: dict[str, Any] = {"count": 20, "limit": 6, "load": load, "combine": "joint"}
-    report = run.run_cloze([pages], heldout, progress=lambda *step: steps.append(step), **arguments)
-    assert (report.settings["num_pages"], report.settings["num_passages"]) == (4, 4)
-    assert [len(each.rows) for each in report.systems] == [12] * 4
-    assert names == ["quoth-mini", "quoth-mini-base"]
-    assert steps[0] == ("quoth-mini", 12, 12)
-    assert [each.name for each in report.systems] == [
-        "quoth-mini",
-        "quoth-mini-base",
-        "most frequent phrase",
-        "most frequent phrase of BM25's passage",
-    ]
-    assert report.to_dict()["options"]["combine"] == "joint"
-    assert run.run_cloze([pages], heldout, **arguments) == report
+    call = given(tmp_path, opens=FakeModel("The"), files=(str(pages),), limit=12)
+    prepared, steps = find("cloze").prepare(call, {"heldout": str(heldout)}), []
+    report = measured(prepared, {"m": {"combine": "joint"}}, lambda *step: steps.append(step))
+    assert report.settings["num_passages"] == 4
+    assert [(each.name, len(each.rows)) for each in report.systems] == [("frequent", 12), ("bm25", 12), ("m", 12)]
+    assert [row.groups["kind"] for row in report.systems[0].rows] == ["any"] * 6 + ["content"] * 6
+    assert steps[-1] == ("m", 12, 12)
     assert all("Zebra" not in row.text for row in report.systems[0].rows)
-    assert not model.embedded
-    run.run_cloze([pages], heldout, passages=None, systems=["model", "bm25"], **arguments)
-    assert (model.embedded, model.options["passages"]) == (["fp32"], None)
     table = report.markdown(()).split("\n\n")[0].splitlines()
-    assert len(table) == 6
+    assert len(table) == 5
     assert len({line.count("|") for line in table}) == 1
 
 
@@ -262,11 +246,7 @@ def test_mistakes_are_one_clear_line(tmp_path: Path) -> None:
     pages.write_text(PAGES)
     heldout.write_text('{"id": "a", "title": "-"}\n{"name": "a"}\n')
     with pytest.raises(InputError, match=r"heldout\.jsonl:2"):
-        run.run_cloze([pages], heldout)
+        read_pages([pages], str(heldout))
     heldout.write_text('{"id": "z", "title": "z"}\n')
     with pytest.raises(InputError, match="no document"):
-        run.run_cloze([pages], heldout)
-    with pytest.raises(InputError, match="oracle"):
-        run.run_cloze([pages], systems=["oracle"])
-    with pytest.raises(InputError, match="count is 0"):
-        run.run_cloze([pages], count=0)
+        read_pages([pages], str(heldout))

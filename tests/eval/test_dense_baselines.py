@@ -23,7 +23,7 @@ from quoth import Corpus, Document
 from quoth.cli.main import main
 from quoth.corpus.bm25 import bm25
 from quoth.errors import EmptyCorpusError, InputError, ModelNotFoundError
-from quoth_eval.entities.dense import PUBLISHED, DenseBaseline, DenseSearch
+from quoth_eval.dense import PUBLISHED, DenseBaseline, DenseSearch
 from tiny import SHAPE, TEXT, tiny_bert
 
 QUESTIONS = ["Where is Paris?", "what stands above the river", ""]
@@ -115,7 +115,23 @@ def test_what_cannot_be_loaded_is_named(
         DenseSearch(DenseBaseline.named(str(tmp_path / "reader")), corpora)
     with pytest.raises(EmptyCorpusError, match="no passage to search"):
         DenseSearch(DenseBaseline.named("dpr"), [Corpus.create(tmp_path / "empty.quoth")])
-    assert main(["eval", "links", str(corpora[0].path), "--dense", str(tmp_path / "none")]) != 0
+    (tmp_path / "open_qa").mkdir()
+    (tmp_path / "open_qa" / "nq.test.tsv").write_text("what is the capital of france\t['Paris']\n", encoding="utf-8")
+    assert (
+        main(
+            [
+                "eval",
+                "nq",
+                "--data",
+                str(tmp_path),
+                "--corpus",
+                str(corpora[0].path),
+                "--system",
+                f"dense:{tmp_path / 'none'}",
+            ]
+        )
+        != 0
+    )
     assert "cannot be loaded" in capsys.readouterr().err
 
 

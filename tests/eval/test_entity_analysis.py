@@ -11,15 +11,15 @@ from quoth.corpus.corpus import Corpus
 from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
 from quoth.records import Document, Hit
-from quoth_eval.entities.coverage import Coverage, EntityQuestion
-from quoth_eval.entities.questions import Chosen, run_entity_questions
-from quoth_eval.entities.rarity import (
+from quoth_eval.harness import evaluate
+from quoth_eval.rarity import (
     TermCounts,
     count_terms,
     entity_idf,
     idf,
     idf_buckets,
 )
+from quoth_eval.tasks.entities import Chosen, Coverage, EntityQuestion, entities_task, searches_of
 
 TEXTS = ("Rome and Oslo", "Rome, Roman Rome", "running runs", "北京市")
 
@@ -68,7 +68,7 @@ def test_recall_is_reported_by_bucket(tmp_path: Path) -> None:
     def search(text: str, entity: object, k: int) -> list[Hit]:
         return [Hit(corpus.passage(0 if text == "t1" else 1), 1.0)]
 
-    result = run_entity_questions(chosen, {"s": search}, ks=(1,), rarity=True).system("s")
+    result = evaluate(entities_task(chosen, (1,), rarity=True), {"s": searches_of(search, (1,))}).system("s")
     recalls = [(name, score.num_examples, score.mean("dpr@1")) for name, score in result.by_group("rarity").items()]
     assert [each[1:] for each in recalls] == [(1, 0.0), (1, 1.0)]
     assert recalls[1][0].startswith("rarity 5 of ") or recalls[1][0].startswith("rarity 2 of ")

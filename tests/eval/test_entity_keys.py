@@ -21,22 +21,19 @@ from quoth.datasets.questions import QAExample
 from quoth.encoders.tokens import unit
 from quoth.errors import InputError
 from quoth.zero_ner.recognition import ByText
-from quoth_eval.entities import picture as entity_picture
-from quoth_eval.entities.coverage import Coverage, EntityQuestion
-from quoth_eval.entities.keys import (
+from quoth_eval import key_picture as entity_picture
+from quoth_eval.entity_keys import (
     Keys,
     at_random,
-    covered_questions,
     max_pool,
-    ranks_of,
     rarest,
     single_key,
-    single_key_recall,
-    single_keys,
+    single_key_search,
     stored_keys,
 )
-from quoth_eval.entities.picture import picture
-from quoth_eval.entities.rarity import count_terms
+from quoth_eval.key_picture import picture
+from quoth_eval.rarity import count_terms
+from quoth_eval.tasks.entities import EntityQuestion
 from tiny import TEXT, tiny_npm
 
 TEXTS = ("Rome and Oslo", "Rome, Roman Rome", "running runs", "北京市")
@@ -69,19 +66,11 @@ def test_zero_vectors_are_near_nothing_and_far_from_nothing() -> None:
     assert max_pool(np.zeros(2), np.ones((1, 2)), np.array([0, 1, 1])).tolist() == [0.0, -np.inf]
 
 
-def test_all_keys_against_a_single_one_by_hand() -> None:
+def test_the_rarest_of_each_passage_is_kept() -> None:
     vectors_ND = np.array([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0], [-1.0, 0.0]])
     keys = Keys(("Rome", "Oslo", "?", "Rome"), vectors_ND, np.array([0, 2, 2, 4]))
-    queries_QD = np.array([[1.0, 0.1], [0.1, 1.0], [1.0, 0.0]])
-    assert ranks_of(queries_QD, keys, [{0}, {2}, {1}]) == (0, 1, None)
-    counts = count_terms(TEXTS, keys.texts)
-    rows = single_key(keys.offsets_P1, rarest(keys.texts, counts))
+    rows = single_key(keys.offsets_P1, rarest(keys.texts, count_terms(TEXTS, keys.texts)))
     assert rows.tolist() == [1, 3]  # Oslo is rarer than Rome; what has no term is never the rarest
-    assert ranks_of(queries_QD, keys.only(rows), [{0}, {2}, {0, 2}]) == (0, 1, 0)
-    found = single_key_recall(queries_QD, keys, [{0}, {2}, {1}], counts, (1, 2))
-    assert found["all"] == found["idf"] == {1: pytest.approx(1 / 3), 2: pytest.approx(2 / 3)}
-    assert set(found) == {"all", "random", "idf"}
-    assert found == single_key_recall(queries_QD, keys, [{0}, {2}, {1}], counts, (1, 2))
 
 
 def test_the_rarest_key_is_the_one_with_the_rarest_word() -> None:
@@ -90,11 +79,6 @@ def test_the_rarest_key_is_the_one_with_the_rarest_word() -> None:
     counts = count_terms(texts, names)
     assert dict(counts.num_holding) == {"rome": 6, "of": 4, "oslo": 1, "lima": 2}
     assert single_key(np.array([0, 3]), rarest(names, counts)).tolist() == [0]
-
-
-def test_equal_scores_rank_by_passage() -> None:
-    keys = Keys(("a", "b"), np.ones((2, 2)), np.array([0, 1, 2]))
-    assert ranks_of(np.ones((2, 2)), keys, [{1}, {0, 1}]) == (1, 0)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("umap") is None, reason="umap-learn is not installed")
@@ -143,28 +127,17 @@ def test_stored_keys_are_those_that_the_encoder_makes_of_live_passages(model: Ze
         assert list(keys.texts[rows]) == [passage.text[start:end] or passage.title for start, end in places]
 
 
-def covered(questions: Sequence[tuple[str, str, str]]) -> tuple[list[EntityQuestion], Coverage]:
-    """Questions with their entity and answer."""
-    asked = [
-        EntityQuestion(QAExample(text, text, (answer,)), "P1", (text.index(name), text.index(name) + len(name)))
-        for text, name, answer in questions
-    ]
-    every = frozenset(range(len(asked)))
-    return asked, Coverage(every, every)
-
-
-def test_a_model_is_asked_with_all_keys_and_with_one_of_each_passage(model: ZeroNER) -> None:
-    asked = covered([("Where does the Seine flow?", "Seine", "Paris"), ("Was Pallas a bust?", "Pallas", "nevermore")])
-    found = single_keys(covered_questions(*asked, model), (1, 2, 6))
-    assert set(found) == {"all", "random", "idf"}
-    for k in (1, 2, 6):
-        wanted = []
-        for each in asked[0]:
-            hits = model.search(each.question.text, k, entities=[each.entity])  # type: ignore[list-item]
-            wanted.append(any(each.question.answers[0] in hit.passage.text for hit in hits))
-        assert found["all"][k] == pytest.approx(sum(wanted) / 2)
-    with pytest.raises(InputError, match="no covered question whose entity is known; give the templates"):
-        covered_questions([], None, model)
+def test_a_search_with_all_keys_is_the_models_own_and_one_with_a_single_key_finds_fewer(model: ZeroNER) -> None:
+    searches = {keep: single_key_search(model, keep) for keep in ("all", "idf", "random")}
+    for text, name in (("Where does the Seine flow?", "Seine"), ("Was Pallas a bust?", "Pallas")):
+        entity = (text.index(name), text.index(name) + len(name))
+        own = [hit.passage for hit in model.search(text, 6, entities=[entity])]
+        assert [hit.passage for hit in searches["all"](text, entity, 6)] == own
+        for keep in ("idf", "random"):
+            assert {hit.passage.document_id for hit in searches[keep](text, entity, 6)} == {
+                each.document_id for each in own
+            }
+            assert searches[keep](text, None, 6) == []
 
 
 def test_the_picture_shows_each_question_with_the_key_that_is_nearest_in_a_right_passage(
@@ -172,8 +145,10 @@ def test_the_picture_shows_each_question_with_the_key_that_is_nearest_in_a_right
 ) -> None:
     drawn: list[Any] = []
     monkeypatch.setattr(entity_picture, "picture", lambda *given: drawn.extend(given))
-    asked = covered([("Was Pallas a bust?", "Pallas", "nevermore")])
-    entity_picture.picture_of(tmp_path / "p.png", covered_questions(*asked, model), 4)
+    monkeypatch.setattr(entity_picture, "OTHERS", 4)
+    text = "Was Pallas a bust?"
+    question = EntityQuestion(QAExample(text, text, ("nevermore",)), "P1", (4, 10))
+    entity_picture.picture_of(tmp_path / "p.png", [question], model)
     path, queries_QD, keys_KD, query_labels, key_labels = drawn
     assert path == tmp_path / "p.png"
     assert (query_labels, key_labels) == (["P1"], ["", "", "", "", "P1"])

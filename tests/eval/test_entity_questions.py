@@ -11,25 +11,33 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
+from quoth.cli.main import main
 from quoth.corpus.corpus import Corpus
 from quoth.datasets.question_templates import QuestionTemplates
 from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
 from quoth.records import Document, Hit
 from quoth.text.terms import analyse
-from quoth_eval.commands import entities as cli
-from quoth_eval.entities.coverage import Coverage, EntityQuestion, find_coverage
-from quoth_eval.entities.questions import (
+from quoth_eval import entity_search
+from quoth_eval.baselines import OtherBM25
+from quoth_eval.entity_search import Range, Search, by_entity, by_name, by_text
+from quoth_eval.harness import ProgressCallback, evaluate
+from quoth_eval.report import Report
+from quoth_eval.systems import BM25
+from quoth_eval.tasks.entities import (
     SHOWN,
+    Chosen,
+    Coverage,
+    EntityQuestion,
+    EntitySettings,
     choose_questions,
+    entities_task,
+    find_coverage,
     has_string,
     read_entity_questions,
-    run_entity_questions,
+    searches_of,
 )
-from quoth_eval.entities.searches import AnseriniBM25, Range, by_entity, by_name, by_text
-from quoth_eval.system import BM25
 
 DOCUMENTS = (
     ("Ann Lee", "She was born in Paris."),
@@ -61,6 +69,12 @@ def files(tmp_path: Path) -> list[Path]:
     for path, asked in zip(paths, QUESTIONS.values(), strict=True):
         path.write_text(json.dumps([{"question": text, "answers": answers} for text, answers in asked]))
     return paths
+
+
+@pytest.fixture
+def templates(tmp_path: Path) -> str:
+    (tmp_path / "templates.json").write_text(json.dumps(TEMPLATES))
+    return str(tmp_path / "templates.json")
 
 
 class Told:
@@ -106,13 +120,20 @@ def test_covered_is_what_a_passage_answers_that_names_the_entity(corpus: Corpus,
     assert find_coverage(read_entity_questions(files), [corpus]) == Coverage(frozenset({0, 1, 3, 4}), None)
 
 
-def test_scores_by_hand(corpus: Corpus, files: list[Path]) -> None:
+def asked(
+    chosen: Chosen, search: Search, ks: Sequence[int] = (20,), progress: ProgressCallback | None = None
+) -> Report:
+    """The report of BM25 and of a search."""
+    named = {"bm25": by_text(BM25(chosen.corpora)), "told": search}
+    made = {name: searches_of(each, ks) for name, each in named.items()}
+    return evaluate(entities_task(chosen, ks), made, progress=progress)
+
+
+def test_scores_by_hand(corpus: Corpus, files: list[Path], templates: str) -> None:
     told = Told(corpus)
     seen: list[str] = []
-    chosen = choose_questions(files, [corpus], QuestionTemplates(TEMPLATES))
-    report = run_entity_questions(
-        chosen, {"told": by_entity(told)}, ks=(1, 2, 3), progress=lambda name, *_: seen.append(name)
-    )
+    chosen = choose_questions(files, [corpus], EntitySettings(templates=templates))
+    report = asked(chosen, by_entity(told), (1, 2, 3), lambda name, *_: seen.append(name))
     result = report.systems[1]
     assert told.asked[0] == ("Where was Ann Lee born?", [(10, 17)])
     # the passages come as Rivers, Towns, Bob Ray
@@ -146,20 +167,24 @@ def test_scores_by_hand(corpus: Corpus, files: list[Path]) -> None:
     assert "| told: P17 | 3 | 0.0 | 66.7 | 66.7 | 33.3 | 100.0 | 100.0 |" in lines
 
 
-def test_only_covered_questions_are_asked_where_that_is_wanted(corpus: Corpus, files: list[Path]) -> None:
-    chosen = choose_questions(files, [corpus], QuestionTemplates(TEMPLATES), covered_only=True, limit=1)
+def test_only_covered_questions_are_asked_where_that_is_wanted(
+    corpus: Corpus, files: list[Path], templates: str
+) -> None:
+    covered = EntitySettings(templates=templates, covered=True)
+    chosen = choose_questions(files, [corpus], covered, limit=1)
     assert [each.relation for each in chosen.questions] == ["P19", "P17"]
     assert chosen.num_read == {"P19": 2, "P17": 3}
     assert (chosen.settings()["num_answerable"], chosen.settings()["num_covered"]) == (2, 2)
-    with pytest.raises(InputError, match="give the templates"):
-        choose_questions(files, [corpus], covered_only=True)
+    for name in ("covered", "idf"):
+        with pytest.raises(InputError, match=f"{name} requires each question's entity; give --set templates=FILE"):
+            EntitySettings(**{name: True})
     (files[0].with_name("P17.json")).write_text('[{"question": "Which country is Ur located in?", "answers": ["x"]}]')
     with pytest.raises(InputError, match="none of the 1 questions is covered"):
-        choose_questions([files[0].with_name("P17.json")], [corpus], QuestionTemplates(TEMPLATES), covered_only=True)
+        choose_questions([files[0].with_name("P17.json")], [corpus], covered)
 
 
 def test_without_templates_or_coverage_nothing_is_said_of_them(corpus: Corpus, files: list[Path]) -> None:
-    unmeasured = run_entity_questions(choose_questions(files, [corpus], coverage=False))
+    unmeasured = asked(choose_questions(files, [corpus], EntitySettings(coverage=False)), by_text(Told(corpus)))
     assert unmeasured.to_dict()["num_answerable"] is None
     assert not {"covered", "corpus"} & set(unmeasured.dimensions)
     assert unmeasured.settings["relations"]["P17"] == {
@@ -168,7 +193,7 @@ def test_without_templates_or_coverage_nothing_is_said_of_them(corpus: Corpus, f
         "num_answerable": None,
         "num_covered": None,
     }
-    told = run_entity_questions(choose_questions(files, [corpus])).settings["relations"]["P17"]
+    told = choose_questions(files, [corpus], EntitySettings()).settings()["relations"]["P17"]
     assert (told["num_questions"], told["num_answerable"], told["num_covered"]) == (3, 2, None)
 
 
@@ -190,11 +215,11 @@ def test_a_system_is_asked_with_the_text_the_name_or_both(corpus: Corpus) -> Non
 
 def test_mistakes_are_named(corpus: Corpus, files: list[Path]) -> None:
     with pytest.raises(InputError, match="no file of questions"):
-        choose_questions([], [corpus])
+        choose_questions([], [corpus], EntitySettings())
     with pytest.raises(InputError, match="must be 1 or more passages"):
-        run_entity_questions(choose_questions(files, [corpus]), ks=())
+        EntitySettings(ks=())
     with pytest.raises(InputError, match="limit is 0"):
-        choose_questions(files, [corpus], limit=0)
+        choose_questions(files, [corpus], EntitySettings(), limit=0)
 
 
 def test_anserinis_bm25_is_lucenes_formula(corpus: Corpus) -> None:
@@ -211,52 +236,45 @@ def test_anserinis_bm25_is_lucenes_formula(corpus: Corpus) -> None:
             total += rare * frequency / (frequency + k1 * (1 - b + b * len(terms) / average))
         return total
 
-    search = AnseriniBM25([corpus])
+    search = OtherBM25([corpus])
     for query in ("Where was Bob Ray born?", "Italian capitals of Paris, Paris", "is", "Italian"):
         expected = sorted(((-score(query, terms, 0.9, 0.4), row) for row, terms in enumerate(texts)))
         hits = search.search(query, 3)
         assert [hit.passage.row for hit in hits] == [row for value, row in expected if value < 0][:3]
         assert [-hit.score for hit in hits] == pytest.approx([value for value, _ in expected if value < 0][:3])
     assert search.search("?", 3) == search.search("Wagner", 3) == []
-    again = AnseriniBM25([corpus], 1.2, 0.75).search("Italian Paris", 4)
+    again = OtherBM25([corpus], 1.2, 0.75).search("Italian Paris", 4)
     assert [hit.passage for hit in again] == [hit.passage for hit in BM25((corpus,)).search("Italian Paris", 4)]
 
 
 def test_without_bm25s_its_package_is_named(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "bm25s", None)
     with pytest.raises(InputError, match="pip install '\\.\\[eval\\]' in a clone of Quoth"):
-        AnseriniBM25([corpus])
-
-
-def command(*arguments: object) -> Result:
-    return CliRunner().invoke(cli.app, [str(each) for each in arguments])
+        OtherBM25([corpus])
 
 
 def test_the_command_asks_a_model_with_and_without_the_entity(
-    corpus: Corpus, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    corpus: Corpus,
+    files: list[Path],
+    templates: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     told = Told(corpus)
     setups: list[object] = []
-    monkeypatch.setattr(cli, "load_entities", lambda name, corpora, setup: setups.append(setup) or told)
-    templates = tmp_path / "templates.json"
-    templates.write_text(json.dumps(TEMPLATES))
-    ask = ("entities", corpus.path, *files, "--templates", templates, "--model", "zn", "--k", 1, "--k", 3, "--idf")
-    done = command(*ask, "--json", "--dtype", "bf16")
+    monkeypatch.setattr(entity_search, "load_entities", lambda name, corpora, setup: setups.append(setup) or told)
+    asked = ["eval", "entities", *map(str, files), "--corpus", str(corpus.path), "--set", f"templates={templates}"]
+    asked += ["--set", "ks=1,3", "--set", "idf=true", "--system", "bm25"]
+    asked += ["--system", "quoth-zero-ner", "--system", "quoth-zero-ner,told=true"]
+    assert main([*asked, "--json", "--dtype", "bf16"]) == 0
     assert setups == [(None, None, "bf16")]
-    assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)
-    assert [each["name"] for each in found["systems"]] == ["bm25", "zn", "zn, told the entity"]
+    found = json.loads(capsys.readouterr().out)
+    assert [each["name"] for each in found["systems"]] == ["bm25", "quoth-zero-ner", "quoth-zero-ner,told=true"]
     assert found["systems"][2]["dpr@3"]["mean"] == pytest.approx(0.8)
     assert sum(each["num_examples"] for each in found["systems"][2]["groups"]["rarity"].values()) == 5
     assert [entities for _, entities in told.asked[4:6]] == [None, [(10, 17)]]
-    shown = command(*ask, "--covered").stdout
+    assert main([*asked, "--set", "covered=true"]) == 0
+    shown = capsys.readouterr().out
     assert "| entities; read: 5; passages: 4; answerable: 3; covered: 3 | examples |" in shown
-    assert "| zn | 3 |" in shown
+    assert "| quoth-zero-ner | 3 |" in shown
     assert "IDF" in shown
-
-
-def test_the_command_names_what_is_missing(corpus: Corpus, files: list[Path]) -> None:
-    for option in ("--idf", "--covered"):
-        assert f"{option} requires each question's entity" in str(
-            command("entities", corpus.path, *files, option).exception
-        )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from asking import given, measured
 from tokenizers import Tokenizer
 
 from quoth import NPM
@@ -17,8 +19,18 @@ from quoth.cli.main import main
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
 from quoth.records import Document, Prediction
-from quoth_eval.commands import evaluate as cli
-from quoth_eval.lama import Fact, asked_as, listed, read_facts, read_templates, run_lama, unhelpful
+from quoth_eval import systems
+from quoth_eval.report import Report
+from quoth_eval.tasks.lama import (
+    Fact,
+    LamaSettings,
+    asked_as,
+    facts_over,
+    listed,
+    read_facts,
+    read_templates,
+    unhelpful,
+)
 from tiny import tiny_npm
 
 TREX = {
@@ -66,7 +78,7 @@ def test_blanks_by_template(files: list[Path], tmp_path: Path) -> None:
         ("P36", "The capital of France is [MASK] .", "Paris"),
         ("date_of_birth", "Ann Lee (born [MASK]).", "1 May 1941"),
     ]
-    with pytest.raises(InputError, match="relation 'P36' has no template; name the file with --templates"):
+    with pytest.raises(InputError, match="relation 'P36' has no template; name the file with --set templates=FILE"):
         asked_as(read_facts(files)[0], read_templates(None))
 
 
@@ -103,28 +115,39 @@ class Knows:
         self.answers = answers
         self.asked: list[str] = []
         self.options: list[dict[str, Any]] = []
-        self.embedded = 0
 
     def fill(self, text: Sequence[str], *, exclude: Sequence[Collection[int]], **options: Any) -> Any:
         self.asked += text
         self.options.append(options)
         return [[Prediction(each, 0.0, 1.0, ()) for each in self.answers.get(one, ("paris",))] for one in text]
 
-    def embed(self, precision: str, recall: float) -> None:
-        self.embedded += 1
-
     def num_tokens(self, phrase: str) -> int:
         return len(phrase.split())
 
 
-def knowing(opened: list[Knows], answers: Mapping[str, Sequence[str]] | None = None) -> Any:
-    """What loads such a model; each that was loaded is put in `opened`."""
+def run_lama(
+    facts: Sequence[Fact],
+    templates: Mapping[str, str],
+    opened: list[Knows],
+    answers: Mapping[str, Sequence[str]] | None = None,
+    corpora: Sequence[Corpus] = (),
+    limit: int | None = None,
+    seed: int = 0,
+    options: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> Report:
+    """The report of such a model, which is put in `opened`."""
 
-    def load(name: str, corpora: Sequence[Corpus]) -> Knows:
-        opened.append(Knows(corpora, answers or {}))
-        return opened[-1]
+    def opens(name: str, searched: Sequence[Corpus]) -> Knows:
+        if not mine:
+            mine.append(Knows(searched, answers or {}))
+            opened.append(mine[0])
+        return mine[0]
 
-    return load
+    mine: list[Knows] = []
+    with tempfile.TemporaryDirectory() as scratch:
+        call = given(Path(scratch), *corpora, opens=opens, systems=("m",), limit=limit, seed=seed)
+        return measured(facts_over(call, LamaSettings(**settings), facts, templates), {"m": options or {}})
 
 
 def test_scores_by_relation_over_the_evidence(files: list[Path], tmp_path: Path) -> None:
@@ -133,7 +156,7 @@ def test_scores_by_relation_over_the_evidence(files: list[Path], tmp_path: Path)
     opened: list[Knows] = []
     templates = read_templates(None) | {"P36": "[X]: [Y]"}
     facts = read_facts(files)
-    found = run_lama(facts, templates, "m", knowing(opened), distractors=[str(more)], combine="joint")
+    found = run_lama(facts, templates, opened, distractors=(str(more),), options={"combine": "joint"})
     (result,) = found.systems
     scored = {"all": result.score()} | result.by_group("relation")
     scores = {name: each and (each.num_examples, each.exact_match) for name, each in scored.items()}
@@ -144,9 +167,7 @@ def test_scores_by_relation_over_the_evidence(files: list[Path], tmp_path: Path)
         ("Ann Lee", "Ann Lee (born 1 May 1941) sings."),
         ("Oslo", "Oslo is in Norway."),
     }
-    assert (opened[0].options, opened[0].embedded) == ([{"combine": "joint", "top_k": 5}], 0)
-    run_lama(facts, templates, "m", knowing(opened), passages=None)
-    assert opened[1].embedded == 1
+    assert opened[0].options == [{"combine": "joint", "top_k": 5}]
 
 
 FACTS = [Fact(f"{name}{i}", name, f"{name}{i}", answer, ()) for name, answer, n in (
@@ -172,7 +193,7 @@ def test_groups_by_tokens_and_means_by_hand(corpus: Corpus) -> None:
     }
     facts = [replace(fact, id=str(i), subject=f"{fact.relation}{i % 6}") for i, fact in enumerate(FACTS)]
     opened: list[Knows] = []
-    found = run_lama(facts, ASKED, "m", knowing(opened, answers), corpora=[corpus])
+    found = run_lama(facts, ASKED, opened, answers, [corpus])
     assert opened[0].texts == {("Rome", "Rome is old.")}
     assert [fact.subject for fact in facts] == ["a0", "a1", "a2", "a3", "a4", "a5", "b0", "b1", "b2"]
     (result,) = found.systems
@@ -213,15 +234,15 @@ def test_facts_are_drawn_by_seed_so_many_of_each_relation_and_number_of_tokens(c
 
     def asked(facts: list[Fact], **options: Any) -> list[str]:
         opened: list[Knows] = []
-        run_lama(facts, ASKED, "m", knowing(opened), corpora=[corpus], **options)
+        run_lama(facts, ASKED, opened, corpora=[corpus], **options)
         return [text.split()[0] for text in opened[0].asked]
 
-    drawn = asked(many, per_relation=10)
+    drawn = asked(many, limit=10)
     assert [sum(each[0] == name for each in drawn) for name in "ab"] == [10, 10]
-    assert drawn == asked(many, per_relation=10) != asked(many, per_relation=10, seed=1)
+    assert drawn == asked(many, limit=10) != asked(many, limit=10, seed=1)
     assert drawn != [*(f"a{i}" for i in range(10)), *(f"b{i}" for i in range(10))]
-    assert asked(many[:40], per_relation=10) == drawn[:10]
-    few = asked(many, per_relation=30, per_group=3)
+    assert asked(many[:40], limit=10) == drawn[:10]
+    few = asked(many, limit=30, per_group=3)
     assert [sum(int(each[1:]) % 2 == odd for each in few) for odd in (0, 1)] == [3, 3]
     with pytest.raises(InputError, match="limit is 0"):
         asked(many, per_group=0)
@@ -229,27 +250,29 @@ def test_facts_are_drawn_by_seed_so_many_of_each_relation_and_number_of_tokens(c
 
 def test_distractors_do_not_go_with_a_corpus_of_ones_own(corpus: Corpus) -> None:
     with pytest.raises(InputError, match="distractors are only for searching the facts' evidence"):
-        run_lama(FACTS, ASKED, "m", knowing([]), corpora=[corpus], distractors=["d.jsonl"])
+        run_lama(FACTS, ASKED, [], corpora=[corpus], distractors=("d.jsonl",))
 
 
 def test_the_command(
     files: list[Path], corpus: Corpus, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[Knows] = []
-    monkeypatch.setattr(cli, "load_predictor", lambda name, corpora, setup: knowing(opened)(name, corpora))
+
+    def loads(name: str, corpora: Sequence[Corpus], setup: object) -> Knows:
+        opened.append(Knows(corpora, {}))
+        return opened[-1]
+
+    monkeypatch.setattr(systems, "load_predictor", loads)
     command = ["eval", "lama", str(files[1]), "--corpus", str(corpus.path), "--json", "--limit", "1", "--seed", "3"]
-    given = ["--combine", "sum", "--ban", "born", "--dense", "--k", "7", "--length-exponent", "0.5", "--read", "0"]
-    assert main([*command, *given, "--per-group", "1"]) == 0
+    told = ("combine=sum", 'banned_tokens=["born"]', "passages=null", "k=7", "length_exponent=0.5", "per_group=1")
+    assert main([*command, *(part for each in told for part in ("--set", each))]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert (shown["num_examples"], shown["num_passages"], shown["seed"]) == (1, 1, 3)
     (asked,) = opened[0].options
-    assert (asked["combine"], asked["banned_tokens"], asked["passages"], asked["k"]) == ("sum", ("born",), None, 7)
-    assert (asked["length_exponent"], asked["read"], opened[0].embedded) == (0.5, 0, 0)
-    assert main([*command, "--model", "quoth-reader", "--passages", "2"]) == 0
+    told = {"combine": "sum", "banned_tokens": ["born"], "passages": None, "k": 7, "length_exponent": 0.5}
+    assert asked == {**told, "top_k": 5}
+    assert main([*command, "--system", "quoth-reader,passages=2"]) == 0
     assert opened[1].options == [{"passages": 2, "top_k": 5}]
-    capsys.readouterr()
-    assert main([*command, "--model", "quoth-realm"]) == 2
-    assert "'quoth-realm' is a realm; name an NPM (quoth-mini) or a reader" in capsys.readouterr().err
 
 
 def test_a_models_tokens_are_counted_as_inside_a_text(tmp_path: Path) -> None:
@@ -265,4 +288,4 @@ def test_broken_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"bad\.jsonl:1: not a fact of T-REx or Google-RE"):
         read_facts([bad])
     with pytest.raises(InputError, match="no facts to ask for"):
-        run_lama([], {}, "m", lambda name, corpora: None)  # type: ignore[arg-type, return-value]
+        run_lama([], {}, [])

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from asking import given
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -31,18 +32,18 @@ from transformers import (
 
 from quoth import NPM, Corpus, Document
 from quoth.cli.main import main
-from quoth.datasets.closed import MASK
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import UNTRAINED
 from quoth.npm.twin import MaskedModel
 from quoth.records import Evidence, Prediction
 from quoth_eval import language_models
-from quoth_eval.closed import ClosedOptions, batch_calibrated, labels, likely_labels, pmi
 from quoth_eval.harness import read_run
 from quoth_eval.language_models import LanguageModel
-from quoth_eval.system import completes
+from quoth_eval.systems import completes
 from quoth_eval.task import Answer, Example
-from quoth_eval.tasks import Wanted, prepare
+from quoth_eval.tasks import find
+from quoth_eval.tasks.closed import ClosedOptions, batch_calibrated, labels, likely_labels, pmi
+from quoth_eval.tasks.closed_files import MASK
 from tiny import TEXT, random_model, tiny_bert, tiny_npm, tiny_roberta, tiny_sentencepiece
 
 WORDS = ("great", "terrible", "tower", "unheardof")
@@ -309,9 +310,10 @@ def test_the_texts_of_batch_calibration_are_drawn_though_a_file_lists_one_class_
     (tmp_path / "sst2/verbalizers.txt").write_text("terrible, bust\ngreat, tower\n", encoding="utf-8")
     priors = []
     for limit, seed, number in ((None, 0, 256), (300, 0, 256), (100, 0, 100), (None, 1, 256)):
-        prepared = prepare("sst2", Wanted(tmp_path, (), limit, seed))
         model = Listening()
-        prepared.system(model, {"calibration": "batch"}, ClosedOptions())(prepared.task.examples[:1])
+        asked = given(tmp_path, data=tmp_path, opens=model, limit=limit, seed=seed)
+        prepared = find("sst2").make(asked, ClosedOptions())
+        prepared.asks("m", {"calibration": "batch"})(prepared.task.examples[:1])
         assert len(model.asked) == 1 + number
         priors.append(model.asked[1:])
     every, some, few, other = priors
@@ -326,7 +328,7 @@ def test_batch_calibration_needs_a_share_for_every_label() -> None:
         return [Answer([Prediction("0", 0.0, 1.0, ()), Prediction("1", -math.inf, 0.0, ())]) for _ in examples]
 
     asked: list[Example[None]] = [Example("1", "text", (), None)]
-    with pytest.raises(InputError, match="calibration=batch: label 1 has no share of 1 texts; use --scoring all"):
+    with pytest.raises(InputError, match="calibration=batch: label 1 has no share of 1 texts; use --set scoring=all"):
         batch_calibrated(system, asked)(asked)
 
 
@@ -342,7 +344,7 @@ def test_pmi_keeps_evidence_and_needs_a_score_for_every_label() -> None:
         ("0", 0.0, (place,)),
         ("1", 0.0, ()),
     ]
-    with pytest.raises(InputError, match="label 1 has no score for 'none'; use --scoring all"):
+    with pytest.raises(InputError, match="label 1 has no score for 'none'; use --set scoring=all"):
         pmi(system, "none")([Example("1", "text", (), None)])
 
 
@@ -420,8 +422,8 @@ def test_quoths_models_are_calibrated_and_the_untrained_one_is_its_base(
     npm.embed()
     monkeypatch.setitem(UNTRAINED, "quoth-mini-base", replace(UNTRAINED["quoth-mini-base"], base=str(tmp_path / "npm")))
     systems = [str(tmp_path / "npm"), f"{tmp_path / 'npm'},calibration=pmi", "quoth-mini-base,calibration=pmi"]
-    given = [part for each in systems for part in ("--system", each)]
-    assert main(["eval", "sst2", *asked, *given, "--scoring", "all", "--run", str(tmp_path / "runs")]) == 0
+    told = [part for each in systems for part in ("--system", each)]
+    assert main(["eval", "sst2", *asked, *told, "--set", "scoring=all", "--run", str(tmp_path / "runs")]) == 0
     plain, calibrated, untrained = (result.rows for result in read_run(tmp_path / "runs" / "sst2").systems)
     words, options = {"0": ("terrible", "bust"), "1": ("great", "tower")}, ClosedOptions(scoring="all")
     (prompt,) = labels(npm, words, options)([Example("", f"It was {MASK}.", (), None)])
@@ -442,14 +444,14 @@ def test_quoths_models_are_calibrated_and_the_untrained_one_is_its_base(
             "'llm:x': no such kind of model; use lm:ID_OR_FOLDER, mlm:ID_OR_FOLDER, dense:ID_OR_FOLDER",
         ),
         ("sst2", "lm:", "'lm:': no such kind of model"),
-        ("sst2", "lm:x,passages=5", "no option 'passages' for closed sets; use one of calibration, sentinel"),
+        ("sst2", "lm:x,passages=5", "no option 'passages'; use one of calibration, sentinel"),
         ("sst2", "mlm:x,masks=0", "masks is 0; it must be a number, 1 or more"),
-        ("sst2", "lm:x,calibration=dcpmi", "calibration is 'dcpmi'; it must be one of none, pmi, batch"),
-        ("sst2", "quoth-mini,calibration=PMI", "calibration is 'PMI'; it must be one of none, pmi, batch"),
+        ("sst2", "lm:x,calibration=dcpmi", "calibration is 'dcpmi'; it must be none or pmi or batch"),
+        ("sst2", "quoth-mini,calibration=PMI", "calibration is 'PMI'; it must be none or pmi or batch"),
         ("nq", "lm:x,sentinel=1", "sentinel is 1; it must be true or false"),
         ("nq", "lm:x,passages=two", "passages is 'two'; it must be a number, 0 or more"),
         ("nq", "lm:x,template=Q", "template is 'Q'; it must be a text with {question} and then [MASK]"),
-        ("nq", "lm:x,calibration=pmi", "no option 'calibration' for questions; use one of passages, template, max"),
+        ("nq", "lm:x,calibration=pmi", "no option 'calibration'; use one of passages, template, max"),
         ("nq", "quoth-mini,calibration=pmi", "no option 'calibration'; use one of top_k"),
         ("nq", "mlm:x", "mlm:x cannot do nq; leave it out"),
         ("sst2", "dense:x", "dense:x cannot do sst2; leave it out"),
@@ -524,9 +526,9 @@ def test_language_models_fill_blanks_on_the_command_line(
     asked: list[str], gpt: Path, bert: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     systems = [f"mlm:{bert}", f"mlm:{bert},masks=3", f"lm:{gpt},max_new_tokens=4"]
-    given = [part for each in systems for part in ("--system", each)]
+    told = [part for each in systems for part in ("--system", each)]
     Corpus.open(tmp_path / "c.quoth").add([Document("a", "Athens", "Athens (Greek: Αθήνα) is a city in Greece.")])
-    assert main(["eval", "translation", *asked, *given, "--json"]) == 0
+    assert main(["eval", "translation", *asked, *told, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert [each["name"] for each in report["systems"]] == systems
     fact = {"uuid": "1", "pred": "/x/place_of_birth", "sub_label": "Nikos", "obj_label": "Heraklion", "evidences": []}
@@ -536,10 +538,10 @@ def test_language_models_fill_blanks_on_the_command_line(
     )
     for command, named in (
         (["lama", str(tmp_path / "facts.jsonl")], {systems[1]}),
-        (["cloze", str(tmp_path / "pages.jsonl")], {systems[1], "most frequent phrase"}),
+        (["cloze", str(tmp_path / "pages.jsonl")], {systems[1], "frequent"}),
     ):
-        corpus = asked[2:] if command[0] == "lama" else ["--system", "model", "--system", "frequent", "--count", "3"]
-        assert main(["eval", *command, *corpus, "--model", systems[1], "--json"]) == 0
+        corpus = asked[2:] if command[0] == "lama" else ["--system", "frequent", "--limit", "6"]
+        assert main(["eval", *command, *corpus, "--system", systems[1], "--json"]) == 0
         assert {each["name"] for each in json.loads(capsys.readouterr().out)["systems"]} == named
-    assert main(["eval", "lama", str(tmp_path / "facts.jsonl"), "--model", f"mlm:{bert},passages=1"]) == 2
-    assert "no option 'passages' for blanks; use one of masks" in capsys.readouterr().err
+    assert main(["eval", "lama", str(tmp_path / "facts.jsonl"), "--system", f"mlm:{bert},passages=1"]) == 2
+    assert "no option 'passages'; use one of masks" in capsys.readouterr().err

@@ -9,14 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
+from quoth.cli.main import main
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
 from quoth.records import Document, Hit
-from quoth_eval.commands import entities as cli
-from quoth_eval.entities.links import Mention, page, passages_about, read_mentions, run_links
-from quoth_eval.entities.searches import Range, by_entity
+from quoth_eval import entity_search
+from quoth_eval.entity_search import Range, Search, by_entity, by_name
+from quoth_eval.harness import ProgressCallback, evaluate
+from quoth_eval.report import Report
+from quoth_eval.systems import BM25
+from quoth_eval.tasks import find
+from quoth_eval.tasks.links import Mention, links_task, page, passages_about, read_mentions, searches_of
 
 PAGES = {
     "rome": ("Rome", "Rome lies on the Tiber. Long ago it was small."),
@@ -91,10 +95,23 @@ def test_passages_are_about_what_they_mention_and_their_page_is_about(corpus: Co
     assert about["Paris (France)"] == {4: "towns"}
 
 
+def run_links(
+    corpus: Corpus,
+    search: Search | None = None,
+    ks: Sequence[int] = (1, 5, 20),
+    limit: int | None = None,
+    progress: ProgressCallback | None = None,
+) -> Report:
+    """The report of BM25, asked with the mention alone, and of a search."""
+    named = {"bm25, mention": by_name(BM25((corpus,)))} | ({"told": search} if search else {})
+    made = {name: searches_of(each, corpus, ks) for name, each in named.items()}
+    return evaluate(links_task(corpus, ks, limit), made, progress=progress)
+
+
 def test_a_mention_is_asked_in_its_sentence_and_its_own_document_does_not_count(corpus: Corpus) -> None:
     told = Told(corpus)
     seen: list[tuple[str, int, int]] = []
-    report = run_links(corpus, {"told": by_entity(told)}, ks=(1, 2), progress=lambda *each: seen.append(each))
+    report = run_links(corpus, by_entity(told), (1, 2), progress=lambda *each: seen.append(each))
     # Oslo and Paris (France) are linked to in one document only
     result = report.system("told")
     mentions = {f"{each.document_id}:{each.start}-{each.end}": each for each in read_mentions(corpus.documents())[0]}
@@ -130,7 +147,7 @@ def test_a_mention_is_asked_in_its_sentence_and_its_own_document_does_not_count(
     }
     found = report.to_dict()
     assert (found["num_examples"], found["num_mentions"], found["num_dropped"]) == (4, 4, 0)
-    names = found["systems"][2]["groups"]["names"]["names"]
+    names = found["systems"][1]["groups"]["names"]["names"]
     assert [names[measure]["mean"] for measure in ("recall@1", "recall@2", "MRR@2")] == pytest.approx([1 / 3] * 3)
     lines = [re.sub(r" \[[^|]*\]", "", line) for line in report.markdown().splitlines()]  # without the intervals
     assert "| told | 4 | 50.0 | 50.0 | 50.0 |" in lines
@@ -152,7 +169,7 @@ def test_a_mention_over_the_end_of_a_sentence_is_asked_with_both(tmp_path: Path)
     text = "It began. He met Dr. No. It ended."
     made.add([Document("a", "A", text, {"links": [[17, 23, "No"]]}), Document("b", "No", "A doctor.")])
     told = Told(made)
-    run_links(made, {"told": by_entity(told)})
+    run_links(made, by_entity(told))
     ((text, _, entities),) = told.asked
     assert text == "He met Dr. No."
     assert entities is not None
@@ -165,25 +182,28 @@ def test_fewer_mentions_are_drawn_by_seed_and_mistakes_are_named(corpus: Corpus,
     assert len(few.systems[0].rows) == 2
     assert few == run_links(corpus, limit=2)
     assert few.settings["num_mentions"] == 4
-    for ks, limit in ((), None), ((0,), None), ((1,), 0):
-        with pytest.raises(InputError, match="both must be 1 or more"):
-            run_links(corpus, ks=ks, limit=limit)
+    for ks in "[]", "[0]":
+        with pytest.raises(InputError, match="it must be 1 or more passages"):
+            find("links").read({"ks": json.loads(ks)})
     bare = Corpus.create(tmp_path / "bare.quoth")
     bare.add([Document("a", "A", "No link.")])
     with pytest.raises(InputError, match="no two documents link to the same target; give documents with 'links'"):
         run_links(bare)
 
 
-def test_the_command_asks_a_model_with_the_mention(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_asks_a_model_with_the_mention(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     told = Told(corpus)
     setups: list[object] = []
-    monkeypatch.setattr(cli, "load_entities", lambda name, corpora, setup: setups.append(setup) or told)
-    options = ["--model", "zn", "--limit", "1", "--json", "--dtype", "bf16"]
-    done = CliRunner().invoke(cli.app, ["links", str(corpus.path), *options])
+    monkeypatch.setattr(entity_search, "load_entities", lambda name, corpora, setup: setups.append(setup) or told)
+    asked = ["eval", "links", "--corpus", str(corpus.path)]
+    both = ["--system", "bm25,mention=true", "--system", "quoth-zero-ner,told=true"]
+    assert main([*asked, *both, "--limit", "1", "--json", "--dtype", "bf16"]) == 0
     assert setups == [(None, None, "bf16")]
-    assert done.exit_code == 0, done.output
-    assert [each["name"] for each in json.loads(done.stdout)["systems"]] == ["bm25, sentence", "bm25, mention", "zn"]
-    assert len(told.asked) == 1
-    shown = CliRunner().invoke(cli.app, ["links", str(corpus.path), "--k", "3"]).stdout
+    systems = json.loads(capsys.readouterr().out)["systems"]
+    assert [each["name"] for each in systems] == ["bm25,mention=true", "quoth-zero-ner,told=true"]
+    assert [entities is None for _, _, entities in told.asked] == [False]
+    assert main([*asked, "--set", "ks=3"]) == 0
     head = "| links; mentions: 4; dropped: 0; passages: 6 | examples | recall@3 | MRR@3 |"
-    assert shown.splitlines()[0] == head
+    assert capsys.readouterr().out.splitlines()[0] == head

@@ -11,7 +11,7 @@ from quoth.cli.main import main
 from quoth.records import TaggedSpan
 from quoth_eval.errors import MISSED, WRONG_NAMES, wrong_answers
 from quoth_eval.harness import evaluate, read_run
-from quoth_eval.ner import f1_scores, ner_task, tags
+from quoth_eval.tasks.ner import f1_scores, ner_task, tags
 
 GOLD = [[TaggedSpan(0, 3, "PER"), TaggedSpan(4, 9, "LOC")], [TaggedSpan(0, 5, "ORG")], []]
 FOUND = [[TaggedSpan(0, 3, "PER"), TaggedSpan(4, 9, "ORG")], [TaggedSpan(0, 4, "ORG")], [TaggedSpan(1, 2, "PER")]]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from asking import given, measured
 from test_questions import SQUAD
 
 from quoth import NPM
@@ -19,13 +20,14 @@ from quoth.datasets.judging import has_answer
 from quoth.datasets.questions import QAExample
 from quoth.errors import EmptyCorpusError, InputError
 from quoth.records import Document, Hit, Prediction
-from quoth_eval import openqa
-from quoth_eval.commands import openqa as cli
-from quoth_eval.openqa import WITHOUT_EVIDENCE, Evidence, abstention_table, run_openqa
-from quoth_eval.report import Result
+from quoth_eval import systems
+from quoth_eval.harness import ProgressCallback
+from quoth_eval.report import Report, Result
 from quoth_eval.squad import draw_passages, squad_corpus
-from quoth_eval.system import Answerer
+from quoth_eval.systems import Answerer
 from quoth_eval.task import draw
+from quoth_eval.tasks import openqa
+from quoth_eval.tasks.openqa import WITHOUT_EVIDENCE, Evidence, OpenSettings, abstention_table, questions_over
 from tiny import tiny_npm
 
 TEXTS = (
@@ -71,17 +73,32 @@ def places(result: Result, measure: str, depth: int) -> list[int | None]:
     return [next((i for i, right in enumerate(of) if right), None) for of in found]
 
 
+def run_openqa(
+    questions: Sequence[QAExample],
+    corpora: Sequence[Corpus],
+    models: Mapping[str, Any] | None = None,
+    progress: ProgressCallback | None = None,
+    options: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> Report:
+    """The report of BM25 and of models over questions."""
+    (model,) = (models or {"": None}).values()
+    call = given(Path(), *corpora, opens=model)
+    prepared = questions_over("openqa", call, OpenSettings(**settings), questions, corpora)
+    return measured(prepared, dict.fromkeys(models or {}, options or {}), progress)
+
+
 def test_scores_by_hand(corpus: Corpus) -> None:
     system = Knows(corpus, [["BIZET!", "x"], ["Seville", "Spain"], ["rat trap"], []])
     seen: list[tuple[str, int, int]] = []
     report = run_openqa(
         QUESTIONS,
-        corpus,
+        [corpus],
         {"knows": system},
         ks=(1, 2, 3),
         oracle=2,
         progress=lambda *each: seen.append(each),
-        passages=2,
+        options={"passages": 2},
     )
     baseline, knows = report.systems
     assert (baseline.name, baseline.rows[0].predictions, baseline.values("exact_match")) == ("bm25", None, None)
@@ -92,9 +109,9 @@ def test_scores_by_hand(corpus: Corpus) -> None:
     assert [row.said for row in knows.rows] == [("BIZET!", "x"), ("Seville", "Spain"), ("rat trap",), ()]
     assert (knows.values("exact_match"), knows.values("hit_at_5")) == ([1, 0, 1, 0], [1, 1, 1, 0])
     assert system.asked_with == [{"passages": 2}] * 4
-    assert seen[:5] == [("bm25", 1, 4), ("bm25", 2, 4), ("bm25", 3, 4), ("bm25", 4, 4), ("knows", 1, 4)]
+    assert seen == [("bm25", 4, 4), ("knows", 4, 4)]
     found = report.to_dict()
-    settings = {"num_passages": 4, "num_answerable": 3, "seed": 0, "read": 2, "options": {"passages": 2}}
+    settings = {"num_passages": 4, "num_answerable": 3, "seed": 0, "read": 2}
     assert {name: found[name] for name in settings} == settings
     assert found["num_examples"] == 4
     first, second = found["systems"]
@@ -138,25 +155,22 @@ def test_fewer_questions_are_drawn_by_seed(corpus: Corpus) -> None:
     assert drawn == sorted(drawn, key=many.index)
     assert set(draw(many, 4, 0)) < set(drawn) != set(draw(many, 10, 1))
     assert draw(many, 99, 0) == many
-    assert len(run_openqa(QUESTIONS, corpus, limit=2, coverage=False).systems[0].rows) == 2
 
 
 def test_mistakes_are_named(corpus: Corpus, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no questions to ask"):
-        run_openqa([], corpus)
+        run_openqa([], [corpus])
     for ks, oracle in ((), 5), ((0,), 5), ((1,), 0):
         with pytest.raises(InputError, match="must be 1 or more passages"):
-            run_openqa(QUESTIONS, corpus, ks=ks, oracle=oracle)
-    with pytest.raises(InputError, match="limit is 0"):
-        run_openqa(QUESTIONS, corpus, limit=0)
+            run_openqa(QUESTIONS, [corpus], ks=ks, oracle=oracle)
     with pytest.raises(EmptyCorpusError):
-        run_openqa(QUESTIONS, Corpus.create(tmp_path / "empty.quoth"))
+        run_openqa(QUESTIONS, [Corpus.create(tmp_path / "empty.quoth")])
 
 
 def test_npm_is_such_a_system(corpus: Corpus, tmp_path: Path) -> None:
     npm = NPM.from_pretrained(tiny_npm(tmp_path / "npm"), corpus=corpus)
     system: Answerer = npm
-    report = run_openqa(QUESTIONS, corpus, {"npm": system}, template="[MASK]. {question}", passages=1)
+    report = run_openqa(QUESTIONS, [corpus], {"npm": system}, options={"template": "[MASK]. {question}", "passages": 1})
     baseline, found = report.systems
     assert found.values("answer@1") == baseline.values("answer@1")
     assert all(row.said for row in found.rows)
@@ -229,24 +243,40 @@ def test_a_paragraph_is_one_passage(tmp_path: Path) -> None:
 def test_the_command_for_squad(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "squad.json").write_text(json.dumps(SQUAD), encoding="utf-8")
     squad, kept = str(tmp_path / "squad.json"), str(tmp_path / "kept.quoth")
-    options = ["--distractors", distractors(tmp_path), "--num-distractors", "2", "--k", "1", "--k", "2", "-o", kept]
-    assert main(["eval", "squad", squad, *options]) == 0
+    told = (f"distractors={distractors(tmp_path)}", "num_distractors=2", f"keep={kept}")
+    options = ["--system", "bm25", "--set", "ks=1,2"]
+    kept_too = [*options, *(part for each in told for part in ("--set", each))]
+    assert main(["eval", "squad", squad, *kept_too]) == 0
     shown = capsys.readouterr().out
     assert shown.splitlines()[0] == (
-        "| openqa; passages: 4 | examples | answer@1 | answer@2 | paragraph@1 | paragraph@2 | oracle@5 |"
+        "| squad; passages: 4 | examples | answer@1 | answer@2 | paragraph@1 | paragraph@2 | oracle@5 |"
     )
-    assert main(["eval", "openqa", kept, squad, "--k", "1", "--k", "2", "--no-coverage"]) == 0
-    assert capsys.readouterr().out == shown
-    assert main(["eval", "squad", squad, *options]) == 2
+    assert main(["eval", "openqa", squad, "--corpus", kept, *options, "--set", "coverage=false"]) == 0
+    assert capsys.readouterr().out == shown.replace("| squad;", "| openqa;")
+    assert main(["eval", "squad", squad, *kept_too]) == 2
     assert "already exists" in capsys.readouterr().err
 
 
-def test_the_corpus_is_embedded_where_that_is_wanted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_compared_by_vectors_is_embedded_in_a_corpus_of_the_tasks_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "squad.json").write_text(json.dumps(SQUAD), encoding="utf-8")
-    kept, npm = str(tmp_path / "kept.quoth"), str(tiny_npm(tmp_path / "npm"))
-    assert main(["eval", "squad", str(tmp_path / "squad.json"), "-o", kept, "--model", npm, "--embed"]) == 0
+    npm = str(tiny_npm(tmp_path / "npm"))
+    asked = [
+        "eval",
+        "squad",
+        str(tmp_path / "squad.json"),
+        "--system",
+        npm,
+        "--set",
+        "read=0",
+        "--set",
+        "passages=null",
+    ]
+    assert main(asked) == 0
     assert npm in capsys.readouterr().out
-    assert NPM.from_pretrained(npm, corpus=Corpus.open(kept)).search("came", k=1, mode="dense")
+    assert main([*asked, "--set", f"keep={tmp_path / 'kept.quoth'}"]) == 2  # a corpus that is kept is the user's
+    assert "segments have no vectors" in capsys.readouterr().err
 
 
 def test_the_command_for_questions(
@@ -254,60 +284,32 @@ def test_the_command_for_questions(
 ) -> None:
     system = Knows(corpus, [["Bizet"], [], [], []])
     setups: list[object] = []
-    monkeypatch.setattr(cli, "load_predictor", lambda name, corpora, setup: setups.append(setup) or system)
+    monkeypatch.setattr(systems, "load_predictor", lambda name, corpora, setup: setups.append(setup) or system)
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "q.tsv"
     path.write_text("who composed carmen\t['Bizet']\nwhat\t[]\n", encoding="utf-8")
-    command = ["eval", "openqa", str(corpus.path), str(path), "--json", "--model", "quoth-mini", "--ban-query"]
+    command = ["eval", "openqa", str(path), "--corpus", str(corpus.path), "--json"]
     assert main(command) == 2
     assert "q.tsv:2: no answer" in capsys.readouterr().err
-    assert main([*command, "--skip-bad", "--passages", "3", "--base", ".", "--device", "cpu", "--dtype", "bf16"]) == 0
-    assert setups == [(Path("."), "cpu", "bf16")]
+    command += ["--set", "skip_bad=true", "--set", "oracle=3", "--set", "passages=3"]
+    asked = [
+        "--system",
+        "bm25",
+        "--system",
+        "quoth-mini,ban_query=true",
+        "--system",
+        "quoth-reader,min_probability=0.5",
+    ]
+    assert main([*command, *asked, "--base", ".", "--device", "cpu", "--dtype", "bf16"]) == 0
+    assert setups == [(Path("."), "cpu", "bf16")] * 2
     shown = capsys.readouterr()
     assert "left out 1 broken record" in shown.err
     found = json.loads(shown.out)
-    assert (found["num_answerable"], found["read"]) == (1, 3)
-    assert [each.get("exact_match", {}).get("mean") for each in found["systems"]] == [None, 1.0]
-    (asked,) = system.asked_with
-    assert (asked["passages"], asked["ban_query"], asked["k"]) == (3, True, 4096)
-    assert not {"combine", "hybrid", "read", "min_probability"} & asked.keys()  # the model's own
-    given = {
-        "--neighbours": 9,
-        "--hybrid": 0.25,
-        "--combine": "sum",
-        "--temperature": 2.0,
-        "--length-exponent": 0.5,
-        "--ban": "the",
-        "--max-phrase-tokens": 4,
-        "--read": 6,
-        "--min-probability": 0.75,
-        "--template": "{question} [MASK]",
-    }
-    assert main([*command, "--skip-bad", "--k", "2", *(str(each) for pair in given.items() for each in pair)]) == 0
-    depths = {name for name in json.loads(capsys.readouterr().out)["systems"][0] if name.startswith("answer@")}
-    assert depths == {"answer@2"}
-    assert system.asked_with[-1] == {
-        "k": 9,
-        "hybrid": 0.25,
-        "combine": "sum",
-        "temperature": 2.0,
-        "length_exponent": 0.5,
-        "banned_tokens": ("the",),
-        "ban_query": True,
-        "ban_stop_words": False,
-        "max_phrase_tokens": 4,
-        "max_evidence": 10,
-        "whole_words": True,
-        "read": 6,
-        "min_probability": 0.75,
-        "template": "{question} [MASK]",
-    }
-    assert main([*command, "--skip-bad", "--dense"]) == 0
-    assert system.asked_with[-1]["passages"] is None
-    assert main([*command[:-3], "--model", "quoth-reader", "--combine", "sum"]) == 2
-    assert "--combine is not an option of quoth-reader (kind reader)" in capsys.readouterr().err
-    assert main([*command[:-3], "--skip-bad", "--model", "quoth-reader", "--min-probability", "0.5", "--k", "3"]) == 0
-    assert system.asked_with[-1] == {"min_probability": 0.5}
+    assert (found["num_answerable"], found["read"], found["options"]) == (1, 3, {"passages": 3})
+    assert [each.get("exact_match", {}).get("mean") for each in found["systems"]] == [None, 1.0, 1.0]
+    assert system.asked_with == [{"passages": 3, "ban_query": True}, {"passages": 3, "min_probability": 0.5}]
+    assert main([*command, "--system", "quoth-reader,combine=sum"]) == 2
+    assert "no option 'combine'; use one of passages, min_probability" in capsys.readouterr().err
 
 
 class Doubtful(Knows):
@@ -320,7 +322,7 @@ class Doubtful(Knows):
 
 def test_questions_are_asked_again_without_their_evidence(corpus: Corpus) -> None:
     system = Doubtful(corpus, [["Bizet"], ["Seville"], ["no"], []])
-    report = run_openqa(QUESTIONS, corpus, {"doubts": system}, deleted=True, coverage=False)
+    report = run_openqa(QUESTIONS, [corpus], {"doubts": system}, abstain=True, coverage=False)
     doubts = report.systems[1]
     chances = [row.predictions[0].probability if row.predictions else 0.0 for row in doubts.rows]
     assert chances == [0.9, 0.9, 0.9, 0.0]
@@ -335,4 +337,4 @@ def test_questions_are_asked_again_without_their_evidence(corpus: Corpus) -> Non
     assert "questions get no answer" in shown
     assert "| doubts | AURC | AUGRC |" in shown
     with pytest.raises(InputError, match="2 corpora; evidence can be removed from one corpus only"):
-        run_openqa(QUESTIONS, [corpus, corpus], {"doubts": system}, deleted=True)
+        run_openqa(QUESTIONS, [corpus, corpus], {"doubts": system}, abstain=True)

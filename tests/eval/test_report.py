@@ -13,7 +13,6 @@ import pytest
 
 from quoth.cli.main import main
 from quoth.cli.output import markdown, print_tables
-from quoth.datasets.closed import FORMATS
 from quoth.records import Evidence, Prediction
 from quoth_eval import harness
 from quoth_eval.charts import WIDTH, Bar, Line, Point, interval_chart, line_chart, nice_ticks
@@ -24,6 +23,7 @@ from quoth_eval.report import Report, Result, Row
 from quoth_eval.summary import _risk, by_word_pieces, summary, swept
 from quoth_eval.task import Answer, Example, Scores, Task, first_right
 from quoth_eval.tasks import NAMES
+from quoth_eval.tasks.closed_files import FORMATS
 
 SVG = "{http://www.w3.org/2000/svg}"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

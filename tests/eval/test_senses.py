@@ -10,10 +10,10 @@ import pytest
 
 from quoth import NPM
 from quoth.errors import InputError
-from quoth_eval import senses
 from quoth_eval.errors import wrong_answers
-from quoth_eval.harness import read_run
-from quoth_eval.senses import Pair, fit_threshold, read_pairs, run_senses, similarities
+from quoth_eval.harness import evaluate, read_run
+from quoth_eval.tasks import senses
+from quoth_eval.tasks.senses import Pair, above_threshold, fit_threshold, read_pairs, senses_task, similarities
 from tiny import tiny_bert
 
 
@@ -53,7 +53,8 @@ def test_the_threshold_is_fitted_on_the_first_half(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(senses, "similarities", lambda _, given: np.array([float(each.first[0]) for each in given]))
     # The first half is parted best at 0.8; of the second, 0.95 and 0.85 are above, of which one is wrong.
     assert fit_threshold(np.array(cosine[:4]), np.array(same[:4])) == 0.8
-    report = run_senses(pairs, object(), "m", folder=tmp_path / "run")
+    task, fitted = senses_task(pairs)
+    report = evaluate(task, {"m": above_threshold(object(), fitted)}, tmp_path / "run")
     (result,) = report.systems
     assert result.values("accuracy") == [1, 1, 0, 1]
     assert result.rows[0].text == "[0.9]5 / a [bank]"
@@ -63,4 +64,4 @@ def test_the_threshold_is_fitted_on_the_first_half(monkeypatch: pytest.MonkeyPat
     assert [each.kind for each in wrong_answers(result)] == ["label different taken for same"]
     for few in (pairs[:2], pairs[5:]):
         with pytest.raises(InputError, match=f"{len(few)} pairs; give four or more"):
-            run_senses(few, object())
+            senses_task(few)

@@ -13,7 +13,10 @@ from quoth.cli.main import main
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
 from quoth.records import Document, Prediction
-from quoth_eval.swap import Change, find_changes, find_unchanged, followed, run_swap
+from quoth_eval.harness import evaluate
+from quoth_eval.report import Report
+from quoth_eval.systems import fills
+from quoth_eval.tasks.swap import Change, find_changes, find_unchanged, followed, of_both, swap_task
 
 OLD = {
     "greece": "It lies in Europe. In 2015 its prime minister was Alexis Tsipras of the left. Its islands are many.",
@@ -84,10 +87,16 @@ class Fixed:
         raise AssertionError
 
 
+def run_swap(changes: list[Change], *models: Fixed, name: str = "answers", folder: Path | None = None) -> Report:
+    """The report of a model over both editions."""
+    old, new = (fills(model, {"passages": 2}) for model in models)
+    return evaluate(swap_task(changes, {}), {name: of_both(old, new)}, folder)
+
+
 def test_answers_are_counted_by_edition() -> None:
     changes = [Change("T", f"{number} [MASK]", "Old", "New") for number in range(4)]
     old, new = Fixed("old", "Old", "New|Old", "None"), Fixed("new", "Old", "New", "Old|None|New")
-    report = run_swap(changes, old, new, passages=2)
+    report = run_swap(changes, old, new)
     assert old.asked == new.asked == [each.text for each in changes]
     (result,) = report.systems
     assert [row.scores["both"] for row in result.rows if row.groups["edition"] == "new"] == [1, 0, 0, 0]
@@ -100,34 +109,34 @@ def test_answers_are_counted_by_edition() -> None:
     assert (report.settings["num_changes"], whole.mean("both")) == (4, 0.25)
     assert whole.mean("of_the_other_edition") == 3 / 8
     assert "| 50.0 " in report.markdown()
-    assert followed(report, changes, 3) == "\nT: 0 [MASK]\n  old: old (0.0 %)\n  new: new (0.0 %)\n"
+    assert followed(report, changes, 3, "answers") == "\nT: 0 [MASK]\n  old: old (0.0 %)\n  new: new (0.0 %)\n"
 
 
 @pytest.mark.parametrize("kept", range(9))
 def test_a_run_cut_anywhere_resumes_to_the_same_answers(tmp_path: Path, kept: int) -> None:
     changes = [Change("T", f"{number} [MASK]", "Old", "New") for number in range(4)]
     said = {"old": ("old", "Old", "New|Old", "None"), "new": ("new", "Old", "New", "Old|None|New")}
-    whole = run_swap(changes, Fixed(*said["old"]), Fixed(*said["new"]), folder=tmp_path / "run", passages=2)
+    whole = run_swap(changes, Fixed(*said["old"]), Fixed(*said["new"]), folder=tmp_path / "run")
     path = tmp_path / "run/predictions.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
     torn = lines[kept][:40] if kept < len(lines) else b""
     path.write_bytes(b"".join(lines[:kept]) + torn)
     left = {edition: answers[kept // 2 :] for edition, answers in said.items()}
-    again = run_swap(changes, Fixed(*left["old"]), Fixed(*left["new"]), folder=tmp_path / "run", passages=2)
+    again = run_swap(changes, Fixed(*left["old"]), Fixed(*left["new"]), folder=tmp_path / "run")
     assert again.markdown() == whole.markdown()
     assert [row.scores for row in again.systems[0].rows] == [row.scores for row in whole.systems[0].rows]
 
 
 def test_two_models_in_one_run(tmp_path: Path) -> None:
     change = [Change("T", "[MASK]", "Old", "New")]
-    run_swap(change, Fixed("Old"), Fixed("Old"), name="a", folder=tmp_path, passages=2)
-    report = run_swap(change, Fixed("Old"), Fixed("New"), name="b", folder=tmp_path, passages=2)
+    run_swap(change, Fixed("Old"), Fixed("Old"), name="a", folder=tmp_path)
+    report = run_swap(change, Fixed("Old"), Fixed("New"), name="b", folder=tmp_path)
     assert [followed(report, change, 1, name) == "" for name in ("a", "b")] == [True, False]
 
 
 def test_facts_that_are_the_same_in_both_editions_have_no_other_edition() -> None:
     old, new = Fixed("a", "b"), Fixed("a", "c")
-    report = run_swap([Change("T", "[MASK]", "a", "a"), Change("T", "[MASK]", "b", "c")], old, new, passages=2)
+    report = run_swap([Change("T", "[MASK]", "a", "a"), Change("T", "[MASK]", "b", "c")], old, new)
     (result,) = report.systems
     assert [row.groups["facts"] for row in result.rows] == ["unchanged", "unchanged", "changed", "changed"]
     assert ["of_the_other_edition" in row.scores for row in result.rows] == [False, False, True, True]
@@ -161,10 +170,10 @@ def test_editions_without_a_change_are_told(tmp_path: Path) -> None:
 def test_the_command_asks_either_edition(
     editions: tuple[Corpus, Corpus], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    command = ["eval", "swap", str(tmp_path / "old"), str(tmp_path / "new"), "--limit", "1", "--json"]
-    assert main(command) == 0
+    command = ["eval", "swap", "--corpus", str(tmp_path / "new"), "--set", f"old={tmp_path / 'old'}", "--limit", "1"]
+    assert main([*command, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["model"] == "quoth-mini"
+    assert [system["name"] for system in found["systems"]] == ["quoth-mini"]
     assert found["num_changes"] == 1
-    assert main([*command[:-1], "--max-words", "1"]) == 2
+    assert main([*command, "--set", "max_words=1"]) == 2
     assert "no sentence differs" in capsys.readouterr().err

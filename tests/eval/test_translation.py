@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asking import given, measured
 
 from quoth import Corpus, Document
-from quoth.datasets.translation import find_translations
 from quoth.errors import InputError
 from quoth.records import Prediction
-from quoth_eval.closed import ClosedOptions
-from quoth_eval.harness import evaluate
-from quoth_eval.tasks import Wanted, prepare
+from quoth_eval.tasks import find
+from quoth_eval.tasks.translation import find_translations
 
 PAGES = [
     Document("athens", "Athens", "Athens (; Modern Greek: Αθήνα, Athína; Ancient Greek: Ἀθῆναι) is the capital."),
@@ -50,15 +49,11 @@ class Knows:
 def test_they_are_asked_by_language_with_and_without_the_right_passage(tmp_path: Path) -> None:
     corpus = Corpus.create(tmp_path / "c.quoth")
     corpus.add(PAGES)
-    prepared = prepare("translation", Wanted(None, (corpus,), None))
-    model, options = Knows(), {"max_phrase_tokens": 20, "template": "x"}
-    systems = {
-        "open": prepared.system(model, options, ClosedOptions()),
-        "oracle": prepared.system(model, {**options, "oracle": True}, ClosedOptions()),
-    }
-    report = evaluate(prepared.task, systems)
+    model, options = Knows(), {"max_phrase_tokens": 20}
+    prepared = find("translation").prepare(given(tmp_path, corpus, opens=model), {})
+    report = measured(prepared, {"open": options, "oracle": {**options, "oracle": True}})
     assert model.asked[0]["text"][0] == "The Greek translation of Athens is: [MASK]."
-    assert (model.asked[0]["max_phrase_tokens"], "template" in model.asked[0]) == (20, False)
+    assert model.asked[0]["max_phrase_tokens"] == 20
     assert model.asked[1]["searched"][:2] == [PAGES[0].text, PAGES[1].text]
     assert model.asked[1]["passages"] == 1
     languages = report.system("open").by_group("language")
@@ -70,7 +65,7 @@ def test_they_are_asked_by_language_with_and_without_the_right_passage(tmp_path:
     mean = report.system("oracle").macro("language", "exact_match")
     assert mean is not None
     assert mean.mean == pytest.approx(1 / 6)
-    few = prepare("translation", Wanted(None, (corpus,), 1)).task
+    few = find("translation").prepare(given(tmp_path, corpus, limit=1), {}).task
     assert sorted(each.groups["language"] for each in few.examples) == ["Georgian", "Greek", "Russian"]
 
 
@@ -78,6 +73,6 @@ def test_documents_without_any_and_a_missing_folder_are_named(tmp_path: Path) ->
     corpus = Corpus.create(tmp_path / "c.quoth")
     corpus.add(PAGES[4:])
     with pytest.raises(InputError, match="no document spells its title in another script"):
-        prepare("translation", Wanted(None, (corpus,), None))
+        find("translation").prepare(given(tmp_path, corpus), {})
     with pytest.raises(InputError, match=r"nq is read from DIR/open_qa/nq\.test\.tsv; name DIR with --data"):
-        prepare("nq", Wanted(None, (corpus,), None))
+        find("nq").prepare(given(tmp_path, corpus), {})

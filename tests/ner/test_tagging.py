@@ -108,7 +108,7 @@ def test_the_command_writes_a_tagger(folder: Path, tmp_path: Path, capsys: pytes
     assert f"the tagger is in {output}" in shown.err
     saved = json.loads((output / "quoth.json").read_text())
     assert (saved["kind"], saved["labels"], saved["base"]) == ("tagger", list(LABELS), str(folder))
-    assert main(["eval", "ner", str(tmp_path / "x"), "--model", str(output)]) == 0
+    assert main(["eval", "ner", str(tmp_path / "x"), "--system", str(output)]) == 0
     assert "| f1 without class | 100.0 [100.0, 100.0] |" in capsys.readouterr().out
 
 

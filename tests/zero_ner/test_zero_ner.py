@@ -319,20 +319,20 @@ def test_it_is_measured_alone_with_bm25_beside_its_own_base_and_by_one_key(
     questions = [{"question": f"What is {name}?", "answers": [answer]} for name, answer in asked]
     (place / "P1.test.json").write_text(json.dumps(questions), encoding="utf-8")
     capsys.readouterr()
-    command = ["eval", "entities", "one.quoth", "P1.test.json", "--templates", "templates.json", "--model", "zero"]
-    more = ["--beside", str(folder), "--hybrid", "--single-key", "--idf", "--k", "1", "--k", "4"]
-    assert main([*command, *more, "--json"]) == 0
+    command = ["eval", "entities", "P1.test.json", "--corpus", "one.quoth", "--set", "templates=templates.json"]
+    ways = [
+        "bm25",
+        str(folder),
+        *(f"zero{more}" for more in ("", ",told=true", ",mode=hybrid", ",keys=all", ",keys=idf")),
+    ]
+    systems = [part for each in ways for part in ("--system", each)]
+    assert main([*command, *systems, "--set", "idf=true", "--set", "ks=1,4", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["num_examples"], report["num_covered"]) == (4, 3)
-    names = ["bm25", f"{folder}, tokens", "zero", "zero, told the entity", "zero with bm25"]
-    assert [each["name"] for each in report["systems"]] == names
+    assert [each["name"] for each in report["systems"]] == ways
     covered = [each["groups"]["covered"]["covered"] for each in report["systems"]]
-    assert all(scores["dpr@4"]["mean"] == 1 for scores in covered[1:])
-    assert report["single_key"]["all"] == {"1": covered[3]["dpr@1"]["mean"], "4": 1.0}
-    assert main([*command, *more]) == 0
-    assert "| keys of a passage | covered@1 | covered@4 |" in capsys.readouterr().out
-    assert main([*command, "--single-key", "--no-coverage"]) == 2
-    assert "--single-key requires the covered questions; leave --no-coverage out" in capsys.readouterr().err
+    assert all(scores["dpr@4"]["mean"] == 1 for scores in covered[1:-1])
+    assert covered[5] == covered[3]  # all keys, and the model's own search
 
 
 @pytest.mark.parametrize(

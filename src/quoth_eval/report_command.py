@@ -13,12 +13,13 @@ from quoth.cli.options import Setup
 from quoth.cli.output import note, results
 from quoth.cli.records import takes_setup
 from quoth.errors import InputError
-from quoth_eval.commands.measuring import run_folders
 
 if TYPE_CHECKING:
+    from quoth_eval.pages import Section
     from quoth_eval.report import Report
 
 app = typer.Typer(add_completion=False)
+TITLE = "Measured by Quoth"
 REMEDIES = {
     ".md": "--markdown takes no file but prints the page; write it with: --markdown > {0}",
     ".html": "name the page to write with: -o {0}",
@@ -42,7 +43,7 @@ def report(
     pictures: Annotated[
         Path | None, typer.Option("--pictures", metavar="DIR", help="Write the pictures to this folder, as SVG.")
     ] = None,
-    title: Annotated[str, typer.Option("--title", help="The page's title.")] = "Measured by Quoth",
+    title: Annotated[str, typer.Option("--title", help="The page's title.")] = TITLE,
     pieces: Annotated[
         str | None,
         typer.Option(
@@ -63,7 +64,7 @@ def report(
         --sweep passages=1,3,10,30 --run runs
       quoth report runs -o report.html
     """
-    from quoth_eval.pages import as_html, as_markdown, as_pictures
+    from quoth_eval.pages import as_markdown, as_pictures
     from quoth_eval.summary import summary
 
     if output is None and pictures is None and not markdown:
@@ -77,8 +78,7 @@ def report(
             raise InputError(f"{each} is not a run: {REMEDIES[each.suffix].format(each)}")
     sections = summary(_reports(runs, pieces, setup))
     if output is not None:
-        output.write_text(as_html(title, sections), encoding="utf-8")
-        note(f"wrote {output}")
+        _write(output, title, sections)
     if pictures is not None:
         drawn = as_pictures(sections)
         pictures.mkdir(parents=True, exist_ok=True)
@@ -90,10 +90,24 @@ def report(
         results().print(as_markdown(title, sections, folder), soft_wrap=True, end="")
 
 
+def write(runs: list[Path], output: Path) -> None:
+    """Write the page about runs to a file."""
+    from quoth_eval.summary import summary
+
+    _write(output, TITLE, summary(_reports(runs, None, Setup())))
+
+
+def _write(output: Path, title: str, sections: "list[Section]") -> None:
+    from quoth_eval.pages import as_html
+
+    output.write_text(as_html(title, sections), encoding="utf-8")
+    note(f"wrote {output}")
+
+
 def _reports(runs: list[Path], pieces: str | None, setup: Setup) -> "dict[str, Report]":
     """The runs' reports by their names on the page: the task's, and the folder's if it has another name or another run
     has the same task."""
-    from quoth_eval.harness import read_run
+    from quoth_eval.harness import read_run, run_folders
     from quoth_eval.summary import by_word_pieces
 
     folders = run_folders(runs)

@@ -12,8 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from quoth.cli.models import quiet_libraries
 from quoth.ner.data import read_conll
+from quoth.ner.tagger import Tagger
 from quoth.records import Prediction, TaggedSpan, TaggedText
+from quoth_eval.spec import Given, Options, Prepared, TaskSpec
 from quoth_eval.task import Answer, Example, Scores, System, Task, draw
 
 ALL_RIGHT = "all_names_right"
@@ -21,7 +24,7 @@ TEXTS_AT_A_TIME = 64
 
 
 class Names(Protocol):
-    """What the evaluation needs of a tagger."""
+    """What the task needs of a tagger."""
 
     def names(self, texts: Sequence[str]) -> list[list[TaggedSpan]]: ...
 
@@ -82,3 +85,28 @@ def _answer(sentence: TaggedText, found: Sequence[TaggedSpan]) -> Answer:
 
 def _shown(text: str, spans: Sequence[TaggedSpan]) -> str:
     return ", ".join(f"{text[span.start : span.end]} ({span.label})" for span in spans) or "no name"
+
+
+def _make(given: Given, settings: object) -> Prepared:
+    def asked(name: str, options: Options) -> System[TaggedText]:
+        quiet_libraries()
+        return tags(Tagger.load(name, given.setup.device, base=given.setup.base))
+
+    return Prepared(
+        task=ner_task(given.files, given.limit, given.seed),
+        asks=asked,
+        tables=lambda report: [report.measure_table()],
+    )
+
+
+SPECS = [
+    TaskSpec(
+        name="ner",
+        help="The names in FILES (CoNLL; FILE:train, FILE:dev, FILE:test), with and without their class.",
+        make=_make,
+        form="names",
+        systems=("quoth-tagger",),
+        files="ner/*.conll*:test",
+        takes_files=True,
+    )
+]

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import asdict, dataclass, replace
+from functools import cache, partial
 from statistics import fmean
-from typing import Any, Literal, Protocol, get_args, runtime_checkable
+from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,19 +28,19 @@ from quoth.answers.labels import LabelOptions, Words, WordSpans, find_words, ran
 from quoth.answers.options import Temperature
 from quoth.answers.phrases import scaled_similarities
 from quoth.answers.ranking import Occurrences
-from quoth.datasets.closed import ClosedSet, LabelledText
 from quoth.errors import InputError, TextCutWarning
-from quoth.fields import Count, check_fields
+from quoth.fields import Count
 from quoth.index.key_table import KeyHits, KeyTable
 from quoth.index.search import search_together
 from quoth.index.vectors import KeyVectors
 from quoth.records import Prediction
 from quoth.types import Doubles, Floats
 from quoth_eval.harness import EVIDENCE
+from quoth_eval.spec import CLOSED, Given, Options, Prepared, Settings, TaskSpec
 from quoth_eval.task import Answer, Example, Scores, Source, System, Task, draw_as_released
+from quoth_eval.tasks.closed_files import FORMATS, ClosedSet, LabelledText, read_closed_set, read_labelled
 
 Scoring = Literal["all", "nearest", "released"]
-SCORINGS: tuple[Scoring, ...] = get_args(Scoring)
 SAMPLE = 3000
 """The number of texts that the paper draws from each set, with seed 0."""
 TEXTS_AT_A_TIME = 16
@@ -72,16 +73,16 @@ class WordScorer(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClosedOptions:
-    """How labels are scored: over "all" occurrences of their words (A.4), over those with an end among the `k`
-    "nearest" tokens (A.4 with §5.3), or as "released". Raises InputError."""
+class ClosedOptions(Settings):
+    """How labels are scored. Raises InputError."""
 
-    scoring: Scoring = "all"
-    temperature: Temperature = 5.0
-    k: Count = 4096
-
-    def __post_init__(self) -> None:
-        check_fields(self)
+    scoring: Annotated[
+        Scoring,
+        "Sum over all places of a label's words (NPM, app. A.4), over those with an end among the `k` nearest tokens "
+        "(A.4 with §5.3), or as in the released code.",
+    ] = "all"
+    label_temperature: Annotated[Temperature, "Divides similarities."] = 5.0
+    k: Annotated[Count, "Number of nearest tokens."] = 4096
 
 
 def closed_task(closed: ClosedSet, limit: int | None = SAMPLE, seed: int = 0) -> Task[LabelledText]:
@@ -190,7 +191,7 @@ def pmi(system: System[Source], prompt: str) -> System[Source]:
         found = system([example])[0].predictions or ()
         if lost := [each.text for each in found if each.log_score == -np.inf]:
             told = f"label {', '.join(lost)} has no score for {prompt!r}"
-            raise InputError(f"calibration=pmi: {told}; use --scoring all, or a larger --k")
+            raise InputError(f"calibration=pmi: {told}; use --set scoring=all, or a larger k")
         return {each.text: each.log_score for each in found}
 
     return _calibrated(system, before)
@@ -211,7 +212,7 @@ def batch_calibrated(system: System[Source], examples: Sequence[Example[Source]]
         }
         if lost := [label for label, mean in share.items() if not mean]:
             told = f"label {', '.join(lost)} has no share of {len(examples)} texts"
-            raise InputError(f"calibration=batch: {told}; use --scoring all, or a larger --k")
+            raise InputError(f"calibration=batch: {told}; use --set scoring=all, or a larger k")
         return {label: math.log(mean) for label, mean in share.items()}
 
     return _calibrated(system, before)
@@ -267,7 +268,7 @@ class LabelScorer:
             yield self._near(q_start_D, q_end_D, hits)
 
     def _scored(self, found: Sequence[WordSpans], q_start_BD: Floats, q_end_BD: Floats) -> Iterator[list[Prediction]]:
-        options, end_BD = LabelOptions(temperature=self._options.temperature), None if self._single else q_end_BD
+        options, end_BD = LabelOptions(temperature=self._options.label_temperature), None if self._single else q_end_BD
         for occurrences in score_words(self._tables, found, q_start_BD, end_BD, options):
             yield self._ranked(found, occurrences)
 
@@ -292,7 +293,7 @@ class LabelScorer:
 
         Source: `get_all_scores` and `get_knn_scores` of facebookresearch/NPM, npm/npm.py and npm/npm_single.py.
         """
-        tau = self._options.temperature ** (1 if q_end_D is None else 2)
+        tau = self._options.label_temperature ** (1 if q_end_D is None else 2)
         searches = [(q_start_D, starts)] if q_end_D is None else [(q_start_D, starts), (q_end_D, ends)]
         spans, scores = list[WordSpans](), list[NDArray[np.float64]]()
         for number, (table, found) in enumerate(zip(self._tables, self._found, strict=True)):
@@ -321,3 +322,52 @@ _COLUMNS = ("start_C", "end_C", "label_C")
 
 def _only(spans: WordSpans, kept_C: NDArray[np.bool_]) -> WordSpans:
     return WordSpans(spans.start_C[kept_C], spans.end_C[kept_C], spans.label_C[kept_C])
+
+
+def _make(name: str, given: Given, settings: ClosedOptions) -> Prepared:
+    data = given.folder(name, FORMATS[name].file, FORMATS[name].source)
+    closed = read_closed_set(data, name)
+    given.searched()
+    task = closed_task(closed, given.limit, given.seed)
+    options = {**given.options, **asdict(settings)}
+    task = replace(task, settings={**given.settings(), **task.settings, "options": options})
+    # Drawn, since a file may list one class after another; the texts of any larger limit begin with these.
+    prior = closed_task(closed, min(given.limit or PRIOR_TEXTS, PRIOR_TEXTS), given.seed).examples
+
+    def asked(name: str, options: Options) -> System[LabelledText]:
+        model = given.open(name, given.corpora, {**options, "passages": None})  # every token
+        if k := options.get("labelled"):
+            labelled = read_labelled(data, closed.name)
+            return labels_of_nearest(model, labelled, list(closed.words), k, settings.label_temperature)
+        scored = isinstance(model, WordScorer)
+        system: System[LabelledText]
+        system = likely_labels(model, closed.words, options) if scored else labels(model, closed.words, settings)
+        match options.get("calibration"):
+            case "pmi":
+                return pmi(system, closed.prompt)
+            case "batch":
+                return batch_calibrated(system, prior)
+        return system
+
+    return Prepared(task=task, asks=asked, baselines={"majority": lambda _: always(_majority(task))})
+
+
+def _majority(task: Task[LabelledText]) -> str:
+    """The label that most of the texts have, which no system can know: the best that a constant answer can do."""
+    return Counter(example.source.label for example in task.examples).most_common(1)[0][0]
+
+
+SPECS = [
+    TaskSpec(
+        name=name,
+        help=f"NPM's closed set of {name}: which label does a text have? Searches every token.",
+        settings=ClosedOptions,
+        make=partial(_make, name),
+        form=CLOSED,
+        systems=("quoth-mini", "majority"),
+        baselines=("majority",),
+        options=("calibration", "labelled"),
+        limit=SAMPLE,
+    )
+    for name in FORMATS
+]

@@ -16,20 +16,20 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.cli.models import load
 from quoth.corpus.documents import read_records
 from quoth.encoders.keys import EncodedPassage
 from quoth.errors import InputError
 from quoth.records import Prediction
 from quoth.types import Doubles
-from quoth_eval.harness import ProgressCallback, evaluate, lazily
-from quoth_eval.report import Report
-from quoth_eval.task import Answer, Example, Scores, System, Task
+from quoth_eval.spec import Given, Options, Prepared, TaskSpec
+from quoth_eval.task import Answer, Example, Scores, System, Task, draw
 
 PAIRS_AT_A_TIME = 64
 
 
 class Encoder(Protocol):
-    """What the evaluation needs of an encoder: the tokens of texts and their vectors."""
+    """What the task needs of an encoder: the tokens of texts and their vectors."""
 
     def passages(self, texts: Sequence[str], titles: Sequence[str]) -> list[EncodedPassage]: ...
 
@@ -77,15 +77,10 @@ def _mean(passage: EncodedPassage, start: int, end: int) -> Doubles:
     return unit_D
 
 
-def run_senses(
-    pairs: Sequence[Pair],
-    encoder: Encoder,
-    name: str = "model",
-    progress: ProgressCallback | None = None,
-    folder: Path | None = None,
-) -> Report:
-    """Do pairs above a threshold on the cosine mean the same? It is fitted on the first half of the pairs, and measured
-    on the second, with the mean cosines of pairs of the same and of different meanings. Raises InputError."""
+def senses_task(pairs: Sequence[Pair], limit: int | None = None, seed: int = 0) -> tuple[Task[Pair], Sequence[Pair]]:
+    """Do pairs above a threshold on the cosine mean the same? The task has the second half of the pairs, or `limit` of
+    them, with the mean cosines of pairs of the same and of different meanings; the threshold is fitted on the first
+    half, which is returned as well. Raises InputError."""
     same_P = np.array([pair.same for pair in pairs])
     if len(pairs) < 4 or same_P.all() or not same_P.any():
         raise InputError(f"{len(pairs)} pairs; give four or more, with the same and with different meanings")
@@ -94,14 +89,10 @@ def run_senses(
         Example(str(number), _shown(pair), (_meaning(pair.same),), pair, {"meaning": _meaning(pair.same)})
         for number, pair in enumerate(second, start=len(first))
     ]
-    task = Task(
-        name="senses",
-        examples=examples,
-        judge=_judge,
-        settings={"num_fitted": len(first)},
-        at_a_time=PAIRS_AT_A_TIME,
-    )
-    return evaluate(task, {name: lazily(lambda: _above_threshold(encoder, first))}, folder, progress)
+    settings = {"num_fitted": len(first)}
+    return Task(
+        name="senses", examples=draw(examples, limit, seed), judge=_judge, settings=settings, at_a_time=PAIRS_AT_A_TIME
+    ), first
 
 
 def _judge(example: Example[Pair], answer: Answer) -> Scores:
@@ -118,7 +109,7 @@ def _shown(pair: Pair) -> str:
     return " / ".join(marked)
 
 
-def _above_threshold(encoder: Encoder, fitted: Sequence[Pair]) -> System[Pair]:
+def above_threshold(encoder: Encoder, fitted: Sequence[Pair]) -> System[Pair]:
     """Says whether pairs have a cosine of at least the threshold that is right for most of `fitted`."""
     threshold = fit_threshold(similarities(encoder, fitted), np.array([pair.same for pair in fitted]))
 
@@ -137,3 +128,24 @@ def fit_threshold(cosine_P: Doubles, same_P: NDArray[np.bool_]) -> float:
     candidates = np.unique(cosine_P)
     accuracies = [np.mean((cosine_P >= threshold) == same_P) for threshold in candidates]
     return float(candidates[int(np.argmax(accuracies))])
+
+
+def _make(given: Given, settings: object) -> Prepared:
+    task, fitted = senses_task([pair for path in given.files for pair in read_pairs(path)], given.limit, given.seed)
+
+    def asked(name: str, options: Options) -> System[Pair]:
+        return above_threshold(load(name, [], given.setup).encoder, fitted)
+
+    return Prepared(task=task, asks=asked)
+
+
+SPECS = [
+    TaskSpec(
+        name="senses",
+        help="Does a word mean the same in two sentences of FILES (MCL-WiC)? A threshold on the cosine decides.",
+        make=_make,
+        form="senses",
+        files="mcl_wic/*.jsonl*",
+        takes_files=True,
+    )
+]

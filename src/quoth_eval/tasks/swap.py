@@ -13,20 +13,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import groupby, product, takewhile
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
+from quoth.corpus.corpus import Corpus
 from quoth.corpus.passages import sentences
 from quoth.errors import InputError, UnknownDocumentError
+from quoth.fields import Count, Number
 from quoth.text.tokenizer import MASK
-from quoth_eval.harness import ProgressCallback, evaluate
-from quoth_eval.metrics import percent, rank
 from quoth_eval.report import Report, Row
-from quoth_eval.system import Filler, fills
-from quoth_eval.task import Answer, Example, Scores, System, Task, first_right
-
-if TYPE_CHECKING:
-    from quoth.corpus.corpus import Corpus
+from quoth_eval.spec import Given, Options, Prepared, Settings, TaskSpec
+from quoth_eval.systems import fills, without
+from quoth_eval.task import Answer, Example, Scores, System, Task, draw, first_right, percent, rank
 
 EDITIONS = ("old", "new")
 CONTEXT_WORDS = 6
@@ -38,6 +35,16 @@ CHANGES_AT_A_TIME = 64
 _WORD = re.compile(r"\w+(?:[.,'’-]\w+)*")
 
 Words = list[re.Match[str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwapSettings(Settings):
+    """The earlier edition, and which facts are asked and shown."""
+
+    old: Annotated[str | None, "Folder of an earlier edition of the corpus: documents with the same ids."] = None
+    max_words: Annotated[Count, "Longest name or number, in words."] = 3
+    unchanged: Annotated[Number, "Also ask about this many facts that are the same in both."] = 0
+    show: Annotated[Number, "Show this many of the facts whose answer followed."] = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,18 +122,8 @@ def _names(sentence: str) -> Iterator[tuple[int, Words]]:
             yield len(words), list(run)
 
 
-def run_swap(
-    changes: Sequence[Change],
-    old: Filler,
-    new: Filler,
-    *,
-    name: str = "answers",
-    settings: Mapping[str, Any] | None = None,
-    progress: ProgressCallback | None = None,
-    folder: Path | None = None,
-    **options: Any,
-) -> Report:
-    """Ask a model about the changes, once over the old and once over the new edition. `options` go to its `fill`.
+def swap_task(changes: Sequence[Change], settings: Mapping[str, Any]) -> Task[Asked]:
+    """Changes, each asked of the old and of the new edition.
 
     Measures: exact match and hit@5 with each edition; whether the first answer is the other edition's phrase; and, of
     the new edition, whether both first answers are right. Raises InputError if there are no changes.
@@ -146,22 +143,21 @@ def run_swap(
         for number, change in enumerate(changes)
         for asked in (Asked(change, edition) for edition in EDITIONS)
     ]
-    task = Task(
+    return Task(
         name="swap",
         examples=examples,
         judge=_judge,
-        settings={"num_changes": sum(change.old != change.new for change in changes), **(settings or {})},
+        settings={"num_changes": sum(change.old != change.new for change in changes), **settings},
         macro=("facts",),
         at_a_time=CHANGES_AT_A_TIME,
     )
-    return evaluate(task, {name: _of_both(fills(old, options), fills(new, options))}, folder, progress)
 
 
 def _facts(change: Change) -> str:
     return "unchanged" if change.old == change.new else "changed"
 
 
-def _of_both(old: System[Asked], new: System[Asked]) -> System[Asked]:
+def of_both(old: System[Asked], new: System[Asked]) -> System[Asked]:
     """The model over either edition; an answer from the new one also says whether both are right.
 
     In a run that was stopped between the two, the old one is asked again.
@@ -254,3 +250,33 @@ def _alike(one: str, other: str) -> bool:
     if one.isdigit() and other.isdigit():
         return one == other
     return SequenceMatcher(None, one, other, autojunk=False).ratio() >= 0.5
+
+
+def _make(given: Given, settings: SwapSettings) -> Prepared:
+    new = given.one_corpus("swap")
+    if settings.old is None:
+        raise InputError("swap requires an earlier edition of the corpus; name its folder with --set old=DIR")
+    old = Corpus.open(settings.old)
+    changes = draw(list(find_changes(old, new, settings.max_words)), given.limit, given.seed)
+    if settings.unchanged:
+        changes += draw(list(find_unchanged(old, new, settings.max_words)), settings.unchanged, given.seed)
+
+    def asked(name: str, options: Options) -> System[Asked]:
+        told = without(options)
+        return of_both(fills(given.open(name, [old], options), told), fills(given.open(name, [new], options), told))
+
+    def shown(report: Report) -> str:
+        return "".join(followed(report, changes, settings.show, result.name) for result in report.systems)
+
+    told = {"seed": given.seed, "options": dict(given.options)}
+    return Prepared(task=swap_task(changes, told), asks=asked, more=shown)
+
+
+SPECS = [
+    TaskSpec(
+        name="swap",
+        help="Facts in which an earlier edition of the corpus differs: do the answers follow, without any training?",
+        settings=SwapSettings,
+        make=_make,
+    )
+]

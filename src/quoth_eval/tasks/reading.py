@@ -7,41 +7,43 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from quoth.answers.spans import Source, predict_spans
+from quoth.cli.output import LeftOut
 from quoth.datasets.judging import normalise_answer
-from quoth.reader.data import ReadingExample
+from quoth.reader.data import ReadingExample, read_examples
 from quoth.reader.network import SpanReader
+from quoth.reader.weights import open_reader
 from quoth.records import Passage
-from quoth_eval.harness import ProgressCallback, evaluate
-from quoth_eval.metrics import HITS
-from quoth_eval.report import Report
-from quoth_eval.task import Answer, Example, Scores, System, Task, first_right
+from quoth_eval.spec import Given, Options, Prepared, Settings, TaskSpec
+from quoth_eval.task import HITS, Answer, Example, Scores, System, Task, draw, first_right
 
 _AT_A_TIME = 32
 REFUSED = "refused"
 
 
-def run_reading(
-    examples: Sequence[ReadingExample],
-    reader: SpanReader,
-    name: str = "reader",
-    progress: ProgressCallback | None = None,
-    folder: Path | None = None,
-) -> Report:
-    """Ask each example's question of its own passage. Measures are exact match, F1 and exact match among five answers
-    if the passage answers the question, and the share of the others that the reader refused to answer."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingSettings(Settings):
+    """How files are read."""
+
+    skip_bad: Annotated[bool, "Leave out broken records and report their number."] = False
+
+
+def reading_task(examples: Sequence[ReadingExample]) -> Task[ReadingExample]:
+    """Questions of their own passages. Measures are exact match, F1 and exact match among five answers if the passage
+    answers the question, and the share of the others that the reader refused to answer."""
     asked = [Example(example.id, example.question, _gold(example), example) for example in examples]
-    task = Task(name="reading", examples=asked, judge=_judge, at_a_time=_AT_A_TIME)
-    return evaluate(task, {name: _reads(reader)}, folder, progress)
+    return Task(name="reading", examples=asked, judge=_judge, at_a_time=_AT_A_TIME)
 
 
 def _gold(example: ReadingExample) -> tuple[str, ...]:
     return tuple(example.passage.text[start:end] for start, end in example.answers)
 
 
-def _reads(reader: SpanReader) -> System[ReadingExample]:
+def reads(reader: SpanReader) -> System[ReadingExample]:
     def answer(examples: Sequence[Example[ReadingExample]]) -> list[Answer]:
         sources = [example.source for example in examples]
         passages = [[Passage(0, each.id, each.passage.title, each.passage.text, 0, 0)] for each in sources]
@@ -70,3 +72,30 @@ def token_f1(prediction: str, answer: str) -> float:
         return float(said == wanted)
     common = sum((Counter(said) & Counter(wanted)).values())
     return 2 * common / (len(said) + len(wanted))
+
+
+def _make(given: Given, settings: ReadingSettings) -> Prepared:
+    left_out = LeftOut()
+    examples = [each for path in given.files for each in read_examples(Path(path), settings.skip_bad, left_out)]
+    left_out.report()
+    setup = given.setup
+
+    def asked(name: str, options: Options) -> System[ReadingExample]:
+        base = None if setup.base is None else str(setup.base)
+        return reads(open_reader(name, device=setup.device, dtype=setup.dtype, base=base))
+
+    return Prepared(task=reading_task(draw(examples, given.limit, given.seed)), asks=asked)
+
+
+SPECS = [
+    TaskSpec(
+        name="reading",
+        help="The questions of FILES (SQuAD, or JSONL as for quoth train reader), with their passages.",
+        settings=ReadingSettings,
+        make=_make,
+        form="reading",
+        systems=("quoth-reader",),
+        files="squad/*.json*",
+        takes_files=True,
+    )
+]

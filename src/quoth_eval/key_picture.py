@@ -10,28 +10,38 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from quoth.datasets.judging import holders
 from quoth.encoders.keys import Vectors
 from quoth.errors import InputError
-from quoth_eval.entities.keys import Covered
+from quoth_eval.entity_keys import stored_keys
+
+if TYPE_CHECKING:
+    from quoth.zero_ner.model import ZeroNER
+    from quoth_eval.tasks.entities import EntityQuestion
+
+OTHERS = 2000
 
 
-def picture_of(path: str | Path, covered: Covered, others: int = 2000, seed: int = 0) -> None:
-    """Draw covered questions and, in the colour of their relation, the nearest key of each in a passage with an answer,
-    among `others` of the model's keys in grey. Raises InputError as `picture` does."""
-    keys = covered.keys
-    rest = np.random.default_rng(seed).choice(len(keys.texts), min(others, len(keys.texts)), replace=False)
+def picture_of(path: str | Path, questions: Sequence[EntityQuestion], model: ZeroNER, seed: int = 0) -> None:
+    """Draw questions whose entity is known and, in the colour of their relation, the nearest key of each in a passage
+    with an answer, among 2,000 of the model's keys in grey. Raises InputError as `picture` does."""
+    if not questions:
+        raise InputError("no covered question whose entity is known; give the templates, or a larger corpus")
+    queries_QD = np.concatenate([model.encoder.queries(e.question.text, [e.entity]) for e in questions if e.entity])
+    passages, keys = stored_keys(model)
+    holding = holders([each.question for each in questions], (passage.text for passage in passages))
+    rest = np.random.default_rng(seed).choice(len(keys.texts), min(OTHERS, len(keys.texts)), replace=False)
     drawn, labels = [*rest.tolist()], [""] * len(rest)
-    for question, q_D, right in zip(covered.questions, covered.queries_QD, covered.right, strict=True):
-        rows = [row for number in right for row in range(*keys.offsets_P1[number : number + 2].tolist())]
+    for at, (question, q_D) in enumerate(zip(questions, queries_QD, strict=True)):
+        rows = [row for number in holding.get(at, ()) for row in range(*keys.offsets_P1[number : number + 2].tolist())]
         if rows:
             drawn.append(rows[int((keys.vectors_ND[rows] @ q_D).argmax())])
             labels.append(question.relation)
-    relations = [question.relation for question in covered.questions]
-    picture(path, covered.queries_QD, keys.vectors_ND[drawn], relations, labels)
+    picture(path, queries_QD, keys.vectors_ND[drawn], [question.relation for question in questions], labels)
 
 
 def picture(

@@ -74,7 +74,7 @@ def idf_buckets(names: Sequence[str], counts: TermCounts, num_buckets: int = NUM
     idfs = {number: counts.idfs(name) for number, name in enumerate(names)}
     values = {number: entity_idf(terms) for number, terms in idfs.items() if terms}
     if not values:
-        raise InputError("no question whose entity is known; give the templates (--templates)")
+        raise InputError("no question whose entity is known; give the templates (--set templates=FILE)")
     edges = np.quantile(list(values.values()), np.linspace(0, 1, num_buckets + 1))
     places = np.searchsorted(edges[1:-1], list(values.values()), side="right")
     members = [[number for number, place in zip(values, places, strict=True) if place == i] for i in range(num_buckets)]

@@ -10,23 +10,26 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from annotated_types import MinLen
 
 from quoth.corpus.passages import sentences
 from quoth.datasets.judging import first
 from quoth.errors import InputError
+from quoth.fields import Count
 from quoth.records import Document, TaggedSpan
 from quoth.zero_ner.recognition import LINKS, read_links
-from quoth_eval.entities.searches import Range, Search, by_name, by_text, searches
-from quoth_eval.harness import ProgressCallback, evaluate
-from quoth_eval.openqa import KS
-from quoth_eval.report import Report
-from quoth_eval.system import BM25
-from quoth_eval.task import Answer, Example, Scores, Task, draw
+from quoth_eval.entity_search import Range, Search, by_name, by_text, searches, searching
+from quoth_eval.spec import ENTITIES, Given, Options, Prepared, Settings, TaskSpec
+from quoth_eval.systems import searcher_by_words
+from quoth_eval.task import Answer, Example, Scores, System, Task, draw
+from quoth_eval.tasks.openqa import DEPTHS, KS
 
 if TYPE_CHECKING:
-    from quoth.corpus.corpus import Corpus
+    from annotated_types import MinLen
+
+from quoth.corpus.corpus import Corpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,24 +103,19 @@ def passages_about(corpus: Corpus, mentions: Iterable[Mention]) -> dict[str, dic
     return about
 
 
-def run_links(
-    corpus: Corpus,
-    systems: Mapping[str, Search] | None = None,
-    *,
-    ks: Sequence[int] = KS,
-    limit: int | None = None,
-    seed: int = 0,
-    progress: ProgressCallback | None = None,
-    folder: Path | None = None,
-) -> Report:
-    """Ask BM25 (with the sentence, and with the mention alone) and then each of `systems` about the mentions whose
-    target another document mentions or is about, or about `limit` of them drawn with `seed`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinksSettings(Settings):
+    """What is measured."""
 
-    Passages of the mention's own document are removed from the results. Measures are recall@k, and the reciprocal of
-    the first right passage's rank, 0 if it was not found. `folder` keeps the run, to be resumed. Raises InputError.
+    ks: Annotated[tuple[Count, ...], MinLen(1), DEPTHS] = KS
+
+
+def links_task(corpus: Corpus, ks: Sequence[int] = KS, limit: int | None = None, seed: int = 0) -> Task[Query]:
+    """Mentions whose target another document mentions or is about, or `limit` of them drawn with `seed`.
+
+    Passages of the mention's own document do not count. Measures are recall@k, and the reciprocal of the first right
+    passage's rank, 0 if it was not found. Raises InputError.
     """
-    if not ks or min(ks) < 1 or (limit is not None and limit < 1):
-        raise InputError(f"ks is {list(ks)}, limit is {limit}; both must be 1 or more")
     mentions, num_dropped = read_mentions(corpus.documents())
     about = passages_about(corpus, mentions)
     shared = [
@@ -128,10 +126,8 @@ def run_links(
     if not shared:
         raise InputError(f"{corpus.path}: no two documents link to the same target; give documents with {LINKS!r}")
     queries = _queries(corpus, draw(shared, limit, seed), mentions)
-    baseline = BM25((corpus,))
-    named = {"bm25, sentence": by_text(baseline), "bm25, mention": by_name(baseline), **(systems or {})}
     counts = {"num_mentions": len(shared), "num_dropped": num_dropped, "num_passages": corpus.num_passages}
-    task = Task(
+    return Task(
         name="links",
         examples=[
             Example(_id(query.mention), query.text, (query.mention.target,), query, groups_of(query))
@@ -141,11 +137,29 @@ def run_links(
         settings=counts | {"seed": seed},
     )
 
+
+def searches_of(search: Search, corpus: Corpus, ks: Sequence[int] = KS) -> System[Query]:
+    """A search as a system; it is asked for as many passages more as the mention's own document has."""
+
     def depth(query: Query) -> int:
         return max(ks) + len(corpus.rows_of(query.mention.document_id))
 
-    made = {name: searches(search, depth, lambda query: query.entity) for name, search in named.items()}
-    return evaluate(task, made, folder, progress)
+    return searches(search, depth, lambda query: query.entity)
+
+
+def _make(given: Given, settings: LinksSettings) -> Prepared:
+    corpus, search = given.one_corpus("links"), searching(given)
+
+    def words(options: Options) -> System[Query]:
+        own = {name: value for name, value in options.items() if name != "mention"}
+        way = by_name if options.get("mention") else by_text
+        return searches_of(way(searcher_by_words([corpus], own)), corpus, settings.ks)
+
+    return Prepared(
+        task=links_task(corpus, settings.ks, given.limit, given.seed),
+        asks=lambda name, options: searches_of(search(name, options), corpus, settings.ks),
+        baselines={"bm25": words},
+    )
 
 
 def _id(mention: Mention) -> str:
@@ -192,3 +206,16 @@ def _sentence(text: str, mention: Mention) -> tuple[int, str]:
     around = [(start, end) for start, end in sentences(text) if start < mention.end and mention.start < end]
     start, end = around[0][0], around[-1][1]
     return start, text[start:end]
+
+
+SPECS = [
+    TaskSpec(
+        name="links",
+        help="Linked names of the corpus's documents in their sentences: passages of others about the same target.",
+        settings=LinksSettings,
+        make=_make,
+        form=ENTITIES,
+        systems=("bm25", "bm25,mention=true"),
+        baselines=("bm25",),
+    )
+]

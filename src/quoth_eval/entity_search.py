@@ -1,4 +1,4 @@
-"""Ways to search for the passages about an entity, and the papers' sparse baseline.
+"""Ways to search for the passages about an entity.
 
 Knows: systems that search, and the characters of an entity in a text. Does not know: the questions, or what counts as a
 right result.
@@ -7,20 +7,17 @@ right result.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from functools import cache
+from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-
-from quoth.corpus.bm25 import check_not_empty
-from quoth.corpus.word_index import indexed_text
-from quoth.errors import InputError
+from quoth.cli.models import kind, load_entities
 from quoth.records import Hit
-from quoth.text.terms import analyse
-from quoth_eval.system import Searcher
+from quoth_eval.entity_keys import single_key_search
+from quoth_eval.spec import Given, Options
+from quoth_eval.systems import Searcher, family_of, with_lexical
 from quoth_eval.task import Answer, Example, Source, System
 
 if TYPE_CHECKING:
-    from quoth.corpus.corpus import Corpus
     from quoth.model.base import CorpusModel, Mode
 
 Range = tuple[int, int]
@@ -68,32 +65,29 @@ def searches(
     return answer
 
 
-class AnseriniBM25:
-    """BM25 with Anserini's k1 and b over the same terms as a corpus's own search, in memory (bm25s).
+def searching(given: Given) -> Callable[[str, Options], Search]:
+    """How a system is asked, by its name and options.
 
-    Scores are those of `corpus.bm25` without the constant factor k1 + 1.
+    A Zero-NeR recognises the entities itself; with `told=true` they are given, with `keys=idf` or `random` they are
+    given and each passage has a single key, with `mode=hybrid` BM25 joins. Another model is asked by its own vectors,
+    or, with one of these options, as a Zero-NeR with its encoder.
     """
 
-    def __init__(self, corpora: Sequence[Corpus], k1: float = 0.9, b: float = 0.4) -> None:
-        try:
-            from bm25s import BM25 as Index
-        except ImportError:
-            remedy = "pip install '.[eval]' in a clone of Quoth"
-            raise InputError(f"BM25 with Anserini's k1 and b needs bm25s; {remedy}") from None
-        check_not_empty(corpora)
-        self._places = [(corpus, row) for corpus in corpora for row in corpus.live_rows().tolist()]
-        vocabulary: dict[str, int] = {}
-        passages = (corpus.passage(row) for corpus, row in self._places)
-        texts = (indexed_text(passage.title, passage.text) for passage in passages)
-        ids = [[vocabulary.setdefault(term, len(vocabulary)) for term in analyse(text)] for text in texts]
-        self._index = Index(k1=k1, b=b, method="lucene")
-        self._index.index((ids, vocabulary), show_progress=False)
+    @cache
+    def entity_model(name: str) -> Any:
+        return load_entities(name, given.corpora, given.setup)
 
-    def search(self, query: str, k: int) -> list[Hit]:
-        """The k best passages that contain a term of the query, ties by corpus, then row."""
-        terms = analyse(query)
-        if not terms:
-            return []
-        scores_P = self._index.get_scores(terms)
-        best = [int(i) for i in np.argsort(-scores_P, kind="stable")[:k] if scores_P[i] > 0]
-        return [Hit(self._places[i][0].passage(self._places[i][1]), float(scores_P[i])) for i in best]
+    def search(name: str, options: Options) -> Search:
+        if family_of(name):
+            return by_text(with_lexical(given.open(name, given.corpora, options), options))
+        mode, told, keys = (options.get(option) for option in ("mode", "told", "keys"))
+        if kind(name) != "zero-ner" and told is None and keys is None:
+            return by_vectors(given.open(name, given.corpora, options), mode or "dense")
+        model = entity_model(name)
+        if keys is not None:
+            return single_key_search(model, keys, given.seed)
+        if mode is not None:
+            return by_vectors(model, mode)
+        return by_entity(model) if told else by_text(model)
+
+    return search

@@ -10,9 +10,9 @@ from io import StringIO
 from pathlib import Path
 
 from quoth.corpus.documents import read_records, read_text
-from quoth.datasets.closed import find_file
 from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
+from quoth_eval.tasks.closed_files import find_file
 
 SUBJECT = "[S]"
 FILE = "kamel/dev.jsonl"

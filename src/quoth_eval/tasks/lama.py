@@ -8,26 +8,35 @@ which. Distractor documents show how much the evidence helps.
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents, read_records
 from quoth.datasets.judging import exact_match
 from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
+from quoth.fields import Count
 from quoth.records import Document
 from quoth.text.tokenizer import MASK
-from quoth_eval.harness import ProgressCallback, evaluate
-from quoth_eval.metrics import length_groups
-from quoth_eval.report import Report
-from quoth_eval.system import Filler, embed_if_wanted, fills
-from quoth_eval.task import Answer, Example, Scores, Task, draw_of_each, first_right
+from quoth_eval.spec import Given, Options, Prepared, Settings, TaskSpec
+from quoth_eval.systems import fills, without
+from quoth_eval.task import (
+    Answer,
+    Example,
+    Scores,
+    System,
+    Task,
+    draw_as_released,
+    draw_of_each,
+    first_right,
+    length_groups,
+)
+from quoth_eval.tasks.closed_files import find_file, find_files
 
 TEMPLATES = {
     "place_of_birth": "[X] was born in [Y] .",
@@ -35,18 +44,24 @@ TEMPLATES = {
     "date_of_birth": "[X] (born [Y]).",
 }
 """The templates of Google-RE, as in LAMA."""
+FACTS = {"google-re": "lama/Google_RE", "trex": "lama/TREx"}
+"""The folders of LAMA's facts in a folder of data, by the task's name."""
+_LAMA = "it is in the data.zip of https://github.com/facebookresearch/LAMA (JSONL of facts), to be unpacked as lama"
 MOST_TOKENS = 4
 """Answers of this many tokens or more are one group, as in the released code."""
 FACTS_AT_A_TIME = 32
 
 
-class Model(Filler, Protocol):
-    """A `Filler` that also counts the tokens of a phrase."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LamaSettings(Settings):
+    """Which facts are asked, and what is searched."""
 
-    def num_tokens(self, phrase: str) -> int: ...
-
-
-Load = Callable[[str, Sequence[Corpus]], Model]
+    templates: Annotated[str | None, "LAMA's relations.jsonl, required for T-REx."] = None
+    distractors: Annotated[tuple[str, ...], "Files of documents to search together with the facts' evidence."] = ()
+    per_group: Annotated[Count | None, "Ask at most this many facts per number of tokens (1, 2, 3, 4 and more)."] = None
+    tokens: Annotated[str | None, "Count the tokens of this model. Default: the first system."] = None
+    unhelpful_names: Annotated[bool, "Leave out facts whose subject contains the answer: UHN's first filter."] = False
+    only: Annotated[str | None, "Ask only the facts of this file or folder, such as T-REx Hard."] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,48 +138,8 @@ def read_templates(path: str | Path | None) -> dict[str, str]:
 def asked_as(fact: Fact, templates: Mapping[str, str]) -> str:
     """The fact's blank. Raises InputError on a relation without a template."""
     if fact.relation not in templates:
-        raise InputError(f"relation {fact.relation!r} has no template; name the file with --templates")
+        raise InputError(f"relation {fact.relation!r} has no template; name the file with --set templates=FILE")
     return templates[fact.relation].replace("[X]", fact.subject).replace("[Y]", MASK)
-
-
-def run_lama(
-    facts: Sequence[Fact],
-    templates: Mapping[str, str],
-    model: str,
-    load: Load,
-    *,
-    corpora: Sequence[Corpus] = (),
-    distractors: Sequence[str] = (),
-    per_relation: int | None = None,
-    per_group: int | None = None,
-    seed: int = 0,
-    progress: ProgressCallback | None = None,
-    folder: Path | None = None,
-    **options: Any,
-) -> Report:
-    """Ask a model for facts over corpora, or over the facts' evidence and the distractor documents.
-
-    Up to `per_relation` facts per relation are drawn with `seed`, and of these up to `per_group` per number of tokens
-    of the answer (1, 2, 3, 4 and more), as the model counts them. An answer is right if it equals the object by SQuAD's
-    rules (ignoring case, articles and punctuation). `load` makes a model from a name and corpora; `options` are those
-    of its `fill`. `folder` keeps the run, to be resumed. Raises InputError.
-    """
-    if not facts:
-        raise InputError("no facts to ask for; give the files of T-REx or Google-RE")
-    if corpora and distractors:
-        raise InputError("distractors are only for searching the facts' evidence; leave them out, or the corpus")
-    drawn = draw_of_each(facts, per_relation, seed, lambda fact: fact.relation)
-    for fact in drawn:
-        asked_as(fact, templates)  # A missing template is told before a model is loaded.
-    with _searched(drawn, corpora, distractors) as searched:
-        filler = load(model, searched)
-        if not corpora:
-            embed_if_wanted(filler, options)
-        num_tokens = {fact: filler.num_tokens(fact.answer) for fact in drawn}
-        asked = draw_of_each(drawn, per_group, seed, lambda fact: min(num_tokens[fact], MOST_TOKENS))
-        settings = {"num_passages": sum(corpus.num_passages for corpus in searched), "seed": seed, "options": options}
-        task = lama_task("lama", asked, templates, settings, num_tokens)
-        return evaluate(task, {model: fills(filler, options)}, folder, progress)
 
 
 def lama_task(
@@ -197,18 +172,6 @@ def judge(example: Example[Any], answer: Answer) -> Scores:
     return first_right([exact_match(prediction.text, question) for prediction in answer.predictions or ()])
 
 
-@contextmanager
-def _searched(facts: Sequence[Fact], corpora: Sequence[Corpus], distractors: Sequence[str]) -> Iterator[list[Corpus]]:
-    """The given corpora or, if there are none, a temporary one of the facts' evidence and the distractors."""
-    if corpora:
-        yield list(corpora)
-        return
-    with tempfile.TemporaryDirectory(prefix="quoth-lama-") as folder:
-        corpus = Corpus.create(Path(folder) / "evidence.quoth")
-        corpus.add(chain(_evidence(facts), _renamed(distractors)))
-        yield [corpus]
-
-
 def _evidence(facts: Sequence[Fact]) -> Iterator[Document]:
     """Each distinct text as a document, titled with its first fact's subject."""
     titles: dict[str, str] = {}
@@ -221,3 +184,72 @@ def _evidence(facts: Sequence[Fact]) -> Iterator[Document]:
 def _renamed(paths: Sequence[str]) -> Iterator[Document]:
     documents = read_documents(*paths) if paths else ()
     return (Document(f"distractor-{i}", document.title, document.text) for i, document in enumerate(documents))
+
+
+def _make(given: Given, settings: LamaSettings) -> Prepared:
+    facts = read_facts(given.files)
+    if settings.only is not None:
+        facts = listed(facts, settings.only)
+    if settings.unhelpful_names:
+        facts = unhelpful(facts)
+    here = sorted(given.data.glob("lama/relations.jsonl*")) if given.data else []
+    return facts_over(given, settings, facts, read_templates(settings.templates or next(iter(here), None)))
+
+
+def facts_over(given: Given, settings: LamaSettings, facts: Sequence[Fact], templates: Mapping[str, str]) -> Prepared:
+    """Up to `limit` facts per relation, over the corpora or over the facts' evidence and the distractors. An answer is
+    right if it equals the object by SQuAD's rules (ignoring case, articles and punctuation)."""
+    if not facts:
+        raise InputError("no facts to ask for; give the files of T-REx or Google-RE")
+    if given.corpora and settings.distractors:
+        raise InputError("distractors are only for searching the facts' evidence; leave them out, or the corpus")
+    drawn = draw_of_each(facts, given.limit, given.seed, lambda fact: fact.relation)
+    for fact in drawn:
+        asked_as(fact, templates)  # A missing template is told before a model is loaded.
+    searched: Sequence[Corpus] = given.corpora
+    if not searched:
+        made = Corpus.create(given.scratch / "evidence.quoth")
+        made.add(chain(_evidence(drawn), _renamed(settings.distractors)))
+        searched = [made]
+    counter = given.open(settings.tokens or given.systems[0].partition(",")[0], searched, given.options)
+    num_tokens = {fact: counter.num_tokens(fact.answer) for fact in drawn}
+    asked = draw_of_each(drawn, settings.per_group, given.seed, lambda fact: min(num_tokens[fact], MOST_TOKENS))
+    return _asked(given, searched, lama_task("lama", asked, templates, given.settings(searched), num_tokens))
+
+
+def _of_data(name: str, given: Given, settings: object) -> Prepared:
+    """The facts of a folder of data over the corpora."""
+    data = given.folder(name, FACTS[name], _LAMA)
+    facts = read_facts(find_files(data, FACTS[name], _LAMA))
+    relations = find_file(data, "lama/relations.jsonl", _LAMA) if name == "trex" else None
+    drawn = draw_as_released(facts, given.limit, given.seed)
+    return _asked(given, given.searched(), lama_task(name, drawn, read_templates(relations), given.settings()))
+
+
+def _asked(given: Given, searched: Sequence[Corpus], task: Task[Fact]) -> Prepared:
+    def asked(name: str, options: Options) -> System[Fact]:
+        return fills(given.open(name, searched, options), without(options))
+
+    return Prepared(task=task, asks=asked)
+
+
+SPECS = [
+    *(
+        TaskSpec(
+            name=name,
+            help=f"LAMA's facts of {label} over the corpus, by relation.",
+            make=partial(_of_data, name),
+            limit=3000,
+        )
+        for name, label in (("google-re", "Google-RE"), ("trex", "T-REx"))
+    ),
+    TaskSpec(
+        name="lama",
+        help="The facts of FILES (T-REx, Google-RE) over the corpus or their own evidence, by number of tokens.",
+        settings=LamaSettings,
+        make=_make,
+        each=True,
+        files="lama/*/*.jsonl*",
+        takes_files=True,
+    ),
+]

@@ -1,0 +1,345 @@
+"""The command `quoth eval`: one door to every task; wrong answers of finished runs; a REALM's likelihoods.
+
+Knows: how a call is spelled. Does not know: any task, or how anything is measured.
+"""
+
+import tempfile
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from quoth.cli.models import open_corpora
+from quoth.cli.options import Json, Setup, repeated
+from quoth.cli.output import counting, note, print_json, print_tables, results
+from quoth.cli.records import flow_help, takes_setup
+from quoth.errors import InputError, UserError, nearest
+from quoth_eval import likelihood, report_command
+from quoth_eval.tasks import GROUPS, NAMES, QUICK, expand, find
+
+if TYPE_CHECKING:
+    from quoth.corpus.corpus import Corpus
+    from quoth_eval.spec import Prepared, TaskSpec
+    from quoth_eval.systems import Asked, Opener
+
+FEW = 30
+"""The number of examples per task of `quick`; of each relation, language or kind, a tenth of it."""
+RENAMED = {
+    "--model": "--system MODEL",
+    "--beside": "--system MODEL",
+    "--dense": "--set passages=null, or --system dense:NAME",
+    "--anserini": "--system bm25,k1=0.9,b=0.4",
+    "--hybrid": "--set hybrid=SHARE, or --system NAME,mode=hybrid",
+    "--single-key": "--system NAME,keys=idf",
+    "--no-coverage": "--set coverage=false",
+    "--k": "--set k=N (neighbours), --set ks=N,N (depths of recall)",
+    "--neighbours": "--set k=N",
+    "--count": "--limit N",
+    "--ban": "--set banned_tokens='[\"TOKEN\"]'",
+    "--any-token": "--set whole_words=false",
+    "--pages": "FILES of the task cloze",
+    "--reader": "--system MODEL",
+    "--embed": "nothing: what a system compares by vectors is embedded",
+    "--output": "--set keep=DIR",
+    "-o": "--set keep=DIR",
+}
+"""What replaces options that the tasks had as commands of their own, if it is not --set with the same name."""
+
+
+class Tasks(TyperGroup):
+    """The commands, and the names of tasks, which stand for `run` with them."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        return super().resolve_command(ctx, args if not args or args[0] in self.commands else ["run", *args])
+
+
+HELP = """Measure systems on tasks.
+
+\b
+Example:
+  quoth eval openqa nq.test.tsv --corpus wiki.quoth --limit 500
+  quoth eval sst2 mr --data tasks --corpus reviews.quoth
+  quoth eval quick --data tasks --corpus wiki.quoth --run runs/quick
+"""
+app = typer.Typer(name="eval", cls=Tasks, no_args_is_help=True, help=HELP, add_completion=False)
+
+
+@app.command(context_settings={"ignore_unknown_options": True})
+@takes_setup
+def run(
+    tasks: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TASK... [FILES]",
+            help=f"Tasks: {', '.join(NAMES)}; groups: {', '.join(GROUPS)}. Then the files of tasks that read them.",
+        ),
+    ],
+    corpus: Annotated[list[Path] | None, repeated("--corpus", "DIR", "Search this corpus.")] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", metavar="DIR", help="Folder of the tasks' files: DIR/sst2/test.tsv, …"),
+    ] = None,
+    system: Annotated[
+        list[str] | None,
+        repeated(
+            "--system",
+            "NAME[,OPTION=VALUE]",
+            "Ask this model or baseline, with options of its own: quoth-mini,combine=sum, bm25, lm:ID_OR_FOLDER.",
+            default="the task's.",
+        ),
+    ] = None,
+    sweep: Annotated[
+        list[str] | None,
+        repeated(
+            "--sweep",
+            "OPTION=VALUES",
+            "Ask every model once per value of one of its options: temperature=0.5,1,2, passages=3,20,null (null: "
+            "every token), or corpus=0.05,0.25,1 (that share of the documents, nested samples by --seed).",
+        ),
+    ] = None,
+    options: Annotated[
+        list[str] | None,
+        repeated("--set", "OPTION=VALUE", "Set an option of the tasks, or of all systems that take it: read=0."),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", help="Ask at most this many examples, drawn at random (0: all). Default: the task's."),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Random seed for drawing examples.")] = 0,
+    *,
+    keep: Annotated[
+        Path | None,
+        typer.Option(
+            "--run",
+            metavar="DIR",
+            help="Keep every answer with its evidence here, one folder per task; a second call resumes.",
+        ),
+    ] = None,
+    setup: Setup,
+    json: Json = False,
+) -> None:
+    """Measure systems on tasks. `quoth eval sst2 mr` is short for `quoth eval run sst2 mr`.
+
+    What cannot be asked of a group (a file is missing, a system cannot do it) is left out, with a note. `quick` asks a
+    small sample of everything, and writes report.html to --run. See docs/evaluation.md for every task's options.
+
+    \b
+    Example:
+      quoth eval cloze pages.jsonl --set passages=null --system quoth-mini
+      quoth eval nq --data tasks --corpus wiki.quoth --run runs/nq \\
+        --system quoth-mini --system quoth-reader
+      quoth eval nq --data tasks --corpus wiki.quoth \\
+        --sweep passages=1,3,10,30 --run runs/passages
+      quoth eval swap --corpus wiki2018.quoth --set old=wiki2015.quoth
+    """
+    from quoth_eval.spec import read_options
+    from quoth_eval.systems import Opener
+
+    names, files = _split(tasks)
+    if limit is not None and limit < 0:
+        raise InputError(f"--limit {limit}; it must be 1 or more, or 0 for all")
+    told, swept = read_options(options or []), [version for each in sweep or () for version in _swept(each)]
+    corpora = tuple(open_corpora(corpus[0], corpus[1:])) if corpus else ()
+    with tempfile.TemporaryDirectory(prefix="quoth-eval-") as folder:
+        opener = Opener(setup, Path(folder), seed)
+        call = Call(opener, names, files, corpora, data, told, limit, seed, system, swept)
+        # All are read before one is asked, so that a missing file is reported at once.
+        for task in call.tasks():
+            task.measure(keep and keep / task.spec.name, json)
+    if keep and QUICK in names:
+        report_command.write([keep], keep / "report.html")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What was asked for, and what becomes of it: tasks, each with its systems."""
+
+    opener: "Opener"
+    names: list[str]
+    files: tuple[str, ...]
+    corpora: "tuple[Corpus, ...]"
+    data: Path | None
+    told: Mapping[str, Any]
+    limit: int | None
+    seed: int
+    systems: list[str] | None
+    swept: list[str]
+
+    def tasks(self) -> "list[Ready]":
+        """The tasks that can be asked; of a group, others are left out, with a note. Raises InputError if one was named
+        itself, or if none is left, and for an option that nothing takes."""
+        specs = [find(name) for name in expand(self.names)]
+        ready, taken = list[Ready](), {name for spec in specs for name in spec.names}
+        for spec in specs:
+            try:
+                task = self._ready(spec)
+            except UserError as error:
+                if spec.name in self.names or (spec is specs[-1] and not ready):
+                    raise
+                note(f"left out {spec.name}: {error}")
+                continue
+            taken |= {name for asked in task.asked for name in asked.options}
+            ready.append(task)
+        for name in self.told:
+            if name not in taken:
+                from quoth_eval.spec import unknown_option
+                from quoth_eval.systems import known_options
+
+                raise unknown_option("--set", name, known_options(specs))
+        return ready
+
+    def _ready(self, spec: "TaskSpec") -> "Ready":
+        from quoth_eval.spec import Given
+        from quoth_eval.systems import check_shares, parse_system
+
+        spelled = _versions(self.systems or spec.systems, self.swept, spec.baselines)
+        asked = [parse_system(each, spec, self.told) for each in spelled]
+        quick = FEW if QUICK in self.names and self.limit is None else self.limit
+        limit = spec.limit if quick is None else max(1, quick // 10) if spec.each and QUICK in self.names else quick
+        with counting("reading", "passages") as read:
+            given = Given(
+                open=self.opener,
+                scratch=self.opener.scratch,
+                setup=self.opener.setup,
+                progress=lambda name, done, total: read(done, total),
+                files=self.files or _files_of(spec, self.data),
+                data=self.data,
+                corpora=self.corpora,
+                systems=tuple(spelled),
+                options={name: value for name, value in self.told.items() if name not in spec.names},
+                limit=limit or None,
+                seed=self.seed,
+            )
+            prepared = spec.prepare(given, self.told)
+        check_shares(asked, prepared)
+        return Ready(spec, prepared, asked, spec.name in self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A task and its systems; `wanted` if it was named itself."""
+
+    spec: "TaskSpec"
+    prepared: "Prepared"
+    asked: "list[Asked]"
+    wanted: bool
+
+    def measure(self, folder: Path | None, json: bool) -> None:
+        """Measure and show; what cannot be asked, such as a corpus without any word of a label, is an error if the task
+        was named, and left out if its group was. Models are loaded when they are first asked."""
+        from quoth_eval.harness import evaluate, lazily
+
+        made: dict[str, Any] = {}
+        for each in self.asked:
+            if baseline := self.prepared.baselines.get(each.name):
+                made[each.spelled] = baseline(each.options)
+            else:
+                made[each.spelled] = lazily(partial(self.prepared.asks, each.name, each.options))
+        try:
+            with counting("measuring", self.spec.name) as measured:
+                report = evaluate(self.prepared.task, made, folder, lambda name, done, total: measured(done, total))
+        except UserError as error:
+            if self.wanted:
+                raise
+            note(f"left out {self.spec.name}: {error}")
+            return
+        if json:
+            print_json(report.to_dict())
+        else:
+            print_tables(self.prepared.tables(report))
+            results().print(self.prepared.more(report), soft_wrap=True, end="")
+
+
+def _split(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """The names of tasks, and the files after them. Raises InputError, also for an option that is now a --set."""
+    for word in words:
+        if word.startswith("--") or word in RENAMED:
+            name = word.partition("=")[0]
+            raise InputError(f"no option {name}; it is now {RENAMED.get(name, _as_set(name))}")
+    names = list(takewhile(lambda word: word in NAMES or word in GROUPS, words))
+    if not names:
+        known = f"{', '.join(NAMES)}; groups: {', '.join(GROUPS)}"
+        raise InputError(f"unknown task {words[0]!r}{nearest(words[0], [*NAMES, *GROUPS])}; choose from {known}")
+    return names, tuple(words[len(names) :])
+
+
+def _as_set(option: str) -> str:
+    return f"--set {option.removeprefix('--').replace('-', '_')}=VALUE"
+
+
+def _swept(sweep: str) -> list[str]:
+    """`temperature=0.5,1` as `temperature=0.5` and `temperature=1`. Raises InputError."""
+    option, _, values = sweep.partition("=")
+    versions = [f"{option}={value}" for value in dict.fromkeys(values.split(","))]
+    if not option or len(versions) < 2 or "" in values.split(","):
+        raise InputError(f"--sweep {sweep}: not OPTION=VALUE,VALUE; for example --sweep temperature=0.5,1,2")
+    return versions
+
+
+def _versions(specs: Sequence[str], swept: Sequence[str], baselines: Collection[str]) -> list[str]:
+    """Every system but a baseline once for each option and value of `swept`."""
+    fixed = [spec for spec in specs if spec.partition(",")[0] in baselines]
+    versions = {spec: [f"{spec},{each}" for each in swept if spec not in fixed] for spec in specs}
+    return [each for spec, several in versions.items() for each in several or [spec]]
+
+
+def _files_of(spec: "TaskSpec", data: Path | None) -> tuple[str, ...]:
+    """The task's files in a folder of data, each with the part that is read, if only a part is."""
+    pattern, colon, part = spec.files.partition(":")
+    return tuple(f"{path}{colon}{part}" for path in sorted(data.glob(pattern))) if data and pattern else ()
+
+
+@app.command()
+def errors(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUNS", help="Folders that --run has written, or folders of such folders."),
+    ],
+    system: Annotated[str | None, typer.Option("--system", help="Only this system. Default: all that answer.")] = None,
+    count: Annotated[int, typer.Option("--count", help="Show at most this many wrong answers per system.")] = 50,
+    seed: Annotated[int, typer.Option("--seed", help="Random seed for drawing them.")] = 0,
+    json: Json = False,
+) -> None:
+    """Show wrong answers of a run with their evidence, sorted by the kind of error.
+
+    \b
+    Example:
+      quoth eval errors runs/nq
+    """
+    from quoth_eval.errors import errors_table, shown_errors, wrong_answers
+    from quoth_eval.harness import read_run, run_folders
+    from quoth_eval.task import draw
+
+    shown, names = False, set[str]()
+    for report in map(read_run, run_folders(runs)):
+        names |= {result.name for result in report.systems}
+        for result in report.systems:
+            if system not in (None, result.name) or all(row.predictions is None for row in result.rows):
+                continue
+            shown, wrong = True, wrong_answers(result)
+            if json:
+                for each in draw(wrong, count, seed):
+                    print_json({"task": report.task, "kind": each.kind, **each.row.to_dict()})
+                continue
+            print_tables([errors_table(f"{report.task}, {result.name}", wrong, len(result.rows))])
+            results().print(shown_errors(wrong, count, seed), soft_wrap=True)
+    if not shown:
+        where = ", ".join(map(str, runs))
+        if system is None:
+            raise InputError(f"{where}: no system there answers with phrases; name another run")
+        raise InputError(f"{where}: no answers of system {system!r}; it has {', '.join(sorted(names)) or 'none'}")
+
+
+app.registered_commands += likelihood.app.registered_commands
+for _app in (app, report_command.app):
+    flow_help(_app)
+eval_command: Any = get_command(app)
+report_plugged: Any = get_command(report_command.app)
+for _command in (eval_command, report_plugged):
+    _command.rich_help_panel = "Train and measure"

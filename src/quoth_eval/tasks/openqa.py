@@ -1,0 +1,315 @@
+"""Open question answering: does a system find a passage with the answer, and does it give the answer?
+
+Knows: how questions become a task over a corpus, and the scores reported. Does not know: how a system searches or
+answers, or when an answer is right (`answers`).
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+from annotated_types import MinLen
+
+from quoth.cli.output import LeftOut, counting
+from quoth.corpus.bm25 import check_not_empty
+from quoth.corpus.corpus import Corpus
+from quoth.datasets.judging import answer_rank, answerable, exact_match, first, holders
+from quoth.datasets.questions import QAExample, read_questions, read_squad
+from quoth.errors import InputError
+from quoth.fields import Count, Number
+from quoth.records import Passage
+from quoth_eval import abstention
+from quoth_eval.harness import ProgressCallback
+from quoth_eval.report import Report
+from quoth_eval.spec import OPEN, Given, Options, Prepared, Settings, TaskSpec
+from quoth_eval.squad import squad_corpus
+from quoth_eval.systems import Answerer, Completer, asks, completes, family_of, searcher_by_words, with_lexical, without
+from quoth_eval.task import Answer, Example, Scores, System, Task, draw, draw_as_released, first_right, percent
+from quoth_eval.tasks.closed_files import find_file
+from quoth_eval.tasks.kamel import FILE, SOURCE, read_kamel
+
+_DPR = "https://github.com/facebookresearch/DPR (question, tab, list of answers)"
+QUESTIONS = {
+    "nq-dev": ("open_qa/nq.dev.tsv", f"NQ-open's development side, data.retriever.qas.nq-dev of {_DPR}"),
+    "nq": ("open_qa/nq.test.tsv", f"NQ-open's test side, data.retriever.qas.nq-test of {_DPR}"),
+    "triviaqa": ("open_qa/trivia.test.tsv", f"TriviaQA's test side, data.retriever.qas.trivia-test of {_DPR}"),
+    "webquestions": ("open_qa/wq.test.tsv", "WebQuestions' test side as question, tab, list of answers"),
+    "curatedtrec": ("open_qa/curated.test.tsv", "CuratedTREC's test side as id, kind, question, pattern"),
+}
+"""Each set's file, and what it is, by the set's name."""
+KAMEL = "KAMEL's facts of 234 relations, as questions."
+KS = (1, 5, 20)
+DEPTHS = "Recall among the best passages, this many of them."
+READ = 5
+"""How many passages ORQA's and REALM's readers read."""
+QUESTIONS_TOGETHER = 16
+"""Language models answer these together."""
+QUESTIONS_AT_A_TIME = 64
+"""The evidence of this many questions is found in one pass over the corpus, and kept in memory."""
+SCANNING = "scanning the corpus"
+WITHOUT_EVIDENCE = "probability_without_evidence"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenSettings(Settings):
+    """What is measured."""
+
+    ks: Annotated[tuple[Count, ...], MinLen(1), DEPTHS] = KS
+    oracle: Annotated[Count, "Passages that a reader reads: its oracle is right if one contains an answer."] = READ
+    coverage: Annotated[bool, "Read every passage once to count the answerable questions."] = True
+    abstain: Annotated[
+        bool,
+        "Ask again without the passages that contain an answer or are of the gold document: does the system know when "
+        "it is right?",
+    ] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSettings(OpenSettings):
+    """How files are read."""
+
+    patterns: Annotated[bool, "Answers in JSON are regular expressions, as in CuratedTREC."] = False
+    skip_bad: Annotated[bool, "Leave out broken records and report their number."] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SquadSettings(OpenSettings):
+    """What the corpus has besides SQuAD's paragraphs."""
+
+    coverage: bool = False
+    distractors: Annotated[tuple[str, ...], "Files of documents whose passages are searched as well."] = ()
+    num_distractors: Annotated[Number | None, "Add this many of their passages, drawn at random."] = None
+    keep: Annotated[str | None, "Keep the corpus in this new folder, for the task openqa."] = None
+
+
+def openqa_task(
+    questions: Sequence[QAExample],
+    settings: Mapping[str, Any],
+    ks: Sequence[int] = KS,
+    oracle: int = READ,
+    covered: set[int] | None = None,
+    name: str = "openqa",
+) -> Task[QAExample]:
+    """Questions to answer from passages; those whose numbers are `covered` are a group."""
+    gold = all(question.gold for question in questions)
+    examples = [
+        Example(
+            question.id, question.text, question.answers, question, corpus_group(i, covered), pattern=question.pattern
+        )
+        for i, question in enumerate(questions)
+    ]
+    judge = partial(_judge, tuple(ks), oracle, gold)
+    return Task(name=name, examples=examples, judge=judge, settings=settings, at_a_time=QUESTIONS_TOGETHER)
+
+
+def corpus_group(number: int, covered: set[int] | None) -> dict[str, str]:
+    """Whether some passage of the corpus contains an answer, if that was measured."""
+    return {} if covered is None else {"corpus": "answerable" if number in covered else "not answerable"}
+
+
+def _judge(ks: Sequence[int], oracle: int, gold: bool, example: Example[QAExample], answer: Answer) -> Scores:
+    """Is an answer, or the gold document, among the best k passages; is the first answer right, or one of five?"""
+    question = example.source
+    place = answer_rank((passage.text for passage in answer.passages), question)
+    its = first(passage.document_id == question.gold for passage in answer.passages)
+    scores: dict[str, float] = {}
+    if answer.predictions is not None:
+        scores |= first_right([exact_match(prediction.text, question) for prediction in answer.predictions])
+    scores |= {f"answer@{k}": _within(place, k) for k in ks}
+    if gold:
+        scores |= {f"paragraph@{k}": _within(its, k) for k in ks}
+    return {**scores, f"oracle@{oracle}": _within(place, oracle), **answer.scores}
+
+
+def _within(place: int | None, k: int) -> float:
+    return float(place is not None and place < k)
+
+
+def doubted(
+    system: System[QAExample], model: Answerer, evidence: Evidence, options: Mapping[str, Any]
+) -> System[QAExample]:
+    """The system; its answers also report how sure it is with the evidence removed from the corpus."""
+
+    def answer(examples: Sequence[Example[QAExample]]) -> list[Answer]:
+        found = []
+        for example, given in zip(examples, system(examples), strict=True):
+            guesses = model.ask(example.text, top_k=1, exclude=evidence.rows(example.source), **options)
+            chance = guesses[0].probability if guesses else 0.0
+            found.append(replace(given, scores={WITHOUT_EVIDENCE: chance}))
+        return found
+
+    return answer
+
+
+class Evidence:
+    """The rows of all passages that contain an answer to a question (DPR's rule), or are of its gold document.
+
+    Found for `QUESTIONS_AT_A_TIME` questions at once, in their order, and forgotten with the next ones.
+    """
+
+    def __init__(
+        self, questions: Sequence[QAExample], corpora: Sequence[Corpus], progress: ProgressCallback | None = None
+    ) -> None:
+        """Raises InputError for several corpora, whose rows cannot be told apart."""
+        if len(corpora) > 1:
+            raise InputError(f"{len(corpora)} corpora; evidence can be removed from one corpus only")
+        self._corpora, self._progress = corpora, progress
+        self._order = {question: number for number, question in enumerate(dict.fromkeys(questions))}
+        self._known: dict[QAExample, set[int]] = {}
+
+    def rows(self, question: QAExample) -> set[int]:
+        """The rows for one of the questions."""
+        if question not in self._known:
+            at = self._order[question]
+            some = [*self._order][at : at + QUESTIONS_AT_A_TIME]
+            self._known = dict(zip(some, self._find(some), strict=True))
+        return self._known[question]
+
+    def _find(self, questions: Sequence[QAExample]) -> list[set[int]]:
+        found = [set[int]() for _ in questions]
+        rows = array("q")
+
+        def texts() -> Iterator[str]:
+            for passage in read_passages(self._corpora, self._progress):
+                rows.append(passage.row)
+                for question, its in zip(questions, found, strict=True):
+                    if passage.document_id == question.gold:
+                        its.add(passage.row)
+                yield passage.text
+
+        for number, places in holders(questions, texts()).items():
+            found[number].update(rows[place] for place in places)
+        return found
+
+
+def find_answerable(
+    questions: Sequence[QAExample], corpora: Sequence[Corpus], progress: ProgressCallback | None = None
+) -> set[int]:
+    """The numbers of the questions that some passage answers. Reads every passage once."""
+    return answerable(questions, (passage.text for passage in read_passages(corpora, progress)))
+
+
+def read_passages(corpora: Sequence[Corpus], progress: ProgressCallback | None) -> Iterator[Passage]:
+    """Every passage, in order; `progress` gets the number read so far."""
+    total = sum(corpus.num_passages for corpus in corpora)
+    passages = (passage for corpus in corpora for passage in corpus.passages())
+    for done, passage in enumerate(passages, start=1):
+        if progress is not None and done % 1000 == 0:
+            progress(SCANNING, done, total)
+        yield passage
+
+
+def abstention_table(report: Report, least: Mapping[str, float]) -> str:
+    """How well each answering system knows when it is right; `least` has the probability from which each answers."""
+    parts = []
+    for result in report.systems:
+        right = result.values("exact_match")
+        if right is None:
+            continue
+        threshold = least.get(result.name, 0.5)
+        chances = [row.predictions[0].probability if row.predictions else 0.0 for row in result.rows]
+        parts.append(abstention.table(result.name, abstention.abstention(chances, [*map(bool, right)], threshold)))
+        if without := result.values(WITHOUT_EVIDENCE):
+            silent = sum(p < threshold for p in without) / len(without)
+            parts.append(f"With the evidence removed, {percent(silent)} % of the questions get no answer.\n")
+    return "\n".join(parts)
+
+
+def questions_over(
+    name: str, given: Given, settings: OpenSettings, questions: Sequence[QAExample], corpora: Sequence[Corpus]
+) -> Prepared:
+    """The task of questions over corpora. Raises InputError, EmptyCorpusError."""
+    if not questions:
+        raise InputError("no questions to ask; name a file that contains some")
+    check_not_empty(corpora)
+    covered = find_answerable(questions, corpora, given.progress) if settings.coverage else None
+    counted = {"num_answerable": None if covered is None else len(covered), "read": settings.oracle}
+    task = openqa_task(questions, given.settings(corpora, **counted), settings.ks, settings.oracle, covered, name)
+    depth = max(*settings.ks, settings.oracle)
+    evidence = Evidence(questions, corpora, given.progress) if settings.abstain else None
+    least: dict[str, float] = {}
+
+    def asked(name: str, options: Options) -> System[QAExample]:
+        model, told = given.open(name, corpora, options), without(options)
+        if isinstance(model, Completer):
+            return completes(model, depth, options)
+        if family_of(name):
+            return asks(with_lexical(model, told), depth, {})
+        system: System[QAExample] = asks(model, depth, told)
+        if evidence is None or not isinstance(model, Answerer):
+            return system
+        defaults = getattr(getattr(model, "config", None), "defaults", None)
+        least[name] = float(getattr(defaults, "min_probability", 0.0))
+        return doubted(system, model, evidence, told)
+
+    def shown(report: Report) -> str:
+        return "\n" + abstention_table(report, least) if settings.abstain else ""
+
+    def words(options: Options) -> System[QAExample]:
+        return asks(searcher_by_words(corpora, options), depth, {})
+
+    return Prepared(task=task, asks=asked, baselines={"bm25": words}, more=shown)
+
+
+def _of_data(name: str, given: Given, settings: OpenSettings) -> Prepared:
+    if name == "kamel":
+        read = read_kamel(given.folder(name, FILE, SOURCE))
+    else:
+        file, source = QUESTIONS[name][0], f"it is {QUESTIONS[name][1]}"
+        read = read_questions(find_file(given.folder(name, file, source), file, source))
+    return questions_over(name, given, settings, draw_as_released(read, given.limit, given.seed), given.searched())
+
+
+def _of_files(given: Given, settings: FileSettings) -> Prepared:
+    left_out = LeftOut()
+    read = read_questions(*given.files, patterns=settings.patterns, skip_bad=settings.skip_bad, on_bad=left_out)
+    left_out.report()
+    return questions_over("openqa", given, settings, draw(read, given.limit, given.seed), given.searched())
+
+
+def _of_squad(given: Given, settings: SquadSettings) -> Prepared:
+    if len(given.files) != 1:
+        raise InputError(f"squad is read from one file of SQuAD 1.1 (JSON), not {len(given.files)}")
+    read = read_squad(given.files[0])
+    path = given.scratch / "squad.quoth" if settings.keep is None else Path(settings.keep)
+    with counting("indexing", "paragraphs") as indexed:
+        corpus = squad_corpus(
+            path, read.paragraphs, settings.distractors, settings.num_distractors, given.seed, indexed
+        )
+    return questions_over("squad", given, settings, draw(read.questions, given.limit, given.seed), [corpus])
+
+
+_COMMON: dict[str, Any] = {
+    "form": OPEN,
+    "systems": ("quoth-mini", "bm25"),
+    "baselines": ("bm25",),
+    "options": ("template",),
+}
+SPECS = [
+    *(
+        TaskSpec(name=name, help=what, settings=OpenSettings, make=partial(_of_data, name), limit=3000, **_COMMON)
+        for name, what in (*((name, f"{what}.") for name, (_, what) in QUESTIONS.items()), ("kamel", KAMEL))
+    ),
+    TaskSpec(
+        name="openqa",
+        help="The questions of FILES (NQ-open, TriviaQA, WebQuestions, CuratedTREC, EntityQuestions, SQuAD).",
+        settings=FileSettings,
+        make=_of_files,
+        takes_files=True,
+        **_COMMON,
+    ),
+    TaskSpec(
+        name="squad",
+        help="The questions of a file of SQuAD 1.1 without their paragraphs, which are the corpus.",
+        settings=SquadSettings,
+        make=_of_squad,
+        files="squad/*.json*",
+        takes_files=True,
+        **_COMMON,
+    ),
+]
