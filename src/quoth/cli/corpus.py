@@ -154,7 +154,7 @@ def replace(
     if delete_missing and not inputs.folders:
         raise InputError(f"--delete-missing requires a folder, not {', '.join(docs)}; name the folder, or leave it out")
     corpus = Corpus.open(directory)
-    before, gone = corpus.num_documents, Gone(corpus, inputs)
+    before, gone = corpus.num_documents, Gone(corpus, inputs, required=delete_missing)
     with counting("replacing", "documents") as progress:
         written = corpus.replace(iter(inputs), progress, gone.to_delete() if delete_missing else ())
     inputs.report()
