@@ -45,7 +45,6 @@ UPWARD = {
     "hub": {"quoth.npm.config", "quoth.reader.config", "quoth.realm.config", "quoth.zero_ner.config"},
     "model/loading": {"quoth.npm.model", "quoth.reader.model", "quoth.realm.model", "quoth.zero_ner.model"},
     "ner/recipe": {"quoth.npm.config"},
-    "reader/network": {"quoth.realm.config"},
     "registry": {
         "quoth.ner.config",
         "quoth.npm.config",

@@ -240,7 +240,7 @@ def _fresh_spans(part: Part, config: REALMConfig) -> dict[str, Tensor]:
     """The untrained span reader of a model that has none yet, always the same."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        head = SpanHead(part.bert.hidden_size, config)
+        head = SpanHead(part.bert.hidden_size, config.span_width, config.span_hidden, config.reader_layer_norm_eps)
     return {f"span.{name}": weight for name, weight in head.state_dict().items()}
 
 
