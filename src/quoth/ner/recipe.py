@@ -29,13 +29,12 @@ from quoth.registry import KINDS
 from quoth.storage import atomic_write_json
 from quoth.text.words import WordTokenizer
 from quoth.training.adapter import save_adapter, set_dropout, with_adapter
+from quoth.training.epochs import by_length
 from quoth.training.run import Job, Run
 from quoth.training.trainer import Step
 from quoth.types import Ints
 
 NO_LABEL = -100
-_LIKE_LENGTHS = 32
-"""Batches are made of inputs of similar length among this many batches' inputs."""
 
 
 def prepare(run: Run, config: TaggingConfig) -> Job:
@@ -164,11 +163,9 @@ def examples(texts: Sequence[TaggedText], tokenizer: WordTokenizer, labels: Sequ
 def batches(inputs: Sequence[Example], size: int, rng: np.random.Generator) -> list[list[Example]]:
     """Batches of `size` inputs of similar length, in random order."""
     order = rng.permutation(len(inputs))
-    made: list[list[Example]] = []
-    for at in range(0, len(order), size * _LIKE_LENGTHS):
-        part = sorted((inputs[i] for i in order[at : at + size * _LIKE_LENGTHS]), key=lambda each: len(each.ids_T))
-        made += [part[i : i + size] for i in range(0, len(part), size)]
-    return [made[i] for i in rng.permutation(len(made))]
+    lengths = [len(inputs[i].ids_T) for i in order]
+    made = [batch for pool in by_length(order, lengths, size) for batch in pool]
+    return [[inputs[i] for i in made[number]] for number in rng.permutation(len(made))]
 
 
 def tagging_loss(network: TagNetwork, batch: Sequence[Example], pad_id: int, bf16: bool) -> Tensor:
