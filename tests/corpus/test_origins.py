@@ -153,7 +153,9 @@ def test_a_damaged_record_is_named(corpus: Path, notes: Path, run: Run, content:
     for command in ("replace", "add"):
         more = write(notes.parent / command, **{command: "More."})
         code, out, err = run(command, corpus, more)
-        assert code == 0 and f"{command}.txt" in ids(corpus) and "origins.json: damaged" in err
+        assert code == 0
+        assert f"{command}.txt" in ids(corpus)
+        assert "origins.json: damaged" in err
         Corpus.open(corpus).delete([f"{command}.txt"])
     assert (corpus / "origins.json").read_bytes() == content
     (corpus / "origins.json").write_bytes(b'{"notes": {"a.txt": 5, "../notes/b.txt": "x"}}')

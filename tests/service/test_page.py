@@ -378,9 +378,7 @@ def test_the_phrase_is_in_the_window(served: Served, width: int, height: int) ->
     assert mark["y"] + mark["height"] <= min(height, panel["y"] + panel["height"])
 
 
-@pytest.mark.parametrize(
-    ("answer", "said"), [("resolve", "Copied"), ("reject", "The browser does not allow copying")]
-)
+@pytest.mark.parametrize(("answer", "said"), [("resolve", "Copied"), ("reject", "The browser does not allow copying")])
 def test_the_quotation_is_copied_or_the_refusal_is_shown(served: Served, answer: str, said: str) -> None:
     page = served.page
     page.evaluate(f"navigator.clipboard.writeText = (text) => {{ window.copied = text; return Promise.{answer}(); }}")

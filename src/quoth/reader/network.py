@@ -22,7 +22,6 @@ from quoth.encoders.bert import dense
 from quoth.encoders.pairs import Pair, PairBatch, PairTokenizer, Pieces, masked_ids
 from quoth.encoders.transformer import run_batched
 from quoth.reader.config import ReaderConfig
-from quoth.realm.config import REALMConfig
 from quoth.records import Passage
 from quoth.text.boundaries import BREAK_BEFORE, MAY_END, MAY_START, boundary_flags, trim
 from quoth.text.tokenizer import MASK
@@ -52,12 +51,12 @@ class EndsHead(nn.Module):
 class SpanHead(nn.Module):
     """The span reader: s(i, j) = w · LayerNorm(ReLU(start_i + end_j)), an MLP of both ends' states. ORQA §3."""
 
-    def __init__(self, hidden: int, config: REALMConfig) -> None:
+    def __init__(self, hidden: int, width: int, size: int, layer_norm_eps: float = 1e-3) -> None:
         super().__init__()
-        self.ends = dense(hidden, 2 * config.span_hidden)
-        self.norm = nn.LayerNorm(config.span_hidden, config.reader_layer_norm_eps)
-        self.score = dense(config.span_hidden, 1)
-        self.width = config.span_width
+        self.ends = dense(hidden, 2 * size)
+        self.norm = nn.LayerNorm(size, layer_norm_eps)
+        self.score = dense(size, 1)
+        self.width = width
 
     def forward(self, states_BTH: Tensor) -> Tensor:
         """The score of the span of w + 1 tokens from token t on: [B, T, W]; −inf if it ends beyond the input."""
@@ -77,9 +76,8 @@ class SpanReaderModel(nn.Module):
     def __init__(self, encoder: Any, config: ReaderConfig) -> None:
         super().__init__()
         self.encoder, self.config = encoder, config
-        hidden = int(encoder.config.hidden_size)
-        mlp = REALMConfig(span_width=config.span_width, span_hidden=config.span_hidden)
-        self.span = EndsHead(hidden, config.span_width) if config.head == "ends" else SpanHead(hidden, mlp)
+        hidden, width = int(encoder.config.hidden_size), config.span_width
+        self.span = EndsHead(hidden, width) if config.head == "ends" else SpanHead(hidden, width, config.span_hidden)
         self.none = dense(hidden, 1)
 
     def forward(self, batch: PairBatch, legal_BTW: Tensor) -> Tensor:

@@ -27,11 +27,10 @@ from quoth.reader.network import NEVER, Reading, SpanReaderModel, legal_in, lega
 from quoth.reader.weights import save_reader, trained
 from quoth.text.boundaries import MAY_END, MAY_START
 from quoth.training.adapter import set_dropout
+from quoth.training.epochs import by_length, turns
 from quoth.training.losses import grouped_logsumexp
 from quoth.training.trainer import Step
 
-_LIKE_LENGTHS = 32
-"""Batches are made of examples of similar length among this many batches' examples."""
 _TEXTS_AT_A_TIME = 1024
 
 
@@ -187,20 +186,17 @@ class ReadingTask:
         """An epoch's batches: each file's share, examples of similar length together."""
         rng, config = np.random.default_rng((self._config.seed, epoch)), self._config
         drawn = [self._drawn(first, last, share, epoch) for first, last, share in self._shares]
-        order = rng.permutation(np.concatenate(drawn))
-        pool, found = config.batch_size * _LIKE_LENGTHS, list[NDArray[np.int64]]()
-        for at in range(0, len(order), pool):
-            part = order[at : at + pool]
-            part = part[np.argsort([self._inputs.length(number) for number in part.tolist()], kind="stable")]
-            cut = [part[i : i + config.batch_size] for i in range(0, len(part), config.batch_size)]
-            found += [cut[i] for i in rng.permutation(len(cut)).tolist()]
+        order, found = rng.permutation(np.concatenate(drawn)), list[NDArray[np.int64]]()
+        lengths = [self._inputs.length(number) for number in order.tolist()]
+        for batches in by_length(order, lengths, config.batch_size):
+            found += [batches[i] for i in rng.permutation(len(batches)).tolist()]
         return found
 
-    def _drawn(self, first: int, last: int, share: float, epoch: int) -> NDArray[np.int64]:
+    def _drawn(self, first: int, last: int, share: float, epoch: int) -> list[int]:
         """A file's examples of an epoch: the next `share` of them in an order of its own, over and over."""
         order = np.random.default_rng((self._config.seed, first)).permutation(np.arange(first, last))
         count = max(round(share * (last - first)), 1)
-        return order[np.arange(epoch * count, (epoch + 1) * count) % len(order)]
+        return list(turns(epoch * count, (epoch + 1) * count, last - first, lambda _: order))
 
     def _shown(self, number: int, step: int) -> list[Input]:
         """The passages that are read for an example in a step: its own, or not; and negatives, or none. Nothing if its

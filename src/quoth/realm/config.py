@@ -62,7 +62,9 @@ class REALMAskOptions(REALMFillOptions):
         combine = self.combine or defaults.combine
         mode = self.mode or ("dense" if combine == "marginal" else defaults.mode)
         if mode == "hybrid" and combine == "marginal":
-            raise InputError("mode is 'hybrid' and combine 'marginal', whose p(z|x) is the towers'; use mode='dense'")
+            raise InputError(
+                "mode is 'hybrid' and combine 'marginal'; the marginal needs the towers' p(z|x): use mode='dense'"
+            )
         if self.min_probability is not None and combine == "marginal":
             raise InputError(
                 "min_probability is given and combine is 'marginal', which is not calibrated; leave one out"

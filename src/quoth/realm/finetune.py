@@ -30,6 +30,7 @@ from quoth.realm.towers import PassageEncoder, query_inputs
 from quoth.realm.trained import REALMTask, TrainedREALM
 from quoth.records import Passage
 from quoth.training.distributed import SINGLE_PROCESS, World
+from quoth.training.epochs import turns
 from quoth.training.trainer import Step
 
 if TYPE_CHECKING:
@@ -89,8 +90,13 @@ class FineTuneTask(REALMTask):
         return len(self._questions)
 
     def backward(self, step: int) -> Step:
-        """Add the gradient of the retriever's and the reader's loss, the mean over the batch's questions."""
-        drawn, totals = list(self._drawn(step)), np.zeros(4)
+        """Add the gradient of the retriever's and the reader's loss, the mean over the batch's questions.
+
+        Every question comes once per epoch, in another order in every epoch.
+        """
+        size, total = self.config.batch_size, len(self._questions)
+        drawn = list(turns(step * size, (step + 1) * size, total, self._order))
+        totals = np.zeros(4)
         for numbers in self.parts(drawn, self.config.mini_batch_size):
             asked = self._retrieve([self._questions[number] for number in numbers])
             pairs = [reading.pair for each in asked for reading in each.seen]
@@ -106,12 +112,8 @@ class FineTuneTask(REALMTask):
         measures = dict(zip(("retriever", "reader", "found"), means, strict=True))
         return Step(means[0] + means[1], int(tokens_of_all), measures=measures)
 
-    def _drawn(self, step: int) -> Iterator[int]:
-        """The questions of a step: every question once per epoch, in another order in every epoch."""
-        total = len(self._questions)
-        for number in range(step * self.config.batch_size, (step + 1) * self.config.batch_size):
-            epoch, place = divmod(number, total)
-            yield int(np.random.default_rng((self.config.seed, 4, epoch)).permutation(total)[place])
+    def _order(self, epoch: int) -> NDArray[np.int64]:
+        return np.random.default_rng((self.config.seed, 4, epoch)).permutation(len(self._questions))
 
     def _retrieve(self, drawn: Sequence[tuple[QAExample, NDArray[np.int64]]]) -> list[Asked]:
         """What there is to learn from questions, each with the places of the passages that answer it."""

@@ -2,10 +2,12 @@
 
 Knows: how towers, retrieval and reader compose. The five steps are those of every model here: encode (towers)
 → search (retriever) → expand (reader: the spans of each passage) → score (marginal over passages) → explain (evidence).
+Does not know: which of the two kinds of readers reads (own_reader).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,31 +16,30 @@ from typing import TYPE_CHECKING, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.answers.calibration import calibrated
-from quoth.answers.spans import Source, predict_spans
+from quoth.answers.spans import Source
 from quoth.corpus.bm25 import best_places
 from quoth.corpus.corpus import Corpora, listed
-from quoth.encoders.pairs import answer_ids, fill_in, masked_ids
+from quoth.encoders.pairs import fill_in, masked_ids
 from quoth.errors import InputError
 from quoth.fields import Count, checked
 from quoth.hub import locate
+from quoth.index.fusion import weighted_sum
 from quoth.index.retriever import Retriever
 from quoth.model.base import FUSION_DEPTH, CorpusModel, Mode
 from quoth.model.calls import Exclude, check_questions, for_each, takes, with_mask
 from quoth.model.model import remembered
-from quoth.reader.network import SpanReader
 from quoth.reader.weights import open_reader
 from quoth.realm.config import REALMAskOptions, REALMConfig, REALMFillOptions
-from quoth.realm.network import Reader
-from quoth.realm.reading import EncodedQuery, OwnReader, fused, load_own
+from quoth.realm.own_reader import EncodedQuery, GivenReader, How, OwnReader
 from quoth.realm.towers import PassageEncoder
-from quoth.records import Hits, Likelihood, Prediction, Predictions
+from quoth.records import Hits, Likelihood, Predictions
 from quoth.timing import step
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
 
-Combine = Literal["softmax", "marginal"]
+LEAST_SHARE = 0.01
+"""The share of the best fused score that a passage counts with at least: the last of both rankings has none."""
 
 
 class REALM(CorpusModel):
@@ -46,7 +47,9 @@ class REALM(CorpusModel):
 
     keys = "passages"
 
-    def __init__(self, encoder: PassageEncoder, reader: Reader | SpanReader, corpora: Sequence[Corpus] = ()) -> None:
+    def __init__(
+        self, encoder: PassageEncoder, reader: OwnReader | GivenReader, corpora: Sequence[Corpus] = ()
+    ) -> None:
         super().__init__(Retriever(corpora, encoder), encoder.name)
         self.encoder, self.reader = encoder, reader
         self.config, self.fingerprint = encoder.config, encoder.fingerprint
@@ -84,12 +87,13 @@ class REALM(CorpusModel):
             >>> quoth.REALM.from_pretrained(corpus=corpus)
             REALM('quoth-realm', keys='passages', corpora=[Corpus('tiny.quoth', documents=6, passages=6, snapshot=1)])
         """
-        source = locate(str(name), REALMConfig, None if base is None else str(base))
+        folder = None if base is None else str(base)
+        source = locate(str(name), REALMConfig, folder)
         encoder = PassageEncoder.load(source, device=device, dtype=dtype)
-        if reader := source.config.reader:
-            folder = None if base is None else str(base)
-            return cls(encoder, open_reader(reader, device=device, dtype=dtype, base=folder), listed(corpus))
-        return cls(encoder, load_own(source, encoder.tokenizer, device, dtype), listed(corpus))
+        if named := source.config.reader:
+            given = open_reader(named, device=device, dtype=dtype, base=folder)
+            return cls(encoder, GivenReader(given, source.name), listed(corpus))
+        return cls(encoder, OwnReader.load(source, encoder.tokenizer, device, dtype), listed(corpus))
 
     @overload
     def ask(  # type: ignore[overload-overlap]
@@ -158,73 +162,37 @@ class REALM(CorpusModel):
             'Georges Bizet'
         """
         check_questions(question)
-        own = self._resolved(options)
-        by_eq_1, hybrid = own.combine == "marginal", own.mode == "hybrid"
-        null_D = self._null_if(own.null_document, by_eq_1)
-        texts = [each.strip() for each in question]
-        asked = [list(ids) for ids, _ in self.encoder.tokenizer.pieces(texts)]
-        count = self.config.num_read(own.passages)
-        questions = self._fused(texts, asked, count, exclude) if hybrid else self._questions(asked, count, exclude)
-        found: list[Predictions] = []
-        for text, encoded in zip(texts, questions, strict=True):
-            null = self._relevance(null_D, encoded)
-            if isinstance(self.reader, SpanReader):
-                config = self.reader.config
-                answers = self._read_spans(text, encoded, own.top_k, by_eq_1, config.prior if hybrid else 0.0, null)
-                if not by_eq_1:
-                    defaults, least = config.defaults, own.min_probability
-                    least = defaults.min_probability if least is None else least
-                    answers = calibrated(answers, config.calibration, least, defaults.not_found_below)
-            else:
-                answers = self._own.answers(encoded, own.top_k, by_eq_1, null)
-            found.append(Predictions(answers))
-        return found
-
-    @property
-    def _own(self) -> OwnReader:
-        assert isinstance(self.reader, Reader)
-        return OwnReader(self.reader, self.encoder, self._retriever)
-
-    def _resolved(self, options: REALMAskOptions) -> REALMAskOptions:
-        """The options with the model's defaults. Raises InputError for what its reader cannot do."""
         own = options.resolved(self.config.defaults)
-        if isinstance(self.reader, SpanReader):
-            return own
-        if own.mode == "hybrid":
-            raise InputError(f"mode is 'hybrid', but {self.name} has a reader of its own; use mode='dense'")
-        if own.min_probability is not None:
-            raise InputError(f"min_probability is given, but the reader of {self.name} is not calibrated; leave it out")
-        return own
+        by_eq_1, least = own.combine == "marginal", self.reader.check(str(own.mode), own.min_probability)
+        null_D = self._null_if(own.null_document, by_eq_1)
+        texts = [text.strip() for text in question]
+        asked = [list(ids) for ids, _ in self.encoder.tokenizer.pieces(texts)]
+        find = self._fused if own.mode == "hybrid" else self._queries
+        found: list[Predictions] = []
+        for query in find(texts, asked, self.config.num_read(own.passages), exclude):
+            how = How(own.top_k, by_eq_1, self._relevance(null_D, query), own.mode == "hybrid", least)
+            found.append(Predictions(self.reader.answers(query, self._sources(query), how)))
+        return found
 
     def _fused(
         self, texts: Sequence[str], asked: Sequence[Sequence[int]], count: int, exclude: Exclude
     ) -> list[EncodedQuery]:
-        """The questions with the best passages by BM25 and the towers together."""
+        """The questions with the best passages by BM25 and the towers; relevance is the log of a passage's share of the
+        best one's sum."""
         depth = max(count, FUSION_DEPTH)
-        questions = []
-        for text, each, hidden in zip(
-            texts, self._questions(asked, depth, exclude), for_each(exclude, len(texts)), strict=True
+        queries = []
+        for query, hidden in zip(
+            self._queries(texts, asked, depth, exclude), for_each(exclude, len(texts)), strict=True
         ):
-            places = fused([best_places(self.corpora, text, depth, hidden), list(each.places)], count)
-            questions.append(replace(each, places=places))
-        return questions
+            both = weighted_sum([best_places(self.corpora, query.text, depth, hidden), query.places])[:count]
+            most = max((score for score, _ in both), default=1.0)
+            places = [(math.log(max(score / most, LEAST_SHARE)), place) for score, place in both]
+            queries.append(replace(query, places=places))
+        return queries
 
-    def _read_spans(
-        self,
-        text: str,
-        question: EncodedQuery,
-        top_k: int,
-        marginal: bool,
-        prior: float = 0.0,
-        null: float | None = None,
-    ) -> list[Prediction]:
-        """What a span reader finds in the passages nearest to a question, or to a text with a blank."""
-        assert isinstance(self.reader, SpanReader)
-        corpora = self._retriever.corpora
-        sources = [Source(self._retriever.passage(at), corpora[at[0]].name, score) for score, at in question.places]
-        with step("expand"):
-            [spans] = self.reader.read([text], [[each.passage for each in sources]])
-        return predict_spans(sources, spans, top_k, marginal=marginal, prior=prior, null=null)
+    def _sources(self, query: EncodedQuery) -> list[Source]:
+        """The passages to read."""
+        return [Source(self._retriever.passage(at), self.corpora[at[0]].name, score) for score, at in query.places]
 
     @overload
     def fill(  # type: ignore[overload-overlap]
@@ -279,24 +247,25 @@ class REALM(CorpusModel):
             >>> realm.fill("Carmen was composed by [MASK].", top_k=1)[0].text
             'Georges Bizet'
         """
-        texts = [self._with_mask(each) for each in text]
-        masked = [masked_ids(self.encoder.tokenizer, each, self.config.question_room) for each in texts]
-        spans = isinstance(self.reader, SpanReader)
-        combine = options.combine or (self.config.defaults.combine if spans else "marginal")
-        checked("combine", combine, Combine if spans else Literal["marginal"])
-        by_eq_1, null = combine == "marginal", options.null_document
+        tokenizer, texts = self.encoder.tokenizer, [self._with_mask(one) for one in text]
+        masked = [masked_ids(tokenizer, one, self.config.question_room) for one in texts]
+        combine, null = self.reader.combined(options.combine, self.config.defaults.combine), options.null_document
+        by_eq_1 = combine == "marginal"
         null_D = self._null_if(by_eq_1 if null is None else null, by_eq_1)
         found: list[Predictions] = []
-        questions = self._questions(masked, self.config.num_read(options.passages), exclude)
-        for question, each in zip(questions, texts, strict=True):
-            relevance = self._relevance(null_D, question)
-            if spans:
-                answers = self._read_spans(each, question, options.top_k, by_eq_1, null=relevance)
-            else:
-                answers = self._own.words(question, options.top_k, relevance)
-            tokenizer = self.encoder.tokenizer
-            found.append(Predictions(replace(one, sequence=fill_in(tokenizer, each, one.text)) for one in answers))
+        for query in self._queries(texts, masked, self.config.num_read(options.passages), exclude):
+            how = How(options.top_k, by_eq_1, self._relevance(null_D, query))
+            answers = self.reader.fillings(query, self._sources(query), how)
+            found.append(
+                Predictions(replace(one, sequence=fill_in(tokenizer, query.text, one.text)) for one in answers)
+            )
         return found
+
+    def over(self, corpora: Sequence[Corpus]) -> REALM:
+        """This model over other corpora, with the same weights."""
+        made = REALM(self.encoder, self.reader, corpora)
+        made._call = self._call
+        return made
 
     def _with_mask(self, text: str) -> str:
         return with_mask(text, self.encoder.tokenizer.mask_token)
@@ -335,19 +304,14 @@ class REALM(CorpusModel):
             >>> [each.passage is None for each in found.passages], round(sum(each.share for each in found.passages), 6)
             ([False, False, True], 1.0)
         """
-        if isinstance(self.reader, SpanReader):
-            raise InputError(
-                f"the reader of {self.encoder.name} marks spans and fills no masks; use a model that "
-                "`quoth train realm-pretrain` or `quoth convert` made"
-            )
-        tokenizer, text = self.encoder.tokenizer, self._with_mask(text)
-        hidden, room = answer_ids(tokenizer, text, answer), self.config.question_room
-        if len(hidden) > room:
-            raise InputError(f"answer {answer!r} has {len(hidden)} word pieces, more than {room}; give a shorter one")
-        masked = masked_ids(tokenizer, text, room, len(hidden))
-        [question] = self._questions([masked], self.config.num_read(passages), exclude)
-        null = self.encoder.scale * float(self._null @ question.vector_D)
-        return self._own.likelihood(question, answer.strip(), hidden, null)
+        text = self._with_mask(text)
+
+        def found(masks: int) -> tuple[EncodedQuery, list[Source], float]:
+            masked = masked_ids(self.encoder.tokenizer, text, self.config.question_room, masks)
+            [query] = self._queries([text], [masked], self.config.num_read(passages), exclude)
+            return query, self._sources(query), self.encoder.scale * float(self._null @ query.vector_D)
+
+        return self.reader.likelihood(text, answer, found)
 
     def search(self, query: str, k: int = 10, mode: Mode = "dense") -> Hits:
         """Find the k best passages, by vectors unless `mode` says otherwise.
@@ -383,15 +347,19 @@ class REALM(CorpusModel):
             raise InputError("null_document is True and combine 'softmax'; it is for combine='marginal'")
         return self._null if wanted else None
 
-    def _relevance(self, null_D: NDArray[np.float32] | None, question: EncodedQuery) -> float | None:
+    def _relevance(self, null_D: NDArray[np.float32] | None, query: EncodedQuery) -> float | None:
         """f(x, null document)."""
-        return None if null_D is None else self.encoder.scale * float(null_D @ question.vector_D)
+        return None if null_D is None else self.encoder.scale * float(null_D @ query.vector_D)
 
-    def _questions(self, asked: Sequence[Sequence[int]], passages: int, exclude: Exclude) -> list[EncodedQuery]:
+    def _queries(
+        self, texts: Sequence[str], asked: Sequence[Sequence[int]], passages: int, exclude: Exclude
+    ) -> list[EncodedQuery]:
         checked("passages", passages, Count, 20)
         with step("encode"):
             q_BD = self.encoder.vectors_of(asked)
         with step("search"):
             places = self._retriever.nearest_passages(q_BD, passages, for_each(exclude, len(asked)))
-        room = self.config.question_room
-        return [EncodedQuery(ids[:room], *each) for ids, *each in zip(asked, q_BD, places, strict=True)]
+        return [
+            EncodedQuery(text, ids[: self.config.question_room], *rest)
+            for text, ids, *rest in zip(texts, asked, q_BD, places, strict=True)
+        ]

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,13 +25,13 @@ from quoth.corpus.corpus import Corpora, listed
 from quoth.encoders.tokens import TokenEncoder
 from quoth.errors import InputError
 from quoth.fields import Count, checked
-from quoth.hub import EncoderSource, is_luke, locate
+from quoth.hub import EncoderSource, ModelSource, is_luke, locate
 from quoth.index.retriever import KeyAt, Retriever
 from quoth.model.base import CorpusModel, KeyRanking, Mode
 from quoth.model.calls import check_questions, place_of
 from quoth.model.model import remembered
-from quoth.npm.config import NPMConfig
 from quoth.records import Hits
+from quoth.registry import KINDS
 from quoth.timing import step
 from quoth.zero_ner.config import ZeroNERConfig
 from quoth.zero_ner.keys import EntityEncoder, Range, Recognizer, SpanEncoder, TokenSpans
@@ -200,7 +200,7 @@ def _span_encoder(config: ZeroNERConfig, device: str | None, dtype: str | None, 
 
         luke = EncoderSource(config.base, revision=config.revision)
         return LukeSpans.load(luke, joint=config.joint, max_tokens=config.max_tokens, device=device, dtype=dtype)
-    source = locate(config.base, NPMConfig, base)
+    source: ModelSource[Any] = locate(config.base, KINDS["npm"], base)
     settings = replace(source.config, max_tokens=config.max_tokens, revision=config.revision or source.config.revision)
     encoder = TokenEncoder.load(replace(source, config=settings), device=device, dtype=dtype)
     return TokenSpans(encoder, config.pooling)
