@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from quoth.answers.spans import Source, predict_spans
+from quoth.answers.evidence import Source, predict_spans
 from quoth.datasets.judging import normalise_answer
 from quoth.reader.data import ReadingExample
 from quoth.reader.network import SpanReader

@@ -12,8 +12,7 @@ import pytest
 from test_span_reader import brute, make_reader
 
 import quoth
-from quoth.answers.evidence import Proposal
-from quoth.answers.spans import Source, predict_spans
+from quoth.answers.evidence import Proposal, Source, predict_spans
 from quoth.corpus import bm25
 from quoth.encoders.pairs import masked_ids
 from quoth.errors import EmptyCorpusError, InputError

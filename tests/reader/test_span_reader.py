@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 import torch
 
-from quoth.answers.spans import Source, predict_spans
+from quoth.answers.evidence import Source, Spans, predict_spans
 from quoth.encoders.pairs import PairTokenizer
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import ModelSource, locate
 from quoth.reader.config import ReaderConfig
-from quoth.reader.network import NEVER, EndsHead, SpanReader, SpanReaderModel, Spans, merged, query_ids, windows
+from quoth.reader.network import NEVER, EndsHead, SpanReader, SpanReaderModel, merged, query_ids, windows
 from quoth.reader.weights import load_reader, open_reader, save_reader
 from quoth.records import Passage
 from quoth.text.boundaries import BREAK_BEFORE, MAY_END, MAY_START

@@ -210,7 +210,7 @@ def direct(reader: Reader, reading: Reading) -> Tensor:
 def test_spans_are_those_of_each_passage_alone(reader: Reader) -> None:
     read = seen(reader, "What flows through Paris?")
     together = reader.spans(read)
-    assert len(together[-1].score_C) == 0
+    assert len(together[-1].odds_C) == 0
     for reading, found in zip(read, together, strict=True):
         scores = reader.model.span(direct(reader, reading))[0].detach()
         legal = legal_spans(reading, 10)
@@ -220,7 +220,7 @@ def test_spans_are_those_of_each_passage_alone(reader: Reader) -> None:
             expected[place] = float(scores[reading.body + i, w])
         places = list(zip(found.start_C.tolist(), found.end_C.tolist(), strict=True))
         assert places == list(expected)
-        assert found.score_C == pytest.approx(list(expected.values()), abs=1e-5)
+        assert found.odds_C == pytest.approx(list(expected.values()), abs=1e-5)
     assert reader.spans([]) == []
 
 

@@ -12,13 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from quoth.answers.calibration import calibrated
-from quoth.answers.evidence import Proposal, propose
+from quoth.answers.evidence import Proposal, Source, calibrated, propose, propose_spans, sources_of
 from quoth.answers.options import FillOptions, ResolvedOptions
-from quoth.answers.phrases import ScoredPhrases
+from quoth.answers.phrases import ScoredPhrases, ScoredTokens
 from quoth.answers.ranking import Scored
-from quoth.answers.spans import Source, propose_spans, sources_of
-from quoth.answers.token import ScoredTokens
 from quoth.corpus.bm25 import Ranking, best_places
 from quoth.encoders.tokens import TokenEncoder
 from quoth.errors import InputError

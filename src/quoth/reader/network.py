@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from quoth.answers.equations import log_sum_exp
+from quoth.answers.evidence import Spans
 from quoth.encoders.bert import dense
 from quoth.encoders.pairs import Pair, PairBatch, PairTokenizer, Pieces, masked_ids
 from quoth.encoders.transformer import run_batched
@@ -26,7 +27,6 @@ from quoth.realm.config import REALMConfig
 from quoth.records import Passage
 from quoth.text.boundaries import BREAK_BEFORE, MAY_END, MAY_START, boundary_flags, trim
 from quoth.text.tokenizer import MASK
-from quoth.types import Doubles
 
 NEVER = -1e30
 """The score of anything that is not a span. Finite, so that a softmax over nothing else has a gradient of 0, not
@@ -153,19 +153,6 @@ def legal_in(read: Sequence[Reading], length: int, width: int) -> Tensor:
     for row, each in enumerate(read):
         legal_BTW[row, each.body : each.body + len(each.flags_T)] = torch.from_numpy(legal_spans(each, width))
     return legal_BTW
-
-
-@dataclass(frozen=True, slots=True)
-class Spans:
-    """The best spans of a passage, as characters from start to end, and their log odds against "no answer": [C] each.
-
-    `total` is log Σ exp of the odds of all its legal spans.
-    """
-
-    start_C: NDArray[np.int64]
-    end_C: NDArray[np.int64]
-    odds_C: Doubles
-    total: float
 
 
 class SpanReader:

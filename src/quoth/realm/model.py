@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.answers.calibration import calibrated
+from quoth.answers.evidence import Source, calibrated, predict_spans
 from quoth.answers.options import REALMAskOptions, REALMFillOptions
-from quoth.answers.spans import Source, predict_spans
 from quoth.corpus.bm25 import best_places
 from quoth.corpus.corpus import Corpora, listed
 from quoth.encoders.pairs import answer_ids, fill_in, masked_ids

@@ -9,7 +9,6 @@ Shape suffixes that differ from the project's: S span size, W widths of spans.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from quoth.answers.equations import log_sum_exp
+from quoth.answers.evidence import Spans
 from quoth.encoders.bert import GELU, dense
 from quoth.encoders.pairs import PairBatch, PairTokenizer
 from quoth.encoders.transformer import run_batched
@@ -102,15 +103,6 @@ def _reading(
     return Reading(pair, body, offsets_T2, boundary_flags(text, offsets_T2))
 
 
-@dataclass(frozen=True, slots=True)
-class Spans:
-    """Answers that occur in one passage: characters from start to end, and their scores: [C] each."""
-
-    start_C: NDArray[np.int64]
-    end_C: NDArray[np.int64]
-    score_C: NDArray[np.float64]
-
-
 class Reader:
     """Reads passages, without gradients."""
 
@@ -120,7 +112,7 @@ class Reader:
 
     def spans(self, read: Sequence[Reading]) -> list[Spans]:
         """The answers in each passage, as `legal_spans` gives them."""
-        found = [Spans(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))] * len(read)
+        found = [Spans(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), -np.inf)] * len(read)
         for member, scores_TW in self._run(read, lambda part: self.model.span(self._states(part))):
             found[member] = _scored(read[member], scores_TW.astype(np.float64))
         return found
@@ -160,4 +152,5 @@ def _scored(reading: Reading, scores_TW: NDArray[np.float64]) -> Spans:
     """The legal answers of a passage, by the scores of all spans of the input."""
     first_C, beyond_C = np.nonzero(legal_spans(reading, scores_TW.shape[1]))
     start_C, end_C = reading.offsets_T2[first_C, 0], reading.offsets_T2[first_C + beyond_C, 1]
-    return Spans(start_C, end_C, scores_TW[reading.body + first_C, beyond_C])
+    score_C = scores_TW[reading.body + first_C, beyond_C]
+    return Spans(start_C, end_C, score_C, log_sum_exp(score_C))
