@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from quoth.answers.evidence import Source, Spans, predict_spans, propose_spans
-from quoth.encoders.pairs import Pair
 from quoth.reader.network import Reading
 from quoth.realm.reading import Read, explain_likelihood, predict_answers, predict_words
 from quoth.records import Evidence, Passage, PassageShare, Prediction
 from quoth.text.boundaries import MAY_END, MAY_START
+from quoth.text.tokenizer import Pair
 
 NEAR, FAR = math.log(3), 0.0
 """Relevance of two passages, of which p(z|x) is 0.75 and 0.25."""

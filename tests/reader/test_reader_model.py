@@ -14,13 +14,13 @@ from test_span_reader import brute, make_reader
 import quoth
 from quoth.answers.evidence import Proposal, Source, predict_spans
 from quoth.corpus import bm25
-from quoth.encoders.pairs import masked_ids
 from quoth.errors import EmptyCorpusError, InputError
 from quoth.index import retriever
 from quoth.npm.blanks import Asked
 from quoth.npm.together import LEAST, combine, passages_of, words_beside
 from quoth.realm.model import REALM
 from quoth.records import Evidence, Passage, Prediction
+from quoth.text.tokenizer import masked_ids
 from quoth.timing import STEPS, timed
 from tiny import TEXT, tiny_npm, tiny_realm
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from quoth.answers.evidence import Source, Spans, predict_spans
-from quoth.encoders.pairs import PairTokenizer
+from quoth.encoders.transformer import pair_batch
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import ModelSource, locate
 from quoth.reader.config import ReaderConfig
@@ -20,6 +20,7 @@ from quoth.reader.network import NEVER, EndsHead, SpanReader, SpanReaderModel, m
 from quoth.reader.weights import load_reader, open_reader, save_reader
 from quoth.records import Passage
 from quoth.text.boundaries import BREAK_BEFORE, MAY_END, MAY_START
+from quoth.text.tokenizer import PairTokenizer
 from tiny import TEXT, tiny_bert, tiny_mpnet, tiny_roberta
 
 SMALL: dict[str, Any] = {
@@ -63,7 +64,7 @@ def brute(reader: SpanReader, query: str, shown: Passage) -> dict[tuple[int, int
     [window] = windows(reader.tokenizer, reader.config, ids, title, shown.text, body)
     model = reader.model.double()
     try:
-        batch = reader.tokenizer.batch([window.pair], torch.device("cpu"))
+        batch = pair_batch(reader.tokenizer, [window.pair], torch.device("cpu"))
         with torch.no_grad():
             states_TH = model.encoder(**batch.arguments()).last_hidden_state[0]
             none = float(model.none(states_TH[0]))

@@ -13,8 +13,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from quoth.encoders.pairs import Pair, PairTokenizer
-from quoth.encoders.transformer import Transformer
+from quoth.encoders.transformer import Transformer, pair_batch
 from quoth.errors import InputError
 from quoth.hub import EncoderSource, locate
 from quoth.reader.network import Reading, SpanHead, legal_spans
@@ -22,6 +21,7 @@ from quoth.realm.config import REALMConfig
 from quoth.realm.network import MLMHead, Reader, ReaderModel, readings
 from quoth.realm.towers import pair_tokenizer
 from quoth.text.boundaries import MAY_END, MAY_START, words
+from quoth.text.tokenizer import Pair, PairTokenizer
 from tiny import TEXT, tiny_bert, tiny_realm, tiny_roberta, tiny_sentencepiece
 
 KINDS = {"bert": tiny_bert, "roberta": tiny_roberta, "sentencepiece": tiny_sentencepiece}
@@ -202,7 +202,7 @@ def seen(reader: Reader, question: str) -> list[Reading]:
 
 def direct(reader: Reader, reading: Reading) -> Tensor:
     """States of one input alone."""
-    batch = reader.tokenizer.batch([reading.pair], torch.device("cpu"))
+    batch = pair_batch(reader.tokenizer, [reading.pair], torch.device("cpu"))
     with torch.no_grad():
         return reader.model.states(batch)
 

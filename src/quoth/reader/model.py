@@ -16,7 +16,6 @@ from quoth.answers.evidence import Source, Spans, calibrated, predict_spans, sou
 from quoth.answers.options import ReaderAskOptions, ReaderFillOptions
 from quoth.corpus.bm25 import PassageRef, best_places, bm25
 from quoth.corpus.corpus import Corpora, listed
-from quoth.encoders.pairs import fill_in
 from quoth.fields import Count, checked
 from quoth.model.calls import Exclude, check_questions, documented, for_each, takes, with_mask, words_of
 from quoth.model.model import Model, remembered
@@ -24,6 +23,7 @@ from quoth.reader.network import SpanReader
 from quoth.reader.weights import open_reader
 from quoth.records import Passage, Prediction
 from quoth.results import Hits, Predictions
+from quoth.text.tokenizer import fill_in
 from quoth.timing import step
 
 if TYPE_CHECKING:

@@ -20,13 +20,12 @@ from torch import Tensor, nn
 from quoth.answers.equations import log_sum_exp
 from quoth.answers.evidence import Spans
 from quoth.encoders.bert import dense
-from quoth.encoders.pairs import Pair, PairBatch, PairTokenizer, Pieces, masked_ids
-from quoth.encoders.transformer import run_batched
+from quoth.encoders.transformer import PairBatch, pair_batch, run_batched
 from quoth.reader.config import ReaderConfig
 from quoth.realm.config import REALMConfig
 from quoth.records import Passage
 from quoth.text.boundaries import BREAK_BEFORE, MAY_END, MAY_START, boundary_flags, trim
-from quoth.text.tokenizer import MASK
+from quoth.text.tokenizer import MASK, Pair, PairTokenizer, Pieces, masked_ids
 
 NEVER = -1e30
 """The score of anything that is not a span. Finite, so that a softmax over nothing else has a gradient of 0, not
@@ -177,7 +176,7 @@ class SpanReader:
         return [[merged(parts[q, n]) for n in range(len(group))] for q, group in enumerate(passages)]
 
     def _odds(self, read: Sequence[Reading]) -> Tensor:
-        batch = self.tokenizer.batch([each.pair for each in read], self._device)
+        batch = pair_batch(self.tokenizer, [each.pair for each in read], self._device)
         legal_BTW = legal_in(read, batch.ids_BT.shape[1], self.config.span_width)
         odds_BTW: Tensor = self.model(batch, legal_BTW.to(self._device))
         return odds_BTW

@@ -19,7 +19,6 @@ from quoth.answers.evidence import Source, calibrated, predict_spans
 from quoth.answers.options import REALMAskOptions, REALMFillOptions
 from quoth.corpus.bm25 import best_places
 from quoth.corpus.corpus import Corpora, listed
-from quoth.encoders.pairs import answer_ids, fill_in, masked_ids
 from quoth.encoders.transformer import Transformer
 from quoth.errors import InputError
 from quoth.fields import Count, checked
@@ -37,6 +36,7 @@ from quoth.realm.reading import EncodedQuery, OwnReader
 from quoth.realm.towers import PassageEncoder, load_heads
 from quoth.records import Likelihood, Prediction
 from quoth.results import Hits, Predictions
+from quoth.text.tokenizer import answer_ids, fill_in, masked_ids
 from quoth.timing import step
 
 if TYPE_CHECKING:

@@ -19,12 +19,12 @@ from torch import Tensor, nn
 from quoth.answers.equations import log_sum_exp
 from quoth.answers.evidence import Spans
 from quoth.encoders.bert import GELU, dense
-from quoth.encoders.pairs import PairBatch, PairTokenizer
-from quoth.encoders.transformer import run_batched
+from quoth.encoders.transformer import PairBatch, pair_batch, run_batched
 from quoth.errors import InputError
 from quoth.reader.network import Reading, SpanHead, legal_spans, trimmed
 from quoth.realm.config import REALMConfig
 from quoth.text.boundaries import boundary_flags
+from quoth.text.tokenizer import PairTokenizer
 
 
 class MLMHead(nn.Module):
@@ -140,7 +140,7 @@ class Reader:
         return logits_BMV.float().log_softmax(dim=-1)
 
     def _states(self, read: Sequence[Reading]) -> Tensor:
-        return self.model.states(self.tokenizer.batch([each.pair for each in read], self._device))
+        return self.model.states(pair_batch(self.tokenizer, [each.pair for each in read], self._device))
 
     def _run(
         self, read: Sequence[Reading], forward: Callable[[list[Reading]], Tensor]

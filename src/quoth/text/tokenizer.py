@@ -1,7 +1,7 @@
-"""Token ids with exact character ranges, for passages, and masked queries.
+"""Token ids with exact character ranges: of passages, of masked queries, of one or two texts in an encoder's input.
 
 Knows: Hugging Face fast tokenizers, which it reads without importing transformers; the "Title. text" form of a passage,
-the mask convention of a model. Does not know: models, vectors.
+special tokens, the mask convention of a model, cutting to a length. Does not know: models, tensors, vectors.
 """
 
 from __future__ import annotations
@@ -54,13 +54,7 @@ class TextTokenizer:
     """
 
     def __init__(self, tokenizer: Any, *, num_masks: int, max_tokens: int) -> None:
-        if not getattr(tokenizer, "is_fast", False):
-            raise InputError(
-                f"tokenizer {type(tokenizer).__name__} gives no character offsets; only fast tokenizers do "
-                "(a folder with tokenizer.json)"
-            )
-        if tokenizer.mask_token_id is None:
-            raise InputError(f"tokenizer {tokenizer.name_or_path!r} has no mask token; use a masked language model's")
+        _check_fast(tokenizer)
         self.hf = tokenizer
         self.num_masks = num_masks
         self.max_tokens = max_tokens
@@ -189,6 +183,98 @@ def around_mask(text: str, mask_token: str) -> tuple[str, str]:
 
 def _shorten(text: str, limit: int = 60) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _check_fast(tokenizer: Any) -> None:
+    """Raises InputError unless a tokenizer gives character ranges and has a mask token."""
+    if not getattr(tokenizer, "is_fast", False):
+        raise InputError(
+            f"tokenizer {type(tokenizer).__name__} gives no character offsets; use a folder with tokenizer.json"
+        )
+    if tokenizer.mask_token_id is None:
+        raise InputError(f"tokenizer {tokenizer.name_or_path!r} has no mask token; use a masked language model's")
+
+
+Pieces = tuple[list[int], list[tuple[int, int]]]
+"""The token ids of a text, and their character ranges."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Input ids [T], and the position where the second text begins (the end if there is none)."""
+
+    ids_T: NDArray[np.int64]
+    second: int
+
+
+class PairTokenizer:
+    """Makes inputs of one or two texts, each followed by the separator; with `types`, the second text's tokens have
+    type 1. No input is longer than `longest`, whatever limit a caller gives."""
+
+    def __init__(self, tokenizer: Any, types: bool, longest: int = 512) -> None:
+        _check_fast(tokenizer)
+        self.hf, self.types, self.longest = tokenizer, types, longest
+        framed = tokenizer("x", add_special_tokens=True)["input_ids"]
+        self.cls_id, self.sep_id = int(framed[0]), int(framed[-1])
+        self.mask_id, self.mask_token = tokenizer.mask_token_id, tokenizer.mask_token
+        self.pad_id = int(tokenizer.pad_token_id or 0)
+
+    def pieces(self, texts: Sequence[str]) -> list[Pieces]:
+        """The ids and character ranges of texts, without special tokens."""
+        if not texts:
+            return []
+        encoded = self.hf(
+            list(texts), add_special_tokens=False, return_offsets_mapping=True, verbose=False, truncation=False
+        )
+        return list(zip(encoded["input_ids"], encoded["offset_mapping"], strict=True))
+
+    def single(self, ids: Sequence[int], limit: int) -> Pair:
+        """ "[CLS] a [SEP]" of at most `limit` tokens."""
+        room = min(limit, self.longest) - 2
+        cut = np.array([self.cls_id, *ids[:room], self.sep_id], np.int64)
+        return Pair(cut, len(cut))
+
+    def pair(self, first: Sequence[int], second: Sequence[int], limit: int) -> Pair:
+        """ "[CLS] a [SEP] b [SEP]" of at most `limit` tokens: b is cut first, and a if it leaves no room for b."""
+        limit = min(limit, self.longest)
+        head = [self.cls_id, *first[: limit - 4], self.sep_id]
+        return Pair(np.array([*head, *second[: limit - len(head) - 1], self.sep_id], np.int64), len(head))
+
+
+def masked_ids(tokenizer: PairTokenizer, text: str, limit: int, masks: int = 1) -> list[int]:
+    """The ids of a text with one blank, which becomes `masks` mask tokens; a longer text is cut to `limit` ids around
+    it.
+
+    Raises InputError unless the text has exactly one blank.
+    """
+    before, after = around_mask(text, tokenizer.mask_token)
+    (left, _), (right, _) = tokenizer.pieces([before.rstrip(), after])
+    first = max(len(left) - max(min(limit // 2, limit - masks), limit - masks - len(right)), 0)
+    return [*left[first:], *[tokenizer.mask_id] * masks, *right][:limit]
+
+
+def answer_ids(tokenizer: PairTokenizer, text: str, answer: str) -> list[int]:
+    """The ids of an answer as it would be tokenized in a text's blank: after white space if the blank is.
+
+    Raises InputError unless the text has exactly one blank, or if the answer has no tokens, contains a mask, or
+    contains a character that the tokenizer does not know.
+    """
+    before, _ = around_mask(text, tokenizer.mask_token)
+    [(ids, _)] = tokenizer.pieces([before[len(before.rstrip()) :] + answer.strip()])
+    if not answer.strip() or not ids:
+        raise InputError(f"answer {answer!r} is empty; give the words of the blank, such as 'Leo Tolstoy'")
+    for id_, trouble in (
+        (tokenizer.mask_id, "contains a mask"),
+        (tokenizer.hf.unk_token_id, "has characters that the tokenizer does not know"),
+    ):
+        if id_ in ids:
+            raise InputError(f"answer {answer!r} {trouble}, so it has no probability; give other words")
+    return ids
+
+
+def fill_in(tokenizer: PairTokenizer, text: str, phrase: str) -> str:
+    """The text with a phrase in place of its blank."""
+    return phrase.join(around_mask(text, tokenizer.mask_token))
 
 
 class FastTokenizer:
