@@ -20,7 +20,7 @@ from quoth.reader.network import NEVER, EndsHead, SpanReader, SpanReaderModel, m
 from quoth.reader.weights import load_reader, open_reader, save_reader
 from quoth.records import Passage
 from quoth.text.boundaries import BREAK_BEFORE, MAY_END, MAY_START
-from quoth.text.tokenizer import PairTokenizer
+from quoth.text.tokenizer import PairTokenizer, Tokens
 from tiny import TEXT, tiny_bert, tiny_mpnet, tiny_roberta
 
 SMALL: dict[str, Any] = {
@@ -61,7 +61,7 @@ def brute(reader: SpanReader, query: str, shown: Passage) -> dict[tuple[int, int
         reader.tokenizer.pieces([shown.text]),
         reader.tokenizer.pieces([f"{shown.title}." if shown.title else ""]),
     )
-    [window] = windows(reader.tokenizer, reader.config, ids, title, shown.text, body)
+    [window] = windows(reader.tokenizer, reader.config, ids, title, Tokens.of(shown.text, body))
     model = reader.model.double()
     try:
         batch = pair_batch(reader.tokenizer, [window.pair], torch.device("cpu"))
@@ -160,7 +160,7 @@ def test_no_answer_is_lost_at_the_edge_of_a_window(reader: SpanReader) -> None:
     text = " ".join(TEXT[:4] * 2)
     ids = query_ids(reader.tokenizer, QUERY, 16)
     [body] = reader.tokenizer.pieces([text])
-    shown = windows(reader.tokenizer, reader.config, ids, [], text, body)
+    shown = windows(reader.tokenizer, reader.config, ids, [], Tokens.of(text, body))
     assert len(shown) > 2
     assert max(len(each.pair.ids_T) for each in shown) <= reader.config.max_tokens
     width = reader.config.span_width
@@ -209,7 +209,7 @@ def test_windows_advance_by_their_room_less_the_overlap(reader: SpanReader) -> N
     tokenizer = reader.tokenizer
     ids, title = query_ids(tokenizer, QUERY, 16), tokenizer.pieces([TEXT[1]])[0][0]
     [body] = tokenizer.pieces([text])
-    found = windows(tokenizer, reader.config, ids, title, text, body)
+    found = windows(tokenizer, reader.config, ids, title, Tokens.of(text, body))
     room = 64 - len(ids) - 4 - 3  # [CLS] query [SEP] four tokens of the title, passage [SEP]
     for number, each in enumerate(found):
         first = number * (room - 12)

@@ -27,8 +27,9 @@ from quoth.model.calls import with_mask, words_of
 from quoth.npm.together import PROPOSED, combine, naming, passages_of
 from quoth.reader.network import SpanReader
 from quoth.reader.weights import open_reader
-from quoth.records import Prediction
+from quoth.records import Passage, Prediction
 from quoth.text.boundaries import STOP_WORDS
+from quoth.text.tokenizer import FastTokenizer, Tokens
 from quoth.timing import step
 from quoth.types import Floats
 
@@ -70,6 +71,15 @@ class BlankFiller(CorpusModel):
         if self._load_reader is None:
             raise InputError('this model has no reader; set "reader" in its quoth.json, or ask with read=0')
         return self._load_reader()
+
+    def _known(self, passage: Passage) -> Tokens | None:
+        """The tokens of a passage that was just encoded, if the reader's would be the same."""
+        return self._retriever.tokens(passage) if self._cuts_alike else None
+
+    @cached_property
+    def _cuts_alike(self) -> bool:
+        own, reads = self.encoder.tokenizer.hf, self.reader.tokenizer.hf
+        return isinstance(own, FastTokenizer) and own.cuts_like(reads)
 
     @cached_property
     def _stop_words(self) -> frozenset[int]:
@@ -152,7 +162,8 @@ class BlankFiller(CorpusModel):
                     for ranking, found in zip(asked.ranked[part], proposed[part], strict=True)
                 ]
             with step("expand"):
-                spans = self.reader.read(asked.texts[part], [[each.passage for each in group] for group in sources])
+                passages = [[each.passage for each in group] for group in sources]
+                spans = self.reader.read(asked.texts[part], passages, self._known)
             for group, marked in zip(sources, spans, strict=True):
                 yield propose_spans(group, marked, PROPOSED, prior)
 

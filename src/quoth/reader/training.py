@@ -25,7 +25,7 @@ from quoth.reader.data import ReadingExample, TitledText
 from quoth.reader.network import NEVER, Reading, SpanReaderModel, legal_in, legal_spans, query_ids, windows
 from quoth.reader.weights import save_reader, trained
 from quoth.text.boundaries import MAY_END, MAY_START
-from quoth.text.tokenizer import PairTokenizer, Pieces
+from quoth.text.tokenizer import PairTokenizer, Pieces, Tokens
 from quoth.training.adapter import set_dropout
 from quoth.training.losses import grouped_logsumexp
 from quoth.training.trainer import Step
@@ -76,7 +76,7 @@ class Inputs:
     def read(self, number: int, passage: TitledText, answers: Sequence[tuple[int, int]] = ()) -> Input:
         """The input of an example with a passage: the first window with an answer in it, else the first."""
         query, title = self._queries[number], self._titles[passage.title]
-        shown = windows(self.tokenizer, self.config, query, title, passage.text, self._texts[passage.text])
+        shown = windows(self.tokenizer, self.config, query, title, Tokens.of(passage.text, self._texts[passage.text]))
         found = [Input(each, right_spans(each, answers, self.config.span_width)) for each in shown]
         return next((each for each in found if len(each.right_R2)), found[0])
 

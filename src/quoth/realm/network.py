@@ -21,10 +21,10 @@ from quoth.answers.evidence import Spans
 from quoth.encoders.bert import GELU, dense
 from quoth.encoders.transformer import PairBatch, pair_batch, run_batched
 from quoth.errors import InputError
-from quoth.reader.network import Reading, SpanHead, legal_spans, trimmed
+from quoth.reader.network import Reading, SpanHead, legal_spans
 from quoth.realm.config import REALMConfig
 from quoth.text.boundaries import boundary_flags
-from quoth.text.tokenizer import PairTokenizer
+from quoth.text.tokenizer import PairTokenizer, trimmed
 
 
 class MLMHead(nn.Module):

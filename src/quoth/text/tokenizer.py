@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Encoding, Tokenizer
+from tokenizers.normalizers import BertNormalizer
+from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from quoth.errors import InputError, TextCutWarning
 from quoth.storage import read_json
@@ -24,6 +26,8 @@ from quoth.text.boundaries import boundary_flags, spelling, surface_group, trim
 
 MASK = "[MASK]"
 MAX_TITLE_TOKENS = 32
+Pieces = tuple[list[int], list[tuple[int, int]]]
+"""The token ids of a text, and their character ranges."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +39,30 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class TokenizedPassage:
-    """A passage's tokens, without its title: ids [T], character ranges in the passage [T, 2], flags [T],
-    grouping keys [T], and the encoder inputs that together cover them in order."""
+class Tokens:
+    """A text's tokens: ids [T], character ranges without white space at their edges [T, 2], boundary flags [T]."""
 
     ids_T: NDArray[np.int32]
     offsets_T2: NDArray[np.int64]
     flags_T: NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, text: str, pieces: Pieces) -> Tokens:
+        """The tokens that `PairTokenizer.pieces` gave."""
+        offsets_T2 = trimmed(text, pieces[1])
+        return cls(np.array(pieces[0], np.int32), offsets_T2, boundary_flags(text, offsets_T2))
+
+
+def trimmed(text: str, ranges: Iterable[tuple[int, int]]) -> NDArray[np.int64]:
+    """The character ranges of tokens without white space at their edges: [T, 2]."""
+    return np.array([trim(text, start, end) for start, end in ranges], np.int64).reshape(-1, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizedPassage(Tokens):
+    """A passage's tokens, without its title, with their grouping keys [T], and the encoder inputs that together cover
+    them in order."""
+
     group_T: NDArray[np.uint64]
     windows: tuple[Window, ...]
 
@@ -189,14 +210,11 @@ def _check_fast(tokenizer: Any) -> None:
     """Raises InputError unless a tokenizer gives character ranges and has a mask token."""
     if not getattr(tokenizer, "is_fast", False):
         raise InputError(
-            f"tokenizer {type(tokenizer).__name__} gives no character offsets; use a folder with tokenizer.json"
+            f"tokenizer {type(tokenizer).__name__} gives no character offsets; only fast tokenizers do "
+            "(a folder with tokenizer.json)"
         )
     if tokenizer.mask_token_id is None:
         raise InputError(f"tokenizer {tokenizer.name_or_path!r} has no mask token; use a masked language model's")
-
-
-Pieces = tuple[list[int], list[tuple[int, int]]]
-"""The token ids of a text, and their character ranges."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,6 +318,16 @@ class FastTokenizer:
     def read(cls, folder: Path) -> FastTokenizer | None:
         """The folder's tokenizer, or None if it has no `tokenizer.json`."""
         return cls(folder) if (folder / "tokenizer.json").is_file() else None
+
+    def cuts_like(self, other: Any) -> bool:
+        """Whether another tokenizer is of the same folder, and gives a text the same tokens after a title as without.
+
+        BERT's do: they cut at white space first, and know nothing of what comes before. Byte-level ones do not: their
+        first token of a text has no space in front of it.
+        """
+        steps, same = self.backend_tokenizer, isinstance(other, FastTokenizer)
+        bert = isinstance(steps.normalizer, BertNormalizer) and isinstance(steps.pre_tokenizer, BertPreTokenizer)
+        return same and bert and self.name_or_path == other.name_or_path
 
     def get_vocab(self) -> dict[str, int]:
         return self.backend_tokenizer.get_vocab(with_added_tokens=True)
