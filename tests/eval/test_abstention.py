@@ -8,7 +8,8 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from quoth.answers.calibration import calibrated, features, fit, not_found_threshold, threshold
+from quoth.answers.calibration import fit, not_found_threshold, threshold
+from quoth.answers.evidence import calibrated, features
 from quoth.answers.options import NPMDefaults
 from quoth.errors import InputError
 from quoth.reader.config import ReaderDefaults

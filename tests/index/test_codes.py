@@ -14,8 +14,8 @@ from quoth import NPM
 from quoth.corpus.corpus import Corpus
 from quoth.errors import CorruptionError, InputError
 from quoth.index import codes as module
-from quoth.index.carry import follow
 from quoth.index.codes import Codes, build_codes
+from quoth.index.key_store import follow
 from quoth.index.key_table import KeyTable
 from quoth.index.search import search_all, search_exactly, search_tables, search_together
 from quoth.index.tables import sample_queries

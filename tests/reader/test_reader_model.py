@@ -12,10 +12,8 @@ import pytest
 from test_span_reader import brute, make_reader
 
 import quoth
-from quoth.answers.evidence import Proposal
-from quoth.answers.spans import Source, predict_spans
+from quoth.answers.evidence import Proposal, Source, predict_spans
 from quoth.corpus import bm25
-from quoth.encoders.pairs import masked_ids
 from quoth.errors import EmptyCorpusError, InputError
 from quoth.index import retriever
 from quoth.npm.blanks import Asked
@@ -23,6 +21,7 @@ from quoth.npm.together import LEAST, combine, passages_of, words_beside
 from quoth.realm.model import REALM
 from quoth.realm.own_reader import GivenReader
 from quoth.records import Evidence, Passage, Prediction
+from quoth.text.tokenizer import FastTokenizer, masked_ids
 from quoth.timing import STEPS, timed
 from tiny import TEXT, tiny_npm, tiny_realm
 
@@ -234,6 +233,33 @@ def test_a_passages_bm25_score_counts_when_a_blank_is_read(
     expected = predict_spans(sources, spans, 50, distinct=False, prior=3.0)
     assert [each.best.text for each in found] == [each.text for each in expected]
     assert [each.best.probability for each in found] == pytest.approx([each.probability for each in expected])
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_a_passage_is_tokenized_once_per_query(
+    corpus: quoth.Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, same: bool
+) -> None:
+    """If NPM and its reader have one tokenizer, its tokens do for both, and the answers are those of two."""
+    folder, text = tiny_npm(tmp_path / "m"), "Paris is the [MASK] of France."
+    reader = make_reader(folder, base=lambda place: place, max_tokens=128)
+    npm = quoth.NPM(quoth.NPM.from_pretrained(folder).encoder, [corpus], lambda: reader)
+    if not same:
+        npm.__dict__["_cuts_alike"] = False
+    seen: list[str] = []
+    cut = FastTokenizer.__call__
+
+    def spy(self: Any, texts: Any, **options: Any) -> Any:
+        seen.extend([texts] if isinstance(texts, str) else texts)
+        return cut(self, texts, **options)
+
+    monkeypatch.setattr(FastTokenizer, "__call__", spy)
+    found = npm.fill(text, read=3, top_k=20)
+    shown = [corpus.passage(row).text for _, (_, row) in bm25.best_places([corpus], "Paris is the of France.", 3)]
+    assert len(shown) == 3
+    assert [sum(each in one for one in seen) for each in shown] == [1 if same else 2] * 3
+    apart = quoth.NPM(npm.encoder, [corpus], lambda: reader)
+    apart.__dict__["_cuts_alike"] = False
+    assert found == apart.fill(text, read=3, top_k=20)
 
 
 def test_a_passages_cache_is_bounded(corpus: quoth.Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from quoth.encoders.pairs import Pair, PairTokenizer
-from quoth.encoders.transformer import Transformer
+from quoth.encoders.transformer import Transformer, pair_batch
 from quoth.errors import InputError
 from quoth.hub import EncoderSource, locate
 from quoth.reader.network import Reading, SpanHead, legal_spans
@@ -23,6 +22,7 @@ from quoth.realm.network import MLMHead, ReaderModel, readings
 from quoth.realm.own_reader import OwnReader
 from quoth.realm.towers import pair_tokenizer
 from quoth.text.boundaries import MAY_END, MAY_START, words
+from quoth.text.tokenizer import Pair, PairTokenizer
 from tiny import TEXT, tiny_bert, tiny_realm, tiny_roberta, tiny_sentencepiece
 
 KINDS = {"bert": tiny_bert, "roberta": tiny_roberta, "sentencepiece": tiny_sentencepiece}
@@ -203,7 +203,7 @@ def seen(reader: OwnReader, question: str) -> list[Reading]:
 
 def direct(reader: OwnReader, reading: Reading) -> Tensor:
     """States of one input alone."""
-    batch = reader.tokenizer.batch([reading.pair], torch.device("cpu"))
+    batch = pair_batch(reader.tokenizer, [reading.pair], torch.device("cpu"))
     with torch.no_grad():
         return reader.model.states(batch)
 
@@ -211,7 +211,7 @@ def direct(reader: OwnReader, reading: Reading) -> Tensor:
 def test_spans_are_those_of_each_passage_alone(reader: OwnReader) -> None:
     read = seen(reader, "What flows through Paris?")
     together = reader.spans(read)
-    assert len(together[-1].score_C) == 0
+    assert len(together[-1].odds_C) == 0
     for reading, found in zip(read, together, strict=True):
         scores = reader.model.span(direct(reader, reading))[0].detach()
         legal = legal_spans(reading, 10)
@@ -221,7 +221,7 @@ def test_spans_are_those_of_each_passage_alone(reader: OwnReader) -> None:
             expected[place] = float(scores[reading.body + i, w])
         places = list(zip(found.start_C.tolist(), found.end_C.tolist(), strict=True))
         assert places == list(expected)
-        assert found.score_C == pytest.approx(list(expected.values()), abs=1e-5)
+        assert found.odds_C == pytest.approx(list(expected.values()), abs=1e-5)
     assert reader.spans([]) == []
 
 

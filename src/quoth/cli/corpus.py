@@ -195,7 +195,7 @@ def compact(directory: CorpusDir) -> None:
       quoth compact wiki.quoth
     """
     from quoth.corpus.corpus import Corpus
-    from quoth.index.carry import follow
+    from quoth.index.key_store import follow
 
     corpus = Corpus.open(directory)
     before = bytes_of(directory)

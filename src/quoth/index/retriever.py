@@ -23,6 +23,7 @@ from quoth.index.search import search_tables
 from quoth.index.tables import KeyTables
 from quoth.index.vectors import Neighbours
 from quoth.records import Passage
+from quoth.text.tokenizer import Tokens
 from quoth.timing import step
 
 if TYPE_CHECKING:
@@ -135,6 +136,12 @@ class Retriever:
         with self._lock:
             known = self._cache.get(place)
         return known[0] if known else self.corpora[place[0]].passage(place[1])
+
+    def tokens(self, passage: Passage) -> Tokens | None:
+        """The tokens of a passage of these corpora, if the cache holds them."""
+        with self._lock:
+            cached = [self._cache.get((number, passage.row)) for number in range(len(self.corpora))]
+        return next((keys.tokens for held, keys in filter(None, cached) if held.text == passage.text), None)
 
     def late_interaction(self, query: str, k: int) -> Ranking:
         """The k best passages by late interaction: Σ over the query's tokens of the largest similarity in the

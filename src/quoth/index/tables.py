@@ -23,9 +23,8 @@ from quoth.encoders.keys import EncodedPassage, KeyEncoder
 from quoth.errors import CorruptionError, EncoderMismatchError, InputError, advising
 from quoth.index import codes
 from quoth.index.build import FITTED_PARTS, PASSAGES_PER_PART, Builder, sample_queries
-from quoth.index.carry import carry
 from quoth.index.codes import check_recall, open_codes
-from quoth.index.key_store import CODES, FORMAT, KeyStore, Source, absent_from, is_sound, stores, table_facts
+from quoth.index.key_store import CODES, FORMAT, KeyStore, Source, absent_from, carry, is_sound, stores, table_facts
 from quoth.index.key_table import KeyTable, open_columns
 from quoth.index.vectors import BITS, KeyVectors, bytes_of, check_precision, nearest_rows
 from quoth.memory import WORKING_MEMORY

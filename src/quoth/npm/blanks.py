@@ -13,13 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.answers.calibration import calibrated
-from quoth.answers.evidence import Proposal, propose
+from quoth.answers.evidence import Proposal, Source, calibrated, propose, propose_spans, sources_of
 from quoth.answers.options import FillOptions, ResolvedOptions
-from quoth.answers.phrases import ScoredPhrases
+from quoth.answers.phrases import ScoredPhrases, ScoredTokens
 from quoth.answers.ranking import Scored
-from quoth.answers.spans import Source, propose_spans, sources_of
-from quoth.answers.token import ScoredTokens
 from quoth.corpus.bm25 import Ranking, best_places
 from quoth.encoders.tokens import TokenEncoder
 from quoth.errors import InputError
@@ -33,6 +30,7 @@ from quoth.reader.network import SpanReader
 from quoth.reader.weights import open_reader
 from quoth.records import Passage, Prediction
 from quoth.text.boundaries import STOP_WORDS
+from quoth.text.tokenizer import FastTokenizer, Tokens
 from quoth.timing import step
 from quoth.types import Floats
 
@@ -83,6 +81,15 @@ class BlankFiller(CorpusModel):
         if self._load_reader is None:
             raise InputError('this model has no reader; set "reader" in its quoth.json, or ask with read=0')
         return self._load_reader()
+
+    def _known(self, passage: Passage) -> Tokens | None:
+        """The tokens of a passage that was just encoded, if the reader's would be the same."""
+        return self._retriever.tokens(passage) if self._cuts_alike else None
+
+    @cached_property
+    def _cuts_alike(self) -> bool:
+        own, reads = self.encoder.tokenizer.hf, self.reader.tokenizer.hf
+        return isinstance(own, FastTokenizer) and own.cuts_like(reads)
 
     @cached_property
     def _stop_words(self) -> frozenset[int]:
@@ -209,7 +216,8 @@ class BlankFiller(CorpusModel):
                     for ranking, found in zip(asked.ranked[part], proposed[part], strict=True)
                 ]
             with step("expand"):
-                spans = self.reader.read(asked.texts[part], [[each.passage for each in group] for group in sources])
+                passages = [[each.passage for each in group] for group in sources]
+                spans = self.reader.read(asked.texts[part], passages, self._known)
             for group, marked in zip(sources, spans, strict=True):
                 yield propose_spans(group, marked, PROPOSED, prior)
 

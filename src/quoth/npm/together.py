@@ -12,8 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from quoth.answers.equations import log_sum_exp
-from quoth.answers.evidence import Proposal, chosen
-from quoth.answers.spans import Source
+from quoth.answers.evidence import Proposal, Source, chosen
 from quoth.corpus.passages import sentences
 from quoth.records import Evidence, Passage, Prediction
 from quoth.text.boundaries import STOP_WORDS, surface_group, words

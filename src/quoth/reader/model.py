@@ -2,7 +2,7 @@
 
 Knows: how retrieval and reading compose. Does not know: their insides.
 
-encode and expand (network) ← search (BM25) → score and group (answers/spans) → explain (evidence).
+encode and expand (network) ← search (BM25) → score and group (answers/evidence) → explain (evidence).
 """
 
 from __future__ import annotations
@@ -12,18 +12,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
-from quoth.answers.calibration import calibrated
-from quoth.answers.spans import Source, predict_spans, sources_of
+from quoth.answers.evidence import Source, Spans, calibrated, predict_spans, sources_of
 from quoth.corpus.bm25 import PassageRef, best_places, bm25
 from quoth.corpus.corpus import Corpora, listed
-from quoth.encoders.pairs import fill_in
 from quoth.fields import Count, checked
 from quoth.model.calls import Exclude, check_questions, for_each, takes, with_mask, words_of
 from quoth.model.model import Model, remembered
 from quoth.reader.config import ReaderAskOptions, ReaderFillOptions
-from quoth.reader.network import SpanReader, Spans
+from quoth.reader.network import SpanReader
 from quoth.reader.weights import open_reader
 from quoth.records import Hits, Passage, Prediction, Predictions
+from quoth.text.tokenizer import fill_in
 from quoth.timing import step
 
 if TYPE_CHECKING:

@@ -19,13 +19,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from quoth.encoders.pairs import PairTokenizer, Pieces
-from quoth.encoders.transformer import batches_by_length
+from quoth.encoders.transformer import batches_by_length, pair_batch
 from quoth.reader.config import ReaderConfig, ReaderTrainConfig
 from quoth.reader.data import ReadingExample, TitledText
 from quoth.reader.network import NEVER, Reading, SpanReaderModel, legal_in, legal_spans, query_ids, windows
 from quoth.reader.weights import save_reader, trained
 from quoth.text.boundaries import MAY_END, MAY_START
+from quoth.text.tokenizer import PairTokenizer, Pieces, Tokens
 from quoth.training.adapter import set_dropout
 from quoth.training.epochs import by_length, turns
 from quoth.training.losses import grouped_logsumexp
@@ -75,7 +75,7 @@ class Inputs:
     def read(self, number: int, passage: TitledText, answers: Sequence[tuple[int, int]] = ()) -> Input:
         """The input of an example with a passage: the first window with an answer in it, else the first."""
         query, title = self._queries[number], self._titles[passage.title]
-        shown = windows(self.tokenizer, self.config, query, title, passage.text, self._texts[passage.text])
+        shown = windows(self.tokenizer, self.config, query, title, Tokens.of(passage.text, self._texts[passage.text]))
         found = [Input(each, right_spans(each, answers, self.config.span_width)) for each in shown]
         return next((each for each in found if len(each.right_R2)), found[0])
 
@@ -176,7 +176,7 @@ class ReadingTask:
         return Step(loss.item(), sum(len(each.reading.pair.ids_T) for each in read), skipped)
 
     def _odds(self, read: Sequence[Reading]) -> Tensor:
-        batch = self._inputs.tokenizer.batch([each.pair for each in read], self.device)
+        batch = pair_batch(self._inputs.tokenizer, [each.pair for each in read], self.device)
         legal_BTW = legal_in(read, batch.ids_BT.shape[1], self.model.config.span_width).to(self.device)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self._config.bf16):
             odds_BTW: Tensor = self.model(batch, legal_BTW)

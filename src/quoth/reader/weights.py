@@ -18,7 +18,6 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from quoth.encoders.pairs import PairTokenizer
 from quoth.encoders.rounding import SCALE, rounded, whole
 from quoth.encoders.transformer import device_named, dtype_named, load_base, load_encoder, longest_input
 from quoth.errors import InputError, ModelNotFoundError
@@ -26,6 +25,7 @@ from quoth.hub import SETTINGS_FILE, ModelSource, locate
 from quoth.reader.config import ReaderConfig
 from quoth.reader.network import SpanReader, SpanReaderModel
 from quoth.storage import atomic_write_bytes, atomic_write_json
+from quoth.text.tokenizer import PairTokenizer
 
 WEIGHTS_FILE = "reader.safetensors"
 _ENCODER = "encoder."

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from quoth.datasets.judging import answer_ranges, holders
 from quoth.datasets.questions import QAExample
-from quoth.encoders.pairs import Pair
+from quoth.encoders.transformer import pair_batch
 from quoth.errors import InputError
 from quoth.index.retriever import Retriever
 from quoth.reader.network import Reading, legal_spans
@@ -29,6 +29,7 @@ from quoth.realm.network import readings
 from quoth.realm.towers import PassageEncoder, query_inputs
 from quoth.realm.trained import REALMTask, TrainedREALM
 from quoth.records import Passage
+from quoth.text.tokenizer import Pair
 from quoth.training.distributed import SINGLE_PROCESS, World
 from quoth.training.epochs import turns
 from quoth.training.trainer import Step
@@ -120,7 +121,7 @@ class FineTuneTask(REALMTask):
         model, config = self.model, self.model.config
         ids = [ids for ids, _ in model.tokenizer.pieces([question.text for question, _ in drawn])]
         with model.autocast():
-            q_QD = model.queries(model.tokenizer.batch(query_inputs(model.tokenizer, config, ids), self.device))
+            q_QD = model.queries(pair_batch(model.tokenizer, query_inputs(model.tokenizer, config, ids), self.device))
         return [
             self._asked(question, of_it[: config.query_tokens - 2], right, q_D)
             for (question, right), of_it, q_D in zip(drawn, ids, q_QD.float(), strict=True)
@@ -152,7 +153,7 @@ class FineTuneTask(REALMTask):
     def _span_scores(self, pairs: Sequence[Pair]) -> Tensor:
         model = self.model
         with model.autocast():
-            batch = model.tokenizer.batch(pairs, self.device)
+            batch = pair_batch(model.tokenizer, pairs, self.device)
             scores_BTW: Tensor = model.reader.span(model.reader.states(batch)).float()
         return scores_BTW
 

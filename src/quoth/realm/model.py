@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.answers.spans import Source
+from quoth.answers.evidence import Source
 from quoth.corpus.bm25 import best_places
 from quoth.corpus.corpus import Corpora, listed
-from quoth.encoders.pairs import fill_in, masked_ids
 from quoth.errors import InputError
 from quoth.fields import Count, checked
 from quoth.hub import locate
@@ -33,6 +32,7 @@ from quoth.realm.config import REALMAskOptions, REALMConfig, REALMFillOptions
 from quoth.realm.own_reader import EncodedQuery, GivenReader, How, OwnReader
 from quoth.realm.towers import PassageEncoder
 from quoth.records import Hits, Likelihood, Predictions
+from quoth.text.tokenizer import fill_in, masked_ids
 from quoth.timing import step
 
 if TYPE_CHECKING:

@@ -7,20 +7,18 @@ and its inputs. Does not know: how passages were found, or how it is run (own_re
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from quoth.encoders.bert import GELU, dense
-from quoth.encoders.pairs import PairBatch, PairTokenizer
+from quoth.encoders.transformer import PairBatch
 from quoth.errors import InputError
-from quoth.reader.network import Reading, SpanHead, trimmed
+from quoth.reader.network import Reading, SpanHead
 from quoth.realm.config import REALMConfig
 from quoth.text.boundaries import boundary_flags
+from quoth.text.tokenizer import PairTokenizer, trimmed
 
 
 class MLMHead(nn.Module):
@@ -87,12 +85,3 @@ def readings(
         offsets_T2 = trimmed(text, [(max(start - head, 0), end - head) for start, end in kept])
         found.append(Reading(pair, body, offsets_T2, boundary_flags(text, offsets_T2)))
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class Spans:
-    """Answers that occur in one passage: characters from start to end, and their scores: [C] each."""
-
-    start_C: NDArray[np.int64]
-    end_C: NDArray[np.int64]
-    score_C: NDArray[np.float64]

@@ -17,19 +17,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from quoth.answers.calibration import calibrated
-from quoth.answers.spans import Read, Source, explain_likelihood, predict_answers, predict_spans, predict_words
+from quoth.answers.equations import log_sum_exp
+from quoth.answers.evidence import Source, Spans, calibrated, predict_spans
 from quoth.corpus.bm25 import Ranking
-from quoth.encoders.pairs import PairTokenizer, answer_ids
-from quoth.encoders.transformer import Transformer, run_batched
+from quoth.encoders.transformer import Transformer, pair_batch, run_batched
 from quoth.errors import InputError
 from quoth.fields import checked
 from quoth.hub import ModelSource
 from quoth.reader.network import Reading, SpanReader, legal_spans
 from quoth.realm.config import REALMConfig
-from quoth.realm.network import ReaderModel, Spans, readings
+from quoth.realm.network import ReaderModel, readings
+from quoth.realm.reading import Read, explain_likelihood, predict_answers, predict_words
 from quoth.realm.towers import like_encoder, opened
 from quoth.records import Likelihood, Prediction
+from quoth.text.tokenizer import PairTokenizer, answer_ids
 from quoth.timing import step
 
 Combine = Literal["softmax", "marginal"]
@@ -123,12 +124,13 @@ class OwnReader:
 
     def spans(self, read: Sequence[Reading]) -> list[Spans]:
         """The answers in each passage, as `legal_spans` gives them."""
-        found = [Spans(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))] * len(read)
+        found = [Spans(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), -np.inf)] * len(read)
         for member, scores_TW in self._run(read, lambda part: self.model.span(self._states(part))):
             reading = read[member]
             first_C, beyond_C = np.nonzero(legal_spans(reading, scores_TW.shape[1]))
             start_C, end_C = reading.offsets_T2[first_C, 0], reading.offsets_T2[first_C + beyond_C, 1]
-            found[member] = Spans(start_C, end_C, scores_TW[reading.body + first_C, beyond_C].astype(np.float64))
+            score_C = scores_TW[reading.body + first_C, beyond_C].astype(np.float64)
+            found[member] = Spans(start_C, end_C, score_C, log_sum_exp(score_C))
         return found
 
     def masked(self, read: Sequence[Reading]) -> NDArray[np.float32]:
@@ -154,7 +156,7 @@ class OwnReader:
         return logits_BMV.float().log_softmax(dim=-1)
 
     def _states(self, read: Sequence[Reading]) -> Tensor:
-        return self.model.states(self.tokenizer.batch([reading.pair for reading in read], self._device))
+        return self.model.states(pair_batch(self.tokenizer, [reading.pair for reading in read], self._device))
 
     def _run(
         self, read: Sequence[Reading], forward: Callable[[list[Reading]], Tensor]

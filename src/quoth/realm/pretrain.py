@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from quoth.encoders.transformer import pair_batch
 from quoth.errors import InputError, UnknownDocumentError
 from quoth.reader.network import Reading
 from quoth.realm.config import PretrainConfig
@@ -144,7 +145,7 @@ class PretrainTask(REALMTask):
         model = self.model
         queries = query_inputs(model.tokenizer, model.config, (each.ids for each in drawn))
         with model.autocast():
-            q_BD = model.queries(model.tokenizer.batch(queries, self.device)).float()
+            q_BD = model.queries(pair_batch(model.tokenizer, queries, self.device)).float()
         q = q_BD.detach().cpu().numpy()
         found = self._neighbourhood.nearest(q, self._retrieved, [self._trivial(each.passage) for each in drawn])
         rows = {passage.row: passage for passages in found for passage in passages}
@@ -152,7 +153,7 @@ class PretrainTask(REALMTask):
         texts, titles = ["", *(p.text for p in rows.values())], ["", *(p.title for p in rows.values())]
         inputs = passage_inputs(model.tokenizer, model.config, texts, titles)
         with model.autocast():
-            z_UD = model.passages(model.tokenizer.batch(inputs, self.device)).float()
+            z_UD = model.passages(pair_batch(model.tokenizer, inputs, self.device)).float()
         candidates_BN = torch.tensor([[0, *(place[p.row] for p in passages)] for passages in found]).to(self.device)
         relevance_BN = relevance(q_BD, z_UD[candidates_BN], model.config.similarity_scale)
         read = [self._readings(each, passages) for each, passages in zip(drawn, found, strict=True)]
@@ -183,7 +184,7 @@ class PretrainTask(REALMTask):
     def _likelihood(self, drawn: Sequence[Masked], read: Sequence[Sequence[Reading]]) -> tuple[Tensor, Tensor]:
         """log p(y_m|z,x) [B, N, M], 0 beyond an example's masks, and which of the M are masks [B, M]."""
         tokenizer, reader = self.model.tokenizer, self.model.reader
-        batch = tokenizer.batch([each.pair for group in read for each in group], self.device)
+        batch = pair_batch(tokenizer, [each.pair for group in read for each in group], self.device)
         examples = [each for each, group in zip(drawn, read, strict=True) for _ in group]
         rows = np.repeat(np.arange(len(examples)), [len(each.masks_M) for each in examples])
         places = 1 + np.concatenate([each.masks_M for each in examples])  # after [CLS]

@@ -21,12 +21,12 @@ from torch import Tensor, nn
 
 from quoth.encoders.bert import dense
 from quoth.encoders.keys import EncodedPassage, TextSpan, span_keys
-from quoth.encoders.pairs import Pair, PairBatch, PairTokenizer
-from quoth.encoders.transformer import Transformer, longest_input, run_batched
+from quoth.encoders.transformer import PairBatch, Transformer, longest_input, pair_batch, run_batched
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import ModelSource
 from quoth.realm.config import REALMConfig
 from quoth.records import Passage
+from quoth.text.tokenizer import Pair, PairTokenizer
 
 Part = TypeVar("Part", bound=nn.Module)
 
@@ -211,7 +211,7 @@ def embed(tower: Tower, tokenizer: PairTokenizer, inputs: Sequence[Pair]) -> NDA
     vectors_BD = np.empty((len(inputs), tower.dimensions), np.float32)
     device = next(tower.parameters()).device
     lengths = [len(pair.ids_T) for pair in inputs]
-    for member, vector_D in run_batched(inputs, lengths, lambda pairs: tower(tokenizer.batch(pairs, device))):
+    for member, vector_D in run_batched(inputs, lengths, lambda pairs: tower(pair_batch(tokenizer, pairs, device))):
         vectors_BD[member] = vector_D
     return vectors_BD
 
