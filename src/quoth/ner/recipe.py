@@ -118,7 +118,8 @@ def plan_batches(
     config: TaggingConfig,
     progress: Callable[[int], None] | None = None,
 ) -> list[list[Example]]:
-    """All batches of the run, epoch after epoch; every epoch cuts the documents anew. `progress` takes epochs done."""
+    """All batches of the run, epoch after epoch, each of which cuts the documents in another way. `progress` takes epochs
+    done."""
     rng = np.random.default_rng(config.seed)
     plan: list[list[Example]] = []
     for epoch in range(config.epochs):

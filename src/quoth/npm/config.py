@@ -27,7 +27,7 @@ class NPMConfig(Config):
 
     A model that knows a `reader` by name or folder can let it read, and weighs by `read_weights`: its own log
     probability (the less, the surer the reader is), the reader's, and what repeats the sentence of the blank.
-    `calibration` is of what both decide, as a reader's. `defaults` are taken where a caller says nothing.
+    `calibration` is of what both decide, as a reader's. `defaults` are those of unset arguments.
     """
 
     kind: Literal["npm"] = "npm"

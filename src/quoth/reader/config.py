@@ -18,7 +18,7 @@ from quoth.training.settings import LoopConfig
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderDefaults(Config):
-    """What a reader uses unless a caller says otherwise: how many passages it reads, the chance of being right below
+    """Defaults for unset arguments of a reader: how many passages it reads, the chance of being right below
     which an answer is unsure, and the one that the best answer must have, or else the passages do not say."""
 
     passages: Count = 20
@@ -37,7 +37,7 @@ class ReaderConfig(Config):
 
     `prior` times the log of a passage's BM25 score, as a share of the best one's, is added to the log odds of its
     answers. `calibration` are the weights that turn an answer's share and score into its chance of being right (None:
-    the share is reported). `defaults` apply unless a caller says otherwise.
+    the share is reported). `defaults` are those of unset arguments.
     """
 
     kind: Literal["reader"] = "reader"

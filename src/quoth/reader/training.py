@@ -203,14 +203,14 @@ class ReadingTask:
         answer cannot be marked."""
         config, example = self._config, self._inputs.examples[number]
         rng = np.random.default_rng((config.seed, 1, step, number))
-        hidden, beside = rng.random() < config.unanswerable, rng.random() < config.negative_share
+        hidden, compared = rng.random() < config.unanswerable, rng.random() < config.negative_share
         negatives = [self._inputs.read(number, each) for each in example.negatives[: config.num_negatives]]
         if hidden and negatives:
             return negatives[:1]
         own = self._inputs.read(number, example.passage, example.answers)
         if example.answers and not len(own.right_R2):
             return []
-        return [own, *negatives] if beside else [own]
+        return [own, *negatives] if compared else [own]
 
     def save_model(self, folder: Path) -> None:
         """Write what `load_reader` reads."""

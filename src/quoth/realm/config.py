@@ -18,8 +18,8 @@ from quoth.training.settings import LoopConfig, check_evaluation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class REALMDefaults(Config):
-    """What a REALM takes where a caller says nothing: how many passages it reads (None: one less than
-    `num_candidates`), how their answers come together, and by what a question's passages are found."""
+    """Defaults for unset arguments of a REALM: how many passages it reads (None: one less than `num_candidates`), how
+    their answers are combined, and how a question's passages are found."""
 
     passages: Count | None = None
     combine: Literal["softmax", "marginal"] = "softmax"
@@ -30,18 +30,17 @@ class REALMDefaults(Config):
 class REALMConfig(Config):
     """What a REALM needs in addition to its weights; lengths in tokens, special ones included.
 
-    A passage's vector is its encoder's [CLS] state, or the `pooling` "mean" of all states; then, each where it is
-    asked for: `pooler`, a dense layer with tanh (the published encoders'); a projection to `dimensions` (0: none);
-    a LayerNorm of `layer_norm_eps` (None: none; 1e-3 in the original, 1e-12 in the Hugging Face port); length 1
-    (`normalize`). The relevance of a passage is `similarity_scale` times the dot product with the query's vector.
-    With `separate_towers` queries have an encoder of their own.
+    A passage's vector is its encoder's [CLS] state, or the `pooling` "mean" of all states; then, if set: `pooler`,
+    a dense layer with tanh (the published encoders'); a projection to `dimensions` (0: none); a LayerNorm of
+    `layer_norm_eps` (None: none; 1e-3 in the original, 1e-12 in the Hugging Face port); length 1 (`normalize`). The
+    relevance of a passage is `similarity_scale` times the dot product with the query's vector. With `separate_towers`
+    queries have an encoder of their own.
 
-    With `token_types` the second text of an input is told by its token type. A question has up to `query_tokens`, a
+    With `token_types` the second text of an input is marked by token-type ids. A question has up to `query_tokens`, a
     passage `passage_tokens` as a key, and `reader_tokens` together with its question, with the title before the text if
     `reader_titles`. `num_candidates` are read, the null document among them.
     Answers have up to `span_width` tokens; with `add_relevance` a passage's relevance is added to its spans' scores.
-    A `reader`, by name or folder, reads in the place of the model's own. `defaults` are taken where a caller says
-    nothing.
+    A `reader`, by name or folder, reads instead of the model's own. `defaults` are those of unset arguments.
     """
 
     kind: Literal["realm"] = "realm"

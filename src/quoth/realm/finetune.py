@@ -19,7 +19,6 @@ from torch import Tensor
 
 from quoth.datasets.judging import answer_ranges, holders
 from quoth.datasets.questions import QAExample
-from quoth.encoders.pairs import Pair
 from quoth.errors import InputError
 from quoth.index.retriever import Retriever
 from quoth.reader.network import Reading, legal_spans
@@ -90,17 +89,14 @@ class FineTuneTask(REALMTask):
         return len(self._questions)
 
     def backward(self, step: int) -> Step:
-        """Add the gradient of the retriever's and the reader's loss, the mean over the batch's questions.
-
-        Every question comes once per epoch, in another order in every epoch.
-        """
-        size, total = self.config.batch_size, len(self._questions)
-        drawn = list(turns(step * size, (step + 1) * size, total, self._order))
-        totals = np.zeros(4)
+        """Add the gradient of the retriever's and the reader's loss, the mean over the batch's questions."""
+        drawn, totals = list(self._drawn(step)), np.zeros(4)
         for numbers in self.parts(drawn, self.config.mini_batch_size):
             asked = self._retrieve([self._questions[number] for number in numbers])
-            pairs = [reading.pair for each in asked for reading in each.seen]
-            scores_BTW = self._span_scores(pairs)
+            pairs = [reading.pair for question in asked for reading in question.seen]
+            with self.model.autocast():
+                states_BTH = self.model.reader.states(self.model.tokenizer.batch(pairs, self.device))
+                scores_BTW = self.model.reader.span(states_BTH).float()
             scores_QRTW = scores_BTW.reshape(len(asked), self.config.num_reader_passages, *scores_BTW.shape[1:])
             retriever = torch.stack([marginal_choice_loss(each.relevance_K, each.right_K) for each in asked]).sum()
             reader = torch.stack(list(map(self._reader_loss, asked, scores_QRTW))).sum()
@@ -112,8 +108,15 @@ class FineTuneTask(REALMTask):
         measures = dict(zip(("retriever", "reader", "found"), means, strict=True))
         return Step(means[0] + means[1], int(tokens_of_all), measures=measures)
 
-    def _order(self, epoch: int) -> NDArray[np.int64]:
-        return np.random.default_rng((self.config.seed, 4, epoch)).permutation(len(self._questions))
+    def _drawn(self, step: int) -> Iterator[int]:
+        """The questions of a step: every question once per epoch, in another order in every epoch."""
+        size, total, seed = self.config.batch_size, len(self._questions), self.config.seed
+        return turns(
+            step * size,
+            (step + 1) * size,
+            total,
+            lambda epoch: np.random.default_rng((seed, 4, epoch)).permutation(total),
+        )
 
     def _retrieve(self, drawn: Sequence[tuple[QAExample, NDArray[np.int64]]]) -> list[Asked]:
         """What there is to learn from questions, each with the places of the passages that answer it."""
@@ -132,29 +135,13 @@ class FineTuneTask(REALMTask):
             beam_K = (self._z_PD @ q_D).topk(self.config.retriever_beam_size).indices
         relevance_K = config.similarity_scale * (self._z_PD[beam_K] @ q_D)
         right_K = torch.isin(beam_K, torch.from_numpy(right).to(self.device))
-        read_R = self._to_read(right_K)
+        read_R = torch.arange(self.config.num_reader_passages, device=self.device)
+        if self.config.force_positive and bool(right_K.any()) and not bool(right_K[read_R].any()):
+            read_R[-1] = right_K.nonzero()[0, 0]
         passages = [self._corpus.passage(int(self._rows_P[at])) for at in beam_K[read_R].tolist()]
         texts, titles = [p.text for p in passages], [p.title for p in passages]
         seen = readings(self.model.tokenizer, config, ids, texts, titles)
         return Asked(question, relevance_K, right_K, read_R, passages, seen)
-
-    def _to_read(self, right_K: Tensor) -> Tensor:
-        """The places in the beam of the passages that are read."""
-        read_R = torch.arange(self.config.num_reader_passages, device=right_K.device)
-        if (
-            self.config.force_positive
-            and bool(right_K.any())
-            and not bool(right_K[: self.config.num_reader_passages].any())
-        ):
-            read_R[-1] = right_K.nonzero()[0, 0]
-        return read_R
-
-    def _span_scores(self, pairs: Sequence[Pair]) -> Tensor:
-        model = self.model
-        with model.autocast():
-            batch = model.tokenizer.batch(pairs, self.device)
-            scores_BTW: Tensor = model.reader.span(model.reader.states(batch)).float()
-        return scores_BTW
 
     def _reader_loss(self, asked: Asked, scores_RTW: Tensor) -> Tensor:
         config = self.model.config

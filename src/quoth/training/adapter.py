@@ -37,7 +37,7 @@ def with_adapter(model: Any, rank: int, seed: int, warm_start: str = "") -> Any:
         warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
         adapted = get_peft_model(model, LoraConfig(r=rank, lora_alpha=rank, target_modules="all-linear"))
     if warm_start:
-        _warm_start(adapted, Path(warm_start) / "adapter_model.safetensors")
+        _read_adapter(adapted, Path(warm_start) / "adapter_model.safetensors")
     return adapted
 
 
@@ -75,7 +75,7 @@ def save_adapter(folder: Path, model: Any, base: str) -> None:
     atomic_write_json(folder / "adapter_config.json", json.loads(json.dumps(settings, default=sorted)))
 
 
-def _warm_start(adapted: Any, file: Path) -> None:
+def _read_adapter(adapted: Any, file: Path) -> None:
     from peft import set_peft_model_state_dict
 
     if not file.is_file():
