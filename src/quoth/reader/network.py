@@ -8,7 +8,7 @@ Shape suffixes that differ from the project's: S span size, W widths of spans.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -148,8 +148,10 @@ def trimmed(text: str, ranges: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
 def legal_in(read: Sequence[Reading], length: int, width: int) -> Tensor:
     """Which spans of the inputs may be answers: bool [B, T, W]."""
     legal_BTW = torch.zeros((len(read), length, width), dtype=torch.bool)
-    for row, each in enumerate(read):
-        legal_BTW[row, each.body : each.body + len(each.flags_T)] = torch.from_numpy(legal_spans(each, width))
+    for row, reading in enumerate(read):
+        legal_BTW[row, reading.body : reading.body + len(reading.flags_T)] = torch.from_numpy(
+            legal_spans(reading, width)
+        )
     return legal_BTW
 
 
@@ -178,8 +180,14 @@ class SpanReader:
 
         Raises InputError if a text has more than one blank.
         """
-        asked = [query_ids(self.tokenizer, each, self.config.query_tokens) for each in queries]
-        shown = dict(self._shown(asked, passages))
+        asked = [query_ids(self.tokenizer, query, self.config.query_tokens) for query in queries]
+        every = [(q, n, passage) for q, group in enumerate(passages) for n, passage in enumerate(group)]
+        bodies = self.tokenizer.pieces([passage.text for *_, passage in every])
+        titles = self.tokenizer.pieces([f"{p.title}." if p.title else "" for *_, p in every])
+        shown = {
+            (q, n): windows(self.tokenizer, self.config, asked[q], title, passage.text, body)
+            for (q, n, passage), body, (title, _) in zip(every, bodies, titles, strict=True)
+        }
         inputs = [(place, window) for place, found in shown.items() for window in found]
         parts: dict[tuple[int, int], list[Spans]] = {place: [] for place in shown}
         read = [window for _, window in inputs]
@@ -188,19 +196,10 @@ class SpanReader:
         return [[merged(parts[q, n]) for n in range(len(group))] for q, group in enumerate(passages)]
 
     def _odds(self, read: Sequence[Reading]) -> Tensor:
-        batch = self.tokenizer.batch([each.pair for each in read], self._device)
+        batch = self.tokenizer.batch([reading.pair for reading in read], self._device)
         legal_BTW = legal_in(read, batch.ids_BT.shape[1], self.config.span_width)
         odds_BTW: Tensor = self.model(batch, legal_BTW.to(self._device))
         return odds_BTW
-
-    def _shown(
-        self, asked: Sequence[Sequence[int]], passages: Sequence[Sequence[Passage]]
-    ) -> Iterator[tuple[tuple[int, int], list[Reading]]]:
-        every = [(q, n, passage) for q, group in enumerate(passages) for n, passage in enumerate(group)]
-        bodies = self.tokenizer.pieces([passage.text for *_, passage in every])
-        titles = self.tokenizer.pieces([f"{p.title}." if p.title else "" for *_, p in every])
-        for (q, n, passage), body, (title, _) in zip(every, bodies, titles, strict=True):
-            yield (q, n), windows(self.tokenizer, self.config, asked[q], title, passage.text, body)
 
 
 def best_spans(window: Reading, odds_TW: Tensor, most: int = 64) -> Spans:

@@ -53,10 +53,10 @@ class Inputs:
         progress: Callable[[int], None] | None = None,
     ) -> None:
         self.examples, self.tokenizer, self.config = examples, tokenizer, config
-        self._queries = [query_ids(tokenizer, each.question, config.query_tokens) for each in examples]
+        self._queries = [query_ids(tokenizer, example.question, config.query_tokens) for example in examples]
         self._texts: dict[str, Pieces] = {}
-        passages = {p.text: None for each in examples for p in (each.passage, *each.negatives)}
-        titles = {p.title: None for each in examples for p in (each.passage, *each.negatives)}
+        passages = {p.text: None for example in examples for p in (example.passage, *example.negatives)}
+        titles = {p.title: None for example in examples for p in (example.passage, *example.negatives)}
         self._titles = {title: self._title(title) for title in titles}
         every = list(passages)
         for at in range(0, len(every), _TEXTS_AT_A_TIME):
@@ -76,8 +76,8 @@ class Inputs:
         """The input of an example with a passage: the first window with an answer in it, else the first."""
         query, title = self._queries[number], self._titles[passage.title]
         shown = windows(self.tokenizer, self.config, query, title, passage.text, self._texts[passage.text])
-        found = [Input(each, right_spans(each, answers, self.config.span_width)) for each in shown]
-        return next((each for each in found if len(each.right_R2)), found[0])
+        found = [Input(window, right_spans(window, answers, self.config.span_width)) for window in shown]
+        return next((one for one in found if len(one.right_R2)), found[0])
 
 
 def right_spans(reading: Reading, answers: Sequence[tuple[int, int]], width: int) -> NDArray[np.int64]:
@@ -154,17 +154,17 @@ class ReadingTask:
         skipped = len(numbers) - len(shown)
         if not shown:
             return Step(None, 0, skipped)
-        read = [each for inputs in shown for each in inputs]
+        read = [seen for inputs in shown for seen in inputs]
         question_B = torch.tensor([q for q, inputs in enumerate(shown) for _ in inputs])
         odds, right, owner = [], [], []
-        width = max(len(each.reading.pair.ids_T) for each in read)
-        for members in batches_by_length([len(each.reading.pair.ids_T) for each in read], self._config.padded_tokens):
+        width = max(len(seen.reading.pair.ids_T) for seen in read)
+        for members in batches_by_length([len(seen.reading.pair.ids_T) for seen in read], self._config.padded_tokens):
             part = [read[member] for member in members]
-            odds_BTW = self._odds([each.reading for each in part])
+            odds_BTW = self._odds([seen.reading for seen in part])
             right_BTW = torch.zeros(odds_BTW.shape, dtype=torch.bool)
-            for row, each in enumerate(part):
-                first_R, beyond_R = each.right_R2.T
-                right_BTW[row, each.reading.body + first_R, beyond_R] = True
+            for row, seen in enumerate(part):
+                first_R, beyond_R = seen.right_R2.T
+                right_BTW[row, seen.reading.body + first_R, beyond_R] = True
             missing = width - odds_BTW.shape[1]
             odds.append(torch.nn.functional.pad(odds_BTW, (0, 0, 0, missing), value=NEVER))
             right.append(torch.nn.functional.pad(right_BTW, (0, 0, 0, missing)))
@@ -173,10 +173,10 @@ class ReadingTask:
             torch.cat(odds), torch.cat(right).to(self.device), torch.cat(owner).to(self.device), len(shown)
         )
         loss.backward()  # type: ignore[no-untyped-call]
-        return Step(loss.item(), sum(len(each.reading.pair.ids_T) for each in read), skipped)
+        return Step(loss.item(), sum(len(seen.reading.pair.ids_T) for seen in read), skipped)
 
     def _odds(self, read: Sequence[Reading]) -> Tensor:
-        batch = self._inputs.tokenizer.batch([each.pair for each in read], self.device)
+        batch = self._inputs.tokenizer.batch([reading.pair for reading in read], self.device)
         legal_BTW = legal_in(read, batch.ids_BT.shape[1], self.model.config.span_width).to(self.device)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self._config.bf16):
             odds_BTW: Tensor = self.model(batch, legal_BTW)
@@ -204,7 +204,7 @@ class ReadingTask:
         config, example = self._config, self._inputs.examples[number]
         rng = np.random.default_rng((config.seed, 1, step, number))
         hidden, compared = rng.random() < config.unanswerable, rng.random() < config.negative_share
-        negatives = [self._inputs.read(number, each) for each in example.negatives[: config.num_negatives]]
+        negatives = [self._inputs.read(number, negative) for negative in example.negatives[: config.num_negatives]]
         if hidden and negatives:
             return negatives[:1]
         own = self._inputs.read(number, example.passage, example.answers)
@@ -218,9 +218,9 @@ class ReadingTask:
 
     def settings(self) -> dict[str, Any]:
         digest = hashlib.sha256()
-        for each in self._inputs.examples:
-            negatives = "\0".join(negative.text for negative in each.negatives)
-            digest.update(f"{each.question}\0{each.passage.text}\0{each.answers}\0{negatives}\n".encode())
+        for example in self._inputs.examples:
+            negatives = "\0".join(negative.text for negative in example.negatives)
+            digest.update(f"{example.question}\0{example.passage.text}\0{example.answers}\0{negatives}\n".encode())
         shares = [share for *_, share in self._shares]
         data = {"digest of the examples": digest.hexdigest()[:16], "shares": shares}
         return {"model": self.model.config.to_dict(), "data": data}

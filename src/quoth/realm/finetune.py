@@ -98,10 +98,10 @@ class FineTuneTask(REALMTask):
                 states_BTH = self.model.reader.states(self.model.tokenizer.batch(pairs, self.device))
                 scores_BTW = self.model.reader.span(states_BTH).float()
             scores_QRTW = scores_BTW.reshape(len(asked), self.config.num_reader_passages, *scores_BTW.shape[1:])
-            retriever = torch.stack([marginal_choice_loss(each.relevance_K, each.right_K) for each in asked]).sum()
+            retriever = torch.stack([marginal_choice_loss(one.relevance_K, one.right_K) for one in asked]).sum()
             reader = torch.stack(list(map(self._reader_loss, asked, scores_QRTW))).sum()
             ((retriever + reader) / len(drawn)).backward()  # type: ignore[no-untyped-call]
-            found = sum(float(each.right_K[: self.config.num_reader_passages].any()) for each in asked)
+            found = sum(float(one.right_K[: self.config.num_reader_passages].any()) for one in asked)
             tokens = sum(len(pair.ids_T) for pair in pairs)
             totals += [retriever.item() / len(drawn), reader.item() / len(drawn), found / len(drawn), tokens]
         *means, tokens_of_all = self.summed(totals.tolist())

@@ -71,8 +71,13 @@ class MaskedTexts:
                 window, at_T = self._salient(ranges, tagged, rng)
             else:
                 window, at_T = self._random(passage.text, ranges, masking, rng)
-            if len(at_T):
-                found.append(self._masked(passage, ids, ranges, window, at_T))
+            if not len(at_T):
+                continue
+            shown_T, hidden_M = np.array(ids), np.array(ids)[at_T]
+            shown_T[at_T] = self._tokenizer.mask_id
+            shown = shown_T[window.start : window.stop].tolist()
+            answer = passage.text[ranges[at_T[0]][0] : ranges[at_T[-1]][1]]
+            found.append(Masked(shown, at_T - window.start, hidden_M, answer, passage))
         return found
 
     def _salient(
@@ -85,7 +90,11 @@ class MaskedTexts:
         span = tagged[int(rng.integers(len(tagged)))]
         at_T = np.array([t for t, (start, end) in enumerate(ranges) if start < span.end and end > span.start], np.int64)
         at_T = at_T[: self._room]  # a span longer than all that is read
-        return _around(at_T, len(ranges), self._room), at_T
+        if not len(at_T):
+            return range(0), at_T
+        # With the span in the middle, or as near to it as the text allows.
+        first = min(max(int(at_T[0] + at_T[-1] + 1 - self._room) // 2, 0), max(len(ranges) - self._room, 0))
+        return range(first, min(first + self._room, len(ranges))), at_T
 
     def _random(
         self, text: str, ranges: Sequence[tuple[int, int]], masking: Salience, rng: np.random.Generator
@@ -97,28 +106,6 @@ class MaskedTexts:
             return window, _random_span(text, ranges, window, rng)
         count = min(max(1, round(MASKED_SHARE * len(window))), len(window))
         return window, np.sort(rng.permutation(np.arange(window.start, window.stop))[:count])
-
-    def _masked(
-        self,
-        passage: Passage,
-        ids: Sequence[int],
-        ranges: Sequence[tuple[int, int]],
-        window: range,
-        at_T: NDArray[np.int64],
-    ) -> Masked:
-        shown = np.array(ids)
-        shown[at_T] = self._tokenizer.mask_id
-        answer = passage.text[ranges[at_T[0]][0] : ranges[at_T[-1]][1]]
-        hidden_M = np.array(ids)[at_T]
-        return Masked(shown[window.start : window.stop].tolist(), at_T - window.start, hidden_M, answer, passage)
-
-
-def _around(at_T: NDArray[np.int64], length: int, room: int) -> range:
-    """`room` tokens with these in the middle, or as near to it as the text allows."""
-    if not len(at_T):
-        return range(0)
-    first = min(max(int(at_T[0] + at_T[-1] + 1 - room) // 2, 0), max(length - room, 0))
-    return range(first, min(first + room, length))
 
 
 def _random_span(
