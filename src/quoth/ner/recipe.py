@@ -89,7 +89,7 @@ class TaggingTask:
         set_dropout(network, config.dropout)
         self._config, self._settings = config, settings
         self.parameters: Mapping[str, torch.nn.Parameter] = {
-            name: each for name, each in network.named_parameters() if each.requires_grad
+            name: weight for name, weight in network.named_parameters() if weight.requires_grad
         }
         self.device = network.head.weight.device
         self._digest = digest
@@ -98,7 +98,7 @@ class TaggingTask:
         """Add the gradient of `tagging_loss`."""
         loss = tagging_loss(self._network, self._plan[step], self._pad_id, self._config.bf16)
         loss.backward()  # type: ignore[no-untyped-call]
-        return Step(loss.item(), sum(len(each.ids_T) for each in self._plan[step]))
+        return Step(loss.item(), sum(len(example.ids_T) for example in self._plan[step]))
 
     def save_model(self, folder: Path) -> None:
         """Write what `Tagger.load` reads."""
@@ -118,7 +118,8 @@ def plan_batches(
     config: TaggingConfig,
     progress: Callable[[int], None] | None = None,
 ) -> list[list[Example]]:
-    """All batches of the run, epoch after epoch; every epoch cuts the documents anew. `progress` takes epochs done."""
+    """All batches of the run, epoch after epoch, each of which cuts the documents in another way. `progress` takes
+    epochs done."""
     rng = np.random.default_rng(config.seed)
     plan: list[list[Example]] = []
     for epoch in range(config.epochs):
@@ -148,7 +149,7 @@ def lowered(tagged: TaggedText) -> TaggedText:
 def examples(texts: Sequence[TaggedText], tokenizer: WordTokenizer, labels: Sequence[str]) -> list[Example]:
     """The inputs that texts make; long texts make several, each token labelled in one of them."""
     found = []
-    for tagged, text in zip(texts, tokenizer.texts([each.text for each in texts]), strict=True):
+    for tagged, text in zip(texts, tokenizer.texts([tagged.text for tagged in texts]), strict=True):
         labels_T = np.full(len(text.ids_T), NO_LABEL, np.int64)
         for first, label in zip(text.first_W, labels_of_spans(text.words, tagged.spans), strict=True):
             if first >= 0:
@@ -174,9 +175,9 @@ def tagging_loss(network: TagNetwork, batch: Sequence[Example], pad_id: int, bf1
     Inputs: ids, shapes and labels [B, T] of a padded batch. Formula: -1/W sum over words of log softmax(logits)[label].
     """
     device = network.head.weight.device
-    ids_BT, mask_BT = (each.to(device) for each in pad([each.ids_T for each in batch], pad_id))
-    shapes_BT = pad([each.shapes_T for each in batch], 0)[0].to(device)
-    labels_BT = pad([each.labels_T for each in batch], NO_LABEL)[0].to(device)
+    ids_BT, mask_BT = (tensor.to(device) for tensor in pad([example.ids_T for example in batch], pad_id))
+    shapes_BT = pad([example.shapes_T for example in batch], 0)[0].to(device)
+    labels_BT = pad([example.labels_T for example in batch], NO_LABEL)[0].to(device)
     with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
         logits_BTL = network(ids_BT, mask_BT, shapes_BT)
     return cross_entropy(logits_BTL.float().flatten(0, 1), labels_BT.flatten(), ignore_index=NO_LABEL)

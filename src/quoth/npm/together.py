@@ -19,9 +19,9 @@ from quoth.text.boundaries import STOP_WORDS, surface_group, words
 from quoth.text.tokenizer import MASK
 
 PROPOSED = 50
-"""This many phrases of NPM's, and of the reader's, are weighed."""
+"""Candidates taken from each model."""
 LEAST = 1e-4
-"""The probability of a phrase that is not among the best of one of the two."""
+"""Floor for phrases that one model lacks: their probability there."""
 SURE = 3
 """The power with which NPM's weight falls as the reader becomes surer of its best phrase."""
 

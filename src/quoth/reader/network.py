@@ -141,8 +141,10 @@ def windows(
 def legal_in(read: Sequence[Reading], length: int, width: int) -> Tensor:
     """Which spans of the inputs may be answers: bool [B, T, W]."""
     legal_BTW = torch.zeros((len(read), length, width), dtype=torch.bool)
-    for row, each in enumerate(read):
-        legal_BTW[row, each.body : each.body + len(each.flags_T)] = torch.from_numpy(legal_spans(each, width))
+    for row, reading in enumerate(read):
+        legal_BTW[row, reading.body : reading.body + len(reading.flags_T)] = torch.from_numpy(
+            legal_spans(reading, width)
+        )
     return legal_BTW
 
 

@@ -53,10 +53,10 @@ class Inputs:
         progress: Callable[[int], None] | None = None,
     ) -> None:
         self.examples, self.tokenizer, self.config = examples, tokenizer, config
-        self._queries = [query_ids(tokenizer, each.question, config.query_tokens) for each in examples]
+        self._queries = [query_ids(tokenizer, example.question, config.query_tokens) for example in examples]
         self._texts: dict[str, Pieces] = {}
-        passages = {p.text: None for each in examples for p in (each.passage, *each.negatives)}
-        titles = {p.title: None for each in examples for p in (each.passage, *each.negatives)}
+        passages = {p.text: None for example in examples for p in (example.passage, *example.negatives)}
+        titles = {p.title: None for example in examples for p in (example.passage, *example.negatives)}
         self._titles = {title: self._title(title) for title in titles}
         every = list(passages)
         for at in range(0, len(every), _TEXTS_AT_A_TIME):
@@ -154,17 +154,17 @@ class ReadingTask:
         skipped = len(numbers) - len(shown)
         if not shown:
             return Step(None, 0, skipped)
-        read = [each for inputs in shown for each in inputs]
+        read = [seen for inputs in shown for seen in inputs]
         question_B = torch.tensor([q for q, inputs in enumerate(shown) for _ in inputs])
         odds, right, owner = [], [], []
-        width = max(len(each.reading.pair.ids_T) for each in read)
-        for members in batches_by_length([len(each.reading.pair.ids_T) for each in read], self._config.padded_tokens):
+        width = max(len(seen.reading.pair.ids_T) for seen in read)
+        for members in batches_by_length([len(seen.reading.pair.ids_T) for seen in read], self._config.padded_tokens):
             part = [read[member] for member in members]
-            odds_BTW = self._odds([each.reading for each in part])
+            odds_BTW = self._odds([seen.reading for seen in part])
             right_BTW = torch.zeros(odds_BTW.shape, dtype=torch.bool)
-            for row, each in enumerate(part):
-                first_R, beyond_R = each.right_R2.T
-                right_BTW[row, each.reading.body + first_R, beyond_R] = True
+            for row, seen in enumerate(part):
+                first_R, beyond_R = seen.right_R2.T
+                right_BTW[row, seen.reading.body + first_R, beyond_R] = True
             missing = width - odds_BTW.shape[1]
             odds.append(torch.nn.functional.pad(odds_BTW, (0, 0, 0, missing), value=NEVER))
             right.append(torch.nn.functional.pad(right_BTW, (0, 0, 0, missing)))
@@ -173,7 +173,7 @@ class ReadingTask:
             torch.cat(odds), torch.cat(right).to(self.device), torch.cat(owner).to(self.device), len(shown)
         )
         loss.backward()  # type: ignore[no-untyped-call]
-        return Step(loss.item(), sum(len(each.reading.pair.ids_T) for each in read), skipped)
+        return Step(loss.item(), sum(len(seen.reading.pair.ids_T) for seen in read), skipped)
 
     def _odds(self, read: Sequence[Reading]) -> Tensor:
         batch = pair_batch(self._inputs.tokenizer, [each.pair for each in read], self.device)
@@ -203,14 +203,14 @@ class ReadingTask:
         answer cannot be marked."""
         config, example = self._config, self._inputs.examples[number]
         rng = np.random.default_rng((config.seed, 1, step, number))
-        hidden, beside = rng.random() < config.unanswerable, rng.random() < config.negative_share
-        negatives = [self._inputs.read(number, each) for each in example.negatives[: config.num_negatives]]
+        hidden, compared = rng.random() < config.unanswerable, rng.random() < config.negative_share
+        negatives = [self._inputs.read(number, negative) for negative in example.negatives[: config.num_negatives]]
         if hidden and negatives:
             return negatives[:1]
         own = self._inputs.read(number, example.passage, example.answers)
         if example.answers and not len(own.right_R2):
             return []
-        return [own, *negatives] if beside else [own]
+        return [own, *negatives] if compared else [own]
 
     def save_model(self, folder: Path) -> None:
         """Write what `load_reader` reads."""
@@ -218,9 +218,9 @@ class ReadingTask:
 
     def settings(self) -> dict[str, Any]:
         digest = hashlib.sha256()
-        for each in self._inputs.examples:
-            negatives = "\0".join(negative.text for negative in each.negatives)
-            digest.update(f"{each.question}\0{each.passage.text}\0{each.answers}\0{negatives}\n".encode())
+        for example in self._inputs.examples:
+            negatives = "\0".join(negative.text for negative in example.negatives)
+            digest.update(f"{example.question}\0{example.passage.text}\0{example.answers}\0{negatives}\n".encode())
         shares = [share for *_, share in self._shares]
         data = {"digest of the examples": digest.hexdigest()[:16], "shares": shares}
         return {"model": self.model.config.to_dict(), "data": data}

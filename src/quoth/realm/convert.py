@@ -120,7 +120,7 @@ class Part:
         for name, weight in self.checkpoint.weights.items():
             if name.startswith(self.prefix):
                 rest = name.removeprefix(self.prefix)
-                there = next((each for each in self.names if rest.startswith(each)), None)
+                there = next((prefix for prefix in self.names if rest.startswith(prefix)), None)
                 if there is None:
                     raise _unknown(self.checkpoint, name)
                 if (here := self.names[there]) is not None:
@@ -142,8 +142,8 @@ def convert(checkpoints: Sequence[str], output: Path) -> tuple[str, ...]:
     """
     _check_new(output)
     found = [open_checkpoint(name, leave_out=(BLOCKS,)) for name in checkpoints]
-    for each in found:
-        _check(each)
+    for checkpoint in found:
+        _check(checkpoint)
     parts = _choose(found)
     config = _config(parts)
     states = {name: _fitted(part, config) for name, part in parts.items()}
@@ -179,18 +179,21 @@ def _unknown(checkpoint: Checkpoint, name: str) -> InputError:
 def _choose(found: Sequence[Checkpoint]) -> dict[str, Part]:
     """The parts of the model: "passages", perhaps "queries", "reader". Raises InputError if one is not given, or
     given twice."""
-    embedders = [each for each in found if each.kind in (EMBEDDER, SCORER)]
-    readers = [each for each in found if each.kind not in (EMBEDDER, SCORER)]
+    embedders = [checkpoint for checkpoint in found if checkpoint.kind in (EMBEDDER, SCORER)]
+    readers = [checkpoint for checkpoint in found if checkpoint.kind not in (EMBEDDER, SCORER)]
     if len(embedders) > 1 or len(readers) != 1 or not (embedders or readers[0].kind == OPENQA):
+        kinds = " and ".join(checkpoint.kind for checkpoint in found)
         raise InputError(
-            f"{' and '.join(each.kind for each in found) or 'nothing'} cannot be made a model; name one open-QA "
+            f"{kinds or 'nothing'} cannot be made a model; name one open-QA "
             "checkpoint, with or without an embedder, or one embedder (or scorer) and one encoder (or reader)"
         )
     parts: dict[str, Part] = {}
-    for each in [*embedders, *readers]:
-        for name, prefix in PREFIXES[each.kind].items():
-            if (each.kind, name) != (SCORER, "queries") or any(weight.startswith(prefix) for weight in each.weights):
-                parts[name] = Part(each, prefix, READER_NAMES if name == "reader" else TOWER_NAMES)
+    for checkpoint in [*embedders, *readers]:
+        for name, prefix in PREFIXES[checkpoint.kind].items():
+            if (checkpoint.kind, name) != (SCORER, "queries") or any(
+                weight.startswith(prefix) for weight in checkpoint.weights
+            ):
+                parts[name] = Part(checkpoint, prefix, READER_NAMES if name == "reader" else TOWER_NAMES)
     if "passages" not in parts:
         parts["passages"] = parts["queries"]
     return parts
@@ -279,7 +282,7 @@ def _write(
 def _tokenizer(parts: Mapping[str, Part]) -> Tokenizer:
     """The tokenizer of the first checkpoint with one. Raises ModelNotFoundError if none has one or it does not fit."""
     folders = dict.fromkeys(part.checkpoint.folder for part in parts.values())
-    found = next((each for folder in folders if (each := _tokenizer_in(folder)) is not None), None)
+    found = next((tokenizer for folder in folders if (tokenizer := _tokenizer_in(folder)) is not None), None)
     if found is None:
         raise ModelNotFoundError(f"{next(iter(folders))} has no tokenizer.json and no vocab.txt; fetch it again")
     for part in parts.values():

@@ -91,30 +91,34 @@ class FineTuneTask(REALMTask):
         return len(self._questions)
 
     def backward(self, step: int) -> Step:
-        """Add the gradient of the retriever's and the reader's loss, the mean over the batch's questions.
-
-        Every question comes once per epoch, in another order in every epoch.
-        """
-        size, total = self.config.batch_size, len(self._questions)
-        drawn = list(turns(step * size, (step + 1) * size, total, self._order))
-        totals = np.zeros(4)
+        """Add the gradient of the retriever's and the reader's loss, the mean over the batch's questions."""
+        drawn, totals = list(self._drawn(step)), np.zeros(4)
         for numbers in self.parts(drawn, self.config.mini_batch_size):
             asked = self._retrieve([self._questions[number] for number in numbers])
-            pairs = [reading.pair for each in asked for reading in each.seen]
-            scores_BTW = self._span_scores(pairs)
+            pairs = [reading.pair for question in asked for reading in question.seen]
+            with self.model.autocast():
+                states_BTH = self.model.reader.states(self.model.tokenizer.batch(pairs, self.device))
+                scores_BTW = self.model.reader.span(states_BTH).float()
             scores_QRTW = scores_BTW.reshape(len(asked), self.config.num_reader_passages, *scores_BTW.shape[1:])
-            retriever = torch.stack([marginal_choice_loss(each.relevance_K, each.right_K) for each in asked]).sum()
+            retriever = torch.stack([marginal_choice_loss(one.relevance_K, one.right_K) for one in asked]).sum()
             reader = torch.stack(list(map(self._reader_loss, asked, scores_QRTW))).sum()
             ((retriever + reader) / len(drawn)).backward()  # type: ignore[no-untyped-call]
-            found = sum(float(each.right_K[: self.config.num_reader_passages].any()) for each in asked)
+            found = sum(float(one.right_K[: self.config.num_reader_passages].any()) for one in asked)
             tokens = sum(len(pair.ids_T) for pair in pairs)
             totals += [retriever.item() / len(drawn), reader.item() / len(drawn), found / len(drawn), tokens]
         *means, tokens_of_all = self.summed(totals.tolist())
         measures = dict(zip(("retriever", "reader", "found"), means, strict=True))
         return Step(means[0] + means[1], int(tokens_of_all), measures=measures)
 
-    def _order(self, epoch: int) -> NDArray[np.int64]:
-        return np.random.default_rng((self.config.seed, 4, epoch)).permutation(len(self._questions))
+    def _drawn(self, step: int) -> Iterator[int]:
+        """The questions of a step: every question once per epoch, in another order in every epoch."""
+        size, total, seed = self.config.batch_size, len(self._questions), self.config.seed
+        return turns(
+            step * size,
+            (step + 1) * size,
+            total,
+            lambda epoch: np.random.default_rng((seed, 4, epoch)).permutation(total),
+        )
 
     def _retrieve(self, drawn: Sequence[tuple[QAExample, NDArray[np.int64]]]) -> list[Asked]:
         """What there is to learn from questions, each with the places of the passages that answer it."""
@@ -133,7 +137,9 @@ class FineTuneTask(REALMTask):
             beam_K = (self._z_PD @ q_D).topk(self.config.retriever_beam_size).indices
         relevance_K = config.similarity_scale * (self._z_PD[beam_K] @ q_D)
         right_K = torch.isin(beam_K, torch.from_numpy(right).to(self.device))
-        read_R = self._to_read(right_K)
+        read_R = torch.arange(self.config.num_reader_passages, device=self.device)
+        if self.config.force_positive and bool(right_K.any()) and not bool(right_K[read_R].any()):
+            read_R[-1] = right_K.nonzero()[0, 0]
         passages = [self._corpus.passage(int(self._rows_P[at])) for at in beam_K[read_R].tolist()]
         texts, titles = [p.text for p in passages], [p.title for p in passages]
         seen = readings(self.model.tokenizer, config, ids, texts, titles)

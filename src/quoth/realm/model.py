@@ -261,12 +261,6 @@ class REALM(CorpusModel):
             )
         return found
 
-    def over(self, corpora: Sequence[Corpus]) -> REALM:
-        """This model over other corpora, with the same weights."""
-        made = REALM(self.encoder, self.reader, corpora)
-        made._call = self._call
-        return made
-
     def _with_mask(self, text: str) -> str:
         return with_mask(text, self.encoder.tokenizer.mask_token)
 

@@ -93,7 +93,7 @@ class OwnReader:
         """The best spans."""
         with step("expand"):
             read = self._read(query, sources)
-            spans = self.spans([each.reading for each in read])
+            spans = self.spans([source.reading for source in read])
         return predict_answers(read, spans, self.model.config.add_relevance, how.top_k, how.marginal, how.null)
 
     def fillings(self, query: EncodedQuery, sources: Sequence[Source], how: How) -> list[Prediction]:
@@ -101,7 +101,7 @@ class OwnReader:
         with step("expand"):
             read = self._read(query, sources)
             nothing = [] if how.null is None else self._readings(query, [""], [""])
-            log_p_NV = self.masked([*(each.reading for each in read), *nothing])
+            log_p_NV = self.masked([*(source.reading for source in read), *nothing])
         return predict_words(read, how.null, log_p_NV, how.top_k)
 
     def likelihood(
@@ -118,7 +118,7 @@ class OwnReader:
         query, sources, null = found(len(hidden))
         with step("expand"):
             read, nothing = self._read(query, sources), self._readings(query, [""], [""])
-            log_p_NM = self.at_masks([*(each.reading for each in read), *nothing], hidden)
+            log_p_NM = self.at_masks([*(source.reading for source in read), *nothing], hidden)
         pieces = [self.tokenizer.hf.backend_tokenizer.id_to_token(token) for token in hidden]
         return explain_likelihood(read, null, answer.strip(), pieces, log_p_NM)
 

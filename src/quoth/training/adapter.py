@@ -18,6 +18,8 @@ from quoth.encoders.transformer import apply_adapter
 from quoth.errors import InputError
 from quoth.storage import atomic_write_bytes, atomic_write_json
 
+ADAPTER = "adapter_model.safetensors"
+
 
 def with_adapter(model: Any, rank: int, seed: int, warm_start: str = "") -> Any:
     """The model in evaluation mode (`set_dropout` changes that) with LoRA on all linear layers; rank 0: itself, all of
@@ -37,7 +39,7 @@ def with_adapter(model: Any, rank: int, seed: int, warm_start: str = "") -> Any:
         warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
         adapted = get_peft_model(model, LoraConfig(r=rank, lora_alpha=rank, target_modules="all-linear"))
     if warm_start:
-        _warm_start(adapted, Path(warm_start) / "adapter_model.safetensors")
+        _start_from(adapted, Path(warm_start) / ADAPTER)
     return adapted
 
 
@@ -69,13 +71,13 @@ def save_adapter(folder: Path, model: Any, base: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     weights = get_peft_model_state_dict(model, save_embedding_layers=False)
     halves = {name: weight.detach().half().cpu().contiguous() for name, weight in weights.items()}
-    atomic_write_bytes(folder / "adapter_model.safetensors", save(halves))
+    atomic_write_bytes(folder / ADAPTER, save(halves))
     # PEFT's own `save_pretrained` writes in place, and sets in any order.
     settings = model.peft_config["default"].to_dict() | {"inference_mode": True, "base_model_name_or_path": base}
     atomic_write_json(folder / "adapter_config.json", json.loads(json.dumps(settings, default=sorted)))
 
 
-def _warm_start(adapted: Any, file: Path) -> None:
+def _start_from(adapted: Any, file: Path) -> None:
     from peft import set_peft_model_state_dict
 
     if not file.is_file():
