@@ -180,11 +180,6 @@ class ResolvedOptions(FillOptions):
     banned_ids: frozenset[int] = frozenset()
     stop_words: frozenset[int] = frozenset()
 
-    @property
-    def rounds(self) -> int:
-        """Number of normalisation passes: one over a and b, another over the scores that take those."""
-        return int(self.combine == "softmax_sum") + int(self.hybrid > 0)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderFillOptions:
