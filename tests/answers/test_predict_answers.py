@@ -233,3 +233,17 @@ def test_an_answer_with_half_a_pair_of_brackets_or_quotes_is_not_listed(answer: 
     found = predict_spans([Source(passage(0, text), "c")], [spans], top_k=5)
     assert [each.text for each in found] == ([answer, "Paris"] if whole else ["Paris"])
     assert found[-1].probability == pytest.approx(math.e / 21)
+
+
+def test_overlapping_passages_of_a_document_do_not_answer_twice() -> None:
+    """ "in Rome" of one passage and "Rome" of the next are the same place of the document."""
+    first, second = Passage(0, "d", "", "in Rome", 0, 7), Passage(1, "d", "", "Rome fell", 3, 12)
+    spans = [
+        Spans(np.array([0]), np.array([7]), np.log([2.0]), math.log(2)),
+        Spans(np.array([0]), np.array([4]), np.log([1.0]), 0.0),
+    ]
+    sources = [Source(first, "c"), Source(second, "c")]
+    assert [each.text for each in predict_spans(sources, spans, top_k=5)] == ["in Rome"]
+    assert [each.text for each in predict_spans(sources, spans, 5, distinct=False)] == ["in Rome", "Rome"]
+    elsewhere = [sources[0], Source(second, "other")]
+    assert [each.text for each in predict_spans(elsewhere, spans, top_k=5)] == ["in Rome", "Rome"]

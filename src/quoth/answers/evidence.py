@@ -29,7 +29,7 @@ from quoth.types import Doubles, Rows
 
 if TYPE_CHECKING:
     from quoth.answers.options import ResolvedOptions
-    from quoth.corpus.bm25 import PassageRef, Ranking
+    from quoth.corpus.bm25 import Ranking
     from quoth.corpus.corpus import Corpus
 
 Weights = tuple[float, float, float]
@@ -80,6 +80,8 @@ def propose(scored: Scored, options: ResolvedOptions) -> Iterator[Proposal]:
         return
     with step("score"):
         ranked = best_phrases(scored, options)
+    # A generator: most proposals are compared by their best place alone, so one place of each is read, and the others
+    # only of what is shown.
     quoter = Quoter(ranked.occurrences)
     for each in ranked.best:
         with step("explain"):
@@ -165,9 +167,12 @@ class Source:
     relevance: float = 0.0
 
 
-def sources_of(ranking: Ranking, corpora: Sequence[Corpus], passage: Callable[[PassageRef], Passage]) -> list[Source]:
-    """BM25's best passages, fetched by `passage`, each with the log of its score as a share of the best one's."""
-    return [Source(passage(at), corpora[at[0]].name, math.log(score / ranking[0][0])) for score, at in ranking]
+def sources_of(ranking: Ranking, passages: Sequence[Passage], corpora: Sequence[Corpus]) -> list[Source]:
+    """BM25's best passages, each with the log of its score as a share of the best one's."""
+    return [
+        Source(passage, corpora[number].name, math.log(score / ranking[0][0]))
+        for passage, (score, (number, _)) in zip(passages, ranking, strict=True)
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,8 +147,3 @@ class ResolvedOptions(FillOptions):
     min_probability: Share = 0.0
     banned_ids: frozenset[int] = frozenset()
     stop_words: frozenset[int] = frozenset()
-
-    @property
-    def rounds(self) -> int:
-        """Number of normalisation passes: one over a and b, another over the scores that take those."""
-        return int(self.combine == "softmax_sum") + int(self.hybrid > 0)

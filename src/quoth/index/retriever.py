@@ -122,6 +122,8 @@ class Retriever:
         fresh = sorted(place for place in places if place not in found)
         if not fresh:
             return found
+        # The lock is not held while passages are encoded: two threads may encode the same one, which costs time and
+        # gives the same vectors.
         passages = [self.passage(place) for place in fresh]
         with step("encode"):
             encoded = dict(zip(fresh, zip(passages, self._encoder.encode(passages), strict=True), strict=True))
@@ -173,6 +175,8 @@ class Retriever:
         numbers = [self.corpora.index(keys.corpus) for keys in tables]
         total = sum(keys.num_keys for keys in tables)
         count = k + max(map(len, exclude), default=0)
+        # A passage may hold many of the nearest keys, and how many is not known beforehand. Doubling searches at most
+        # twice as deep as needed, and ends at the number of keys.
         while True:
             found = search_tables(tables, q_QD, count)
             best: list[dict[PassageRef, KeyAt]] = []

@@ -162,7 +162,7 @@ class BlankFiller(CorpusModel):
         """
         depth = max(options.passages or 0, options.read)
         ranked = [
-            best_places(self.corpora, words, depth, rows) if depth else []
+            best_places(self._retriever.corpora, words, depth, rows) if depth else []
             for words, rows in zip(searched, hidden, strict=True)
         ]
         return Asked(texts, ranked, hidden)
@@ -223,7 +223,7 @@ class BlankFiller(CorpusModel):
 
     def _sources(self, ranking: Ranking, more: Sequence[Source]) -> list[Source]:
         """BM25's best passages, and some more, which count as much as the last of these."""
-        best = sources_of(ranking, self._retriever.corpora, self._retriever.passage)
+        best = sources_of(ranking, [self._retriever.passage(at) for _, at in ranking], self._retriever.corpora)
         found = {(each.corpus, each.passage.row): each for each in best}
         last = min((each.relevance for each in found.values()), default=0.0)
         for each in more:

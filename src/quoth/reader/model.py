@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
 from quoth.answers.evidence import Source, Spans, calibrated, predict_spans, sources_of
-from quoth.corpus.bm25 import PassageRef, best_places, bm25
+from quoth.corpus.bm25 import best_places, bm25
 from quoth.corpus.corpus import Corpora, listed
 from quoth.fields import Count, checked
 from quoth.model.calls import Exclude, check_questions, for_each, takes, with_mask, words_of
@@ -21,7 +21,7 @@ from quoth.model.model import Model, remembered
 from quoth.reader.config import ReaderAskOptions, ReaderFillOptions
 from quoth.reader.network import SpanReader
 from quoth.reader.weights import open_reader
-from quoth.records import Hits, Passage, Prediction, Predictions
+from quoth.records import Hits, Prediction, Predictions
 from quoth.text.tokenizer import fill_in
 from quoth.timing import step
 
@@ -226,14 +226,13 @@ class Reader(Model):
                     best_places(self.corpora, query, count, rows)
                     for query, rows in zip(searched[part], hidden[part], strict=True)
                 ]
-                sources = [sources_of(ranking, self.corpora, self._passage) for ranking in ranked]
+                sources = [
+                    sources_of(found, [self.corpora[number].passage(row) for _, (number, row) in found], self.corpora)
+                    for found in ranked
+                ]
             with step("expand"):
                 spans = self.reader.read(texts[part], [[each.passage for each in group] for group in sources])
             yield from zip(sources, spans, strict=True)
-
-    def _passage(self, place: PassageRef) -> Passage:
-        number, row = place
-        return self.corpora[number].passage(row)
 
     def _answers(
         self, texts: Sequence[str], searched: Sequence[str], options: ReaderFillOptions, exclude: Exclude

@@ -29,7 +29,6 @@ from quoth.realm.network import readings
 from quoth.realm.towers import PassageEncoder, query_inputs
 from quoth.realm.trained import REALMTask, TrainedREALM
 from quoth.records import Passage
-from quoth.text.tokenizer import Pair
 from quoth.training.distributed import SINGLE_PROCESS, World
 from quoth.training.epochs import turns
 from quoth.training.trainer import Step
@@ -97,7 +96,7 @@ class FineTuneTask(REALMTask):
             asked = self._retrieve([self._questions[number] for number in numbers])
             pairs = [reading.pair for question in asked for reading in question.seen]
             with self.model.autocast():
-                states_BTH = self.model.reader.states(self.model.tokenizer.batch(pairs, self.device))
+                states_BTH = self.model.reader.states(pair_batch(self.model.tokenizer, pairs, self.device))
                 scores_BTW = self.model.reader.span(states_BTH).float()
             scores_QRTW = scores_BTW.reshape(len(asked), self.config.num_reader_passages, *scores_BTW.shape[1:])
             retriever = torch.stack([marginal_choice_loss(one.relevance_K, one.right_K) for one in asked]).sum()
@@ -144,24 +143,6 @@ class FineTuneTask(REALMTask):
         texts, titles = [p.text for p in passages], [p.title for p in passages]
         seen = readings(self.model.tokenizer, config, ids, texts, titles)
         return Asked(question, relevance_K, right_K, read_R, passages, seen)
-
-    def _to_read(self, right_K: Tensor) -> Tensor:
-        """The places in the beam of the passages that are read."""
-        read_R = torch.arange(self.config.num_reader_passages, device=right_K.device)
-        if (
-            self.config.force_positive
-            and bool(right_K.any())
-            and not bool(right_K[: self.config.num_reader_passages].any())
-        ):
-            read_R[-1] = right_K.nonzero()[0, 0]
-        return read_R
-
-    def _span_scores(self, pairs: Sequence[Pair]) -> Tensor:
-        model = self.model
-        with model.autocast():
-            batch = pair_batch(model.tokenizer, pairs, self.device)
-            scores_BTW: Tensor = model.reader.span(model.reader.states(batch)).float()
-        return scores_BTW
 
     def _reader_loss(self, asked: Asked, scores_RTW: Tensor) -> Tensor:
         config = self.model.config
