@@ -77,9 +77,7 @@ def make_batch(
         first_row += len(body)
 
     masked_N2 = np.stack([sequence_N + len(clean), np.concatenate(masked_at)], axis=1)
-    span_N = np.full(len(sequence_N), -1)  # the number of the hidden span that a token belongs to
-    for number, (start, length) in enumerate(zip(spans.start_M, spans.length_M, strict=True)):
-        span_N[start : start + length] = number
+    span_N = _span_of_each(spans, len(sequence_N))
     if twice:
         keys_N2, shown_N = np.stack([sequence_N, np.concatenate(clean_at)], axis=1), np.ones_like(span_N, np.bool_)
     else:
@@ -106,6 +104,14 @@ def make_batch(
         hidden_X=ids_N[row_X],
         without_spans=len(bodies) - len(np.unique(sequence_N[spans.start_M])),
     )
+
+
+def _span_of_each(spans: MaskedSpans, num_tokens: int) -> NDArray[np.int64]:
+    """The number of the hidden span that each token belongs to, -1 for those that are shown: [N]."""
+    span_N = np.full(num_tokens, -1)
+    for number, (start, length) in enumerate(zip(spans.start_M, spans.length_M, strict=True)):
+        span_N[start : start + length] = number
+    return span_N
 
 
 def _ends(
