@@ -14,9 +14,9 @@ from quoth.corpus.manifest import (
     Manifest,
     continues,
     keep_copy,
-    locks_beside,
     manifest_path,
     read_manifest,
+    side_locks,
     snapshots,
     write_manifest,
 )
@@ -303,7 +303,7 @@ class Corpus(CorpusView):
             >>> len(small.segments), small.num_documents
             (1, 2)
         """
-        with self._writing() as writer, all_locked(locks_beside(self.path)):
+        with self._writing() as writer, all_locked(side_locks(self.path)):
             writer.compact()
 
     def verify(self) -> None:

@@ -119,14 +119,14 @@ def saved_moves(corpus: Path) -> list[Path]:
     return [each for each in sorted(corpus.glob("moves/*")) if is_number(each.name)]
 
 
-def kept_beside(corpus: Path) -> list[Path]:
+def side_tables(corpus: Path) -> list[Path]:
     """Everything kept by any owner, finished or not."""
     return [path for path in sorted((corpus / BESIDE).glob("*/*")) if path.name != LOCK]
 
 
-def sealed_beside(corpus: Path) -> list[Path]:
+def sealed_side_tables(corpus: Path) -> list[Path]:
     """The folders that are complete."""
-    found = kept_beside(corpus)
+    found = side_tables(corpus)
     return [each for each in found if each.is_dir() and each.suffix not in UNFINISHED and each.name[0] != "."]
 
 
@@ -135,7 +135,7 @@ def segment_of(path: Path) -> str:
     return path.name.partition(".")[0]
 
 
-def locks_beside(corpus: Path) -> list[Path]:
+def side_locks(corpus: Path) -> list[Path]:
     """The lock of every owner."""
     return sorted((corpus / BESIDE).glob(f"*/{LOCK}"))
 

@@ -29,12 +29,12 @@ from quoth.corpus.manifest import (
     check_copy,
     committed,
     deletions_path,
-    locks_beside,
     manifest_path,
     read_manifest,
     saved_moves,
-    sealed_beside,
+    sealed_side_tables,
     segment_path,
+    side_locks,
     snapshots,
     write_manifest,
 )
@@ -73,13 +73,13 @@ def repair(path: Path, drop: Sequence[str] = ()) -> Repairs:
     if not snapshots(path) and committed(path) is None:
         read_manifest(path)  # raises, because there is no corpus
     done = Repairs()
-    with all_locked([path / LOCK, *locks_beside(path)]):
+    with all_locked([path / LOCK, *side_locks(path)]):
         manifest = _repair_manifest(path, done)
         if manifest is not None:
             deletions = _repair_deletions(path, manifest, done)
             manifest = _repair_segments(path, manifest, done, drop, deletions)
             _release_damaged(path, manifest, done)
-        _remove_damaged_beside(path, done)
+        _remove_damaged_side_tables(path, done)
     return done
 
 
@@ -181,6 +181,8 @@ def _write_again(path: Path, entry: SegmentEntry, splitter: str) -> bool:
     """Rebuild a segment from its documents; returns whether the result equals the original."""
     folder, part = segment_path(path, entry.name), segment_path(path, f"{entry.name}.repair.tmp")
     sources: tuple[Callable[[Path], Iterator[Split]], ...] = (_stored, partial(_split, splitter=splitter), _framed)
+    # Older segments lack checks, or words too. Which it was, nothing has to tell: only the original has the recorded
+    # SHA-256, so every combination may be tried.
     for source, with_checks, with_words in product(sources, (True, False), (True, False)):
         shutil.rmtree(part, ignore_errors=True)
         try:
@@ -240,6 +242,7 @@ def _framed(folder: Path) -> Iterator[Split]:
 
 def _record(blob: mmap.mmap | bytes, begin: int) -> tuple[Any, int]:
     """The JSON that begins at a byte, and the byte after it. Raises ValueError."""
+    # A record's length is unknown, so four times as much is decoded until it is whole: at most a third more in all.
     size = 1 << 12
     while True:
         part = blob[begin : begin + size].decode(errors="ignore")
@@ -286,9 +289,9 @@ def _release_damaged(path: Path, latest: Manifest, done: Repairs) -> None:
             done.repaired.append(f"{error}; the older snapshot {number} that used it is released")
 
 
-def _remove_damaged_beside(path: Path, done: Repairs) -> None:
+def _remove_damaged_side_tables(path: Path, done: Repairs) -> None:
     """Remove the damaged folders of keys and moves, and with a folder all that belong to it (its name and a suffix)."""
-    folders = [*saved_moves(path), *sealed_beside(path)]
+    folders = [*saved_moves(path), *sealed_side_tables(path)]
     for folder in folders:
         try:
             if folder.exists():
@@ -348,7 +351,7 @@ def verify(path: Path) -> None:
             except (CorpusNotFoundError, CorruptionError):
                 if number in snapshots(path):
                     raise  # not released since it was listed
-        for folder in (*saved_moves(path), *sealed_beside(path)):
+        for folder in (*saved_moves(path), *sealed_side_tables(path)):
             check_folder(folder, contents=True)
 
 

@@ -171,6 +171,7 @@ class Segment:
 
     def find(self, document_id: str) -> int | None:
         """The document with that id, or None."""
+        # Ids with equal hashes are compared themselves: a collision costs one more read, never a wrong document.
         hashed = np.uint64(hash_id(document_id))
         first = int(np.searchsorted(self._hashes_D, hashed, "left"))
         last = int(np.searchsorted(self._hashes_D, hashed, "right"))
@@ -188,6 +189,8 @@ class Segment:
 
     def containing(self, part: bytes) -> Iterator[int]:
         """The documents in whose text these bytes of UTF-8 occur, in order; one byte or more."""
+        # One pass over records and texts alike, at the speed of memory: nothing is decoded. A match may begin in a
+        # record, so the document's text is searched again. The bytes of whole characters match no part of others.
         at = self._blob.find(part)
         while at >= 0:
             document = int(np.searchsorted(self._documents_D13[:, 0], at, "right")) - 1
@@ -279,6 +282,7 @@ class SegmentWriter:
         begin = self._stream.tell()
         self._documents.extend((begin, begin + len(record), self.num_passages))
         self._document_checks.append(crc32(text, crc32(record)))
+        # The check of a passage covers its row and the record too: an altered offset would quote other characters.
         for (start, end), (first, last) in zip(ranges, _byte_ranges(document.text, ranges), strict=True):
             shift = begin + len(record)
             row = array("q", (self.num_documents, start, end, shift + first, shift + last))

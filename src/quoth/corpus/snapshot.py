@@ -41,6 +41,7 @@ class Snapshot:
     """
 
     def __init__(self, path: Path, manifest: Manifest, known: Iterable[Segment] = (), committed: bool = False) -> None:
+        # Before any file is opened: from here on, `compact` keeps the files that the manifest names.
         with suppress(LockedError) if committed else nullcontext():  # what is committed must not seem to have failed
             self._lease = Lease(manifest_path(path, manifest.snapshot))
         opened = {segment.entry: segment for segment in known}
@@ -114,6 +115,7 @@ class Snapshot:
         rows_R = np.asarray(rows_R, np.int64)
         if not self.segments:
             return np.zeros(len(rows_R), bool)
+        # A row below the first segment has place -1, which reads the last segment's end: the first test excludes it.
         place_R = np.searchsorted(self._first_R, rows_R, "right") - 1
         held_R = (place_R >= 0) & (rows_R < self._last_R[place_R])
         return held_R & ~self.deletions.hide(rows_R)
@@ -152,6 +154,7 @@ class Snapshot:
 
     def locate(self, document_id: str) -> tuple[Segment, int]:
         """The segment that contains a document, and its number there. Raises UnknownDocumentError."""
+        # The newest first: a replaced document is found again in older segments, where it is deleted.
         for segment in reversed(self.segments):
             document = segment.find(document_id)
             if document is not None and not self.is_deleted(segment, document):
@@ -160,11 +163,6 @@ class Snapshot:
         raise UnknownDocumentError(
             f"document {brief(document_id)} is not in {self.path}{beyond}; `quoth list {self.path}` shows the ids"
         )
-
-    def document(self, document_id: str) -> Document:
-        """The document with that id. Raises UnknownDocumentError."""
-        segment, document = self.locate(document_id)
-        return segment.document(document)
 
     def changed(self, documents: Iterable[Split], kept_D: bytearray) -> Iterator[Split]:
         """The documents that are new or differ by a byte; the others are marked in `kept_D` by their numbers.
@@ -181,19 +179,6 @@ class Snapshot:
                     kept_D[number] = True
                     continue
             yield document, ranges
-
-    def rows_of(self, document_id: str) -> list[int]:
-        """The rows of a document's passages. Raises UnknownDocumentError."""
-        segment, document = self.locate(document_id)
-        first, last = segment.passage_range(document)
-        return list(range(segment.first_row + first, segment.first_row + last))
-
-    def containing(self, part: bytes) -> Iterator[tuple[Segment, int]]:
-        """The live documents in whose text these bytes of UTF-8 occur."""
-        for segment in self.segments:
-            for document in segment.containing(part):
-                if not self.is_deleted(segment, document):
-                    yield segment, document
 
     def shared_with(self, other: Segment) -> Iterator[tuple[Segment, int]]:
         """The documents whose ids a new segment has too."""
@@ -311,7 +296,8 @@ class CorpusView:
             >>> corpus.rows_of("carmen")
             [1]
         """
-        return self._snapshot.rows_of(document_id)
+        _, first_row, last_row = deletion(*self._snapshot.locate(document_id))
+        return list(range(first_row, last_row))
 
     def passages(self) -> Iterator[Passage]:
         """Every passage of the snapshot, by row.
@@ -339,7 +325,8 @@ class CorpusView:
             >>> corpus.document("carmen").text[:21]
             'Carmen is an opera in'
         """
-        return self._snapshot.document(document_id)
+        segment, number = self._snapshot.locate(document_id)
+        return segment.document(number)
 
     def documents(self) -> Iterator[Document]:
         """Every document of the snapshot, in the order in which they were added.
@@ -354,7 +341,11 @@ class CorpusView:
 
     def containing(self, part: bytes) -> Iterator[tuple[Segment, int]]:
         """The documents in whose text these bytes of UTF-8 occur: their segments, and their numbers there."""
-        return self._snapshot.containing(part)
+        snapshot = self._snapshot
+        for segment in snapshot.segments:
+            for document in segment.containing(part):
+                if not snapshot.is_deleted(segment, document):
+                    yield segment, document
 
     def live(self, rows_R: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of these rows are passages of this snapshot, and not deleted: bool [R]."""

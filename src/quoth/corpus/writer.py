@@ -21,12 +21,12 @@ from quoth.corpus.manifest import (
     Manifest,
     deletions_path,
     is_number,
-    kept_beside,
     manifest_path,
     read_manifest,
     segment_name,
     segment_of,
     segment_path,
+    side_tables,
     snapshots,
     unnamed,
     write_manifest,
@@ -66,6 +66,7 @@ class Writer:
 
     def replace(self, documents: Iterator[Split], delete: Iterable[str] = ()) -> int:
         """`Corpus.replace`."""
+        # A byte per document ever added marks the unchanged ones: a million documents take a megabyte.
         kept_D = bytearray(self.snapshot.manifest.next_document)
         return self._add(self._write_segments(self.snapshot.changed(documents, kept_D)), kept_D, delete)
 
@@ -95,6 +96,7 @@ class Writer:
             raise CorruptionError(f"{each.reason}; only an intact corpus is compacted: {remedy_of(self.path)}")
         merged = self.merge()
         released = release(self.path, self.snapshot.manifest.snapshot, thorough=True)
+        # Somebody reads an older snapshot: an empty commit says that later writes are to release it.
         if not (released or merged):
             self.commit(kept_from=self.snapshot.manifest.snapshot + 1)
             release(self.path, self.snapshot.manifest.snapshot)
@@ -188,7 +190,7 @@ class Writer:
             deletions=self._save(deletions),
             kept_from=kept_from or (old.snapshot + 1 if merged else old.kept_from),
         )
-        write_manifest(self.path, manifest)
+        write_manifest(self.path, manifest)  # the commit: from here on it must not seem to have failed
         self.snapshot = Snapshot(self.path, manifest, [*self.snapshot.segments, *new], committed=True)
         self._show(self.snapshot)
 
@@ -224,6 +226,8 @@ class Writer:
     def _write_segments(self, documents: Iterator[Split]) -> Iterator[Segment]:
         manifest = self.snapshot.manifest
         row, number = manifest.next_row, manifest.next_document
+        # A segment is named after a number that is not taken before the commit: what a killed writer left has the same
+        # name, and was swept before this write.
         for first in documents:
             with SegmentWriter(segment_path(self.path, segment_name(number))) as writer:
                 writer.add(*first)
@@ -251,6 +255,7 @@ class Writer:
             numbers = np.concatenate([np.zeros(0, np.int64), *(np.arange(*each) for each in ranges)])
             parts.append(moves_from(self.path, segment.name, numbers, count))
             count += len(numbers)
+        # The merged segments' passages end to end are the new segments' passages end to end, in the same order.
         moves_M3, first = np.concatenate(parts), 0
         for segment in new:
             last = first + segment.num_passages
@@ -316,7 +321,7 @@ def _bytes(segment: Segment) -> int:
 def sweep(corpus: Path, current: Manifest) -> None:
     """Removes the leftovers of a killed writer, and nothing that a manifest names."""
     first = segment_name(current.next_document)
-    called = [path for path in (*corpus.glob("moves/*"), *kept_beside(corpus)) if is_number(segment_of(path))]
+    called = [path for path in (*corpus.glob("moves/*"), *side_tables(corpus)) if is_number(segment_of(path))]
     _remove_all(path for path in called if segment_of(path) >= first)
     temporary = (path for pattern in _TEMPORARY for path in corpus.glob(pattern))
     _remove_all([*temporary, *unnamed(corpus, current)])
@@ -327,6 +332,7 @@ def release(corpus: Path, before: int, thorough: bool = False) -> bool:
 
     Returns whether all of them are gone. `thorough` also removes the leftovers of an interrupted release.
     """
+    # A manifest goes first: without it nobody opens the snapshot, and a kill leaves only files that nothing names.
     old = [number for number in snapshots(corpus) if number < before]
     gone = [number for number in old if remove_unless_leased(manifest_path(corpus, number))]
     if gone or thorough:

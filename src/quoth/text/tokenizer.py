@@ -54,11 +54,7 @@ class TextTokenizer:
     """
 
     def __init__(self, tokenizer: Any, *, num_masks: int, max_tokens: int) -> None:
-        if not getattr(tokenizer, "is_fast", False):
-            raise InputError(
-                f"tokenizer {type(tokenizer).__name__} gives no character offsets; only fast tokenizers do "
-                "(a folder with tokenizer.json)"
-            )
+        check_fast(tokenizer)
         if tokenizer.mask_token_id is None:
             raise InputError(f"tokenizer {tokenizer.name_or_path!r} has no mask token; use a masked language model's")
         self.hf = tokenizer
@@ -182,6 +178,15 @@ def around_mask(text: str, mask_token: str) -> tuple[str, str]:
         shown = text if len(text) <= 60 else f"{text[:59]}…"
         raise InputError(f"{found} in {shown!r}; a text must have exactly one [MASK], in place of the blank")
     return parts[0], parts[1]
+
+
+def check_fast(tokenizer: Any) -> None:
+    """Raises InputError if a tokenizer gives no character offsets."""
+    if not getattr(tokenizer, "is_fast", False):
+        raise InputError(
+            f"tokenizer {type(tokenizer).__name__} gives no character offsets; only fast tokenizers do "
+            "(a folder with tokenizer.json)"
+        )
 
 
 class FastTokenizer:
