@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 class QuothError(Exception):
-    """Anything Quoth raises on purpose; `exit_code` is the command line's."""
+    """Anything Quoth raises on purpose."""
 
     exit_code = 1
 

@@ -151,7 +151,7 @@ class LiveWords:
     def statistics(self, query: Query) -> Statistics:
         """The statistics of the live passages, for the terms of a query."""
         found = zip(query.times, self.words.find(query.hashes_Q), strict=True)
-        holders = Counter({term: self._num_live(each) for term, each in found})
+        holders = Counter({term: self._num_live(occurrences) for term, occurrences in found})
         return Statistics(self.words.num_passages - len(self._deleted_X), *self._lengths, holders)
 
     def _num_live(self, occurrences: slice) -> int:
@@ -168,7 +168,7 @@ class LiveWords:
         # rounding takes from a sum, so that a passage whose score equals the k-th best is never lost: ties rank by row.
         words = self.words
         found = zip(question.terms, words.find(question.hashes_Q), strict=True)
-        terms = [(term, each) for term, each in found if each.stop > each.start]
+        terms = [(term, occurrences) for term, occurrences in found if occurrences.stop > occurrences.start]
         rests = list(accumulate(term.bound for term, _ in reversed(terms)))[::-1]
         if not terms or rests[0] < floor * (1 - _SLACK):
             return np.empty(0, np.int64), np.empty(0, np.float64)

@@ -76,4 +76,4 @@ def sweep_moves(corpus: Path) -> None:
 def _of_use(corpus: Path) -> list[int]:
     """The segments, by their first documents, that exist or that anything is named after."""
     names = {path.name for path in corpus.glob("segments/*")} | set(map(segment_of, side_tables(corpus)))
-    return [int(each) for each in names if is_number(each) and each == segment_name(int(each))]
+    return [int(name) for name in names if is_number(name) and name == segment_name(int(name))]

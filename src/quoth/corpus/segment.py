@@ -142,7 +142,7 @@ class Segment:
             except CorruptionError as error:
                 instead = "until it is repaired, every process that searches reads all texts of the segment first"
                 warnings.warn(DamageWarning(f"{error}; {instead}: {remedy_of(self.path.parents[1])}"), stacklevel=2)
-        return Words.of(indexed_text(each.title, each.text) for each in self.passages())
+        return Words.of(indexed_text(passage.title, passage.text) for passage in self.passages())
 
     def document(self, index: int) -> Document:
         """The `index`-th document, exactly as it was added."""
@@ -176,7 +176,7 @@ class Segment:
         first = int(np.searchsorted(self._hashes_D, hashed, "left"))
         last = int(np.searchsorted(self._hashes_D, hashed, "right"))
         found = self._hashed_D[first:last].tolist()
-        return next((each for each in found if self.id(each) == document_id), None)
+        return next((document for document in found if self.id(document) == document_id), None)
 
     def find_all(self, other: "Segment") -> Iterator[int]:
         """The documents whose ids are also in `other`."""
@@ -305,7 +305,7 @@ class SegmentWriter:
         save_array(self.path / "passages.npy", np.array(self._passages, np.int64).reshape(-1, 5))
         if with_checks:
             save_array(self.path / "checks.npy", np.array(self._document_checks + self._passage_checks, np.uint32))
-        hashes_D = np.array([hash_id(each) for each in self._ids], np.uint64)
+        hashes_D = np.array([hash_id(document_id) for document_id in self._ids], np.uint64)
         order_D = np.argsort(hashes_D, kind="stable")
         save_array(self.path / "ids.npy", np.stack([hashes_D[order_D], order_D.astype(np.uint64)]))
         if with_words:

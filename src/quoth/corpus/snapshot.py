@@ -65,7 +65,7 @@ class Snapshot:
             self.deletions = self.deletions.plus(superseded)
         self._first_rows = [segment.first_row for segment in self.segments]
         self._first_R = np.array(self._first_rows, np.int64)
-        self._last_R = np.array([each.last_row for each in self.segments], np.int64)
+        self._last_R = np.array([segment.last_row for segment in self.segments], np.int64)
 
     def _superseded(self) -> list[Deletion]:
         """The documents of segments that were damaged, and are no longer, of which later segments have newer versions:
@@ -83,7 +83,7 @@ class Snapshot:
     @cached_property
     def num_documents(self) -> int:
         """Number of documents that can be read."""
-        return sum(each.num_documents - self.num_deleted(each) for each in self.segments)
+        return sum(segment.num_documents - self.num_deleted(segment) for segment in self.segments)
 
     @cached_property
     def num_passages(self) -> int:
@@ -92,11 +92,11 @@ class Snapshot:
 
     def is_altered(self) -> bool:
         """Whether files that are open have other sizes by now, or a damaged segment is there again."""
-        for each in self.damaged:
+        for damaged in self.damaged:
             with suppress(CorruptionError):
-                open_segment(self.path, each.entry)
+                open_segment(self.path, damaged.entry)
                 return True
-        return not all(each.has_its_sizes() for each in self.segments)
+        return not all(segment.has_its_sizes() for segment in self.segments)
 
     def passage(self, row: int) -> Passage:
         """The passage of a row, deleted or not. Raises InputError for a row that no segment contains."""
@@ -122,7 +122,7 @@ class Snapshot:
 
     def live_rows(self) -> NDArray[np.int64]:
         """Every row of this snapshot, ascending: int64 [num_passages]."""
-        parts = [np.arange(each.first_row, each.last_row) for each in self.segments]
+        parts = [np.arange(segment.first_row, segment.last_row) for segment in self.segments]
         rows_R = np.concatenate([np.empty(0, np.int64), *parts])
         return rows_R[~self.deletions.hide(rows_R)]
 
@@ -130,7 +130,7 @@ class Snapshot:
     def live_words(self) -> list[LiveWords]:
         """The words of every segment's passages, without the deleted ones. Raises CorruptionError."""
         with advising(self.path):
-            return [LiveWords(each.words, each.first_row, self._deleted_in(each)) for each in self.segments]
+            return [LiveWords(segment.words, segment.first_row, self._deleted_in(segment)) for segment in self.segments]
 
     def _deleted_in(self, segment: Segment) -> NDArray[np.int64]:
         """The deleted passages of a segment, counted in it."""
