@@ -76,7 +76,7 @@ class Hit:
             "end": passage.end,
             "text": passage.text,
             "metadata": dict(passage.metadata),
-            "matches": [asdict(each) for each in self.matches],
+            "matches": [asdict(match) for match in self.matches],
         }
 
 
@@ -179,7 +179,7 @@ class Prediction:
         object.__setattr__(self, "num_places", max(self.num_places, len(self.evidence)))
 
     def __repr__(self) -> str:
-        best = [f"{each.document_id!r}[{each.start}:{each.end}]" for each in self.evidence[:1]]
+        best = [f"{place.document_id!r}[{place.start}:{place.end}]" for place in self.evidence[:1]]
         places = [f"{self.num_places} places"] if self.num_places > 1 else []
         guess = [self.status] if self.abstained else []
         return f"Prediction({', '.join([repr(self.text), f'{self.probability:.3f}', *best, *places, *guess])})"
@@ -222,7 +222,7 @@ class Prediction:
             **theirs,
             "status": self.status,
             "abstained": self.abstained,
-            "evidence": [asdict(each) for each in self.evidence],
+            "evidence": [asdict(place) for place in self.evidence],
             "num_places": self.num_places,
         }
 
@@ -276,7 +276,7 @@ class Predictions(list[Prediction]):
         if not self:
             return f"<p><em>{NOT_FOUND}</em></p>"
         nearest = f"<p><em>{NOT_FOUND}; what comes nearest:</em></p>" if self.status == "not_found" else ""
-        return nearest + _ranking(_prediction(each) for each in self)
+        return nearest + _ranking(_prediction(prediction) for prediction in self)
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame, a prediction per row, with its best place.
@@ -284,7 +284,7 @@ class Predictions(list[Prediction]):
         Raises:
             InputError: pandas is not installed.
         """
-        return _frame([each.to_row() for each in self])
+        return _frame([prediction.to_row() for prediction in self])
 
 
 class Hits(list[Hit]):
@@ -293,7 +293,7 @@ class Hits(list[Hit]):
     def _repr_html_(self) -> str:
         if not self:
             return "<p><em>no passage of the corpus matches</em></p>"
-        return _ranking(_hit(each) for each in self)
+        return _ranking(_hit(hit) for hit in self)
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame, a passage per row.
@@ -301,7 +301,7 @@ class Hits(list[Hit]):
         Raises:
             InputError: pandas is not installed.
         """
-        return _frame([each.to_dict() for each in self])
+        return _frame([hit.to_dict() for hit in self])
 
 
 def _frame(rows: Sequence[dict[str, Any]]) -> Any:
@@ -313,7 +313,7 @@ def _frame(rows: Sequence[dict[str, Any]]) -> Any:
 
 
 def _ranking(items: Iterable[str]) -> str:
-    return f"<ol>{''.join(f'<li>{each}</li>' for each in items)}</ol>"
+    return f"<ol>{''.join(f'<li>{item}</li>' for item in items)}</ol>"
 
 
 def _prediction(prediction: Prediction) -> str:
@@ -333,7 +333,7 @@ def _evidence(evidence: Evidence) -> str:
 
 def _hit(hit: Hit) -> str:
     passage = hit.passage
-    ranges = sorted({(each.start - passage.start, each.end - passage.start) for each in hit.matches})
+    ranges = sorted({(match.start - passage.start, match.end - passage.start) for match in hit.matches})
     quote = _excerpt(passage.text, [each for each in ranges if each[0] < each[1]])
     source = _source(passage.title, passage.document_id, passage.start, passage.end)
     head = f"<b>{_text(passage.title or passage.document_id)}</b> {hit.score:.3f}"
@@ -353,7 +353,7 @@ def _excerpt(text: str, marked: Sequence[tuple[int, int]]) -> str:
 
 
 def _source(title: str, document_id: str, start: int, end: int, corpus: str = "") -> str:
-    parts = [each for each in (title, document_id, f"characters {start:,}–{end:,}", corpus) if each]
+    parts = [part for part in (title, document_id, f"characters {start:,}–{end:,}", corpus) if part]
     return f"<small>{' · '.join(map(_text, parts))}</small>"
 
 

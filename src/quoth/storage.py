@@ -186,7 +186,7 @@ def check_file(path: Path, expected: dict[str, Any], contents: bool = False) -> 
     if (size := size_of(path)) != expected["size"]:
         raise CorruptionError(f"{path}: {size} bytes, but {expected['size']} were written; truncated or altered")
     if (contents or size <= SMALL) and sha256_file(path) != expected["sha256"]:
-        raise CorruptionError(f"{path}: its SHA-256 is not the recorded one; the file was altered")
+        raise CorruptionError(f"{path}: checksum mismatch; the file was altered")
 
 
 def cut_to(path: Path, expected: dict[str, Any]) -> bool:
@@ -226,7 +226,7 @@ def check_folder(folder: Path, sha256: str | None = None, contents: bool = False
     listing = folder / CHECKSUMS
     files = read_json(listing)
     if sha256 is not None and sha256_file(listing) != sha256:
-        raise CorruptionError(f"{listing}: its SHA-256 is not the recorded one; the file was altered")
+        raise CorruptionError(f"{listing}: checksum mismatch; the file was altered")
     if not isinstance(files, dict):
         raise CorruptionError(f"{listing}: damaged, no longer a list of files")
     for name, expected in files.items():

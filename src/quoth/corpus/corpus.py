@@ -14,9 +14,9 @@ from quoth.corpus.manifest import (
     Manifest,
     continues,
     keep_copy,
-    locks_beside,
     manifest_path,
     read_manifest,
+    side_locks,
     snapshots,
     write_manifest,
 )
@@ -303,7 +303,7 @@ class Corpus(CorpusView):
             >>> len(small.segments), small.num_documents
             (1, 2)
         """
-        with self._writing() as writer, all_locked(locks_beside(self.path)):
+        with self._writing() as writer, all_locked(side_locks(self.path)):
             writer.compact()
 
     def verify(self) -> None:
@@ -338,12 +338,12 @@ class Corpus(CorpusView):
 
 def _tell(snapshot: Snapshot) -> None:
     """Warns of damaged segments. Raises CorruptionError if no other is intact."""
-    for each in snapshot.damaged:
+    for damaged in snapshot.damaged:
         if not snapshot.segments:
-            raise CorruptionError(each.reason)
-        count = f"{each.entry.num_documents} document" + "s" * (each.entry.num_documents != 1)
-        without = f"{snapshot.path} is open without segment {each.entry.name} ({count}), so BM25 ranks differently"
-        warnings.warn(DamageWarning(f"{each.reason}; {without}; {remedy_of(snapshot.path)}"), stacklevel=3)
+            raise CorruptionError(damaged.reason)
+        count = f"{damaged.entry.num_documents} document" + "s" * (damaged.entry.num_documents != 1)
+        without = f"{snapshot.path} is open without segment {damaged.entry.name} ({count}), so BM25 ranks differently"
+        warnings.warn(DamageWarning(f"{damaged.reason}; {without}; {remedy_of(snapshot.path)}"), stacklevel=3)
 
 
 _BEGUN = {"segments", LOCK, "manifest-0.json", "committed.json"}
@@ -351,7 +351,7 @@ _BEGUN = {"segments", LOCK, "manifest-0.json", "committed.json"}
 
 def _is_vacant(path: Path) -> bool:
     """Whether a folder is empty, or has only the leftovers of a corpus whose first documents were not committed."""
-    if not path.is_dir() or {each.name for each in path.iterdir() if each.suffix != ".tmp"} - _BEGUN:
+    if not path.is_dir() or {file.name for file in path.iterdir() if file.suffix != ".tmp"} - _BEGUN:
         return False
     return manifest_path(path, 0).is_file() or not any(path.glob("*/*"))
 
@@ -377,9 +377,9 @@ Corpora = CorpusOrPath | Sequence[CorpusOrPath] | None
 def listed(corpora: Corpora) -> list[Corpus]:
     """None, one or several as a list of open corpora. Raises CorpusNotFoundError, InputError if two have one name."""
     several = [] if corpora is None else [corpora] if isinstance(corpora, CorpusOrPath) else corpora
-    opened = [each if isinstance(each, Corpus) else Corpus.open(each) for each in several]
+    opened = [corpus if isinstance(corpus, Corpus) else Corpus.open(corpus) for corpus in several]
     for number, corpus in enumerate(opened):
         # Evidence names its corpus by nothing else.
-        if corpus.name in {each.name for each in opened[:number]}:
+        if corpus.name in {other.name for other in opened[:number]}:
             raise InputError(f"two corpora are named {corpus.name!r}; rename one of the folders")
     return opened

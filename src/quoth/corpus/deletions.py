@@ -57,6 +57,7 @@ class Deletions:
         """Which of these passage rows belong to a deleted document: bool [R]."""
         if not len(self):
             return np.zeros(len(rows_R), bool)
+        # Ordered by document, the intervals are ordered by row too, and disjoint: one bisection per row decides.
         place_R = np.searchsorted(self._first_X, rows_R, "right") - 1
         hidden_R: NDArray[np.bool_] = (place_R >= 0) & (rows_R < self._last_X[place_R])
         return hidden_R

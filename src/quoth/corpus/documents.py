@@ -277,9 +277,9 @@ def _document(record: Mapping[str, Any], number: str | None) -> Document:
         raise ValueError("no field 'text'")
     text = record["text"]
     if isinstance(text, list):
-        if not all(isinstance(each, str) for each in text):
+        if not all(isinstance(paragraph, str) for paragraph in text):
             raise ValueError("text is a list, but not only of strings")
-        text = "".join(each if each.endswith("\n") else each + "\n" for each in text)
+        text = "".join(paragraph if paragraph.endswith("\n") else paragraph + "\n" for paragraph in text)
     metadata = {key: value for key, value in record.items() if key not in (*ID_FIELDS, *TITLE_FIELDS, "text")}
     if isinstance(inner := metadata.get("metadata"), dict):
         metadata = {**{key: value for key, value in metadata.items() if key != "metadata"}, **inner}

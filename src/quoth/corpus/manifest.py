@@ -81,8 +81,8 @@ class Manifest:
         return replace(self, snapshot=self.snapshot + 1, **changes)
 
 
-_SEGMENT_FIELDS: Fields = {each.name: (cast(type, each.type),) for each in fields(SegmentEntry)}
-_FIELDS: Fields = {each.name: (cast(type, each.type),) for each in fields(Manifest)} | {
+_SEGMENT_FIELDS: Fields = {field.name: (cast(type, field.type),) for field in fields(SegmentEntry)}
+_FIELDS: Fields = {field.name: (cast(type, field.type),) for field in fields(Manifest)} | {
     "segments": (list,),
     "deletions": (dict, type(None)),
     "bypassed": (list,),
@@ -116,18 +116,18 @@ def moves_path(corpus: Path, segment: str) -> Path:
 
 def saved_moves(corpus: Path) -> list[Path]:
     """The folders of all segments' moves."""
-    return [each for each in sorted(corpus.glob("moves/*")) if is_number(each.name)]
+    return [folder for folder in sorted(corpus.glob("moves/*")) if is_number(folder.name)]
 
 
-def kept_beside(corpus: Path) -> list[Path]:
+def side_tables(corpus: Path) -> list[Path]:
     """Everything kept by any owner, finished or not."""
     return [path for path in sorted((corpus / BESIDE).glob("*/*")) if path.name != LOCK]
 
 
-def sealed_beside(corpus: Path) -> list[Path]:
+def sealed_side_tables(corpus: Path) -> list[Path]:
     """The folders that are complete."""
-    found = kept_beside(corpus)
-    return [each for each in found if each.is_dir() and each.suffix not in UNFINISHED and each.name[0] != "."]
+    found = side_tables(corpus)
+    return [path for path in found if path.is_dir() and path.suffix not in UNFINISHED and path.name[0] != "."]
 
 
 def segment_of(path: Path) -> str:
@@ -135,7 +135,7 @@ def segment_of(path: Path) -> str:
     return path.name.partition(".")[0]
 
 
-def locks_beside(corpus: Path) -> list[Path]:
+def side_locks(corpus: Path) -> list[Path]:
     """The lock of every owner."""
     return sorted((corpus / BESIDE).glob(f"*/{LOCK}"))
 
@@ -207,7 +207,7 @@ def _check_not_lost(corpus: Path, known: list[int]) -> None:
     left: list[Path] = []
     with suppress(CorruptionError):
         left = unnamed(corpus, read_manifest(corpus, known[-1])) if known else []
-    names = f"; the files it named are there: {', '.join(each.name for each in left)}" if left else ""
+    names = f"; the files it named are there: {', '.join(path.name for path in left)}" if left else ""
     raise CorruptionError(
         f"{manifest_path(corpus, copied.snapshot)}: the file is missing (the manifest of the last commit){names}"
     )
@@ -221,10 +221,10 @@ def _check_named(corpus: Path, last: int) -> None:
     except CorruptionError:
         return  # its reader says so
     # What a commit may have named: a sealed segment, or a list of deletions.
-    written = [each for each in unnamed(corpus, current) if each.suffix != ".tmp"]
-    left = [each for each in written if each.is_file() or (each / CHECKSUMS).is_file()]
+    written = [path for path in unnamed(corpus, current) if path.suffix != ".tmp"]
+    left = [path for path in written if path.is_file() or (path / CHECKSUMS).is_file()]
     if left and committed(corpus) is None and snapshots(corpus)[-1:] == [last]:
-        names = ", ".join(each.name for each in left)
+        names = ", ".join(path.name for path in left)
         raise CorruptionError(
             f"{corpus / COMMITTED}: missing or damaged, and no manifest names {names}: restore the last manifest from "
             f"a backup, or delete {names} to stay at snapshot {last}"
@@ -273,14 +273,14 @@ def parse_manifest(path: Path) -> Manifest:
     if content["deletions"] is not None:
         check_fields(path, content["deletions"], {"name": (str,), **FILE_FIELDS})
     content["segments"] = tuple(
-        SegmentEntry(**check_fields(path, each, _SEGMENT_FIELDS)) for each in content["segments"]
+        SegmentEntry(**check_fields(path, entry, _SEGMENT_FIELDS)) for entry in content["segments"]
     )
     content["bypassed"] = tuple(map(str, content["bypassed"]))
     manifest = Manifest(**content)
     # A manifest may come from a stranger: it must not name a file that Quoth does not write, or one outside the corpus.
     deletions = manifest.deletions["name"] if manifest.deletions else ""
-    named = all(each.name == segment_name(each.first_document) for each in manifest.segments)
-    known = {each.name for each in manifest.segments}
+    named = all(entry.name == segment_name(entry.first_document) for entry in manifest.segments)
+    known = {entry.name for entry in manifest.segments}
     if not named or Path(deletions).name != deletions or not known.issuperset(manifest.bypassed):
         raise CorruptionError(f"{path}: damaged, it names files that do not belong to a corpus")
     return manifest
@@ -288,7 +288,7 @@ def parse_manifest(path: Path) -> Manifest:
 
 def _numbers(corpus: Path, pattern: str) -> list[int]:
     numbers = (path.stem.rpartition("-")[2] for path in corpus.glob(pattern))
-    return sorted(int(each) for each in numbers if is_number(each))
+    return sorted(int(number) for number in numbers if is_number(number))
 
 
 def unnamed(corpus: Path, current: Manifest) -> list[Path]:

@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from quoth.arrays import open_array, save_array
 from quoth.corpus.manifest import (
     is_number,
-    kept_beside,
     moves_path,
     saved_moves,
     segment_name,
     segment_of,
     segment_path,
+    side_tables,
 )
 from quoth.errors import CorruptionError
 from quoth.storage import check_folder, fsync_path, publish_folder, remove
@@ -50,6 +50,7 @@ def moves_from(corpus: Path, segment: str, numbers_P: NDArray[np.int64], first: 
     """
     here_P = np.arange(first, first + len(numbers_P))
     now = np.stack([np.full(len(numbers_P), int(segment)), numbers_P, here_P], axis=1)
+    # Moves compose: what had come to this segment from another gets its new place too, so one look-up finds any origin.
     before = read_moves(corpus, segment)
     before = before[np.isin(before[:, 0], _of_use(corpus)) & np.isin(before[:, 2], numbers_P)]
     before_then = np.stack([before[:, 0], before[:, 1], first + np.searchsorted(numbers_P, before[:, 2])], axis=1)
@@ -74,5 +75,5 @@ def sweep_moves(corpus: Path) -> None:
 
 def _of_use(corpus: Path) -> list[int]:
     """The segments, by their first documents, that exist or that anything is named after."""
-    names = {path.name for path in corpus.glob("segments/*")} | set(map(segment_of, kept_beside(corpus)))
-    return [int(each) for each in names if is_number(each) and each == segment_name(int(each))]
+    names = {path.name for path in corpus.glob("segments/*")} | set(map(segment_of, side_tables(corpus)))
+    return [int(name) for name in names if is_number(name) and name == segment_name(int(name))]

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quoth.arrays import open_array, open_blob
 from quoth.corpus.deletions import Deletions
@@ -29,16 +30,16 @@ from quoth.corpus.manifest import (
     check_copy,
     committed,
     deletions_path,
-    locks_beside,
     manifest_path,
     read_manifest,
     saved_moves,
-    sealed_beside,
+    sealed_side_tables,
     segment_path,
+    side_locks,
     snapshots,
     write_manifest,
 )
-from quoth.corpus.passages import get_splitter
+from quoth.corpus.passages import Ranges, get_splitter
 from quoth.corpus.segment import Segment, SegmentWriter, Split, open_segment
 from quoth.corpus.snapshot import open_snapshot
 from quoth.errors import CorpusNotFoundError, CorruptionError, InputError, QuothError, advising
@@ -73,13 +74,13 @@ def repair(path: Path, drop: Sequence[str] = ()) -> Repairs:
     if not snapshots(path) and committed(path) is None:
         read_manifest(path)  # raises, because there is no corpus
     done = Repairs()
-    with all_locked([path / LOCK, *locks_beside(path)]):
+    with all_locked([path / LOCK, *side_locks(path)]):
         manifest = _repair_manifest(path, done)
         if manifest is not None:
             deletions = _repair_deletions(path, manifest, done)
             manifest = _repair_segments(path, manifest, done, drop, deletions)
             _release_damaged(path, manifest, done)
-        _remove_damaged_beside(path, done)
+        _remove_damaged_side_tables(path, done)
     return done
 
 
@@ -129,7 +130,7 @@ def _repair_segments(
                 done.repaired.append(f"{error}; {'cut to what was written' if cut else 'rebuilt from its documents'}")
                 whole.add(entry.name)
             else:  # deleted documents count too if nobody knows them
-                there = [each is not None for each in _readable(path, entry, deletions or Deletions())]
+                there = [document is not None for document in _readable(path, entry, deletions or Deletions())]
                 left = f"of its {len(there)} documents {sum(there)} can be read (`quoth export`)"
                 lost[entry.name] = f"{error}; {left}"
     for name in drop:
@@ -180,13 +181,15 @@ def _cut(folder: Path, entry: SegmentEntry) -> bool:
 def _write_again(path: Path, entry: SegmentEntry, splitter: str) -> bool:
     """Rebuild a segment from its documents; returns whether the result equals the original."""
     folder, part = segment_path(path, entry.name), segment_path(path, f"{entry.name}.repair.tmp")
-    sources: tuple[Callable[[Path], Iterator[Split]], ...] = (_stored, partial(_split, splitter=splitter), _framed)
+    sources: tuple[Callable[[Path], Iterator[Split]], ...] = (_stored, partial(_stored, splitter=splitter), _framed)
+    # Older segments lack checks, or words too. Which it was, nothing has to tell: only the original has the recorded
+    # SHA-256, so every combination may be tried.
     for source, with_checks, with_words in product(sources, (True, False), (True, False)):
         shutil.rmtree(part, ignore_errors=True)
         try:
             with SegmentWriter(part) as writer:
-                for each in source(folder):
-                    writer.add(*each)
+                for split in source(folder):
+                    writer.add(*split)
                 sha256 = writer.seal(with_checks, with_words)
         except (QuothError, ValueError, TypeError, IndexError):
             continue  # the files it would be rebuilt from are damaged
@@ -197,27 +200,21 @@ def _write_again(path: Path, entry: SegmentEntry, splitter: str) -> bool:
     return False
 
 
-def _documents(folder: Path) -> Iterator[tuple[Document, int, int]]:
-    """Each document, its first passage and the one after its last, from `documents.bin` and `documents.npy` alone."""
+def _stored(folder: Path, splitter: str = "") -> Iterator[Split]:
+    """The documents, from `documents.bin` and `documents.npy` alone, with their passages as they are stored or, given a
+    splitter, split again."""
     blob = open_blob(folder / "documents.bin")
     table_D13 = open_array(folder / "documents.npy", np.int64, (-1, 3))
+    passages_P5 = np.empty((0, 5), np.int64) if splitter else open_array(folder / "passages.npy", np.int64, (-1, 5))
+    split = get_splitter(splitter) if splitter else None
     for (begin, middle, first), (end, _, last) in pairwise(table_D13.tolist()):
         document_id, title, metadata = from_top(partial(json.loads, blob[begin:middle]))
-        yield Document(document_id, title, blob[middle:end].decode(), metadata), first, last
+        text = blob[middle:end].decode()
+        yield Document(document_id, title, text, metadata), split(text) if split else _ranges(passages_P5[first:last])
 
 
-def _stored(folder: Path) -> Iterator[Split]:
-    """The documents, with their passages as they are stored."""
-    passages_P5 = open_array(folder / "passages.npy", np.int64, (-1, 5))
-    for document, first, last in _documents(folder):
-        yield document, [(start, end) for start, end in passages_P5[first:last, 1:3].tolist()]
-
-
-def _split(folder: Path, splitter: str) -> Iterator[Split]:
-    """The documents, with their passages split again."""
-    ranges_of = get_splitter(splitter)
-    for document, _, _ in _documents(folder):
-        yield document, ranges_of(document.text)
+def _ranges(passages_P5: NDArray[np.int64]) -> Ranges:
+    return [(start, end) for start, end in passages_P5[:, 1:3].tolist()]
 
 
 def _framed(folder: Path) -> Iterator[Split]:
@@ -234,12 +231,13 @@ def _framed(folder: Path) -> Iterator[Split]:
         end = len(blob) if begin < 0 else begin
         document_id, title, metadata = fields
         document = Document(document_id, title, blob[middle:end].decode(), metadata)
-        yield document, [(start, stop) for start, stop in passages_P5[first:last, 1:3].tolist()]
+        yield document, _ranges(passages_P5[first:last])
         number += 1
 
 
 def _record(blob: mmap.mmap | bytes, begin: int) -> tuple[Any, int]:
     """The JSON that begins at a byte, and the byte after it. Raises ValueError."""
+    # A record's length is unknown, so four times as much is decoded until it is whole: at most a third more in all.
     size = 1 << 12
     while True:
         part = blob[begin : begin + size].decode(errors="ignore")
@@ -286,17 +284,17 @@ def _release_damaged(path: Path, latest: Manifest, done: Repairs) -> None:
             done.repaired.append(f"{error}; the older snapshot {number} that used it is released")
 
 
-def _remove_damaged_beside(path: Path, done: Repairs) -> None:
+def _remove_damaged_side_tables(path: Path, done: Repairs) -> None:
     """Remove the damaged folders of keys and moves, and with a folder all that belong to it (its name and a suffix)."""
-    folders = [*saved_moves(path), *sealed_beside(path)]
+    folders = [*saved_moves(path), *sealed_side_tables(path)]
     for folder in folders:
         try:
             if folder.exists():
                 check_folder(folder, contents=True)
         except CorruptionError as error:
-            belonging = (each for each in folders if each.parent == folder.parent and each.stem == folder.name)
-            for each in {folder, *belonging}:
-                remove(each)
+            belonging = (other for other in folders if other.parent == folder.parent and other.stem == folder.name)
+            for other in {folder, *belonging}:
+                remove(other)
             done.repaired.append(
                 f"{error}; removed {folder}: `quoth embed {path}`, with the same model, makes it again"
             )
@@ -308,7 +306,7 @@ def intact_documents(path: Path, lost: Callable[[str], None]) -> Iterator[Docume
     Raises CorpusNotFoundError, and CorruptionError if no manifest or list of deletions can be read.
     """
     snapshot = open_snapshot(path, None)
-    opened = {each.name: each for each in snapshot.segments}
+    opened = {segment.name: segment for segment in snapshot.segments}
     for entry in snapshot.manifest.segments:
         count = bad = 0
         for document in _readable(path, entry, snapshot.deletions, opened.get(entry.name)):
@@ -348,7 +346,7 @@ def verify(path: Path) -> None:
             except (CorpusNotFoundError, CorruptionError):
                 if number in snapshots(path):
                     raise  # not released since it was listed
-        for folder in (*saved_moves(path), *sealed_beside(path)):
+        for folder in (*saved_moves(path), *sealed_side_tables(path)):
             check_folder(folder, contents=True)
 
 

@@ -98,9 +98,9 @@ def _remote_sources(url: str, format: str | None) -> list[Source]:
     except Exception as error:  # every file system raises its own
         raise InputError(f"{url}: cannot be read ({error})") from error
     base = root.rstrip("/") if is_folder else root.rpartition("/")[0]
-    relative = [(each, each.removeprefix(base).lstrip("/")) for each in files]
+    relative = [(file, file.removeprefix(base).lstrip("/")) for file in files]
     hidden = re.compile(r"(^|/)\.")
-    named = [(system.unstrip_protocol(each), name) for each, name in relative if not hidden.search(name)]
+    named = [(system.unstrip_protocol(file), name) for file, name in relative if not hidden.search(name)]
     if not (found := _readable(named, format, url)):
         raise InputError(f"{url}: no file there ends in {_SUFFIXES}; {_REMEDY}")
     return found

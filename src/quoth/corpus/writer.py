@@ -10,7 +10,6 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from errno import EDQUOT, ENOSPC
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -21,12 +20,12 @@ from quoth.corpus.manifest import (
     Manifest,
     deletions_path,
     is_number,
-    kept_beside,
     manifest_path,
     read_manifest,
     segment_name,
     segment_of,
     segment_path,
+    side_tables,
     snapshots,
     unnamed,
     write_manifest,
@@ -66,6 +65,7 @@ class Writer:
 
     def replace(self, documents: Iterator[Split], delete: Iterable[str] = ()) -> int:
         """`Corpus.replace`."""
+        # A byte per document ever added marks the unchanged ones: a million documents take a megabyte.
         kept_D = bytearray(self.snapshot.manifest.next_document)
         return self._add(self._write_segments(self.snapshot.changed(documents, kept_D)), kept_D, delete)
 
@@ -91,10 +91,11 @@ class Writer:
 
     def compact(self) -> None:
         """`Corpus.compact`. Raises CorruptionError if a segment is damaged."""
-        for each in self.snapshot.damaged:
-            raise CorruptionError(f"{each.reason}; only an intact corpus is compacted: {remedy_of(self.path)}")
+        for damaged in self.snapshot.damaged:
+            raise CorruptionError(f"{damaged.reason}; only an intact corpus is compacted: {remedy_of(self.path)}")
         merged = self.merge()
         released = release(self.path, self.snapshot.manifest.snapshot, thorough=True)
+        # Somebody reads an older snapshot: an empty commit says that later writes are to release it.
         if not (released or merged):
             self.commit(kept_from=self.snapshot.manifest.snapshot + 1)
             release(self.path, self.snapshot.manifest.snapshot)
@@ -112,11 +113,12 @@ class Writer:
             self._raise_unless_full(error)
         self._yield_reserve()
         self._make_room()
-        shrinking = [each for each in self.snapshot.segments if self.snapshot.num_deleted(each)]
+        shrinking = [segment for segment in self.snapshot.segments if self.snapshot.num_deleted(segment)]
         merged = False
-        for chosen in (*([each] for each in sorted(shrinking, key=_bytes)), None):
+        for chosen in (*([segment] for segment in sorted(shrinking, key=_bytes)), None):
             segments = chosen or _worth_merging(self.snapshot)
-            needed = _AROUND + sum(map(self._bytes_kept, segments))
+            kept = {segment: segment.num_documents - self.snapshot.num_deleted(segment) for segment in segments}
+            needed = _AROUND + sum(_bytes(segment) * kept[segment] // segment.num_documents for segment in segments)
             try:
                 merged = self._merge(segments) or merged
             except OSError as error:
@@ -137,11 +139,6 @@ class Writer:
         """Removes what a failed write left, and the older snapshots that nobody reads."""
         sweep(self.path, self.snapshot.manifest)
         release(self.path, self.snapshot.manifest.snapshot, thorough=True)
-
-    def _bytes_kept(self, segment: Segment) -> int:
-        """What a segment's documents will take, about, without the deleted ones."""
-        deleted = self.snapshot.num_deleted(segment)
-        return _bytes(segment) * (segment.num_documents - deleted) // segment.num_documents
 
     def _merge(self, merged: list[Segment]) -> bool:
         """Merges these segments, without their deleted documents; returns whether there are any."""
@@ -174,9 +171,12 @@ class Writer:
         """
         old = self.snapshot.manifest
         deletions = self.snapshot.deletions if deletions is None else deletions
+        saved = old.deletions
+        if len(deletions) != self.snapshot.num_saved_deletions:
+            saved = deletions.save(deletions_path(self.path, old.snapshot + 1)) if len(deletions) else None
         gone = {segment.name for segment in merged}
         segments = (*(entry for entry in old.segments if entry.name not in gone), *(segment.entry for segment in new))
-        damaged = {each.entry.name for each in self.snapshot.damaged}
+        damaged = {segment.entry.name for segment in self.snapshot.damaged}
         bypassed = damaged & {*old.bypassed, *(damaged if new else ())}
         manifest = old.successor(
             bypassed=tuple(sorted(bypassed)),
@@ -185,10 +185,10 @@ class Writer:
             next_document=old.next_document + sum(segment.num_documents for segment in new),
             num_documents=sum(entry.num_documents for entry in segments) - len(deletions),
             num_passages=sum(entry.num_passages for entry in segments) - deletions.num_rows,
-            deletions=self._save(deletions),
+            deletions=saved,
             kept_from=kept_from or (old.snapshot + 1 if merged else old.kept_from),
         )
-        write_manifest(self.path, manifest)
+        write_manifest(self.path, manifest)  # the commit: from here on it must not seem to have failed
         self.snapshot = Snapshot(self.path, manifest, [*self.snapshot.segments, *new], committed=True)
         self._show(self.snapshot)
 
@@ -201,7 +201,7 @@ class Writer:
             deleted |= {deletion(*replaced) for replaced in self._replaced(segment, new, kept_D)}
             new.append(segment)
         gone = {deletion(*self.snapshot.locate(document_id)) for document_id in delete}
-        deleted |= {each for each in gone if not (kept_D and kept_D[each[0]])}
+        deleted |= {document for document in gone if not (kept_D and kept_D[document[0]])}
         if new or deleted:
             self.commit(new, self.snapshot.deletions.plus(deleted))
         return sum(segment.num_documents for segment in new)
@@ -224,6 +224,8 @@ class Writer:
     def _write_segments(self, documents: Iterator[Split]) -> Iterator[Segment]:
         manifest = self.snapshot.manifest
         row, number = manifest.next_row, manifest.next_document
+        # A segment is named after a number that is not taken before the commit: what a killed writer left has the same
+        # name, and was swept before this write.
         for first in documents:
             with SegmentWriter(segment_path(self.path, segment_name(number))) as writer:
                 writer.add(*first)
@@ -248,9 +250,10 @@ class Writer:
         parts, count = [NO_MOVES], 0
         for segment in merged:
             ranges = map(segment.passage_range, self.snapshot.live_documents(segment))
-            numbers = np.concatenate([np.zeros(0, np.int64), *(np.arange(*each) for each in ranges)])
+            numbers = np.concatenate([np.zeros(0, np.int64), *(np.arange(first, last) for first, last in ranges)])
             parts.append(moves_from(self.path, segment.name, numbers, count))
             count += len(numbers)
+        # The merged segments' passages end to end are the new segments' passages end to end, in the same order.
         moves_M3, first = np.concatenate(parts), 0
         for segment in new:
             last = first + segment.num_passages
@@ -259,18 +262,14 @@ class Writer:
                 save_moves(self.path, segment.name, moves_M3[here_M] - np.array([0, 0, first]))
             first = last
 
-    def _save(self, deletions: Deletions) -> dict[str, Any] | None:
-        if len(deletions) == self.snapshot.num_saved_deletions:
-            return self.snapshot.manifest.deletions
-        number = self.snapshot.manifest.snapshot + 1
-        return deletions.save(deletions_path(self.path, number)) if len(deletions) else None
-
 
 def _worth_merging(snapshot: Snapshot) -> list[Segment]:
     """The segments with deletions or without words, and the small ones unless there is only one."""
-    small = {each.name for each in snapshot.segments if each.num_passages < SEGMENT_PASSAGES // 2}
-    incomplete = {each.name for each in snapshot.segments if snapshot.num_deleted(each) or not each.has_words}
-    merged = [each for each in snapshot.segments if each.name in small | incomplete]
+    small = {segment.name for segment in snapshot.segments if segment.num_passages < SEGMENT_PASSAGES // 2}
+    incomplete = {
+        segment.name for segment in snapshot.segments if snapshot.num_deleted(segment) or not segment.has_words
+    }
+    merged = [segment for segment in snapshot.segments if segment.name in small | incomplete]
     return merged if len(merged) > 1 or incomplete else []
 
 
@@ -300,8 +299,8 @@ def write_segment(folder: Path, documents: Iterable[Split]) -> None:
     part = folder.with_name(f"{folder.stem}.{uuid4().hex}.tmp")
     try:
         with SegmentWriter(part) as writer:
-            for each in documents:
-                writer.add(*each)
+            for split in documents:
+                writer.add(*split)
             writer.seal()
         publish_directory(part, folder)
     except BaseException:
@@ -310,13 +309,13 @@ def write_segment(folder: Path, documents: Iterable[Split]) -> None:
 
 
 def _bytes(segment: Segment) -> int:
-    return sum(512 * each.stat().st_blocks for each in segment.path.iterdir())
+    return sum(512 * file.stat().st_blocks for file in segment.path.iterdir())
 
 
 def sweep(corpus: Path, current: Manifest) -> None:
     """Removes the leftovers of a killed writer, and nothing that a manifest names."""
     first = segment_name(current.next_document)
-    called = [path for path in (*corpus.glob("moves/*"), *kept_beside(corpus)) if is_number(segment_of(path))]
+    called = [path for path in (*corpus.glob("moves/*"), *side_tables(corpus)) if is_number(segment_of(path))]
     _remove_all(path for path in called if segment_of(path) >= first)
     temporary = (path for pattern in _TEMPORARY for path in corpus.glob(pattern))
     _remove_all([*temporary, *unnamed(corpus, current)])
@@ -327,13 +326,14 @@ def release(corpus: Path, before: int, thorough: bool = False) -> bool:
 
     Returns whether all of them are gone. `thorough` also removes the leftovers of an interrupted release.
     """
+    # A manifest goes first: without it nobody opens the snapshot, and a kill leaves only files that nothing names.
     old = [number for number in snapshots(corpus) if number < before]
     gone = [number for number in old if remove_unless_leased(manifest_path(corpus, number))]
     if gone or thorough:
         kept = [read_manifest(corpus, number) for number in snapshots(corpus)]
-        segments = {entry.name for each in kept for entry in each.segments}
+        segments = {entry.name for manifest in kept for entry in manifest.segments}
         _remove_all(path for path in corpus.glob("segments/*") if path.name not in segments)
-        deletions = {each.deletions["name"] for each in kept if each.deletions is not None}
+        deletions = {manifest.deletions["name"] for manifest in kept if manifest.deletions is not None}
         _remove_all(path for path in corpus.glob("deleted-*.npy") if path.name not in deletions)
         _remove_all(corpus.glob("bm25*"))  # of the first format
         sweep_moves(corpus)

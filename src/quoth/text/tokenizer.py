@@ -75,7 +75,7 @@ class TextTokenizer:
     """
 
     def __init__(self, tokenizer: Any, *, num_masks: int, max_tokens: int) -> None:
-        _check_fast(tokenizer)
+        _check_masked(tokenizer)
         self.hf = tokenizer
         self.num_masks = num_masks
         self.max_tokens = max_tokens
@@ -199,17 +199,18 @@ def around_mask(text: str, mask_token: str) -> tuple[str, str]:
     return parts[0], parts[1]
 
 
-def _shorten(text: str, limit: int = 60) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
-def _check_fast(tokenizer: Any) -> None:
-    """Raises InputError unless a tokenizer gives character ranges and has a mask token."""
+def check_fast(tokenizer: Any) -> None:
+    """Raises InputError if a tokenizer gives no character offsets."""
     if not getattr(tokenizer, "is_fast", False):
         raise InputError(
             f"tokenizer {type(tokenizer).__name__} gives no character offsets; only fast tokenizers do "
             "(a folder with tokenizer.json)"
         )
+
+
+def _check_masked(tokenizer: Any) -> None:
+    """Raises InputError unless a tokenizer gives character offsets and has a mask token."""
+    check_fast(tokenizer)
     if tokenizer.mask_token_id is None:
         raise InputError(f"tokenizer {tokenizer.name_or_path!r} has no mask token; use a masked language model's")
 
@@ -227,7 +228,7 @@ class PairTokenizer:
     type 1. No input is longer than `longest`, whatever limit a caller gives."""
 
     def __init__(self, tokenizer: Any, types: bool, longest: int = 512) -> None:
-        _check_fast(tokenizer)
+        _check_masked(tokenizer)
         self.hf, self.types, self.longest = tokenizer, types, longest
         framed = tokenizer("x", add_special_tokens=True)["input_ids"]
         self.cls_id, self.sep_id = int(framed[0]), int(framed[-1])

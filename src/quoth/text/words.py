@@ -15,6 +15,7 @@ import numpy as np
 
 from quoth.errors import InputError
 from quoth.text.boundaries import trim, words
+from quoth.text.tokenizer import check_fast
 from quoth.types import Ints
 
 SHAPES = ("special", "lower", "capitalised", "capitals", "capital", "mixed", "digits", "uncased", "other")
@@ -55,11 +56,7 @@ class WordTokenizer:
     """
 
     def __init__(self, tokenizer: Any, max_tokens: int) -> None:
-        if not getattr(tokenizer, "is_fast", False):
-            raise InputError(
-                f"tokenizer {type(tokenizer).__name__} gives no character offsets; only fast tokenizers do "
-                "(a folder with tokenizer.json)"
-            )
+        check_fast(tokenizer)
         self.hf = tokenizer
         self.pad_id = int(tokenizer.pad_token_id or 0)
         plain, framed = (list(tokenizer("a", add_special_tokens=special)["input_ids"]) for special in (False, True))
