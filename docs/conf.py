@@ -14,7 +14,8 @@ from sphinx.project import Project
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 
-from quoth import __version__  # noqa: E402
+from quoth import FillOptions, __version__  # noqa: E402
+from quoth.fields import fields_of, spelled  # noqa: E402
 
 project = "Quoth"
 copyright = "the authors of Quoth, Apache-2.0"
@@ -30,6 +31,8 @@ default_role = "code"  # a word between single backticks in a docstring
 nitpick_ignore_regex = [(r"py:.*", r".*")]
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
+python_maximum_signature_line_length = 120
+python_maximum_signature_line_length = 120
 napoleon_numpy_docstring = False
 
 html_theme = "furo"
@@ -64,7 +67,39 @@ def _without_links_to_code(app: Sphinx, name: str, source: list[str]) -> None:
     source[0] = re.sub(r"\[([^\]]+)\]\((\.\./[^)]+)\)", words, source[0])
 
 
+def _plain_signature(app: Sphinx, what: str, name: str, value: Any, *rest: Any) -> tuple[str, None] | None:
+    """The keywords of a record of options, without the bounds that their types carry."""
+    if value is not FillOptions:
+        return None
+    keywords = [f"{each.name}: {spelled(each.kind)} = {each.default!r}" for each in fields_of(value).values()]
+    return f"(*, {', '.join(keywords)})", None
+
+
+def _with_meanings(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+    """What each field of a record of options means."""
+    if value is FillOptions:
+        lines += ["Args:", *(f"    {each.name}: {each.meaning}" for each in fields_of(value).values()), ""]
+
+
+def _plain_signature(app: Sphinx, what: str, name: str, value: Any, *rest: Any) -> tuple[str, None] | None:
+    """The keywords of a record of options, without the bounds that their types carry."""
+    if value is not FillOptions:
+        return None
+    keywords = [f"{each.name}: {spelled(each.kind)} = {each.default!r}" for each in fields_of(value).values()]
+    return f"(*, {', '.join(keywords)})", None
+
+
+def _with_meanings(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+    """What each field of a record of options means."""
+    if value is FillOptions:
+        lines += ["Args:", *(f"    {each.name}: {each.meaning}" for each in fields_of(value).values()), ""]
+
+
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
+    app.connect("autodoc-process-signature", _plain_signature)
+    app.connect("autodoc-process-docstring", _with_meanings, priority=400)  # before Args are understood
+    app.connect("autodoc-process-signature", _plain_signature)
+    app.connect("autodoc-process-docstring", _with_meanings, priority=400)  # before Args are understood
     app.connect("source-read", _without_links_to_code)
     Project.discover = _discover_renamed  # type: ignore[method-assign]

@@ -26,10 +26,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from quoth.answers.calibration import calibrated, features, fit, not_found_threshold, threshold
-from quoth.answers.evidence import Proposal
+from quoth.answers.calibration import fit, not_found_threshold, threshold
+from quoth.answers.evidence import Proposal, calibrated, features, predict_spans
 from quoth.answers.options import FillOptions
-from quoth.answers.spans import predict_spans
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
 from quoth.corpus.passages import WHOLE

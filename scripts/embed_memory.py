@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.keys import EncodedPassage, Place
+from quoth.encoders.keys import EncodedPassage, TextSpan
 from quoth.index import tables
 from quoth.memory import WORKING_MEMORY, held
 from quoth.records import Document, Passage
@@ -61,7 +61,7 @@ class RandomEncoder:
     def words(self, query: str) -> NDArray[np.float32]:
         return self._encoded(query).vectors_TD
 
-    def queries_at(self, places: Iterable[Place], count: int) -> NDArray[np.float32]:
+    def queries_at(self, places: Iterable[TextSpan], count: int) -> NDArray[np.float32]:
         return np.concatenate([self._encoded(text).vectors_TD[:2] for text, _, _ in islice(places, count)])
 
 

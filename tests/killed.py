@@ -20,7 +20,7 @@ from typing import Any
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
-from quoth.corpus.segment_writer import split_documents, write_segment
+from quoth.corpus.writer import split_documents, write_segment
 from quoth.records import Document
 from quoth.text.terms import analyse
 

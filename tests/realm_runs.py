@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.pairs import PairBatch
+from quoth.encoders.transformer import PairBatch
 from quoth.hub import ModelSource, locate
 from quoth.realm.config import REALMConfig
 from quoth.realm.salient import Masked

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from quoth.errors import InputError
-from quoth.records import Evidence, Hit, Match, Passage, Prediction
-from quoth.results import EXCERPT, Hits, Predictions
+from quoth.records import EXCERPT, Evidence, Hit, Hits, Match, Passage, Prediction, Predictions
 
 CONTEXT = "<b>Carmen</b> & Co: an opera by Georges Bizet."
 START = CONTEXT.index("Georges")

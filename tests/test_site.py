@@ -21,10 +21,11 @@ from quoth.cli.main import main
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
-RUN = ["first_steps.md", "tutorials/notes.md", "tutorials/editions.md", "tutorials/train.md"]
+RUN = ["../README.md", "first_steps.md", "tutorials/notes.md", "tutorials/editions.md", "tutorials/train.md"]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BAR = re.compile("[▏▎▍▌▋▊▉█]")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+MODULE = re.compile(r"\b(?<![./])quoth(?:_eval)?(?:\.(?!json\b|md\b)[A-Za-z_]+)+")
 
 
 def blocks(page: str) -> list[tuple[str, str]]:
@@ -107,6 +108,35 @@ def test_links_lead_to_files_and_headings() -> None:
             if "://" not in target and not (file.exists() and (not heading or heading in headings(file))):
                 broken.append(f"{page.relative_to(ROOT)}: {target}")
     assert not broken
+
+
+def is_there(name: str) -> bool:
+    """Whether a dotted name leads to a module, and its next part, if any, is a word of that module."""
+    parts = name.split(".")
+    for size in range(len(parts), 0, -1):
+        folder = ROOT.joinpath("src", *parts[:size])
+        for file in (folder.with_suffix(".py"), folder / "__init__.py"):
+            if file.exists():
+                return size == len(parts) or bool(re.search(rf"\b{parts[size]}\b", file.read_text(encoding="utf-8")))
+    return False
+
+
+def test_a_module_that_is_gone_is_noticed() -> None:
+    assert is_there("quoth.npm.model.NPM.fill")
+    assert is_there("quoth.NPM.fill")
+    assert not is_there("quoth.predictors.phrase")
+    assert not is_there("quoth.npm.model.Npm")
+
+
+def test_modules_are_named_where_they_are() -> None:
+    """In every page, and in the table of rooms with what to begin with."""
+    pages = [*PAGES, *map(ROOT.joinpath, ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "gpu/QUEUE.md"))]
+    named = {(page.name, name) for page in pages for name in MODULE.findall(page.read_text(encoding="utf-8"))}
+    for row in re.findall(r"^\| .*\]\(\.\./src/quoth/\w+\) \|.*$", (DOCS / "code.md").read_text(), re.MULTILINE):
+        room = row.partition("../src/quoth/")[2].partition(")")[0]
+        named |= {("code.md", f"quoth.{room}.{module}") for module in re.findall(r"`(\w+)`", row.rpartition(") |")[2])}
+    assert len(named) > 50
+    assert {(page, name) for page, name in named if not is_there(name)} == set()
 
 
 def test_every_page_is_in_the_contents() -> None:

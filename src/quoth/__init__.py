@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from quoth.model.loading import load
     from quoth.model.model import Model
     from quoth.ner.tagger import Tagger
-    from quoth.npm.model import NPM, PassageVectors
+    from quoth.npm.blanks import PassageVectors
+    from quoth.npm.model import NPM
     from quoth.reader.model import Reader
     from quoth.realm.model import REALM
     from quoth.records import (
@@ -28,16 +29,17 @@ if TYPE_CHECKING:
         Document,
         Evidence,
         Hit,
+        Hits,
         Likelihood,
         Match,
         Passage,
         PassageShare,
         Prediction,
+        Predictions,
         Shortfall,
         TaggedSpan,
         TaggedText,
     )
-    from quoth.results import Hits, Predictions
     from quoth.zero_ner.model import ZeroNER
 
 __version__ = "0.1.0"
@@ -88,16 +90,16 @@ _HOMES = {
     "FillOptions": "quoth.answers.options",
     "FusedSearch": "quoth.model.base",
     "Hit": "quoth.records",
-    "Hits": "quoth.results",
+    "Hits": "quoth.records",
     "Likelihood": "quoth.records",
     "Match": "quoth.records",
     "Model": "quoth.model.model",
     "NPM": "quoth.npm.model",
     "Passage": "quoth.records",
     "PassageShare": "quoth.records",
-    "PassageVectors": "quoth.npm.model",
+    "PassageVectors": "quoth.npm.blanks",
     "Prediction": "quoth.records",
-    "Predictions": "quoth.results",
+    "Predictions": "quoth.records",
     "REALM": "quoth.realm.model",
     "Reader": "quoth.reader.model",
     "Repairs": "quoth.corpus.repair",

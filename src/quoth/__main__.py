@@ -25,18 +25,14 @@ def main() -> int:
     for each in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(each) is signal.SIG_DFL:  # nohup has it ignored
             signal.signal(each, stop)
-    code = _run()
-    return 128 + received[0] if received and code == INTERRUPTED else code
-
-
-def _run() -> int:
     try:
         from quoth.cli.main import main as run
 
-        return run()
+        code = run()
     except KeyboardInterrupt:
         print("quoth: interrupted; everything committed so far is kept", file=sys.stderr, flush=True)
-        return INTERRUPTED
+        code = INTERRUPTED
+    return 128 + received[0] if received and code == INTERRUPTED else code
 
 
 if __name__ == "__main__":

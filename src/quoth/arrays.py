@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.errors import CorruptionError, brief
-from quoth.files import SMALL, create
+from quoth.storage import SMALL, create, size_of
 
 _BYTES_AT_A_TIME = 1 << 21
 _ALIGNED = 64
@@ -77,19 +77,26 @@ def open_array(path: Path, dtype: Any = None, shape: tuple[int, ...] | None = No
 
     Raises CorruptionError if it is damaged, or is not of the type and shape given; -1 stands for any length.
     """
+    array: NDArray[Any]
     try:
-        array, size = _mapped(path) if path.stat().st_size > SMALL else _read(path)
-    except FileNotFoundError:
+        if size_of(path) > SMALL:
+            mapped = np.lib.format.open_memmap(path, mode="r")
+            array, size = np.asarray(mapped), mapped.offset + mapped.nbytes
+        else:
+            with path.open("rb") as stream:
+                array, size = np.lib.format.read_array(stream, allow_pickle=False), stream.tell()
+    except CorruptionError:
+        raise
+    except FileNotFoundError:  # removed since
         raise CorruptionError(f"{path}: the file is missing") from None
-    except IsADirectoryError:
-        raise CorruptionError(f"{path}: a folder, not a file") from None
     except Exception as error:  # of a damaged header numpy makes nearly any error
         if isinstance(error, OSError) and error.errno:
             raise  # no permission, for example
         raise CorruptionError(f"{path}: damaged, no longer an array ({_reason(error)})") from None
     if size != path.stat().st_size:
         raise CorruptionError(f"{path}: damaged, its header speaks of {size} bytes")
-    if (dtype is not None and array.dtype != dtype) or (shape is not None and not _fits(array.shape, shape)):
+    fits = shape is None or (len(shape) == array.ndim and all(map(lambda n, m: n in (-1, m), shape, array.shape)))
+    if not fits or (dtype is not None and array.dtype != dtype):
         raise CorruptionError(f"{path}: damaged, its header speaks of {brief(array.dtype)} of shape {array.shape}")
     array.setflags(write=False)
     return array
@@ -97,22 +104,6 @@ def open_array(path: Path, dtype: Any = None, shape: tuple[int, ...] | None = No
 
 def _reason(error: Exception) -> str:
     return (str(error) or type(error).__name__).splitlines()[0]
-
-
-def _mapped(path: Path) -> tuple[NDArray[Any], int]:
-    """A mapped array, and the bytes that the file must have."""
-    mapped = np.lib.format.open_memmap(path, mode="r")
-    return np.asarray(mapped), mapped.offset + mapped.nbytes
-
-
-def _read(path: Path) -> tuple[NDArray[Any], int]:
-    with path.open("rb") as stream:
-        array: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
-        return array, stream.tell()
-
-
-def _fits(found: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    return len(found) == len(shape) and all(want in (-1, have) for have, want in zip(found, shape, strict=True))
 
 
 def save_arrays(path: Path, arrays: Iterable[NDArray[Any]]) -> None:
@@ -145,12 +136,9 @@ def open_arrays(path: Path, count: int) -> list[NDArray[Any]]:
 
 def open_blob(path: Path) -> mmap.mmap | bytes:
     """A file's bytes, to be sliced; memory-mapped unless small. Raises CorruptionError."""
+    size = size_of(path)
     try:
-        if path.stat().st_size <= SMALL:
-            return path.read_bytes()
         with path.open("rb") as stream:
-            return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-    except FileNotFoundError:
+            return stream.read() if size <= SMALL else mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+    except FileNotFoundError:  # removed since
         raise CorruptionError(f"{path}: the file is missing") from None
-    except IsADirectoryError:
-        raise CorruptionError(f"{path}: a folder, not a file") from None

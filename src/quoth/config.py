@@ -4,11 +4,9 @@ Knows: how a settings record becomes JSON and back, refusing what it does not kn
 Does not know: what the settings mean.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from quoth.errors import InputError, nearest
 from quoth.fields import check_fields
@@ -16,7 +14,9 @@ from quoth.fields import check_fields
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """Base of all settings records."""
+    """Base of all settings records. `options` are the records of `fill` and of `ask` of a model that has these."""
+
+    options: ClassVar[tuple[Any, ...]] = ()
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:

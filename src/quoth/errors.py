@@ -1,19 +1,5 @@
 """The errors Quoth raises. Each message is one line: the value, what is allowed, the remedy.
 
-    QuothError
-    ├── UserError                   the user can fix it: exit code 2
-    │   ├── InputError              text, arguments or records that cannot be used
-    │   ├── CorpusNotFoundError     no corpus (or snapshot) at that path
-    │   ├── EmptyCorpusError        a search in a corpus without passages
-    │   ├── ModelNotFoundError      no model with that name, or its files are damaged
-    │   ├── EncoderMismatchError    the keys belong to another model
-    │   ├── LockedError             another process is writing, or keeps a file locked
-    │   ├── UnknownDocumentError    no document with that id
-    │   └── DuplicateDocumentError  the corpus already has a document with that id
-    ├── TrainingError               a run that cannot continue: exit code 1
-    ├── ClusterError                Ray does not start: exit code 1
-    └── CorruptionError             a file on disk is damaged: exit code 1
-
 This module knows names, exit codes and the remedy for damage, not who raises what.
 """
 

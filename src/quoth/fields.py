@@ -7,6 +7,7 @@ Knows: types, bounds, and how an error names them. Does not know: any field.
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 from collections.abc import Callable, Collection, Mapping
@@ -14,7 +15,7 @@ from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from numbers import Integral, Real
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from annotated_types import Ge, Gt, Le, Lt, MinLen
 
@@ -24,6 +25,7 @@ MOST = 2**31 - 1
 """A bound that an error names only if it is exceeded."""
 
 _UNIONS = (Union, UnionType)
+_Record = TypeVar("_Record")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,25 @@ def checked(name: str, value: Any, kind: Any, default: Any = None) -> Any:
     raise InputError(f"{name} is {brief(value)}; it must be {words}{remedy}")
 
 
+def described(record: type[_Record]) -> type[_Record]:
+    """A record whose `help` says of every field its type without bounds, its meaning and its default."""
+    of: Any = record
+    known, lines = fields_of(of), []
+    for name, field in known.items():
+        left_open = field.default in (None, "default") and not hasattr(record, "from_dict")
+        shown = "the model's" if left_open else repr(field.default)
+        if field.meaning:
+            lines.append(f"    {name} ({spelled(field.kind)}): {field.meaning} Default: {shown}.")
+    shape = inspect.signature(of.__init__)
+    taken = [
+        each.replace(annotation=spelled(known[each.name].kind)) if each.name in known else each
+        for each in shape.parameters.values()
+    ]
+    record.__doc__ = "\n".join([inspect.cleandoc(record.__doc__ or ""), "", "Args:", *lines])
+    of.__init__.__signature__ = shape.replace(parameters=taken)
+    return record
+
+
 def spelled(kind: Any) -> str:
     """A type as one writes it, without its bounds."""
     origin, inner = get_origin(kind), get_args(kind)
@@ -117,7 +138,7 @@ def spelled(kind: Any) -> str:
         return " | ".join(f'"{each}"' if isinstance(each, str) else repr(each) for each in inner)
     if origin is not None:
         return f"{origin.__name__}[{', '.join(map(spelled, inner))}]"
-    return "None" if kind is NoneType else str(kind.__name__)
+    return {NoneType: "None", ...: "..."}.get(kind) or str(kind.__name__)
 
 
 def marks(kind: Any) -> tuple[Any, ...]:

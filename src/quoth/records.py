@@ -1,15 +1,22 @@
-"""The frozen records that pass between rooms.
+"""The frozen records that pass between rooms, and the rankings that show them: in a notebook, and as a table.
 
-They know how a phrase is addressed (characters of the original document) and how a prediction is
-written as a dictionary; they do not know where they come from or how they were found.
+They know how a phrase is addressed (characters of the original document), how a prediction is written as a dictionary,
+HTML, and pandas where it is installed; they do not know where they come from or how they were found.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field, replace
-from importlib import import_module
+from html import escape
 from pathlib import Path
 from typing import Any, Literal
+
+from quoth.errors import InputError
+
+EXCERPT = 160
+"""Characters shown before a phrase, and after it."""
+PLACES = 3
+"""Places of a prediction that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +76,7 @@ class Hit:
             "end": passage.end,
             "text": passage.text,
             "metadata": dict(passage.metadata),
-            "matches": [asdict(each) for each in self.matches],
+            "matches": [asdict(match) for match in self.matches],
         }
 
 
@@ -172,14 +179,13 @@ class Prediction:
         object.__setattr__(self, "num_places", max(self.num_places, len(self.evidence)))
 
     def __repr__(self) -> str:
-        best = [f"{each.document_id!r}[{each.start}:{each.end}]" for each in self.evidence[:1]]
+        best = [f"{place.document_id!r}[{place.start}:{place.end}]" for place in self.evidence[:1]]
         places = [f"{self.num_places} places"] if self.num_places > 1 else []
         guess = [self.status] if self.abstained else []
         return f"Prediction({', '.join([repr(self.text), f'{self.probability:.3f}', *best, *places, *guess])})"
 
     def _repr_html_(self) -> str:
-        # By name: results knows the records, which know nothing of how they are shown.
-        return str(import_module("quoth.results").Predictions([self])._repr_html_())
+        return Predictions([self])._repr_html_()
 
     def with_probability(self, probability: float, max_evidence: int | None = None) -> "Prediction":
         """The prediction with another probability, of which its best places (None: all) have the shares they had."""
@@ -216,7 +222,7 @@ class Prediction:
             **theirs,
             "status": self.status,
             "abstained": self.abstained,
-            "evidence": [asdict(each) for each in self.evidence],
+            "evidence": [asdict(place) for place in self.evidence],
             "num_places": self.num_places,
         }
 
@@ -225,8 +231,8 @@ class Prediction:
         row: dict[str, Any] = {"text": self.text, "probability": self.probability, "log_score": self.log_score}
         row |= {"status": self.status, "abstained": self.abstained}
         best = self.evidence[0] if self.evidence else None
-        for name in ("document_id", "title", "passage", "start", "end", "context", "corpus"):
-            row[name] = getattr(best, name, None)
+        row |= {name: getattr(best, name, None) for name in ("document_id", "title", "passage", "start", "end")}
+        row |= {name: getattr(best, name, None) for name in ("context", "corpus")}
         return row | {"num_places": self.num_places}
 
 
@@ -253,3 +259,106 @@ class Shortfall:
     segment: str
     recall: float
     target: float
+
+
+class Predictions(list[Prediction]):
+    """A ranking of predictions, best first: a list that shows itself in a notebook."""
+
+    @property
+    def status(self) -> Status:
+        """The best prediction's status; "not_found" if there is none."""
+        return self[0].status if self else "not_found"
+
+    def __repr__(self) -> str:
+        return "\n".join(["Predictions([", *(f"    {each!r}," for each in self), "])"]) if self else "Predictions([])"
+
+    def _repr_html_(self) -> str:
+        if not self:
+            return f"<p><em>{NOT_FOUND}</em></p>"
+        nearest = f"<p><em>{NOT_FOUND}; what comes nearest:</em></p>" if self.status == "not_found" else ""
+        return nearest + _ranking(_prediction(prediction) for prediction in self)
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame, a prediction per row, with its best place.
+
+        Raises:
+            InputError: pandas is not installed.
+        """
+        return _frame([prediction.to_row() for prediction in self])
+
+
+class Hits(list[Hit]):
+    """A ranking of passages, best first: a list that shows itself in a notebook."""
+
+    def _repr_html_(self) -> str:
+        if not self:
+            return "<p><em>no passage of the corpus matches</em></p>"
+        return _ranking(_hit(hit) for hit in self)
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame, a passage per row.
+
+        Raises:
+            InputError: pandas is not installed.
+        """
+        return _frame([hit.to_dict() for hit in self])
+
+
+def _frame(rows: Sequence[dict[str, Any]]) -> Any:
+    try:
+        import pandas
+    except ImportError:
+        raise InputError("to_pandas() takes pandas, which is not installed; pip install pandas") from None
+    return pandas.DataFrame(rows)
+
+
+def _ranking(items: Iterable[str]) -> str:
+    return f"<ol>{''.join(f'<li>{item}</li>' for item in items)}</ol>"
+
+
+def _prediction(prediction: Prediction) -> str:
+    unsure = " <em>(unsure)</em>" if prediction.status == "unsure" else ""
+    head = f"<b>{_text(prediction.text)}</b> {100 * prediction.probability:.1f} %{unsure}"
+    more = prediction.num_places - len(prediction.evidence[:PLACES])
+    rest = f"<small>… and {more:,} more {'place' if more == 1 else 'places'}</small>" if more > 0 else ""
+    return head + "".join(map(_evidence, prediction.evidence[:PLACES])) + rest
+
+
+def _evidence(evidence: Evidence) -> str:
+    begin = evidence.context_start
+    quote = _excerpt(evidence.context, [(evidence.start - begin, evidence.end - begin)])
+    source = _source(evidence.title, evidence.document_id, evidence.start, evidence.end, evidence.corpus)
+    return f"<blockquote>{quote}<br>{source}</blockquote>"
+
+
+def _hit(hit: Hit) -> str:
+    passage = hit.passage
+    ranges = sorted({(match.start - passage.start, match.end - passage.start) for match in hit.matches})
+    quote = _excerpt(passage.text, [each for each in ranges if each[0] < each[1]])
+    source = _source(passage.title, passage.document_id, passage.start, passage.end)
+    head = f"<b>{_text(passage.title or passage.document_id)}</b> {hit.score:.3f}"
+    return f"{head}<blockquote>{quote}<br>{source}</blockquote>"
+
+
+def _excerpt(text: str, marked: Sequence[tuple[int, int]]) -> str:
+    """The text around the first marked range, with what is marked highlighted."""
+    first, last = marked[0] if marked else (0, 0)
+    start, end = max(first - EXCERPT, 0), min(max(last, first) + EXCERPT, len(text))
+    parts, at = ["…" if start else ""], start
+    for low, high in marked:
+        if at <= low and high <= end:
+            parts += [_text(text[at:low]), f"<mark>{_text(text[low:high])}</mark>"]
+            at = high
+    return "".join([*parts, _text(text[at:end]), "…" if end < len(text) else ""])
+
+
+def _source(title: str, document_id: str, start: int, end: int, corpus: str = "") -> str:
+    parts = [part for part in (title, document_id, f"characters {start:,}–{end:,}", corpus) if part]
+    return f"<small>{' · '.join(map(_text, parts))}</small>"
+
+
+def _text(text: str) -> str:
+    """Text of a corpus as it can be put into a page: no markup, nothing that turns the rest of the line around."""
+    if not text:
+        return ""
+    return f"<bdi>{escape(text.encode('utf-8', 'replace').decode())}</bdi>"

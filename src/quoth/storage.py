@@ -23,9 +23,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 from quoth.errors import CorruptionError, InputError, LockedError, brief
-from quoth.files import SMALL, create, fsync_path
 
 CHECKSUMS = "checksums.json"
+SMALL = 1 << 16
+"""Files up to this size are hashed wherever they are checked, and read whole rather than mapped."""
 LOCK_SECONDS = 10.0
 """A lease is tried for so long: whoever may read a file may lock it, for ever if he likes."""
 
@@ -33,6 +34,35 @@ Fields = Mapping[str, tuple[type, ...]]
 """The fields of a JSON object, and the types that each may have."""
 
 FILE_FIELDS: Fields = {"size": (int,), "sha256": (str,)}
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """An OSError inside without a file name, such as that of a full disk, gets this one."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno and error.filename is None:
+            error.filename = str(path)
+        raise
+
+
+@contextmanager
+def create(path: Path) -> Iterator[BinaryIO]:
+    """A new file to write; what was there before is removed. An OSError inside without a file name gets this one."""
+    path.unlink(missing_ok=True)
+    with naming(path), path.open("xb") as stream:
+        yield stream
+
+
+def fsync_path(path: Path) -> None:
+    """Flushes a file, or a folder's list of names, to disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        with naming(path):
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def open_plain(path: Path, flags: int) -> int:
@@ -156,7 +186,7 @@ def check_file(path: Path, expected: dict[str, Any], contents: bool = False) -> 
     if (size := size_of(path)) != expected["size"]:
         raise CorruptionError(f"{path}: {size} bytes, but {expected['size']} were written; truncated or altered")
     if (contents or size <= SMALL) and sha256_file(path) != expected["sha256"]:
-        raise CorruptionError(f"{path}: its SHA-256 is not the recorded one; the file was altered")
+        raise CorruptionError(f"{path}: checksum mismatch; the file was altered")
 
 
 def cut_to(path: Path, expected: dict[str, Any]) -> bool:
@@ -196,7 +226,7 @@ def check_folder(folder: Path, sha256: str | None = None, contents: bool = False
     listing = folder / CHECKSUMS
     files = read_json(listing)
     if sha256 is not None and sha256_file(listing) != sha256:
-        raise CorruptionError(f"{listing}: its SHA-256 is not the recorded one; the file was altered")
+        raise CorruptionError(f"{listing}: checksum mismatch; the file was altered")
     if not isinstance(files, dict):
         raise CorruptionError(f"{listing}: damaged, no longer a list of files")
     for name, expected in files.items():

@@ -8,21 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from quoth.answers.spans import (
-    Read,
-    Source,
-    explain_likelihood,
-    predict_answers,
-    predict_spans,
-    predict_words,
-    propose_spans,
-)
-from quoth.encoders.pairs import Pair
-from quoth.reader import network as span_reader
+from quoth.answers.evidence import Source, Spans, predict_spans, propose_spans
 from quoth.reader.network import Reading
-from quoth.realm import network as reader
+from quoth.realm.reading import Read, explain_likelihood, predict_answers, predict_words
 from quoth.records import Evidence, Passage, PassageShare, Prediction
 from quoth.text.boundaries import MAY_END, MAY_START
+from quoth.text.tokenizer import Pair
 
 NEAR, FAR = math.log(3), 0.0
 """Relevance of two passages, of which p(z|x) is 0.75 and 0.25."""
@@ -37,6 +28,11 @@ def places(text: str) -> tuple[Any, Any]:
     """Where each word stands."""
     starts = [i for i in range(len(text)) if i == 0 or text[i - 1] == " "]
     return np.array(starts), np.array([i + len(text[i:].split()[0]) for i in starts])
+
+
+def scored(text: str, score: Any) -> Spans:
+    """The words of a text with these scores."""
+    return Spans(*places(text), np.asarray(score), math.log(np.exp(score).sum()))
 
 
 def read() -> list[Read]:
@@ -65,7 +61,7 @@ def shares(found: list[Prediction]) -> dict[str, float]:
 )
 def test_answers_by_hand(options: dict[str, bool], expected: dict[str, float]) -> None:
     scores = (np.log([1.0, 3.0]), np.log([9.0, 1.0]))
-    spans = [reader.Spans(*places(text), score) for text, score in zip(TEXTS, scores, strict=True)]
+    spans = [scored(text, score) for text, score in zip(TEXTS, scores, strict=True)]
     found = predict_answers(read(), spans, top_k=5, **options)
     assert shares(found) == pytest.approx(expected)
     assert [each.text.casefold() for each in found] == sorted(expected, key=lambda text: -expected[text])
@@ -77,13 +73,12 @@ def test_answers_by_hand(options: dict[str, bool], expected: dict[str, float]) -
 def test_a_null_document_takes_its_share_from_all_answers() -> None:
     """Relevance 3, 1 and 4: p(z|x) is 3/8, 1/8 and 4/8."""
     scores = (np.log([1.0, 3.0]), np.log([9.0, 1.0]))
-    spans = [reader.Spans(*places(text), score) for text, score in zip(TEXTS, scores, strict=True)]
+    spans = [scored(text, score) for text, score in zip(TEXTS, scores, strict=True)]
     found = predict_answers(read(), spans, True, 5, marginal=True, null=math.log(4))
     assert shares(found) == pytest.approx({"athens": 3 / 32 + 0.9 / 8, "berlin": 9 / 32, "cairo": 0.1 / 8})
     # odds 1, 3 and 9, 1, each beside 1 for "no answer here"
     odds = [
-        span_reader.Spans(*places(text), score, math.log(np.exp(score).sum()))
-        for text, score in zip(TEXTS, scores, strict=True)
+        Spans(*places(text), score, math.log(np.exp(score).sum())) for text, score in zip(TEXTS, scores, strict=True)
     ]
     listed = predict_spans(read(), odds, 5, distinct=False, marginal=True, null=math.log(4))
     assert shares(listed) == pytest.approx({"athens": 3 / 40 + 9 / 88, "berlin": 9 / 40, "cairo": 1 / 88})
@@ -156,7 +151,7 @@ def test_answers_apart_are_those_that_overlap_no_better_one_of_their_passage() -
     sources = [Source(passage(row, text), "c") for row, text in enumerate(texts)]
     starts, ends = (np.array(each) for each in zip(*ranges, strict=True))
     odds = -np.arange(len(ranges), dtype=float)
-    spans = [span_reader.Spans(starts, ends, odds - 0.1 * n, 3.0) for n in range(2)]
+    spans = [Spans(starts, ends, odds - 0.1 * n, 3.0) for n in range(2)]
     found = predict_spans(sources, spans, 100)
     kept = [(2, 5), (5, 7), (0, 2), (7, 8)]
     assert [each.text for each in found] == [text[start:end] for start, end in kept for text in texts]
@@ -169,7 +164,7 @@ def test_every_place_of_an_answer_counts() -> None:
     none: Any = None
     one = [Read(passage(0, text), "c", 0.0, reading=none)]
     weights = [2.0] * 1200 + [1.0] * 1500
-    found = predict_answers(one, [reader.Spans(*places(text), np.log(weights))], True, 2)
+    found = predict_answers(one, [scored(text, np.log(weights))], True, 2)
     assert [each.text for each in found] == ["often", "w0"]
     assert found[0].probability == pytest.approx(1500 / 3900)
     assert found[1].probability == pytest.approx(2 / 3900)
@@ -187,8 +182,8 @@ def test_every_place_of_an_answer_counts() -> None:
 )
 def test_a_span_readers_answers_by_hand(marginal: bool, expected: dict[str, float]) -> None:
     start, end = places(TEXTS[0])
-    first = span_reader.Spans(start, end, np.log([1.0, 3.0]), math.log(5))
-    second = span_reader.Spans(start[:1], end[:1], np.log([9.0]), math.log(9))
+    first = Spans(start, end, np.log([1.0, 3.0]), math.log(5))
+    second = Spans(start[:1], end[:1], np.log([9.0]), math.log(9))
     sources = [Source(each.passage, "c", each.relevance) for each in read()]
     found = predict_spans(sources, [first, second], 5, marginal=marginal)
     assert shares(found) == pytest.approx(expected)
@@ -197,7 +192,7 @@ def test_a_span_readers_answers_by_hand(marginal: bool, expected: dict[str, floa
 
 def test_a_prior_raises_what_is_in_the_more_relevant_passage() -> None:
     start, end = places(TEXTS[0])
-    spans = [span_reader.Spans(start[:1], end[:1], np.log([odds]), math.log(odds)) for odds in (2.0, 3.0)]
+    spans = [Spans(start[:1], end[:1], np.log([odds]), math.log(odds)) for odds in (2.0, 3.0)]
     sources = [Source(passage(0, "Athens is"), "c", 0.0), Source(passage(1, "Berlin is"), "c", math.log(0.5))]
     # Half as relevant, and squared: 2 against 3 / 4, beside 1 for "no answer here".
     found = predict_spans(sources, spans, 5, prior=2.0)
@@ -210,11 +205,11 @@ def test_a_prior_raises_what_is_in_the_more_relevant_passage() -> None:
 @pytest.mark.parametrize("marginal", [False, True])
 def test_without_spans_there_is_no_answer(marginal: bool) -> None:
     nothing = np.zeros(0, np.int64)
-    empty = reader.Spans(nothing, nothing, np.zeros(0))
+    empty = Spans(nothing, nothing, np.zeros(0), -math.inf)
     assert predict_answers(read(), [empty, empty], True, 3, marginal) == []
     assert predict_answers([], [], True, 3, marginal) == []
     assert predict_spans([], [], 3, marginal=marginal) == []
-    none = span_reader.Spans(nothing, nothing, np.zeros(0), -1e30)
+    none = Spans(nothing, nothing, np.zeros(0), -1e30)
     assert predict_spans([Source(passage(0, "a"), "c")], [none], 3, marginal=marginal) == []
 
 
@@ -234,7 +229,21 @@ def test_without_spans_there_is_no_answer(marginal: bool) -> None:
 def test_an_answer_with_half_a_pair_of_brackets_or_quotes_is_not_listed(answer: str, whole: bool) -> None:
     text = f"{answer} Paris"
     ends = [len(answer), len(text)]
-    spans = span_reader.Spans(np.array([0, len(answer) + 1]), np.array(ends), np.array([2.0, 1.0]), math.log(20))
+    spans = Spans(np.array([0, len(answer) + 1]), np.array(ends), np.array([2.0, 1.0]), math.log(20))
     found = predict_spans([Source(passage(0, text), "c")], [spans], top_k=5)
     assert [each.text for each in found] == ([answer, "Paris"] if whole else ["Paris"])
     assert found[-1].probability == pytest.approx(math.e / 21)
+
+
+def test_overlapping_passages_of_a_document_do_not_answer_twice() -> None:
+    """ "in Rome" of one passage and "Rome" of the next are the same place of the document."""
+    first, second = Passage(0, "d", "", "in Rome", 0, 7), Passage(1, "d", "", "Rome fell", 3, 12)
+    spans = [
+        Spans(np.array([0]), np.array([7]), np.log([2.0]), math.log(2)),
+        Spans(np.array([0]), np.array([4]), np.log([1.0]), 0.0),
+    ]
+    sources = [Source(first, "c"), Source(second, "c")]
+    assert [each.text for each in predict_spans(sources, spans, top_k=5)] == ["in Rome"]
+    assert [each.text for each in predict_spans(sources, spans, 5, distinct=False)] == ["in Rome", "Rome"]
+    elsewhere = [sources[0], Source(second, "other")]
+    assert [each.text for each in predict_spans(elsewhere, spans, top_k=5)] == ["in Rome", "Rome"]

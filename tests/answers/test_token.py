@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from quoth.answers.options import ResolvedOptions
-from quoth.answers.token import predict_tokens
+from quoth.answers.phrases import predict_tokens
 from quoth.errors import InputError
 from quoth.index.key_table import KeyHits, KeyTable
 from token_tables import word_table

@@ -19,14 +19,14 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 import killed
 from killed import document
 from quoth.corpus import manifest as manifest_module
+from quoth.corpus import repair as repair_module
 from quoth.corpus import snapshot as snapshot_module
-from quoth.corpus import verify as verify_module
 from quoth.corpus import writer as writer_module
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
-from quoth.corpus.layout import manifest_path
+from quoth.corpus.manifest import manifest_path
 from quoth.corpus.moves import read_moves
-from quoth.corpus.verify import verify
+from quoth.corpus.repair import verify
 from quoth.errors import (
     CorpusNotFoundError,
     CorruptionError,
@@ -221,7 +221,7 @@ def test_a_snapshot_released_while_it_is_opened_is_not_damage(
     """Somebody else commits and compacts after the snapshots were listed, or after the manifest was read."""
     corpus, before = make(tmp_path / "x", document("a")), getattr(module, name)
 
-    places = [module, verify_module] if name == "Lease" else [module]
+    places = [module, repair_module] if name == "Lease" else [module]
 
     def overtaken(path: Path) -> Any:
         for each in places:

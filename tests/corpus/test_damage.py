@@ -17,7 +17,7 @@ from quoth import storage
 from quoth.cli.main import main
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
-from quoth.corpus.layout import segment_name
+from quoth.corpus.manifest import segment_name
 from quoth.errors import (
     CorpusNotFoundError,
     CorruptionError,

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from quoth import Corpus, Document
-from quoth.corpus.full_disk import RESERVE
+from quoth.corpus.writer import RESERVE
 
 SEGMENTS = (("large", 24), ("small", 3), ("middle", 6))
 Fill = Callable[[Path, int], None]

@@ -147,8 +147,17 @@ def test_a_damaged_record_is_named(corpus: Path, notes: Path, run: Run, content:
     (corpus / "origins.json").write_bytes(content)
     with pytest.raises(CorruptionError, match=r"origins\.json: damaged; delete this file"):
         Origins(Corpus.open(corpus))
-    code, out, err = run("replace", corpus, notes)
-    assert (code, out, err.count("\n")) == (1, "", 1)
+    snapshot = Corpus.open(corpus).snapshot
+    code, out, err = run("replace", corpus, notes, "--delete-missing")
+    assert (code, out, err.count("\n"), Corpus.open(corpus).snapshot) == (1, "", 1, snapshot)
+    for command in ("replace", "add"):
+        more = write(notes.parent / command, **{command: "More."})
+        code, out, err = run(command, corpus, more)
+        assert code == 0
+        assert f"{command}.txt" in ids(corpus)
+        assert "origins.json: damaged" in err
+        Corpus.open(corpus).delete([f"{command}.txt"])
+    assert (corpus / "origins.json").read_bytes() == content
     (corpus / "origins.json").write_bytes(b'{"notes": {"a.txt": 5, "../notes/b.txt": "x"}}')
     (notes / "a.txt").unlink()
     run("replace", corpus, notes, "--delete-missing")

@@ -15,8 +15,7 @@ import pytest
 
 from quoth.cli.main import main
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.repair import Repairs
-from quoth.corpus.verify import verify
+from quoth.corpus.repair import Repairs, verify
 from quoth.errors import CorpusNotFoundError, CorruptionError, DamageWarning
 from quoth.records import Document
 from quoth.storage import seal_folder

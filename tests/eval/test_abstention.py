@@ -8,7 +8,8 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from quoth.answers.calibration import calibrated, features, fit, not_found_threshold, threshold
+from quoth.answers.calibration import fit, not_found_threshold, threshold
+from quoth.answers.evidence import calibrated, features
 from quoth.answers.options import NPMDefaults
 from quoth.errors import InputError
 from quoth.reader.config import ReaderDefaults
@@ -73,7 +74,7 @@ def test_three_states_by_hand(
 def test_thresholds_of_a_model_are_probabilities(kind: type[ReaderDefaults | NPMDefaults], name: str) -> None:
     assert getattr(kind.from_dict({}), name) == 0.0
     assert getattr(kind.from_dict({name: 1.0}), name) == 1.0
-    with pytest.raises(InputError, match=f"{name} 1.1; it must be a number from 0 to 1"):
+    with pytest.raises(InputError, match=f"{name} is 1.1; it must be from 0 to 1"):
         kind.from_dict({name: 1.1})
 
 

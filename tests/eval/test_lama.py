@@ -244,7 +244,7 @@ def test_facts_are_drawn_by_seed_so_many_of_each_relation_and_number_of_tokens(c
     assert asked(many[:40], limit=10) == drawn[:10]
     few = asked(many, limit=30, per_group=3)
     assert [sum(int(each[1:]) % 2 == odd for each in few) for odd in (0, 1)] == [3, 3]
-    with pytest.raises(InputError, match="limit is 0"):
+    with pytest.raises(InputError, match="per_group is 0; it must be 1 or more"):
         asked(many, per_group=0)
 
 

@@ -161,7 +161,7 @@ def test_mistakes_are_named(corpus: Corpus, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no questions to ask"):
         run_openqa([], [corpus])
     for ks, oracle in ((), 5), ((0,), 5), ((1,), 0):
-        with pytest.raises(InputError, match="must be 1 or more passages"):
+        with pytest.raises(InputError, match=r"(ks|oracle) is"):
             run_openqa(QUESTIONS, [corpus], ks=ks, oracle=oracle)
     with pytest.raises(EmptyCorpusError):
         run_openqa(QUESTIONS, [Corpus.create(tmp_path / "empty.quoth")])

@@ -14,8 +14,8 @@ from quoth import NPM
 from quoth.corpus.corpus import Corpus
 from quoth.errors import CorruptionError, InputError
 from quoth.index import codes as module
-from quoth.index.carry import follow
 from quoth.index.codes import Codes, build_codes
+from quoth.index.key_store import follow
 from quoth.index.key_table import KeyTable
 from quoth.index.search import search_all, search_exactly, search_tables, search_together
 from quoth.index.tables import sample_queries
@@ -198,7 +198,7 @@ def test_damage_is_named(vectors: KeyVectors, q_QD: Any, tmp_path: Path) -> None
     file = tmp_path / "codes" / "rows-000.faiss"
     whole = file.read_bytes()
     file.write_bytes(b"\0" * len(whole))
-    with pytest.raises(CorruptionError, match=r"rows-000\.faiss: its SHA-256 is not the recorded one"):
+    with pytest.raises(CorruptionError, match=r"rows-000\.faiss: checksum mismatch"):
         Codes(tmp_path / "codes", N).propose(q_QD, 5)
     file.write_bytes(whole[:-1])
     with pytest.raises(CorruptionError, match=r"rows-000\.faiss"):

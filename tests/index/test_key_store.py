@@ -18,8 +18,7 @@ from quoth.encoders.tokens import TokenEncoder
 from quoth.errors import CorruptionError
 from quoth.hub import locate
 from quoth.index import codes
-from quoth.index.carry import follow
-from quoth.index.key_store import MARKERS, KeyStore, absent_passages, files_of, is_sound, made_files, stores
+from quoth.index.key_store import MARKERS, KeyStore, absent_passages, files_of, follow, is_sound, made_files, stores
 from quoth.index.tables import KeyTables
 from quoth.index.vectors import KeyVectors
 from quoth.npm.config import NPMConfig
@@ -74,11 +73,11 @@ def names(corpus: Corpus, encoder: TokenEncoder) -> set[str]:
 
 COMPACT = """
 import os, signal, sys
-from quoth.corpus import corpus, sweep, writer
+from quoth.corpus import corpus, writer
 def kill(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 if sys.argv[2]:
-    setattr(sweep if sys.argv[2] == "sweep_moves" else writer, sys.argv[2], kill)
+    setattr(writer, sys.argv[2], kill)
 corpus.Corpus.open(sys.argv[1]).compact()
 assert not [name for name in sys.modules if name.startswith("quoth.index")]
 """
@@ -176,7 +175,7 @@ import os, shutil, sys
 from pathlib import Path
 from killed import _counted
 from quoth.corpus.corpus import Corpus
-from quoth.index.carry import follow
+from quoth.index.key_store import follow
 path, kill_at = Path(sys.argv[1]), 0
 originals = [(os, "fsync"), (Path, "replace"), (Path, "unlink"), (shutil, "rmtree")]
 originals = [(place, name, getattr(place, name)) for place, name in originals]

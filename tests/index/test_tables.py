@@ -17,7 +17,7 @@ from quoth.errors import CorruptionError, EncoderMismatchError, InputError, Lock
 from quoth.hub import locate
 from quoth.index import build as build_module
 from quoth.index import tables as module
-from quoth.index.carry import follow
+from quoth.index.key_store import follow
 from quoth.index.key_table import in_memory
 from quoth.index.tables import KeyTables
 from quoth.index.vectors import KeyVectors, Quantizer

@@ -15,8 +15,7 @@ import pytest
 
 import quoth
 from quoth.errors import CorruptionError
-from quoth.records import Status
-from quoth.results import Predictions
+from quoth.records import Predictions, Status
 
 mcp = pytest.importorskip("mcp", reason="the extra mcp is not installed: pip install '.[mcp]' in a clone of Quoth")
 anyio = pytest.importorskip("anyio")

@@ -92,8 +92,8 @@ def test_a_long_context_is_read_in_windows_of_the_lengths_that_are_given(
     seen: list[tuple[int, int, int]] = []
     windows = pipelines.SpanReader._shown
 
-    def spy(reader: Any, asked: Any, passages: Any) -> Any:
-        for place, found in windows(reader, asked, passages):
+    def spy(reader: Any, asked: Any, passages: Any, known: Any) -> Any:
+        for place, found in windows(reader, asked, passages, known):
             seen.append((len(found), max(len(each.pair.ids_T) for each in found), len(asked[0])))
             yield place, found
 

@@ -14,9 +14,9 @@ from quoth.errors import InputError, TrainingError
 from quoth.hub import locate
 from quoth.ner.config import TaggingConfig
 from quoth.ner.network import TagNetwork
+from quoth.ner.recipe import NO_LABEL, batches, examples, lowered, tagging_loss
 from quoth.ner.tagger import Tagger
 from quoth.ner.tags import bio_labels
-from quoth.ner.training import NO_LABEL, batches, examples, lowered, tagging_loss
 from quoth.npm.config import NPMConfig
 from quoth.records import TaggedSpan, TaggedText
 from quoth.text.tokenizer import FastTokenizer

@@ -12,16 +12,16 @@ import pytest
 from test_span_reader import brute, make_reader
 
 import quoth
-from quoth.answers.evidence import Proposal
-from quoth.answers.spans import Source, predict_spans
+from quoth.answers.evidence import Proposal, Source, predict_spans
 from quoth.corpus import bm25
-from quoth.encoders.pairs import masked_ids
 from quoth.errors import EmptyCorpusError, InputError
 from quoth.index import retriever
 from quoth.npm.blanks import Asked
 from quoth.npm.together import LEAST, combine, passages_of, words_beside
 from quoth.realm.model import REALM
+from quoth.realm.own_reader import GivenReader
 from quoth.records import Evidence, Passage, Prediction
+from quoth.text.tokenizer import FastTokenizer, masked_ids
 from quoth.timing import STEPS, timed
 from tiny import TEXT, tiny_npm, tiny_realm
 
@@ -235,6 +235,33 @@ def test_a_passages_bm25_score_counts_when_a_blank_is_read(
     assert [each.best.probability for each in found] == pytest.approx([each.probability for each in expected])
 
 
+@pytest.mark.parametrize("same", [True, False])
+def test_a_passage_is_tokenized_once_per_query(
+    corpus: quoth.Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, same: bool
+) -> None:
+    """If NPM and its reader have one tokenizer, its tokens do for both, and the answers are those of two."""
+    folder, text = tiny_npm(tmp_path / "m"), "Paris is the [MASK] of France."
+    reader = make_reader(folder, base=lambda place: place, max_tokens=128)
+    npm = quoth.NPM(quoth.NPM.from_pretrained(folder).encoder, [corpus], lambda: reader)
+    if not same:
+        npm.__dict__["_cuts_alike"] = False
+    seen: list[str] = []
+    cut = FastTokenizer.__call__
+
+    def spy(self: Any, texts: Any, **options: Any) -> Any:
+        seen.extend([texts] if isinstance(texts, str) else texts)
+        return cut(self, texts, **options)
+
+    monkeypatch.setattr(FastTokenizer, "__call__", spy)
+    found = npm.fill(text, read=3, top_k=20)
+    shown = [corpus.passage(row).text for _, (_, row) in bm25.best_places([corpus], "Paris is the of France.", 3)]
+    assert len(shown) == 3
+    assert [sum(each in one for one in seen) for each in shown] == [1 if same else 2] * 3
+    apart = quoth.NPM(npm.encoder, [corpus], lambda: reader)
+    apart.__dict__["_cuts_alike"] = False
+    assert found == apart.fill(text, read=3, top_k=20)
+
+
 def test_a_passages_cache_is_bounded(corpus: quoth.Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retriever, "CACHED_PASSAGES", 3)
     npm = quoth.NPM.from_pretrained(tiny_npm(tmp_path / "m"), corpus=corpus)
@@ -249,7 +276,7 @@ def test_a_passages_cache_is_bounded(corpus: quoth.Corpus, tmp_path: Path, monke
 def test_a_realm_may_take_another_reader(span_reader: Any, corpus: quoth.Corpus, tmp_path: Path) -> None:
     own = REALM.from_pretrained(tiny_realm(tmp_path / "r"), corpus=corpus)
     own.embed("fp32")
-    realm = REALM(own.encoder, span_reader, [corpus])
+    realm = REALM(own.encoder, GivenReader(span_reader), [corpus])
     found = realm.ask(QUESTION, passages=3)
     check(found, corpus)
     assert {place.passage for each in found for place in each.evidence} <= {
@@ -280,7 +307,7 @@ def test_eq_1_of_a_realm(corpus: quoth.Corpus, tmp_path: Path) -> None:
 def test_eq_1_of_a_realm_with_another_reader(span_reader: Any, corpus: quoth.Corpus, tmp_path: Path) -> None:
     own = REALM.from_pretrained(tiny_realm(tmp_path / "r"), corpus=corpus)
     own.embed("fp32")
-    realm = REALM(own.encoder, span_reader, [corpus])
+    realm = REALM(own.encoder, GivenReader(span_reader), [corpus])
     found = realm.ask(QUESTION, passages=3, top_k=20, combine="marginal")
     check(found, corpus)
     hits = realm.search(QUESTION, 3)
@@ -305,7 +332,7 @@ def test_eq_1_with_the_null_document_equals_brute_force(
 ) -> None:
     own = REALM.from_pretrained(tiny_realm(tmp_path / "r"), corpus=corpus)
     own.embed("fp32")
-    realm = REALM(own.encoder, span_reader, [corpus])
+    realm = REALM(own.encoder, GivenReader(span_reader), [corpus])
     text = QUESTION if verb == "ask" else "Paris is the [MASK] of France."
     found = getattr(realm, verb)(text, passages=3, top_k=1000, combine="marginal", null_document=null_document)
     tokenizer, encoder = own.encoder.tokenizer, own.encoder
@@ -341,7 +368,7 @@ def every_span(reader: Any, text: str, passage: Passage) -> list[tuple[str, floa
 def test_one_softmax_is_what_fill_does_by_default(span_reader: Any, corpus: quoth.Corpus, tmp_path: Path) -> None:
     own = REALM.from_pretrained(tiny_realm(tmp_path / "r"), corpus=corpus)
     own.embed("fp32")
-    realm, text = REALM(own.encoder, span_reader, [corpus]), "Paris is the [MASK] of France."
+    realm, text = REALM(own.encoder, GivenReader(span_reader), [corpus]), "Paris is the [MASK] of France."
     found = realm.fill(text, passages=3, top_k=20)
     rows = {place.passage for each in realm.fill(text, passages=3, top_k=1000) for place in each.evidence}
     assert len(rows) == 3
@@ -362,7 +389,7 @@ def test_one_softmax_is_what_fill_does_by_default(span_reader: Any, corpus: quot
 def test_bm25_and_the_towers_find_passages_together(span_reader: Any, corpus: quoth.Corpus, tmp_path: Path) -> None:
     own = REALM.from_pretrained(tiny_realm(tmp_path / "r"), corpus=corpus)
     own.embed("fp32")
-    realm = REALM(own.encoder, span_reader, [corpus])
+    realm = REALM(own.encoder, GivenReader(span_reader), [corpus])
     found = realm.ask(QUESTION, passages=3, top_k=20, mode="hybrid")
     check(found, corpus)
     sums: dict[int, float] = {}
@@ -393,7 +420,7 @@ def test_a_realm_says_when_it_does_not_know(
 ) -> None:
     own = REALM.from_pretrained(tiny_realm(tmp_path / "r"), corpus=corpus)
     own.embed("fp32")
-    realm = REALM(own.encoder, span_reader, [corpus])
+    realm = REALM(own.encoder, GivenReader(span_reader), [corpus])
     found = realm.ask(QUESTION, top_k=20)
     middle = found[len(found) // 2].probability
     for least in (0.0, middle, 1.0):
@@ -411,7 +438,9 @@ def test_a_realm_says_when_it_does_not_know(
 
 
 def test_what_fills_no_masks_has_no_likelihood(span_reader: Any, corpus: quoth.Corpus, tmp_path: Path) -> None:
-    realm = REALM(REALM.from_pretrained(tiny_realm(tmp_path / "r"), corpus=corpus).encoder, span_reader, [corpus])
+    realm = REALM(
+        REALM.from_pretrained(tiny_realm(tmp_path / "r"), corpus=corpus).encoder, GivenReader(span_reader), [corpus]
+    )
     with pytest.raises(
         InputError, match=r"marks spans and fills no masks; use a model that `quoth train realm-pretrain`"
     ):

@@ -182,7 +182,7 @@ def test_right_spans_leave_out_punctuation_at_the_ends() -> None:
 def test_every_example_is_drawn_once_an_epoch_and_a_share_in_turn(base: Path) -> None:
     task = make_task(base)
     assert sorted(np.concatenate(task._batches(0)).tolist()) == [0, 1, 2, 3, 4]
-    drawn = [task._drawn(0, 5, 0.4, epoch).tolist() for epoch in range(5)]
+    drawn = [task._drawn(0, 5, 0.4, epoch) for epoch in range(5)]
     assert [len(each) for each in drawn] == [2] * 5
     assert sorted(np.concatenate(drawn).tolist()) == sorted([0, 1, 2, 3, 4] * 2)
     assert task.steps_of(1.5) == 3

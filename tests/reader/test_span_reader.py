@@ -11,15 +11,16 @@ import numpy as np
 import pytest
 import torch
 
-from quoth.answers.spans import Source, predict_spans
-from quoth.encoders.pairs import PairTokenizer
+from quoth.answers.evidence import Source, Spans, predict_spans
+from quoth.encoders.transformer import pair_batch
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import ModelSource, locate
 from quoth.reader.config import ReaderConfig
-from quoth.reader.network import NEVER, EndsHead, SpanReader, SpanReaderModel, Spans, merged, query_ids, windows
+from quoth.reader.network import NEVER, EndsHead, SpanReader, SpanReaderModel, merged, query_ids, windows
 from quoth.reader.weights import load_reader, open_reader, save_reader
 from quoth.records import Passage
 from quoth.text.boundaries import BREAK_BEFORE, MAY_END, MAY_START
+from quoth.text.tokenizer import PairTokenizer, Tokens
 from tiny import TEXT, tiny_bert, tiny_mpnet, tiny_roberta
 
 SMALL: dict[str, Any] = {
@@ -60,10 +61,10 @@ def brute(reader: SpanReader, query: str, shown: Passage) -> dict[tuple[int, int
         reader.tokenizer.pieces([shown.text]),
         reader.tokenizer.pieces([f"{shown.title}." if shown.title else ""]),
     )
-    [window] = windows(reader.tokenizer, reader.config, ids, title, shown.text, body)
+    [window] = windows(reader.tokenizer, reader.config, ids, title, Tokens.of(shown.text, body))
     model = reader.model.double()
     try:
-        batch = reader.tokenizer.batch([window.pair], torch.device("cpu"))
+        batch = pair_batch(reader.tokenizer, [window.pair], torch.device("cpu"))
         with torch.no_grad():
             states_TH = model.encoder(**batch.arguments()).last_hidden_state[0]
             none = float(model.none(states_TH[0]))
@@ -159,7 +160,7 @@ def test_no_answer_is_lost_at_the_edge_of_a_window(reader: SpanReader) -> None:
     text = " ".join(TEXT[:4] * 2)
     ids = query_ids(reader.tokenizer, QUERY, 16)
     [body] = reader.tokenizer.pieces([text])
-    shown = windows(reader.tokenizer, reader.config, ids, [], text, body)
+    shown = windows(reader.tokenizer, reader.config, ids, [], Tokens.of(text, body))
     assert len(shown) > 2
     assert max(len(each.pair.ids_T) for each in shown) <= reader.config.max_tokens
     width = reader.config.span_width
@@ -208,7 +209,7 @@ def test_windows_advance_by_their_room_less_the_overlap(reader: SpanReader) -> N
     tokenizer = reader.tokenizer
     ids, title = query_ids(tokenizer, QUERY, 16), tokenizer.pieces([TEXT[1]])[0][0]
     [body] = tokenizer.pieces([text])
-    found = windows(tokenizer, reader.config, ids, title, text, body)
+    found = windows(tokenizer, reader.config, ids, title, Tokens.of(text, body))
     room = 64 - len(ids) - 4 - 3  # [CLS] query [SEP] four tokens of the title, passage [SEP]
     for number, each in enumerate(found):
         first = number * (room - 12)

@@ -16,8 +16,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from quoth import REALM, Corpus, Document
-from quoth.encoders.pairs import Pair, PairBatch, PairTokenizer
-from quoth.encoders.transformer import load_base
+from quoth.encoders.transformer import PairBatch, load_base, pair_batch
 from quoth.hub import locate
 from quoth.realm.config import REALMConfig
 from quoth.realm.convert import READER_NAMES, TOWER_NAMES, Names, convert
@@ -25,7 +24,7 @@ from quoth.realm.losses import log_retrieval, marginal_choice_loss, marginal_per
 from quoth.realm.network import readings
 from quoth.realm.towers import passage_inputs
 from quoth.realm.trained import PARTS, TrainedREALM
-from quoth.text.tokenizer import FastTokenizer
+from quoth.text.tokenizer import FastTokenizer, Pair, PairTokenizer
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "realm"
 NUMBERS = load_file(GOLDEN / "numbers.safetensors")
@@ -51,7 +50,7 @@ def inputs(prefix: str, shape: str = "BT") -> PairBatch:
 
 def same_inputs(tokenizer: PairTokenizer, found: list[Pair], wanted: PairBatch) -> None:
     """The same ids and token types; padding aside, which may be longer there."""
-    batch = tokenizer.batch(found, torch.device("cpu"))
+    batch = pair_batch(tokenizer, found, torch.device("cpu"))
     width = batch.ids_BT.shape[1]
     assert batch.ids_BT.tolist() == wanted.ids_BT[:, :width].tolist()
     assert batch.mask_BT.sum(dim=1).tolist() == wanted.mask_BT.sum(dim=1).tolist()
@@ -218,7 +217,7 @@ def test_a_question_from_its_text_to_the_loss(openqa: Path) -> None:
     model, n = trained(openqa), {name.removeprefix("openqa."): value for name, value in NUMBERS.items()}
     tokenizer, config = model.tokenizer, model.config
     ids = tokenizer.pieces([TEXTS["question"]])[0][0]
-    q_D = model.queries(tokenizer.batch([tokenizer.single(ids, config.query_tokens)], model.device))[0]
+    q_D = model.queries(pair_batch(tokenizer, [tokenizer.single(ids, config.query_tokens)], model.device))[0]
     beam = (NUMBERS["embedder.blocks_NP"] @ q_D).topk(6)
     assert beam.indices.tolist() == n["retrieved_N"].tolist()
     close(beam.values, "openqa.relevance_N")
@@ -227,7 +226,7 @@ def test_a_question_from_its_text_to_the_loss(openqa: Path) -> None:
     golds = [list(occurrences(tokenizer, each.pair.ids_T.tolist(), each.body)) for each in seen]
     assert [bool(each) for each in golds] == n["has_answers_N"].tolist()
     retriever = marginal_choice_loss(beam.values, n["has_answers_N"])
-    batch = tokenizer.batch([each.pair for each in seen[:3]], model.device)
+    batch = pair_batch(tokenizer, [each.pair for each in seen[:3]], model.device)
     scores_NTW = model.reader.span(model.reader.states(batch)) + beam.values[:3, None, None]
     scores, right = [], []
     for scores_TW, reading, gold in zip(scores_NTW, seen, golds, strict=False):

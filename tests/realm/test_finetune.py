@@ -16,8 +16,7 @@ from quoth.datasets.judging import answer_ranges, has_answer
 from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
 from quoth.hub import locate
-from quoth.index.carry import carry
-from quoth.index.key_store import KeyStore
+from quoth.index.key_store import KeyStore, carry
 from quoth.index.tables import KeyTables
 from quoth.reader.network import legal_spans
 from quoth.realm.config import FineTuneConfig, REALMConfig

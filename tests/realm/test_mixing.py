@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 import quoth
 from quoth.cli.main import main
 from quoth.errors import InputError
-from quoth.realm.mixing import mix
+from quoth.realm.convert import mix
 from tiny import TEXT, tiny_realm
 
 

@@ -13,15 +13,16 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from quoth.encoders.pairs import Pair, PairTokenizer
-from quoth.encoders.transformer import Transformer
+from quoth.encoders.transformer import Transformer, pair_batch
 from quoth.errors import InputError
 from quoth.hub import EncoderSource, locate
 from quoth.reader.network import Reading, SpanHead, legal_spans
 from quoth.realm.config import REALMConfig
-from quoth.realm.network import MLMHead, Reader, ReaderModel, readings
+from quoth.realm.network import MLMHead, ReaderModel, readings
+from quoth.realm.own_reader import OwnReader
 from quoth.realm.towers import pair_tokenizer
 from quoth.text.boundaries import MAY_END, MAY_START, words
+from quoth.text.tokenizer import Pair, PairTokenizer
 from tiny import TEXT, tiny_bert, tiny_realm, tiny_roberta, tiny_sentencepiece
 
 KINDS = {"bert": tiny_bert, "roberta": tiny_roberta, "sentencepiece": tiny_sentencepiece}
@@ -32,16 +33,16 @@ WHOLE = re.compile(r"[^\W\d_\u3000-\u9fff]{2}")
 
 
 @pytest.fixture(scope="module")
-def reader(tmp_path_factory: pytest.TempPathFactory) -> Reader:
+def reader(tmp_path_factory: pytest.TempPathFactory) -> OwnReader:
     source = locate(str(tiny_realm(tmp_path_factory.mktemp("realm") / "tiny")), REALMConfig)
     return load(source.part("reader"), source.config)
 
 
-def load(source: EncoderSource, config: REALMConfig) -> Reader:
+def load(source: EncoderSource, config: REALMConfig) -> OwnReader:
     transformer = Transformer.load(source)
     torch.manual_seed(0)
     model = ReaderModel(transformer.model, config)
-    return Reader(model, pair_tokenizer(transformer.tokenizer, transformer.model, config))
+    return OwnReader(model, pair_tokenizer(transformer.tokenizer, transformer.model, config))
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -52,7 +53,7 @@ def tokenizer(request: Any, tmp_path_factory: pytest.TempPathFactory) -> PairTok
 
 def head(hidden: int, width: int, size: int = 5) -> SpanHead:
     torch.manual_seed(width)
-    found = SpanHead(hidden, REALMConfig(span_width=width, span_hidden=size)).double()
+    found = SpanHead(hidden, width, size).double()
     for parameter in found.parameters():
         nn.init.normal_(parameter)
     return found
@@ -195,22 +196,22 @@ def test_the_null_document_has_no_words(tokenizer: PairTokenizer) -> None:
     assert quoted(found, "", 10) == []
 
 
-def seen(reader: Reader, question: str) -> list[Reading]:
+def seen(reader: OwnReader, question: str) -> list[Reading]:
     ids = reader.tokenizer.pieces([question.replace("[MASK]", reader.tokenizer.mask_token)])[0][0]
     return readings(reader.tokenizer, reader.model.config, ids, [*TEXT, ""], ["Title"] * len(TEXT) + [""])
 
 
-def direct(reader: Reader, reading: Reading) -> Tensor:
+def direct(reader: OwnReader, reading: Reading) -> Tensor:
     """States of one input alone."""
-    batch = reader.tokenizer.batch([reading.pair], torch.device("cpu"))
+    batch = pair_batch(reader.tokenizer, [reading.pair], torch.device("cpu"))
     with torch.no_grad():
         return reader.model.states(batch)
 
 
-def test_spans_are_those_of_each_passage_alone(reader: Reader) -> None:
+def test_spans_are_those_of_each_passage_alone(reader: OwnReader) -> None:
     read = seen(reader, "What flows through Paris?")
     together = reader.spans(read)
-    assert len(together[-1].score_C) == 0
+    assert len(together[-1].odds_C) == 0
     for reading, found in zip(read, together, strict=True):
         scores = reader.model.span(direct(reader, reading))[0].detach()
         legal = legal_spans(reading, 10)
@@ -220,11 +221,11 @@ def test_spans_are_those_of_each_passage_alone(reader: Reader) -> None:
             expected[place] = float(scores[reading.body + i, w])
         places = list(zip(found.start_C.tolist(), found.end_C.tolist(), strict=True))
         assert places == list(expected)
-        assert found.score_C == pytest.approx(list(expected.values()), abs=1e-5)
+        assert found.odds_C == pytest.approx(list(expected.values()), abs=1e-5)
     assert reader.spans([]) == []
 
 
-def test_masked_words_are_those_of_each_passage_alone(reader: Reader) -> None:
+def test_masked_words_are_those_of_each_passage_alone(reader: OwnReader) -> None:
     read = seen(reader, "the [MASK] flows")
     found = reader.masked(read)
     assert found.shape == (len(read), len(reader.model.mlm.bias))
@@ -235,7 +236,7 @@ def test_masked_words_are_those_of_each_passage_alone(reader: Reader) -> None:
         np.testing.assert_allclose(log_p_V, expected.numpy(), atol=1e-5)
 
 
-def test_a_mask_of_the_passage_is_not_the_blank(reader: Reader) -> None:
+def test_a_mask_of_the_passage_is_not_the_blank(reader: OwnReader) -> None:
     ids = [*reader.tokenizer.pieces(["the"])[0][0], reader.tokenizer.mask_id]
     plain, masked = (
         readings(reader.tokenizer, reader.model.config, ids, [text], [""])[0] for text in ("the door", "the [MASK]")
@@ -246,7 +247,7 @@ def test_a_mask_of_the_passage_is_not_the_blank(reader: Reader) -> None:
     np.testing.assert_allclose(reader.masked([plain, masked])[1], expected.numpy(), atol=1e-5)
 
 
-def test_reading_for_answers_needs_no_gradients(reader: Reader, tmp_path: Path) -> None:
+def test_reading_for_answers_needs_no_gradients(reader: OwnReader, tmp_path: Path) -> None:
     assert any(parameter.requires_grad for parameter in reader.model.parameters())
     reader.spans(seen(reader, "Who?"))
     assert all(parameter.grad is None for parameter in reader.model.parameters())

@@ -98,9 +98,9 @@ def test_a_saved_model_is_what_was_trained(
     ids = model.tokenizer.hf(question, add_special_tokens=False)["input_ids"]
     seen = readings(model.tokenizer, model.config, ids, [DOCUMENTS[0].text], [DOCUMENTS[0].title])
     (spans,) = loaded.reader.spans(seen)
-    assert len(spans.score_C) > 4
+    assert len(spans.odds_C) > 4
     flat = scores_TW[torch.isfinite(scores_TW)].numpy()
-    assert all(np.abs(flat - score).min() < 10 * close for score in spans.score_C)
+    assert all(np.abs(flat - score).min() < 10 * close for score in spans.odds_C)
 
 
 @pytest.mark.parametrize("rank", [0, 4])

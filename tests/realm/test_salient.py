@@ -9,11 +9,11 @@ import pytest
 from transformers import AutoTokenizer
 
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.pairs import PairTokenizer
 from quoth.errors import InputError
 from quoth.realm.salient import MASKED_SHARE, MAX_SPAN_TOKENS, Masked, MaskedTexts
 from quoth.records import Document, TaggedSpan
 from quoth.text.boundaries import MAY_END, MAY_START, boundary_flags
+from quoth.text.tokenizer import PairTokenizer
 from realm_runs import CITIES, TEXT, Names, make_corpus
 from tiny import tiny_bert, tiny_roberta
 

@@ -16,13 +16,13 @@ import torch
 from torch import Tensor, nn
 
 from quoth.encoders.bert import BertEncoder, States
-from quoth.encoders.pairs import Pair, PairBatch, PairTokenizer, fill_in, masked_ids
-from quoth.encoders.transformer import Transformer, load_base
+from quoth.encoders.transformer import PairBatch, Transformer, load_base, pair_batch
 from quoth.errors import InputError
 from quoth.hub import EncoderSource, locate
 from quoth.realm.config import REALMConfig
 from quoth.realm.towers import QUERY_CHARACTERS, PassageEncoder, Tower, embed, passage_inputs
 from quoth.text.boundaries import MAY_END, MAY_START
+from quoth.text.tokenizer import Pair, PairTokenizer, fill_in, masked_ids
 from tiny import TEXT, tiny_bert, tiny_realm, tiny_roberta
 
 PLAIN = REALMConfig(dimensions=0, layer_norm_eps=None)
@@ -135,13 +135,13 @@ def test_inputs_by_hand(bert: EncoderSource) -> None:
     assert tokenizer.pair([7, 8], [9], 10).ids_T.tolist() == [2, 7, 8, 3, 9, 3]
     assert tokenizer.pair([], [], 10).ids_T.tolist() == [2, 3, 3]
     assert [tokenizer.single([7], 10).second, tokenizer.pair([7, 8], [9], 10).second] == [3, 4]
-    batch = tokenizer.batch([tokenizer.pair([7, 8], [9], 10), tokenizer.single([7], 10)], torch.device("cpu"))
+    batch = pair_batch(tokenizer, [tokenizer.pair([7, 8], [9], 10), tokenizer.single([7], 10)], torch.device("cpu"))
     assert batch.ids_BT.tolist() == [[2, 7, 8, 3, 9, 3], [2, 7, 3, 0, 0, 0]]
     assert batch.mask_BT.tolist() == [[1] * 6, [1, 1, 1, 0, 0, 0]]
     assert batch.types_BT is not None
     assert batch.types_BT.tolist() == [[0, 0, 0, 0, 1, 1], [0] * 6]
     assert set(batch.arguments()) == {"input_ids", "attention_mask", "token_type_ids"}
-    without = pairs(bert, types=False).batch([tokenizer.pair([7], [8], 10)], torch.device("cpu"))
+    without = pair_batch(pairs(bert, types=False), [tokenizer.pair([7], [8], 10)], torch.device("cpu"))
     assert set(without.arguments()) == {"input_ids", "attention_mask"}
     assert tokenizer.pieces([]) == []
 
@@ -179,10 +179,12 @@ def test_inputs_are_no_longer_than_the_encoder_takes(folder: Path, tmp_path: Pat
 
 def test_a_tokenizer_must_know_masks_and_offsets(bert: EncoderSource) -> None:
     tokenizer = Transformer.load(bert).tokenizer
-    tokenizer.mask_token = None
+    tokenizer.mask_token_id = None
     with pytest.raises(InputError, match="has no mask token; use a masked language model's"):
         PairTokenizer(tokenizer, types=True)
-    with pytest.raises(InputError, match=r"gives no character offsets; use a folder with tokenizer\.json"):
+    with pytest.raises(
+        InputError, match=r"gives no character offsets; only fast tokenizers do \(a folder with tokenizer\.json\)"
+    ):
         PairTokenizer(SimpleNamespace(is_fast=False), types=True)
 
 
@@ -219,10 +221,10 @@ def test_token_types_are_those_of_transformers(bert: EncoderSource) -> None:
     inputs = [tokenizer.pair([7, 8, 9], [10, 11], 20), tokenizer.single([12, 13], 20)]
     with torch.no_grad():
         found, expected, without = (
-            model(**PairTokenizer(tokenizer.hf, types).batch(inputs, torch.device("cpu")).arguments())[0]
+            model(**pair_batch(PairTokenizer(tokenizer.hf, types), inputs, torch.device("cpu")).arguments())[0]
             for model, types in ((light, True), (full.eval(), True), (light, False))
         )
-    mask_BT = tokenizer.batch(inputs, torch.device("cpu")).mask_BT.bool()
+    mask_BT = pair_batch(tokenizer, inputs, torch.device("cpu")).mask_BT.bool()
     torch.testing.assert_close(found[mask_BT], expected[mask_BT], atol=1e-5, rtol=0)
     assert (found - without)[0].abs().max() > 0.1
     torch.testing.assert_close(found[1, :4], without[1, :4])

@@ -378,6 +378,18 @@ def test_the_phrase_is_in_the_window(served: Served, width: int, height: int) ->
     assert mark["y"] + mark["height"] <= min(height, panel["y"] + panel["height"])
 
 
+@pytest.mark.parametrize(("answer", "said"), [("resolve", "Copied"), ("reject", "The browser does not allow copying")])
+def test_the_quotation_is_copied_or_the_refusal_is_shown(served: Served, answer: str, said: str) -> None:
+    page = served.page
+    page.evaluate(f"navigator.clipboard.writeText = (text) => {{ window.copied = text; return Promise.{answer}(); }}")
+    served.ask("Who is the mayor of Paris?")
+    page.wait_for_selector(".facts:has-text('in all')")
+    page.click(".copy")
+    page.wait_for_selector(f".copy:has-text('{said}')")
+    start = TEXTS[0][2].index("Anne")
+    assert page.evaluate("window.copied") == f"“Anne Hidalgo” (Paris, characters {start:,}–{start + 12:,})"
+
+
 @pytest.mark.parametrize(
     ("url", "shown"),
     [("https://example.org/paris", 1), ("javascript:alert(1)", 0), ("https://[", 0), (5, 0)],

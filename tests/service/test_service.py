@@ -331,7 +331,7 @@ def test_metadata_that_is_nested_deep(corpus: quoth.Corpus, start: Any, monkeypa
         answer = client.post("/v1/documents", json={"documents": [each]})
         assert answer.status_code == 400, answer.text
         assert "metadata is nested more than 64 deep; flatten it" in answer.json()["detail"]
-    monkeypatch.setattr("quoth.corpus.segment_writer.check_document", lambda _: None)
+    monkeypatch.setattr("quoth.corpus.writer.check_document", lambda _: None)
     corpus.refresh()
     corpus.add([quoth.Document("old", "", "Zanzibar again", nested(945))])
     client.app.state.service.backend.refresh()

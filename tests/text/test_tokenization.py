@@ -14,7 +14,7 @@ from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
 from quoth.records import Document
 from quoth.text.boundaries import MAY_END, MAY_START
-from quoth.text.tokenizer import TextTokenizer, TokenizedPassage
+from quoth.text.tokenizer import FastTokenizer, PairTokenizer, TextTokenizer, TokenizedPassage, Tokens
 from tiny import TEXT, tiny_bert, tiny_roberta, tiny_sentencepiece
 
 KINDS = {"bert": tiny_bert, "roberta": tiny_roberta, "sentencepiece": tiny_sentencepiece}
@@ -79,6 +79,11 @@ def folder(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def tokenizer(folder: Path) -> TextTokenizer:
     return make(folder)
+
+
+@pytest.fixture(scope="session")
+def berts(tmp_path_factory: pytest.TempPathFactory) -> TextTokenizer:
+    return TextTokenizer(FastTokenizer(tiny_bert(tmp_path_factory.mktemp("berts"))), num_masks=2, max_tokens=64)
 
 
 def make(folder: Path, num_masks: int = 2, max_tokens: int = 64) -> TextTokenizer:
@@ -277,3 +282,25 @@ def fold(text: str) -> str:
     """Without case, kind of white space, and the invisible characters that a tokenizer drops."""
     seen = "".join(char for char in text if char.isspace() or unicodedata.category(char) not in ("Cc", "Cf"))
     return " ".join(seen.split()).casefold()
+
+
+@settings(max_examples=150, deadline=None)
+@given(text=TEXTS, title=st.sampled_from(["", "Paris", "北京 e\u0301", "\u200d", "[MASK"]))
+@example(text="\u0301abc", title="Paris")
+def test_a_reader_may_take_the_tokens_of_bert(text: str, title: str, berts: TextTokenizer) -> None:
+    [passage] = berts.passages([text], [title])
+    [pieces] = PairTokenizer(berts.hf, types=True).pieces([text])
+    alone = Tokens.of(text, pieces)
+    assert passage.ids_T.tolist() == alone.ids_T.tolist()
+    assert passage.offsets_T2.tolist() == alone.offsets_T2.tolist()
+    assert passage.flags_T.tolist() == alone.flags_T.tolist()
+
+
+def test_only_berts_of_one_folder_share_their_tokens(tmp_path: Path) -> None:
+    one, other = (FastTokenizer(tiny_bert(tmp_path / name)) for name in "ab")
+    assert one.cuts_like(FastTokenizer(tmp_path / "a"))
+    assert not one.cuts_like(other)
+    assert not one.cuts_like(make(tmp_path / "a").hf)
+    for kind in (tiny_roberta, tiny_sentencepiece):
+        folder = kind(tmp_path / kind.__name__)
+        assert not FastTokenizer(folder).cuts_like(FastTokenizer(folder))

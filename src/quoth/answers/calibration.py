@@ -1,54 +1,21 @@
-"""Probabilities that mean something: the chance that an answer is right, and when not to answer.
+"""Probabilities that mean something: weights and thresholds, fitted to questions with known answers.
 
-Knows: an answer's share and score, weights fitted to questions with known answers. Does not know: how answers came
-about.
+Knows: an answer's features and whether it was right. Does not know: how answers came about, or where the weights are
+used (`evidence.calibrated`).
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.records import Prediction, Status
+from quoth.answers.evidence import Weights
 from quoth.types import Doubles
 
-Weights = tuple[float, float, float]
-"""Of 1, of the log odds of an answer's share, and of its score."""
-
-_LEAST = 1e-6
 _RIDGE = 1e-3
 _ROUNDS = 50
-
-
-def features(prediction: Prediction) -> tuple[float, float, float]:
-    """1, the log odds of the share that the answer has among all, and its score."""
-    share = min(max(prediction.probability, _LEAST), 1 - _LEAST)
-    return 1.0, math.log(share) - math.log1p(-share), prediction.log_score
-
-
-def calibrated(
-    predictions: Iterable[Prediction], weights: Weights | None, min_probability: float, not_found_below: float = 0.0
-) -> list[Prediction]:
-    """The predictions with the chance of being right as their probability, and with their status.
-
-    The chance is the logistic function of `weights` · `features`; without weights it stays the share. Shares of places
-    are scaled alike. From `min_probability` on a prediction is answered. The others are unsure; or not found, if even
-    the best chance is below both thresholds.
-    """
-    found = []
-    for each in predictions:
-        chance = each.probability
-        if weights is not None:
-            logit = sum(w * x for w, x in zip(weights, features(each), strict=True))
-            chance = 1 / (1 + math.exp(-min(max(logit, -50.0), 50.0)))
-        found.append(each.with_probability(chance))
-    best = max((each.probability for each in found), default=0.0)
-    below: Status = "not_found" if best < min(not_found_below, min_probability) else "unsure"
-    return [replace(each, status="answered" if each.probability >= min_probability else below) for each in found]
 
 
 def fit(features_N3: Doubles, right_N: NDArray[np.bool_]) -> Weights:

@@ -1,14 +1,17 @@
-"""From scored occurrences to the best phrases, quoted where they occur.
+"""From scores to predictions: phrases that NPM scored, or spans that a reader marked, quoted where they occur, with the
+chance that they are right.
 
-Knows: how phrases are quoted from their passages, and that most of what is proposed is never shown. Does not know: how
-a score came about.
+Knows: grouping of equal spans, the marginal over passages (REALM, Guu et al. 2020, eq. 1), how phrases are quoted from
+their passages, and that most of what is proposed is never shown. Does not know: encoders, how a score came about, or
+how the passages were found.
 
-Shape suffixes that differ from the project's: M places of a phrase.
+Shape suffixes that differ from the project's: M places of a phrase, N passages that are read, C places of spans.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -16,14 +19,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from quoth.answers.ranking import Best, Occurrences, Places, Scored, best_phrases, places_of
+from quoth.answers.equations import log_sum_exp
+from quoth.answers.ranking import Best, Occurrences, Places, Scored, best_phrases, group_equal, group_score, places_of
 from quoth.index.key_table import passage_of
-from quoth.records import Evidence, Passage, Prediction
-from quoth.text.boundaries import crosses_sentence
+from quoth.records import Evidence, Passage, Prediction, Status
+from quoth.text.boundaries import crosses_sentence, is_balanced, surface_group
 from quoth.timing import step
+from quoth.types import Doubles, Rows
 
 if TYPE_CHECKING:
     from quoth.answers.options import ResolvedOptions
+    from quoth.corpus.bm25 import Ranking
+    from quoth.corpus.corpus import Corpus
+
+Weights = tuple[float, float, float]
+"""Of 1, of the log odds of an answer's share, and of its score."""
+_LEAST = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +80,8 @@ def propose(scored: Scored, options: ResolvedOptions) -> Iterator[Proposal]:
         return
     with step("score"):
         ranked = best_phrases(scored, options)
+    # A generator: most proposals are compared by their best place alone, so one place of each is read, and the others
+    # only of what is shown.
     quoter = Quoter(ranked.occurrences)
     for each in ranked.best:
         with step("explain"):
@@ -83,6 +96,21 @@ def quoted(best: Best, quotes: Quotes) -> Prediction:
     text = first.context[first.start - first.context_start : first.end - first.context_start]
     return Prediction(
         " ".join(text.split()), best.score, best.probability, quotes.evidence, num_places=quotes.num_places
+    )
+
+
+def quote(passage: Passage, corpus: str, start: int, end: int, share: float) -> Evidence:
+    """One place, by the characters of its document, that has this share of a probability."""
+    return Evidence(
+        document_id=passage.document_id,
+        title=passage.title,
+        passage=passage.row,
+        start=start,
+        end=end,
+        context=passage.text,
+        score=share,
+        corpus=corpus,
+        context_start=passage.start,
     )
 
 
@@ -117,20 +145,9 @@ class Quoter:
             start_M[here] = keys.start_N[rows]
             end_M[here] = keys.end_N[self._occurrences.end_C[candidate_M[here]]]
         rows = zip(*(x.tolist() for x in (part_M, local_M, start_M, end_M, share_M)), strict=True)
-        return tuple(self._evidence(*row) for row in rows)
-
-    def _evidence(self, part: int, local: int, start: int, end: int, share: float) -> Evidence:
-        corpus, passage = self._occurrences.parts[part].corpus, self._passage(part, local)
-        return Evidence(
-            passage.document_id,
-            passage.title,
-            passage.row,
-            start,
-            end,
-            passage.text,
-            share,
-            corpus.name,
-            passage.start,
+        return tuple(
+            quote(self._passage(part, local), self._occurrences.parts[part].corpus.name, *place)
+            for part, local, *place in rows
         )
 
     def _passage(self, part: int, local: int) -> Passage:
@@ -138,3 +155,169 @@ class Quoter:
         if found is None:
             found = self._passages[part, local] = self._occurrences.parts[part].passage(local)
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A passage that was read, the name of its corpus, and its relevance: f(x, z), or the log of its BM25 score as a
+    share of the best one's."""
+
+    passage: Passage
+    corpus: str
+    relevance: float = 0.0
+
+
+def sources_of(ranking: Ranking, passages: Sequence[Passage], corpora: Sequence[Corpus]) -> list[Source]:
+    """BM25's best passages, each with the log of its score as a share of the best one's."""
+    return [
+        Source(passage, corpora[number].name, math.log(score / ranking[0][0]))
+        for passage, (score, (number, _)) in zip(passages, ranking, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Spans that a reader marked in a passage, as characters from start to end, and their log odds against "no answer
+    here" (REALM's reader, which knows no such thing: their scores): [C] each.
+
+    `total` is log Σ exp of the odds of all its legal spans, marked or not.
+    """
+
+    start_C: Rows
+    end_C: Rows
+    odds_C: Doubles
+    total: float
+
+
+AnswerSpan = tuple[int, int, int]
+"""The number of the passage among those read, and a range of characters of its text."""
+
+
+def predict_spans(
+    read: Sequence[Source],
+    spans: Sequence[Spans],
+    top_k: int,
+    distinct: bool = True,
+    prior: float = 0.0,
+    marginal: bool = False,
+    null: float | None = None,
+) -> list[Prediction]:
+    """The `top_k` answers of a span reader: the odds of spans with equal text, ignoring case and white space, add up.
+
+    `prior` times a passage's relevance is added to the log odds of its spans. Probability is the share among all spans
+    of all passages and "no answer here", whose odds are 1: one normalisation over everything that was read. If
+    `marginal` (REALM eq. 1), each passage is normalised by itself, with its own "no answer here": p(y|z,x) = Σ exp odds
+    of y / (1 + Σ exp odds of all its spans). It is weighted by p(z|x), the softmax of relevance; `prior` is not used.
+    `null` is the relevance of the null document, if that is one of z: an empty passage, in which p("no answer here") is
+    1, so that it takes its share p(z|x) from all answers. If the answers are to be `distinct`, only the best of those
+    that overlap in their best place is listed, and none with half a pair of brackets or quotes.
+    """
+    found = span_proposals(read, *_odds(read, spans, prior, marginal, null))
+    if distinct:
+        found = (each for each in found if is_balanced(each.best.text))
+    return chosen(found, top_k, distinct)
+
+
+def propose_spans(read: Sequence[Source], spans: Sequence[Spans], top_k: int, prior: float = 0.0) -> list[Proposal]:
+    """As `predict_spans`, answers that overlap among them, quoted from their best places alone."""
+    return list(islice(span_proposals(read, *_odds(read, spans, prior)), top_k))
+
+
+def _odds(
+    read: Sequence[Source],
+    spans: Sequence[Spans],
+    prior: float,
+    marginal: bool = False,
+    null: float | None = None,
+) -> tuple[list[AnswerSpan], Doubles, float]:
+    """The spans, their log odds, and the log of what all odds sum to, those of "no answer here" among them."""
+    with step("score"):
+        if marginal:
+            raised_N = log_retrieval(read, null)[: len(read)] - np.array(
+                [np.logaddexp(0.0, found.total) for found in spans]
+            )
+            total = 0.0
+        else:
+            raised_N = np.array([prior * each.relevance for each in read])
+            totals = [found.total + raised for found, raised in zip(spans, raised_N, strict=True)]
+            total = log_sum_exp(np.array([0.0, *totals]))
+        parts = [found.odds_C + raised for found, raised in zip(spans, raised_N, strict=True)]
+        return places_in(spans), np.concatenate([np.zeros(0), *parts]), total
+
+
+def places_in(spans: Sequence[Spans]) -> list[AnswerSpan]:
+    """The spans of all passages, one passage after another."""
+    return [
+        (n, start, end)
+        for n, found in enumerate(spans)
+        for start, end in zip(found.start_C.tolist(), found.end_C.tolist(), strict=True)
+    ]
+
+
+def log_retrieval(read: Sequence[Source], null: float | None) -> Doubles:
+    """log p(z|x): the softmax of relevance over the passages read and, last, a null document's, if given: [N]. REALM
+    §3.2."""
+    nulls = [] if null is None else [null]
+    relevance_N = np.array([*(each.relevance for each in read), *nulls], np.float64)
+    log_p_N: Doubles = relevance_N - log_sum_exp(relevance_N)
+    return log_p_N
+
+
+def span_proposals(
+    read: Sequence[Source], places: Sequence[AnswerSpan], score_C: Doubles, total: float
+) -> Iterator[Proposal]:
+    """The texts of these places, ignoring case and white space, by log Σ exp over their places, highest first; `total`
+    is the log of the sum of all scores."""
+    with step("score"):
+        texts = (" ".join(read[n].passage.text[start:end].split()) for n, start, end in places)
+        groups = group_equal(np.array([surface_group(text) for text in texts], np.uint64))
+        score_G = group_score(score_C, groups)
+        order_G = np.lexsort((groups.first_G, -score_G)).tolist()
+    for g in order_G:
+        with step("explain"):
+            score, member_M = float(score_G[g]), groups.members(g)
+            best = Best(g, score, float(np.exp(score - total)))
+            proposal = _of_spans(read, [places[c] for c in member_M.tolist()], score_C[member_M], best)
+        yield proposal
+
+
+def _of_spans(read: Sequence[Source], places: Sequence[AnswerSpan], log_weight_M: Doubles, best: Best) -> Proposal:
+    """An answer whose places, heaviest first, share its probability by their weights."""
+    share_M = best.probability * np.exp(log_weight_M - log_sum_exp(log_weight_M))
+    order = np.argsort(-log_weight_M, kind="stable").tolist()
+
+    def evidence(most: int | None = None) -> tuple[Evidence, ...]:
+        shown = ((*places[m], float(share_M[m])) for m in order[:most])
+        return tuple(
+            quote(read[n].passage, read[n].corpus, read[n].passage.start + start, read[n].passage.start + end, share)
+            for n, start, end, share in shown
+        )
+
+    return Proposal(quoted(best, Quotes(evidence(1), len(places))), evidence)
+
+
+def features(prediction: Prediction) -> tuple[float, float, float]:
+    """1, the log odds of the share that the answer has among all, and its score."""
+    share = min(max(prediction.probability, _LEAST), 1 - _LEAST)
+    return 1.0, math.log(share) - math.log1p(-share), prediction.log_score
+
+
+def calibrated(
+    predictions: Iterable[Prediction], weights: Weights | None, min_probability: float, not_found_below: float = 0.0
+) -> list[Prediction]:
+    """The predictions with the chance of being right as their probability, and with their status.
+
+    The chance is the logistic function of `weights` · `features`; without weights it stays the share. Shares of places
+    are scaled alike. From `min_probability` on a prediction is answered. The others are unsure; or not found, if even
+    the best chance is below both thresholds.
+    """
+    found = []
+    for each in predictions:
+        chance = each.probability
+        if weights is not None:
+            logit = sum(w * x for w, x in zip(weights, features(each), strict=True))
+            chance = 1 / (1 + math.exp(-min(max(logit, -50.0), 50.0)))
+        found.append(each.with_probability(chance))
+    best = max((each.probability for each in found), default=0.0)
+    below: Status = "not_found" if best < min(not_found_below, min_probability) else "unsure"
+    return [replace(each, status="answered" if each.probability >= min_probability else below) for each in found]

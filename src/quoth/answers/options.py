@@ -4,8 +4,6 @@ Knows: names, meanings and bounds; the command line, the HTTP service and the do
 know: what an option does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -13,27 +11,29 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Le
 
 from quoth.config import Config
-from quoth.fields import MOST, Count, Has, Number, Share, ShareBelow1, Such, check_fields, fields_of
+from quoth.fields import MOST, Count, Has, Number, Share, ShareBelow1, Such, check_fields, described, fields_of
 
 Combine = Literal["sum", "joint", "softmax_sum"]
 
 
+@described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NPMDefaults(Config):
-    """What an NPM takes where a caller says nothing; the meanings are those of `FillOptions`.
+    """What an NPM takes where a caller says nothing."""
 
-    `template` makes a blank of a question, `classify_template` of a text to label; `passages` None is every token, and
-    a number is raised to `read` where a reader reads. `not_found_below` is as a reader's.
-    """
-
-    template: Annotated[str, Has("{question}")] = "Q: {question}\nA: [MASK]."
-    classify_template: Annotated[str, Has("{text}")] = "{text} It was [MASK]."
-    passages: Count | None = 3
-    combine: Combine = "joint"
-    hybrid: ShareBelow1 = 0.0
-    read: Number = 0
-    min_probability: Share = 0.0
-    not_found_below: Share = 0.0
+    template: Annotated[str, Has("{question}"), "What makes a blank of a question."] = "Q: {question}\nA: [MASK]."
+    classify_template: Annotated[str, Has("{text}"), "What makes a blank of a text to label."] = "{text} It was [MASK]."
+    passages: Annotated[
+        Count | None,
+        "Number of BM25's best passages to search inside, at least as many as a reader reads; None: every token.",
+    ] = 3
+    combine: Annotated[Combine, "As in `FillOptions`."] = "joint"
+    hybrid: Annotated[ShareBelow1, "As in `FillOptions`."] = 0.0
+    read: Annotated[Number, "As in `FillOptions`."] = 0
+    min_probability: Annotated[Share, "As in `FillOptions`."] = 0.0
+    not_found_below: Annotated[
+        Share, "Chance of being right that the best answer must have, or else the passages do not say."
+    ] = 0.0
 
 
 TopK = Annotated[Count, Le(MOST)]
@@ -43,6 +43,7 @@ Passages = int | Literal["default"] | None
 """A number of passages, the model's default, or None: every token."""
 
 
+@described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FillOptions:
     """The options of `NPM.fill`.
@@ -108,7 +109,7 @@ class FillOptions:
         check_fields(self)
         object.__setattr__(self, "banned_tokens", tuple(self.banned_tokens))
 
-    def resolved(self, defaults: NPMDefaults) -> ResolvedOptions:
+    def resolved(self, defaults: NPMDefaults) -> "ResolvedOptions":
         """These options with the model's defaults in place of those that were left open.
 
         If a reader reads more passages than the model searches by default, all of these are searched.
@@ -131,39 +132,6 @@ OPEN = ("combine", "hybrid", "read", "min_probability")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskOptions(FillOptions):
-    """The options of `NPM.ask`: those of `fill`, but by default no reader reads. Raises InputError."""
-
-    template: Annotated[
-        Annotated[str, Has("{question}")] | None,
-        Such("{question} [MASK]."),
-        "The text made of `{question}`, with one blank.",
-    ] = None
-    read: Number = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClassifyOptions:
-    """The options of `NPM.classify`. Raises InputError."""
-
-    template: Annotated[
-        Annotated[str, Has("{text}")] | None,
-        Such("{text} It was [MASK]."),
-        "The text made of `{text}`, with one blank.",
-    ] = None
-    temperature: Annotated[Temperature, "Divides similarities: above 1 flattens probabilities."] = 5.0
-    passages: Annotated[
-        Count | Literal["default"] | None,
-        Such(3),
-        "Number of BM25's best passages for the text with a label's words, of each label; None: every token, which "
-        "requires `embed`.",
-    ] = "default"
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedOptions(FillOptions):
     """FillOptions in which nothing is left open, and what no answer contains in the model's terms.
 
@@ -179,69 +147,3 @@ class ResolvedOptions(FillOptions):
     min_probability: Share = 0.0
     banned_ids: frozenset[int] = frozenset()
     stop_words: frozenset[int] = frozenset()
-
-    @property
-    def rounds(self) -> int:
-        """Number of normalisation passes: one over a and b, another over the scores that take those."""
-        return int(self.combine == "softmax_sum") + int(self.hybrid > 0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReaderFillOptions:
-    """The options of `Reader.fill`. Raises InputError."""
-
-    top_k: Annotated[TopK, "Number of answers."] = 5
-    passages: Annotated[Count | None, Such(20), "Number of passages to read."] = None
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReaderAskOptions(ReaderFillOptions):
-    """The options of `Reader.ask`. Raises InputError."""
-
-    min_probability: Annotated[
-        Share | None,
-        Such(0.5),
-        'An answer with a smaller chance of being right is "unsure" (`status`), or "not_found" if even the best one is '
-        "below the model's `not_found_below`.",
-    ] = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class REALMFillOptions(ReaderFillOptions):
-    """The options of `REALM.fill`. Raises InputError."""
-
-    combine: Annotated[
-        Literal["softmax", "marginal"] | None,
-        'How spans of several passages are combined. "softmax": one softmax over all spans (the released code), with '
-        "the passage's relevance if the model adds it. "
-        '"marginal": p(y|z,x) p(z|x), each normalised by itself (eq. 1).',
-    ] = None
-    null_document: Annotated[
-        bool | None,
-        "Whether z in eq. 1 may be the null document too, an empty passage, in which there is no answer; only with "
-        '"marginal".',
-    ] = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class REALMAskOptions(REALMFillOptions):
-    """The options of `REALM.ask`. Raises InputError."""
-
-    null_document: bool = False
-    mode: Annotated[
-        Literal["dense", "hybrid"] | None,
-        'How passages are found. "dense": by the towers, as in the paper. "hybrid": by BM25 too, both scores scaled '
-        "from 0 to 1 and added; for a model with the reader of a `Reader`, which weighs a passage by that sum.",
-    ] = None
-    min_probability: Annotated[Share | None, Such(0.5), "As in `Reader.ask`, for a calibrated probability."] = None
-
-
-RECORDS: dict[str, tuple[Any, Any]] = {
-    "npm": (FillOptions, AskOptions),
-    "reader": (ReaderFillOptions, ReaderAskOptions),
-    "realm": (REALMFillOptions, REALMAskOptions),
-}
-"""By the kind of a model, the records of `fill` and of `ask`."""

@@ -119,7 +119,7 @@ class Occurrences:
     @property
     def rising_C(self) -> NDArray[np.int64]:
         """Numbers that rise with part, first row and last row: the order of occurrence."""
-        bases = np.cumsum([0, *(part.num_keys for part in self.parts)])
+        bases = np.cumsum([0, *(part.offsets_P1[-1] for part in self.parts)])
         length_C = self.end_C - self.start_C
         rising_C: NDArray[np.int64] = (bases[self.part_C] + self.start_C) * (length_C.max(initial=0) + 1) + length_C
         return rising_C
@@ -169,10 +169,11 @@ class Scored(Protocol):
         ...
 
 
-def sums_over(shares: Callable[[Sums], Sequence[Sums]], rounds: int) -> Sums:
+def sums_over(shares: Callable[[Sums], Sequence[Sums]], options: ResolvedOptions) -> Sums:
     """The sums over all parts: every part is asked for its share, again if one sum depends on another."""
     sums = Sums()
-    for _ in range(rounds):
+    # One pass over a and b, another over the scores that take those; by default none, as `joint` needs no normaliser.
+    for _ in range((options.combine == "softmax_sum") + (options.hybrid > 0)):
         sums = Sums.over(shares(sums))
     return sums
 
@@ -188,7 +189,7 @@ class Ranked:
 
 def best_phrases(scored: Scored, options: ResolvedOptions) -> Ranked:
     """The `top_k` phrases of highest score, ties by first occurrence; equal keys are one phrase."""
-    occurrences = scored.occurrences(sums_over(lambda known: [scored.sums(known)], options.rounds))
+    occurrences = scored.occurrences(sums_over(lambda known: [scored.sums(known)], options))
     total = log_sum_exp(occurrences.log_score_C)
     # The sum is over all candidates, but only those that may rank are grouped and put in order.
     kept_C = occurrences.in_order(prune_to_top_groups(scored.key_C, occurrences.log_score_C, options.top_k, TIE))

@@ -46,7 +46,7 @@ def convert(
     """
     quiet_libraries()
     if encoder and retriever and not checkpoints:
-        from quoth.realm.mixing import mix
+        from quoth.realm.convert import mix
 
         mix(encoder, retriever, output)
         note(f"the model is in {output}")

@@ -154,7 +154,7 @@ def replace(
     if delete_missing and not inputs.folders:
         raise InputError(f"--delete-missing requires a folder, not {', '.join(docs)}; name the folder, or leave it out")
     corpus = Corpus.open(directory)
-    before, gone = corpus.num_documents, Gone(corpus, inputs)
+    before, gone = corpus.num_documents, Gone(corpus, inputs, required=delete_missing)
     with counting("replacing", "documents") as progress:
         written = corpus.replace(iter(inputs), progress, gone.to_delete() if delete_missing else ())
     inputs.report()
@@ -195,7 +195,7 @@ def compact(directory: CorpusDir) -> None:
       quoth compact wiki.quoth
     """
     from quoth.corpus.corpus import Corpus
-    from quoth.index.carry import follow
+    from quoth.index.key_store import follow
 
     corpus = Corpus.open(directory)
     before = bytes_of(directory)
@@ -246,7 +246,7 @@ def verify(directory: CorpusDir) -> None:
       quoth verify wiki.quoth
     """
     from quoth.corpus.corpus import Corpus
-    from quoth.corpus.verify import verify as check
+    from quoth.corpus.repair import verify as check
 
     check(directory)
     results().print(f"{visible(str(directory))}: sound", soft_wrap=True)
@@ -306,7 +306,7 @@ def export(
       quoth export wiki.quoth -o wiki.jsonl.gz
     """
     from quoth.corpus.documents import create_lines
-    from quoth.corpus.salvage import intact_documents
+    from quoth.corpus.repair import intact_documents
 
     lost: list[str] = []
     count = 0

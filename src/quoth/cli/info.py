@@ -104,7 +104,7 @@ def _recall_in_words(codes: list[dict[str, Any]]) -> str:
 
 def _freed_by_compact(segments: list[dict[str, Any]], directory: Path) -> int:
     """About how many bytes deleted passages take, and segments that only older snapshots have."""
-    from quoth.corpus.layout import segment_of
+    from quoth.corpus.manifest import segment_of
     from quoth.index.key_store import stores
 
     deleted = sum(each["bytes"] * each["deleted"] // max(each["passages"], 1) for each in segments)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from quoth.cli.options import Format
 from quoth.cli.output import LeftOut, note, plural
-from quoth.errors import InputError, UnknownDocumentError, brief
+from quoth.errors import CorruptionError, InputError, UnknownDocumentError, brief
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
@@ -70,23 +70,37 @@ class Inputs:
         self.left_out.report()
 
     def record(self, corpus: "Corpus") -> None:
-        """Record which documents of the corpus come from which folder."""
+        """Record which documents of the corpus come from which folder; a damaged record is reported: only
+        --delete-missing needs it."""
         from quoth.corpus.origins import Origins
 
         if self._folders:
-            Origins(corpus).save(self._folders)
+            try:
+                Origins(corpus).save(self._folders)
+            except CorruptionError as error:
+                note(str(error))
 
 
 class Gone:
-    """The documents of a corpus that come from the folders of a command's documents, and are no longer there."""
+    """The documents of a corpus that come from the folders of a command's documents, and are no longer there.
 
-    def __init__(self, corpus: "Corpus", inputs: Inputs) -> None:
+    Raises CorruptionError if the record of folders is damaged and `required`; if it is not, no document is gone.
+    """
+
+    def __init__(self, corpus: "Corpus", inputs: Inputs, required: bool) -> None:
         from quoth.corpus.origins import Origins
 
-        origins = Origins(corpus)
         self._corpus, self._inputs = corpus, inputs
-        self._by_folder = origins.gone(inputs.folders)
-        self._new = [folder for folder in inputs.folders if not origins.know(folder)]
+        self._by_folder: dict[Path, list[str]] = {}
+        self._new: list[Path] = []
+        try:
+            origins = Origins(corpus)
+        except CorruptionError:
+            if required:
+                raise
+        else:
+            self._by_folder = origins.gone(inputs.folders)
+            self._new = [folder for folder in inputs.folders if not origins.know(folder)]
 
     def to_delete(self) -> Iterator[str]:
         """Their ids, once all documents have been read: none if a record was left out."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quoth.answers.options import AskOptions, ClassifyOptions
 from quoth.cli.citing import Cite, Form, citations, show_citations
 from quoth.cli.models import KEYS, check_embedded, kind, load, load_predictor, open_corpora
 from quoth.cli.options import (
@@ -35,6 +34,7 @@ from quoth.cli.output import note, print_json, results
 from quoth.cli.records import Filling, fill_arguments, takes_fill_options, takes_setup
 from quoth.errors import InputError
 from quoth.fields import fields_of
+from quoth.npm.config import AskOptions, ClassifyOptions
 from quoth.timing import timed
 
 if TYPE_CHECKING:

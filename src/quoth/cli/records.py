@@ -13,11 +13,12 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
-from quoth.answers.options import RECORDS, FillOptions
+from quoth.answers.options import FillOptions
 from quoth.cli.models import kind
 from quoth.cli.options import Base, Dense, Device, NumberFormat, PassageCount, Setup, given, num_passages, within
 from quoth.errors import InputError
 from quoth.fields import fields_of
+from quoth.registry import KINDS
 
 Command = Callable[..., None]
 Declared = Mapping[str, tuple[Any, Any]]
@@ -98,9 +99,10 @@ def fill_arguments(context: typer.Context, model: str, filling: Filling, *, asks
     Raises InputError for an option that this kind of model does not take.
     """
     of = kind(model)
-    if of == "npm":
+    records = KINDS[of].options
+    if not records or FillOptions in records:  # a model without either cannot be loaded for a command that asks
         return filling.keywords()
-    taken = [name for name in fields_of(RECORDS[of][asks]) if name in filling.told and name != "combine"]
+    taken = [name for name in fields_of(records[asks]) if name in filling.told and name != "combine"]
     for parameter in context.command.params:
         name = parameter.name or ""
         source = getattr(context.get_parameter_source(name), "name", None)
@@ -109,7 +111,7 @@ def fill_arguments(context: typer.Context, model: str, filling: Filling, *, asks
                 f"{parameter.opts[0]} is not an option of {model} (kind {of}); leave it out, or use an NPM: "
                 "--model quoth-mini"
             )
-    by_towers = "dense" if of == "realm" and asks and filling.told["dense"] else None
+    by_towers = "dense" if "mode" in fields_of(records[asks]) and filling.told["dense"] else None
     return given(mode=by_towers, **{name: filling.told[name] for name in taken})
 
 

@@ -151,7 +151,7 @@ class LiveWords:
     def statistics(self, query: Query) -> Statistics:
         """The statistics of the live passages, for the terms of a query."""
         found = zip(query.times, self.words.find(query.hashes_Q), strict=True)
-        holders = Counter({term: self._num_live(each) for term, each in found})
+        holders = Counter({term: self._num_live(occurrences) for term, occurrences in found})
         return Statistics(self.words.num_passages - len(self._deleted_X), *self._lengths, holders)
 
     def _num_live(self, occurrences: slice) -> int:
@@ -164,9 +164,11 @@ class LiveWords:
         Terms are added up, the heaviest first. The most that the lighter terms can still add decides which passages may
         reach the k-th best score so far; if these are few, only they are looked up (MaxScore: Turtle and Flood 1995).
         """
+        # Safe, because a bound exceeds every score: frequency / (frequency + norm) is below 1. `_SLACK` exceeds what
+        # rounding takes from a sum, so that a passage whose score equals the k-th best is never lost: ties rank by row.
         words = self.words
         found = zip(question.terms, words.find(question.hashes_Q), strict=True)
-        terms = [(term, each) for term, each in found if each.stop > each.start]
+        terms = [(term, occurrences) for term, occurrences in found if occurrences.stop > occurrences.start]
         rests = list(accumulate(term.bound for term, _ in reversed(terms)))[::-1]
         if not terms or rests[0] < floor * (1 - _SLACK):
             return np.empty(0, np.int64), np.empty(0, np.float64)
@@ -174,6 +176,7 @@ class LiveWords:
         for (term, at), rest in zip(terms, rests, strict=True):
             passages_O, counts_O = words.passages_O[at], words.counts_O[at]
             reach = floor * (1 - _SLACK) - rest
+            # While the lighter terms could lift any passage to the floor, all are candidates.
             candidates_C = np.flatnonzero(scores_P >= reach) if reach > 0 else None
             if candidates_C is not None and len(candidates_C) * _LOOKUP_COST < len(passages_O):
                 there_C, at_C = _look_up(candidates_C, passages_O)
@@ -182,6 +185,7 @@ class LiveWords:
                 live_O = self._live_P[passages_O]
                 passages_O, counts_O = passages_O[live_O], counts_O[live_O]
             scores_P[passages_O] += term.scores(counts_O, words.lengths_2P[term.field, passages_O])
+            # Scores only grow: the k-th best of some of them is a floor for the k-th best of all at the end.
             floor = max(floor, _kth_best(scores_P[passages_O], k))
         found_N = np.flatnonzero(scores_P >= floor if floor else scores_P)
         return found_N + self.first_row, scores_P[found_N]

@@ -9,19 +9,24 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from quoth.corpus import full_disk
-from quoth.corpus.layout import LOCK, locks_beside, manifest_path
-from quoth.corpus.manifest import Manifest, continues, keep_copy, read_manifest, snapshots, write_manifest
+from quoth.corpus.manifest import (
+    LOCK,
+    Manifest,
+    continues,
+    keep_copy,
+    manifest_path,
+    read_manifest,
+    side_locks,
+    snapshots,
+    write_manifest,
+)
 from quoth.corpus.passages import DEFAULT_SPLITTER, get_splitter
-from quoth.corpus.repair import Repairs, repair
-from quoth.corpus.segment_writer import split_documents
+from quoth.corpus.repair import Repairs, repair, verify
 from quoth.corpus.snapshot import CorpusView, Snapshot, open_snapshot
-from quoth.corpus.sweep import release, sweep
-from quoth.corpus.writer import Writer
+from quoth.corpus.writer import RESERVE, Writer, release, split_documents, sweep
 from quoth.errors import CorpusNotFoundError, CorruptionError, DamageWarning, InputError, advising, remedy_of
-from quoth.files import fsync_path
 from quoth.records import Document
-from quoth.storage import WriterLock, all_locked
+from quoth.storage import WriterLock, all_locked, fsync_path
 
 
 class Corpus(CorpusView):
@@ -77,7 +82,7 @@ class Corpus(CorpusView):
         if path.exists() and not _is_vacant(path):
             raise InputError(f"{path} already exists; `quoth add {path} DOCS` adds to it, or choose another name")
         path.mkdir(parents=True, exist_ok=True)
-        with WriterLock(path / LOCK, full_disk.RESERVE):
+        with WriterLock(path / LOCK, RESERVE):
             (path / "segments").mkdir(exist_ok=True)
             write_manifest(path, Manifest(snapshot=0, splitter=splitter))
         fsync_path(path.absolute().parent)
@@ -245,7 +250,7 @@ class Corpus(CorpusView):
             return writer.replace(split_documents(documents, self.splitter, progress), delete)
 
     def add_written(self, folders: Generator[Path]) -> int:
-        """Like `add`, with segments that other processes have written by `segment_writer.write_segment`.
+        """Like `add`, with segments that other processes have written by `writer.write_segment`.
 
         Each is a folder in `segments/` whose name ends in .tmp. The folders are taken one after another, and after an
         error no more of them.
@@ -276,7 +281,7 @@ class Corpus(CorpusView):
         """
         ids = [document_ids] if isinstance(document_ids, str) else list(document_ids)
         with self._writing() as writer:
-            return full_disk.delete(writer, ids)
+            return writer.delete(ids)
 
     def compact(self) -> None:
         """Merge small segments, remove deleted documents from disk and release all older snapshots.
@@ -298,13 +303,8 @@ class Corpus(CorpusView):
             >>> len(small.segments), small.num_documents
             (1, 2)
         """
-        with self._writing() as writer, all_locked(locks_beside(self.path)):
-            writer.check_intact()
-            merged = full_disk.merge(writer)
-            released = release(self.path, self.snapshot, thorough=True)
-            if not (released or merged):
-                writer.commit(kept_from=self.snapshot + 1)
-                release(self.path, self.snapshot)
+        with self._writing() as writer, all_locked(side_locks(self.path)):
+            writer.compact()
 
     def verify(self) -> None:
         """Read every file, including older snapshots and what is kept next to the passages, such as vectors.
@@ -315,15 +315,13 @@ class Corpus(CorpusView):
         Example:
             >>> corpus.verify()
         """
-        from quoth.corpus.verify import verify
-
         verify(self.path)
 
     @contextmanager
     def _writing(self) -> Iterator[Writer]:
         if self._pinned:
             raise InputError(f"snapshot {self.snapshot} is for reading; open {self.path} without a snapshot")
-        with WriterLock(self.path / LOCK, full_disk.RESERVE) as lock, advising(self.path):
+        with WriterLock(self.path / LOCK, RESERVE) as lock, advising(self.path):
             self.refresh()
             keep_copy(self.path, self._snapshot.manifest)
             sweep(self.path, self._snapshot.manifest)
@@ -340,12 +338,12 @@ class Corpus(CorpusView):
 
 def _tell(snapshot: Snapshot) -> None:
     """Warns of damaged segments. Raises CorruptionError if no other is intact."""
-    for each in snapshot.damaged:
+    for damaged in snapshot.damaged:
         if not snapshot.segments:
-            raise CorruptionError(each.reason)
-        count = f"{each.entry.num_documents} document" + "s" * (each.entry.num_documents != 1)
-        without = f"{snapshot.path} is open without segment {each.entry.name} ({count}), so BM25 ranks differently"
-        warnings.warn(DamageWarning(f"{each.reason}; {without}; {remedy_of(snapshot.path)}"), stacklevel=3)
+            raise CorruptionError(damaged.reason)
+        count = f"{damaged.entry.num_documents} document" + "s" * (damaged.entry.num_documents != 1)
+        without = f"{snapshot.path} is open without segment {damaged.entry.name} ({count}), so BM25 ranks differently"
+        warnings.warn(DamageWarning(f"{damaged.reason}; {without}; {remedy_of(snapshot.path)}"), stacklevel=3)
 
 
 _BEGUN = {"segments", LOCK, "manifest-0.json", "committed.json"}
@@ -353,7 +351,7 @@ _BEGUN = {"segments", LOCK, "manifest-0.json", "committed.json"}
 
 def _is_vacant(path: Path) -> bool:
     """Whether a folder is empty, or has only the leftovers of a corpus whose first documents were not committed."""
-    if not path.is_dir() or {each.name for each in path.iterdir() if each.suffix != ".tmp"} - _BEGUN:
+    if not path.is_dir() or {file.name for file in path.iterdir() if file.suffix != ".tmp"} - _BEGUN:
         return False
     return manifest_path(path, 0).is_file() or not any(path.glob("*/*"))
 
@@ -379,9 +377,9 @@ Corpora = CorpusOrPath | Sequence[CorpusOrPath] | None
 def listed(corpora: Corpora) -> list[Corpus]:
     """None, one or several as a list of open corpora. Raises CorpusNotFoundError, InputError if two have one name."""
     several = [] if corpora is None else [corpora] if isinstance(corpora, CorpusOrPath) else corpora
-    opened = [each if isinstance(each, Corpus) else Corpus.open(each) for each in several]
+    opened = [corpus if isinstance(corpus, Corpus) else Corpus.open(corpus) for corpus in several]
     for number, corpus in enumerate(opened):
         # Evidence names its corpus by nothing else.
-        if corpus.name in {each.name for each in opened[:number]}:
+        if corpus.name in {other.name for other in opened[:number]}:
             raise InputError(f"two corpora are named {corpus.name!r}; rename one of the folders")
     return opened

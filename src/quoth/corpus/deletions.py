@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.arrays import open_array, save_array
-from quoth.files import fsync_path
-from quoth.storage import describe_file
+from quoth.storage import describe_file, fsync_path
 
 Deletion = tuple[int, int, int]
 """A document's number, its first passage row, and the row after its last."""
@@ -58,6 +57,7 @@ class Deletions:
         """Which of these passage rows belong to a deleted document: bool [R]."""
         if not len(self):
             return np.zeros(len(rows_R), bool)
+        # Ordered by document, the intervals are ordered by row too, and disjoint: one bisection per row decides.
         place_R = np.searchsorted(self._first_X, rows_R, "right") - 1
         hidden_R: NDArray[np.bool_] = (place_R >= 0) & (rows_R < self._last_X[place_R])
         return hidden_R

@@ -17,14 +17,23 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
-from quoth.corpus.decoding import UTF_8, UTF_16, decode, markup_of, text_stream
-from quoth.corpus.sources import OPENERS, Source, bare, format_of, sources_of
+from quoth.corpus.sources import (
+    OPENERS,
+    UTF_8,
+    UTF_16,
+    Source,
+    bare,
+    decode,
+    format_of,
+    markup_of,
+    sources_of,
+    text_stream,
+)
 from quoth.errors import FileWarning, InputError, brief
-from quoth.files import fsync_path, naming
 from quoth.records import Document
-from quoth.storage import refuse_unless_plain
+from quoth.storage import fsync_path, naming, refuse_unless_plain
 
 Records = Generator[tuple[int, Any], None, None]
 """Line numbers (or row numbers) and their records; a ValueError in place of a record says what is wrong with it."""
@@ -91,13 +100,13 @@ def read_listing(path: str | Path) -> tuple[set[str], set[str]]:
 
     Raises InputError if there is no such file, or for a line with neither.
     """
-    ids: set[str] = set()
-    titles: set[str] = set()
+    ids, titles = set[str](), set[str]()
     for line, record in read_records(path):
-        if not any(record.get(name) for name in ("id", "title")):
+        document_id, title = (str(record.get(name) or "") for name in ("id", "title"))
+        if not (document_id or title):
             raise InputError(f'{path}:{line}: not a JSON object with an "id" or a "title"; fix or remove the line')
-        ids.add(str(record.get("id") or ""))
-        titles.add(str(record.get("title") or "").casefold())
+        ids.add(document_id)
+        titles.add(title.casefold())
     return ids - {""}, titles - {""}
 
 
@@ -136,13 +145,19 @@ def check_document(document: Document) -> None:
     """Raises ValueError for a document that cannot be stored exactly as it is; the message says why."""
     if not isinstance(document.id, str) or not document.id:
         raise ValueError(f"id {brief(document.id)} is not a non-empty string")
+
+    def refuse(value: object) -> object:
+        raise ValueError(f"metadata contains {_kind(value)}, which JSON cannot represent")
+
     try:
-        metadata = json.dumps(document.metadata, ensure_ascii=False, default=_refuse_type)
+        metadata = json.dumps(document.metadata, ensure_ascii=False, default=refuse)
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
     if _is_deeper(document.metadata, DEEPEST):
         raise ValueError(_TOO_DEEP)
-    if not _is_finite(metadata):
+    strange: list[str] = []
+    json.loads(metadata, parse_constant=strange.append)
+    if strange:
         raise ValueError("metadata contains NaN or an infinite number, which JSON cannot represent")
     fields = {"id": document.id, "title": document.title, "text": document.text, "metadata": metadata}
     for name, value in fields.items():
@@ -156,13 +171,11 @@ def check_document(document: Document) -> None:
 
 def shallow(value: Any, deepest: int = 2 * DEEPEST) -> Any:
     """A value as JSON has it, with "…" in place of lists and objects that are nested deeper."""
-    if not isinstance(value, (Mapping, list, tuple)):
-        return value
-    if deepest == 0:
-        return "…"
     if isinstance(value, Mapping):
-        return {name: shallow(each, deepest - 1) for name, each in value.items()}
-    return [shallow(each, deepest - 1) for each in value]
+        return {name: shallow(each, deepest - 1) for name, each in value.items()} if deepest else "…"
+    if isinstance(value, (list, tuple)):
+        return [shallow(each, deepest - 1) for each in value] if deepest else "…"
+    return value
 
 
 def _is_deeper(value: Any, levels: int) -> bool:
@@ -170,17 +183,6 @@ def _is_deeper(value: Any, levels: int) -> bool:
         return False
     inner = value.values() if isinstance(value, Mapping) else value
     return levels == 0 or any(_is_deeper(each, levels - 1) for each in inner)
-
-
-def _is_finite(metadata: str) -> bool:
-    """Whether JSON written by Python is valid, with finite numbers only."""
-    strange: list[str] = []
-    json.loads(metadata, parse_constant=strange.append)
-    return not strange
-
-
-def _refuse_type(value: object) -> object:
-    raise ValueError(f"metadata contains {_kind(value)}, which JSON cannot represent")
 
 
 def _kind(value: object) -> str:
@@ -196,34 +198,28 @@ def _reason(error: Exception) -> str:
 def _read_all(sources: Iterable[Source], bad: Callable[[InputError], None]) -> Iterator[Document]:
     hinted = False
     for format, file, name in sources:
-        for document in _read(format, file, name, bad):
-            if format == "text" and not hinted and (markup := markup_of(bare(Path(name)).name, document.text)):
-                warnings.warn(FileWarning(f"{name} looks like {markup}; its markup is kept as text"), stacklevel=2)
-                hinted = True
-            yield document
-
-
-def _read(format: str, file: str | Path, name: str, bad: Callable[[InputError], None]) -> Iterator[Document]:
-    stem = Path(name).stem if str(file) == "-" else bare(Path(name)).stem
-    try:
-        with open_file(file) as stream, closing(_READERS[format](stream, name)) as records:
-            yield from _documents(records, str(file), stem, bad)
-    except _DAMAGE as error:
-        raise InputError(f"{file}: cannot be read ({_reason(error)})") from error
+        stem = Path(name).stem if str(file) == "-" else bare(Path(name)).stem
+        try:
+            with open_file(file) as stream, closing(_READERS[format](stream, name)) as records:
+                for document in _documents(records, str(file), stem, bad):
+                    if format == "text" and not hinted and (markup := markup_of(bare(Path(name)).name, document.text)):
+                        message = f"{name} looks like {markup}; its markup is kept as text"
+                        warnings.warn(FileWarning(message), stacklevel=2)
+                        hinted = True
+                    yield document
+        except _DAMAGE as error:
+            raise InputError(f"{file}: cannot be read ({_reason(error)})") from error
 
 
 def open_file(file: str | Path) -> IO[bytes]:
     """The bytes of a file (its suffix says how it is compressed), of a URL given as a string, or of "-"."""
-    stream: IO[bytes]
     if str(file) == "-":
         return open(sys.stdin.fileno(), "rb", closefd=False)
-    if isinstance(file, str):
-        import fsspec
+    if isinstance(file, Path):
+        return cast(IO[bytes], OPENERS.get(file.suffix, Path.open)(file, "rb"))
+    import fsspec
 
-        stream = fsspec.open(file, "rb", compression="infer").open()
-    else:
-        stream = OPENERS.get(file.suffix, Path.open)(file, "rb")
-    return stream
+    return cast(IO[bytes], fsspec.open(file, "rb", compression="infer").open())
 
 
 @contextmanager
@@ -281,7 +277,9 @@ def _document(record: Mapping[str, Any], number: str | None) -> Document:
         raise ValueError("no field 'text'")
     text = record["text"]
     if isinstance(text, list):
-        text = _join(text)
+        if not all(isinstance(paragraph, str) for paragraph in text):
+            raise ValueError("text is a list, but not only of strings")
+        text = "".join(paragraph if paragraph.endswith("\n") else paragraph + "\n" for paragraph in text)
     metadata = {key: value for key, value in record.items() if key not in (*ID_FIELDS, *TITLE_FIELDS, "text")}
     if isinstance(inner := metadata.get("metadata"), dict):
         metadata = {**{key: value for key, value in metadata.items() if key != "metadata"}, **inner}
@@ -290,12 +288,6 @@ def _document(record: Mapping[str, Any], number: str | None) -> Document:
 
 def _first(record: Mapping[str, Any], names: Iterable[str]) -> Any:
     return next((record[name] for name in names if record.get(name) is not None), None)
-
-
-def _join(paragraphs: list[Any]) -> str:
-    if not all(isinstance(each, str) for each in paragraphs):
-        raise ValueError("text is a list, but not only of strings")
-    return "".join(each if each.endswith("\n") else each + "\n" for each in paragraphs)
 
 
 def _read_jsonl(stream: IO[bytes], name: str) -> Records:
@@ -315,49 +307,44 @@ def _read_jsonl(stream: IO[bytes], name: str) -> Records:
 def _read_table(stream: IO[bytes], name: str, delimiter: str) -> Records:
     """Rows under a header; bytes that its encoding lacks become lone surrogates, which `check_document` refuses."""
     csv.field_size_limit(sys.maxsize)
+    header: list[str] = []
     with text_stream(stream) as (lines, encoding):
         _tell(name, encoding)
-        yield from _rows(csv.reader(lines, delimiter=delimiter), name)
-
-
-def _rows(table: Any, name: str) -> Records:
-    header: list[str] = []
-    while True:
-        try:
-            cells = next(table, None)
-        except csv.Error as error:
-            yield table.line_num, ValueError(f"not a table row ({error})")
-            continue
-        except UnicodeDecodeError as error:
-            raise InputError(f"{name}:{table.line_num + 1}: not {error.encoding.upper()}; convert it") from None
-        if cells is None:
-            return
-        if not header:
-            header = cells
-            if "text" not in header:
-                raise InputError(f"{name}:1: the header {header} has no column 'text'")
-        elif len(cells) == len(header):
-            yield table.line_num, dict(zip(header, cells, strict=True))
-        elif cells:
-            yield table.line_num, ValueError(f"{len(cells)} cells under a header of {len(header)}")
+        table = csv.reader(lines, delimiter=delimiter)
+        while True:
+            try:
+                cells = next(table, None)
+            except csv.Error as error:
+                yield table.line_num, ValueError(f"not a table row ({error})")
+                continue
+            except UnicodeDecodeError as error:
+                raise InputError(f"{name}:{table.line_num + 1}: not {error.encoding.upper()}; convert it") from None
+            if cells is None:
+                return
+            if not header:
+                header = cells
+                if "text" not in header:
+                    raise InputError(f"{name}:1: the header {header} has no column 'text'")
+            elif len(cells) == len(header):
+                yield table.line_num, dict(zip(header, cells, strict=True))
+            elif cells:
+                yield table.line_num, ValueError(f"{len(cells)} cells under a header of {len(header)}")
 
 
 def _read_parquet(stream: IO[bytes], name: str) -> Records:
     import pyarrow
     from pyarrow import parquet
 
+    def plain(value: Any) -> Any:  # as JSON can represent it: dates and decimals become strings
+        return value if isinstance(value, (str, int, type(None))) else json.loads(json.dumps(value, default=str))
+
     try:
         batches = parquet.ParquetFile(stream).iter_batches(batch_size=256)
         rows = (row for batch in batches for row in batch.to_pylist())
         for number, row in enumerate(rows, 1):
-            yield number, {key: _plain(value) for key, value in row.items()}
+            yield number, {key: plain(value) for key, value in row.items()}
     except pyarrow.ArrowException as error:
         raise InputError(f"{name}: not a Parquet file that can be read ({error})") from error
-
-
-def _plain(value: Any) -> Any:
-    """A Parquet value as JSON can represent it: dates and decimals become strings."""
-    return value if isinstance(value, (str, int, type(None))) else json.loads(json.dumps(value, default=str))
 
 
 def _read_text(stream: IO[bytes], name: str) -> Records:

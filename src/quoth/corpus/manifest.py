@@ -1,14 +1,24 @@
-"""The manifest of one snapshot: which segments and which deletions it consists of.
+"""The names of everything in a corpus's folder, and the manifest: of which segments and deletions a snapshot consists.
 
-Knows the JSON file; does not know what segments contain.
+    manifest-<n>.json   snapshot n; the highest n is the current state, and its rename is the commit
+    committed.json      a copy of the last manifest, written after the commit: it shows if that one is lost
+    segments/<name>/    immutable, named after the number of its first document
+    deleted-<n>.npy     the documents deleted up to snapshot n
+    moves/<name>/       where the passages of a merged segment were (`moves`)
+    keys/<owner>/       what others keep next to the passages
+    origins.json        which documents were read from which folder (`origins`)
+    writer.lock         the pid of the writer, if there is one, and space that is freed when the disk is full
+
+`keys/<owner>/` has one owner, who holds its `writer.lock` while writing. A folder in it belongs to the segment it is
+named after, if any, and is sealed unless its name ends in .part or .tmp. Does not know what segments contain, or what
+others keep.
 """
 
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from quoth.corpus.layout import COMMITTED, deletions_path, is_number, manifest_path, segment_name
 from quoth.errors import CorpusNotFoundError, CorruptionError
 from quoth.storage import (
     CHECKSUMS,
@@ -22,32 +32,17 @@ from quoth.storage import (
     size_of,
 )
 
+COMMITTED = "committed.json"
+BESIDE = "keys"
+LOCK = "writer.lock"
+ORIGINS = "origins.json"
+UNFINISHED = (".part", ".tmp")
+
 FORMAT = 2
 BYPASSING = 3
 READABLE = (1, 2, 3)
 """Segments of the first format have no words: one index outside them had the words of every snapshot. The third is the
 second with `bypassed`, and is only written if there are any."""
-
-_SEGMENT_FIELDS: Fields = {
-    "name": (str,),
-    "first_row": (int,),
-    "first_document": (int,),
-    "num_documents": (int,),
-    "num_passages": (int,),
-    "sha256": (str,),
-}
-_FIELDS: Fields = {
-    "snapshot": (int,),
-    "splitter": (str,),
-    "segments": (list,),
-    "next_row": (int,),
-    "next_document": (int,),
-    "num_documents": (int,),
-    "num_passages": (int,),
-    "deletions": (dict, type(None)),
-    "kept_from": (int,),
-    "bypassed": (list,),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +81,65 @@ class Manifest:
         return replace(self, snapshot=self.snapshot + 1, **changes)
 
 
+_SEGMENT_FIELDS: Fields = {field.name: (cast(type, field.type),) for field in fields(SegmentEntry)}
+_FIELDS: Fields = {field.name: (cast(type, field.type),) for field in fields(Manifest)} | {
+    "segments": (list,),
+    "deletions": (dict, type(None)),
+    "bypassed": (list,),
+}
+
+
+def manifest_path(corpus: Path, snapshot: int) -> Path:
+    return corpus / f"manifest-{snapshot}.json"
+
+
+def segment_path(corpus: Path, name: str) -> Path:
+    return corpus / "segments" / name
+
+
+def segment_name(first_document: int) -> str:
+    return f"{first_document:012d}"
+
+
+def deletions_path(corpus: Path, snapshot: int) -> Path:
+    return corpus / f"deleted-{snapshot}.npy"
+
+
+def is_number(name: str) -> bool:
+    """Whether a name is a number as Quoth writes it: other scripts have digits too."""
+    return name.isascii() and name.isdecimal()
+
+
+def moves_path(corpus: Path, segment: str) -> Path:
+    return corpus / "moves" / segment
+
+
+def saved_moves(corpus: Path) -> list[Path]:
+    """The folders of all segments' moves."""
+    return [folder for folder in sorted(corpus.glob("moves/*")) if is_number(folder.name)]
+
+
+def side_tables(corpus: Path) -> list[Path]:
+    """Everything kept by any owner, finished or not."""
+    return [path for path in sorted((corpus / BESIDE).glob("*/*")) if path.name != LOCK]
+
+
+def sealed_side_tables(corpus: Path) -> list[Path]:
+    """The folders that are complete."""
+    found = side_tables(corpus)
+    return [path for path in found if path.is_dir() and path.suffix not in UNFINISHED and path.name[0] != "."]
+
+
+def segment_of(path: Path) -> str:
+    """The name of the segment that a folder belongs to, if it belongs to one."""
+    return path.name.partition(".")[0]
+
+
+def side_locks(corpus: Path) -> list[Path]:
+    """The lock of every owner."""
+    return sorted((corpus / BESIDE).glob(f"*/{LOCK}"))
+
+
 def snapshots(corpus: Path) -> list[int]:
     """The snapshots that can be opened, oldest first."""
     return _numbers(corpus, "manifest-*.json")
@@ -96,7 +150,7 @@ def write_manifest(corpus: Path, manifest: Manifest) -> None:
     content = {"format": BYPASSING if manifest.bypassed else FORMAT, **asdict(manifest)}
     if not manifest.bypassed:
         del content["bypassed"]
-    encoded = encode_json({**content, "sha256": _checksum(content)})
+    encoded = encode_json({**content, "sha256": sha256_bytes(encode_json(content))})
     atomic_write_bytes(manifest_path(corpus, manifest.snapshot), encoded)
     with suppress(OSError):  # everything is committed; if the disk is full, an older copy remains
         atomic_write_bytes(corpus / COMMITTED, encoded)
@@ -153,7 +207,7 @@ def _check_not_lost(corpus: Path, known: list[int]) -> None:
     left: list[Path] = []
     with suppress(CorruptionError):
         left = unnamed(corpus, read_manifest(corpus, known[-1])) if known else []
-    names = f"; the files it named are there: {', '.join(each.name for each in left)}" if left else ""
+    names = f"; the files it named are there: {', '.join(path.name for path in left)}" if left else ""
     raise CorruptionError(
         f"{manifest_path(corpus, copied.snapshot)}: the file is missing (the manifest of the last commit){names}"
     )
@@ -166,18 +220,15 @@ def _check_named(corpus: Path, last: int) -> None:
         current = parse_manifest(manifest_path(corpus, last))
     except CorruptionError:
         return  # its reader says so
-    left = [each for each in unnamed(corpus, current) if _is_finished(each)]
+    # What a commit may have named: a sealed segment, or a list of deletions.
+    written = [path for path in unnamed(corpus, current) if path.suffix != ".tmp"]
+    left = [path for path in written if path.is_file() or (path / CHECKSUMS).is_file()]
     if left and committed(corpus) is None and snapshots(corpus)[-1:] == [last]:
-        names = ", ".join(each.name for each in left)
+        names = ", ".join(path.name for path in left)
         raise CorruptionError(
             f"{corpus / COMMITTED}: missing or damaged, and no manifest names {names}: restore the last manifest from "
             f"a backup, or delete {names} to stay at snapshot {last}"
         )
-
-
-def _is_finished(path: Path) -> bool:
-    """Whether a commit may have named what was written: a sealed segment, or a list of deletions."""
-    return path.suffix != ".tmp" and (path.is_file() or (path / CHECKSUMS).is_file())
 
 
 def keep_copy(corpus: Path, current: Manifest) -> None:
@@ -209,7 +260,7 @@ def parse_manifest(path: Path) -> Manifest:
     content = read_json(path)
     if not isinstance(content, dict) or _content(path) != encode_json(content):
         raise CorruptionError(f"{path}: not as it was written; the file was altered")
-    if content.pop("sha256", None) != _checksum(content):
+    if content.pop("sha256", None) != sha256_bytes(encode_json(content)):
         raise CorruptionError(f"{path}: its content does not match the SHA-256 in it; the file was altered")
     if (version := content.pop("format", None)) not in READABLE:
         remedy = "install a newer Quoth" if isinstance(version, int) and version > READABLE[-1] else "index again"
@@ -222,30 +273,22 @@ def parse_manifest(path: Path) -> Manifest:
     if content["deletions"] is not None:
         check_fields(path, content["deletions"], {"name": (str,), **FILE_FIELDS})
     content["segments"] = tuple(
-        SegmentEntry(**check_fields(path, each, _SEGMENT_FIELDS)) for each in content["segments"]
+        SegmentEntry(**check_fields(path, entry, _SEGMENT_FIELDS)) for entry in content["segments"]
     )
     content["bypassed"] = tuple(map(str, content["bypassed"]))
     manifest = Manifest(**content)
-    _check_names(path, manifest)
-    return manifest
-
-
-def _check_names(path: Path, manifest: Manifest) -> None:
-    """Raises CorruptionError if the manifest names files that Quoth does not write, or files outside the corpus."""
+    # A manifest may come from a stranger: it must not name a file that Quoth does not write, or one outside the corpus.
     deletions = manifest.deletions["name"] if manifest.deletions else ""
-    named = all(each.name == segment_name(each.first_document) for each in manifest.segments)
-    known = {each.name for each in manifest.segments}
+    named = all(entry.name == segment_name(entry.first_document) for entry in manifest.segments)
+    known = {entry.name for entry in manifest.segments}
     if not named or Path(deletions).name != deletions or not known.issuperset(manifest.bypassed):
         raise CorruptionError(f"{path}: damaged, it names files that do not belong to a corpus")
-
-
-def _checksum(content: dict[str, Any]) -> str:
-    return sha256_bytes(encode_json(content))
+    return manifest
 
 
 def _numbers(corpus: Path, pattern: str) -> list[int]:
     numbers = (path.stem.rpartition("-")[2] for path in corpus.glob(pattern))
-    return sorted(int(each) for each in numbers if is_number(each))
+    return sorted(int(number) for number in numbers if is_number(number))
 
 
 def unnamed(corpus: Path, current: Manifest) -> list[Path]:

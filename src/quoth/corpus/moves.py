@@ -18,10 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.arrays import open_array, save_array
-from quoth.corpus.layout import is_number, kept_beside, moves_path, saved_moves, segment_name, segment_of, segment_path
+from quoth.corpus.manifest import (
+    is_number,
+    moves_path,
+    saved_moves,
+    segment_name,
+    segment_of,
+    segment_path,
+    side_tables,
+)
 from quoth.errors import CorruptionError
-from quoth.files import fsync_path
-from quoth.storage import check_folder, publish_folder, remove
+from quoth.storage import check_folder, fsync_path, publish_folder, remove
 
 Moves = NDArray[np.int64]
 NO_MOVES: Moves = np.zeros((0, 3), np.int64)
@@ -43,6 +50,7 @@ def moves_from(corpus: Path, segment: str, numbers_P: NDArray[np.int64], first: 
     """
     here_P = np.arange(first, first + len(numbers_P))
     now = np.stack([np.full(len(numbers_P), int(segment)), numbers_P, here_P], axis=1)
+    # Moves compose: what had come to this segment from another gets its new place too, so one look-up finds any origin.
     before = read_moves(corpus, segment)
     before = before[np.isin(before[:, 0], _of_use(corpus)) & np.isin(before[:, 2], numbers_P)]
     before_then = np.stack([before[:, 0], before[:, 1], first + np.searchsorted(numbers_P, before[:, 2])], axis=1)
@@ -60,16 +68,12 @@ def sweep_moves(corpus: Path) -> None:
     of_use = _of_use(corpus)
     for folder in saved_moves(corpus):
         with suppress(CorruptionError):  # `verify` reports it
-            if not (segment_path(corpus, folder.name).exists() and _names(read_moves(corpus, folder.name), of_use)):
+            named = np.isin(read_moves(corpus, folder.name)[:, 0], of_use).any()
+            if not (named and segment_path(corpus, folder.name).exists()):
                 remove(folder)
-
-
-def _names(moves_M3: Moves, segments: list[int]) -> bool:
-    """Whether the moves name one of these segments."""
-    return bool(np.isin(moves_M3[:, 0], segments).any())
 
 
 def _of_use(corpus: Path) -> list[int]:
     """The segments, by their first documents, that exist or that anything is named after."""
-    names = {path.name for path in corpus.glob("segments/*")} | set(map(segment_of, kept_beside(corpus)))
-    return [int(each) for each in names if is_number(each) and each == segment_name(int(each))]
+    names = {path.name for path in corpus.glob("segments/*")} | set(map(segment_of, side_tables(corpus)))
+    return [int(name) for name in names if is_number(name) and name == segment_name(int(name))]

@@ -13,7 +13,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.layout import ORIGINS
+from quoth.corpus.manifest import ORIGINS
 from quoth.corpus.sources import format_of
 from quoth.errors import CorruptionError, UnknownDocumentError
 from quoth.records import Document
@@ -66,7 +66,11 @@ class Origins:
         """Record what was read from each folder, and keep what it had before and the corpus still has."""
         for folder, digests in read.items():
             before = self._folders.get(self._place(folder), {})
-            kept = {each: digest for each, digest in before.items() if each not in digests and self._has(each, digest)}
+            kept = {
+                document_id: digest
+                for document_id, digest in before.items()
+                if document_id not in digests and self._has(document_id, digest)
+            }
             self._folders[self._place(folder)] = kept | digests
         if read:
             atomic_write_json(self._file, self._folders)

@@ -17,7 +17,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from quoth.errors import InputError, ModelNotFoundError
 
@@ -35,6 +34,7 @@ _MARKS = (
     "\u102b-\u103e\u1056-\u1059\u105e-\u1060\u1062-\u1064\u1067-\u106d\u1071-\u1074\u1082-\u108d"
     "\u17b4-\u17d3\u17dd"
 )
+# Marks are not words of their own: a cut before one would leave half a letter at a passage's end.
 _WORD = re.compile(rf"[{_IDEOGRAPHIC}]|(?:[{_UNSPACED}][{_MARKS}]*){{1,4}}|[^\s{_IDEOGRAPHIC}{_UNSPACED}]{{1,64}}")
 _SENTENCE_END = re.compile(
     r"(?:(?<!\b[A-Z])\.|[!?…])[\"'”’»)\]]*(?=\s+[^\sa-z])"  # not after an initial, nor before a lower-case letter
@@ -52,43 +52,22 @@ def get_splitter(spec: str) -> Splitter:
     """
     kind, _, rest = spec.partition(":")
     count, _, tokenizer = rest.partition(":")
-    known = kind in _SPLITTERS and bool(tokenizer) == (kind == "tokens")
+    known = kind in ("words", "fixed", "tokens") and bool(tokenizer) == (kind == "tokens")
     if not known or not (count.isascii() and count.isdecimal()) or int(count) < 1:
         raise InputError(
             f"splitter {spec!r} is not one of words:N, fixed:N, tokens:N:TOKENIZER with N > 0; try words:120"
         )
-    return _SPLITTERS[kind](int(count), tokenizer)
+    limit, starts = int(count), _tokens(tokenizer) if tokenizer else _word_starts
+    return lambda text: _split(text, starts(text), [] if kind == "fixed" else _sentence_ends(text), limit)
 
 
 def sentences(text: str) -> Ranges:
     """The character ranges of a text's sentences, in order."""
-    cuts = [0, *_sentence_ends(text), len(text)]
-    stripped = (_strip(text, *each) for each in pairwise(cuts))
-    return [(start, end) for start, end in stripped if start < end]
+    return _pieces(text, [0, *_sentence_ends(text)])
 
 
-def _words(limit: int, _: str) -> Splitter:
-    return lambda text: _split(text, _word_starts(text), _sentence_ends(text), limit)
-
-
-def _fixed(limit: int, _: str) -> Splitter:
-    return lambda text: _split(text, _word_starts(text), [], limit)
-
-
-def _tokens(limit: int, name: str) -> Splitter:
-    tokenizer = _load_tokenizer(name)
-
-    def split(text: str) -> Ranges:
-        offsets = tokenizer.encode(text, add_special_tokens=False).offsets
-        return _split(text, [start for start, _ in offsets], _sentence_ends(text), limit)
-
-    return split
-
-
-_SPLITTERS: dict[str, Callable[[int, str], Splitter]] = {"words": _words, "fixed": _fixed, "tokens": _tokens}
-
-
-def _load_tokenizer(name: str) -> Any:
+def _tokens(name: str) -> Callable[[str], Sequence[int]]:
+    """Where the tokens of a text begin."""
     from tokenizers import Tokenizer
 
     file = Path(name) / "tokenizer.json"
@@ -98,7 +77,7 @@ def _load_tokenizer(name: str) -> Any:
         raise ModelNotFoundError(f"tokenizer {name!r}: neither a folder with a tokenizer.json nor a hub id") from error
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    return tokenizer
+    return lambda text: [start for start, _ in tokenizer.encode(text, add_special_tokens=False).offsets]
 
 
 def _word_starts(text: str) -> Sequence[int]:
@@ -117,20 +96,21 @@ def _split(text: str, units: Sequence[int], ends: list[int], limit: int) -> Rang
         begin, cut = units[first], units[first + limit]
         last = bisect_right(ends, cut) - 1
         at_end = last >= 0 and ends[last] > begin
-        cut = ends[last] if at_end else _word_start(text, begin, cut)
+        if at_end:
+            cut = ends[last]
+        else:
+            spaces = (at for at in range(cut, max(begin, cut - _NEAR), -1) if text[at - 1].isspace())
+            cut = next(spaces, cut)
         cuts.append(cut)
         first = max(first + 1, bisect_left(units, cut))
-    stripped = (_strip(text, *each) for each in zip(cuts, [*cuts[1:], len(text)], strict=True))
-    return [(start, end) for start, end in stripped if start < end]
+    return _pieces(text, cuts)
 
 
-def _word_start(text: str, begin: int, cut: int) -> int:
-    for position in range(cut, max(begin, cut - _NEAR), -1):
-        if text[position - 1].isspace():
-            return position
-    return cut
-
-
-def _strip(text: str, start: int, end: int) -> tuple[int, int]:
-    piece = text[start:end]
-    return start + len(piece) - len(piece.lstrip()), start + len(piece.rstrip())
+def _pieces(text: str, cuts: list[int]) -> Ranges:
+    """The parts of a text that begin at these places, without white space around them, and none that is empty then."""
+    ranges = []
+    for start, end in pairwise([*cuts, len(text)]):
+        if piece := text[start:end].strip():
+            first = start + text[start:end].index(piece)
+            ranges.append((first, first + len(piece)))
+    return ranges

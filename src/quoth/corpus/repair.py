@@ -1,14 +1,16 @@
-"""Repairing a damaged corpus: what can be rebuilt from the rest, and what is lost.
+"""Damage: finding it, repairing what can be rebuilt from the rest, reading what is left.
 
 Knows which files repeat others: a segment's tables, words and list of checksums follow from its documents, and the last
-manifest has a copy. A rebuilt file counts only if it has the recorded SHA-256. Does not know what is kept next to the
-passages: if any of it is damaged it is removed, and its owner makes it again.
+manifest has a copy. A rebuilt file counts only if it has the recorded SHA-256; a document of a segment that cannot be
+opened, only if its CRC-32 is the recorded one. Does not know what is kept next to the passages: if any of it is damaged
+it is removed, and its owner makes it again.
 """
 
 import json
 import mmap
 import shutil
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise, product
@@ -16,27 +18,35 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quoth.arrays import open_array, open_blob
 from quoth.corpus.deletions import Deletions
-from quoth.corpus.layout import (
+from quoth.corpus.manifest import (
     COMMITTED,
     LOCK,
+    Manifest,
+    SegmentEntry,
+    check_copy,
+    committed,
     deletions_path,
-    locks_beside,
     manifest_path,
+    read_manifest,
     saved_moves,
-    sealed_beside,
+    sealed_side_tables,
     segment_path,
+    side_locks,
+    snapshots,
+    write_manifest,
 )
-from quoth.corpus.manifest import Manifest, SegmentEntry, committed, read_manifest, snapshots, write_manifest
 from quoth.corpus.passages import Ranges, get_splitter
-from quoth.corpus.salvage import readable
-from quoth.corpus.segment import SegmentWriter, Split
-from quoth.errors import CorruptionError, InputError, QuothError
+from quoth.corpus.segment import Segment, SegmentWriter, Split, open_segment
+from quoth.corpus.snapshot import open_snapshot
+from quoth.errors import CorpusNotFoundError, CorruptionError, InputError, QuothError, advising
 from quoth.records import Document
 from quoth.storage import (
     CHECKSUMS,
+    Lease,
     all_locked,
     atomic_write_bytes,
     check_file,
@@ -64,13 +74,13 @@ def repair(path: Path, drop: Sequence[str] = ()) -> Repairs:
     if not snapshots(path) and committed(path) is None:
         read_manifest(path)  # raises, because there is no corpus
     done = Repairs()
-    with all_locked([path / LOCK, *locks_beside(path)]):
+    with all_locked([path / LOCK, *side_locks(path)]):
         manifest = _repair_manifest(path, done)
         if manifest is not None:
             deletions = _repair_deletions(path, manifest, done)
             manifest = _repair_segments(path, manifest, done, drop, deletions)
             _release_damaged(path, manifest, done)
-        _remove_damaged_beside(path, done)
+        _remove_damaged_side_tables(path, done)
     return done
 
 
@@ -116,14 +126,13 @@ def _repair_segments(
         try:
             check_folder(folder, entry.sha256, contents=True)
         except CorruptionError as error:
-            if _cut(folder, entry):
-                done.repaired.append(f"{error}; cut to what was written")
+            if (cut := _cut(folder, entry)) or _write_again(path, entry, manifest.splitter):
+                done.repaired.append(f"{error}; {'cut to what was written' if cut else 'rebuilt from its documents'}")
                 whole.add(entry.name)
-            elif _write_again(path, entry, manifest.splitter):
-                done.repaired.append(f"{error}; rebuilt from its documents")
-                whole.add(entry.name)
-            else:
-                lost[entry.name] = f"{error}; {_what_is_left(path, entry, deletions)}"
+            else:  # deleted documents count too if nobody knows them
+                there = [document is not None for document in _readable(path, entry, deletions or Deletions())]
+                left = f"of its {len(there)} documents {sum(there)} can be read (`quoth export`)"
+                lost[entry.name] = f"{error}; {left}"
     for name in drop:
         if name not in lost.keys() | whole:
             known = ", ".join(lost) or "none"
@@ -136,12 +145,6 @@ def _repair_segments(
             remedy = f"restore {segment_path(path, name)} from a backup, or `quoth repair {path} --drop {name}`"
             done.lost.append(f"{reason}; {remedy}")
     return _without(path, manifest, dropped, deletions) if dropped and deletions is not None else manifest
-
-
-def _what_is_left(path: Path, entry: SegmentEntry, deletions: Deletions | None) -> str:
-    """How many documents of a damaged segment can be read, deleted ones among them if the deletions cannot."""
-    found = [each is not None for each in readable(path, entry, deletions or Deletions())]
-    return f"of its {len(found)} documents {sum(found)} can be read (`quoth export`)"
 
 
 def _without(path: Path, old: Manifest, drop: Collection[str], deletions: Deletions) -> Manifest:
@@ -178,17 +181,15 @@ def _cut(folder: Path, entry: SegmentEntry) -> bool:
 def _write_again(path: Path, entry: SegmentEntry, splitter: str) -> bool:
     """Rebuild a segment from its documents; returns whether the result equals the original."""
     folder, part = segment_path(path, entry.name), segment_path(path, f"{entry.name}.repair.tmp")
-    sources: tuple[Callable[[Path], Iterator[Split]], ...] = (
-        _stored,
-        partial(_split, splitter=splitter),
-        _framed,
-    )
+    sources: tuple[Callable[[Path], Iterator[Split]], ...] = (_stored, partial(_stored, splitter=splitter), _framed)
+    # Older segments lack checks, or words too. Which it was, nothing has to tell: only the original has the recorded
+    # SHA-256, so every combination may be tried.
     for source, with_checks, with_words in product(sources, (True, False), (True, False)):
         shutil.rmtree(part, ignore_errors=True)
         try:
             with SegmentWriter(part) as writer:
-                for each in source(folder):
-                    writer.add(*each)
+                for split in source(folder):
+                    writer.add(*split)
                 sha256 = writer.seal(with_checks, with_words)
         except (QuothError, ValueError, TypeError, IndexError):
             continue  # the files it would be rebuilt from are damaged
@@ -199,28 +200,21 @@ def _write_again(path: Path, entry: SegmentEntry, splitter: str) -> bool:
     return False
 
 
-def _documents(folder: Path) -> Iterator[tuple[Document, int, int]]:
-    """Each document, its first passage and the one after its last, from `documents.bin` and `documents.npy` alone."""
+def _stored(folder: Path, splitter: str = "") -> Iterator[Split]:
+    """The documents, from `documents.bin` and `documents.npy` alone, with their passages as they are stored or, given a
+    splitter, split again."""
     blob = open_blob(folder / "documents.bin")
     table_D13 = open_array(folder / "documents.npy", np.int64, (-1, 3))
+    passages_P5 = np.empty((0, 5), np.int64) if splitter else open_array(folder / "passages.npy", np.int64, (-1, 5))
+    split = get_splitter(splitter) if splitter else None
     for (begin, middle, first), (end, _, last) in pairwise(table_D13.tolist()):
         document_id, title, metadata = from_top(partial(json.loads, blob[begin:middle]))
-        yield Document(document_id, title, blob[middle:end].decode(), metadata), first, last
+        text = blob[middle:end].decode()
+        yield Document(document_id, title, text, metadata), split(text) if split else _ranges(passages_P5[first:last])
 
 
-def _stored(folder: Path) -> Iterator[Split]:
-    """The documents, with their passages as they are stored."""
-    passages_P5 = open_array(folder / "passages.npy", np.int64, (-1, 5))
-    for document, first, last in _documents(folder):
-        yield document, [(start, end) for start, end in passages_P5[first:last, 1:3].tolist()]
-
-
-def _split(folder: Path, splitter: str) -> Iterator[Split]:
-    """The documents, with their passages split again."""
-    ranges_of = get_splitter(splitter)
-    for document, _, _ in _documents(folder):
-        ranges: Ranges = ranges_of(document.text)
-        yield document, ranges
+def _ranges(passages_P5: NDArray[np.int64]) -> Ranges:
+    return [(start, end) for start, end in passages_P5[:, 1:3].tolist()]
 
 
 def _framed(folder: Path) -> Iterator[Split]:
@@ -228,22 +222,22 @@ def _framed(folder: Path) -> Iterator[Split]:
     its record ends, and after its last passage there is only white space, so the next `[` begins the next record."""
     blob = open_blob(folder / "documents.bin")
     passages_P5 = open_array(folder / "passages.npy", np.int64, (-1, 5))
-    document_P = passages_P5[:, 0]
     begin, number = 0, 0
     while 0 <= begin < len(blob):
         fields, middle = _record(blob, begin)
-        first, last = np.searchsorted(document_P, [number, number + 1]).tolist()
+        first, last = np.searchsorted(passages_P5[:, 0], [number, number + 1]).tolist()
         after = int(passages_P5[last - 1, 4]) if last > first else middle
         begin = blob.find(b"[", max(after, middle))
         end = len(blob) if begin < 0 else begin
-        ranges = [(start, stop) for start, stop in passages_P5[first:last, 1:3].tolist()]
         document_id, title, metadata = fields
-        yield Document(document_id, title, blob[middle:end].decode(), metadata), ranges
+        document = Document(document_id, title, blob[middle:end].decode(), metadata)
+        yield document, _ranges(passages_P5[first:last])
         number += 1
 
 
 def _record(blob: mmap.mmap | bytes, begin: int) -> tuple[Any, int]:
     """The JSON that begins at a byte, and the byte after it. Raises ValueError."""
+    # A record's length is unknown, so four times as much is decoded until it is whole: at most a third more in all.
     size = 1 << 12
     while True:
         part = blob[begin : begin + size].decode(errors="ignore")
@@ -290,17 +284,80 @@ def _release_damaged(path: Path, latest: Manifest, done: Repairs) -> None:
             done.repaired.append(f"{error}; the older snapshot {number} that used it is released")
 
 
-def _remove_damaged_beside(path: Path, done: Repairs) -> None:
+def _remove_damaged_side_tables(path: Path, done: Repairs) -> None:
     """Remove the damaged folders of keys and moves, and with a folder all that belong to it (its name and a suffix)."""
-    folders = [*saved_moves(path), *sealed_beside(path)]
+    folders = [*saved_moves(path), *sealed_side_tables(path)]
     for folder in folders:
         try:
             if folder.exists():
                 check_folder(folder, contents=True)
         except CorruptionError as error:
-            belonging = (each for each in folders if each.parent == folder.parent and each.stem == folder.name)
-            for each in {folder, *belonging}:
-                remove(each)
+            belonging = (other for other in folders if other.parent == folder.parent and other.stem == folder.name)
+            for other in {folder, *belonging}:
+                remove(other)
             done.repaired.append(
                 f"{error}; removed {folder}: `quoth embed {path}`, with the same model, makes it again"
             )
+
+
+def intact_documents(path: Path, lost: Callable[[str], None]) -> Iterator[Document]:
+    """Every document of a corpus that can be read as it was added; `lost` receives a line per segment with others.
+
+    Raises CorpusNotFoundError, and CorruptionError if no manifest or list of deletions can be read.
+    """
+    snapshot = open_snapshot(path, None)
+    opened = {segment.name: segment for segment in snapshot.segments}
+    for entry in snapshot.manifest.segments:
+        count = bad = 0
+        for document in _readable(path, entry, snapshot.deletions, opened.get(entry.name)):
+            count += 1
+            if document is None:
+                bad += 1
+            else:
+                yield document
+        if bad:
+            lost(f"{segment_path(path, entry.name)}: {bad} of {count} documents cannot be read")
+
+
+def _readable(
+    path: Path, entry: SegmentEntry, deletions: Deletions, segment: Segment | None = None
+) -> Iterator[Document | None]:
+    """The documents of a segment that are not deleted; None in place of one that cannot be read."""
+    if segment is None:
+        with suppress(CorruptionError):
+            segment = Segment(segment_path(path, entry.name), entry.first_row, entry.first_document, "", sealed=False)
+    for number in range(entry.num_documents):
+        if entry.first_document + number not in deletions:
+            document = None
+            with suppress(CorruptionError, IndexError, ValueError):
+                document = None if segment is None else segment.document(number)
+            yield document
+
+
+def verify(path: Path) -> None:
+    """Reads every file. Raises CorruptionError naming the first one that is missing or damaged."""
+    with advising(path):
+        read_manifest(path)
+        check_copy(path)
+        sound: set[SegmentEntry] = set()
+        for number in snapshots(path):
+            try:
+                _verify_snapshot(path, number, sound)
+            except (CorpusNotFoundError, CorruptionError):
+                if number in snapshots(path):
+                    raise  # not released since it was listed
+        for folder in (*saved_moves(path), *sealed_side_tables(path)):
+            check_folder(folder, contents=True)
+
+
+def _verify_snapshot(path: Path, number: int, sound: set[SegmentEntry]) -> None:
+    """Reads the deletions of a snapshot and its segments, but for `sound` ones, to which it adds them; one at a time,
+    because each has files open. Raises CorruptionError."""
+    manifest = read_manifest(path, number)
+    lease = Lease(manifest_path(path, number))  # so that `compact` keeps its files
+    _check_deletions(path, manifest)
+    for entry in manifest.segments:
+        if entry not in sound:
+            open_segment(path, entry).verify()
+            sound.add(entry)
+    del lease

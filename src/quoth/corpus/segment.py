@@ -30,14 +30,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.arrays import open_array, open_blob, save_array
-from quoth.corpus.layout import segment_path
-from quoth.corpus.manifest import SegmentEntry
+from quoth.corpus.manifest import SegmentEntry, segment_path
 from quoth.corpus.passages import Ranges
 from quoth.corpus.word_index import WordGatherer, Words, indexed_text
 from quoth.errors import CorruptionError, DamageWarning, DuplicateDocumentError, brief, remedy_of
-from quoth.files import naming
 from quoth.records import Document, Passage
-from quoth.storage import check_file, check_folder, from_top, seal_folder, size_of
+from quoth.storage import check_file, check_folder, from_top, naming, seal_folder, size_of
 
 WORDS = "words.bin"
 Split = tuple[Document, Ranges]
@@ -144,7 +142,7 @@ class Segment:
             except CorruptionError as error:
                 instead = "until it is repaired, every process that searches reads all texts of the segment first"
                 warnings.warn(DamageWarning(f"{error}; {instead}: {remedy_of(self.path.parents[1])}"), stacklevel=2)
-        return Words.of(indexed_text(each.title, each.text) for each in self.passages())
+        return Words.of(indexed_text(passage.title, passage.text) for passage in self.passages())
 
     def document(self, index: int) -> Document:
         """The `index`-th document, exactly as it was added."""
@@ -173,11 +171,12 @@ class Segment:
 
     def find(self, document_id: str) -> int | None:
         """The document with that id, or None."""
+        # Ids with equal hashes are compared themselves: a collision costs one more read, never a wrong document.
         hashed = np.uint64(hash_id(document_id))
         first = int(np.searchsorted(self._hashes_D, hashed, "left"))
         last = int(np.searchsorted(self._hashes_D, hashed, "right"))
         found = self._hashed_D[first:last].tolist()
-        return next((each for each in found if self.id(each) == document_id), None)
+        return next((document for document in found if self.id(document) == document_id), None)
 
     def find_all(self, other: "Segment") -> Iterator[int]:
         """The documents whose ids are also in `other`."""
@@ -190,6 +189,8 @@ class Segment:
 
     def containing(self, part: bytes) -> Iterator[int]:
         """The documents in whose text these bytes of UTF-8 occur, in order; one byte or more."""
+        # One pass over records and texts alike, at the speed of memory: nothing is decoded. A match may begin in a
+        # record, so the document's text is searched again. The bytes of whole characters match no part of others.
         at = self._blob.find(part)
         while at >= 0:
             document = int(np.searchsorted(self._documents_D13[:, 0], at, "right")) - 1
@@ -281,6 +282,7 @@ class SegmentWriter:
         begin = self._stream.tell()
         self._documents.extend((begin, begin + len(record), self.num_passages))
         self._document_checks.append(crc32(text, crc32(record)))
+        # The check of a passage covers its row and the record too: an altered offset would quote other characters.
         for (start, end), (first, last) in zip(ranges, _byte_ranges(document.text, ranges), strict=True):
             shift = begin + len(record)
             row = array("q", (self.num_documents, start, end, shift + first, shift + last))
@@ -303,7 +305,7 @@ class SegmentWriter:
         save_array(self.path / "passages.npy", np.array(self._passages, np.int64).reshape(-1, 5))
         if with_checks:
             save_array(self.path / "checks.npy", np.array(self._document_checks + self._passage_checks, np.uint32))
-        hashes_D = np.array([hash_id(each) for each in self._ids], np.uint64)
+        hashes_D = np.array([hash_id(document_id) for document_id in self._ids], np.uint64)
         order_D = np.argsort(hashes_D, kind="stable")
         save_array(self.path / "ids.npy", np.stack([hashes_D[order_D], order_D.astype(np.uint64)]))
         if with_words:

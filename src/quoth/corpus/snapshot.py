@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from quoth.corpus.bm25 import LiveWords, Query, count, search
 from quoth.corpus.deletions import Deletion, Deletions
-from quoth.corpus.layout import manifest_path
-from quoth.corpus.manifest import Manifest, read_manifest
+from quoth.corpus.manifest import Manifest, manifest_path, read_manifest
 from quoth.corpus.segment import Damaged, Segment, Split, open_segment
 from quoth.errors import (
     CorruptionError,
@@ -42,6 +41,7 @@ class Snapshot:
     """
 
     def __init__(self, path: Path, manifest: Manifest, known: Iterable[Segment] = (), committed: bool = False) -> None:
+        # Before any file is opened: from here on, `compact` keeps the files that the manifest names.
         with suppress(LockedError) if committed else nullcontext():  # what is committed must not seem to have failed
             self._lease = Lease(manifest_path(path, manifest.snapshot))
         opened = {segment.entry: segment for segment in known}
@@ -65,7 +65,7 @@ class Snapshot:
             self.deletions = self.deletions.plus(superseded)
         self._first_rows = [segment.first_row for segment in self.segments]
         self._first_R = np.array(self._first_rows, np.int64)
-        self._last_R = np.array([each.last_row for each in self.segments], np.int64)
+        self._last_R = np.array([segment.last_row for segment in self.segments], np.int64)
 
     def _superseded(self) -> list[Deletion]:
         """The documents of segments that were damaged, and are no longer, of which later segments have newer versions:
@@ -83,7 +83,7 @@ class Snapshot:
     @cached_property
     def num_documents(self) -> int:
         """Number of documents that can be read."""
-        return sum(each.num_documents - self.num_deleted(each) for each in self.segments)
+        return sum(segment.num_documents - self.num_deleted(segment) for segment in self.segments)
 
     @cached_property
     def num_passages(self) -> int:
@@ -92,11 +92,11 @@ class Snapshot:
 
     def is_altered(self) -> bool:
         """Whether files that are open have other sizes by now, or a damaged segment is there again."""
-        for each in self.damaged:
+        for damaged in self.damaged:
             with suppress(CorruptionError):
-                open_segment(self.path, each.entry)
+                open_segment(self.path, damaged.entry)
                 return True
-        return not all(each.has_its_sizes() for each in self.segments)
+        return not all(segment.has_its_sizes() for segment in self.segments)
 
     def passage(self, row: int) -> Passage:
         """The passage of a row, deleted or not. Raises InputError for a row that no segment contains."""
@@ -115,13 +115,14 @@ class Snapshot:
         rows_R = np.asarray(rows_R, np.int64)
         if not self.segments:
             return np.zeros(len(rows_R), bool)
+        # A row below the first segment has place -1, which reads the last segment's end: the first test excludes it.
         place_R = np.searchsorted(self._first_R, rows_R, "right") - 1
         held_R = (place_R >= 0) & (rows_R < self._last_R[place_R])
         return held_R & ~self.deletions.hide(rows_R)
 
     def live_rows(self) -> NDArray[np.int64]:
         """Every row of this snapshot, ascending: int64 [num_passages]."""
-        parts = [np.arange(each.first_row, each.last_row) for each in self.segments]
+        parts = [np.arange(segment.first_row, segment.last_row) for segment in self.segments]
         rows_R = np.concatenate([np.empty(0, np.int64), *parts])
         return rows_R[~self.deletions.hide(rows_R)]
 
@@ -129,7 +130,7 @@ class Snapshot:
     def live_words(self) -> list[LiveWords]:
         """The words of every segment's passages, without the deleted ones. Raises CorruptionError."""
         with advising(self.path):
-            return [LiveWords(each.words, each.first_row, self._deleted_in(each)) for each in self.segments]
+            return [LiveWords(segment.words, segment.first_row, self._deleted_in(segment)) for segment in self.segments]
 
     def _deleted_in(self, segment: Segment) -> NDArray[np.int64]:
         """The deleted passages of a segment, counted in it."""
@@ -153,6 +154,7 @@ class Snapshot:
 
     def locate(self, document_id: str) -> tuple[Segment, int]:
         """The segment that contains a document, and its number there. Raises UnknownDocumentError."""
+        # The newest first: a replaced document is found again in older segments, where it is deleted.
         for segment in reversed(self.segments):
             document = segment.find(document_id)
             if document is not None and not self.is_deleted(segment, document):
@@ -161,11 +163,6 @@ class Snapshot:
         raise UnknownDocumentError(
             f"document {brief(document_id)} is not in {self.path}{beyond}; `quoth list {self.path}` shows the ids"
         )
-
-    def document(self, document_id: str) -> Document:
-        """The document with that id. Raises UnknownDocumentError."""
-        segment, document = self.locate(document_id)
-        return segment.document(document)
 
     def changed(self, documents: Iterable[Split], kept_D: bytearray) -> Iterator[Split]:
         """The documents that are new or differ by a byte; the others are marked in `kept_D` by their numbers.
@@ -182,19 +179,6 @@ class Snapshot:
                     kept_D[number] = True
                     continue
             yield document, ranges
-
-    def rows_of(self, document_id: str) -> list[int]:
-        """The rows of a document's passages. Raises UnknownDocumentError."""
-        segment, document = self.locate(document_id)
-        first, last = segment.passage_range(document)
-        return list(range(segment.first_row + first, segment.first_row + last))
-
-    def containing(self, part: bytes) -> Iterator[tuple[Segment, int]]:
-        """The live documents in whose text these bytes of UTF-8 occur."""
-        for segment in self.segments:
-            for document in segment.containing(part):
-                if not self.is_deleted(segment, document):
-                    yield segment, document
 
     def shared_with(self, other: Segment) -> Iterator[tuple[Segment, int]]:
         """The documents whose ids a new segment has too."""
@@ -312,7 +296,8 @@ class CorpusView:
             >>> corpus.rows_of("carmen")
             [1]
         """
-        return self._snapshot.rows_of(document_id)
+        _, first_row, last_row = deletion(*self._snapshot.locate(document_id))
+        return list(range(first_row, last_row))
 
     def passages(self) -> Iterator[Passage]:
         """Every passage of the snapshot, by row.
@@ -340,7 +325,8 @@ class CorpusView:
             >>> corpus.document("carmen").text[:21]
             'Carmen is an opera in'
         """
-        return self._snapshot.document(document_id)
+        segment, number = self._snapshot.locate(document_id)
+        return segment.document(number)
 
     def documents(self) -> Iterator[Document]:
         """Every document of the snapshot, in the order in which they were added.
@@ -355,7 +341,11 @@ class CorpusView:
 
     def containing(self, part: bytes) -> Iterator[tuple[Segment, int]]:
         """The documents in whose text these bytes of UTF-8 occur: their segments, and their numbers there."""
-        return self._snapshot.containing(part)
+        snapshot = self._snapshot
+        for segment in snapshot.segments:
+            for document in segment.containing(part):
+                if not snapshot.is_deleted(segment, document):
+                    yield segment, document
 
     def live(self, rows_R: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of these rows are passages of this snapshot, and not deleted: bool [R]."""

@@ -1,34 +1,32 @@
-"""The files of a path: which are read, in which format, and which are left out.
+"""The files of a path: which are read, in which format, which are left out, and how their bytes become text.
 
-Knows names, folders and suffixes. Does not know what the files contain.
+Text is UTF-8, UTF-16 with a byte order mark, or in another encoding, which is recognised by what it spells. Knows
+names, folders, suffixes, characters, and what markup looks like. Does not know records or documents.
 """
 
 import bz2
+import codecs
 import gzip
+import io
 import lzma
 import os
+import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from quoth.corpus.layout import COMMITTED
+from quoth.corpus.manifest import COMMITTED
 from quoth.errors import FileWarning, InputError
 
 Source = tuple[str, str | Path, str]
 """A file's format, the file (a URL is a string), and its name relative to the path that was given."""
 
 OPENERS: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
-_FORMATS_BY_SUFFIX = {
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".parquet": "parquet",
-    ".txt": "text",
-    ".md": "text",
-}
+_FORMATS_BY_SUFFIX = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet"}
+_FORMATS_BY_SUFFIX |= {".txt": "text", ".md": "text"}
 _SUFFIXES = ", ".join(_FORMATS_BY_SUFFIX)
 _REMEDY = "convert it, or name its format (--format, format=)"
 _MOST_KINDS = 8
@@ -48,8 +46,9 @@ def sources_of(path: str | Path, format: str | None) -> list[Source]:
         named = [(file, file.relative_to(path).as_posix()) for file in _files(path)]
         if found := _readable(named, format, path):
             return found
+        there = f" (there are {kinds})" if (kinds := _kinds(name for _, name in named)) else ""
         raise InputError(
-            f"{path}: no file in it ends in {_SUFFIXES}{_kinds_there(name for _, name in named)}; "
+            f"{path}: no file in it ends in {_SUFFIXES}{there}; "
             "to read other files, convert them to text, or give --format (format= in Python)"
         )
     if not path.exists():
@@ -99,15 +98,12 @@ def _remote_sources(url: str, format: str | None) -> list[Source]:
     except Exception as error:  # every file system raises its own
         raise InputError(f"{url}: cannot be read ({error})") from error
     base = root.rstrip("/") if is_folder else root.rpartition("/")[0]
-    relative = [(each, each.removeprefix(base).lstrip("/")) for each in files]
-    named = [(system.unstrip_protocol(each), name) for each, name in relative if not _hidden(name)]
+    relative = [(file, file.removeprefix(base).lstrip("/")) for file in files]
+    hidden = re.compile(r"(^|/)\.")
+    named = [(system.unstrip_protocol(file), name) for file, name in relative if not hidden.search(name)]
     if not (found := _readable(named, format, url)):
         raise InputError(f"{url}: no file there ends in {_SUFFIXES}; {_REMEDY}")
     return found
-
-
-def _hidden(name: str) -> bool:
-    return any(part.startswith(".") for part in Path(name).parts)
 
 
 def _readable(named: Iterable[tuple[str | Path, str]], format: str | None, path: str | Path) -> list[Source]:
@@ -121,20 +117,134 @@ def _readable(named: Iterable[tuple[str | Path, str]], format: str | None, path:
     return found
 
 
-def _kinds_there(names: Iterable[str]) -> str:
-    return f" (there are {kinds})" if (kinds := _kinds(names)) else ""
-
-
 def _kinds(names: Iterable[str]) -> str:
     """Files by kind and number, the most frequent first: `3 .pdf, 1 .docx`."""
-    counts = sorted(Counter(map(_kind, names)).items(), key=lambda each: (-each[1], each[0]))
+
+    def kind(name: str) -> str:
+        path = Path(name)
+        suffix = path.suffix if path.suffix in OPENERS else ""
+        return (bare(path).suffix + suffix).lower() or "without a suffix"
+
+    counts = sorted(Counter(map(kind, names)).items(), key=lambda each: (-each[1], each[0]))
     shown = [f"{count:,} {kind}" for kind, count in counts[:_MOST_KINDS]]
     if others := sum(count for _, count in counts[_MOST_KINDS:]):
         shown.append(f"{others:,} of other kinds")
     return ", ".join(shown)
 
 
-def _kind(name: str) -> str:
-    path = Path(name)
-    suffix = path.suffix if path.suffix in OPENERS else ""
-    return (bare(path).suffix + suffix).lower() or "without a suffix"
+UTF_8, UTF_16 = "utf-8-sig", "utf-16"
+"""The encodings that are certain; any other is a guess."""
+_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_GUESSES = (
+    *("cp1252", "cp1251", "gb18030", "cp932", "cp949", "big5", "euc_jp"),
+    *("cp1250", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "koi8_r"),
+)
+"""The other encodings, the more frequent first: of those that fit about as well, the first is taken."""
+_ALIKE_CHAOS, _ALIKE_COHERENCE = 0.05, 0.06
+"""How much worse an encoding may fit and still be taken for being more frequent. Of 400 mixtures of western sentences
+in cp1252, none fitted another encoding better by more than 0.044; Turkish fits cp1254 better by 0.1."""
+_SAMPLE, _HEAD = 1 << 16, 1 << 20
+_BINARY = "binary, or in an encoding that is not recognised"
+_MARKUP = {
+    "HTML": ((".html", ".htm", ".xhtml"), re.compile(r"\s*<(!doctype html|html)\b", re.IGNORECASE)),
+    "XML": ((".xml",), re.compile(r"\s*<\?xml\b")),
+    "troff": ((), re.compile(r"(?s).{0,4096}?^\.(TH|SH|Dd) ", re.MULTILINE)),
+    "reStructuredText": ((".rst",), None),
+    "LaTeX": ((".tex",), re.compile(r"\s*\\documentclass\b")),
+}
+
+
+def decode(content: bytes) -> tuple[str, str]:
+    """The text, and its encoding. Raises ValueError if it is binary, or in no encoding that is recognised."""
+    encoding = encoding_of(content)
+    text = content.decode(encoding)
+    if encoding != UTF_8 and (place := text.find("\0")) >= 0:
+        raise ValueError(f"{_BINARY}: character {place} is NUL")
+    return text, encoding
+
+
+def encoding_of(content: bytes) -> str:
+    """The encoding of a text. Raises ValueError if none is recognised."""
+    encoding = UTF_16 if content.startswith(_BOMS) else UTF_8
+    try:
+        content.decode(encoding)
+    except UnicodeDecodeError as error:
+        wrong = f"not {encoding.removesuffix('-sig').upper()} at byte {error.start}"
+    else:
+        return encoding
+    # UTF-8 but for a few damaged bytes: in another encoding, hardly a byte looks like UTF-8.
+    text = content.decode(errors="replace")
+    if encoding == UTF_16 or sum(character > "\x7f" for character in text) >= 2 * text.count("\ufffd"):
+        raise ValueError(wrong)
+    if (place := content.find(b"\0")) >= 0:
+        raise ValueError(f"{_BINARY}: byte {place} is NUL")
+    for encoding in _fitting(content):
+        with suppress(UnicodeDecodeError):
+            content.decode(encoding)
+            return encoding
+    raise ValueError(f"{_BINARY}: {wrong}")
+
+
+def _fitting(content: bytes) -> list[str]:
+    """The encodings that fit the lines with other characters than ASCII's, best first."""
+    from charset_normalizer import from_bytes
+
+    lines = io.BytesIO()
+    for line in content.splitlines(keepends=True):
+        if not line.isascii():
+            lines.write(line)
+            if lines.tell() > _SAMPLE:
+                break
+    # Its own order prefers cp775 and cp1250 to cp1252 where both fit, so that French quotation marks become letters.
+    matches = list(from_bytes(lines.getvalue(), cp_isolation=list(_GUESSES), enable_fallback=False))
+    if not matches:
+        others = content.translate(None, bytes(range(128)))
+        return ["cp1252"] if 5 * len(others) < len(content) else []
+    chaos, coherence = matches[0].chaos + _ALIKE_CHAOS, matches[0].coherence - _ALIKE_COHERENCE
+    alike = [match for match in matches if match.chaos <= chaos and match.coherence >= coherence]
+    names = {name for match in alike for name in match.could_be_from_charset}
+    return sorted(names.intersection(_GUESSES), key=_GUESSES.index)
+
+
+@contextmanager
+def text_stream(stream: IO[bytes]) -> Iterator[tuple[IO[str], str]]:
+    """The characters of a long file, and its encoding, which its first megabyte decides.
+
+    Line ends stay as they are. Bytes that the encoding lacks become lone surrogates, which no document may contain.
+    """
+    head = stream.read(_HEAD) + stream.readline()
+    try:
+        encoding = UTF_16 if head.startswith(_BOMS) else encoding_of(head)
+    except ValueError:
+        encoding = UTF_8
+    lines = io.TextIOWrapper(
+        io.BufferedReader(_Joined(head, stream)), encoding=encoding, errors="surrogateescape", newline=""
+    )
+    try:
+        yield lines, encoding
+    finally:
+        lines.detach()
+
+
+class _Joined(io.RawIOBase):
+    """Bytes that were read from a stream, and then the rest of it."""
+
+    def __init__(self, head: bytes, rest: IO[bytes]) -> None:
+        self._head, self._rest = io.BytesIO(head), rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        part = self._head.read(len(buffer)) or self._rest.read(len(buffer))
+        buffer[: len(part)] = part
+        return len(part)
+
+
+def markup_of(name: str, text: str) -> str | None:
+    """The markup that a file's name or its beginning says, if any: HTML, for example."""
+    suffix = Path(name).suffix.lower()
+    for markup, (suffixes, beginning) in _MARKUP.items():
+        if suffix in suffixes or (beginning is not None and beginning.match(text)):
+            return markup
+    return None

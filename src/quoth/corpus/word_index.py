@@ -68,6 +68,7 @@ class Words:
         """Where the occurrences of every word are; an empty slice for a word that does not occur."""
         if not len(self.hashes_W):
             return [slice(0, 0)] * len(hashes_Q)
+        # The minimum keeps a hash beyond the last one in range; whether it is there is compared next.
         place_Q = np.minimum(np.searchsorted(self.hashes_W, hashes_Q), len(self.hashes_W) - 1)
         there_Q = (self.hashes_W[place_Q] == hashes_Q).tolist()
         first_Q, last_Q = self.first_W1[place_Q].tolist(), self.first_W1[place_Q + 1].tolist()
@@ -101,6 +102,7 @@ class WordGatherer:
         """Everything gathered so far."""
         hashes_W, place_W = np.unique(hashes(self._numbers), return_inverse=True)
         word_O = place_W.astype(np.uint32)[np.asarray(self._words)]
+        # Stable, so that a word's passages stay ascending: `bm25` looks passages up among them by bisection.
         order_O = np.argsort(word_O, kind="stable")
         counts_O = np.asarray(self._counts)
         passages_O = np.repeat(np.arange(len(self._distinct), dtype=np.int32), np.asarray(self._distinct))
@@ -117,7 +119,7 @@ class WordGatherer:
 def hashes(words: Iterable[str]) -> NDArray[np.uint64]:
     """The 64 bits by which a word is looked up."""
     digests = (blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest() for word in words)
-    return np.array([int.from_bytes(each) for each in digests], np.uint64)
+    return np.array([int.from_bytes(digest) for digest in digests], np.uint64)
 
 
 def indexed_text(title: str, text: str) -> str:

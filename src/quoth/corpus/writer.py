@@ -1,44 +1,63 @@
-"""One write to a corpus: from a snapshot to the next.
+"""One write to a corpus: from a snapshot to the next; and what is removed before and after it.
 
 Knows in which order things reach the disk, so that a kill at any instant loses nothing that was committed: segments,
-then the manifest, whose rename is the commit. Does not know locks, models or vectors.
+then the manifest, whose rename is the commit. On a full disk, deleting and compacting are tried again with less. Of
+what is kept next to the passages it knows one thing only: whatever is named after a segment that was never committed
+must go, because the next segment gets that name. Does not know locks, models or vectors.
 """
 
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from errno import EDQUOT, ENOSPC
 from pathlib import Path
-from typing import Any
+from uuid import uuid4
 
 import numpy as np
 
 from quoth.corpus.deletions import Deletion, Deletions
-from quoth.corpus.layout import deletions_path, segment_name, segment_path
-from quoth.corpus.manifest import write_manifest
-from quoth.corpus.moves import NO_MOVES, moves_from, save_moves
+from quoth.corpus.documents import check_document
+from quoth.corpus.manifest import (
+    Manifest,
+    deletions_path,
+    is_number,
+    manifest_path,
+    read_manifest,
+    segment_name,
+    segment_of,
+    segment_path,
+    side_tables,
+    snapshots,
+    unnamed,
+    write_manifest,
+)
+from quoth.corpus.moves import NO_MOVES, moves_from, save_moves, sweep_moves
+from quoth.corpus.passages import get_splitter
 from quoth.corpus.segment import Segment, SegmentWriter, Split
-from quoth.corpus.segment_writer import take_in
 from quoth.corpus.snapshot import Snapshot, deletion
-from quoth.errors import CorruptionError, DuplicateDocumentError, brief, remedy_of
-from quoth.storage import CHECKSUMS, sha256_file
+from quoth.errors import CorruptionError, DuplicateDocumentError, InputError, brief, remedy_of
+from quoth.records import Document
+from quoth.storage import CHECKSUMS, fsync_path, publish_directory, remove, remove_unless_leased, sha256_file
 
 SEGMENT_PASSAGES = 100_000
 """A segment is closed when it contains this many passages."""
+RESERVE = 1 << 16
+"""Bytes that a corpus keeps for a full disk: enough to delete a thousand documents, or to merge small segments."""
+_AROUND = 1 << 15
+"""What a merge writes along with segments: moves, manifest and its copy, lists of checksums; each takes some blocks."""
+_TEMPORARY = ("*.tmp", "segments/*.tmp", "moves/*.tmp")
 
 
 class Writer:
-    """Writes under the writer's lock, which its user holds; `on_commit` receives every snapshot that it commits.
-    `yield_reserve` frees space that the corpus keeps for a full disk."""
+    """Writes under the writer's lock, which its user holds; `show` receives every snapshot that it commits, so that
+    nobody keeps the one before it. `yield_reserve` frees space that the corpus keeps for a full disk."""
 
     def __init__(
-        self,
-        path: Path,
-        snapshot: Snapshot,
-        on_commit: Callable[[Snapshot], None],
-        yield_reserve: Callable[[], None],
+        self, path: Path, snapshot: Snapshot, show: Callable[[Snapshot], None], yield_reserve: Callable[[], None]
     ) -> None:
         self.path = path
         self.snapshot = snapshot
-        self._on_commit = on_commit
-        self.yield_reserve = yield_reserve
+        self._show = show
+        self._yield_reserve = yield_reserve
 
     def add(self, documents: Iterator[Split]) -> int:
         """`Corpus.add`."""
@@ -46,6 +65,7 @@ class Writer:
 
     def replace(self, documents: Iterator[Split], delete: Iterable[str] = ()) -> int:
         """`Corpus.replace`."""
+        # A byte per document ever added marks the unchanged ones: a million documents take a megabyte.
         kept_D = bytearray(self.snapshot.manifest.next_document)
         return self._add(self._write_segments(self.snapshot.changed(documents, kept_D)), kept_D, delete)
 
@@ -53,22 +73,76 @@ class Writer:
         """`Corpus.add_written`."""
         return self._add(self._take_in(folders))
 
-    def delete(self, document_ids: Iterable[str]) -> int:
-        """`Corpus.delete`."""
+    def delete(self, document_ids: Sequence[str]) -> int:
+        """`Corpus.delete`; on a full disk with the reserve."""
+        try:
+            return self._delete(document_ids)
+        except OSError as error:
+            self._raise_unless_full(error)
+        sweep(self.path, self.snapshot.manifest)
+        self._yield_reserve()
+        return self._delete(document_ids)
+
+    def _delete(self, document_ids: Iterable[str]) -> int:
         deleted = [deletion(*self.snapshot.locate(document_id)) for document_id in dict.fromkeys(document_ids)]
         if deleted:
             self.commit(deletions=self.snapshot.deletions.plus(deleted))
         return len(deleted)
 
-    def check_intact(self) -> None:
-        """Raises CorruptionError if a segment is damaged."""
-        for each in self.snapshot.damaged:
-            raise CorruptionError(f"{each.reason}; only an intact corpus is compacted: {remedy_of(self.path)}")
+    def compact(self) -> None:
+        """`Corpus.compact`. Raises CorruptionError if a segment is damaged."""
+        for damaged in self.snapshot.damaged:
+            raise CorruptionError(f"{damaged.reason}; only an intact corpus is compacted: {remedy_of(self.path)}")
+        merged = self.merge()
+        released = release(self.path, self.snapshot.manifest.snapshot, thorough=True)
+        # Somebody reads an older snapshot: an empty commit says that later writes are to release it.
+        if not (released or merged):
+            self.commit(kept_from=self.snapshot.manifest.snapshot + 1)
+            release(self.path, self.snapshot.manifest.snapshot)
 
-    def merge(self, chosen: list[Segment] | None = None) -> bool:
-        """Merges these segments (None: those that are worth it), without their deleted documents; returns whether there
-        are any."""
-        if not (merged := worth_merging(self.snapshot) if chosen is None else chosen):
+    def merge(self) -> bool:
+        """Merges the segments that are worth it; on a full disk with the reserve and without the older snapshots, first
+        the segments that shrink, one by one from the smallest, each of which frees space for the next.
+
+        Returns whether there are any. Raises OSError naming the bytes that are needed; what was merged until then is
+        committed.
+        """
+        try:
+            return self._merge(_worth_merging(self.snapshot))
+        except OSError as error:
+            self._raise_unless_full(error)
+        self._yield_reserve()
+        self._make_room()
+        shrinking = [segment for segment in self.snapshot.segments if self.snapshot.num_deleted(segment)]
+        merged = False
+        for chosen in (*([segment] for segment in sorted(shrinking, key=_bytes)), None):
+            segments = chosen or _worth_merging(self.snapshot)
+            kept = {segment: segment.num_documents - self.snapshot.num_deleted(segment) for segment in segments}
+            needed = _AROUND + sum(_bytes(segment) * kept[segment] // segment.num_documents for segment in segments)
+            try:
+                merged = self._merge(segments) or merged
+            except OSError as error:
+                self._raise_unless_full(error)
+                self._make_room()
+                free = shutil.disk_usage(self.path).free
+                message = f"No space left on device: compacting needs some {needed:,} bytes, and {free:,} are free"
+                raise OSError(ENOSPC, message, str(self.path)) from None
+            self._make_room()
+        return merged
+
+    def _raise_unless_full(self, error: OSError) -> None:
+        """Raises the error unless the disk is full and nothing was committed."""
+        if error.errno not in (ENOSPC, EDQUOT) or read_manifest(self.path) != self.snapshot.manifest:
+            raise error
+
+    def _make_room(self) -> None:
+        """Removes what a failed write left, and the older snapshots that nobody reads."""
+        sweep(self.path, self.snapshot.manifest)
+        release(self.path, self.snapshot.manifest.snapshot, thorough=True)
+
+    def _merge(self, merged: list[Segment]) -> bool:
+        """Merges these segments, without their deleted documents; returns whether there are any."""
+        if not merged:
             return False
         moving = (
             (segment.document(document), segment.ranges(document))
@@ -97,9 +171,12 @@ class Writer:
         """
         old = self.snapshot.manifest
         deletions = self.snapshot.deletions if deletions is None else deletions
+        saved = old.deletions
+        if len(deletions) != self.snapshot.num_saved_deletions:
+            saved = deletions.save(deletions_path(self.path, old.snapshot + 1)) if len(deletions) else None
         gone = {segment.name for segment in merged}
         segments = (*(entry for entry in old.segments if entry.name not in gone), *(segment.entry for segment in new))
-        damaged = {each.entry.name for each in self.snapshot.damaged}
+        damaged = {segment.entry.name for segment in self.snapshot.damaged}
         bypassed = damaged & {*old.bypassed, *(damaged if new else ())}
         manifest = old.successor(
             bypassed=tuple(sorted(bypassed)),
@@ -108,12 +185,12 @@ class Writer:
             next_document=old.next_document + sum(segment.num_documents for segment in new),
             num_documents=sum(entry.num_documents for entry in segments) - len(deletions),
             num_passages=sum(entry.num_passages for entry in segments) - deletions.num_rows,
-            deletions=self._save(deletions),
+            deletions=saved,
             kept_from=kept_from or (old.snapshot + 1 if merged else old.kept_from),
         )
-        write_manifest(self.path, manifest)
+        write_manifest(self.path, manifest)  # the commit: from here on it must not seem to have failed
         self.snapshot = Snapshot(self.path, manifest, [*self.snapshot.segments, *new], committed=True)
-        self._on_commit(self.snapshot)
+        self._show(self.snapshot)
 
     def _add(self, segments: Iterable[Segment], kept_D: bytearray | None = None, delete: Iterable[str] = ()) -> int:
         """Commits new segments. With `kept_D`, their documents replace those with their ids, except those marked; and
@@ -124,7 +201,7 @@ class Writer:
             deleted |= {deletion(*replaced) for replaced in self._replaced(segment, new, kept_D)}
             new.append(segment)
         gone = {deletion(*self.snapshot.locate(document_id)) for document_id in delete}
-        deleted |= {each for each in gone if not (kept_D and kept_D[each[0]])}
+        deleted |= {document for document in gone if not (kept_D and kept_D[document[0]])}
         if new or deleted:
             self.commit(new, self.snapshot.deletions.plus(deleted))
         return sum(segment.num_documents for segment in new)
@@ -147,6 +224,8 @@ class Writer:
     def _write_segments(self, documents: Iterator[Split]) -> Iterator[Segment]:
         manifest = self.snapshot.manifest
         row, number = manifest.next_row, manifest.next_document
+        # A segment is named after a number that is not taken before the commit: what a killed writer left has the same
+        # name, and was swept before this write.
         for first in documents:
             with SegmentWriter(segment_path(self.path, segment_name(number))) as writer:
                 writer.add(*first)
@@ -160,7 +239,8 @@ class Writer:
         row, number = self.snapshot.manifest.next_row, self.snapshot.manifest.next_document
         for folder in folders:
             path = segment_path(self.path, segment_name(number))
-            take_in(folder, path)
+            folder.replace(path)
+            fsync_path(path.parent)
             segment = Segment(path, row, number, sha256_file(path / CHECKSUMS))
             row, number = row + segment.num_passages, number + segment.num_documents
             yield segment
@@ -170,9 +250,10 @@ class Writer:
         parts, count = [NO_MOVES], 0
         for segment in merged:
             ranges = map(segment.passage_range, self.snapshot.live_documents(segment))
-            numbers = np.concatenate([np.zeros(0, np.int64), *(np.arange(*each) for each in ranges)])
+            numbers = np.concatenate([np.zeros(0, np.int64), *(np.arange(first, last) for first, last in ranges)])
             parts.append(moves_from(self.path, segment.name, numbers, count))
             count += len(numbers)
+        # The merged segments' passages end to end are the new segments' passages end to end, in the same order.
         moves_M3, first = np.concatenate(parts), 0
         for segment in new:
             last = first + segment.num_passages
@@ -181,16 +262,84 @@ class Writer:
                 save_moves(self.path, segment.name, moves_M3[here_M] - np.array([0, 0, first]))
             first = last
 
-    def _save(self, deletions: Deletions) -> dict[str, Any] | None:
-        if len(deletions) == self.snapshot.num_saved_deletions:
-            return self.snapshot.manifest.deletions
-        number = self.snapshot.manifest.snapshot + 1
-        return deletions.save(deletions_path(self.path, number)) if len(deletions) else None
 
-
-def worth_merging(snapshot: Snapshot) -> list[Segment]:
+def _worth_merging(snapshot: Snapshot) -> list[Segment]:
     """The segments with deletions or without words, and the small ones unless there is only one."""
-    small = {each.name for each in snapshot.segments if each.num_passages < SEGMENT_PASSAGES // 2}
-    incomplete = {each.name for each in snapshot.segments if snapshot.num_deleted(each) or not each.has_words}
-    merged = [each for each in snapshot.segments if each.name in small | incomplete]
+    small = {segment.name for segment in snapshot.segments if segment.num_passages < SEGMENT_PASSAGES // 2}
+    incomplete = {
+        segment.name for segment in snapshot.segments if snapshot.num_deleted(segment) or not segment.has_words
+    }
+    merged = [segment for segment in snapshot.segments if segment.name in small | incomplete]
     return merged if len(merged) > 1 or incomplete else []
+
+
+def split_documents(
+    documents: Iterable[Document], splitter: str, progress: Callable[[int], None] | None = None
+) -> Iterator[Split]:
+    """Every document with its passages' character ranges; `progress` receives the count so far. Raises InputError."""
+    ranges_of = get_splitter(splitter)
+    for count, document in enumerate(documents, 1):
+        if not isinstance(document, Document):
+            what = f"{type(document).__name__}, not a quoth.Document"
+            raise InputError(f"document {count} is a {what}; give quoth.Document(id, title, text, metadata)")
+        try:
+            check_document(document)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise InputError(f"document {count}, {brief(document.id)}: {error}; fix it or leave it out") from None
+        yield document, ranges_of(document.text)
+        if progress is not None:
+            progress(count)
+
+
+def write_segment(folder: Path, documents: Iterable[Split]) -> None:
+    """Writes documents, with their passages' character ranges, as one finished segment into a new folder.
+
+    A process that dies leaves a folder whose name ends in .tmp. Raises DuplicateDocumentError if an id occurs twice.
+    """
+    part = folder.with_name(f"{folder.stem}.{uuid4().hex}.tmp")
+    try:
+        with SegmentWriter(part) as writer:
+            for split in documents:
+                writer.add(*split)
+            writer.seal()
+        publish_directory(part, folder)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+
+
+def _bytes(segment: Segment) -> int:
+    return sum(512 * file.stat().st_blocks for file in segment.path.iterdir())
+
+
+def sweep(corpus: Path, current: Manifest) -> None:
+    """Removes the leftovers of a killed writer, and nothing that a manifest names."""
+    first = segment_name(current.next_document)
+    called = [path for path in (*corpus.glob("moves/*"), *side_tables(corpus)) if is_number(segment_of(path))]
+    _remove_all(path for path in called if segment_of(path) >= first)
+    temporary = (path for pattern in _TEMPORARY for path in corpus.glob(pattern))
+    _remove_all([*temporary, *unnamed(corpus, current)])
+
+
+def release(corpus: Path, before: int, thorough: bool = False) -> bool:
+    """Removes the snapshots below `before` that nobody reads, with the files that only they used.
+
+    Returns whether all of them are gone. `thorough` also removes the leftovers of an interrupted release.
+    """
+    # A manifest goes first: without it nobody opens the snapshot, and a kill leaves only files that nothing names.
+    old = [number for number in snapshots(corpus) if number < before]
+    gone = [number for number in old if remove_unless_leased(manifest_path(corpus, number))]
+    if gone or thorough:
+        kept = [read_manifest(corpus, number) for number in snapshots(corpus)]
+        segments = {entry.name for manifest in kept for entry in manifest.segments}
+        _remove_all(path for path in corpus.glob("segments/*") if path.name not in segments)
+        deletions = {manifest.deletions["name"] for manifest in kept if manifest.deletions is not None}
+        _remove_all(path for path in corpus.glob("deleted-*.npy") if path.name not in deletions)
+        _remove_all(corpus.glob("bm25*"))  # of the first format
+        sweep_moves(corpus)
+    return len(gone) == len(old)
+
+
+def _remove_all(paths: Iterable[Path]) -> None:
+    for path in list(paths):
+        remove(path)

@@ -51,7 +51,9 @@ def words(text: str) -> Words:
     """The character ranges of the words: runs of letters, digits and combining marks, and single other characters."""
     result: Words = []
     for start, end in (match.span() for match in _PIECE.finditer(text)):
-        marked = _is_mark(text[start]) or (text[start].isalnum() and _is_mark(text[start - 1 : start]))
+        # A mark belongs to the letter before it, and a letter after a mark to the word that it continues.
+        at = start - (start > 0 and text[start].isalnum())
+        marked = unicodedata.category(text[start])[0] == "M" or unicodedata.category(text[at])[0] == "M"
         if result and result[-1][1] == start and marked:
             result[-1] = (result[-1][0], end)
         else:
@@ -59,25 +61,17 @@ def words(text: str) -> Words:
     return result
 
 
-def _is_mark(char: str) -> bool:
-    return char != "" and unicodedata.category(char)[0] == "M"
-
-
-def is_punctuation(word: str) -> bool:
-    """Whether a word is a punctuation mark, which no phrase begins or ends with (tokenizers.boundaries)."""
-    return unicodedata.category(word[0])[0] == "P"
-
-
 def is_content(word: str) -> bool:
     """Whether a word may begin or end a name, a term or a number: it is neither a stop word nor punctuation."""
-    return any(char.isalnum() for char in word) and word.casefold() not in STOP_WORDS
+    return any(map(str.isalnum, word)) and word.casefold() not in STOP_WORDS
 
 
 def may_answer(kind: str, first_word: str, last_word: str) -> bool:
-    """Whether a phrase that begins and ends with these words may be a blank of that kind."""
+    """Whether a phrase that begins and ends with these words may be a blank of that kind; no phrase begins or ends with
+    a punctuation mark."""
     if kind == "content":
         return is_content(first_word) and is_content(last_word)
-    return not (is_punctuation(first_word) or is_punctuation(last_word))
+    return not any(unicodedata.category(word[0])[0] == "P" for word in (first_word, last_word))
 
 
 def recurring_spans(texts: Sequence[str], words_of: Sequence[Words]) -> list[list[Span]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,7 +24,7 @@ from quoth.encoders.bert import MODEL_TYPES, BertConfig, BertEncoder, MPNetEncod
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import EncoderSource
 from quoth.storage import read_json, sha256_file
-from quoth.text.tokenizer import FastTokenizer
+from quoth.text.tokenizer import FastTokenizer, Pair, PairTokenizer
 from quoth.types import Floats
 
 PADDED_TOKENS_PER_BATCH = 8192
@@ -101,6 +102,30 @@ def pad(inputs: Sequence[NDArray[np.int64]], pad_id: int) -> tuple[Tensor, Tenso
         ids_BT[row, : len(ids)] = torch.from_numpy(ids)
         mask_BT[row, : len(ids)] = 1
     return ids_BT, mask_BT
+
+
+@dataclass(frozen=True, slots=True)
+class PairBatch:
+    """Inputs padded on the right: ids, attention mask and token types (None: all 0), each [B, T]."""
+
+    ids_BT: Tensor
+    mask_BT: Tensor
+    types_BT: Tensor | None
+
+    def arguments(self) -> dict[str, Tensor]:
+        """As an encoder's `forward` names them."""
+        named = {"input_ids": self.ids_BT, "attention_mask": self.mask_BT}
+        return named if self.types_BT is None else named | {"token_type_ids": self.types_BT}
+
+
+def pair_batch(tokenizer: PairTokenizer, pairs: Sequence[Pair], device: torch.device) -> PairBatch:
+    """Inputs of one or two texts as tensors."""
+    ids_BT, mask_BT = pad([pair.ids_T for pair in pairs], tokenizer.pad_id)
+    types_BT = None
+    if tokenizer.types:
+        second_B1 = torch.tensor([[pair.second] for pair in pairs])
+        types_BT = ((torch.arange(ids_BT.shape[1]) >= second_B1).long() * mask_BT).to(device)
+    return PairBatch(ids_BT.to(device), mask_BT.to(device), types_BT)
 
 
 @torch.inference_mode()

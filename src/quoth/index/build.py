@@ -108,6 +108,8 @@ class Builder:
 
     def run(self) -> Iterator[int]:
         """Yields the number of passages done after each part; what was begun in another precision is discarded."""
+        # Each part is published by one rename, so after a kill a part is whole or absent: what is readable is kept, the
+        # others are encoded again.
         for other in self._final.parent.glob(f"{self._segment.name}.*.part"):
             if other != self._work:
                 shutil.rmtree(other)

@@ -322,6 +322,7 @@ def save_columns(folder: Path, pieces: Callable[[], Iterable[KeyColumns]]) -> No
     save_array(folder / "kinds.npy", kinds_G)
     save_array(folder / "offsets.npy", np.concatenate(offsets))
     save_array(folder / "origin.npy", np.concatenate(origins))
+    # Two bytes per token do for passages below 65,536 characters, which nearly all are.
     narrow = np.uint16 if longest < 1 << 16 else np.uint32
     save_pieces(folder / "kind.npy", total, _numbers(kinds_G, pieces()))
     save_pieces(folder / "place.npy", total, (_places(piece).astype(narrow) for piece in pieces()))

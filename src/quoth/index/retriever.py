@@ -23,6 +23,7 @@ from quoth.index.search import search_tables
 from quoth.index.tables import KeyTables
 from quoth.index.vectors import Neighbours
 from quoth.records import Passage
+from quoth.text.tokenizer import Tokens
 from quoth.timing import step
 
 if TYPE_CHECKING:
@@ -121,6 +122,8 @@ class Retriever:
         fresh = sorted(place for place in places if place not in found)
         if not fresh:
             return found
+        # The lock is not held while passages are encoded: two threads may encode the same one, which costs time and
+        # gives the same vectors.
         passages = [self.passage(place) for place in fresh]
         with step("encode"):
             encoded = dict(zip(fresh, zip(passages, self._encoder.encode(passages), strict=True), strict=True))
@@ -135,6 +138,12 @@ class Retriever:
         with self._lock:
             known = self._cache.get(place)
         return known[0] if known else self.corpora[place[0]].passage(place[1])
+
+    def tokens(self, passage: Passage) -> Tokens | None:
+        """The tokens of a passage of these corpora, if the cache holds them."""
+        with self._lock:
+            cached = [self._cache.get((number, passage.row)) for number in range(len(self.corpora))]
+        return next((keys.tokens for held, keys in filter(None, cached) if held.text == passage.text), None)
 
     def late_interaction(self, query: str, k: int) -> Ranking:
         """The k best passages by late interaction: Σ over the query's tokens of the largest similarity in the
@@ -166,6 +175,8 @@ class Retriever:
         numbers = [self.corpora.index(keys.corpus) for keys in tables]
         total = sum(keys.num_keys for keys in tables)
         count = k + max(map(len, exclude), default=0)
+        # A passage may hold many of the nearest keys, and how many is not known beforehand. Doubling searches at most
+        # twice as deep as needed, and ends at the number of keys.
         while True:
             found = search_tables(tables, q_QD, count)
             best: list[dict[PassageRef, KeyAt]] = []

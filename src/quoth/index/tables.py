@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.corpus.layout import segment_of
+from quoth.corpus.manifest import segment_of
 from quoth.encoders.keys import EncodedPassage, KeyEncoder
 from quoth.errors import CorruptionError, EncoderMismatchError, InputError, advising
 from quoth.index import codes
 from quoth.index.build import FITTED_PARTS, PASSAGES_PER_PART, Builder, sample_queries
-from quoth.index.carry import carry
 from quoth.index.codes import check_recall, open_codes
-from quoth.index.key_store import CODES, FORMAT, KeyStore, Source, absent_from, is_sound, stores, table_facts
+from quoth.index.key_store import CODES, FORMAT, KeyStore, Source, absent_from, carry, is_sound, stores, table_facts
 from quoth.index.key_table import KeyTable, open_columns
 from quoth.index.vectors import BITS, KeyVectors, bytes_of, check_precision, nearest_rows
 from quoth.memory import WORKING_MEMORY

@@ -53,6 +53,7 @@ class Spread:
         self.count += len(vectors_ND)
         self.low_D = np.minimum(self.low_D, vectors_ND.min(axis=0, initial=np.inf))
         self.high_D = np.maximum(self.high_D, vectors_ND.max(axis=0, initial=-np.inf))
+        # Squares in float64: in float32 the variance of a long sum would be lost in rounding.
         for first in range(0, len(vectors_ND), ROWS_PER_BLOCK):
             block_ND = vectors_ND[first : first + ROWS_PER_BLOCK].astype(np.float64)
             self._sum_D += block_ND.sum(axis=0)
@@ -169,6 +170,8 @@ class KeyVectors:
         """sim(q, c) = s q·c for the given rows (all when None), in blocks: [Q, R]."""
         total = len(self.stored_ND) if rows_R is None else len(rows_R)
         sim_QR = np.empty((len(q_QD), total), np.float32)
+        # q·(low + step·code) = (q·step)·code + q·low: the query is scaled once, and codes are multiplied as they are
+        # stored, without making vectors of them again.
         weights_QD, bias_Q1 = self._linear(q_QD)
         rows = min(ROWS_PER_BLOCK, total)
         picked_RD = np.empty((rows, *self.stored_ND.shape[1:]), self.stored_ND.dtype)

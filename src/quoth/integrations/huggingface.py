@@ -15,9 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from quoth.answers.calibration import calibrated
+from quoth.answers.evidence import Source, Spans, calibrated, predict_spans
 from quoth.answers.options import TopK
-from quoth.answers.spans import Source, predict_spans
 from quoth.corpus.corpus import Corpora, Corpus
 from quoth.errors import InputError, nearest
 from quoth.fields import checked
@@ -25,9 +24,8 @@ from quoth.hub import kind_of
 from quoth.model.calls import check_questions
 from quoth.npm.model import NPM
 from quoth.reader.model import Reader
-from quoth.reader.network import SpanReader, Spans
-from quoth.records import Document, Passage, Prediction
-from quoth.results import Predictions
+from quoth.reader.network import SpanReader
+from quoth.records import Document, Passage, Prediction, Predictions
 
 Answer = dict[str, Any]
 _EVERY = 100_000

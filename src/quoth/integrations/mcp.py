@@ -24,8 +24,7 @@ from quoth.corpus.corpus import Corpus
 from quoth.corpus.exact.quotes import NEAREST, verify_quote
 from quoth.errors import CorpusNotFoundError, InputError, QuothError, UnknownDocumentError, nearest
 from quoth.integrations.asking import NOTES
-from quoth.records import Document, Evidence, Status
-from quoth.results import Predictions
+from quoth.records import Document, Evidence, Predictions, Status
 
 if TYPE_CHECKING:
     from quoth.npm.model import NPM

@@ -19,8 +19,7 @@ from quoth.index.fusion import FUSIONS
 from quoth.index.key_table import KeyTable
 from quoth.memory import WORKING_MEMORY
 from quoth.model.model import Model
-from quoth.records import Cost, Hit, Match, Passage, Shortfall
-from quoth.results import Hits
+from quoth.records import Cost, Hit, Hits, Match, Passage, Shortfall
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus

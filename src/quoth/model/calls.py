@@ -10,43 +10,14 @@ import inspect
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any
 
 from quoth.errors import InputError, nearest
 from quoth.fields import fields_of, spelled
 from quoth.text.tokenizer import MASK, around_mask
 
 Exclude = Collection[int] | Sequence[Collection[int]]
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-SHARED = {
-    "{loading}": """\
-    device (str | None): "cpu", "cuda", "cuda:1" or "mps". Default: the best there is.
-    dtype (str | None): Precision of the encoder: "fp32", "bf16" or "fp16". Default: "fp32".
-    base (str | Path | None): Folder of the base encoder, if its package is not installed. Default: None.
-
-Returns:
-    The model, ready to search.
-
-Raises:
-    ModelNotFoundError: No model of that name, or its weights are missing or damaged.
-    InputError: Another kind of model, an unknown device or dtype.
-""",
-    "{corpus}": """\
-    corpus (Corpus | str | Path | None): What to search: a corpus or the path of one, or a list of them.
-        Default: None.
-""",
-}
-"""Lines that several docstrings share, by their name in these docstrings."""
 _OTHER_BLANKS = re.compile(r"<mask>|_{3,}")
-
-
-def documented(function: _Function) -> _Function:
-    """A function whose docstring has the lines of `SHARED` instead of their names."""
-    text = inspect.cleandoc(function.__doc__ or "")
-    for name, lines in SHARED.items():
-        text = re.sub(rf"^ *{name}\n", lines, text, flags=re.MULTILINE)
-    function.__doc__ = text
-    return function
 
 
 def takes(record: Any) -> Callable[[Callable[..., list[Any]]], Callable[..., Any]]:

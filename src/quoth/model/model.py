@@ -17,7 +17,7 @@ from quoth.hub import is_shipped
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
     from quoth.model.calls import Exclude
-    from quoth.results import Hits, Predictions
+    from quoth.records import Hits, Predictions
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

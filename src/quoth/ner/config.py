@@ -3,8 +3,6 @@
 Knows: names, defaults, which values are valid. Does not know: what is done with them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -12,36 +10,38 @@ from annotated_types import Ge, MinLen
 
 from quoth.config import Config
 from quoth.errors import InputError
-from quoth.fields import Count, Number, Share, ShareBelow1
+from quoth.fields import Count, Number, Share, ShareBelow1, described
 from quoth.training.settings import LoopConfig
 
 
+@described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggerConfig(Config):
-    """What a tagger needs in addition to its weights: its base, the names of its labels in the order of its outputs,
-    and the longest encoder input."""
+    """What a tagger needs in addition to its weights."""
 
     kind: Literal["tagger"] = "tagger"
-    base: str = ""
-    revision: str | None = None
-    labels: Annotated[tuple[str, ...], MinLen(1)] = ()
-    max_tokens: Annotated[int, Ge(16)] = 256
+    base: Annotated[str, "The base weights, by name, folder or hub id."] = ""
+    revision: Annotated[str | None, "The revision of a base on a hub."] = None
+    labels: Annotated[
+        tuple[str, ...], MinLen(1), "The names of the labels in the order of the outputs, such as O, B-PER, I-PER."
+    ] = ()
+    max_tokens: Annotated[int, Ge(16), "The longest encoder input."] = 256
 
 
+@described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggingConfig(LoopConfig):
-    """How to train a tagger.
+    """How to train a tagger. The number of steps follows from `epochs` and the documents."""
 
-    An input has up to `max_sentences` consecutive sentences of a document, so that the model knows single sentences as
-    well as passages. The share `lowercase` of the inputs is read in lower case, as people type questions. The number of
-    steps follows from `epochs` and the documents.
-    """
-
-    epochs: Count = 8
-    max_sentences: Count = 4
-    lowercase: Share = 0.15
+    epochs: Annotated[Count, "Number of times that every document is read."] = 8
+    max_sentences: Annotated[
+        Count,
+        "Number of consecutive sentences in an input, at most, so that the model knows single sentences as well as "
+        "passages.",
+    ] = 4
+    lowercase: Annotated[Share, "Share of the inputs that are read in lower case, as people type questions."] = 0.15
     lora_rank: Number = 32
-    max_tokens: Annotated[int, Ge(16)] = 256
+    max_tokens: Annotated[int, Ge(16), "The longest encoder input."] = 256
     bf16: bool = True
     dropout: ShareBelow1 = 0.1
 

@@ -8,11 +8,13 @@ import hashlib
 import lzma
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 
 from quoth.corpus.documents import open_file
 from quoth.errors import InputError
+from quoth.ner.tags import spans_of_labels
 from quoth.records import TaggedSpan, TaggedText
 
 PARTS = {"train": range(3, 10), "dev": range(2, 3), "test": range(2)}
@@ -96,17 +98,11 @@ def _word(path: str, number: int, columns: Sequence[str]) -> Line:
 
 def _sentence(lines: Sequence[Line]) -> TaggedText:
     words = [word for _, word, _ in lines]
-    labels = ["O", *(label for _, _, label in lines)]
-    spans: list[TaggedSpan] = []
-    at = 0
-    for word, (before, label) in zip(words, pairwise(labels), strict=True):
-        if label != "O":
-            kind = CLASSES.get(label[2:], label[2:])
-            continues = label[:2] == "I-" and before[2:] == label[2:]
-            start = spans.pop().start if continues else at
-            spans.append(TaggedSpan(start, at + len(word), kind))
-        at += len(word) + 1
-    return TaggedText(" ".join(words), tuple(spans))
+    starts = accumulate((len(word) + 1 for word in words), initial=0)
+    ranges = [(start, start + len(word)) for start, word in zip(starts, words, strict=False)]
+    spans = spans_of_labels(ranges, [label for *_, label in lines])
+    named = (replace(span, label=CLASSES.get(span.label, span.label)) for span in spans)
+    return TaggedText(" ".join(words), tuple(named))
 
 
 def _tenth(document: Sequence[TaggedText]) -> int:

@@ -154,7 +154,7 @@ class Tagger:
         scores = [np.zeros((len(text.ids_T), len(self.labels)), np.float32) for text in texts]
         windows = [(row, window) for row, text in enumerate(texts) for window in self._tokenizer.windows(text)]
         inputs = [window for _, window in windows]
-        for member, scores_TL in run_batched(inputs, [len(each.input_ids) for each in inputs], self._log_p):
+        for member, scores_TL in run_batched(inputs, [len(window.input_ids) for window in inputs], self._log_p):
             row, window = windows[member]
             scores[row][window.tokens] = scores_TL[window.inside]
         return scores

@@ -12,7 +12,7 @@ From the paper (Min et al., *Nonparametric Masked Language Modeling*, 2022) to t
 | §3.1 the sum over equal phrases | `answers.ranking.group_score` |
 | A.1, A.4 exp(sim(q_start, c_i) + sim(q_end, c_j)) | `answers.equations.joint_score` |
 | released code: a softmax for each end | `answers.equations.softmax_sum_score` |
-| A.3 NPM-single: one mask, one token | `answers.token.ScoredTokens` |
+| A.3 NPM-single: one mask, one token | `answers.phrases.ScoredTokens` |
 | A.4 labels by the words that stand for them | `answers.labels.predict_labels` |
 | §4 only BM25's best passages (`passages=3`) | `npm.blanks.BlankFiller.asked` |
 | §3.2.1, A.2 hide phrases that recur in the batch | `npm.masking.mask_spans` |

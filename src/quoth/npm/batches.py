@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.arrays import open_array, save_array
-from quoth.corpus.passages import WHOLE, Splitter, get_splitter
+from quoth.corpus.passages import WHOLE, get_splitter
 from quoth.errors import InputError
 from quoth.npm.config import Grouping
 from quoth.records import Document
@@ -100,7 +100,11 @@ def tokenize_documents(
     temporary files without one). Raises InputError when there is no text at all, or on an unknown splitter. `progress`
     takes the number of documents done.
     """
-    split, filled = _splitter(splitter), splitter == FILLED
+    filled = splitter == FILLED
+    try:
+        split = get_splitter(WHOLE if filled else splitter)
+    except InputError as error:
+        raise InputError(f"{error}; nor {FILLED}, which fills encoder inputs") from None
     with ExitStack() as stack:
         files = {name: stack.enter_context(tempfile.TemporaryFile(dir=folder)) for name in ARRAYS}
 
@@ -132,13 +136,6 @@ def tokenize_documents(
         if not num_tokens:
             raise InputError("no text to train on: the documents given are empty or all excluded")
         return TokenizedDocuments(**{name: _mapped(file, ARRAYS[name]) for name, file in files.items()})
-
-
-def _splitter(spec: str) -> Splitter:
-    try:
-        return get_splitter(WHOLE if spec == FILLED else spec)
-    except InputError as error:
-        raise InputError(f"{error}; nor {FILLED}, which fills encoder inputs") from None
 
 
 def _bodies(passage: TokenizedPassage, longest: int, filled: bool) -> list[slice]:

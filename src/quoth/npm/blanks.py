@@ -11,14 +11,12 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from quoth.answers.calibration import calibrated
-from quoth.answers.evidence import Proposal, propose
+from quoth.answers.evidence import Proposal, Source, calibrated, propose, propose_spans, sources_of
 from quoth.answers.options import FillOptions, ResolvedOptions
-from quoth.answers.phrases import ScoredPhrases
+from quoth.answers.phrases import ScoredPhrases, ScoredTokens
 from quoth.answers.ranking import Scored
-from quoth.answers.spans import Source, propose_spans, sources_of
-from quoth.answers.token import ScoredTokens
 from quoth.corpus.bm25 import Ranking, best_places
 from quoth.encoders.tokens import TokenEncoder
 from quoth.errors import InputError
@@ -30,8 +28,9 @@ from quoth.model.calls import with_mask, words_of
 from quoth.npm.together import PROPOSED, combine, naming, passages_of
 from quoth.reader.network import SpanReader
 from quoth.reader.weights import open_reader
-from quoth.records import Prediction
+from quoth.records import Passage, Prediction
 from quoth.text.boundaries import STOP_WORDS
+from quoth.text.tokenizer import FastTokenizer, Tokens
 from quoth.timing import step
 from quoth.types import Floats
 
@@ -50,6 +49,15 @@ class Asked:
     texts: Sequence[str]
     ranked: Sequence[Ranking]
     hidden: Sequence[Collection[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class PassageVectors:
+    """A passage's tokens as in the key table: ids [T], character ranges of the document [T, 2], vectors [T, D]."""
+
+    ids_T: NDArray[np.int32]
+    offsets_T2: NDArray[np.int64]
+    vectors_TD: NDArray[np.float32]
 
 
 class BlankFiller(CorpusModel):
@@ -74,6 +82,15 @@ class BlankFiller(CorpusModel):
             raise InputError('this model has no reader; set "reader" in its quoth.json, or ask with read=0')
         return self._load_reader()
 
+    def _known(self, passage: Passage) -> Tokens | None:
+        """The tokens of a passage that was just encoded, if the reader's would be the same."""
+        return self._retriever.tokens(passage) if self._cuts_alike else None
+
+    @cached_property
+    def _cuts_alike(self) -> bool:
+        own, reads = self.encoder.tokenizer.hf, self.reader.tokenizer.hf
+        return isinstance(own, FastTokenizer) and own.cuts_like(reads)
+
     @cached_property
     def _stop_words(self) -> frozenset[int]:
         return self.encoder.tokenizer.groups_of(STOP_WORDS)
@@ -82,6 +99,50 @@ class BlankFiller(CorpusModel):
     def single(self) -> bool:
         """Whether this is NPM-single, which answers with one token."""
         return self.config.num_masks == 1
+
+    def num_tokens(self, phrase: str) -> int:
+        """How many of the model's tokens a phrase has inside a text."""
+        return len(self.encoder.tokenizer.phrase(phrase).ids_T)
+
+    def query_vectors(self, text: str) -> tuple[Floats, Floats]:
+        """The start and the end query of a text's blank.
+
+        Args:
+            text (str): A text with one blank.
+
+        Returns:
+            Two vectors [D] of float32; the same one twice for an NPM-single.
+
+        Raises:
+            InputError: A text without exactly one blank.
+
+        Example:
+            >>> start, end = npm.query_vectors("Carmen is an opera by [MASK].")
+            >>> start.shape, end.shape
+            ((384,), (384,))
+        """
+        return self.encoder.blanks([self.with_mask(text)])[0]
+
+    def token_vectors(self, passages: Sequence[Passage]) -> list[PassageVectors]:
+        """Encode passages and return their tokens.
+
+        Args:
+            passages (Sequence[Passage]): The passages.
+
+        Returns:
+            For each passage its token ids [T], their character ranges in the document [T, 2], their vectors [T, D].
+
+        Example:
+            >>> [encoded] = npm.token_vectors([corpus.passage(1)])
+            >>> start, end = encoded.offsets_T2[0]
+            >>> corpus.document("carmen").text[start:end], encoded.vectors_TD.shape[1]
+            ('Carmen', 384)
+        """
+        encoded = self.encoder.encode(passages)
+        return [
+            PassageVectors(each.tokens.ids_T, each.tokens.offsets_T2 + passage.start, each.vectors_TD)
+            for passage, each in zip(passages, encoded, strict=True)
+        ]
 
     def settled(self, options: FillOptions) -> ResolvedOptions:
         """The options with this model's defaults. Raises InputError for what it cannot do."""
@@ -101,7 +162,7 @@ class BlankFiller(CorpusModel):
         """
         depth = max(options.passages or 0, options.read)
         ranked = [
-            best_places(self.corpora, words, depth, rows) if depth else []
+            best_places(self._retriever.corpora, words, depth, rows) if depth else []
             for words, rows in zip(searched, hidden, strict=True)
         ]
         return Asked(texts, ranked, hidden)
@@ -155,13 +216,14 @@ class BlankFiller(CorpusModel):
                     for ranking, found in zip(asked.ranked[part], proposed[part], strict=True)
                 ]
             with step("expand"):
-                spans = self.reader.read(asked.texts[part], [[each.passage for each in group] for group in sources])
+                passages = [[each.passage for each in group] for group in sources]
+                spans = self.reader.read(asked.texts[part], passages, self._known)
             for group, marked in zip(sources, spans, strict=True):
                 yield propose_spans(group, marked, PROPOSED, prior)
 
     def _sources(self, ranking: Ranking, more: Sequence[Source]) -> list[Source]:
         """BM25's best passages, and some more, which count as much as the last of these."""
-        best = sources_of(ranking, self._retriever.corpora, self._retriever.passage)
+        best = sources_of(ranking, [self._retriever.passage(at) for _, at in ranking], self._retriever.corpora)
         found = {(each.corpus, each.passage.row): each for each in best}
         last = min((each.relevance for each in found.values()), default=0.0)
         for each in more:

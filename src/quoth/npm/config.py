@@ -3,43 +3,79 @@
 Knows: names, defaults, which values are valid. Does not know: what is done with them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge, Gt, Le
 
-from quoth.answers.options import NPMDefaults
+from quoth.answers.options import FillOptions, NPMDefaults, Temperature
 from quoth.config import Config
 from quoth.errors import InputError
-from quoth.fields import Count, NotNegative, Number, Positive
+from quoth.fields import Count, Has, NotNegative, Number, Positive, Such, check_fields, described
 from quoth.training.settings import LoopConfig, check_evaluation
 
 
+@described
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskOptions(FillOptions):
+    """The options of `NPM.ask`: those of `fill`, but by default no reader reads. Raises InputError."""
+
+    template: Annotated[
+        Annotated[str, Has("{question}")] | None,
+        Such("{question} [MASK]."),
+        "The text made of `{question}`, with one blank.",
+    ] = None
+    read: Number = 0
+
+
+@described
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassifyOptions:
+    """The options of `NPM.classify`. Raises InputError."""
+
+    template: Annotated[
+        Annotated[str, Has("{text}")] | None,
+        Such("{text} It was [MASK]."),
+        "The text made of `{text}`, with one blank.",
+    ] = None
+    temperature: Annotated[Temperature, "Divides similarities: above 1 flattens probabilities."] = 5.0
+    passages: Annotated[
+        Count | Literal["default"] | None,
+        Such(3),
+        "Number of BM25's best passages for the text with a label's words, of each label; None: every token, which "
+        "requires `embed`.",
+    ] = "default"
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NPMConfig(Config):
-    """What a nonparametric masked LM needs in addition to its weights.
+    """What a nonparametric masked LM needs in addition to its weights."""
 
-    `similarity_scale` s of sim(q, c) = s q·c; None stands for 1/sqrt(D), the published NPM's. With `normalize`
-    vectors have length 1, so that sim is s times the cosine. `num_masks` mask tokens stand for one blank: two for
-    phrases, one for single tokens. `max_tokens` bounds an encoder input.
-
-    A model that knows a `reader` by name or folder can let it read, and weighs by `read_weights`: its own log
-    probability (the less, the surer the reader is), the reader's, and what repeats the sentence of the blank.
-    `calibration` is of what both decide, as a reader's. `defaults` are taken where a caller says nothing.
-    """
-
+    options: ClassVar[tuple[Any, ...]] = (FillOptions, AskOptions)
     kind: Literal["npm"] = "npm"
-    base: str = ""
-    revision: str | None = None
-    similarity_scale: Positive | None = None
-    normalize: bool = False
-    num_masks: Literal[1, 2] = 2
-    max_tokens: Annotated[int, Ge(16)] = 256
-    reader: str = ""
-    read_weights: tuple[float, float, float] = (1.0, 1.0, 0.0)
-    calibration: tuple[float, float, float] | None = None
+    base: Annotated[str, "The base weights, by name, folder or hub id."] = ""
+    revision: Annotated[str | None, "The revision of a base on a hub."] = None
+    similarity_scale: Annotated[
+        Positive | None, "s of sim(q, c) = s q·c; None stands for 1/sqrt(D), the published NPM's."
+    ] = None
+    normalize: Annotated[bool, "Whether vectors have length 1, so that sim is s times the cosine."] = False
+    num_masks: Annotated[
+        Literal[1, 2], "Number of mask tokens that stand for a blank: 2 for phrases, 1 for single tokens."
+    ] = 2
+    max_tokens: Annotated[int, Ge(16), "The longest encoder input."] = 256
+    reader: Annotated[str, "A model that can read along, by name or folder."] = ""
+    read_weights: Annotated[
+        tuple[float, float, float],
+        "Weights by which both decide: of NPM's log probability (the less, the surer the reader is), of the reader's,"
+        " and of what repeats the sentence of the blank.",
+    ] = (1.0, 1.0, 0.0)
+    calibration: Annotated[
+        tuple[float, float, float] | None, "Weights that turn what both decide into a chance of being right."
+    ] = None
     defaults: NPMDefaults = field(default_factory=NPMDefaults)
 
     def check(self) -> None:
@@ -50,51 +86,68 @@ class NPMConfig(Config):
 Grouping = Literal["shuffled", "neighbours", "random"]
 
 
+@described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainConfig(LoopConfig):
-    """How to train NPM and NPM-single. `warm_start` names a folder with an adapter.
+    """How to train NPM and NPM-single.
 
-    Documents whose id or title occurs in the JSONL file `exclude` are never trained on, nor are those of the file
-    `evaluate_on`: every `evaluate_every` steps (0: never) the model fills `evaluate_blanks` blanks of each kind in
-    them, and the best model is kept.
-
-    `contrast_with`: queries are contrasted with the tokens of the unmasked passages ("clean", as in the paper), or with
-    the tokens that are still visible in the masked passages ("masked"), which encodes each passage once instead of
-    twice; with "nothing" the model becomes a masked language model, NPM's parametric twin, and every hidden token has a
-    mask of its own. `mlm_weight`: how much of the masked LM's loss is added (0: none); in NPM, a blank's first mask
-    predicts the first token of the hidden phrase and its second mask the last. `negatives`: the tokens of the batch's
-    "other_passages", or of "all" passages except the masked phrase itself. With several `groups` a batch is contrasted
-    within each group, as in the released code, whose negatives come from half (2) or a quarter (4) of the processes. A
-    batch consists of groups of `masking_group` passages of one document; phrases to mask must recur in their group,
-    whatever the size of the batch. Documents with fewer passages share a group: `grouping` "shuffled" takes them in
-    random order, "neighbours" puts those together that BM25 finds similar; "random" mixes all passages. `splitter` cuts
-    documents into passages, of which the first `max_passage_tokens` tokens are read; the splitter "filled" cuts a
-    document when an encoder input is full, so that all of the text is read. `mask_ratio` is the share of a passage's
-    tokens to mask, `max_repeats` how often one n-gram is masked in a batch. `mini_batch_size` bounds memory: this many
-    encoder inputs keep their activations at a time (0: all), by gradient caching; `similarity_chunk_size` is the number
-    of queries whose similarities are held at a time (0: as many as fit into 128 MiB).
+    A batch consists of groups of passages of one document; phrases to mask must recur in their group, whatever the size
+    of the batch. Documents with fewer passages share a group.
     """
 
     batch_size: Annotated[int, Ge(2)] = 16
-    groups: Count = 1
-    masking_group: Annotated[int, Ge(2)] = 32
-    grouping: Grouping = "shuffled"
-    masking: Literal["spans", "tokens"] = "spans"
-    mask_ratio: Annotated[float, Gt(0), Le(0.5)] = 0.15
-    max_repeats: Count = 10
-    contrast_with: Literal["clean", "masked", "nothing"] = "clean"
-    mlm_weight: NotNegative = 0.0
-    negatives: Literal["other_passages", "all"] = "other_passages"
-    splitter: str = "words:120"
-    max_passage_tokens: Count = 192
-    similarity_chunk_size: Number = 0
-    mini_batch_size: Number = 0
-    num_documents: Number = 0
-    warm_start: str = ""
-    exclude: str = ""
-    evaluate_on: str = ""
-    evaluate_every: Number = 0
-    evaluate_blanks: Count = 100
+    groups: Annotated[
+        Count,
+        "Number of parts of a batch that are contrasted by themselves, as in the released code, whose negatives come "
+        "from half (2) or a quarter (4) of the processes.",
+    ] = 1
+    masking_group: Annotated[int, Ge(2), "Number of passages that are searched together for phrases to mask."] = 32
+    grouping: Annotated[
+        Grouping,
+        "Which small documents share a group: any (shuffled), those that BM25 finds similar (neighbours); random "
+        "mixes all passages.",
+    ] = "shuffled"
+    masking: Annotated[Literal["spans", "tokens"], "What is masked: phrases that recur (spans), or single tokens."] = (
+        "spans"
+    )
+    mask_ratio: Annotated[float, Gt(0), Le(0.5), "Share of a passage's tokens to mask."] = 0.15
+    max_repeats: Annotated[Count, "Number of times that an n-gram is masked in a batch, at most."] = 10
+    contrast_with: Annotated[
+        Literal["clean", "masked", "nothing"],
+        "What queries are contrasted with: the tokens of the unmasked passages (clean, the paper), or those still "
+        "visible in the masked ones (masked), which encodes each passage once instead of twice; with nothing the "
+        "model becomes a masked language model, NPM's parametric twin, and every hidden token has a mask of its own.",
+    ] = "clean"
+    mlm_weight: Annotated[
+        NotNegative,
+        "Weight of the masked LM's loss; a blank's first mask predicts the first token of the hidden phrase, its "
+        "second mask the last.",
+    ] = 0.0
+    negatives: Annotated[
+        Literal["other_passages", "all"],
+        "The tokens of the batch's other passages, or of all passages except the masked phrase itself.",
+    ] = "other_passages"
+    splitter: Annotated[
+        str,
+        "How documents are cut into passages; filled cuts when an encoder input is full, so that all of the text is "
+        "read.",
+    ] = "words:120"
+    max_passage_tokens: Annotated[Count, "Number of tokens of a passage that are read."] = 192
+    similarity_chunk_size: Annotated[
+        Number, "Number of queries whose similarities are held at a time; 0: as many as fit into 128 MiB."
+    ] = 0
+    mini_batch_size: Annotated[
+        Number, "Number of encoder inputs that keep their activations at a time, by gradient caching; 0: all."
+    ] = 0
+    num_documents: Annotated[Number, "Number of documents to train on; 0: all."] = 0
+    warm_start: Annotated[str, "A folder with an adapter to start from."] = ""
+    exclude: Annotated[str, "A JSONL file of documents that are never trained on, by their ids or titles."] = ""
+    evaluate_on: Annotated[
+        str,
+        "A file of documents that are never trained on; blanks in them measure the model, and the best one is kept.",
+    ] = ""
+    evaluate_every: Annotated[Number, "Number of steps from one measurement to the next; 0: none."] = 0
+    evaluate_blanks: Annotated[Count, "Number of blanks of each kind that measure the model."] = 100
 
     def check(self) -> None:
         check_evaluation(self.evaluate_on, self.evaluate_every)

@@ -57,6 +57,9 @@ class Contrast:
             loss.backward()  # type: ignore[no-untyped-call]
             return loss.item()
 
+        # Every part is encoded twice: once without a graph for its vectors, once more when the slopes of the loss in
+        # these are known. With the same seed dropout hides the same units both times; otherwise the slopes would be
+        # those of other vectors. The seeds are drawn from the step's own random numbers: a run that resumes has them.
         parts = [slice(at, min(at + size, mine.stop)) for at in range(mine.start, mine.stop, size)]
         seeds = torch.randint(1 << 62, (len(parts),)).tolist()
         contrast, gradients = self._gradients(batch, parts, seeds, weight) if self._contrasts else (0.0, None)
@@ -84,6 +87,7 @@ class Contrast:
         leaves = self._cached(batch, parts, seeds)
         loss = weight * self._loss(batch, *leaves, self._world.share(len(batch.masks_M2)))
         gradients = torch.autograd.grad(loss, leaves)
+        # A process's loss covers its own queries and everyone's keys, so a key's slope is the sum over all processes.
         total = loss.detach()
         self._world.sum([total, *gradients])
         return total.item(), gradients
@@ -104,6 +108,7 @@ class Contrast:
                 keys, masks = _rows(batch, part)
                 torch.manual_seed(seed)
                 c_KD[keys], q_2MD[:, masks] = self._vectors(batch, part, self._states(batch, part))
+        # Every process has filled in its own rows, and zeros elsewhere: the sum is everyone's rows.
         self._world.sum([c_KD, q_2MD])
         return c_KD.requires_grad_(), q_2MD.requires_grad_()
 

@@ -142,6 +142,7 @@ def _choose(
         start, gram = int(table.start[index]), (length, int(table.group[index]))
         return bool(free[start : start + length].all()) and repeats.get(gram, 0) < options.max_repeats
 
+    # Sequences in random order: `max_repeats` is shared by the batch, and would always run out for the last ones.
     for s in rng.permutation(num_sequences):
         budget, spans = options.mask_ratio * sizes[s], 0
         pools = by_sequence[s]
@@ -210,6 +211,7 @@ def mask_tokens(
     """
     if not len(ids_N):
         return _with_positives([], [])
+    # One pass in one random order: single tokens cannot overlap, so nothing has to be tried again.
     anywhere = np.full_like(flags_N, MAY_START | MAY_END)
     table = ngrams(ids_N, sequence_N, anywhere, 1)[0]
     budget_S = (options.mask_ratio * np.bincount(sequence_N)).astype(np.int64)

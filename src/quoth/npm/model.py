@@ -8,7 +8,7 @@ encode (encoders/tokens) → search (index) → expand (candidates) → score (e
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Literal, overload
@@ -18,34 +18,23 @@ from numpy.typing import NDArray
 
 from quoth.answers.evidence import chosen
 from quoth.answers.labels import LabelOptions, predict_labels
-from quoth.answers.options import AskOptions, ClassifyOptions, FillOptions
+from quoth.answers.options import FillOptions
 from quoth.corpus.bm25 import best_places
 from quoth.corpus.corpus import Corpora, Corpus, listed
 from quoth.encoders.tokens import TokenEncoder
 from quoth.errors import InputError
 from quoth.hub import locate
 from quoth.index.key_table import KeyTable
-from quoth.model.calls import Exclude, check_labels, check_questions, documented, takes, tidied, words_of
+from quoth.model.calls import Exclude, check_labels, check_questions, takes, tidied, words_of
 from quoth.model.model import remembered
 from quoth.npm.blanks import BlankFiller
-from quoth.npm.config import NPMConfig
+from quoth.npm.config import AskOptions, ClassifyOptions, NPMConfig
 from quoth.reader.weights import open_reader
-from quoth.records import Passage
-from quoth.results import Predictions
+from quoth.records import Predictions
 from quoth.text.tokenizer import MASK
 from quoth.timing import step
-from quoth.types import Floats
 
 TEXTS_AT_A_TIME = 32
-
-
-@dataclass(frozen=True, slots=True)
-class PassageVectors:
-    """A passage's tokens as in the key table: ids [T], character ranges of the document [T, 2], vectors [T, D]."""
-
-    ids_T: NDArray[np.int32]
-    offsets_T2: NDArray[np.int64]
-    vectors_TD: NDArray[np.float32]
 
 
 class NPM(BlankFiller):
@@ -53,7 +42,6 @@ class NPM(BlankFiller):
 
     @classmethod
     @remembered
-    @documented
     def from_pretrained(
         cls,
         name: str | Path = "quoth-mini",
@@ -68,8 +56,18 @@ class NPM(BlankFiller):
         Args:
             name (str | Path): A shipped model (quoth-mini, quoth-mini-single, quoth-mini-base), the folder of one that
                 was trained, or a hub id. Default: "quoth-mini".
-            {corpus}
-            {loading}
+            corpus (Corpus | str | Path | None): What to search: a corpus or the path of one, or a list of them.
+                Default: None.
+            device (str | None): "cpu", "cuda", "cuda:1" or "mps". Default: the best there is.
+            dtype (str | None): Precision of the encoder: "fp32", "bf16" or "fp16". Default: "fp32".
+            base (str | Path | None): Folder of the base encoder, if its package is not installed. Default: None.
+
+        Returns:
+            The model, ready to search.
+
+        Raises:
+            ModelNotFoundError: No model of that name, or its weights are missing or damaged.
+            InputError: Another kind of model, an unknown device or dtype.
 
         Example:
             >>> quoth.NPM.from_pretrained(corpus=corpus)
@@ -86,10 +84,6 @@ class NPM(BlankFiller):
         made = NPM(self.encoder, corpora, lambda: self.reader)
         made._call = self._call
         return made
-
-    def num_tokens(self, phrase: str) -> int:
-        """How many of the model's tokens a phrase has inside a text."""
-        return len(self.encoder.tokenizer.phrase(phrase).ids_T)
 
     @overload
     def fill(  # type: ignore[overload-overlap]
@@ -383,46 +377,6 @@ class NPM(BlankFiller):
         """The tokens of BM25's best passages for several queries together, each passage once."""
         ranked = [best_places(self.corpora, query, count) for query in queries]
         return self._retriever.gather([{place for ranking in ranked for _, place in ranking}])[0]
-
-    def query_vectors(self, text: str) -> tuple[Floats, Floats]:
-        """The start and the end query of a text's blank.
-
-        Args:
-            text (str): A text with one blank.
-
-        Returns:
-            Two vectors [D] of float32; the same one twice for an NPM-single.
-
-        Raises:
-            InputError: A text without exactly one blank.
-
-        Example:
-            >>> start, end = npm.query_vectors("Carmen is an opera by [MASK].")
-            >>> start.shape, end.shape
-            ((384,), (384,))
-        """
-        return self.encoder.blanks([self.with_mask(text)])[0]
-
-    def token_vectors(self, passages: Sequence[Passage]) -> list[PassageVectors]:
-        """Encode passages and return their tokens.
-
-        Args:
-            passages (Sequence[Passage]): The passages.
-
-        Returns:
-            For each passage its token ids [T], their character ranges in the document [T, 2], their vectors [T, D].
-
-        Example:
-            >>> [encoded] = npm.token_vectors([corpus.passage(1)])
-            >>> start, end = encoded.offsets_T2[0]
-            >>> corpus.document("carmen").text[start:end], encoded.vectors_TD.shape[1]
-            ('Carmen', 384)
-        """
-        encoded = self.encoder.encode(passages)
-        return [
-            PassageVectors(each.tokens.ids_T, each.tokens.offsets_T2 + passage.start, each.vectors_TD)
-            for passage, each in zip(passages, encoded, strict=True)
-        ]
 
     def _groups(self, word: str) -> NDArray[np.uint64]:
         return self.encoder.tokenizer.phrase(word).group_T

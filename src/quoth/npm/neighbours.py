@@ -42,17 +42,14 @@ def chain_of_neighbours(data: TokenizedDocuments, progress: Callable[[int], None
         for first in range(0, len(bodies), PART)
     ]
     for row, body in enumerate(bodies):
-        query = Query.of(_words(_telling(np.unique(data.ids[body]), frequency)))
+        tokens = np.unique(data.ids[body])
+        shared = tokens[frequency[tokens] > 1]
+        query = Query.of(_words(shared[np.argsort(frequency[shared], kind="stable")[:QUERY_TOKENS]]))
         found, _ = search(words, query, NEIGHBOURS, count(words, query))
         neighbours[row, : len(found)] = found
         if progress:
             progress(row + 1)
     return data.document[firsts[_walk(neighbours)]]
-
-
-def _telling(tokens: NDArray[np.int32], frequency: NDArray[np.int64]) -> NDArray[np.int32]:
-    shared = tokens[frequency[tokens] > 1]
-    return shared[np.argsort(frequency[shared], kind="stable")[:QUERY_TOKENS]]
 
 
 def _words(tokens: NDArray[np.int32]) -> str:

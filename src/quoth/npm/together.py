@@ -12,17 +12,16 @@ from dataclasses import replace
 import numpy as np
 
 from quoth.answers.equations import log_sum_exp
-from quoth.answers.evidence import Proposal, chosen
-from quoth.answers.spans import Source
+from quoth.answers.evidence import Proposal, Source, chosen
 from quoth.corpus.passages import sentences
 from quoth.records import Evidence, Passage, Prediction
 from quoth.text.boundaries import STOP_WORDS, surface_group, words
 from quoth.text.tokenizer import MASK
 
 PROPOSED = 50
-"""This many phrases of NPM's, and of the reader's, are weighed."""
+"""Candidates taken from each model."""
 LEAST = 1e-4
-"""The probability of a phrase that is not among the best of one of the two."""
+"""Floor for phrases that one model lacks: their probability there."""
 SURE = 3
 """The power with which NPM's weight falls as the reader becomes surer of its best phrase."""
 

@@ -3,55 +3,86 @@
 Knows: names, defaults, which values are valid. Does not know: what is done with them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge
 
+from quoth.answers.options import TopK
 from quoth.config import Config
 from quoth.errors import InputError
-from quoth.fields import Count, NotNegative, Number, Positive, Share
+from quoth.fields import Count, NotNegative, Number, Positive, Share, Such, check_fields, described
 from quoth.training.settings import LoopConfig
 
 
+@described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderDefaults(Config):
-    """What a reader uses unless a caller says otherwise: how many passages it reads, the chance of being right below
-    which an answer is unsure, and the one that the best answer must have, or else the passages do not say."""
+    """What a reader uses unless a caller says otherwise."""
 
-    passages: Count = 20
-    min_probability: Share = 0.0
-    not_found_below: Share = 0.0
+    passages: Annotated[Count, "Number of passages to read."] = 20
+    min_probability: Annotated[Share, "Chance of being right below which an answer is unsure."] = 0.0
+    not_found_below: Annotated[
+        Share, "Chance of being right that the best answer must have, or else the passages do not say."
+    ] = 0.0
 
 
+@described
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderFillOptions:
+    """The options of `Reader.fill`. Raises InputError."""
+
+    top_k: Annotated[TopK, "Number of answers."] = 5
+    passages: Annotated[Count | None, Such(20), "Number of passages to read."] = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@described
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderAskOptions(ReaderFillOptions):
+    """The options of `Reader.ask`. Raises InputError."""
+
+    min_probability: Annotated[
+        Share | None,
+        Such(0.5),
+        'An answer with a smaller chance of being right is "unsure" (`status`), or "not_found" if even the best one is '
+        "below the model's `not_found_below`.",
+    ] = None
+
+
+@described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderConfig(Config):
     """What a reader needs in addition to its weights; lengths in tokens, special ones included.
 
-    A query (a question, or a text around its blank) has up to `query_tokens`, a title `title_tokens`, an input
-    `max_tokens`. A longer passage is read in windows that overlap by `overlap`. An answer has up to `span_width`.
-    `head`: a span's score is the sum of a start and an end logit ("ends"), or an MLP's of both ends' states ("mlp",
-    ORQA's, of size `span_hidden`).
-
-    `prior` times the log of a passage's BM25 score, as a share of the best one's, is added to the log odds of its
-    answers. `calibration` are the weights that turn an answer's share and score into its chance of being right (None:
-    the share is reported). `defaults` apply unless a caller says otherwise.
+    A longer passage is read in windows.
     """
 
+    options: ClassVar[tuple[Any, ...]] = (ReaderFillOptions, ReaderAskOptions)
     kind: Literal["reader"] = "reader"
-    base: str = ""
-    revision: str | None = None
-    head: Literal["ends", "mlp"] = "ends"
-    query_tokens: Annotated[int, Ge(8)] = 96
-    title_tokens: Number = 24
-    max_tokens: Annotated[int, Ge(32)] = 384
-    overlap: Count = 96
-    span_width: Count = 20
-    span_hidden: Count = 256
-    prior: NotNegative = 0.0
-    calibration: tuple[float, float, float] | None = None
+    base: Annotated[str, "The base weights, by name, folder or hub id."] = ""
+    revision: Annotated[str | None, "The revision of a base on a hub."] = None
+    head: Annotated[
+        Literal["ends", "mlp"],
+        "A span's score: the sum of a start and an end logit (ends), or an MLP's of both ends' states (mlp, ORQA's).",
+    ] = "ends"
+    query_tokens: Annotated[int, Ge(8), "Length of a query, at most: a question, or a text around its blank."] = 96
+    title_tokens: Annotated[Number, "Length of a title, at most."] = 24
+    max_tokens: Annotated[int, Ge(32), "Length of an input, at most."] = 384
+    overlap: Annotated[Count, "Number of tokens that two windows have in common."] = 96
+    span_width: Annotated[Count, "Length of an answer, at most."] = 20
+    span_hidden: Annotated[Count, "Hidden size of the MLP."] = 256
+    prior: Annotated[
+        NotNegative,
+        "How much the log of a passage's BM25 score, as a share of the best one's, adds to the log odds of its "
+        "answers.",
+    ] = 0.0
+    calibration: Annotated[
+        tuple[float, float, float] | None,
+        "Weights that turn an answer's share and score into its chance of being right; None: the share is reported.",
+    ] = None
     defaults: ReaderDefaults = field(default_factory=ReaderDefaults)
 
     def check(self) -> None:
@@ -65,27 +96,31 @@ class ReaderConfig(Config):
             )
 
 
+@described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderTrainConfig(LoopConfig):
     """How to train a reader on questions and blanks with their passages.
 
-    The number of steps follows from `epochs` and the number of examples; warm-up takes the share `warmup_ratio` of
-    them. With probability `negative_share` an example is read together with up to `num_negatives` passages that BM25
-    finds for it and that do not contain its answer; with probability `unanswerable` such a passage is read instead of
-    its own. `head` and `span_width` shape a new reader. Inputs of up to `padded_tokens` are encoded together.
+    The number of steps follows from `epochs` and the number of examples.
     """
 
-    epochs: Positive = 3.0
+    epochs: Annotated[Positive, "Number of times that every example is read."] = 3.0
     batch_size: Count = 32
     learning_rate: NotNegative = 2e-4
-    warmup_ratio: Share = 0.06
+    warmup_ratio: Annotated[Share, "Share of the steps in which the learning rate rises."] = 0.06
     lora_rank: Number = 0
-    num_negatives: Number = 2
-    negative_share: Share = 0.25
-    unanswerable: Share = 0.1
-    head: Literal["ends", "mlp"] = "ends"
-    span_width: Count = 20
-    padded_tokens: Annotated[int, Ge(64)] = 4096
+    num_negatives: Annotated[
+        Number,
+        "Number of passages, at most, that are read along with an example: those that BM25 finds for it and that do "
+        "not contain its answer.",
+    ] = 2
+    negative_share: Annotated[Share, "Probability that an example is read together with such passages."] = 0.25
+    unanswerable: Annotated[Share, "Probability that such a passage is read instead of the example's own."] = 0.1
+    head: Annotated[Literal["ends", "mlp"], "The head of a new reader: ends or mlp."] = "ends"
+    span_width: Annotated[Count, "Length of a new reader's answers, at most."] = 20
+    padded_tokens: Annotated[int, Ge(64), "Number of tokens, at most, that are encoded together, padding included."] = (
+        4096
+    )
 
     def check(self) -> None:
         if self.lora_rank:

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from quoth.corpus.documents import read_text
+from quoth.datasets.questions import OnBad
 from quoth.errors import InputError
 
-OnBad = Callable[[InputError], None]
 _REMEDY = "fix it or skip it (--skip-bad)"
 
 

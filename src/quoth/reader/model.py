@@ -2,7 +2,7 @@
 
 Knows: how retrieval and reading compose. Does not know: their insides.
 
-encode and expand (network) ← search (BM25) → score and group (answers/spans) → explain (evidence).
+encode and expand (network) ← search (BM25) → score and group (answers/evidence) → explain (evidence).
 """
 
 from __future__ import annotations
@@ -12,19 +12,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
-from quoth.answers.calibration import calibrated
-from quoth.answers.options import ReaderAskOptions, ReaderFillOptions
-from quoth.answers.spans import Source, predict_spans, sources_of
-from quoth.corpus.bm25 import PassageRef, best_places, bm25
+from quoth.answers.evidence import Source, Spans, calibrated, predict_spans, sources_of
+from quoth.corpus.bm25 import best_places, bm25
 from quoth.corpus.corpus import Corpora, listed
-from quoth.encoders.pairs import fill_in
 from quoth.fields import Count, checked
-from quoth.model.calls import Exclude, check_questions, documented, for_each, takes, with_mask, words_of
+from quoth.model.calls import Exclude, check_questions, for_each, takes, with_mask, words_of
 from quoth.model.model import Model, remembered
-from quoth.reader.network import SpanReader, Spans
+from quoth.reader.config import ReaderAskOptions, ReaderFillOptions
+from quoth.reader.network import SpanReader
 from quoth.reader.weights import open_reader
-from quoth.records import Passage, Prediction
-from quoth.results import Hits, Predictions
+from quoth.records import Hits, Prediction, Predictions
+from quoth.text.tokenizer import fill_in
 from quoth.timing import step
 
 if TYPE_CHECKING:
@@ -47,7 +45,6 @@ class Reader(Model):
 
     @classmethod
     @remembered
-    @documented
     def from_pretrained(
         cls,
         name: str | Path = "quoth-reader",
@@ -62,8 +59,18 @@ class Reader(Model):
         Args:
             name (str | Path): A shipped model (quoth-reader), or the folder of one that `quoth train reader` wrote.
                 Default: "quoth-reader".
-            {corpus}
-            {loading}
+            corpus (Corpus | str | Path | None): What to search: a corpus or the path of one, or a list of them.
+                Default: None.
+            device (str | None): "cpu", "cuda", "cuda:1" or "mps". Default: the best there is.
+            dtype (str | None): Precision of the encoder: "fp32", "bf16" or "fp16". Default: "fp32".
+            base (str | Path | None): Folder of the base encoder, if its package is not installed. Default: None.
+
+        Returns:
+            The model, ready to search.
+
+        Raises:
+            ModelNotFoundError: No model of that name, or its weights are missing or damaged.
+            InputError: Another kind of model, an unknown device or dtype.
 
         Example:
             >>> quoth.Reader.from_pretrained(corpus=corpus)
@@ -219,14 +226,13 @@ class Reader(Model):
                     best_places(self.corpora, query, count, rows)
                     for query, rows in zip(searched[part], hidden[part], strict=True)
                 ]
-                sources = [sources_of(ranking, self.corpora, self._passage) for ranking in ranked]
+                sources = [
+                    sources_of(found, [self.corpora[number].passage(row) for _, (number, row) in found], self.corpora)
+                    for found in ranked
+                ]
             with step("expand"):
                 spans = self.reader.read(texts[part], [[each.passage for each in group] for group in sources])
             yield from zip(sources, spans, strict=True)
-
-    def _passage(self, place: PassageRef) -> Passage:
-        number, row = place
-        return self.corpora[number].passage(row)
 
     def _answers(
         self, texts: Sequence[str], searched: Sequence[str], options: ReaderFillOptions, exclude: Exclude

@@ -8,7 +8,7 @@ Shape suffixes that differ from the project's: S span size, W widths of spans.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,15 +18,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from quoth.answers.equations import log_sum_exp
+from quoth.answers.evidence import Spans
 from quoth.encoders.bert import dense
-from quoth.encoders.pairs import Pair, PairBatch, PairTokenizer, Pieces, masked_ids
-from quoth.encoders.transformer import run_batched
+from quoth.encoders.transformer import PairBatch, pair_batch, run_batched
 from quoth.reader.config import ReaderConfig
-from quoth.realm.config import REALMConfig
 from quoth.records import Passage
-from quoth.text.boundaries import BREAK_BEFORE, MAY_END, MAY_START, boundary_flags, trim
-from quoth.text.tokenizer import MASK
-from quoth.types import Doubles
+from quoth.text.boundaries import BREAK_BEFORE, MAY_END, MAY_START
+from quoth.text.tokenizer import MASK, Pair, PairTokenizer, Tokens, masked_ids
 
 NEVER = -1e30
 """The score of anything that is not a span. Finite, so that a softmax over nothing else has a gradient of 0, not
@@ -52,12 +50,12 @@ class EndsHead(nn.Module):
 class SpanHead(nn.Module):
     """The span reader: s(i, j) = w · LayerNorm(ReLU(start_i + end_j)), an MLP of both ends' states. ORQA §3."""
 
-    def __init__(self, hidden: int, config: REALMConfig) -> None:
+    def __init__(self, hidden: int, width: int, size: int, layer_norm_eps: float = 1e-3) -> None:
         super().__init__()
-        self.ends = dense(hidden, 2 * config.span_hidden)
-        self.norm = nn.LayerNorm(config.span_hidden, config.reader_layer_norm_eps)
-        self.score = dense(config.span_hidden, 1)
-        self.width = config.span_width
+        self.ends = dense(hidden, 2 * size)
+        self.norm = nn.LayerNorm(size, layer_norm_eps)
+        self.score = dense(size, 1)
+        self.width = width
 
     def forward(self, states_BTH: Tensor) -> Tensor:
         """The score of the span of w + 1 tokens from token t on: [B, T, W]; −inf if it ends beyond the input."""
@@ -77,9 +75,8 @@ class SpanReaderModel(nn.Module):
     def __init__(self, encoder: Any, config: ReaderConfig) -> None:
         super().__init__()
         self.encoder, self.config = encoder, config
-        hidden = int(encoder.config.hidden_size)
-        mlp = REALMConfig(span_width=config.span_width, span_hidden=config.span_hidden)
-        self.span = EndsHead(hidden, config.span_width) if config.head == "ends" else SpanHead(hidden, mlp)
+        hidden, width = int(encoder.config.hidden_size), config.span_width
+        self.span = EndsHead(hidden, width) if config.head == "ends" else SpanHead(hidden, width, config.span_hidden)
         self.none = dense(hidden, 1)
 
     def forward(self, batch: PairBatch, legal_BTW: Tensor) -> Tensor:
@@ -125,47 +122,30 @@ def query_ids(tokenizer: PairTokenizer, text: str, limit: int) -> list[int]:
 
 
 def windows(
-    tokenizer: PairTokenizer, config: ReaderConfig, query: Sequence[int], title: Sequence[int], text: str, body: Pieces
+    tokenizer: PairTokenizer, config: ReaderConfig, query: Sequence[int], title: Sequence[int], body: Tokens
 ) -> list[Reading]:
-    """The inputs that show all of a passage, whose tokens `pieces` gave: one, or windows that overlap."""
+    """The inputs that show all of a passage, whose tokens are `body`: one, or windows that overlap."""
     title = title[: config.title_tokens]
     room = min(config.max_tokens, tokenizer.longest) - len(query) - len(title) - 3
-    offsets_T2 = trimmed(text, body[1])
-    flags_T = boundary_flags(text, offsets_T2)
+    ids, offsets_T2, flags_T = body.ids_T.tolist(), body.offsets_T2, body.flags_T
     found, first = [], 0
     while True:
         last = min(first + room, len(flags_T))
-        pair = tokenizer.pair(query, [*title, *body[0][first:last]], config.max_tokens)
+        pair = tokenizer.pair(query, [*title, *ids[first:last]], config.max_tokens)
         found.append(Reading(pair, pair.second + len(title), offsets_T2[first:last], flags_T[first:last]))
         if last == len(flags_T):
             return found
         first += room - config.overlap
 
 
-def trimmed(text: str, ranges: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
-    """The character ranges of tokens without white space at their edges: [T, 2]."""
-    return np.array([trim(text, start, end) for start, end in ranges], np.int64).reshape(-1, 2)
-
-
 def legal_in(read: Sequence[Reading], length: int, width: int) -> Tensor:
     """Which spans of the inputs may be answers: bool [B, T, W]."""
     legal_BTW = torch.zeros((len(read), length, width), dtype=torch.bool)
-    for row, each in enumerate(read):
-        legal_BTW[row, each.body : each.body + len(each.flags_T)] = torch.from_numpy(legal_spans(each, width))
+    for row, reading in enumerate(read):
+        legal_BTW[row, reading.body : reading.body + len(reading.flags_T)] = torch.from_numpy(
+            legal_spans(reading, width)
+        )
     return legal_BTW
-
-
-@dataclass(frozen=True, slots=True)
-class Spans:
-    """The best spans of a passage, as characters from start to end, and their log odds against "no answer": [C] each.
-
-    `total` is log Σ exp of the odds of all its legal spans.
-    """
-
-    start_C: NDArray[np.int64]
-    end_C: NDArray[np.int64]
-    odds_C: Doubles
-    total: float
 
 
 class SpanReader:
@@ -175,13 +155,19 @@ class SpanReader:
         self.model, self.tokenizer, self.config = model.eval(), tokenizer, model.config
         self._device = next(model.parameters()).device
 
-    def read(self, queries: Sequence[str], passages: Sequence[Sequence[Passage]]) -> list[list[Spans]]:
-        """Readings of each query's passages, all queries together in batches.
+    def read(
+        self,
+        queries: Sequence[str],
+        passages: Sequence[Sequence[Passage]],
+        known: Callable[[Passage], Tokens | None] = lambda passage: None,
+    ) -> list[list[Spans]]:
+        """Readings of each query's passages, all queries together in batches. `known` gives the tokens of a passage's
+        text, if they are known.
 
         Raises InputError if a text has more than one blank.
         """
         asked = [query_ids(self.tokenizer, each, self.config.query_tokens) for each in queries]
-        shown = dict(self._shown(asked, passages))
+        shown = dict(self._shown(asked, passages, known))
         inputs = [(place, window) for place, found in shown.items() for window in found]
         parts: dict[tuple[int, int], list[Spans]] = {place: [] for place in shown}
         read = [window for _, window in inputs]
@@ -190,19 +176,24 @@ class SpanReader:
         return [[merged(parts[q, n]) for n in range(len(group))] for q, group in enumerate(passages)]
 
     def _odds(self, read: Sequence[Reading]) -> Tensor:
-        batch = self.tokenizer.batch([each.pair for each in read], self._device)
+        batch = pair_batch(self.tokenizer, [each.pair for each in read], self._device)
         legal_BTW = legal_in(read, batch.ids_BT.shape[1], self.config.span_width)
         odds_BTW: Tensor = self.model(batch, legal_BTW.to(self._device))
         return odds_BTW
 
     def _shown(
-        self, asked: Sequence[Sequence[int]], passages: Sequence[Sequence[Passage]]
+        self,
+        asked: Sequence[Sequence[int]],
+        passages: Sequence[Sequence[Passage]],
+        known: Callable[[Passage], Tokens | None],
     ) -> Iterator[tuple[tuple[int, int], list[Reading]]]:
         every = [(q, n, passage) for q, group in enumerate(passages) for n, passage in enumerate(group)]
-        bodies = self.tokenizer.pieces([passage.text for *_, passage in every])
+        bodies = [known(passage) for *_, passage in every]
+        texts = [passage.text for (*_, passage), body in zip(every, bodies, strict=True) if body is None]
+        fresh = iter(zip(texts, self.tokenizer.pieces(texts), strict=True))
         titles = self.tokenizer.pieces([f"{p.title}." if p.title else "" for *_, p in every])
-        for (q, n, passage), body, (title, _) in zip(every, bodies, titles, strict=True):
-            yield (q, n), windows(self.tokenizer, self.config, asked[q], title, passage.text, body)
+        for (q, n, _), body, (title, _) in zip(every, bodies, titles, strict=True):
+            yield (q, n), windows(self.tokenizer, self.config, asked[q], title, body or Tokens.of(*next(fresh)))
 
 
 def best_spans(window: Reading, odds_TW: Tensor, most: int = 64) -> Spans:

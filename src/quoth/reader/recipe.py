@@ -19,12 +19,12 @@ import torch
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.passages import WHOLE
 from quoth.datasets.judging import has_answer
-from quoth.datasets.questions import QAExample
+from quoth.datasets.questions import OnBad, QAExample
 from quoth.encoders.transformer import attend_in_fp32, can_load
 from quoth.errors import InputError
 from quoth.hub import MINILM, ModelSource, locate
 from quoth.reader.config import ReaderConfig, ReaderTrainConfig
-from quoth.reader.data import OnBad, ReadingExample, read_examples
+from quoth.reader.data import ReadingExample, read_examples
 from quoth.reader.network import SpanReaderModel
 from quoth.reader.training import Inputs, ReadingTask
 from quoth.reader.weights import load_reader
@@ -91,28 +91,28 @@ def _examples(files: Sequence[str], on_bad: OnBad | None) -> tuple[list[ReadingE
 def _with_negatives(examples: Sequence[ReadingExample], run: Run) -> list[ReadingExample]:
     """The examples. Those without negatives get BM25's best passages of the other examples that do not contain an
     answer's text; they are searched once and kept with the run."""
-    texts = list(dict.fromkeys(passage for each in examples for passage in (each.passage, *each.negatives)))
+    texts = list(dict.fromkeys(passage for example in examples for passage in (example.passage, *example.negatives)))
     digest = hashlib.sha256()
-    for each in examples:
-        digest.update(f"{each.question}\0{each.passage.text}\0{each.answers}\n".encode())
+    for example in examples:
+        digest.update(f"{example.question}\0{example.passage.text}\0{example.answers}\n".encode())
     label, file = digest.hexdigest(), run.output / _NEGATIVES_FILE
     kept = json.loads(file.read_bytes()) if file.is_file() else {}
     if kept.get("label") != label:
         folder = run.output / "passages.quoth"
         shutil.rmtree(folder, ignore_errors=True)
         corpus = Corpus.create(folder, splitter=WHOLE)
-        corpus.add(Document(str(i), each.title, each.text) for i, each in enumerate(texts))
+        corpus.add(Document(str(i), passage.title, passage.text) for i, passage in enumerate(texts))
         progress, negatives = run.counter("searching negatives for examples", len(examples)), list[list[int]]()
-        for number, each in enumerate(examples):
-            negatives.append([] if each.negatives else _negatives(each, corpus))
+        for number, example in enumerate(examples):
+            negatives.append([] if example.negatives else _negatives(example, corpus))
             if number % 100 == 0:
                 progress(number)
         kept = {"label": label, "negatives": negatives}
         atomic_write_bytes(file, json.dumps(kept).encode())
         shutil.rmtree(folder)
     return [
-        each if not rows else replace(each, negatives=tuple(texts[row] for row in rows))
-        for each, rows in zip(examples, kept["negatives"], strict=True)
+        example if not rows else replace(example, negatives=tuple(texts[row] for row in rows))
+        for example, rows in zip(examples, kept["negatives"], strict=True)
     ]
 
 

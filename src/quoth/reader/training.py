@@ -19,19 +19,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from quoth.encoders.pairs import PairTokenizer, Pieces
-from quoth.encoders.transformer import batches_by_length
+from quoth.encoders.transformer import batches_by_length, pair_batch
 from quoth.reader.config import ReaderConfig, ReaderTrainConfig
 from quoth.reader.data import ReadingExample, TitledText
 from quoth.reader.network import NEVER, Reading, SpanReaderModel, legal_in, legal_spans, query_ids, windows
 from quoth.reader.weights import save_reader, trained
 from quoth.text.boundaries import MAY_END, MAY_START
+from quoth.text.tokenizer import PairTokenizer, Pieces, Tokens
 from quoth.training.adapter import set_dropout
+from quoth.training.epochs import by_length, turns
 from quoth.training.losses import grouped_logsumexp
 from quoth.training.trainer import Step
 
-_LIKE_LENGTHS = 32
-"""Batches are made of examples of similar length among this many batches' examples."""
 _TEXTS_AT_A_TIME = 1024
 
 
@@ -54,10 +53,10 @@ class Inputs:
         progress: Callable[[int], None] | None = None,
     ) -> None:
         self.examples, self.tokenizer, self.config = examples, tokenizer, config
-        self._queries = [query_ids(tokenizer, each.question, config.query_tokens) for each in examples]
+        self._queries = [query_ids(tokenizer, example.question, config.query_tokens) for example in examples]
         self._texts: dict[str, Pieces] = {}
-        passages = {p.text: None for each in examples for p in (each.passage, *each.negatives)}
-        titles = {p.title: None for each in examples for p in (each.passage, *each.negatives)}
+        passages = {p.text: None for example in examples for p in (example.passage, *example.negatives)}
+        titles = {p.title: None for example in examples for p in (example.passage, *example.negatives)}
         self._titles = {title: self._title(title) for title in titles}
         every = list(passages)
         for at in range(0, len(every), _TEXTS_AT_A_TIME):
@@ -76,7 +75,7 @@ class Inputs:
     def read(self, number: int, passage: TitledText, answers: Sequence[tuple[int, int]] = ()) -> Input:
         """The input of an example with a passage: the first window with an answer in it, else the first."""
         query, title = self._queries[number], self._titles[passage.title]
-        shown = windows(self.tokenizer, self.config, query, title, passage.text, self._texts[passage.text])
+        shown = windows(self.tokenizer, self.config, query, title, Tokens.of(passage.text, self._texts[passage.text]))
         found = [Input(each, right_spans(each, answers, self.config.span_width)) for each in shown]
         return next((each for each in found if len(each.right_R2)), found[0])
 
@@ -155,17 +154,17 @@ class ReadingTask:
         skipped = len(numbers) - len(shown)
         if not shown:
             return Step(None, 0, skipped)
-        read = [each for inputs in shown for each in inputs]
+        read = [seen for inputs in shown for seen in inputs]
         question_B = torch.tensor([q for q, inputs in enumerate(shown) for _ in inputs])
         odds, right, owner = [], [], []
-        width = max(len(each.reading.pair.ids_T) for each in read)
-        for members in batches_by_length([len(each.reading.pair.ids_T) for each in read], self._config.padded_tokens):
+        width = max(len(seen.reading.pair.ids_T) for seen in read)
+        for members in batches_by_length([len(seen.reading.pair.ids_T) for seen in read], self._config.padded_tokens):
             part = [read[member] for member in members]
-            odds_BTW = self._odds([each.reading for each in part])
+            odds_BTW = self._odds([seen.reading for seen in part])
             right_BTW = torch.zeros(odds_BTW.shape, dtype=torch.bool)
-            for row, each in enumerate(part):
-                first_R, beyond_R = each.right_R2.T
-                right_BTW[row, each.reading.body + first_R, beyond_R] = True
+            for row, seen in enumerate(part):
+                first_R, beyond_R = seen.right_R2.T
+                right_BTW[row, seen.reading.body + first_R, beyond_R] = True
             missing = width - odds_BTW.shape[1]
             odds.append(torch.nn.functional.pad(odds_BTW, (0, 0, 0, missing), value=NEVER))
             right.append(torch.nn.functional.pad(right_BTW, (0, 0, 0, missing)))
@@ -174,10 +173,10 @@ class ReadingTask:
             torch.cat(odds), torch.cat(right).to(self.device), torch.cat(owner).to(self.device), len(shown)
         )
         loss.backward()  # type: ignore[no-untyped-call]
-        return Step(loss.item(), sum(len(each.reading.pair.ids_T) for each in read), skipped)
+        return Step(loss.item(), sum(len(seen.reading.pair.ids_T) for seen in read), skipped)
 
     def _odds(self, read: Sequence[Reading]) -> Tensor:
-        batch = self._inputs.tokenizer.batch([each.pair for each in read], self.device)
+        batch = pair_batch(self._inputs.tokenizer, [each.pair for each in read], self.device)
         legal_BTW = legal_in(read, batch.ids_BT.shape[1], self.model.config.span_width).to(self.device)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self._config.bf16):
             odds_BTW: Tensor = self.model(batch, legal_BTW)
@@ -187,34 +186,31 @@ class ReadingTask:
         """An epoch's batches: each file's share, examples of similar length together."""
         rng, config = np.random.default_rng((self._config.seed, epoch)), self._config
         drawn = [self._drawn(first, last, share, epoch) for first, last, share in self._shares]
-        order = rng.permutation(np.concatenate(drawn))
-        pool, found = config.batch_size * _LIKE_LENGTHS, list[NDArray[np.int64]]()
-        for at in range(0, len(order), pool):
-            part = order[at : at + pool]
-            part = part[np.argsort([self._inputs.length(number) for number in part.tolist()], kind="stable")]
-            cut = [part[i : i + config.batch_size] for i in range(0, len(part), config.batch_size)]
-            found += [cut[i] for i in rng.permutation(len(cut)).tolist()]
+        order, found = rng.permutation(np.concatenate(drawn)), list[NDArray[np.int64]]()
+        lengths = [self._inputs.length(number) for number in order.tolist()]
+        for batches in by_length(order, lengths, config.batch_size):
+            found += [batches[i] for i in rng.permutation(len(batches)).tolist()]
         return found
 
-    def _drawn(self, first: int, last: int, share: float, epoch: int) -> NDArray[np.int64]:
+    def _drawn(self, first: int, last: int, share: float, epoch: int) -> list[int]:
         """A file's examples of an epoch: the next `share` of them in an order of its own, over and over."""
         order = np.random.default_rng((self._config.seed, first)).permutation(np.arange(first, last))
         count = max(round(share * (last - first)), 1)
-        return order[np.arange(epoch * count, (epoch + 1) * count) % len(order)]
+        return list(turns(epoch * count, (epoch + 1) * count, last - first, lambda _: order))
 
     def _shown(self, number: int, step: int) -> list[Input]:
         """The passages that are read for an example in a step: its own, or not; and negatives, or none. Nothing if its
         answer cannot be marked."""
         config, example = self._config, self._inputs.examples[number]
         rng = np.random.default_rng((config.seed, 1, step, number))
-        hidden, beside = rng.random() < config.unanswerable, rng.random() < config.negative_share
-        negatives = [self._inputs.read(number, each) for each in example.negatives[: config.num_negatives]]
+        hidden, compared = rng.random() < config.unanswerable, rng.random() < config.negative_share
+        negatives = [self._inputs.read(number, negative) for negative in example.negatives[: config.num_negatives]]
         if hidden and negatives:
             return negatives[:1]
         own = self._inputs.read(number, example.passage, example.answers)
         if example.answers and not len(own.right_R2):
             return []
-        return [own, *negatives] if beside else [own]
+        return [own, *negatives] if compared else [own]
 
     def save_model(self, folder: Path) -> None:
         """Write what `load_reader` reads."""
@@ -222,9 +218,9 @@ class ReadingTask:
 
     def settings(self) -> dict[str, Any]:
         digest = hashlib.sha256()
-        for each in self._inputs.examples:
-            negatives = "\0".join(negative.text for negative in each.negatives)
-            digest.update(f"{each.question}\0{each.passage.text}\0{each.answers}\0{negatives}\n".encode())
+        for example in self._inputs.examples:
+            negatives = "\0".join(negative.text for negative in example.negatives)
+            digest.update(f"{example.question}\0{example.passage.text}\0{example.answers}\0{negatives}\n".encode())
         shares = [share for *_, share in self._shares]
         data = {"digest of the examples": digest.hexdigest()[:16], "shares": shares}
         return {"model": self.model.config.to_dict(), "data": data}

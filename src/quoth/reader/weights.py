@@ -18,7 +18,6 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from quoth.encoders.pairs import PairTokenizer
 from quoth.encoders.rounding import SCALE, rounded, whole
 from quoth.encoders.transformer import device_named, dtype_named, load_base, load_encoder, longest_input
 from quoth.errors import InputError, ModelNotFoundError
@@ -26,6 +25,7 @@ from quoth.hub import SETTINGS_FILE, ModelSource, locate
 from quoth.reader.config import ReaderConfig
 from quoth.reader.network import SpanReader, SpanReaderModel
 from quoth.storage import atomic_write_bytes, atomic_write_json
+from quoth.text.tokenizer import PairTokenizer
 
 WEIGHTS_FILE = "reader.safetensors"
 _ENCODER = "encoder."
@@ -46,20 +46,14 @@ def load_reader(
     model = SpanReaderModel(encoder, source.config).eval()
     if source.folder is not None:
         _apply(model, source.folder / WEIGHTS_FILE, stored_whole(source))
-    types, longest = getattr(encoder.config, "type_vocab_size", 1) > 1, longest_input(encoder.config)
-    _check_room(source, longest)
-    return model, PairTokenizer(hf, types, longest)
-
-
-def _check_room(source: ModelSource[ReaderConfig], longest: int) -> None:
-    """Raises InputError if the encoder's inputs leave no room for windows that overlap."""
-    config = source.config
+    config, longest = source.config, longest_input(encoder.config)
     room = longest - config.query_tokens - config.title_tokens - 3
     if room <= config.overlap:
         raise InputError(
             f"the base of {source.name} takes at most {longest} tokens, which leaves {room} for a passage; it must be "
             f"more than overlap ({config.overlap}): use another base, or lower query_tokens, title_tokens or overlap"
         )
+    return model, PairTokenizer(hf, getattr(encoder.config, "type_vocab_size", 1) > 1, longest)
 
 
 def open_reader(

@@ -6,13 +6,14 @@ Retrieval for Weakly Supervised Open Domain Question Answering*, 2019) to the co
 | paper | name |
 |---|---|
 | §3.1 p(y given x) = Σ_z p(y given z, x) p(z given x), eq. 1 | `realm.losses.marginal_of_product` |
-| the same over words and spans, when it answers | `answers.spans.predict_words`, `answers.spans.predict_spans` |
+| the same over words and spans, when it answers | `realm.reading.predict_words`, `answers.evidence.predict_spans` |
 | §3.2 the retriever's two towers | `realm.towers.Tower`, `realm.towers.PassageEncoder` |
 | §3.2 f(x, z), the inner product | `realm.losses.relevance` |
 | §3.2 p(z given x), its softmax | `realm.losses.log_retrieval` |
 | §3.2 the knowledge-augmented encoder | `realm.network.ReaderModel`, `realm.network.readings` |
-| §3.2 masked words | `realm.network.Reader.likelihood`, `realm.own_reader.OwnReader` |
-| §3.2 spans (ORQA §3) | `reader.network.SpanHead`, `realm.network.Reader.spans` |
+| §3.2 masked words | `realm.network.MLMHead`, `realm.own_reader.OwnReader.at_masks` |
+| §3.2 spans (ORQA §3) | `reader.network.SpanHead`, `realm.own_reader.OwnReader.spans` |
+| not in the papers: spans by the reader of a `Reader` | `realm.own_reader.GivenReader` |
 | §3.3 an index that is made again while training continues | `realm.index_refresh.IndexRefresher` |
 | §3.4 salient span masking | `realm.salient.MaskedTexts` |
 | §3.4 the null document, no trivial retrieval | `realm.pretrain.PretrainTask`, `realm.pretrain.rows_holding` |
@@ -22,7 +23,7 @@ Retrieval for Weakly Supervised Open Domain Question Answering*, 2019) to the co
 | appendix D retrieval utility | `realm.losses.retrieval_utility` |
 
 The released code lets every mask choose passages of its own: `realm.losses.marginal_per_token`. The published weights
-become a folder by `realm.convert.convert`; `realm.mixing.mix` joins one model's towers with another's reader. What
+become a folder by `realm.convert.convert`; `realm.convert.mix` joins one model's towers with another's reader. What
 people call is `realm.model.REALM`; its settings are `realm.config.REALMConfig`; runs are made by
 `realm.recipe.prepare`.
 """

@@ -3,69 +3,124 @@
 Knows: names, defaults, which values are valid. Does not know: what is done with them.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge
 
 from quoth.config import Config
 from quoth.errors import InputError
-from quoth.fields import Count, Number, Positive, Share
+from quoth.fields import Count, Number, Positive, Share, Such, described
+from quoth.reader.config import ReaderFillOptions
 from quoth.training.settings import LoopConfig, check_evaluation
 
 
+@described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class REALMDefaults(Config):
-    """What a REALM takes where a caller says nothing: how many passages it reads (None: one less than
-    `num_candidates`), how their answers come together, and by what a question's passages are found."""
+    """What a REALM takes where a caller says nothing."""
 
-    passages: Count | None = None
-    combine: Literal["softmax", "marginal"] = "softmax"
-    mode: Literal["dense", "hybrid"] = "dense"
+    passages: Annotated[Count | None, "Number of passages to read; None: one less than `num_candidates`."] = None
+    combine: Annotated[Literal["softmax", "marginal"], "How the answers of several passages come together."] = "softmax"
+    mode: Annotated[Literal["dense", "hybrid"], "By what a question's passages are found."] = "dense"
 
 
+@described
+@dataclass(frozen=True, slots=True, kw_only=True)
+class REALMFillOptions(ReaderFillOptions):
+    """The options of `REALM.fill`. Raises InputError."""
+
+    combine: Annotated[
+        Literal["softmax", "marginal"] | None,
+        'How spans of several passages are combined. "softmax": one softmax over all spans (the released code), with '
+        "the passage's relevance if the model adds it. "
+        '"marginal": p(y|z,x) p(z|x), each normalised by itself (eq. 1).',
+    ] = None
+    null_document: Annotated[
+        bool | None,
+        "Whether z in eq. 1 may be the null document too, an empty passage, in which there is no answer; only with "
+        '"marginal".',
+    ] = None
+
+
+@described
+@dataclass(frozen=True, slots=True, kw_only=True)
+class REALMAskOptions(REALMFillOptions):
+    """The options of `REALM.ask`. Raises InputError."""
+
+    null_document: bool = False
+    mode: Annotated[
+        Literal["dense", "hybrid"] | None,
+        'How passages are found. "dense": by the towers, as in the paper. "hybrid": by BM25 too, both scores scaled '
+        "from 0 to 1 and added; for a model with the reader of a `Reader`, which weighs a passage by that sum.",
+    ] = None
+    min_probability: Annotated[Share | None, Such(0.5), "As in `Reader.ask`, for a calibrated probability."] = None
+
+    def resolved(self, defaults: REALMDefaults) -> "REALMAskOptions":
+        """These options with the model's defaults in place of those that were left open. Raises InputError for what
+        does not go together."""
+        combine = self.combine or defaults.combine
+        mode = self.mode or ("dense" if combine == "marginal" else defaults.mode)
+        if mode == "hybrid" and combine == "marginal":
+            raise InputError(
+                "mode is 'hybrid' and combine 'marginal'; the marginal needs the towers' p(z|x): use mode='dense'"
+            )
+        if self.min_probability is not None and combine == "marginal":
+            raise InputError(
+                "min_probability is given and combine is 'marginal', which is not calibrated; leave one out"
+            )
+        return replace(self, combine=combine, mode=mode)
+
+
+@described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class REALMConfig(Config):
     """What a REALM needs in addition to its weights; lengths in tokens, special ones included.
 
-    A passage's vector is its encoder's [CLS] state, or the `pooling` "mean" of all states; then, each where it is
-    asked for: `pooler`, a dense layer with tanh (the published encoders'); a projection to `dimensions` (0: none);
-    a LayerNorm of `layer_norm_eps` (None: none; 1e-3 in the original, 1e-12 in the Hugging Face port); length 1
-    (`normalize`). The relevance of a passage is `similarity_scale` times the dot product with the query's vector.
-    With `separate_towers` queries have an encoder of their own.
-
-    With `token_types` the second text of an input is told by its token type. A question has up to `query_tokens`, a
-    passage `passage_tokens` as a key, and `reader_tokens` together with its question, with the title before the text if
-    `reader_titles`. `num_candidates` are read, the null document among them.
-    Answers have up to `span_width` tokens; with `add_relevance` a passage's relevance is added to its spans' scores.
-    A `reader`, by name or folder, reads in the place of the model's own. `defaults` are taken where a caller says
-    nothing.
+    A passage's vector is its encoder's state by `pooling`; then, if asked for, the pooler, the projection, the
+    LayerNorm, and length 1.
     """
 
+    options: ClassVar[tuple[Any, ...]] = (REALMFillOptions, REALMAskOptions)
     kind: Literal["realm"] = "realm"
-    base: str = ""
-    revision: str | None = None
-    pooling: Literal["cls", "mean"] = "cls"
-    pooler: bool = False
-    dimensions: Number = 128
-    layer_norm_eps: Positive | None = 1e-3
-    normalize: bool = False
-    similarity_scale: Positive = 1.0
-    separate_towers: bool = False
-    token_types: bool = True
-    query_tokens: Annotated[int, Ge(8)] = 64
-    passage_tokens: Annotated[int, Ge(16)] = 288
-    reader_tokens: Annotated[int, Ge(24)] = 320
-    reader_titles: bool = False
-    num_candidates: Annotated[int, Ge(2)] = 8
-    span_width: Count = 10
-    span_hidden: Count = 256
-    reader_layer_norm_eps: Positive = 1e-3
-    add_relevance: bool = True
-    reader: str = ""
+    base: Annotated[str, "The base weights, by name, folder or hub id."] = ""
+    revision: Annotated[str | None, "The revision of a base on a hub."] = None
+    pooling: Annotated[
+        Literal["cls", "mean"], "The state that becomes a vector: the one of [CLS], or the mean of all."
+    ] = "cls"
+    pooler: Annotated[bool, "Whether a dense layer with tanh follows, as in the published encoders."] = False
+    dimensions: Annotated[Number, "Size of the projection; 0: none."] = 128
+    layer_norm_eps: Annotated[
+        Positive | None,
+        "Epsilon of the LayerNorm: 1e-3 in the original, 1e-12 in the Hugging Face port; None: no LayerNorm.",
+    ] = 1e-3
+    normalize: Annotated[bool, "Whether vectors have length 1."] = False
+    similarity_scale: Annotated[
+        Positive, "Factor of the dot product of passage and query, which makes the relevance."
+    ] = 1.0
+    separate_towers: Annotated[bool, "Whether queries have an encoder of their own."] = False
+    token_types: Annotated[bool, "Whether the second text of an input is marked by its token-type ids."] = True
+    query_tokens: Annotated[int, Ge(8), "Length of a question, at most."] = 64
+    passage_tokens: Annotated[int, Ge(16), "Length of a passage as a key, at most."] = 288
+    reader_tokens: Annotated[int, Ge(24), "Length of a question with a passage, at most."] = 320
+    reader_titles: Annotated[bool, "Whether the reader sees the title before the text."] = False
+    num_candidates: Annotated[int, Ge(2), "Number of passages that are read, the null document among them."] = 8
+    span_width: Annotated[Count, "Length of an answer, at most."] = 10
+    span_hidden: Annotated[Count, "Hidden size of the span's MLP."] = 256
+    reader_layer_norm_eps: Annotated[Positive, "Epsilon of the reader's LayerNorm."] = 1e-3
+    add_relevance: Annotated[bool, "Whether a passage's relevance is added to its spans' scores."] = True
+    reader: Annotated[str, "A reader, by name or folder, that reads in the place of the model's own."] = ""
     defaults: REALMDefaults = field(default_factory=REALMDefaults)
+
+    @property
+    def question_room(self) -> int:
+        """Tokens of a question that are read, without its special ones."""
+        return self.query_tokens - 2
+
+    def num_read(self, passages: int | None) -> int:
+        """The number of passages to read; by default `num_candidates` less the null document."""
+        count = self.defaults.passages if passages is None else passages
+        return self.num_candidates - 1 if count is None else count
 
     def check(self) -> None:
         if self.reader_tokens < self.query_tokens + 16:
@@ -78,71 +133,79 @@ class REALMConfig(Config):
 Salience = Literal["salient", "spans", "tokens"]
 
 
+@described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ICTConfig(LoopConfig):
-    """The inverse cloze task (ORQA §4): the towers learn which passage a sentence was taken from. With probability
-    `keep_sentence` the sentence stays in its passage. Passages of one sentence are left out, and so are the documents
-    named in the file `exclude`."""
+    """The inverse cloze task (ORQA §4): the towers learn which passage a sentence was taken from.
 
-    keep_sentence: Share = 0.1
-    splitter: str = "words:120"
-    exclude: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PretrainConfig(LoopConfig):
-    """REALM's pre-training: fill masks with the help of retrieved passages, `num_candidates` per example including the
-    null document.
-
-    `masking`: one named entity or date per example ("salient", by the model `tagger`), one random run of words
-    ("spans"), or 15 % of the tokens ("tokens"). `marginal`: one passage explains all masks of an example ("product",
-    the paper), or every mask has passages of its own ("token", the released code). `exclude_self`: the example's own
-    "passage", or all passages of its "document", are never retrieved for it. Every `refresh_every` steps all passages
-    are embedded again, by a process of their own (`asynchronous`) or while training waits. In the first
-    `mlm_warmup_steps` steps the reader learns to fill random masks without passages, which a base without a masked LM
-    head requires. Every `evaluate_every` steps (0: never) `evaluate_blanks` blanks in the documents of the file
-    `evaluate_on` measure the model. `mini_batch_size` bounds memory: this many examples are read with their passages at
-    a time (0: all).
+    Passages of one sentence are left out.
     """
 
+    keep_sentence: Annotated[Share, "Probability that the sentence stays in its passage."] = 0.1
+    splitter: Annotated[str, "How documents are cut into passages."] = "words:120"
+    exclude: Annotated[str, "A JSONL file of documents that are never trained on, by their ids or titles."] = ""
+
+
+@described
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PretrainConfig(LoopConfig):
+    """REALM's pre-training: fill masks with the help of retrieved passages."""
+
     batch_size: Count = 8
-    mini_batch_size: Number = 0
-    num_candidates: Annotated[int, Ge(2)] = 8
-    masking: Salience = "salient"
-    tagger: str = "quoth-tagger"
-    marginal: Literal["product", "token"] = "product"
-    exclude_self: Literal["document", "passage"] = "document"
-    refresh_every: Count = 500
-    asynchronous: bool = True
-    mlm_warmup_steps: Number = 0
-    splitter: str = "words:120"
-    exclude: str = ""
-    evaluate_on: str = ""
-    evaluate_every: Number = 0
-    evaluate_blanks: Count = 200
+    mini_batch_size: Annotated[Number, "Number of examples that are read with their passages at a time; 0: all."] = 0
+    num_candidates: Annotated[int, Ge(2), "Number of passages per example, the null document among them."] = 8
+    masking: Annotated[
+        Salience,
+        "What is masked: one named entity or date per example (salient), one random run of words (spans), or 15 % of "
+        "the tokens.",
+    ] = "salient"
+    tagger: Annotated[str, "The model that finds entities and dates."] = "quoth-tagger"
+    marginal: Annotated[
+        Literal["product", "token"],
+        "Whether one passage explains all masks of an example (product, the paper), or every mask has passages of its"
+        " own (token, the released code).",
+    ] = "product"
+    exclude_self: Annotated[
+        Literal["document", "passage"],
+        "What is never retrieved for an example: its own passage, or all passages of its document.",
+    ] = "document"
+    refresh_every: Annotated[Count, "Number of steps after which all passages are embedded again."] = 500
+    asynchronous: Annotated[bool, "Whether that is done by a process of its own, or while training waits."] = True
+    mlm_warmup_steps: Annotated[
+        Number,
+        "Number of steps in which the reader learns to fill random masks without passages, which a base without a "
+        "masked LM head requires.",
+    ] = 0
+    splitter: Annotated[str, "How documents are cut into passages."] = "words:120"
+    exclude: Annotated[str, "A JSONL file of documents that are never trained on, by their ids or titles."] = ""
+    evaluate_on: Annotated[
+        str,
+        "A file of documents that are never trained on; blanks in them measure the model, and the best one is kept.",
+    ] = ""
+    evaluate_every: Annotated[Number, "Number of steps from one measurement to the next; 0: none."] = 0
+    evaluate_blanks: Annotated[Count, "Number of blanks that measure the model."] = 200
 
     def check(self) -> None:
         check_evaluation(self.evaluate_on, self.evaluate_every)
 
 
+@described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FineTuneConfig(LoopConfig):
     """Fine-tuning to open question answering (REALM §4, after ORQA): the query tower and the reader learn, the passage
-    vectors stay.
-
-    The retriever learns from the `retriever_beam_size` nearest passages, the reader from the `num_reader_passages`
-    nearest; a passage or span is right if an answer occurs in it. If none of the passages read is right,
-    `force_positive` replaces the last one by a right passage of the beam, so that a young retriever leaves the reader
-    something to learn from (not in the papers). `mini_batch_size` bounds memory: this many questions are read at a time
-    (0: all).
+    vectors stay. A passage or span is right if an answer occurs in it.
     """
 
     batch_size: Count = 1
-    mini_batch_size: Number = 0
-    retriever_beam_size: Count = 5000
-    num_reader_passages: Count = 5
-    force_positive: bool = False
-    corpus: str = ""
+    mini_batch_size: Annotated[Number, "Number of questions that are read at a time; 0: all."] = 0
+    retriever_beam_size: Annotated[Count, "Number of nearest passages that the retriever learns from."] = 5000
+    num_reader_passages: Annotated[Count, "Number of nearest passages that the reader learns from."] = 5
+    force_positive: Annotated[
+        bool,
+        "Whether a right passage of the beam replaces the last one that is read if none of these is right, so that a "
+        "young retriever leaves the reader something to learn from (not in the papers).",
+    ] = False
+    corpus: Annotated[str, "The folder of the corpus to answer from."] = ""
 
     def check(self) -> None:
         if self.num_reader_passages > self.retriever_beam_size:

@@ -1,24 +1,25 @@
-"""Published REALM checkpoints (`google/realm-*`) as model folders of this project's own.
+"""Model folders made of other models: of published REALM checkpoints (`google/realm-*`), or of two models' parts.
 
-Knows: how weights and settings are named there and here, and which checkpoints together make a model. Does not know:
-how files are read, or what the weights do.
+Knows: how weights and settings are named there and here, which checkpoints together make a model, which models may be
+mixed. Does not know: how checkpoints are read, or what the weights do.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save
+from safetensors.torch import load_file, save
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from torch import Tensor, nn
 
 from quoth.encoders.bert import GELU, BertConfig, BertEncoder
 from quoth.errors import InputError, ModelNotFoundError
-from quoth.hub import HEADS_FILE, SETTINGS_FILE
+from quoth.hub import HEADS_FILE, SETTINGS_FILE, ModelSource, locate
 from quoth.reader.network import SpanHead
 from quoth.realm.checkpoint import Checkpoint, open_checkpoint
 from quoth.realm.config import REALMConfig
@@ -86,6 +87,8 @@ DEFAULTS: dict[str, Any] = {
     "reader_seq_len": 320,
 }
 """The defaults of a published `config.json`."""
+_OWN = ("separate_towers", "reader", "defaults", "base")
+"""Settings in which the two models may differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +120,7 @@ class Part:
         for name, weight in self.checkpoint.weights.items():
             if name.startswith(self.prefix):
                 rest = name.removeprefix(self.prefix)
-                there = next((each for each in self.names if rest.startswith(each)), None)
+                there = next((prefix for prefix in self.names if rest.startswith(prefix)), None)
                 if there is None:
                     raise _unknown(self.checkpoint, name)
                 if (here := self.names[there]) is not None:
@@ -137,11 +140,10 @@ def convert(checkpoints: Sequence[str], output: Path) -> tuple[str, ...]:
     with an encoder or reader. Raises ModelNotFoundError if one is missing or lacks weights, InputError if they do not
     make a model or the folder is in use.
     """
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise InputError(f"{output} is there already; name a new folder")
+    _check_new(output)
     found = [open_checkpoint(name, leave_out=(BLOCKS,)) for name in checkpoints]
-    for each in found:
-        _check(each)
+    for checkpoint in found:
+        _check(checkpoint)
     parts = _choose(found)
     config = _config(parts)
     states = {name: _fitted(part, config) for name, part in parts.items()}
@@ -150,6 +152,11 @@ def convert(checkpoints: Sequence[str], output: Path) -> tuple[str, ...]:
         states.pop("queries", None)
     _write(output, replace(config, separate_towers=separate), states, parts)
     return tuple(_notes(parts))
+
+
+def _check_new(output: Path) -> None:
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise InputError(f"{output} is there already; name a new folder")
 
 
 def _check(checkpoint: Checkpoint) -> None:
@@ -172,18 +179,21 @@ def _unknown(checkpoint: Checkpoint, name: str) -> InputError:
 def _choose(found: Sequence[Checkpoint]) -> dict[str, Part]:
     """The parts of the model: "passages", perhaps "queries", "reader". Raises InputError if one is not given, or
     given twice."""
-    embedders = [each for each in found if each.kind in (EMBEDDER, SCORER)]
-    readers = [each for each in found if each.kind not in (EMBEDDER, SCORER)]
+    embedders = [checkpoint for checkpoint in found if checkpoint.kind in (EMBEDDER, SCORER)]
+    readers = [checkpoint for checkpoint in found if checkpoint.kind not in (EMBEDDER, SCORER)]
     if len(embedders) > 1 or len(readers) != 1 or not (embedders or readers[0].kind == OPENQA):
+        kinds = " and ".join(checkpoint.kind for checkpoint in found)
         raise InputError(
-            f"{' and '.join(each.kind for each in found) or 'nothing'} cannot be made a model; name one open-QA "
+            f"{kinds or 'nothing'} cannot be made a model; name one open-QA "
             "checkpoint, with or without an embedder, or one embedder (or scorer) and one encoder (or reader)"
         )
     parts: dict[str, Part] = {}
-    for each in [*embedders, *readers]:
-        for name, prefix in PREFIXES[each.kind].items():
-            if (each.kind, name) != (SCORER, "queries") or any(weight.startswith(prefix) for weight in each.weights):
-                parts[name] = Part(each, prefix, READER_NAMES if name == "reader" else TOWER_NAMES)
+    for checkpoint in [*embedders, *readers]:
+        for name, prefix in PREFIXES[checkpoint.kind].items():
+            if (checkpoint.kind, name) != (SCORER, "queries") or any(
+                weight.startswith(prefix) for weight in checkpoint.weights
+            ):
+                parts[name] = Part(checkpoint, prefix, READER_NAMES if name == "reader" else TOWER_NAMES)
     if "passages" not in parts:
         parts["passages"] = parts["queries"]
     return parts
@@ -240,7 +250,7 @@ def _fresh_spans(part: Part, config: REALMConfig) -> dict[str, Tensor]:
     """The untrained span reader of a model that has none yet, always the same."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        head = SpanHead(part.bert.hidden_size, config)
+        head = SpanHead(part.bert.hidden_size, config.span_width, config.span_hidden, config.reader_layer_norm_eps)
     return {f"span.{name}": weight for name, weight in head.state_dict().items()}
 
 
@@ -272,7 +282,7 @@ def _write(
 def _tokenizer(parts: Mapping[str, Part]) -> Tokenizer:
     """The tokenizer of the first checkpoint with one. Raises ModelNotFoundError if none has one or it does not fit."""
     folders = dict.fromkeys(part.checkpoint.folder for part in parts.values())
-    found = next((each for folder in folders if (each := _tokenizer_in(folder)) is not None), None)
+    found = next((tokenizer for folder in folders if (tokenizer := _tokenizer_in(folder)) is not None), None)
     if found is None:
         raise ModelNotFoundError(f"{next(iter(folders))} has no tokenizer.json and no vocab.txt; fetch it again")
     for part in parts.values():
@@ -317,3 +327,39 @@ def _notes(parts: Mapping[str, Part]) -> Iterator[str]:
         )
     if reader.kind == ENCODER:
         yield f"{reader.name} fills blanks; it has no span reader yet, so ask answers at random until it is trained"
+
+
+def mix(encoder: str, retriever: str, output: Path, base: str | None = None) -> None:
+    """Write a new model to the folder `output`: the reader ("encoder" in the paper) of the model `encoder`, the towers
+    of `retriever`. REALM, Table 2.
+
+    An untrained retriever, such as quoth-realm-base, is its base. Raises InputError if `output` is there already, if
+    the models differ in a setting, or if `encoder` has no reader of its own; ModelNotFoundError.
+    """
+    reading, finding = locate(encoder, REALMConfig, base), locate(retriever, REALMConfig, base)
+    _check_new(output)
+    _check_alike(reading, finding)
+    output.mkdir(parents=True, exist_ok=True)
+    heads: dict[str, Tensor] = {}
+    for source, parts in ((finding, ("passages", "queries")), (reading, ("reader",))):
+        for part in parts:
+            if source.folder is not None and (source.folder / part).is_dir():
+                shutil.copytree(source.folder / part, output / part)
+        stored = load_file(source.heads) if source.heads is not None else {}
+        heads |= {name: weight for name, weight in stored.items() if name.partition(".")[0] in parts}
+    atomic_write_bytes(output / HEADS_FILE, save(heads))
+    named = replace(finding.config, reader="", base=finding.config.base or reading.config.base)
+    atomic_write_json(output / SETTINGS_FILE, named.to_dict())
+
+
+def _check_alike(reading: ModelSource[REALMConfig], finding: ModelSource[REALMConfig]) -> None:
+    if reading.folder is None or reading.config.reader:
+        raise InputError(f"model {reading.name!r} has no reader of its own; name the folder of a trained REALM")
+    own, theirs = reading.config, finding.config
+    shared = [field.name for field in fields(own) if field.name not in _OWN]
+    unlike = [name for name in shared if getattr(own, name) != getattr(theirs, name)]
+    if own.base and theirs.base and own.base != theirs.base:
+        unlike.append("base")
+    if unlike:
+        values = f"{unlike[0]} is {getattr(own, unlike[0])} and {getattr(theirs, unlike[0])}"
+        raise InputError(f"{reading.name} and {finding.name} have different settings: {values}; mix models of one kind")

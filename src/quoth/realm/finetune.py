@@ -19,7 +19,7 @@ from torch import Tensor
 
 from quoth.datasets.judging import answer_ranges, holders
 from quoth.datasets.questions import QAExample
-from quoth.encoders.pairs import Pair
+from quoth.encoders.transformer import pair_batch
 from quoth.errors import InputError
 from quoth.index.retriever import Retriever
 from quoth.reader.network import Reading, legal_spans
@@ -30,6 +30,7 @@ from quoth.realm.towers import PassageEncoder, query_inputs
 from quoth.realm.trained import REALMTask, TrainedREALM
 from quoth.records import Passage
 from quoth.training.distributed import SINGLE_PROCESS, World
+from quoth.training.epochs import turns
 from quoth.training.trainer import Step
 
 if TYPE_CHECKING:
@@ -93,13 +94,15 @@ class FineTuneTask(REALMTask):
         drawn, totals = list(self._drawn(step)), np.zeros(4)
         for numbers in self.parts(drawn, self.config.mini_batch_size):
             asked = self._retrieve([self._questions[number] for number in numbers])
-            pairs = [reading.pair for each in asked for reading in each.seen]
-            scores_BTW = self._span_scores(pairs)
+            pairs = [reading.pair for question in asked for reading in question.seen]
+            with self.model.autocast():
+                states_BTH = self.model.reader.states(pair_batch(self.model.tokenizer, pairs, self.device))
+                scores_BTW = self.model.reader.span(states_BTH).float()
             scores_QRTW = scores_BTW.reshape(len(asked), self.config.num_reader_passages, *scores_BTW.shape[1:])
-            retriever = torch.stack([marginal_choice_loss(each.relevance_K, each.right_K) for each in asked]).sum()
+            retriever = torch.stack([marginal_choice_loss(one.relevance_K, one.right_K) for one in asked]).sum()
             reader = torch.stack(list(map(self._reader_loss, asked, scores_QRTW))).sum()
             ((retriever + reader) / len(drawn)).backward()  # type: ignore[no-untyped-call]
-            found = sum(float(each.right_K[: self.config.num_reader_passages].any()) for each in asked)
+            found = sum(float(one.right_K[: self.config.num_reader_passages].any()) for one in asked)
             tokens = sum(len(pair.ids_T) for pair in pairs)
             totals += [retriever.item() / len(drawn), reader.item() / len(drawn), found / len(drawn), tokens]
         *means, tokens_of_all = self.summed(totals.tolist())
@@ -108,17 +111,20 @@ class FineTuneTask(REALMTask):
 
     def _drawn(self, step: int) -> Iterator[int]:
         """The questions of a step: every question once per epoch, in another order in every epoch."""
-        total = len(self._questions)
-        for number in range(step * self.config.batch_size, (step + 1) * self.config.batch_size):
-            epoch, place = divmod(number, total)
-            yield int(np.random.default_rng((self.config.seed, 4, epoch)).permutation(total)[place])
+        size, total, seed = self.config.batch_size, len(self._questions), self.config.seed
+        return turns(
+            step * size,
+            (step + 1) * size,
+            total,
+            lambda epoch: np.random.default_rng((seed, 4, epoch)).permutation(total),
+        )
 
     def _retrieve(self, drawn: Sequence[tuple[QAExample, NDArray[np.int64]]]) -> list[Asked]:
         """What there is to learn from questions, each with the places of the passages that answer it."""
         model, config = self.model, self.model.config
         ids = [ids for ids, _ in model.tokenizer.pieces([question.text for question, _ in drawn])]
         with model.autocast():
-            q_QD = model.queries(model.tokenizer.batch(query_inputs(model.tokenizer, config, ids), self.device))
+            q_QD = model.queries(pair_batch(model.tokenizer, query_inputs(model.tokenizer, config, ids), self.device))
         return [
             self._asked(question, of_it[: config.query_tokens - 2], right, q_D)
             for (question, right), of_it, q_D in zip(drawn, ids, q_QD.float(), strict=True)
@@ -130,29 +136,13 @@ class FineTuneTask(REALMTask):
             beam_K = (self._z_PD @ q_D).topk(self.config.retriever_beam_size).indices
         relevance_K = config.similarity_scale * (self._z_PD[beam_K] @ q_D)
         right_K = torch.isin(beam_K, torch.from_numpy(right).to(self.device))
-        read_R = self._to_read(right_K)
+        read_R = torch.arange(self.config.num_reader_passages, device=self.device)
+        if self.config.force_positive and bool(right_K.any()) and not bool(right_K[read_R].any()):
+            read_R[-1] = right_K.nonzero()[0, 0]
         passages = [self._corpus.passage(int(self._rows_P[at])) for at in beam_K[read_R].tolist()]
         texts, titles = [p.text for p in passages], [p.title for p in passages]
         seen = readings(self.model.tokenizer, config, ids, texts, titles)
         return Asked(question, relevance_K, right_K, read_R, passages, seen)
-
-    def _to_read(self, right_K: Tensor) -> Tensor:
-        """The places in the beam of the passages that are read."""
-        read_R = torch.arange(self.config.num_reader_passages, device=right_K.device)
-        if (
-            self.config.force_positive
-            and bool(right_K.any())
-            and not bool(right_K[: self.config.num_reader_passages].any())
-        ):
-            read_R[-1] = right_K.nonzero()[0, 0]
-        return read_R
-
-    def _span_scores(self, pairs: Sequence[Pair]) -> Tensor:
-        model = self.model
-        with model.autocast():
-            batch = model.tokenizer.batch(pairs, self.device)
-            scores_BTW: Tensor = model.reader.span(model.reader.states(batch)).float()
-        return scores_BTW
 
     def _reader_loss(self, asked: Asked, scores_RTW: Tensor) -> Tensor:
         config = self.model.config

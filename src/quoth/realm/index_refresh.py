@@ -54,7 +54,7 @@ class FixedIndex:
     def nearest(self, q_BD: NDArray[np.float32], k: int, exclude: Sequence[Collection[int]]) -> list[list[Passage]]:
         """The k passages nearest to each query, but for these rows."""
         found = self._retriever.nearest_passages(q_BD, k, exclude)
-        return [[self._corpus.passage(row) for _, (_, row) in each] for each in found]
+        return [[self._corpus.passage(row) for _, (_, row) in places] for places in found]
 
 
 class IndexRefresher:

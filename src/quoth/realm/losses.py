@@ -47,6 +47,7 @@ def retrieval_utility(log_p_BNM: Tensor, log_p_null_BM: Tensor, masked_BM: Tenso
 
 def _of_masks(log_p_BNM: Tensor, masked_BM: Tensor) -> Tensor:
     """0 at positions that are not masks."""
+    # Filled, not multiplied by 0: beyond an example's masks there may be −inf, and −inf · 0 is NaN.
     return log_p_BNM.masked_fill(~masked_BM[:, None, :], 0.0)
 
 
@@ -58,6 +59,8 @@ def marginal_choice_loss(score_K: Tensor, right_K: Tensor) -> Tensor:
     (`log p(z|x)` of the retriever), and over all spans of the passages read that are an answer (the reader).
     """
     if not bool(right_K.any()):
+        # A zero with a graph, as the other questions of the batch have. Spans beyond the input score −inf, and
+        # −inf · 0 is NaN, whose gradient `nan_to_num` takes away too.
         return (score_K * 0).nan_to_num(0.0).sum()
     return score_K.logsumexp(dim=0) - score_K.masked_fill(~right_K, -torch.inf).logsumexp(dim=0)
 

@@ -2,6 +2,7 @@
 
 Knows: how towers, retrieval and reader compose. The five steps are those of every model here: encode (towers)
 → search (retriever) → expand (reader: the spans of each passage) → score (marginal over passages) → explain (evidence).
+Does not know: which of the two kinds of readers reads (own_reader).
 """
 
 from __future__ import annotations
@@ -15,35 +16,28 @@ from typing import TYPE_CHECKING, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.answers.calibration import calibrated
-from quoth.answers.options import REALMAskOptions, REALMFillOptions
-from quoth.answers.spans import Source, predict_spans
+from quoth.answers.evidence import Source
 from quoth.corpus.bm25 import best_places
 from quoth.corpus.corpus import Corpora, listed
-from quoth.encoders.pairs import answer_ids, fill_in, masked_ids
-from quoth.encoders.transformer import Transformer
 from quoth.errors import InputError
 from quoth.fields import Count, checked
 from quoth.hub import locate
 from quoth.index.fusion import weighted_sum
 from quoth.index.retriever import Retriever
 from quoth.model.base import FUSION_DEPTH, CorpusModel, Mode
-from quoth.model.calls import Exclude, check_questions, documented, for_each, takes, with_mask
+from quoth.model.calls import Exclude, check_questions, for_each, takes, with_mask
 from quoth.model.model import remembered
-from quoth.reader.network import SpanReader
 from quoth.reader.weights import open_reader
-from quoth.realm.config import REALMConfig
-from quoth.realm.network import Reader, ReaderModel
-from quoth.realm.reading import EncodedQuery, OwnReader
-from quoth.realm.towers import PassageEncoder, load_heads
-from quoth.records import Likelihood, Prediction
-from quoth.results import Hits, Predictions
+from quoth.realm.config import REALMAskOptions, REALMConfig, REALMFillOptions
+from quoth.realm.own_reader import EncodedQuery, GivenReader, How, OwnReader
+from quoth.realm.towers import PassageEncoder
+from quoth.records import Hits, Likelihood, Predictions
+from quoth.text.tokenizer import fill_in, masked_ids
 from quoth.timing import step
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
 
-Combine = Literal["softmax", "marginal"]
 LEAST_SHARE = 0.01
 """The share of the best fused score that a passage counts with at least: the last of both rankings has none."""
 
@@ -53,14 +47,15 @@ class REALM(CorpusModel):
 
     keys = "passages"
 
-    def __init__(self, encoder: PassageEncoder, reader: Reader | SpanReader, corpora: Sequence[Corpus] = ()) -> None:
+    def __init__(
+        self, encoder: PassageEncoder, reader: OwnReader | GivenReader, corpora: Sequence[Corpus] = ()
+    ) -> None:
         super().__init__(Retriever(corpora, encoder), encoder.name)
         self.encoder, self.reader = encoder, reader
         self.config, self.fingerprint = encoder.config, encoder.fingerprint
 
     @classmethod
     @remembered
-    @documented
     def from_pretrained(
         cls,
         name: str | Path = "quoth-realm",
@@ -75,24 +70,30 @@ class REALM(CorpusModel):
         Args:
             name (str | Path): A shipped model (quoth-realm, quoth-realm-base), or the folder of one that was trained or
                 converted. Default: "quoth-realm".
-            {corpus}
-            {loading}
+            corpus (Corpus | str | Path | None): What to search: a corpus or the path of one, or a list of them.
+                Default: None.
+            device (str | None): "cpu", "cuda", "cuda:1" or "mps". Default: the best there is.
+            dtype (str | None): Precision of the encoder: "fp32", "bf16" or "fp16". Default: "fp32".
+            base (str | Path | None): Folder of the base encoder, if its package is not installed. Default: None.
+
+        Returns:
+            The model, ready to search.
+
+        Raises:
+            ModelNotFoundError: No model of that name, or its weights are missing or damaged.
+            InputError: Another kind of model, an unknown device or dtype.
 
         Example:
             >>> quoth.REALM.from_pretrained(corpus=corpus)
             REALM('quoth-realm', keys='passages', corpora=[Corpus('tiny.quoth', documents=6, passages=6, snapshot=1)])
         """
-        source = locate(str(name), REALMConfig, None if base is None else str(base))
+        folder = None if base is None else str(base)
+        source = locate(str(name), REALMConfig, folder)
         encoder = PassageEncoder.load(source, device=device, dtype=dtype)
-        if reader := source.config.reader:
-            folder = None if base is None else str(base)
-            return cls(encoder, open_reader(reader, device=device, dtype=dtype, base=folder), listed(corpus))
-        transformer = Transformer.load(source.part("reader"), device=device, dtype=dtype)
-        model = ReaderModel(transformer.model, source.config)
-        load_heads(source.heads, "reader", model)
-        weight = next(transformer.model.parameters())
-        own = Reader(model.to(device=weight.device, dtype=weight.dtype), encoder.tokenizer)
-        return cls(encoder, own, listed(corpus))
+        if named := source.config.reader:
+            given = open_reader(named, device=device, dtype=dtype, base=folder)
+            return cls(encoder, GivenReader(given, source.name), listed(corpus))
+        return cls(encoder, OwnReader.load(source, encoder.tokenizer, device, dtype), listed(corpus))
 
     @overload
     def ask(  # type: ignore[overload-overlap]
@@ -161,53 +162,17 @@ class REALM(CorpusModel):
             'Georges Bizet'
         """
         check_questions(question)
-        combine = options.combine or self.config.defaults.combine
-        null_D = self._null_if(options.null_document, combine)
-        texts = [each.strip() for each in question]
+        own = options.resolved(self.config.defaults)
+        by_eq_1, least = own.combine == "marginal", self.reader.check(str(own.mode), own.min_probability)
+        null_D = self._null_if(own.null_document, by_eq_1)
+        texts = [text.strip() for text in question]
         asked = [list(ids) for ids, _ in self.encoder.tokenizer.pieces(texts)]
-        hybrid, least = self._is_hybrid(options.mode, combine), self._least(options.min_probability, combine)
-        count = self._count(options.passages)
-        questions = self._fused(texts, asked, count, exclude) if hybrid else self._questions(asked, count, exclude)
+        find = self._fused if own.mode == "hybrid" else self._queries
         found: list[Predictions] = []
-        for text, encoded in zip(texts, questions, strict=True):
-            null, by_eq_1 = self._relevance(null_D, encoded), combine == "marginal"
-            if isinstance(self.reader, SpanReader):
-                config = self.reader.config
-                answers = self._read_spans(text, encoded, options.top_k, by_eq_1, config.prior if hybrid else 0.0, null)
-                if not by_eq_1:
-                    answers = calibrated(answers, config.calibration, least, config.defaults.not_found_below)
-            else:
-                answers = self._own.answers(encoded, options.top_k, by_eq_1, null)
-            found.append(Predictions(answers))
+        for query in find(texts, asked, self.config.num_read(own.passages), exclude):
+            how = How(own.top_k, by_eq_1, self._relevance(null_D, query), own.mode == "hybrid", least)
+            found.append(Predictions(self.reader.answers(query, self._sources(query), how)))
         return found
-
-    @property
-    def _own(self) -> OwnReader:
-        assert isinstance(self.reader, Reader)
-        return OwnReader(self.reader, self.encoder, self._retriever)
-
-    def _is_hybrid(self, mode: Literal["dense", "hybrid"] | None, combine: str) -> bool:
-        """Whether BM25 helps to find passages. Raises InputError if it cannot."""
-        if mode is None:
-            mode = "dense" if combine == "marginal" else self.config.defaults.mode
-        if mode == "hybrid" and combine == "marginal":
-            raise InputError("mode is 'hybrid' and combine 'marginal', whose p(z|x) is the towers'; use mode='dense'")
-        if mode == "hybrid" and not isinstance(self.reader, SpanReader):
-            raise InputError(f"mode is 'hybrid', but {self.name} has a reader of its own; use mode='dense'")
-        return mode == "hybrid"
-
-    def _least(self, min_probability: float | None, combine: str) -> float:
-        """What an answer's probability must reach. Raises InputError if it was asked for and nothing is calibrated."""
-        read = self.reader.config.defaults.min_probability if isinstance(self.reader, SpanReader) else 0.0
-        if min_probability is None:
-            return read
-        if combine == "marginal":
-            raise InputError(
-                "min_probability is given and combine is 'marginal', which is not calibrated; leave one out"
-            )
-        if not isinstance(self.reader, SpanReader):
-            raise InputError(f"min_probability is given, but the reader of {self.name} is not calibrated; leave it out")
-        return min_probability
 
     def _fused(
         self, texts: Sequence[str], asked: Sequence[Sequence[int]], count: int, exclude: Exclude
@@ -215,37 +180,19 @@ class REALM(CorpusModel):
         """The questions with the best passages by BM25 and the towers; relevance is the log of a passage's share of the
         best one's sum."""
         depth = max(count, FUSION_DEPTH)
-        questions = []
-        for text, each, hidden in zip(
-            texts, self._questions(asked, depth, exclude), for_each(exclude, len(texts)), strict=True
+        queries = []
+        for query, hidden in zip(
+            self._queries(texts, asked, depth, exclude), for_each(exclude, len(texts)), strict=True
         ):
-            both = weighted_sum([best_places(self.corpora, text, depth, hidden), each.places])[:count]
+            both = weighted_sum([best_places(self.corpora, query.text, depth, hidden), query.places])[:count]
             most = max((score for score, _ in both), default=1.0)
             places = [(math.log(max(score / most, LEAST_SHARE)), place) for score, place in both]
-            questions.append(replace(each, places=places))
-        return questions
+            queries.append(replace(query, places=places))
+        return queries
 
-    def _read_spans(
-        self,
-        text: str,
-        question: EncodedQuery,
-        top_k: int,
-        marginal: bool,
-        prior: float = 0.0,
-        null: float | None = None,
-    ) -> list[Prediction]:
-        """What a span reader finds in the passages nearest to a question, or to a text with a blank."""
-        assert isinstance(self.reader, SpanReader)
-        corpora = self._retriever.corpora
-        sources = [Source(self._retriever.passage(at), corpora[at[0]].name, score) for score, at in question.places]
-        with step("expand"):
-            [spans] = self.reader.read([text], [[each.passage for each in sources]])
-        return predict_spans(sources, spans, top_k, marginal=marginal, prior=prior, null=null)
-
-    def _count(self, passages: int | None) -> int:
-        """The number of passages to read; by default `num_candidates` less the null document."""
-        count = self.config.defaults.passages if passages is None else passages
-        return self.config.num_candidates - 1 if count is None else count
+    def _sources(self, query: EncodedQuery) -> list[Source]:
+        """The passages to read."""
+        return [Source(self._retriever.passage(at), self.corpora[at[0]].name, score) for score, at in query.places]
 
     @overload
     def fill(  # type: ignore[overload-overlap]
@@ -300,22 +247,18 @@ class REALM(CorpusModel):
             >>> realm.fill("Carmen was composed by [MASK].", top_k=1)[0].text
             'Georges Bizet'
         """
-        texts = [self._with_mask(each) for each in text]
-        masked = [masked_ids(self.encoder.tokenizer, each, self._room) for each in texts]
-        spans = isinstance(self.reader, SpanReader)
-        combine = options.combine or (self.config.defaults.combine if spans else "marginal")
-        checked("combine", combine, Combine if spans else Literal["marginal"])
-        null = options.null_document
-        null_D = self._null_if(combine == "marginal" if null is None else null, combine)
+        tokenizer, texts = self.encoder.tokenizer, [self._with_mask(one) for one in text]
+        masked = [masked_ids(tokenizer, one, self.config.question_room) for one in texts]
+        combine, null = self.reader.combined(options.combine, self.config.defaults.combine), options.null_document
+        by_eq_1 = combine == "marginal"
+        null_D = self._null_if(by_eq_1 if null is None else null, by_eq_1)
         found: list[Predictions] = []
-        for question, each in zip(self._questions(masked, self._count(options.passages), exclude), texts, strict=True):
-            relevance = self._relevance(null_D, question)
-            if spans:
-                answers = self._read_spans(each, question, options.top_k, combine == "marginal", null=relevance)
-            else:
-                answers = self._own.words(question, options.top_k, relevance)
-            tokenizer = self.encoder.tokenizer
-            found.append(Predictions(replace(one, sequence=fill_in(tokenizer, each, one.text)) for one in answers))
+        for query in self._queries(texts, masked, self.config.num_read(options.passages), exclude):
+            how = How(options.top_k, by_eq_1, self._relevance(null_D, query))
+            answers = self.reader.fillings(query, self._sources(query), how)
+            found.append(
+                Predictions(replace(one, sequence=fill_in(tokenizer, query.text, one.text)) for one in answers)
+            )
         return found
 
     def _with_mask(self, text: str) -> str:
@@ -355,21 +298,14 @@ class REALM(CorpusModel):
             >>> [each.passage is None for each in found.passages], round(sum(each.share for each in found.passages), 6)
             ([False, False, True], 1.0)
         """
-        if isinstance(self.reader, SpanReader):
-            raise InputError(
-                f"the reader of {self.encoder.name} marks spans and fills no masks; use a model that "
-                "`quoth train realm-pretrain` or `quoth convert` made"
-            )
-        tokenizer, text = self.encoder.tokenizer, self._with_mask(text)
-        hidden = answer_ids(tokenizer, text, answer)
-        if len(hidden) > self._room:
-            raise InputError(
-                f"answer {answer!r} has {len(hidden)} word pieces; it may have at most {self._room}; give a shorter one"
-            )
-        masked = masked_ids(tokenizer, text, self._room, len(hidden))
-        [question] = self._questions([masked], self._count(passages), exclude)
-        null = self.encoder.scale * float(self._null @ question.vector_D)
-        return self._own.likelihood(question, answer.strip(), hidden, null)
+        text = self._with_mask(text)
+
+        def found(masks: int) -> tuple[EncodedQuery, list[Source], float]:
+            masked = masked_ids(self.encoder.tokenizer, text, self.config.question_room, masks)
+            [query] = self._queries([text], [masked], self.config.num_read(passages), exclude)
+            return query, self._sources(query), self.encoder.scale * float(self._null @ query.vector_D)
+
+        return self.reader.likelihood(text, answer, found)
 
     def search(self, query: str, k: int = 10, mode: Mode = "dense") -> Hits:
         """Find the k best passages, by vectors unless `mode` says otherwise.
@@ -399,25 +335,25 @@ class REALM(CorpusModel):
         vector_D: NDArray[np.float32] = self.encoder.passages([""], [""])[0].vectors_TD[0]
         return vector_D
 
-    def _null_if(self, wanted: bool, combine: str) -> NDArray[np.float32] | None:
+    def _null_if(self, wanted: bool, by_eq_1: bool) -> NDArray[np.float32] | None:
         """The vector of the null document: [D]; None if it is not one of z. Raises InputError if there is no z."""
-        if wanted and combine != "marginal":
-            raise InputError(f"null_document is True and combine {combine!r}; it is for combine='marginal'")
+        if wanted and not by_eq_1:
+            raise InputError("null_document is True and combine 'softmax'; it is for combine='marginal'")
         return self._null if wanted else None
 
-    def _relevance(self, null_D: NDArray[np.float32] | None, question: EncodedQuery) -> float | None:
+    def _relevance(self, null_D: NDArray[np.float32] | None, query: EncodedQuery) -> float | None:
         """f(x, null document)."""
-        return None if null_D is None else self.encoder.scale * float(null_D @ question.vector_D)
+        return None if null_D is None else self.encoder.scale * float(null_D @ query.vector_D)
 
-    @property
-    def _room(self) -> int:
-        """Tokens of a question that are read, without its special ones."""
-        return self.config.query_tokens - 2
-
-    def _questions(self, asked: Sequence[Sequence[int]], passages: int, exclude: Exclude) -> list[EncodedQuery]:
+    def _queries(
+        self, texts: Sequence[str], asked: Sequence[Sequence[int]], passages: int, exclude: Exclude
+    ) -> list[EncodedQuery]:
         checked("passages", passages, Count, 20)
         with step("encode"):
             q_BD = self.encoder.vectors_of(asked)
         with step("search"):
             places = self._retriever.nearest_passages(q_BD, passages, for_each(exclude, len(asked)))
-        return [EncodedQuery(ids[: self._room], *each) for ids, *each in zip(asked, q_BD, places, strict=True)]
+        return [
+            EncodedQuery(text, ids[: self.config.question_room], *rest)
+            for text, ids, *rest in zip(texts, asked, q_BD, places, strict=True)
+        ]

@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from quoth.encoders.transformer import pair_batch
 from quoth.errors import InputError, UnknownDocumentError
 from quoth.reader.network import Reading
 from quoth.realm.config import PretrainConfig
@@ -106,7 +107,7 @@ class PretrainTask(REALMTask):
         if not drawn:
             return Step(None, 0, self.config.batch_size)
         per_token = self.config.marginal == "token"
-        count = sum(len(each.hidden_M) for each in drawn) if per_token else len(drawn)
+        count = sum(len(example.hidden_M) for example in drawn) if per_token else len(drawn)
         totals = np.zeros(5)
         for part in self.parts(drawn, self.config.mini_batch_size):
             found, tokens = self.marginal(part)
@@ -130,9 +131,9 @@ class PretrainTask(REALMTask):
         drawn = self.texts.draw(count, rng, "tokens")
         if not drawn:
             return Step(None, 0, count)
-        masks, totals = sum(len(each.hidden_M) for each in drawn), np.zeros(2)
+        masks, totals = sum(len(example.hidden_M) for example in drawn), np.zeros(2)
         for part in self.parts(drawn, self.config.mini_batch_size * self.model.config.num_candidates):
-            read = [self._readings(each, ()) for each in part]
+            read = [self._readings(example, ()) for example in part]
             loss = -self._likelihood(part, read)[0].sum() / masks
             loss.backward()  # type: ignore[no-untyped-call]
             totals += [loss.item(), _tokens(read)]
@@ -142,20 +143,20 @@ class PretrainTask(REALMTask):
     def marginal(self, drawn: Sequence[Masked]) -> tuple[Marginal, int]:
         """Relevance and likelihood of each example under its candidates, with gradients; and tokens read."""
         model = self.model
-        queries = query_inputs(model.tokenizer, model.config, (each.ids for each in drawn))
+        queries = query_inputs(model.tokenizer, model.config, (example.ids for example in drawn))
         with model.autocast():
-            q_BD = model.queries(model.tokenizer.batch(queries, self.device)).float()
+            q_BD = model.queries(pair_batch(model.tokenizer, queries, self.device)).float()
         q = q_BD.detach().cpu().numpy()
-        found = self._neighbourhood.nearest(q, self._retrieved, [self._trivial(each.passage) for each in drawn])
+        found = self._neighbourhood.nearest(q, self._retrieved, [self._trivial(example.passage) for example in drawn])
         rows = {passage.row: passage for passages in found for passage in passages}
         place = {row: u + 1 for u, row in enumerate(rows)}
         texts, titles = ["", *(p.text for p in rows.values())], ["", *(p.title for p in rows.values())]
         inputs = passage_inputs(model.tokenizer, model.config, texts, titles)
         with model.autocast():
-            z_UD = model.passages(model.tokenizer.batch(inputs, self.device)).float()
+            z_UD = model.passages(pair_batch(model.tokenizer, inputs, self.device)).float()
         candidates_BN = torch.tensor([[0, *(place[p.row] for p in passages)] for passages in found]).to(self.device)
         relevance_BN = relevance(q_BD, z_UD[candidates_BN], model.config.similarity_scale)
-        read = [self._readings(each, passages) for each, passages in zip(drawn, found, strict=True)]
+        read = [self._readings(example, passages) for example, passages in zip(drawn, found, strict=True)]
         log_p_BNM, masked_BM = self._likelihood(drawn, read)
         tokens = _tokens(read) + sum(len(pair.ids_T) for pair in inputs)
         return Marginal(log_p_BNM, relevance_BN, masked_BM, found), tokens
@@ -183,7 +184,7 @@ class PretrainTask(REALMTask):
     def _likelihood(self, drawn: Sequence[Masked], read: Sequence[Sequence[Reading]]) -> tuple[Tensor, Tensor]:
         """log p(y_m|z,x) [B, N, M], 0 beyond an example's masks, and which of the M are masks [B, M]."""
         tokenizer, reader = self.model.tokenizer, self.model.reader
-        batch = tokenizer.batch([each.pair for group in read for each in group], self.device)
+        batch = pair_batch(tokenizer, [each.pair for group in read for each in group], self.device)
         examples = [each for each, group in zip(drawn, read, strict=True) for _ in group]
         rows = np.repeat(np.arange(len(examples)), [len(each.masks_M) for each in examples])
         places = 1 + np.concatenate([each.masks_M for each in examples])  # after [CLS]
@@ -192,8 +193,10 @@ class PretrainTask(REALMTask):
             states_BTH = reader.states(batch)
             logits_MV = reader.mlm(states_BTH[rows, places])
         log_p_M = -torch.nn.functional.cross_entropy(logits_MV.float(), hidden.to(self.device), reduction="none")
-        width = max(len(each.hidden_M) for each in drawn)
-        masked_BM = torch.tensor([[m < len(each.hidden_M) for m in range(width)] for each in drawn]).to(self.device)
+        width = max(len(example.hidden_M) for example in drawn)
+        masked_BM = torch.tensor([[m < len(example.hidden_M) for m in range(width)] for example in drawn]).to(
+            self.device
+        )
         whole_BNM = masked_BM[:, None].expand(-1, len(read[0]), -1)
         return torch.zeros(whole_BNM.shape, device=self.device).masked_scatter(whole_BNM, log_p_M), masked_BM
 
@@ -204,7 +207,7 @@ class PretrainTask(REALMTask):
 
 
 def _tokens(read: Sequence[Sequence[Reading]]) -> int:
-    return sum(len(each.pair.ids_T) for group in read for each in group)
+    return sum(len(reading.pair.ids_T) for group in read for reading in group)
 
 
 def rows_holding(corpus: Corpus, passage: Passage, all_of_it: bool) -> list[int]:
@@ -217,7 +220,7 @@ def rows_holding(corpus: Corpus, passage: Passage, all_of_it: bool) -> list[int]
     places = [found.span() for found in re.finditer(re.escape(passage.text), text)]
     if all_of_it:
         return rows if places else []
-    ranges = [(each.start, each.end) for each in map(corpus.passage, rows)]
+    ranges = [(passage.start, passage.end) for passage in map(corpus.passage, rows)]
     return [
         row
         for row, (first, last) in zip(rows, ranges, strict=True)

@@ -44,18 +44,12 @@ def prepare(run: Run, config: ICTConfig | PretrainConfig | FineTuneConfig) -> Jo
     run.claim()
     match config:
         case ICTConfig():
-            return _warm_start(run, source, config)
+            corpus = _shared_corpus(run, config)
+            return Job(ICTTask(_model(run, source, config, ("passages", "queries")), corpus, config, run.world), config)
         case PretrainConfig():
             return _pretrain(run, source, config)
         case FineTuneConfig():
             return _fine_tune(run, source, config)
-
-
-def _warm_start(run: Run, source: ModelSource[REALMConfig], config: ICTConfig) -> Job:
-    """The inverse cloze task."""
-    corpus = _shared_corpus(run, config)
-    model = _model(run, source, config, ("passages", "queries"))
-    return Job(ICTTask(model, corpus, config, run.world), config)
 
 
 def _pretrain(run: Run, source: ModelSource[REALMConfig], config: PretrainConfig) -> Job:
@@ -71,19 +65,18 @@ def _pretrain(run: Run, source: ModelSource[REALMConfig], config: PretrainConfig
     texts = MaskedTexts(corpus, model.tokenizer, model.config.query_tokens - 2, config.masking, tagger)
     evaluation = None
     if config.evaluate_on and run.world.is_main:
-        evaluation = _evaluation(run, config, tagger_of(PretrainConfig().tagger))
+        held_out = Probe(
+            read_documents(config.evaluate_on), config, tagger_of(PretrainConfig().tagger), config.evaluate_blanks
+        )
+        probe = run.stack.enter_context(closing(held_out))
+        evaluation = Evaluation(
+            config.evaluate_every, lambda folder: probe.measure(locate(str(folder), REALMConfig, run.base))
+        )
     dtype = "bf16" if config.bf16 else "fp32"
     every, asynchronous = config.refresh_every, config.asynchronous
     refresher = IndexRefresher(run.output, searched or corpus, every, asynchronous, run.base, dtype, run.world)
     run.stack.callback(refresher.close)
     return Job(PretrainTask(model, texts, refresher, config, searched, run.world), config, evaluation)
-
-
-def _evaluation(run: Run, config: PretrainConfig, tagger: Tagger) -> Evaluation:
-    """Masked names in held-out documents."""
-    documents = read_documents(config.evaluate_on)
-    probe = run.stack.enter_context(closing(Probe(documents, config, tagger, config.evaluate_blanks)))
-    return Evaluation(config.evaluate_every, lambda folder: probe.measure(locate(str(folder), REALMConfig, run.base)))
 
 
 def _fine_tune(run: Run, source: ModelSource[REALMConfig], config: FineTuneConfig) -> Job:

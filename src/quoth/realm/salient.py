@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.encoders.pairs import PairTokenizer
 from quoth.errors import InputError
 from quoth.ner.tagger import Tagger
 from quoth.realm.config import Salience
 from quoth.records import Passage, TaggedSpan
 from quoth.text.boundaries import MAY_END, MAY_START, boundary_flags
+from quoth.text.tokenizer import PairTokenizer
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
@@ -65,14 +65,19 @@ class MaskedTexts:
         if masking == "salient":
             assert self._tagger is not None
             salient = self._tagger.spans([passage.text for passage in passages])
-        found = []
+        found: list[Masked] = []
         for passage, (ids, ranges), tagged in zip(passages, pieces, salient, strict=True):
             if masking == "salient":
                 window, at_T = self._salient(ranges, tagged, rng)
             else:
                 window, at_T = self._random(passage.text, ranges, masking, rng)
-            if len(at_T):
-                found.append(self._masked(passage, ids, ranges, window, at_T))
+            if not len(at_T):
+                continue
+            shown_T, hidden_M = np.array(ids), np.array(ids)[at_T]
+            shown_T[at_T] = self._tokenizer.mask_id
+            shown = shown_T[window.start : window.stop].tolist()
+            answer = passage.text[ranges[at_T[0]][0] : ranges[at_T[-1]][1]]
+            found.append(Masked(shown, at_T - window.start, hidden_M, answer, passage))
         return found
 
     def _salient(
@@ -81,10 +86,15 @@ class MaskedTexts:
         """The tokens to show, around one of the spans; and the tokens of that span, to hide."""
         if not tagged:
             return range(0), np.zeros(0, np.int64)
+        # One of them, however many there are: a second hidden name would need passages of its own, and eq. 1 has one z.
         span = tagged[int(rng.integers(len(tagged)))]
         at_T = np.array([t for t, (start, end) in enumerate(ranges) if start < span.end and end > span.start], np.int64)
-        at_T = at_T[: self._room]
-        return _around(at_T, len(ranges), self._room), at_T
+        at_T = at_T[: self._room]  # a span longer than all that is read
+        if not len(at_T):
+            return range(0), at_T
+        # With the span in the middle, or as near to it as the text allows.
+        first = min(max(int(at_T[0] + at_T[-1] + 1 - self._room) // 2, 0), max(len(ranges) - self._room, 0))
+        return range(first, min(first + self._room, len(ranges))), at_T
 
     def _random(
         self, text: str, ranges: Sequence[tuple[int, int]], masking: Salience, rng: np.random.Generator
@@ -92,34 +102,10 @@ class MaskedTexts:
         """The tokens to show, anywhere in the text, and those of them to hide."""
         first = int(rng.integers(max(len(ranges) - self._room, 0) + 1))
         window = range(first, min(first + self._room, len(ranges)))
-        return window, _random_span(text, ranges, window, rng) if masking == "spans" else _some(window, rng)
-
-    def _masked(
-        self,
-        passage: Passage,
-        ids: Sequence[int],
-        ranges: Sequence[tuple[int, int]],
-        window: range,
-        at_T: NDArray[np.int64],
-    ) -> Masked:
-        shown = np.array(ids)
-        shown[at_T] = self._tokenizer.mask_id
-        answer = passage.text[ranges[at_T[0]][0] : ranges[at_T[-1]][1]]
-        hidden_M = np.array(ids)[at_T]
-        return Masked(shown[window.start : window.stop].tolist(), at_T - window.start, hidden_M, answer, passage)
-
-
-def _around(at_T: NDArray[np.int64], length: int, room: int) -> range:
-    """`room` tokens with these in the middle, or as near to it as the text allows."""
-    if not len(at_T):
-        return range(0)
-    first = min(max(int(at_T[0] + at_T[-1] + 1 - room) // 2, 0), max(length - room, 0))
-    return range(first, min(first + room, length))
-
-
-def _some(window: range, rng: np.random.Generator) -> NDArray[np.int64]:
-    count = min(max(1, round(MASKED_SHARE * len(window))), len(window))
-    return np.sort(rng.permutation(np.arange(window.start, window.stop))[:count])
+        if masking == "spans":
+            return window, _random_span(text, ranges, window, rng)
+        count = min(max(1, round(MASKED_SHARE * len(window))), len(window))
+        return window, np.sort(rng.permutation(np.arange(window.start, window.stop))[:count])
 
 
 def _random_span(
@@ -135,5 +121,6 @@ def _random_span(
     ends = np.flatnonzero(flags_T[first:] & MAY_END) + first
     if not len(ends):
         return ends
+    # The longest run of whole words within the drawn length; the first word itself if it has more pieces than that.
     end = int(ends[ends < last].max(initial=ends[0]))
     return np.arange(window.start + first, window.start + end + 1)

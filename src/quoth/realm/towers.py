@@ -7,11 +7,11 @@ Does not know: where vectors are stored, or what happens to the retrieved passag
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +21,14 @@ from torch import Tensor, nn
 
 from quoth.encoders.bert import dense
 from quoth.encoders.keys import EncodedPassage, TextSpan, span_keys
-from quoth.encoders.pairs import Pair, PairBatch, PairTokenizer
-from quoth.encoders.transformer import Transformer, longest_input, run_batched
+from quoth.encoders.transformer import PairBatch, Transformer, longest_input, pair_batch, run_batched
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import ModelSource
 from quoth.realm.config import REALMConfig
 from quoth.records import Passage
+from quoth.text.tokenizer import Pair, PairTokenizer
+
+Part = TypeVar("Part", bound=nn.Module)
 
 QUERY_CHARACTERS = 200
 """The length of the parts of passages that serve as sample queries."""
@@ -121,12 +123,12 @@ class PassageEncoder:
         """Raises ModelNotFoundError, or InputError on an unknown device or dtype."""
         config = source.config
         transformer = Transformer.load(source.part("passages"), device=device, dtype=dtype)
-        passages = load_tower(transformer, config, source.heads, "passages")
-        mark = fingerprint(transformer.fingerprint, passages)
-        queries = passages = _like_encoder(passages)
+        passages = opened(Tower, transformer.model, config, source.heads, "passages")
+        mark = fingerprint(transformer.fingerprint, passages)  # of the head in fp32, whatever `dtype`
+        queries = passages = like_encoder(passages)
         if config.separate_towers:
             other = Transformer.load(source.part("queries"), device=device, dtype=dtype)
-            queries = _like_encoder(load_tower(other, config, source.heads, "queries"))
+            queries = like_encoder(opened(Tower, other.model, config, source.heads, "queries"))
         tokenizer = pair_tokenizer(transformer.tokenizer, transformer.model, config)
         return cls(passages, queries, tokenizer, source.name, mark)
 
@@ -164,18 +166,20 @@ class PassageEncoder:
         return self.queries(texts) if texts else np.zeros((0, self.dimensions), np.float32)
 
 
-def load_tower(transformer: Transformer, config: REALMConfig, heads: Path | None, prefix: str) -> Tower:
-    """A tower of a loaded encoder and the head stored for it. Raises ModelNotFoundError if the head is missing or does
-    not fit."""
-    tower = Tower(transformer.model, config)
-    load_heads(heads, prefix, tower)
-    return tower
+def opened(
+    kind: Callable[[Any, REALMConfig], Part], encoder: Any, config: REALMConfig, file: Path | None, name: str
+) -> Part:
+    """A part of a REALM, a tower or its reader, over its loaded encoder, with the heads stored for it. Raises
+    ModelNotFoundError if they are missing or do not fit."""
+    part = kind(encoder, config)
+    load_heads(file, name, part)
+    return part
 
 
-def _like_encoder(tower: Tower) -> Tower:
-    """The tower with its head on the encoder's device and in its dtype."""
-    weight = next(tower.encoder.parameters())
-    return tower.to(device=weight.device, dtype=weight.dtype)
+def like_encoder(part: Part) -> Part:
+    """The part with its heads on its encoder's device and in its dtype."""
+    weight = next(part.get_submodule("encoder").parameters())
+    return part.to(device=weight.device, dtype=weight.dtype)
 
 
 def fingerprint(encoder: str, tower: Tower) -> str:
@@ -207,7 +211,7 @@ def embed(tower: Tower, tokenizer: PairTokenizer, inputs: Sequence[Pair]) -> NDA
     vectors_BD = np.empty((len(inputs), tower.dimensions), np.float32)
     device = next(tower.parameters()).device
     lengths = [len(pair.ids_T) for pair in inputs]
-    for member, vector_D in run_batched(inputs, lengths, lambda pairs: tower(tokenizer.batch(pairs, device))):
+    for member, vector_D in run_batched(inputs, lengths, lambda pairs: tower(pair_batch(tokenizer, pairs, device))):
         vectors_BD[member] = vector_D
     return vectors_BD
 

@@ -21,7 +21,7 @@ from quoth.errors import InputError
 from quoth.hub import HEADS_FILE, SETTINGS_FILE, ModelSource
 from quoth.realm.config import REALMConfig
 from quoth.realm.network import ReaderModel
-from quoth.realm.towers import Tower, head_state, load_heads, pair_tokenizer
+from quoth.realm.towers import Tower, head_state, opened, pair_tokenizer
 from quoth.storage import atomic_write_bytes, atomic_write_json
 from quoth.training.adapter import save_adapter, set_dropout, with_adapter
 from quoth.training.distributed import World
@@ -91,10 +91,8 @@ class TrainedREALM:
         self.passages = self.queries = self._tower(encoder, "passages")
         if separate:
             self.queries = self._tower(self._encoder("queries")[0], "queries")
-        torch.manual_seed(seed)
-        self.reader = ReaderModel(self._encoder("reader")[0], self.config)
-        load_heads(source.heads, "reader", self.reader)
-        self.reader.to(self.device)
+        reader = opened(ReaderModel, self._encoder("reader")[0], self.config, source.heads, "reader")
+        self.reader = reader.to(self.device)
         for name, part in self._parts():
             set_dropout(part, dropout if name in self._trained else 0.0)
             if name not in self._trained:
@@ -133,9 +131,7 @@ class TrainedREALM:
 
     def _tower(self, encoder: Any, name: str) -> Tower:
         torch.manual_seed(self._seed)
-        tower = Tower(encoder, self.config)
-        load_heads(self._source.heads, self._origins[name], tower)
-        return tower.to(self.device)
+        return opened(Tower, encoder, self.config, self._source.heads, self._origins[name]).to(self.device)
 
     def autocast(self) -> contextlib.AbstractContextManager[Any]:
         """bf16 if the settings say so."""

@@ -15,7 +15,7 @@ from typing import Any
 from uuid import uuid4
 
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.segment_writer import split_documents, write_segment
+from quoth.corpus.writer import split_documents, write_segment
 from quoth.errors import CorruptionError
 from quoth.index.key_store import MARKERS, SETTINGS_FILES, codes_of, files_of, made_files
 from quoth.index.tables import KeyTables

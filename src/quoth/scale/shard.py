@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from quoth.answers.equations import Sums
 from quoth.answers.evidence import Quoter, Quotes
 from quoth.answers.options import ResolvedOptions
-from quoth.answers.phrases import ScoredPhrases
+from quoth.answers.phrases import ScoredPhrases, ScoredTokens
 from quoth.answers.ranking import Groups, Occurrences, Scored, group_equal, group_score, places_of
-from quoth.answers.token import ScoredTokens
 from quoth.encoders.tokens import TokenEncoder
 from quoth.errors import QuothError
 from quoth.index.key_table import KeyHits, KeyTable

@@ -96,7 +96,7 @@ def _answer(shards: Shards, question: ShardQuery) -> list[Prediction]:
         def shares(known: Any) -> list[Any]:
             return shards.ask("sums", [(question, replace(each, sums=known)) for each in taken])
 
-        sums = sums_over(shares, options.rounds)
+        sums = sums_over(shares, options)
         taken = [replace(each, sums=sums) for each in taken]
         parts: list[Partial] = shards.ask("groups", [(question, each) for each in taken])
         key_C = np.concatenate([part.key_G for part in parts])

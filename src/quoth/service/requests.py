@@ -13,8 +13,9 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 from annotated_types import Ge, Le, MaxLen
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from quoth.answers.options import ClassifyOptions, FillOptions
+from quoth.answers.options import FillOptions
 from quoth.fields import fields_of
+from quoth.npm.config import ClassifyOptions
 from quoth.service.limits import Limits
 
 MOST_PHRASE_TOKENS = 32
@@ -157,7 +158,8 @@ def _options(record: Any, limits: Limits) -> dict[str, tuple[Any, Any]]:
     declared = {}
     for name, each in fields_of(record).items():
         meaning = f"{each.meaning} Default: the model's." if each.default is None else each.meaning
-        declared[name] = (_said(_bounded(each.kind, bounds.get(name, ())), meaning), each.default)
+        kind = _said(_bounded(each.kind, bounds.get(name, ())), meaning)
+        declared[name] = (kind, [] if each.default == () else each.default)
     return declared
 
 

@@ -94,11 +94,6 @@ def _cuts(text: str, at: int) -> bool:
     return before == "\u200d" or (_joins(before) and _joins(after))
 
 
-def _inside_numbers(text: str) -> set[int]:
-    """The positions inside numbers, dates, times and versions, where no phrase may start or end."""
-    return {at for number in _NUMBER.finditer(text) for at in range(number.start() + 1, number.end())}
-
-
 def breaks_phrase(text: str, start: int, end: int) -> bool:
     """Whether no phrase may cross the white space from `start` to `end`: the end of a table cell, or of a line that is
     not wrapped prose.
@@ -139,7 +134,8 @@ def boundary_flags(text: str, offsets_T2: NDArray[np.int64]) -> NDArray[np.uint8
     flags = np.zeros(len(offsets_T2), np.uint8)
     ranges = [(int(start), int(end)) for start, end in offsets_T2]
     filled = [i for i, (start, end) in enumerate(ranges) if start < end]
-    inside = _inside_numbers(text)
+    # Positions inside numbers, dates, times and versions.
+    inside = {at for number in _NUMBER.finditer(text) for at in range(number.start() + 1, number.end())}
     for place, i in enumerate(filled):
         start, end = ranges[i]
         previous = ranges[filled[place - 1]][1] if place else 0

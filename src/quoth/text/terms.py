@@ -15,9 +15,9 @@ The terms of an index depend on this file: a change here needs a new `ANALYSIS_V
 import re
 import threading
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 ANALYSIS_VERSION = 1
@@ -38,13 +38,7 @@ _UNSPACED_BLOCKS = (
     (0x1AFF0, 0x1B16F),  # kana
     (0x20000, 0x323AF),  # Han
 )
-_LATIN_AND_GREEK_BLOCKS = (
-    (0xC0, 0x2AF),
-    (0x370, 0x3FF),
-    (0x1E00, 0x1FFF),
-    (0x2C60, 0x2C7F),
-    (0xA720, 0xA7FF),
-)
+_LATIN_AND_GREEK_BLOCKS = ((0xC0, 0x2AF), (0x370, 0x3FF), (0x1E00, 0x1FFF), (0x2C60, 0x2C7F), (0xA720, 0xA7FF))
 _INVISIBLE_BLOCKS = (
     (0xAD, 0xAD),  # soft hyphen
     (0x2B9, 0x2BF),  # modifier apostrophes: Hawaiʻi
@@ -59,12 +53,7 @@ _INVISIBLE_BLOCKS = (
     (0xFEFF, 0xFEFF),
     (0xE0100, 0xE01EF),  # ideographic variation selectors
 )
-_UNDECOMPOSED_LETTERS = {
-    "æ": "ae",
-    "œ": "oe",
-    "þ": "th",
-    **dict(zip("ðøđħıłŋŧ", "dodhilnt", strict=True)),
-}
+_UNDECOMPOSED_LETTERS = {"æ": "ae", "œ": "oe", "þ": "th", **dict(zip("ðøđħıłŋŧ", "dodhilnt", strict=True))}
 _ASCII_WORD = re.compile("[a-z0-9]+")
 _stemmer_lock = threading.Lock()
 
@@ -104,7 +93,7 @@ def normalise(text: str) -> str:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    return (match.group() for match in _piece_pattern().finditer(normalise(text)))
+    return (match.group() for match in _patterns()[0].finditer(normalise(text)))
 
 
 def _terms(piece: str) -> list[str]:
@@ -117,9 +106,9 @@ def _terms(piece: str) -> list[str]:
 
 
 def _characters(piece: str) -> list[str]:
-    if piece.isascii() or not _character_pattern().match(piece):
+    if piece.isascii() or not (character := _patterns()[1]).match(piece):
         return []
-    return [character[: MAX_TERM_LENGTH // 2] for character in _character_pattern().findall(piece)]
+    return [each[: MAX_TERM_LENGTH // 2] for each in character.findall(piece)]
 
 
 @lru_cache(maxsize=1 << 18)
@@ -140,63 +129,41 @@ def _english_stemmer() -> Any:
 
 
 @cache
-def _piece_pattern() -> re.Pattern[str]:
-    unspaced, marks = _unspaced_class(), _marks_class()
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """What matches a piece, a word or an unspaced run; and what matches a character of a run, with its marks."""
+    category = [unicodedata.category(chr(code)) for code in range(0x32400)]
+    unspaced = _class(code for code in _in(_UNSPACED_BLOCKS) if category[code][0] == "L" or category[code] == "Nl")
+    marks = _class(code for code in range(0x300, 0x20000) if category[code] in ("Mn", "Mc"))
     letters = rf"[^\W_{unspaced}]"
-    return re.compile(f"{letters}+(?:[{marks}]+{letters}*)*|(?:[{unspaced}][{marks}]*)+")
-
-
-@cache
-def _character_pattern() -> re.Pattern[str]:
-    return re.compile(f"[{_unspaced_class()}][{_marks_class()}]*")
+    piece = re.compile(f"{letters}+(?:[{marks}]+{letters}*)*|(?:[{unspaced}][{marks}]*)+")
+    return piece, re.compile(f"[{unspaced}][{marks}]*")
 
 
 @cache
 def _latin_and_greek_marks() -> re.Pattern[str]:
-    letters = "a-z" + "".join(_range(first, last) for first, last in _LATIN_AND_GREEK_BLOCKS)
+    letters = "a-z" + "".join(f"{chr(first)}-{chr(last)}" for first, last in _LATIN_AND_GREEK_BLOCKS)
     return re.compile(f"(?<=[{letters}])[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff]+")
-
-
-@cache
-def _unspaced_class() -> str:
-    codes = (code for first, last in _UNSPACED_BLOCKS for code in range(first, last + 1))
-    return _character_class(code for code in codes if _category(code)[0] == "L" or _category(code) == "Nl")
-
-
-@cache
-def _marks_class() -> str:
-    return _character_class(code for code in range(0x300, 0x20000) if _category(code) in ("Mn", "Mc"))
 
 
 @cache
 def _fold_table() -> dict[int, str | None]:
     table: dict[int, str | None] = {}
-    for first, last in _LATIN_AND_GREEK_BLOCKS:
-        for code in range(first, last + 1):
-            if chr(code).isalpha():
-                table[code] = _fold_letter(chr(code))
-    table.update((code, None) for first, last in _INVISIBLE_BLOCKS for code in range(first, last + 1))
-    return table
+    for letter in filter(str.isalpha, map(chr, _in(_LATIN_AND_GREEK_BLOCKS))):
+        bare = "".join(c for c in unicodedata.normalize("NFKD", letter) if not unicodedata.combining(c))
+        table[ord(letter)] = "".join(_UNDECOMPOSED_LETTERS.get(c, c) for c in bare.casefold())
+    return table | dict.fromkeys(_in(_INVISIBLE_BLOCKS))
 
 
-def _fold_letter(letter: str) -> str:
-    bare = "".join(c for c in unicodedata.normalize("NFKD", letter) if not unicodedata.combining(c))
-    return "".join(_UNDECOMPOSED_LETTERS.get(c, c) for c in bare.casefold())
+def _in(blocks: Iterable[tuple[int, int]]) -> Iterator[int]:
+    return chain.from_iterable(range(first, last + 1) for first, last in blocks)
 
 
-def _category(code: int) -> str:
-    return unicodedata.category(chr(code))
-
-
-def _character_class(codes: Iterator[int]) -> str:
+def _class(codes: Iterable[int]) -> str:
+    """The codes as ranges, for a class of characters in a pattern."""
     ranges: list[list[int]] = []
     for code in codes:
         if ranges and ranges[-1][1] == code - 1:
             ranges[-1][1] = code
         else:
             ranges.append([code, code])
-    return "".join(_range(first, last) for first, last in ranges)
-
-
-def _range(first: int, last: int) -> str:
-    return f"{chr(first)}-{chr(last)}"
+    return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)

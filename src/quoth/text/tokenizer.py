@@ -1,7 +1,7 @@
-"""Token ids with exact character ranges, for passages, and masked queries.
+"""Token ids with exact character ranges: of passages, of masked queries, of one or two texts in an encoder's input.
 
 Knows: Hugging Face fast tokenizers, which it reads without importing transformers; the "Title. text" form of a passage,
-the mask convention of a model. Does not know: models, vectors.
+special tokens, the mask convention of a model, cutting to a length. Does not know: models, tensors, vectors.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Encoding, Tokenizer
+from tokenizers import Tokenizer
+from tokenizers.normalizers import BertNormalizer
+from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from quoth.errors import InputError, TextCutWarning
 from quoth.storage import read_json
@@ -24,6 +26,8 @@ from quoth.text.boundaries import boundary_flags, spelling, surface_group, trim
 
 MASK = "[MASK]"
 MAX_TITLE_TOKENS = 32
+Pieces = tuple[list[int], list[tuple[int, int]]]
+"""The token ids of a text, and their character ranges."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +39,30 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class TokenizedPassage:
-    """A passage's tokens, without its title: ids [T], character ranges in the passage [T, 2], flags [T],
-    grouping keys [T], and the encoder inputs that together cover them in order."""
+class Tokens:
+    """A text's tokens: ids [T], character ranges without white space at their edges [T, 2], boundary flags [T]."""
 
     ids_T: NDArray[np.int32]
     offsets_T2: NDArray[np.int64]
     flags_T: NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, text: str, pieces: Pieces) -> Tokens:
+        """The tokens that `PairTokenizer.pieces` gave."""
+        offsets_T2 = trimmed(text, pieces[1])
+        return cls(np.array(pieces[0], np.int32), offsets_T2, boundary_flags(text, offsets_T2))
+
+
+def trimmed(text: str, ranges: Iterable[tuple[int, int]]) -> NDArray[np.int64]:
+    """The character ranges of tokens without white space at their edges: [T, 2]."""
+    return np.array([trim(text, start, end) for start, end in ranges], np.int64).reshape(-1, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizedPassage(Tokens):
+    """A passage's tokens, without its title, with their grouping keys [T], and the encoder inputs that together cover
+    them in order."""
+
     group_T: NDArray[np.uint64]
     windows: tuple[Window, ...]
 
@@ -54,13 +75,7 @@ class TextTokenizer:
     """
 
     def __init__(self, tokenizer: Any, *, num_masks: int, max_tokens: int) -> None:
-        if not getattr(tokenizer, "is_fast", False):
-            raise InputError(
-                f"tokenizer {type(tokenizer).__name__} gives no character offsets; only fast tokenizers do "
-                "(a folder with tokenizer.json)"
-            )
-        if tokenizer.mask_token_id is None:
-            raise InputError(f"tokenizer {tokenizer.name_or_path!r} has no mask token; use a masked language model's")
+        _check_masked(tokenizer)
         self.hf = tokenizer
         self.num_masks = num_masks
         self.max_tokens = max_tokens
@@ -83,12 +98,8 @@ class TextTokenizer:
         encoded = self.hf(
             joined, add_special_tokens=False, return_offsets_mapping=True, verbose=False, truncation=False
         )
-        return [
-            self._passage(text, len(prefix), ids, offsets)
-            for text, prefix, ids, offsets in zip(
-                texts, prefixes, encoded["input_ids"], encoded["offset_mapping"], strict=True
-            )
-        ]
+        lengths = map(len, prefixes)
+        return list(map(self._passage, texts, lengths, encoded["input_ids"], encoded["offset_mapping"]))
 
     def _passage(self, text: str, prefix: int, ids: list[int], offsets: list[tuple[int, int]]) -> TokenizedPassage:
         first = next((i for i, (_, end) in enumerate(offsets) if end > prefix), len(ids))
@@ -183,12 +194,103 @@ def around_mask(text: str, mask_token: str) -> tuple[str, str]:
     parts = re.split("|".join(map(re.escape, sorted({MASK, mask_token}))), text)
     if len(parts) != 2:
         found = "no [MASK]" if len(parts) == 1 else f"{len(parts) - 1} masks"
-        raise InputError(f"{found} in {_shorten(text)!r}; a text must have exactly one [MASK], in place of the blank")
+        shown = text if len(text) <= 60 else f"{text[:59]}…"
+        raise InputError(f"{found} in {shown!r}; a text must have exactly one [MASK], in place of the blank")
     return parts[0], parts[1]
 
 
-def _shorten(text: str, limit: int = 60) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+def check_fast(tokenizer: Any) -> None:
+    """Raises InputError if a tokenizer gives no character offsets."""
+    if not getattr(tokenizer, "is_fast", False):
+        raise InputError(
+            f"tokenizer {type(tokenizer).__name__} gives no character offsets; only fast tokenizers do "
+            "(a folder with tokenizer.json)"
+        )
+
+
+def _check_masked(tokenizer: Any) -> None:
+    """Raises InputError unless a tokenizer gives character offsets and has a mask token."""
+    check_fast(tokenizer)
+    if tokenizer.mask_token_id is None:
+        raise InputError(f"tokenizer {tokenizer.name_or_path!r} has no mask token; use a masked language model's")
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Input ids [T], and the position where the second text begins (the end if there is none)."""
+
+    ids_T: NDArray[np.int64]
+    second: int
+
+
+class PairTokenizer:
+    """Makes inputs of one or two texts, each followed by the separator; with `types`, the second text's tokens have
+    type 1. No input is longer than `longest`, whatever limit a caller gives."""
+
+    def __init__(self, tokenizer: Any, types: bool, longest: int = 512) -> None:
+        _check_masked(tokenizer)
+        self.hf, self.types, self.longest = tokenizer, types, longest
+        framed = tokenizer("x", add_special_tokens=True)["input_ids"]
+        self.cls_id, self.sep_id = int(framed[0]), int(framed[-1])
+        self.mask_id, self.mask_token = tokenizer.mask_token_id, tokenizer.mask_token
+        self.pad_id = int(tokenizer.pad_token_id or 0)
+
+    def pieces(self, texts: Sequence[str]) -> list[Pieces]:
+        """The ids and character ranges of texts, without special tokens."""
+        if not texts:
+            return []
+        encoded = self.hf(
+            list(texts), add_special_tokens=False, return_offsets_mapping=True, verbose=False, truncation=False
+        )
+        return list(zip(encoded["input_ids"], encoded["offset_mapping"], strict=True))
+
+    def single(self, ids: Sequence[int], limit: int) -> Pair:
+        """ "[CLS] a [SEP]" of at most `limit` tokens."""
+        room = min(limit, self.longest) - 2
+        cut = np.array([self.cls_id, *ids[:room], self.sep_id], np.int64)
+        return Pair(cut, len(cut))
+
+    def pair(self, first: Sequence[int], second: Sequence[int], limit: int) -> Pair:
+        """ "[CLS] a [SEP] b [SEP]" of at most `limit` tokens: b is cut first, and a if it leaves no room for b."""
+        limit = min(limit, self.longest)
+        head = [self.cls_id, *first[: limit - 4], self.sep_id]
+        return Pair(np.array([*head, *second[: limit - len(head) - 1], self.sep_id], np.int64), len(head))
+
+
+def masked_ids(tokenizer: PairTokenizer, text: str, limit: int, masks: int = 1) -> list[int]:
+    """The ids of a text with one blank, which becomes `masks` mask tokens; a longer text is cut to `limit` ids around
+    it.
+
+    Raises InputError unless the text has exactly one blank.
+    """
+    before, after = around_mask(text, tokenizer.mask_token)
+    (left, _), (right, _) = tokenizer.pieces([before.rstrip(), after])
+    first = max(len(left) - max(min(limit // 2, limit - masks), limit - masks - len(right)), 0)
+    return [*left[first:], *[tokenizer.mask_id] * masks, *right][:limit]
+
+
+def answer_ids(tokenizer: PairTokenizer, text: str, answer: str) -> list[int]:
+    """The ids of an answer as it would be tokenized in a text's blank: after white space if the blank is.
+
+    Raises InputError unless the text has exactly one blank, or if the answer has no tokens, contains a mask, or
+    contains a character that the tokenizer does not know.
+    """
+    before, _ = around_mask(text, tokenizer.mask_token)
+    [(ids, _)] = tokenizer.pieces([before[len(before.rstrip()) :] + answer.strip()])
+    if not answer.strip() or not ids:
+        raise InputError(f"answer {answer!r} is empty; give the words of the blank, such as 'Leo Tolstoy'")
+    for id_, trouble in (
+        (tokenizer.mask_id, "contains a mask"),
+        (tokenizer.hf.unk_token_id, "has characters that the tokenizer does not know"),
+    ):
+        if id_ in ids:
+            raise InputError(f"answer {answer!r} {trouble}, so it has no probability; give other words")
+    return ids
+
+
+def fill_in(tokenizer: PairTokenizer, text: str, phrase: str) -> str:
+    """The text with a phrase in place of its blank."""
+    return phrase.join(around_mask(text, tokenizer.mask_token))
 
 
 class FastTokenizer:
@@ -215,6 +317,16 @@ class FastTokenizer:
         """The folder's tokenizer, or None if it has no `tokenizer.json`."""
         return cls(folder) if (folder / "tokenizer.json").is_file() else None
 
+    def cuts_like(self, other: Any) -> bool:
+        """Whether another tokenizer is of the same folder, and gives a text the same tokens after a title as without.
+
+        BERT's do: they cut at white space first, and know nothing of what comes before. Byte-level ones do not: their
+        first token of a text has no space in front of it.
+        """
+        steps, same = self.backend_tokenizer, isinstance(other, FastTokenizer)
+        bert = isinstance(steps.normalizer, BertNormalizer) and isinstance(steps.pre_tokenizer, BertPreTokenizer)
+        return same and bert and self.name_or_path == other.name_or_path
+
     def get_vocab(self) -> dict[str, int]:
         return self.backend_tokenizer.get_vocab(with_added_tokens=True)
 
@@ -223,24 +335,16 @@ class FastTokenizer:
         if isinstance(text, str):
             encoding = self.backend_tokenizer.encode(text, add_special_tokens=add_special_tokens)
             return {"input_ids": encoding.ids, "offset_mapping": encoding.offsets}
-        encodings: list[Encoding] = self.backend_tokenizer.encode_batch(
-            list(text), add_special_tokens=add_special_tokens
-        )
-        return {
-            "input_ids": [encoding.ids for encoding in encodings],
-            "offset_mapping": [encoding.offsets for encoding in encodings],
-        }
+        several = self.backend_tokenizer.encode_batch(list(text), add_special_tokens=add_special_tokens)
+        return {"input_ids": [each.ids for each in several], "offset_mapping": [each.offsets for each in several]}
 
 
 def _special_tokens(folder: Path) -> dict[str, str]:
     """The special tokens by name, from `tokenizer_config.json` or else `special_tokens_map.json`."""
     special: dict[str, str] = {}
-    for name in ("special_tokens_map.json", "tokenizer_config.json"):
-        if (folder / name).is_file():
-            values = read_json(folder / name)
-            for key, value in values.items():
-                if key.endswith("_token"):
-                    content = value["content"] if isinstance(value, dict) else value
-                    if isinstance(content, str):
-                        special[key] = content
+    for file in (folder / "special_tokens_map.json", folder / "tokenizer_config.json"):
+        for key, value in read_json(file).items() if file.is_file() else ():
+            content = value.get("content") if isinstance(value, dict) else value
+            if key.endswith("_token") and isinstance(content, str):
+                special[key] = content
     return special

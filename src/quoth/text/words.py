@@ -15,6 +15,7 @@ import numpy as np
 
 from quoth.errors import InputError
 from quoth.text.boundaries import trim, words
+from quoth.text.tokenizer import check_fast
 from quoth.types import Ints
 
 SHAPES = ("special", "lower", "capitalised", "capitals", "capital", "mixed", "digits", "uncased", "other")
@@ -55,11 +56,7 @@ class WordTokenizer:
     """
 
     def __init__(self, tokenizer: Any, max_tokens: int) -> None:
-        if not getattr(tokenizer, "is_fast", False):
-            raise InputError(
-                f"tokenizer {type(tokenizer).__name__} gives no character offsets; only fast tokenizers do "
-                "(a folder with tokenizer.json)"
-            )
+        check_fast(tokenizer)
         self.hf = tokenizer
         self.pad_id = int(tokenizer.pad_token_id or 0)
         plain, framed = (list(tokenizer("a", add_special_tokens=special)["input_ids"]) for special in (False, True))
@@ -130,14 +127,9 @@ def word_shapes(text: str, ranges: Sequence[tuple[int, int]]) -> Ints:
         if text[start].isalnum():
             shapes[i] += len(SHAPES) * begins
             begins = False
-        elif _STOPS.fullmatch(text[start:end]):
-            begins = not (i and _is_initial(text, ranges[i - 1], start))
+        elif _STOPS.fullmatch(text[start:end]):  # but after an initial, as in "J. Smith"
+            begins = not (i and ranges[i - 1] == (start - 1, start) and text[start - 1].isupper())
     return shapes
-
-
-def _is_initial(text: str, before: tuple[int, int], start: int) -> bool:
-    """Whether the full stop at `start` directly follows a single capital letter, as in "J. Smith"."""
-    return before[1] == start and before[1] - before[0] == 1 and text[before[0]].isupper()
 
 
 def _shape(word: str) -> str:

@@ -5,6 +5,7 @@ Knows: PEFT's names and files. Does not know: losses and the training loop.
 
 from __future__ import annotations
 
+import json
 import warnings
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from torch import nn
 from quoth.encoders.transformer import apply_adapter
 from quoth.errors import InputError
 from quoth.storage import atomic_write_bytes, atomic_write_json
+
+ADAPTER = "adapter_model.safetensors"
 
 
 def with_adapter(model: Any, rank: int, seed: int, warm_start: str = "") -> Any:
@@ -36,7 +39,7 @@ def with_adapter(model: Any, rank: int, seed: int, warm_start: str = "") -> Any:
         warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
         adapted = get_peft_model(model, LoraConfig(r=rank, lora_alpha=rank, target_modules="all-linear"))
     if warm_start:
-        _warm_start(adapted, Path(warm_start) / "adapter_model.safetensors")
+        _start_from(adapted, Path(warm_start) / ADAPTER)
     return adapted
 
 
@@ -52,6 +55,8 @@ def set_dropout(model: nn.Module, share: float) -> None:
 
 def merged_weights(model: nn.Module) -> dict[str, torch.Tensor]:
     """A model's weights with its adapter added, under the names that they have without an adapter."""
+    # Not by PEFT's `merge_adapter` and `unmerge_adapter`: w + d - d is not w in floating point, and a run that saved
+    # its model would end at other weights than one that did not.
     state = {name.replace(".base_layer.", "."): w for name, w in model.state_dict().items() if "lora_" not in name}
     for name, module in model.named_modules():
         if hasattr(module, "get_delta_weight"):
@@ -59,49 +64,31 @@ def merged_weights(model: nn.Module) -> dict[str, torch.Tensor]:
     return state
 
 
-def saved_name(parameter: str) -> str:
-    """A parameter's name in `adapter_model.safetensors`."""
-    return parameter.replace(".default.", ".")
-
-
 def save_adapter(folder: Path, model: Any, base: str) -> None:
     """Write a model's adapter in fp16, as PEFT reads it; `base` names the weights it belongs to."""
+    from peft import get_peft_model_state_dict
+
     folder.mkdir(parents=True, exist_ok=True)
-    adapter = {name: weight for name, weight in model.named_parameters() if "lora_" in name}
-    weights = {saved_name(name): weight.detach().half().cpu().contiguous() for name, weight in adapter.items()}
-    atomic_write_bytes(folder / "adapter_model.safetensors", save(weights))
-    atomic_write_json(folder / "adapter_config.json", adapter_settings(model, base))
+    weights = get_peft_model_state_dict(model, save_embedding_layers=False)
+    halves = {name: weight.detach().half().cpu().contiguous() for name, weight in weights.items()}
+    atomic_write_bytes(folder / ADAPTER, save(halves))
+    # PEFT's own `save_pretrained` writes in place, and sets in any order.
+    settings = model.peft_config["default"].to_dict() | {"inference_mode": True, "base_model_name_or_path": base}
+    atomic_write_json(folder / "adapter_config.json", json.loads(json.dumps(settings, default=sorted)))
 
 
-def adapter_settings(model: Any, base: str) -> dict[str, Any]:
-    """What `adapter_config.json` says of an adapted model."""
-    settings = model.peft_config["default"].to_dict()
-    settings.update(inference_mode=True, base_model_name_or_path=base)
-    plain: dict[str, Any] = _plain(settings)
-    return plain
+def _start_from(adapted: Any, file: Path) -> None:
+    from peft import set_peft_model_state_dict
 
-
-def _warm_start(adapted: Any, file: Path) -> None:
     if not file.is_file():
         raise InputError(f"warm_start {str(file.parent)!r} has no {file.name}; name a folder with a trained adapter")
-    weights = load_file(file)
-    with torch.no_grad():
-        for name, parameter in adapted.named_parameters():
-            if not parameter.requires_grad:
-                continue
-            weight = weights.get(saved_name(name))
-            if weight is None or weight.shape != parameter.shape:
-                raise InputError(
-                    f"warm_start {str(file.parent)!r} does not fit this model and lora_rank; "
-                    "use the ones that it was trained with"
-                )
-            parameter.copy_(weight.float())
-
-
-def _plain(value: Any) -> Any:
-    """A setting as JSON writes it: sets sorted, enumerations by value."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, (set, frozenset)):
-        return sorted(value)
-    return getattr(value, "value", value)
+    try:
+        result: Any = set_peft_model_state_dict(adapted, load_file(file))
+        missing = [name for name in result.missing_keys if "lora_" in name]
+    except RuntimeError:  # a weight of another shape
+        missing = [file.name]
+    if missing:
+        raise InputError(
+            f"warm_start {str(file.parent)!r} does not fit this model and lora_rank; use the ones that it was trained "
+            "with"
+        )

@@ -35,9 +35,12 @@ def contrastive_loss(
     """
     has_positive_M = torch.bincount(positive_query, minlength=len(q_MD)) > 0
     if not bool(has_positive_M.any()):
+        # A zero with a graph: the caller calls `backward` in every process, whatever its part of the batch has.
         return (q_MD.sum() + c_ND.sum()) * 0
     order = torch.argsort(positive_query, stable=True)
     positive_query, positive_row = positive_query[order], positive_row[order]
+    # Only one chunk's similarities [chunk, N] exist at a time, instead of [M, N] with its masks; the price is that each
+    # is computed twice, forward and backward. The pairs are sorted, so a chunk's are one range.
     size = chunk or len(q_MD)
     terms = []
     for first in range(0, len(q_MD), size):
@@ -69,6 +72,7 @@ def _negative_log_shares(
 
 def grouped_logsumexp(values: Tensor, group: Tensor, num_groups: int) -> Tensor:
     """log Σ exp of the values of each group; 0 for an empty group."""
+    # The maximum cancels out of the sum, so its gradient is 0: `detach` says so, and saves a graph through "amax".
     top = torch.full((num_groups,), -torch.inf, dtype=values.dtype, device=values.device)
     top = top.scatter_reduce(0, group, values.detach(), "amax")
     empty = top.isneginf()
@@ -96,19 +100,9 @@ def phrase_contrastive_loss(
     Inputs as in `contrastive_loss`, with a start and an end query per span. Formula: the sum of the two contrastive
     losses. When to use: NPM with span masking.
     """
-    start = contrastive_loss(
-        q_start_MD,
-        c_ND,
-        query_sequence_M,
-        sequence_N,
-        positive_query,
-        positive_start,
-        scale=scale,
-        chunk=chunk,
-    )
-    end = contrastive_loss(
-        q_end_MD, c_ND, query_sequence_M, sequence_N, positive_query, positive_end, scale=scale, chunk=chunk
-    )
+    sequences = query_sequence_M, sequence_N
+    start = contrastive_loss(q_start_MD, c_ND, *sequences, positive_query, positive_start, scale=scale, chunk=chunk)
+    end = contrastive_loss(q_end_MD, c_ND, *sequences, positive_query, positive_end, scale=scale, chunk=chunk)
     return start + end
 
 

@@ -20,9 +20,9 @@ from quoth.realm.config import FineTuneConfig, ICTConfig, PretrainConfig
 from quoth.training.settings import LoopConfig, with_overrides
 
 if TYPE_CHECKING:
+    from quoth.datasets.questions import OnBad
     from quoth.hub import ModelSource
     from quoth.reader.config import ReaderConfig
-    from quoth.reader.data import OnBad
     from quoth.training.distributed import World
     from quoth.training.run import Job, Preparing, Run
     from quoth.training.trainer import Progress

@@ -3,39 +3,37 @@
 Knows: names, defaults, which values are valid. Does not know: what is done with them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 from quoth.config import Config
 from quoth.errors import InputError, nearest
-from quoth.fields import Count, NotNegative, Number, ShareBelow1
+from quoth.fields import Count, NotNegative, Number, ShareBelow1, described, fields_of
 
 Settings = TypeVar("Settings", bound=Config)
 
 
+@described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopConfig(Config):
-    """What every run has: steps, AdamW with a linear warm-up and decay, checkpoints, logs.
+    """What every run has: steps, AdamW with a linear warm-up and decay, checkpoints, logs."""
 
-    `lora_rank` 0 trains all weights. `dropout` is the share of hidden units and attention weights that are dropped in
-    the trained parts. A gradient longer than `max_grad_norm` is scaled down to that length.
-    """
-
-    steps: Count = 600
-    batch_size: Count = 16
-    learning_rate: NotNegative = 1e-3
-    weight_decay: NotNegative = 0.01
-    warmup_steps: Number = 50
-    lora_rank: Number = 64
-    bf16: bool = False
-    max_grad_norm: NotNegative = 1.0
-    dropout: ShareBelow1 = 0.0
-    seed: Number = 0
-    checkpoint_every: Count = 100
-    log_every: Count = 10
+    steps: Annotated[Count, "Number of steps."] = 600
+    batch_size: Annotated[Count, "Number of examples per step."] = 16
+    learning_rate: Annotated[NotNegative, "The highest learning rate."] = 1e-3
+    weight_decay: Annotated[NotNegative, "AdamW's weight decay."] = 0.01
+    warmup_steps: Annotated[Number, "Number of steps in which the learning rate rises, at most half of them."] = 50
+    lora_rank: Annotated[Number, "Rank of the adapter that is trained; 0 trains all weights."] = 64
+    bf16: Annotated[bool, "Whether to compute in bfloat16."] = False
+    max_grad_norm: Annotated[NotNegative, "A longer gradient is scaled down to this length."] = 1.0
+    dropout: Annotated[
+        ShareBelow1, "Share of hidden units and attention weights that are dropped in the trained parts."
+    ] = 0.0
+    seed: Annotated[Number, "Number that all random choices follow from."] = 0
+    checkpoint_every: Annotated[Count, "Number of steps from one checkpoint to the next."] = 100
+    log_every: Annotated[Count, "Number of steps from one line of the log to the next."] = 10
 
 
 def check_evaluation(evaluate_on: str, evaluate_every: int) -> None:
@@ -46,27 +44,22 @@ def check_evaluation(evaluate_on: str, evaluate_every: int) -> None:
 def with_overrides(config: Settings, overrides: Mapping[str, object]) -> Settings:
     """The settings with some changed; text is read as the type of its field. Raises InputError on an unknown name or a
     value that does not fit."""
-    types = get_type_hints(type(config))
-    values = config.to_dict()
+    kind: Any = type(config)
+    known, hints, values = fields_of(kind), get_type_hints(kind), config.to_dict()
     for key, value in overrides.items():
-        if key not in types:
-            raise InputError(f"unknown setting {key!r}; it must be one of {', '.join(types)}{nearest(key, types)}")
-        values[key] = _parsed(key, str(value), types[key])
+        if key not in known:
+            raise InputError(f"unknown setting {key!r}; it must be one of {', '.join(known)}{nearest(key, known)}")
+        values[key] = _parsed(str(value), hints[key])
     return type(config).from_dict(values)
 
 
-def _parsed(key: str, text: str, kind: Any) -> Any:
+def _parsed(text: str, kind: Any) -> Any:
+    """A text as a value of this type, or as it is, for its record to refuse."""
     if kind is bool:
-        if text.lower() not in ("true", "false"):
-            raise InputError(f"{key} is {text!r}; it must be true or false")
-        return text.lower() == "true"
-    if kind not in (int, float):
-        return text
-    try:
-        return kind(text)
-    except ValueError:
-        numbers = "a whole number" if kind is int else "a number"
-        raise InputError(f"{key} is {text!r}; it must be {numbers}") from None
+        return {"true": True, "false": False}.get(text.lower(), text)
+    with suppress(ValueError):
+        return kind(text) if kind in (int, float) else text
+    return text
 
 
 def linear_schedule(step: int, steps: int, peak: float, warmup_steps: int) -> float:

@@ -3,34 +3,42 @@
 Knows: names, defaults, which values are valid. Does not know: what is done with them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from annotated_types import Ge, MinLen
 
 from quoth.config import Config
+from quoth.fields import described
 
 
+@described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZeroNERConfig(Config):
-    """What finds passages by their entities, with nothing trained for it.
-
-    `base` makes the vectors: a LUKE, or an NPM or another plain encoder by name, folder or hub id, of which an entity
-    is the mean of its tokens' vectors or the first and the last of them (`pooling` "mean", "ends"). Entities are those
-    of the `recognizer`: a tagger, "titles" (of the corpus), "links" (that documents come with) or a file of names. A
-    LUKE reads the entities of a passage together (`joint`) or each by itself. The title is a key, read by itself
-    (`titles` "alone") or before the text ("passage"), or none. A question asks with its entity in context, with the
-    entity alone, or with all of its words (`ask_with`).
-    """
+    """What finds passages by their entities, with nothing trained for it."""
 
     kind: Literal["zero-ner"] = "zero-ner"
-    base: Annotated[str, MinLen(1)] = "quoth-mini-base"
-    revision: str | None = None
-    recognizer: Annotated[str, MinLen(1)] = "quoth-tagger"
-    pooling: Literal["mean", "ends"] = "mean"
-    joint: bool = True
-    titles: Literal["alone", "passage", "none"] = "alone"
-    ask_with: Literal["entity", "alone", "question"] = "entity"
-    max_tokens: Annotated[int, Ge(16)] = 256
+    base: Annotated[
+        str, MinLen(1), "What makes the vectors: a LUKE, or an NPM or another plain encoder, by name, folder or hub id."
+    ] = "quoth-mini-base"
+    revision: Annotated[str | None, "The revision of a base on a hub."] = None
+    recognizer: Annotated[
+        str,
+        MinLen(1),
+        "What finds entities: a tagger, titles (of the corpus), links (that documents come with) or a file of names.",
+    ] = "quoth-tagger"
+    pooling: Annotated[
+        Literal["mean", "ends"],
+        "The vector of an entity of a plain encoder: the mean of its tokens', or the first and the last of them "
+        "(ends).",
+    ] = "mean"
+    joint: Annotated[bool, "Whether a LUKE reads the entities of a passage together, or each by itself."] = True
+    titles: Annotated[
+        Literal["alone", "passage", "none"],
+        "How the title is a key: read by itself (alone), before the text (passage), or not at all.",
+    ] = "alone"
+    ask_with: Annotated[
+        Literal["entity", "alone", "question"],
+        "What a question asks with: its entity in context, the entity alone, or all of its words.",
+    ] = "entity"
+    max_tokens: Annotated[int, Ge(16), "The longest encoder input."] = 256

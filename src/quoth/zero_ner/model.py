@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,13 +25,13 @@ from quoth.corpus.corpus import Corpora, listed
 from quoth.encoders.tokens import TokenEncoder
 from quoth.errors import InputError
 from quoth.fields import Count, checked
-from quoth.hub import EncoderSource, is_luke, locate
+from quoth.hub import EncoderSource, ModelSource, is_luke, locate
 from quoth.index.retriever import KeyAt, Retriever
 from quoth.model.base import CorpusModel, KeyRanking, Mode
-from quoth.model.calls import check_questions, documented, place_of
+from quoth.model.calls import check_questions, place_of
 from quoth.model.model import remembered
-from quoth.npm.config import NPMConfig
-from quoth.results import Hits
+from quoth.records import Hits
+from quoth.registry import KINDS
 from quoth.timing import step
 from quoth.zero_ner.config import ZeroNERConfig
 from quoth.zero_ner.keys import EntityEncoder, Range, Recognizer, SpanEncoder, TokenSpans
@@ -64,7 +64,6 @@ class ZeroNER(CorpusModel):
 
     @classmethod
     @remembered
-    @documented
     def from_pretrained(
         cls,
         name: str | Path = "quoth-zero-ner",
@@ -81,9 +80,19 @@ class ZeroNER(CorpusModel):
             name (str | Path): A shipped model (quoth-zero-ner), a folder whose quoth.json holds the settings
                 (`ZeroNERConfig`), or any encoder (an NPM, a LUKE, a hub id), which gets the default settings. Default:
                 "quoth-zero-ner".
-            {corpus}
+            corpus (Corpus | str | Path | None): What to search: a corpus or the path of one, or a list of them.
+                Default: None.
             recognizer (Recognizer | None): What finds the entities, instead of the settings'. Default: None.
-            {loading}
+            device (str | None): "cpu", "cuda", "cuda:1" or "mps". Default: the best there is.
+            dtype (str | None): Precision of the encoder: "fp32", "bf16" or "fp16". Default: "fp32".
+            base (str | Path | None): Folder of the base encoder, if its package is not installed. Default: None.
+
+        Returns:
+            The model, ready to search.
+
+        Raises:
+            ModelNotFoundError: No model of that name, or its weights are missing or damaged.
+            InputError: Another kind of model, an unknown device or dtype.
 
         Example:
             >>> quoth.ZeroNER.from_pretrained(corpus=corpus).keys
@@ -191,7 +200,7 @@ def _span_encoder(config: ZeroNERConfig, device: str | None, dtype: str | None, 
 
         luke = EncoderSource(config.base, revision=config.revision)
         return LukeSpans.load(luke, joint=config.joint, max_tokens=config.max_tokens, device=device, dtype=dtype)
-    source = locate(config.base, NPMConfig, base)
+    source: ModelSource[Any] = locate(config.base, KINDS["npm"], base)
     settings = replace(source.config, max_tokens=config.max_tokens, revision=config.revision or source.config.revision)
     encoder = TokenEncoder.load(replace(source, config=settings), device=device, dtype=dtype)
     return TokenSpans(encoder, config.pooling)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from quoth.answers.spans import Source, predict_spans
+from quoth.answers.evidence import Source, predict_spans
 from quoth.cli.output import LeftOut
 from quoth.datasets.judging import normalise_answer
 from quoth.reader.data import ReadingExample, read_examples

@@ -153,14 +153,10 @@ def _citation(place: Evidence, index: int, document: Document) -> Citation:
         suffix=text[end:last],
         start=start,
         end=end,
-        start_utf16=_utf16(text[:start]),
-        end_utf16=_utf16(text[:end]),
+        start_utf16=len(text[:start].encode("utf-16-le")) // 2,
+        end_utf16=len(text[:end].encode("utf-16-le")) // 2,
         directive=text_directive(text, start, end),
     )
-
-
-def _utf16(text: str) -> int:
-    return len(text.encode("utf-16-le")) // 2
 
 
 def _context(text: str, start: int, end: int) -> tuple[int, int]:

@@ -204,6 +204,8 @@ def nearest_part(text: str, whole: str, first: int, last: int) -> tuple[int, int
     space_T = codes_T == ord(" ")
     starts_T = whole_T & ~np.append(space_T, True)
     ends_T = whole_T & ~np.append(True, space_T)
+    # One row of the table at a time, all places at once: a numpy pass per character of the text. A place where no range
+    # may begin costs `_NEVER`, far below what 64 bits hold, so that sums of it do not overflow.
     distance_T, from_T = _inserted(np.where(starts_T, 0, _NEVER), place_T, place_T)
     for character in text:
         distance_T, from_T = _edited(distance_T, from_T, codes_T != ord(character), place_T)
@@ -232,5 +234,6 @@ def _inserted(
     """A row with insertions: D[j] = min over i <= j of E[i] + (j - i), which a running minimum of E[i] - i gives."""
     shifted_T = best_T - place_T
     least_T = np.minimum.accumulate(shifted_T)
+    # Of equal minima the last, which has the fewest insertions.
     source_T = np.maximum.accumulate(np.where(shifted_T == least_T, place_T, 0))
     return least_T + place_T, begin_T[source_T]

@@ -119,8 +119,8 @@ function copy(place, where) {
   const phrase = slice(place.context, first, first + place.end - place.start);
   const button = make("button", { type: "button", className: "copy" }, "Copy");
   button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(`“${phrase}” (${place.title || place.document_id}, ${where})`);
-    button.textContent = "Copied";
+    const text = `“${phrase}” (${place.title || place.document_id}, ${where})`;
+    button.textContent = await navigator.clipboard.writeText(text).then(() => "Copied", () => "The browser does not allow copying");
   });
   return button;
 }

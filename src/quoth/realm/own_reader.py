@@ -1,0 +1,214 @@
+"""What reads the passages that a REALM found: the reader that it was trained with, or that of a `Reader`.
+
+Knows: questions, blanks and the null document as inputs of a reader, eq. 1 of REALM (Guu et al. 2020) over the
+readings, and what only one of the two readers can do. Does not know: how passages are found.
+
+Shape suffixes that differ from the project's: N passages that are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NoReturn
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from quoth.answers.equations import log_sum_exp
+from quoth.answers.evidence import Source, Spans, calibrated, predict_spans
+from quoth.corpus.bm25 import Ranking
+from quoth.encoders.transformer import Transformer, pair_batch, run_batched
+from quoth.errors import InputError
+from quoth.fields import checked
+from quoth.hub import ModelSource
+from quoth.reader.network import Reading, SpanReader, legal_spans
+from quoth.realm.config import REALMConfig
+from quoth.realm.network import ReaderModel, readings
+from quoth.realm.reading import Read, explain_likelihood, predict_answers, predict_words
+from quoth.realm.towers import like_encoder, opened
+from quoth.records import Likelihood, Prediction
+from quoth.text.tokenizer import PairTokenizer, answer_ids
+from quoth.timing import step
+
+Combine = Literal["softmax", "marginal"]
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedQuery:
+    """A question, or a text with masks: its token ids, cut to what is read, its vector [D], and the passages nearest to
+    it."""
+
+    text: str
+    ids: Sequence[int]
+    vector_D: NDArray[np.float32]
+    places: Ranking
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How answers are read and combined: their number; by eq. 1 or by one softmax; the relevance of the null document,
+    None if it is not one of z; whether BM25 helped to find the passages; the probability that an answer must reach."""
+
+    top_k: int
+    marginal: bool
+    null: float | None = None
+    hybrid: bool = False
+    least: float = 0.0
+
+
+class OwnReader:
+    """REALM's own reader, without gradients: answers questions by spans, and fills blanks by masked words."""
+
+    def __init__(self, model: ReaderModel, tokenizer: PairTokenizer, name: str = "") -> None:
+        self.model, self.tokenizer, self.name = model.eval(), tokenizer, name
+        self._device = next(model.parameters()).device
+
+    @classmethod
+    def load(
+        cls, source: ModelSource[REALMConfig], tokenizer: PairTokenizer, device: str | None, dtype: str | None
+    ) -> OwnReader:
+        """Raises ModelNotFoundError, or InputError on an unknown device or dtype."""
+        encoder = Transformer.load(source.part("reader"), device=device, dtype=dtype).model
+        model = opened(ReaderModel, encoder, source.config, source.heads, "reader")
+        return cls(like_encoder(model), tokenizer, source.name)
+
+    def check(self, mode: str, min_probability: float | None) -> float:
+        """The probability that an answer must reach. Raises InputError: the spans' scores are no odds, which BM25's
+        could be added to, and which could be calibrated."""
+        if mode == "hybrid":
+            raise InputError(f"mode is 'hybrid', but {self.name} has a reader of its own; use mode='dense'")
+        if min_probability is not None:
+            raise InputError(f"min_probability is given, but the reader of {self.name} is not calibrated; leave it out")
+        return 0.0
+
+    def combined(self, combine: str | None, default: str) -> str:
+        """How the fillings of a blank are combined: eq. 1 is all that masked words have. Raises InputError."""
+        checked("combine", combine or "marginal", Literal["marginal"])
+        return "marginal"
+
+    def answers(self, query: EncodedQuery, sources: Sequence[Source], how: How) -> list[Prediction]:
+        """The best spans."""
+        with step("expand"):
+            read = self._read(query, sources)
+            spans = self.spans([source.reading for source in read])
+        return predict_answers(read, spans, self.model.config.add_relevance, how.top_k, how.marginal, how.null)
+
+    def fillings(self, query: EncodedQuery, sources: Sequence[Source], how: How) -> list[Prediction]:
+        """The best words of a blank."""
+        with step("expand"):
+            read = self._read(query, sources)
+            nothing = [] if how.null is None else self._readings(query, [""], [""])
+            log_p_NV = self.masked([*(source.reading for source in read), *nothing])
+        return predict_words(read, how.null, log_p_NV, how.top_k)
+
+    def likelihood(
+        self, text: str, answer: str, found: Callable[[int], tuple[EncodedQuery, Sequence[Source], float]]
+    ) -> Likelihood:
+        """How likely an answer is in the masks of a text. `found` takes their number, and gives the text with its
+        masks, the passages nearest to it and the null document's relevance. Raises InputError on an answer that cannot
+        be spelled or has too many pieces."""
+        hidden, room = answer_ids(self.tokenizer, text, answer), self.model.config.question_room
+        if len(hidden) > room:
+            raise InputError(
+                f"answer {answer!r} has {len(hidden)} word pieces; it may have at most {room}; give a shorter one"
+            )
+        query, sources, null = found(len(hidden))
+        with step("expand"):
+            read, nothing = self._read(query, sources), self._readings(query, [""], [""])
+            log_p_NM = self.at_masks([*(source.reading for source in read), *nothing], hidden)
+        pieces = [self.tokenizer.hf.backend_tokenizer.id_to_token(token) for token in hidden]
+        return explain_likelihood(read, null, answer.strip(), pieces, log_p_NM)
+
+    def spans(self, read: Sequence[Reading]) -> list[Spans]:
+        """The answers in each passage, as `legal_spans` gives them."""
+        found = [Spans(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), -np.inf)] * len(read)
+        for member, scores_TW in self._run(read, lambda part: self.model.span(self._states(part))):
+            reading = read[member]
+            first_C, beyond_C = np.nonzero(legal_spans(reading, scores_TW.shape[1]))
+            start_C, end_C = reading.offsets_T2[first_C, 0], reading.offsets_T2[first_C + beyond_C, 1]
+            score_C = scores_TW[reading.body + first_C, beyond_C].astype(np.float64)
+            found[member] = Spans(start_C, end_C, score_C, log_sum_exp(score_C))
+        return found
+
+    def masked(self, read: Sequence[Reading]) -> NDArray[np.float32]:
+        """log p(y|z, x) of every token of the vocabulary at the first mask of each input: [B, V]."""
+        found = np.empty((len(read), len(self.model.mlm.bias)), np.float32)
+        for member, log_p_V in self._run(read, lambda part: self._log_p(part, 1)[:, 0]):
+            found[member] = log_p_V
+        return found
+
+    def at_masks(self, read: Sequence[Reading], hidden_M: Sequence[int]) -> NDArray[np.float32]:
+        """log p(y_m|z, x) of these tokens, one at each of the first M masks of each input: [B, M]."""
+        found = np.empty((len(read), len(hidden_M)), np.float32)
+        which = torch.arange(len(hidden_M)), list(hidden_M)
+        for member, log_p_M in self._run(read, lambda part: self._log_p(part, len(hidden_M))[:, *which]):
+            found[member] = log_p_M
+        return found
+
+    def _log_p(self, read: Sequence[Reading], masks: int) -> Tensor:
+        """log p of the vocabulary at the first masks of the inputs, one per word piece: [B, M, V]."""
+        ids = (reading.pair.ids_T for reading in read)
+        at_BM = torch.from_numpy(np.stack([np.flatnonzero(ids_T == self.tokenizer.mask_id)[:masks] for ids_T in ids]))
+        logits_BMV: Tensor = self.model.mlm(self._states(read)[torch.arange(len(read))[:, None], at_BM])
+        return logits_BMV.float().log_softmax(dim=-1)
+
+    def _states(self, read: Sequence[Reading]) -> Tensor:
+        return self.model.states(pair_batch(self.tokenizer, [reading.pair for reading in read], self._device))
+
+    def _run(
+        self, read: Sequence[Reading], forward: Callable[[list[Reading]], Tensor]
+    ) -> Iterator[tuple[int, NDArray[np.float32]]]:
+        return run_batched(read, [len(reading.pair.ids_T) for reading in read], forward)
+
+    def _read(self, query: EncodedQuery, sources: Sequence[Source]) -> list[Read]:
+        passages = [source.passage for source in sources]
+        seen = self._readings(query, [passage.text for passage in passages], [passage.title for passage in passages])
+        return [
+            Read(source.passage, source.corpus, source.relevance, reading=reading)
+            for source, reading in zip(sources, seen, strict=True)
+        ]
+
+    def _readings(self, query: EncodedQuery, texts: Sequence[str], titles: Sequence[str]) -> list[Reading]:
+        return readings(self.tokenizer, self.model.config, query.ids, texts, titles)
+
+
+class GivenReader:
+    """The reader of a `Reader`: answers questions and fills blanks by spans, whose odds are calibrated."""
+
+    def __init__(self, reader: SpanReader, name: str = "") -> None:
+        self.reader, self.name = reader, name
+
+    def check(self, mode: str, min_probability: float | None) -> float:
+        """The probability that an answer must reach, by default the reader's."""
+        return self.reader.config.defaults.min_probability if min_probability is None else min_probability
+
+    def combined(self, combine: str | None, default: str) -> str:
+        """How the fillings of a blank are combined. Raises InputError."""
+        return str(checked("combine", combine or default, Combine))
+
+    def answers(self, query: EncodedQuery, sources: Sequence[Source], how: How) -> list[Prediction]:
+        """The best spans; with one softmax their probability is calibrated."""
+        config = self.reader.config
+        found = self._spans(query, sources, how, config.prior if how.hybrid else 0.0)
+        if how.marginal:
+            return found
+        return calibrated(found, config.calibration, how.least, config.defaults.not_found_below)
+
+    def fillings(self, query: EncodedQuery, sources: Sequence[Source], how: How) -> list[Prediction]:
+        """The best spans for a blank; calibration is of questions only."""
+        return self._spans(query, sources, how)
+
+    def likelihood(self, text: str, answer: str, found: object) -> NoReturn:
+        """Raises InputError: this reader fills no masks."""
+        raise InputError(
+            f"the reader of {self.name} marks spans and fills no masks; use a model that "
+            "`quoth train realm-pretrain` or `quoth convert` made"
+        )
+
+    def _spans(self, query: EncodedQuery, sources: Sequence[Source], how: How, prior: float = 0.0) -> list[Prediction]:
+        with step("expand"):
+            [spans] = self.reader.read([query.text], [[source.passage for source in sources]])
+        return predict_spans(sources, spans, how.top_k, marginal=how.marginal, prior=prior, null=how.null)
