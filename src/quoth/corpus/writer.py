@@ -118,6 +118,7 @@ class Writer:
         for chosen in (*([segment] for segment in sorted(shrinking, key=_bytes)), None):
             segments = chosen or _worth_merging(self.snapshot)
             kept = {segment: segment.num_documents - self.snapshot.num_deleted(segment) for segment in segments}
+            # By the share of documents that stay: an estimate, for the message alone.
             needed = _AROUND + sum(_bytes(segment) * kept[segment] // segment.num_documents for segment in segments)
             try:
                 merged = self._merge(segments) or merged
@@ -132,6 +133,7 @@ class Writer:
 
     def _raise_unless_full(self, error: OSError) -> None:
         """Raises the error unless the disk is full and nothing was committed."""
+        # Beyond the commit, trying again would write the same twice: the manifest on disk says on which side this is.
         if error.errno not in (ENOSPC, EDQUOT) or read_manifest(self.path) != self.snapshot.manifest:
             raise error
 
