@@ -63,7 +63,7 @@ def _measure(config: TrainConfig, base: str | None, model: Path) -> Mapping[str,
         corpus = Corpus.create(Path(folder) / "pages.quoth")
         corpus.add(read_documents(config.evaluate_on))
         passages = list(corpus.passages())
-        drawn = [each for kind in KINDS for each in draw_blanks(passages, kind, config.evaluate_blanks, seed=0)]
+        drawn = [blank for kind in KINDS for blank in draw_blanks(passages, kind, config.evaluate_blanks, seed=0)]
         blanks = sorted(drawn, key=lambda blank: blank.row)
         twin = config.contrast_with == "nothing"
         loaded: Any = (
@@ -72,7 +72,7 @@ def _measure(config: TrainConfig, base: str | None, model: Path) -> Mapping[str,
         right = 0
         for at in range(0, len(blanks), BLANKS_AT_A_TIME):
             part = blanks[at : at + BLANKS_AT_A_TIME]
-            filled = loaded.fill([each.text for each in part], exclude=[{each.row} for each in part], top_k=5)
+            filled = loaded.fill([blank.text for blank in part], exclude=[{blank.row} for blank in part], top_k=5)
             said = [normalise(found[0].text) if found else None for found in filled]
             right += sum(text == normalise(blank.answer) for blank, text in zip(part, said, strict=True))
     return {"score": right / len(blanks)}

@@ -69,14 +69,14 @@ class NPMTask:
         if any(len(batch.hidden_X if self.config.mlm_weight else batch.positive_query) for batch in batches):
             loss = sum(self.contrast.backward(batch, 1 / len(batches)) for batch in batches)
             self.contrast.sum_gradients()
-        return Step(loss, sum(each.num_tokens for each in batches), sum(each.without_spans for each in batches))
+        return Step(loss, sum(batch.num_tokens for batch in batches), sum(batch.without_spans for batch in batches))
 
     def batches(self, step: int) -> list[Batch]:
         """The groups of a step, always the same."""
         config, rng = self.config, np.random.default_rng((self.config.seed, 1, step))
-        each = min(config.batch_size // config.groups // config.masked_together, len(self.sampler))
-        first = step * config.groups * each
-        groups = [range(first + g * each, first + (g + 1) * each) for g in range(config.groups)]
+        size = min(config.batch_size // config.groups // config.masked_together, len(self.sampler))
+        first = step * config.groups * size
+        groups = [range(first + g * size, first + (g + 1) * size) for g in range(config.groups)]
         return [
             make_batch(self.data, [p for number in numbers for p in self.sampler[number]], self.tokenizer, config, rng)
             for numbers in groups

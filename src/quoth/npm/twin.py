@@ -63,7 +63,7 @@ class MaskedModel:
         ids = [self._tokenizer(1).phrase(word).ids_T.tolist() for word in words]
         most = options.get("masks") or max(map(len, ids))
         scores_BW = np.full((len(texts), len(words)), -np.inf)
-        for count in sorted({len(each) for each in ids if 0 < len(each) <= most}):
+        for count in sorted({len(tokens) for tokens in ids if 0 < len(tokens) <= most}):
             log_p_BMV = self._at_masks(texts, count)
             for number, tokens in enumerate(ids):
                 if len(tokens) == count and self.tokenizer.unk_token_id not in tokens:

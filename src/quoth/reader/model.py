@@ -129,11 +129,11 @@ class Reader(Model):
             ('Georges Bizet', 'Carmen')
         """
         check_questions(question)
-        found = self._answers([each.strip() for each in question], question, options, exclude)
+        found = self._answers([text.strip() for text in question], question, options, exclude)
         defaults, least = self.config.defaults, options.min_probability
         least = defaults.min_probability if least is None else least
         weights, lowest = self.config.calibration, defaults.not_found_below
-        return [Predictions(calibrated(each, weights, least, lowest)) for each in found]
+        return [Predictions(calibrated(answers, weights, least, lowest)) for answers in found]
 
     @overload
     def fill(  # type: ignore[overload-overlap]
@@ -175,11 +175,11 @@ class Reader(Model):
             >>> reader.fill("Carmen was composed by [MASK].", top_k=1)[0].sequence
             'Carmen was composed by Georges Bizet.'
         """
-        texts = [with_mask(each, self.reader.tokenizer.mask_token) for each in text]
+        texts = [with_mask(one, self.reader.tokenizer.mask_token) for one in text]
         answers = self._answers(texts, [*map(words_of, texts)], options, exclude)
         return [
-            Predictions(replace(p, sequence=fill_in(self.reader.tokenizer, each, p.text)) for p in predictions)
-            for each, predictions in zip(texts, answers, strict=True)
+            Predictions(replace(p, sequence=fill_in(self.reader.tokenizer, one, p.text)) for p in predictions)
+            for one, predictions in zip(texts, answers, strict=True)
         ]
 
     def over(self, corpora: Sequence[Corpus]) -> Reader:
@@ -231,7 +231,7 @@ class Reader(Model):
                     for found in ranked
                 ]
             with step("expand"):
-                spans = self.reader.read(texts[part], [[each.passage for each in group] for group in sources])
+                spans = self.reader.read(texts[part], [[source.passage for source in group] for group in sources])
             yield from zip(sources, spans, strict=True)
 
     def _answers(

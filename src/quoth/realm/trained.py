@@ -91,6 +91,7 @@ class TrainedREALM:
         self.passages = self.queries = self._tower(encoder, "passages")
         if separate:
             self.queries = self._tower(self._encoder("queries")[0], "queries")
+        # Heads that are not stored are random, by the seed: `with_adapter` sets it here, `_tower` again for a tower.
         reader = opened(ReaderModel, self._encoder("reader")[0], self.config, source.heads, "reader")
         self.reader = reader.to(self.device)
         for name, part in self._parts():

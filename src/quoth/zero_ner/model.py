@@ -158,7 +158,7 @@ class ZeroNER(CorpusModel):
         if isinstance(entities, str):
             raise InputError(f"entities is the string {entities!r}; it must be a list: write [{entities!r}]")
         with step("encode"):
-            found = self.encoder.asked(text) if entities is None else [_range(text, each) for each in entities]
+            found = self.encoder.asked(text) if entities is None else [_range(text, entity) for entity in entities]
             if not found:
                 raise InputError("entities is empty; give at least one, or None to have them recognised")
             parts = [text] if self.config.ask_with == "question" else [text[start:end] for start, end in found]
@@ -176,12 +176,12 @@ class ZeroNER(CorpusModel):
                 near = self._retriever.nearest_keys(q_SD, depth, [()] * len(q_SD))
             with step("score"):
                 # A passage near every entity has been found with its keys; all keys are compared only for the others.
-                found = {place: [each[place] for each in near] for place in set(near[0]).intersection(*near)}
+                found = {place: [keys[place] for keys in near] for place in set(near[0]).intersection(*near)}
                 best = self._keys(q_SD, found, set().union(*near))
             scored = [(fmean(key.similarity for key in keys), place) for place, keys in best.items()]
             ranked = sorted(scored, key=lambda pair: (-pair[0], pair[1]))[:k]
-            whole = any(len(each) < depth for each in near)
-            last = (next(reversed(each.values())).similarity for each in near)
+            whole = any(len(keys) < depth for keys in near)
+            last = (next(reversed(keys.values())).similarity for keys in near)
             if len(q_SD) == 1 or whole or ranked[-1][0] >= fmean(last):
                 return KeyRanking(ranked, question.parts, partial(self._keys, q_SD, best))
             depth *= 2
