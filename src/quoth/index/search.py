@@ -26,7 +26,7 @@ def search_exactly(keys: KeyTable, q_QD: Floats, k: int) -> list[Neighbours]:
     """At most k neighbours of each query among all of a table's vectors, rows of deleted passages never among them."""
     # Block by block, so that memory does not grow with the table.
     size = max(1, SIMILARITIES_AT_A_TIME // max(len(q_QD), 1))
-    if len(keys.vectors) <= size:
+    if keys.num_keys <= size:
         return nearest(keys, keys.vectors.similarities(q_QD), k)
     found = [Neighbours(np.zeros(0, np.int64), np.zeros(0, np.float32))] * len(q_QD)
     for first in range(0, keys.num_keys, size):
