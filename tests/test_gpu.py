@@ -100,7 +100,7 @@ def test_a_reader_of_another_base_comes_back_whole(
     pack.main()
     assert "and part-1.safetensors" in capsys.readouterr().out
     arguments = ["reader", "--input", tmp_path / "in", "--work", tmp_path / "work", "--out", tmp_path / "out", "--tiny"]
-    assert json.loads(script("job.py", *arguments).splitlines()[-1])["done"]
+    assert json.loads(script(JOB, *arguments).splitlines()[-1])["done"]
     corpus = quoth.Corpus.create(tmp_path / "c")
     corpus.add([quoth.Document("a", "A", "It is Athens.")])
     [answer] = quoth.Reader.from_pretrained(tmp_path / "out" / "reader", corpus=corpus).ask("What is Athens?", top_k=1)

@@ -75,7 +75,7 @@ def test_the_package_says_that_it_is_typed() -> None:
     package = Path(quoth.__file__).parent
     assert (package / "py.typed").is_file()
     build = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]
-    assert build["wheel"]["packages"] == ["src/quoth"]  # all of its files, this one too
+    assert build["wheel"]["packages"] == ["src/quoth", "src/quoth_eval"]  # all of its files, this one too
 
 
 def test_a_model_that_only_searches_says_so_when_it_is_asked() -> None:

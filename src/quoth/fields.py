@@ -92,8 +92,7 @@ def checked(name: str, value: Any, kind: Any, default: Any = None) -> Any:
             return kind.from_dict(value)
         except InputError as error:
             raise InputError(f"{name}: {error}") from None
-    if isinstance(value, list):
-        value = tuple(value)
+    shown, value = brief(value), tuple(value) if isinstance(value, list) else value
     if _test(kind)(value):
         return value
     such = next((mark.value for mark in marks(kind) if isinstance(mark, Such)), default)
@@ -105,7 +104,7 @@ def checked(name: str, value: Any, kind: Any, default: Any = None) -> Any:
         remedy = nearest(str(value), words.split("one of ")[1].split(", "))
     else:
         remedy = "" if such is None or isinstance(such, (bool, tuple)) else f"; try {name}={such!r}"
-    raise InputError(f"{name} is {brief(value)}; it must be {words}{remedy}")
+    raise InputError(f"{name} is {shown}; it must be {words}{remedy}")
 
 
 def described(record: type[_Record]) -> type[_Record]:
@@ -209,7 +208,7 @@ def _words(value: Any, kind: Any, none: str) -> str:
     if origin is tuple and inner[-1] is not ...:
         return f"a list of {len(inner)} numbers"
     if origin in (tuple, Collection):
-        return "a list of texts"
+        return {int: "a list of whole numbers", float: "a list of numbers"}.get(inner[0], "a list of texts")
     if kind is float and isinstance(value, float):
         return "a finite number"
     return {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}.get(kind, "an object {}")

@@ -38,6 +38,7 @@ RENAMED = {
     "--hybrid": "--set hybrid=SHARE, or --system NAME,mode=hybrid",
     "--single-key": "--system NAME,keys=idf",
     "--no-coverage": "--set coverage=false",
+    "-n": "--limit N",
     "--k": "--set k=N (neighbours), --set ks=N,N (depths of recall)",
     "--neighbours": "--set k=N",
     "--count": "--limit N",
@@ -144,6 +145,8 @@ def run(
     names, files = _split(tasks)
     if limit is not None and limit < 0:
         raise InputError(f"--limit {limit}; it must be 1 or more, or 0 for all")
+    if data and not data.is_dir():
+        raise InputError(f"--data {data}: no such folder; name the one with the tasks' files")
     told, swept = read_options(options or []), [version for each in sweep or () for version in _swept(each)]
     corpora = tuple(open_corpora(corpus[0], corpus[1:])) if corpus else ()
     with tempfile.TemporaryDirectory(prefix="quoth-eval-") as folder:
@@ -259,7 +262,7 @@ class Ready:
 def _split(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
     """The names of tasks, and the files after them. Raises InputError, also for an option that is now a --set."""
     for word in words:
-        if word.startswith("--") or word in RENAMED:
+        if word.startswith("-") and word != "-":
             name = word.partition("=")[0]
             raise InputError(f"no option {name}; it is now {RENAMED.get(name, _as_set(name))}")
     names = list(takewhile(lambda word: word in NAMES or word in GROUPS, words))
@@ -270,7 +273,7 @@ def _split(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
 
 
 def _as_set(option: str) -> str:
-    return f"--set {option.removeprefix('--').replace('-', '_')}=VALUE"
+    return f"--set {option.lstrip('-').replace('-', '_')}=VALUE"
 
 
 def _swept(sweep: str) -> list[str]:

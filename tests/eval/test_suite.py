@@ -141,6 +141,7 @@ def test_mistakes_are_one_clear_line(
         ("errors", str(tmp_path)): "name the folder of a run",
         ("nq", *asked, "--read", "0"): "no option --read; it is now --set read=VALUE",
         ("nq", *asked, "--model", "quoth-mini"): "no option --model; it is now --system MODEL",
+        ("nq", *asked, "-n", "3"): "no option -n; it is now --limit N",
         ("nq", *asked, "--set", "heat=1"): "--set: no option 'heat'; use one of ks",
         ("nq", *asked, "--set", "coverage=2"): "coverage is 2; it must be true or false",
         ("nq", *asked, "--set", "ks=1,x"): "ks is [1, 'x']; it must be a list",

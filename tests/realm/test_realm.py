@@ -410,7 +410,7 @@ def test_what_has_no_likelihood_is_said(realm: REALM) -> None:
     mask = realm.encoder.tokenizer.mask_token
     with pytest.raises(InputError, match=f"answer 'Paris {re.escape(mask)}' contains a mask, so it has no probability"):
         realm.likelihood(BLANKS[0], f"Paris {mask}")
-    with pytest.raises(InputError, match=r"answer .* has \d+ word pieces, more than 30; give a shorter one"):
+    with pytest.raises(InputError, match=r"answer .* has \d+ word pieces; it may have at most 30; give a shorter one"):
         realm.likelihood(BLANKS[0], "river " * 31)
     count = 30 // len(realm.likelihood("the the [MASK] the the", "river").pieces)
     longest = realm.likelihood("the the [MASK] the the", "river " * count)

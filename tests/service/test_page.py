@@ -381,7 +381,9 @@ def test_the_phrase_is_in_the_window(served: Served, width: int, height: int) ->
 @pytest.mark.parametrize(("answer", "said"), [("resolve", "Copied"), ("reject", "The browser does not allow copying")])
 def test_the_quotation_is_copied_or_the_refusal_is_shown(served: Served, answer: str, said: str) -> None:
     page = served.page
-    page.evaluate(f"navigator.clipboard.writeText = (text) => {{ window.copied = text; return Promise.{answer}(); }}")
+    page.evaluate(
+        f"() => {{ navigator.clipboard.writeText = (text) => {{ window.copied = text; return Promise.{answer}(); }} }}"
+    )
     served.ask("Who is the mayor of Paris?")
     page.wait_for_selector(".facts:has-text('in all')")
     page.click(".copy")
