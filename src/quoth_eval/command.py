@@ -39,6 +39,8 @@ RENAMED = {
     "--single-key": "--system NAME,keys=idf",
     "--no-coverage": "--set coverage=false",
     "--k": "--set k=N (neighbours), --set ks=N,N (depths of recall)",
+    "-k": "--set k=N (neighbours), --set ks=N,N (depths of recall)",
+    "-n": "--limit N",
     "--neighbours": "--set k=N",
     "--count": "--limit N",
     "--ban": "--set banned_tokens='[\"TOKEN\"]'",
@@ -142,6 +144,8 @@ def run(
     from quoth_eval.systems import Opener
 
     names, files = _split(tasks)
+    if data is not None and not data.is_dir():
+        raise InputError(f"--data {data}: no such folder; name the folder of the tasks' files")
     if limit is not None and limit < 0:
         raise InputError(f"--limit {limit}; it must be 1 or more, or 0 for all")
     told, swept = read_options(options or []), [version for each in sweep or () for version in _swept(each)]
@@ -259,7 +263,7 @@ class Ready:
 def _split(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
     """The names of tasks, and the files after them. Raises InputError, also for an option that is now a --set."""
     for word in words:
-        if word.startswith("--") or word in RENAMED:
+        if word.startswith("-") and len(word) > 1:
             name = word.partition("=")[0]
             raise InputError(f"no option {name}; it is now {RENAMED.get(name, _as_set(name))}")
     names = list(takewhile(lambda word: word in NAMES or word in GROUPS, words))
@@ -270,7 +274,7 @@ def _split(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
 
 
 def _as_set(option: str) -> str:
-    return f"--set {option.removeprefix('--').replace('-', '_')}=VALUE"
+    return f"--set {option.lstrip('-').replace('-', '_')}=VALUE"
 
 
 def _swept(sweep: str) -> list[str]:

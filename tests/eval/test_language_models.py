@@ -308,10 +308,10 @@ def test_the_texts_of_batch_calibration_are_drawn_though_a_file_lists_one_class_
     lines = [f"__label__{5 if n < 400 else 1}\t{'Great' if n < 400 else 'Awful'} {n}\n" for n in range(800)]
     (tmp_path / "sst2/test.tsv").write_text("".join(lines), encoding="utf-8")
     (tmp_path / "sst2/verbalizers.txt").write_text("terrible, bust\ngreat, tower\n", encoding="utf-8")
-    priors = []
+    priors, corpus = [], Corpus.create(tmp_path / "c.quoth")
     for limit, seed, number in ((None, 0, 256), (300, 0, 256), (100, 0, 100), (None, 1, 256)):
         model = Listening()
-        asked = given(tmp_path, data=tmp_path, opens=model, limit=limit, seed=seed)
+        asked = given(tmp_path, corpus, data=tmp_path, opens=model, limit=limit, seed=seed)
         prepared = find("sst2").make(asked, ClosedOptions())
         prepared.asks("m", {"calibration": "batch"})(prepared.task.examples[:1])
         assert len(model.asked) == 1 + number

@@ -143,7 +143,7 @@ def test_mistakes_are_one_clear_line(
         ("nq", *asked, "--model", "quoth-mini"): "no option --model; it is now --system MODEL",
         ("nq", *asked, "--set", "heat=1"): "--set: no option 'heat'; use one of ks",
         ("nq", *asked, "--set", "coverage=2"): "coverage is 2; it must be true or false",
-        ("nq", *asked, "--set", "ks=1,x"): "ks is [1, 'x']; it must be a list",
+        ("nq", *asked, "--set", "ks=1,x"): "ks is (1, 'x'); it must be a list",
         ("nq", "x.tsv", *asked): "nq takes no files: 'x.tsv'",
         ("openqa", "x.tsv"): "x.tsv",
     }

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from quoth_eval.spec import TaskSpec
+if TYPE_CHECKING:
+    from quoth_eval.spec import TaskSpec
 
 ROWS: Mapping[str, tuple[str, ...]] = {
     "closed": ("agn", "yahoo", "subj", "sst2", "mr", "rt", "cr", "amazon", "rte"),
