@@ -40,6 +40,8 @@ RENAMED = {
     "--no-coverage": "--set coverage=false",
     "-n": "--limit N",
     "--k": "--set k=N (neighbours), --set ks=N,N (depths of recall)",
+    "-k": "--set k=N (neighbours), --set ks=N,N (depths of recall)",
+    "-n": "--limit N",
     "--neighbours": "--set k=N",
     "--count": "--limit N",
     "--ban": "--set banned_tokens='[\"TOKEN\"]'",
@@ -143,6 +145,8 @@ def run(
     from quoth_eval.systems import Opener
 
     names, files = _split(tasks)
+    if data is not None and not data.is_dir():
+        raise InputError(f"--data {data}: no such folder; name the folder of the tasks' files")
     if limit is not None and limit < 0:
         raise InputError(f"--limit {limit}; it must be 1 or more, or 0 for all")
     if data and not data.is_dir():
