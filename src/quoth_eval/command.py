@@ -38,7 +38,6 @@ RENAMED = {
     "--hybrid": "--set hybrid=SHARE, or --system NAME,mode=hybrid",
     "--single-key": "--system NAME,keys=idf",
     "--no-coverage": "--set coverage=false",
-    "-n": "--limit N",
     "--k": "--set k=N (neighbours), --set ks=N,N (depths of recall)",
     "-k": "--set k=N (neighbours), --set ks=N,N (depths of recall)",
     "-n": "--limit N",
@@ -149,8 +148,6 @@ def run(
         raise InputError(f"--data {data}: no such folder; name the folder of the tasks' files")
     if limit is not None and limit < 0:
         raise InputError(f"--limit {limit}; it must be 1 or more, or 0 for all")
-    if data and not data.is_dir():
-        raise InputError(f"--data {data}: no such folder; name the one with the tasks' files")
     told, swept = read_options(options or []), [version for each in sweep or () for version in _swept(each)]
     corpora = tuple(open_corpora(corpus[0], corpus[1:])) if corpus else ()
     with tempfile.TemporaryDirectory(prefix="quoth-eval-") as folder:
