@@ -208,7 +208,8 @@ def _words(value: Any, kind: Any, none: str) -> str:
     if origin is tuple and inner[-1] is not ...:
         return f"a list of {len(inner)} numbers"
     if origin in (tuple, Collection):
-        return {int: "a list of whole numbers", float: "a list of numbers"}.get(inner[0], "a list of texts")
+        item = get_args(inner[0])[0] if get_origin(inner[0]) is Annotated else inner[0]
+        return {int: "a list of whole numbers", float: "a list of numbers"}.get(item, "a list of texts")
     if kind is float and isinstance(value, float):
         return "a finite number"
     return {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}.get(kind, "an object {}")

@@ -144,7 +144,7 @@ def test_mistakes_are_one_clear_line(
         ("nq", *asked, "-n", "3"): "no option -n; it is now --limit N",
         ("nq", *asked, "--set", "heat=1"): "--set: no option 'heat'; use one of ks",
         ("nq", *asked, "--set", "coverage=2"): "coverage is 2; it must be true or false",
-        ("nq", *asked, "--set", "ks=1,x"): "ks is (1, 'x'); it must be a list",
+        ("nq", *asked, "--set", "ks=1,x"): "ks is [1, 'x']; it must be a list of whole numbers",
         ("nq", "x.tsv", *asked): "nq takes no files: 'x.tsv'",
         ("openqa", "x.tsv"): "x.tsv",
     }
