@@ -216,7 +216,7 @@ def test_a_system_is_asked_with_the_text_the_name_or_both(corpus: Corpus) -> Non
 def test_mistakes_are_named(corpus: Corpus, files: list[Path]) -> None:
     with pytest.raises(InputError, match="no file of questions"):
         choose_questions([], [corpus], EntitySettings())
-    with pytest.raises(InputError, match=r"ks is \(\); it must be a list of texts, not empty"):
+    with pytest.raises(InputError, match=r"ks is \(\); it must be a list of whole numbers, not empty"):
         EntitySettings(ks=())
     with pytest.raises(InputError, match="limit is 0"):
         choose_questions(files, [corpus], EntitySettings(), limit=0)
