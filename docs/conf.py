@@ -81,24 +81,8 @@ def _with_meanings(app: Sphinx, what: str, name: str, value: Any, options: Any, 
         lines += ["Args:", *(f"    {each.name}: {each.meaning}" for each in fields_of(value).values()), ""]
 
 
-def _plain_signature(app: Sphinx, what: str, name: str, value: Any, *rest: Any) -> tuple[str, None] | None:
-    """The keywords of a record of options, without the bounds that their types carry."""
-    if value is not FillOptions:
-        return None
-    keywords = [f"{each.name}: {spelled(each.kind)} = {each.default!r}" for each in fields_of(value).values()]
-    return f"(*, {', '.join(keywords)})", None
-
-
-def _with_meanings(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
-    """What each field of a record of options means."""
-    if value is FillOptions:
-        lines += ["Args:", *(f"    {each.name}: {each.meaning}" for each in fields_of(value).values()), ""]
-
-
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
-    app.connect("autodoc-process-signature", _plain_signature)
-    app.connect("autodoc-process-docstring", _with_meanings, priority=400)  # before Args are understood
     app.connect("autodoc-process-signature", _plain_signature)
     app.connect("autodoc-process-docstring", _with_meanings, priority=400)  # before Args are understood
     app.connect("source-read", _without_links_to_code)
