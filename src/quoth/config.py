@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import Any, Self
 
 from quoth.errors import InputError, nearest
@@ -39,3 +40,21 @@ class Config:
 
     def check(self) -> None:
         """Raises InputError if values that are allowed one by one do not go together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelConfig(Config):
+    """Base of the settings of every kind of model, in its `quoth.json`: its `kind`, the encoder that it starts from, a
+    folder or a hub id, and the revision of the latter."""
+
+    kind: str
+    base: str = ""
+    revision: str | None = None
+
+    def own_base(self, folder: Path | None) -> str:
+        """The base encoder, if the model's own folder has it; else "", and it is looked for by its name."""
+        return str(folder) if folder is not None and (folder / "config.json").is_file() else ""
+
+    def placed(self, folder: Path) -> Self:
+        """The settings as they are read from a folder, for a model that may have other models inside it."""
+        return self

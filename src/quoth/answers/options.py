@@ -237,11 +237,3 @@ class REALMAskOptions(REALMFillOptions):
         "from 0 to 1 and added; for a model with the reader of a `Reader`, which weighs a passage by that sum.",
     ] = None
     min_probability: Annotated[Share | None, Such(0.5), "As in `Reader.ask`, for a calibrated probability."] = None
-
-
-RECORDS: dict[str, tuple[Any, Any]] = {
-    "npm": (FillOptions, AskOptions),
-    "reader": (ReaderFillOptions, ReaderAskOptions),
-    "realm": (REALMFillOptions, REALMAskOptions),
-}
-"""By the kind of a model, the records of `fill` and of `ask`."""

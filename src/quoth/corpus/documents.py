@@ -29,6 +29,8 @@ from quoth.storage import refuse_unless_plain
 Records = Generator[tuple[int, Any], None, None]
 """Line numbers (or row numbers) and their records; a ValueError in place of a record says what is wrong with it."""
 
+OnBad = Callable[[InputError], None]
+"""Receives the error of a record that is left out."""
 DEEPEST = 64
 """Levels of lists and objects in a document's metadata, the metadata itself included: JSON is read and written by
 recursion, and whoever reads it deeper in a program has fewer levels left."""
@@ -193,7 +195,7 @@ def _reason(error: Exception) -> str:
     return message or f"the file is damaged or truncated ({error})"
 
 
-def _read_all(sources: Iterable[Source], bad: Callable[[InputError], None]) -> Iterator[Document]:
+def _read_all(sources: Iterable[Source], bad: OnBad) -> Iterator[Document]:
     hinted = False
     for format, file, name in sources:
         for document in _read(format, file, name, bad):
@@ -203,7 +205,7 @@ def _read_all(sources: Iterable[Source], bad: Callable[[InputError], None]) -> I
             yield document
 
 
-def _read(format: str, file: str | Path, name: str, bad: Callable[[InputError], None]) -> Iterator[Document]:
+def _read(format: str, file: str | Path, name: str, bad: OnBad) -> Iterator[Document]:
     stem = Path(name).stem if str(file) == "-" else bare(Path(name)).stem
     try:
         with open_file(file) as stream, closing(_READERS[format](stream, name)) as records:
@@ -251,9 +253,7 @@ def create_lines(file: str) -> Iterator[IO[bytes]]:
         part.unlink(missing_ok=True)
 
 
-def _documents(
-    records: Iterable[tuple[int, Any]], file: str, stem: str, bad: Callable[[InputError], None]
-) -> Iterator[Document]:
+def _documents(records: Iterable[tuple[int, Any]], file: str, stem: str, bad: OnBad) -> Iterator[Document]:
     numbered: bool | None = None
     for line, record in records:
         try:

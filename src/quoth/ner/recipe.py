@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import torch
 
+from quoth.encoders.config import TokenConfig
 from quoth.encoders.transformer import attend_in_fp32, load_base
 from quoth.errors import InputError
 from quoth.hub import ModelSource, locate
@@ -19,7 +20,6 @@ from quoth.ner.data import read_conll
 from quoth.ner.network import TagNetwork
 from quoth.ner.tags import bio_labels
 from quoth.ner.training import TaggingTask, plan_batches
-from quoth.npm.config import NPMConfig
 from quoth.records import TaggedText
 from quoth.text.words import WordTokenizer
 from quoth.training.adapter import with_adapter
@@ -54,8 +54,8 @@ def _digest(documents: Sequence[Sequence[TaggedText]]) -> str:
     return hashlib.sha256(repr(documents).encode()).hexdigest()[:16]
 
 
-def _plain_source(model: str, base: str | None) -> ModelSource[NPMConfig]:
-    source = locate(model, NPMConfig, base)
+def _plain_source(model: str, base: str | None) -> ModelSource[TokenConfig]:
+    source = locate(model, TokenConfig, base)
     if source.adapter is not None:
         raise InputError(f"model {model!r} has an adapter, but a tagger starts without one; name quoth-mini-base")
     return source

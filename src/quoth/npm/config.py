@@ -5,25 +5,22 @@ Knows: names, defaults, which values are valid. Does not know: what is done with
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Annotated, Literal
 
 from annotated_types import Ge, Gt, Le
 
 from quoth.answers.options import NPMDefaults
-from quoth.config import Config
+from quoth.encoders.config import TokenConfig
 from quoth.errors import InputError
-from quoth.fields import Count, NotNegative, Number, Positive
-from quoth.training.settings import LoopConfig, check_evaluation
+from quoth.fields import Count, NotNegative, Number
+from quoth.training.settings import LoopConfig, Recipe, check_evaluation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NPMConfig(Config):
-    """What a nonparametric masked LM needs in addition to its weights.
-
-    `similarity_scale` s of sim(q, c) = s q·c; None stands for 1/sqrt(D), the published NPM's. With `normalize`
-    vectors have length 1, so that sim is s times the cosine. `num_masks` mask tokens stand for one blank: two for
-    phrases, one for single tokens. `max_tokens` bounds an encoder input.
+class NPMConfig(TokenConfig):
+    """What a nonparametric masked LM needs in addition to its weights and the settings of its encoder.
 
     A model that knows a `reader` by name or folder can let it read, and weighs by `read_weights`: its own log
     probability (the less, the surer the reader is), the reader's, and what repeats the sentence of the blank.
@@ -31,12 +28,6 @@ class NPMConfig(Config):
     """
 
     kind: Literal["npm"] = "npm"
-    base: str = ""
-    revision: str | None = None
-    similarity_scale: Positive | None = None
-    normalize: bool = False
-    num_masks: Literal[1, 2] = 2
-    max_tokens: Annotated[int, Ge(16)] = 256
     reader: str = ""
     read_weights: tuple[float, float, float] = (1.0, 1.0, 0.0)
     calibration: tuple[float, float, float] | None = None
@@ -119,3 +110,46 @@ class TrainConfig(LoopConfig):
     def masked_together(self) -> int:
         """How many passages are searched together for phrases to mask."""
         return min(self.masking_group, self.batch_size // self.groups)
+
+
+_MINI = TrainConfig(
+    steps=3000,
+    warmup_steps=50,
+    batch_size=32,
+    learning_rate=6e-4,
+    max_grad_norm=1.0,
+    dropout=0.0,
+    mask_ratio=0.2,
+    max_repeats=3,
+    contrast_with="masked",
+    bf16=True,
+)
+_MINI_GPU = replace(_MINI, batch_size=512, mini_batch_size=256, warmup_steps=200)
+_ADAPT = replace(_MINI, steps=300, batch_size=16, mini_batch_size=8, learning_rate=3e-4, checkpoint_every=20)
+# The paper's own NPM (Min et al. 2022, §4): all of RoBERTa-large, inputs of up to 256 tokens; clip and dropout as in
+# the released code.
+_NPM_PAPER = TrainConfig(
+    steps=100_000,
+    warmup_steps=4_000,
+    batch_size=512,
+    mini_batch_size=32,
+    splitter="filled",
+    max_passage_tokens=254,
+    learning_rate=3e-5,
+    weight_decay=0.01,
+    max_grad_norm=2.0,
+    dropout=0.1,
+    lora_rank=0,
+    bf16=True,
+    checkpoint_every=1_000,
+)
+_recipe = partial(Recipe, "quoth.npm.recipe:prepare", "quoth-mini-base")
+RECIPES = {
+    "npm-mini-cpu": _recipe(_MINI),
+    "npm-single-mini-cpu": _recipe(replace(_MINI, masking="tokens")),
+    "mlm-mini-cpu": _recipe(replace(_MINI, contrast_with="nothing", mlm_weight=1.0)),
+    "npm-mini-gpu": _recipe(_MINI_GPU),
+    "npm-single-mini-gpu": _recipe(replace(_MINI_GPU, masking="tokens")),
+    "npm-large": replace(_recipe(_NPM_PAPER), model="FacebookAI/roberta-large"),
+    "adapt": replace(_recipe(_ADAPT), model="quoth-mini"),
+}

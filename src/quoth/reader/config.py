@@ -10,10 +10,10 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge
 
-from quoth.config import Config
+from quoth.config import Config, ModelConfig
 from quoth.errors import InputError
 from quoth.fields import Count, NotNegative, Number, Positive, Share
-from quoth.training.settings import LoopConfig
+from quoth.training.settings import LoopConfig, Recipe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class ReaderDefaults(Config):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReaderConfig(Config):
+class ReaderConfig(ModelConfig):
     """What a reader needs in addition to its weights; lengths in tokens, special ones included.
 
     A query (a question, or a text around its blank) has up to `query_tokens`, a title `title_tokens`, an input
@@ -41,8 +41,6 @@ class ReaderConfig(Config):
     """
 
     kind: Literal["reader"] = "reader"
-    base: str = ""
-    revision: str | None = None
     head: Literal["ends", "mlp"] = "ends"
     query_tokens: Annotated[int, Ge(8)] = 96
     title_tokens: Number = 24
@@ -90,3 +88,10 @@ class ReaderTrainConfig(LoopConfig):
     def check(self) -> None:
         if self.lora_rank:
             raise InputError(f"lora_rank is {self.lora_rank}; it must be 0, as all of a reader's weights are trained")
+
+
+RECIPES = {
+    "reader": Recipe(
+        "quoth.reader.recipe:prepare", "quoth-reader", ReaderTrainConfig(), distributed=False, skips_bad=True
+    )
+}

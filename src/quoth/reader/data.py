@@ -14,10 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from quoth.corpus.documents import read_text
+from quoth.corpus.documents import OnBad, read_text
 from quoth.errors import InputError
 
-OnBad = Callable[[InputError], None]
 _REMEDY = "fix it or skip it (--skip-bad)"
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import torch
 
 from quoth.corpus.corpus import Corpus
+from quoth.corpus.documents import OnBad
 from quoth.corpus.passages import WHOLE
 from quoth.datasets.judging import has_answer
 from quoth.datasets.questions import QAExample
@@ -24,7 +25,7 @@ from quoth.encoders.transformer import attend_in_fp32, can_load
 from quoth.errors import InputError
 from quoth.hub import MINILM, ModelSource, locate
 from quoth.reader.config import ReaderConfig, ReaderTrainConfig
-from quoth.reader.data import OnBad, ReadingExample, read_examples
+from quoth.reader.data import ReadingExample, read_examples
 from quoth.reader.network import SpanReaderModel
 from quoth.reader.training import Inputs, ReadingTask
 from quoth.reader.weights import load_reader

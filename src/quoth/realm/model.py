@@ -94,6 +94,12 @@ class REALM(CorpusModel):
         own = Reader(model.to(device=weight.device, dtype=weight.dtype), encoder.tokenizer)
         return cls(encoder, own, listed(corpus))
 
+    def over(self, corpora: Sequence[Corpus]) -> REALM:
+        """This model over other corpora, with the same weights."""
+        made = REALM(self.encoder, self.reader, corpora)
+        made._call = self._call
+        return made
+
     @overload
     def ask(  # type: ignore[overload-overlap]
         self,

@@ -52,22 +52,9 @@ class Models:
 
     def over(self, corpora: Sequence[Corpus]) -> Models:
         """The same models over other corpora, without loading anything."""
-        fills = _over(self.fills, corpora)
-        asks = fills if self.asks is self.fills else _over(self.asks, corpora)
-        return Models(fills, asks, [_over(each, corpora) for each in self.searches])
-
-
-def _over(model: Any, corpora: Sequence[Corpus]) -> Any:
-    match model:
-        case NPM():
-            return NPM(model.encoder, corpora, lambda: model.reader)
-        case Reader():
-            return Reader(model.reader, corpora, model.name)
-        case REALM():
-            return REALM(model.encoder, model.reader, corpora)
-        case ZeroNER():
-            return ZeroNER(model.encoder, corpora)
-    raise InputError(f"{model!r} cannot be served; name an NPM, a reader, a REALM or a Zero-NeR")
+        fills = self.fills.over(corpora)
+        asks = fills if self.asks is self.fills else self.asks.over(corpora)
+        return Models(fills, asks, [each.over(corpora) for each in self.searches])
 
 
 @dataclass(frozen=True, slots=True)

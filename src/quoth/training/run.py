@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from quoth.corpus.documents import read_documents, read_listing
+from quoth.corpus.documents import OnBad, read_documents, read_listing
 from quoth.errors import UserError
 from quoth.hub import ModelSource
-from quoth.reader.config import ReaderConfig
-from quoth.reader.data import OnBad
 from quoth.records import Document
 from quoth.storage import WriterLock, no_empty_folder, refuse_links_below, remove
 from quoth.training.distributed import World
@@ -37,7 +36,7 @@ class Run:
 
     inputs: Sequence[str]
     output: Path
-    model: str | ModelSource[ReaderConfig]
+    model: str | ModelSource[Any]
     world: World
     stack: ExitStack
     base: str | None = None

@@ -5,16 +5,17 @@ Knows: names, defaults, which values are valid. Does not know: what is done with
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Literal, Self
 
 from annotated_types import Ge, MinLen
 
-from quoth.config import Config
+from quoth.config import ModelConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ZeroNERConfig(Config):
+class ZeroNERConfig(ModelConfig):
     """What finds passages by their entities, with nothing trained for it.
 
     `base` makes the vectors: a LUKE, or an NPM or another plain encoder by name, folder or hub id, of which an entity
@@ -27,10 +28,20 @@ class ZeroNERConfig(Config):
 
     kind: Literal["zero-ner"] = "zero-ner"
     base: Annotated[str, MinLen(1)] = "quoth-mini-base"
-    revision: str | None = None
     recognizer: Annotated[str, MinLen(1)] = "quoth-tagger"
     pooling: Literal["mean", "ends"] = "mean"
     joint: bool = True
     titles: Literal["alone", "passage", "none"] = "alone"
     ask_with: Literal["entity", "alone", "question"] = "entity"
     max_tokens: Annotated[int, Ge(16)] = 256
+
+    def own_base(self, folder: Path | None) -> str:
+        """`base` as it is: it names another model, which knows its own base."""
+        return self.base
+
+    def placed(self, folder: Path) -> Self:
+        """With the paths of a base and a list of names that are inside the folder."""
+        base, recognizer = (
+            str(path) if (path := folder / name).exists() else name for name in (self.base, self.recognizer)
+        )
+        return replace(self, base=base, recognizer=recognizer)

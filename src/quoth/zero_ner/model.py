@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from quoth.corpus.bm25 import PassageRef
 from quoth.corpus.corpus import Corpora, listed
+from quoth.encoders.config import TokenConfig
 from quoth.encoders.tokens import TokenEncoder
 from quoth.errors import InputError
 from quoth.fields import Count, checked
@@ -30,7 +31,6 @@ from quoth.index.retriever import KeyAt, Retriever
 from quoth.model.base import CorpusModel, KeyRanking, Mode
 from quoth.model.calls import check_questions, documented, place_of
 from quoth.model.model import remembered
-from quoth.npm.config import NPMConfig
 from quoth.results import Hits
 from quoth.timing import step
 from quoth.zero_ner.config import ZeroNERConfig
@@ -95,6 +95,12 @@ class ZeroNER(CorpusModel):
             recognizer = load_recognizer(config.recognizer, corpora, device, folder)
         spans = _span_encoder(config, device, dtype, folder)
         return cls(EntityEncoder(spans, recognizer, config, str(name)), corpora)
+
+    def over(self, corpora: Sequence[Corpus]) -> ZeroNER:
+        """This model over other corpora, with the same weights."""
+        made = ZeroNER(self.encoder, corpora)
+        made._call = self._call
+        return made
 
     def search(
         self, query: str, k: int = 20, mode: Mode = "dense", *, entities: Sequence[Entity] | None = None
@@ -191,7 +197,7 @@ def _span_encoder(config: ZeroNERConfig, device: str | None, dtype: str | None, 
 
         luke = EncoderSource(config.base, revision=config.revision)
         return LukeSpans.load(luke, joint=config.joint, max_tokens=config.max_tokens, device=device, dtype=dtype)
-    source = locate(config.base, NPMConfig, base)
+    source = locate(config.base, TokenConfig, base)
     settings = replace(source.config, max_tokens=config.max_tokens, revision=config.revision or source.config.revision)
     encoder = TokenEncoder.load(replace(source, config=settings), device=device, dtype=dtype)
     return TokenSpans(encoder, config.pooling)

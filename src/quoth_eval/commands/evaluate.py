@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from quoth.cli.models import kind, load, load_predictor, open_corpora, quiet_libraries
+from quoth.cli.models import load, load_predictor, open_corpora, quiet_libraries, system
 from quoth.cli.options import Base, Device, Json, Model, Setup, repeated
 from quoth.cli.output import print_json, print_tables
 from quoth.cli.records import Filling, fill_arguments, takes_fill_options, takes_setup
@@ -197,8 +197,8 @@ def lama(
 
     if other := other_filler(model, setup):
         options, opened = other
-    elif (of := kind(model)) not in ("npm", "reader"):
-        raise InputError(f"model {model!r} is a {of}; name an NPM (quoth-mini) or a reader (quoth-reader)")
+    elif not (row := system(model)).options or row.needs_vectors:
+        raise InputError(f"model {model!r} is a {row.kind}; name an NPM (quoth-mini) or a reader (quoth-reader)")
     else:
         options, opened = fill_arguments(context, model, filling), partial(load_predictor, setup=setup)
     corpora = open_corpora(corpus[0], corpus[1:]) if corpus else []

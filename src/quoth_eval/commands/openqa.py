@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quoth.cli.models import kind, load_predictor, load_searcher, open_corpora
+from quoth.cli.models import load_predictor, load_searcher, open_corpora, system
 from quoth.cli.options import CorpusDir, Json, Model, MoreCorpora, Setup, SkipBad, given
 from quoth.cli.output import LeftOut, counting, results
 from quoth.cli.records import Command, Filling, fill_arguments, takes_fill_options, takes_group, takes_setup
@@ -235,7 +235,7 @@ def swap(
 
 
 def _asked(model: str, corpora: "list[Corpus]", setup: Setup) -> "Searcher":
-    return (load_searcher if kind(model) == "zero-ner" else load_predictor)(model, corpora, setup)
+    return (load_predictor if system(model).options else load_searcher)(model, corpora, setup)
 
 
 def _measure(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quoth.cli.models import kind, load_predictor, load_searcher, open_corpora, quiet_libraries
+from quoth.cli.models import load_predictor, load_searcher, open_corpora, quiet_libraries, system
 from quoth.cli.options import Json, Setup, given, repeated
 from quoth.cli.output import counting, note, print_json, print_tables, results
 from quoth.cli.records import Filling, fill_arguments, takes_fill_options, takes_setup
@@ -184,7 +184,7 @@ def _opened(
         quiet_libraries()
         with counting(f"loading {name}", "passages") as encoded:
             return open_family(name, searched, setup.device, setup.dtype, encoded)
-    if share == 1 or not (embed or kind(name) == "realm"):
+    if share == 1 or not (embed or system(name).needs_vectors):
         return load_predictor(name, searched, setup)
     model = load_searcher(name, searched, setup)
     with counting(f"embedding {share:.0%}", "passages") as embedded:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from quoth.cli.models import kind, quiet_libraries
+from quoth.cli.models import quiet_libraries, system
 from quoth.cli.options import Setup
 from quoth.errors import InputError
 
@@ -37,7 +37,7 @@ def parse_system(spec: str, prepared: "Prepared | None" = None) -> tuple[str, di
     own = {key: value for key, value in options.items() if key != SHARE}
     if family := family_of(name):
         check_options(spec, family, None if prepared is None else prepared.form, own)
-    elif options and kind(name) == "npm":
+    elif options and _fills_blanks(name):
         from quoth.answers.options import FillOptions
         from quoth_eval.tasks import CLOSED_OPTIONS, LABELLED, ORACLE
 
@@ -91,4 +91,12 @@ def _can_do(name: str, prepared: "Prepared") -> bool:
 
     if family := family_of(name):
         return prepared.form in family.options
-    return name not in BASELINES and (not prepared.closed or kind(name) == "npm")
+    return name not in BASELINES and (not prepared.closed or _fills_blanks(name))
+
+
+def _fills_blanks(name: str) -> bool:
+    """Whether a model takes the options of `NPM.fill`."""
+    from quoth.answers.options import FillOptions
+
+    record = system(name).records()
+    return record is not None and issubclass(record, FillOptions)
