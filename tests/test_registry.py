@@ -43,8 +43,8 @@ def test_every_row_resolves(row: System) -> None:
     for name, recipe in (named(row.recipes) if row.recipes else {}).items():
         assert RECIPES[name] is recipe
         assert callable(named(recipe.prepare))
-    assert row.usual in shipped(row.kind)
-    assert {row.bare or row.usual, row.reads_with or row.usual} <= {*shipped()}
+    assert [*row.shipped] == shipped(row.kind)
+    assert {row.bare, row.reads_with} - {""} <= {*shipped()}
     assert {*row.over} <= SYSTEMS.keys()
     for name in row.published:
         assert isinstance(model_config({"kind": row.kind, **row.published[name]}), config)
@@ -144,7 +144,6 @@ SYSTEMS["echo"] = System(
     label="echo",
     config="fifth:EchoConfig",
     model="fifth:Echo",
-    usual="quoth-echo",
     options=("quoth.answers.options:ReaderFillOptions", "quoth.answers.options:ReaderAskOptions"),
     recipes="fifth:RECIPES",
     settings={"quoth-echo": {"base": "none", "mark": "?"}},

@@ -22,38 +22,25 @@ DEFAULT = "npm"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """A kind of model. Classes are named "module:name".
-
-    `label` is what messages call it, `usual` the shipped model to name first, `others` what else is a model of this
-    kind. `config` are its settings (a `ModelConfig`), `model` the class that people call; `options` the records of its
-    `fill` and `ask`, if it answers; `keys` what has a vector, if it searches by vectors: tokens, passages or entities.
-    With `needs_vectors` it can do nothing without them. `recipes` is a table of its `Recipe`s by name.
-
-    Shipped are the `trained` (their folders in `adapters`), and `settings` with no weights of their own. Training
-    starts from those named `bare`, whose base may be any encoder. `published` are the settings of hub ids that do not
-    say them. `encoders` are the types of encoders that are of this kind without any settings. A model `over` other
-    kinds is made from one of them, or from any encoder, by its name. With `one_space` the shipped models share the
-    encoder of their keys. An untrained one reads with the encoder of the shipped model `reads_with`.
-    """
+    """A kind of model. What is in a module is named "module:name"."""
 
     kind: str
-    label: str
-    config: str
-    model: str
-    usual: str
-    others: str = ""
-    options: tuple[str, str] | None = None
-    keys: str = ""
-    needs_vectors: bool = False
-    recipes: str = ""
-    trained: Mapping[str, str] = field(default_factory=dict)
-    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    bare: str = ""
-    published: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    encoders: tuple[str, ...] = ()
-    over: tuple[str, ...] = ()
-    one_space: bool = False
-    reads_with: str = ""
+    label: str  # what messages call it
+    others: str = ""  # what else than a shipped name is such a model
+    config: str  # the class of its settings, a `ModelConfig`
+    model: str  # the class that people call
+    options: tuple[str, str] | None = None  # the records of its `fill` and `ask`, if it answers
+    keys: str = ""  # what has a vector, if it searches by vectors: tokens, passages or entities
+    needs_vectors: bool = False  # it cannot do without them
+    one_space: bool = False  # its shipped models have the same vectors
+    recipes: str = ""  # its `Recipe`s by name
+    trained: Mapping[str, str] = field(default_factory=dict)  # shipped weights: the folders in `adapters`
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # shipped without weights of their own
+    bare: str = ""  # the one of `settings` that training starts from: any encoder may be its base
+    reads_with: str = ""  # the shipped model whose encoder an untrained one reads with
+    published: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # settings of hub ids that lack them
+    encoders: tuple[str, ...] = ()  # types of encoders that are such a model without any settings
+    over: tuple[str, ...] = ()  # kinds from which it is made by their name, as from any encoder
 
     @property
     def searches(self) -> bool:
@@ -62,7 +49,7 @@ class System:
 
     @property
     def shipped(self) -> Iterator[str]:
-        """The names of its shipped models."""
+        """The names of its shipped models, the usual one first."""
         return iter((*self.trained, *self.settings))
 
     def records(self, *, asks: bool = False) -> Any:
@@ -86,7 +73,6 @@ _ROWS = (
         label="model",
         config="quoth.npm.config:NPMConfig",
         model="quoth.npm.model:NPM",
-        usual="quoth-mini",
         others="a folder, or a hub id such as facebook/npm",
         options=("quoth.answers.options:FillOptions", "quoth.answers.options:AskOptions"),
         keys="tokens",
@@ -104,7 +90,6 @@ _ROWS = (
         label="reader",
         config="quoth.reader.config:ReaderConfig",
         model="quoth.reader.model:Reader",
-        usual="quoth-reader",
         others="or a folder that `quoth train reader` wrote",
         options=("quoth.answers.options:ReaderFillOptions", "quoth.answers.options:ReaderAskOptions"),
         recipes="quoth.reader.config:RECIPES",
@@ -117,7 +102,6 @@ _ROWS = (
         label="tagger",
         config="quoth.ner.config:TaggerConfig",
         model="quoth.ner.tagger:Tagger",
-        usual="quoth-tagger",
         others="a folder or a hub id",
         recipes="quoth.ner.config:RECIPES",
         trained={"quoth-tagger": "tagger-mini"},
@@ -127,19 +111,13 @@ _ROWS = (
         label="REALM",
         config="quoth.realm.config:REALMConfig",
         model="quoth.realm.model:REALM",
-        usual="quoth-realm",
         others="a folder with quoth.json, or a folder that `quoth convert` made from a published REALM",
         options=("quoth.answers.options:REALMFillOptions", "quoth.answers.options:REALMAskOptions"),
         keys="passages",
         needs_vectors=True,
         recipes="quoth.realm.config:RECIPES",
         settings={
-            "quoth-realm": {
-                **_REALM,
-                "num_candidates": 21,
-                "reader": "quoth-reader",
-                "defaults": {"mode": "hybrid"},
-            },
+            "quoth-realm": {**_REALM, "num_candidates": 21, "reader": "quoth-reader", "defaults": {"mode": "hybrid"}},
             "quoth-realm-base": _REALM,
         },
         bare="quoth-realm-base",
@@ -151,7 +129,6 @@ _ROWS = (
         label="Zero-NeR",
         config="quoth.zero_ner.config:ZeroNERConfig",
         model="quoth.zero_ner.model:ZeroNER",
-        usual="quoth-zero-ner",
         keys="entities",
         needs_vectors=True,
         settings={"quoth-zero-ner": {}},

@@ -128,7 +128,9 @@ def _required(kind: str, model: str) -> System:
     fits = (kind, *row.over)
     if of not in fits and not (kind == DEFAULT and is_luke(model)):  # a LUKE's encoder can be an NPM's
         required = " or ".join(map(repr, fits))
-        raise InputError(f"model {model!r} is of kind {of!r}; kind {required} is required here; try {row.usual}")
+        raise InputError(
+            f"model {model!r} is of kind {of!r}; kind {required} is required here; try {next(row.shipped)}"
+        )
     return row
 
 

@@ -33,6 +33,7 @@ from quoth.npm.model import NPM
 from quoth.reader.model import Reader
 from quoth.realm.model import REALM
 from quoth.records import Hit, Prediction
+from quoth.registry import SYSTEMS
 from quoth.zero_ner.model import ZeroNER
 
 OLD_VIEWS = 4
@@ -240,7 +241,7 @@ def _check(models: Models, corpora: Sequence[Corpus]) -> None:
             try:
                 KeyTables(corpus, model.encoder).open()
             except UserError:  # an NPM needs no vectors to search BM25's passages
-                if corpus.num_passages and not isinstance(model, NPM):
+                if corpus.num_passages and _needs_vectors(model):
                     raise
     calls = (
         partial(models.fills.fill, "The [MASK] is here.", top_k=1),
@@ -254,7 +255,11 @@ def _check(models: Models, corpora: Sequence[Corpus]) -> None:
 
 def _searching(models: Models) -> list[Any]:
     """The models that search by vectors, or may."""
-    return [models.fills, *models.searches, *([models.asks] if isinstance(models.asks, REALM) else [])]
+    return [models.fills, *models.searches, *([models.asks] if _needs_vectors(models.asks) else [])]
+
+
+def _needs_vectors(model: Any) -> bool:
+    return SYSTEMS[model.config.kind].needs_vectors
 
 
 def _unused(models: Models, corpus: Corpus) -> str:
