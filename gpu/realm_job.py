@@ -15,16 +15,17 @@ from typing import Any
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
-from quoth.hub import MINILM, REALM_READER, SETTINGS_FILE, UNTRAINED, ModelSource, locate, shipped_folder
+from quoth.hub import MINILM, SETTINGS_FILE, ModelSource, locate, shipped_folder, shipped_settings
 from quoth.index.tables import KeyTables
 from quoth.realm.config import REALMConfig
 from quoth.realm.towers import PassageEncoder
 from quoth.realm.trained import PARTS, TrainedREALM
+from quoth.registry import SYSTEMS
 from quoth.training.recipes import run_recipe
 from quoth.training.trainer import Progress
 
 Settings = dict[str, str]
-START: Any = UNTRAINED["quoth-realm-base"]
+START: Any = shipped_settings("quoth-realm-base")
 REALM_JOBS: dict[str, Settings] = {
     "realm-mini": {},
     "realm-mini-tokens": {"masking": "tokens"},
@@ -80,7 +81,7 @@ def _start(base: str, folder: Path, tiny: bool) -> None:
     """The untrained REALM, over the packed base."""
     if not (folder / SETTINGS_FILE).is_file():
         config = replace(START, base=base)
-        reader = None if tiny else shipped_folder(REALM_READER)
+        reader = None if tiny else shipped_folder(SYSTEMS["realm"].reads_with)
         TrainedREALM(ModelSource("start", config, None, base, reader), trained=(), lora_rank=0).save(folder)
 
 

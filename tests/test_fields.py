@@ -19,7 +19,7 @@ from quoth.fields import MOST, Has, Such, checked, described, fields_of, spelled
 from quoth.npm.config import AskOptions, ClassifyOptions, TrainConfig
 from quoth.reader.config import ReaderAskOptions, ReaderTrainConfig
 from quoth.realm.config import FineTuneConfig, ICTConfig, PretrainConfig, REALMAskOptions
-from quoth.registry import KINDS
+from quoth.registry import SYSTEMS, named
 from quoth.service.limits import Limits
 
 
@@ -119,7 +119,7 @@ def test_every_field_says_what_it_means() -> None:
         NPMDefaults,
     ]
     settings = [TrainConfig, ReaderTrainConfig, ICTConfig, PretrainConfig, FineTuneConfig]
-    for record in (NPMDefaults, *options, *settings, *KINDS.values()):
+    for record in (NPMDefaults, *options, *settings, *(named(row.config) for row in SYSTEMS.values())):
         kind: Any = record
         silent = {name for name, each in fields_of(kind).items() if not each.meaning}
         assert silent <= {"kind", "defaults", "banned_ids", "stop_words"}, record

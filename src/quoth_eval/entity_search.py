@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
-from quoth.cli.models import kind, load_entities
+from quoth.cli.models import load_entities, system
 from quoth.records import Hit
 from quoth_eval.entity_keys import single_key_search
 from quoth_eval.spec import Given, Options
@@ -81,7 +81,7 @@ def searching(given: Given) -> Callable[[str, Options], Search]:
         if family_of(name):
             return by_text(with_lexical(given.open(name, given.corpora, options), options))
         mode, told, keys = (options.get(option) for option in ("mode", "told", "keys"))
-        if kind(name) != "zero-ner" and told is None and keys is None:
+        if system(name).keys != "entities" and told is None and keys is None:
             return by_vectors(given.open(name, given.corpora, options), mode or "dense")
         model = entity_model(name)
         if keys is not None:

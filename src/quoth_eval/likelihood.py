@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from quoth.cli.models import kind, load_predictor, open_corpora
+from quoth.cli.models import load_predictor, open_corpora
 from quoth.cli.options import CorpusDir, Json, MoreCorpora, PassageCount, Setup
 from quoth.cli.output import print_json, print_tables
-from quoth.cli.records import takes_setup
+from quoth.cli.records import record_of, takes_setup
 from quoth.errors import InputError
+from quoth.fields import fields_of
 
 if TYPE_CHECKING:
     from quoth.records import Likelihood, PassageShare
@@ -42,7 +43,7 @@ def likelihood(
       quoth eval likelihood wiki.quoth --model pretrained \\
         "War and Peace was written by [MASK]." "Leo Tolstoy"
     """
-    if kind(model) != "realm":
+    if "null_document" not in fields_of(record_of(model)):
         raise InputError(f"model {model!r} is not a REALM; name the folder of one that fills masks")
     loaded: Any = load_predictor(model, open_corpora(directory, corpus), setup)
     found = cast("Likelihood", loaded.likelihood(text, answer, passages=passages))

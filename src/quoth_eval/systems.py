@@ -16,7 +16,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from quoth.answers.options import FillOptions
-from quoth.cli.models import KEYS, kind, load_predictor, load_searcher, quiet_libraries
+from quoth.cli.models import load_predictor, load_searcher, quiet_libraries, system
 from quoth.cli.output import counting
 from quoth.corpus.bm25 import bm25
 from quoth.corpus.corpus import Corpus
@@ -175,10 +175,10 @@ def _checks(spelled: str, name: str, spec: TaskSpec) -> Mapping[str, Check]:
         raise cannot
     if (kinds := KINDS.get(spec.form)) is None:  # such as taggers
         return {}
-    if (of := kind(name)) not in kinds:
+    if (row := system(name)).kind not in kinds:
         raise cannot
-    more = spec.options if of == "npm" else ()
-    return {option: CHECKS.get(option, lambda value: None) for option in (*kinds[of], *more)}
+    more = spec.options if row.records() is FillOptions else ()
+    return {option: CHECKS.get(option, lambda value: None) for option in (*kinds[row.kind], *more)}
 
 
 class Opener:
@@ -209,11 +209,11 @@ class Opener:
             with counting(f"loading {name}", "passages") as encoded:
                 more = {"progress": encoded} if family.encodes else {}
                 return load(name.partition(":")[2], corpora, device, dtype, **more)
-        of = kind(name)
-        load_it = load_searcher if of == "zero-ner" else load_predictor
+        row = system(name)
+        load_it = load_predictor if row.answers else load_searcher
         model: Any = load_it(name, corpora, self.setup)
         made = any(self.scratch in corpus.path.parents for corpus in corpora)
-        if made and of in KEYS and (searches or of != "npm"):
+        if made and row.keys and (searches or row.needs_vectors):
             with counting(f"embedding for {name}", "passages") as embedded:
                 model.embed("fp32", recall=1.0, progress=embedded)
         return model

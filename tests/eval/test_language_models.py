@@ -7,7 +7,6 @@ import json
 import math
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -33,9 +32,9 @@ from transformers import (
 from quoth import NPM, Corpus, Document
 from quoth.cli.main import main
 from quoth.errors import InputError, ModelNotFoundError
-from quoth.hub import UNTRAINED
 from quoth.npm.twin import MaskedModel
 from quoth.records import Evidence, Prediction
+from quoth.registry import SYSTEMS
 from quoth_eval import language_models
 from quoth_eval.harness import read_run
 from quoth_eval.language_models import LanguageModel
@@ -420,7 +419,9 @@ def test_quoths_models_are_calibrated_and_the_untrained_one_is_its_base(
 ) -> None:
     npm = NPM.from_pretrained(tiny_npm(tmp_path / "npm"), tmp_path / "c.quoth")
     npm.embed()
-    monkeypatch.setitem(UNTRAINED, "quoth-mini-base", replace(UNTRAINED["quoth-mini-base"], base=str(tmp_path / "npm")))
+    settings: Any = SYSTEMS["npm"].settings
+    own = settings["quoth-mini-base"] | {"base": str(tmp_path / "npm")}
+    monkeypatch.setitem(settings, "quoth-mini-base", own)
     systems = [str(tmp_path / "npm"), f"{tmp_path / 'npm'},calibration=pmi", "quoth-mini-base,calibration=pmi"]
     told = [part for each in systems for part in ("--system", each)]
     assert main(["eval", "sst2", *asked, *told, "--set", "scoring=all", "--run", str(tmp_path / "runs")]) == 0

@@ -105,7 +105,7 @@ def test_the_command_writes_a_tagger(folder: Path, tmp_path: Path, capsys: pytes
     assert main(["train", "tagger", str(tmp_path / "x"), "-o", str(output), "--model", str(folder), *options]) == 0
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert f"the tagger is in {output}" in shown.err
+    assert f"the model is in {output}" in shown.err
     saved = json.loads((output / "quoth.json").read_text())
     assert (saved["kind"], saved["labels"], saved["base"]) == ("tagger", list(LABELS), str(folder))
     assert main(["eval", "ner", str(tmp_path / "x"), "--system", str(output)]) == 0

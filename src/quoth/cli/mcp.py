@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from quoth.cli.models import kind, load, load_reader, open_corpora
+from quoth.cli.models import load, load_reader, open_corpora, system
 from quoth.cli.options import Setup
 from quoth.cli.output import note
 from quoth.cli.records import takes_setup
@@ -49,7 +49,7 @@ def mcp(
 
     corpora = listed(open_corpora(directories[0], directories[1:]))
     for model in (reader, npm):
-        kind(model)  # they are loaded later, but a wrong name is told at once
+        system(model)  # they are loaded later, but a wrong name is told at once
     try:
         from quoth.integrations.mcp import Tools, server
     except ModuleNotFoundError as error:

@@ -1,15 +1,16 @@
 """How the commands load a model and open its corpora.
 
-Knows which class loads which kind of model. Does not know models; imports torch only when called.
+Knows which kinds of models a command takes. Does not know models; imports torch only when called.
 """
 
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from quoth.cli.options import Setup
 from quoth.errors import InputError
+from quoth.registry import DEFAULT, SYSTEMS, System, named
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
@@ -18,10 +19,6 @@ if TYPE_CHECKING:
     from quoth.realm.model import REALM
     from quoth.scale.cluster import ModelName
     from quoth.zero_ner.model import ZeroNER
-
-
-KEYS = {"npm": "tokens", "realm": "passages", "zero-ner": "entities"}
-"""By the kind of a model, what has a vector."""
 
 
 def open_corpora(first: Path, more: Iterable[Path] | None = None) -> "list[Corpus]":
@@ -40,15 +37,15 @@ def ray_model(model: str, setup: Setup) -> "ModelName":
     return ModelName(name, base, setup.device, setup.dtype)
 
 
-def kind(model: str) -> str:
-    """The kind of a model, given by name or folder: "npm", "reader", "realm", "zero-ner".
+def system(model: str) -> System:
+    """What is known of models of this one's kind; it is given by name or folder.
 
     Raises ModelNotFoundError, without importing torch, if it is clear from the name that there is no such model.
     """
     from quoth.hub import check_name, kind_of
 
     check_name(model)
-    return kind_of(model)
+    return SYSTEMS[kind_of(model)]
 
 
 def check_embedded(corpora: "Iterable[Corpus]", model: str, keys: str) -> None:
@@ -73,70 +70,74 @@ def _may_be_of(stored: str, model: str, keys: str) -> bool:
 
     if stored == model or not (is_shipped(stored) and is_shipped(model)):
         return True
-    if keys == "entities":  # which other encoders can make too
-        return kind_of(stored) != "realm"
-    return kind_of(stored) == kind_of(model) == "realm"  # shipped ones share their tower
+    of, row = kind_of(stored), SYSTEMS[kind_of(model)]
+    makers = next((each for each in SYSTEMS.values() if each.keys == keys), row)
+    return of in (makers.kind, *makers.over) if makers.over else of == row.kind and row.one_space
 
 
 def load(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM":
     """An NPM that searches `corpora`; its libraries keep their progress bars off standard error."""
-    from quoth.hub import is_luke
-
-    also = ["zero-ner"] if is_luke(model) else []  # a LUKE's encoder can be an NPM's
-    _require(model, "quoth-mini", "npm", *also)
-    quiet_libraries()
-    from quoth.npm.model import NPM
-
-    return NPM.from_pretrained(model, corpus=list(corpora), **setup._asdict())
+    loaded: NPM = _load("npm", model, corpora, setup)
+    return loaded
 
 
 def load_reader(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "Reader":
     """`load`, for a reader."""
-    _require(model, "quoth-reader", "reader")
-    quiet_libraries()
-    from quoth.reader.model import Reader
-
-    return Reader.from_pretrained(model, corpus=list(corpora), **setup._asdict())
+    loaded: Reader = _load("reader", model, corpora, setup)
+    return loaded
 
 
 def load_entities(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "ZeroNER":
     """`load`, for a model that finds passages by their entities: a Zero-NeR, or one made from another encoder."""
-    check_finds_entities(model)
-    quiet_libraries()
-    from quoth.zero_ner.model import ZeroNER
-
-    return ZeroNER.from_pretrained(model, corpus=list(corpora), **setup._asdict())
+    loaded: ZeroNER = _load("zero-ner", model, corpora, setup)
+    return loaded
 
 
 def load_predictor(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM | Reader | REALM":
     """`load`, for a model that fills blanks or answers questions."""
-    if kind(model) == "zero-ner":
-        return load(model, corpora, setup)  # raises: a Zero-NeR answers nothing
+    row = system(model)
+    if row.searches and not row.answers:
+        return load(model, corpora, setup)  # an NPM with a LUKE's encoder; raises for a model that answers nothing
     return cast("NPM | Reader | REALM", _load_any(model, corpora, setup))
 
 
 def load_searcher(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM | REALM | ZeroNER":
     """`load`, for a model that embeds and searches by vectors. Raises InputError for one that has none."""
-    searching_kind(model)
+    keys_of(model)
     return cast("NPM | REALM | ZeroNER", _load_any(model, corpora, setup))
 
 
-def searching_kind(model: str) -> str:
-    """The kind of a model that searches by vectors. Raises InputError for one that has none."""
-    if (of := kind(model)) not in KEYS:
-        raise InputError(f"model {model!r} is a {of} and has no vectors; use quoth-realm, quoth-mini or quoth-zero-ner")
-    return of
+def keys_of(model: str) -> str:
+    """What has a vector in the searches of a model. Raises InputError for a model that has none."""
+    if not (row := system(model)).keys:
+        remedy = "use quoth-realm, quoth-mini or quoth-zero-ner"
+        raise InputError(f"model {model!r} is a {row.kind} and has no vectors; {remedy}")
+    return row.keys
 
 
 def check_finds_entities(model: str) -> None:
     """Raises InputError for a model from whose encoder no Zero-NeR can be made."""
-    _require(model, "quoth-zero-ner", "zero-ner", "npm")
+    _required("zero-ner", model)
 
 
-def _require(model: str, usual: str, *kinds: str) -> None:
-    if (of := kind(model)) not in kinds:
-        required = " or ".join(map(repr, kinds))
-        raise InputError(f"model {model!r} is of kind {of!r}; kind {required} is required here; try {usual}")
+def _required(kind: str, model: str) -> System:
+    """The row of a kind. Raises InputError unless the model is of this kind, or can be taken for it."""
+    from quoth.hub import is_luke
+
+    row, of = SYSTEMS[kind], system(model).kind
+    fits = (kind, *row.over)
+    if of not in fits and not (kind == DEFAULT and is_luke(model)):  # a LUKE's encoder can be an NPM's
+        required = " or ".join(map(repr, fits))
+        raise InputError(
+            f"model {model!r} is of kind {of!r}; kind {required} is required here; try {next(row.shipped)}"
+        )
+    return row
+
+
+def _load(kind: str, model: str, corpora: "Sequence[Corpus]", setup: Setup) -> Any:
+    row = _required(kind, model)
+    quiet_libraries()
+    return named(row.model).from_pretrained(model, corpus=list(corpora), **setup._asdict())
 
 
 def quiet_libraries() -> None:

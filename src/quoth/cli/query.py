@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quoth.cli.citing import Cite, Form, citations, show_citations
-from quoth.cli.models import KEYS, check_embedded, kind, load, load_predictor, open_corpora
+from quoth.cli.models import check_embedded, load, load_predictor, open_corpora, system
 from quoth.cli.options import (
     STANDARD_INPUT,
     CorpusDir,
@@ -31,7 +31,7 @@ from quoth.cli.options import (
     within,
 )
 from quoth.cli.output import note, print_json, results
-from quoth.cli.records import Filling, fill_arguments, takes_fill_options, takes_setup
+from quoth.cli.records import Filling, fill_arguments, record_of, takes_fill_options, takes_setup
 from quoth.errors import InputError
 from quoth.fields import fields_of
 from quoth.npm.config import AskOptions, ClassifyOptions
@@ -217,16 +217,18 @@ def _check_template(template: str | None) -> None:
 
 def _check_vectors(corpora: "Sequence[Corpus]", model: str, filling: Filling) -> None:
     """Raises InputError if the model searches by vectors, and a corpus has none."""
-    if (of := kind(model)) == "realm" or (of == "npm" and (filling.told["dense"] or filling.told["hybrid"])):
-        check_embedded(corpora, model, KEYS[of])
+    row = system(model)
+    if row.answers and row.keys and (row.needs_vectors or filling.told["dense"] or filling.told["hybrid"]):
+        check_embedded(corpora, model, row.keys)
 
 
 def _by_eq_1(model: str, marginal: bool, null_document: bool | None) -> dict[str, Any]:
     """The keyword arguments of a REALM for --marginal and --null-document. Raises InputError for another kind of
     model."""
     told = "--marginal" if marginal else "--null-document"
-    if (marginal or null_document is not None) and kind(model) != "realm":
-        raise InputError(f"{told} requires a REALM, and {model} is of kind {kind(model)!r}; try --model quoth-realm")
+    if (marginal or null_document is not None) and "null_document" not in fields_of(record_of(model)):
+        of = system(model).kind
+        raise InputError(f"{told} requires a REALM, and {model} is of kind {of!r}; try --model quoth-realm")
     return given(combine="marginal" if marginal else None, null_document=null_document)
 
 

@@ -14,11 +14,10 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import typer
 
 from quoth.answers.options import FillOptions
-from quoth.cli.models import kind
+from quoth.cli.models import system
 from quoth.cli.options import Base, Dense, Device, NumberFormat, PassageCount, Setup, given, num_passages, within
 from quoth.errors import InputError
 from quoth.fields import fields_of
-from quoth.registry import KINDS
 
 Command = Callable[..., None]
 Declared = Mapping[str, tuple[Any, Any]]
@@ -93,25 +92,29 @@ def takes_fill_options(**declared: Any) -> Callable[[Command], Command]:
     return lambda command: takes_group(command, "filling", options, Filling)
 
 
+def record_of(model: str, *, asks: bool = False) -> Any:
+    """The record of a model's options of `fill`, or of `ask`; one that answers nothing is refused when it is loaded."""
+    return system(model).records(asks=asks) or FillOptions
+
+
 def fill_arguments(context: typer.Context, model: str, filling: Filling, *, asks: bool = False) -> dict[str, Any]:
     """The keyword arguments of `fill`, or of `ask`, for a model of any kind.
 
     Raises InputError for an option that this kind of model does not take.
     """
-    of = kind(model)
-    records = KINDS[of].options
-    if not records or FillOptions in records:  # a model without either cannot be loaded for a command that asks
+    record = record_of(model, asks=asks)
+    if issubclass(record, FillOptions):
         return filling.keywords()
-    taken = [name for name in fields_of(records[asks]) if name in filling.told and name != "combine"]
+    taken = [name for name in fields_of(record) if name in filling.told and name != "combine"]
     for parameter in context.command.params:
         name = parameter.name or ""
         source = getattr(context.get_parameter_source(name), "name", None)
         if name in {*_FILLING, "template"} - {*taken, "dense"} and source == "COMMANDLINE":
             raise InputError(
-                f"{parameter.opts[0]} is not an option of {model} (kind {of}); leave it out, or use an NPM: "
-                "--model quoth-mini"
+                f"{parameter.opts[0]} is not an option of {model} (kind {system(model).kind}); leave it out, or use an "
+                "NPM: --model quoth-mini"
             )
-    by_towers = "dense" if "mode" in fields_of(records[asks]) and filling.told["dense"] else None
+    by_towers = "dense" if "mode" in fields_of(record) and filling.told["dense"] else None
     return given(mode=by_towers, **{name: filling.told[name] for name in taken})
 
 

@@ -10,13 +10,12 @@ import typer
 
 from quoth.answers.options import TopK as AnyTopK
 from quoth.cli.models import (
-    KEYS,
     check_embedded,
     check_finds_entities,
+    keys_of,
     load_entities,
     load_searcher,
     open_corpora,
-    searching_kind,
 )
 from quoth.cli.options import (
     STANDARD_INPUT,
@@ -166,7 +165,7 @@ def _finder(
 
             return lambda query, k: bm25(corpora, query, k)
         case "dense":
-            check_embedded(corpora, model or "quoth-realm", KEYS[searching_kind(model or "quoth-realm")])
+            check_embedded(corpora, model or "quoth-realm", keys_of(model or "quoth-realm"))
             loaded = load_searcher(model or "quoth-realm", corpora, setup)
             return lambda query, k: loaded.search(query, k, "dense")
         case "entity":
@@ -177,7 +176,7 @@ def _finder(
         case "hybrid":
             from quoth.model.base import FusedSearch, check_weights
 
-            keys = {name: KEYS[searching_kind(name)] for name in models or ["quoth-realm"]}
+            keys = {name: keys_of(name) for name in models or ["quoth-realm"]}
             check_weights(weights, ["bm25", *keys.values()])
             for name, of in keys.items():
                 check_embedded(corpora, name, of)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from quoth.cli.models import kind, load, load_predictor, load_searcher, ray_model
+from quoth.cli.models import load, load_predictor, load_searcher, ray_model, system
 from quoth.cli.options import Model, Ray, Setup, pairs, repeated
 from quoth.cli.output import note, plural, results
 from quoth.cli.records import takes_setup
@@ -132,7 +132,7 @@ def serve(
         note(f"anyone who can reach {host} can read what is served; set {TOKEN} to a secret to require it")
     models = Named(model, reader, search or [])
     for each in (model, reader, *models.searches):
-        kind(each)  # a wrong name is told before anything is loaded
+        system(each)  # a wrong name is told before anything is loaded
     bounds: dict[str, Any] = {"limits": _limits(limit or []), "access": access, "log_text": log_text}
     if ray:
         _on_ray(directories or [], (host, port), models, setup, (shards, replicas, cpus), bounds)
@@ -292,7 +292,8 @@ def _on_ray(
             f"{shards} shards of {replicas} replicas of {cpus:g} CPUs are more than the cluster's {given} CPUs; "
             "take fewer, or --cpus 0.5"
         )
-    asks = ray_model(named.asks, setup) if kind(named.asks) == "reader" else None
+    asked = system(named.asks)
+    asks = ray_model(named.asks, setup) if asked.answers and not asked.keys else None
     model, build = ray_model(named.fills, setup), partial(create_app, **bounds)
     served = application(place, model, shards, build, replicas, cpus, asks)
     note(f"starting {plural(shards, 'shard')}")

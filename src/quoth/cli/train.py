@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quoth.cli.models import kind
+from quoth.cli.models import system
 from quoth.cli.options import Base, SkipBad, pairs, repeated
 from quoth.cli.output import LeftOut, note
 from quoth.errors import InputError, nearest
@@ -81,7 +81,8 @@ def train(
         --set corpus=wiki.quoth
     """
     overrides = pairs(settings or [], "--set", "steps=200")
-    of, left_out = _kind(recipe, corpus is not None, skip_bad), LeftOut()
+    left_out = LeftOut()
+    _check_recipe(recipe, corpus is not None, skip_bad)
     _check_inputs(docs, model)
     with display() as shown:
         run_recipe(
@@ -98,18 +99,17 @@ def train(
         )
     left_out.report()
     if os.environ.get("RANK", "0") == "0":
-        note(f"the {of if of in ('reader', 'tagger') else 'model'} is in {output}")
+        note(f"the model is in {output}")
 
 
-def _kind(recipe: str, corpus: bool, skip_bad: bool) -> str:
-    """The kind of model that a recipe trains. Raises InputError on a wrong name, or an option for another recipe."""
+def _check_recipe(recipe: str, corpus: bool, skip_bad: bool) -> None:
+    """Raises InputError on a wrong name, or an option for another recipe."""
     if recipe not in RECIPES:
         raise InputError(f"unknown recipe {recipe!r}; it must be one of {NAMES}{nearest(recipe, RECIPES)}")
     if corpus and not RECIPES[recipe].retrieves:
         raise InputError("--corpus is for the recipe realm-pretrain; leave it out (realm-qa takes --set corpus=DIR)")
-    if skip_bad and RECIPES[recipe].kind != "reader":
+    if skip_bad and not RECIPES[recipe].skips_bad:
         raise InputError("--skip-bad is for the recipe reader; leave it out")
-    return RECIPES[recipe].kind
 
 
 def _check_inputs(docs: list[str], model: str | None) -> None:
@@ -119,7 +119,7 @@ def _check_inputs(docs: list[str], model: str | None) -> None:
         if name != "-" and "://" not in name and not Path(name).exists() and not Path(without_part).exists():
             raise InputError(f"{name}: no such file or folder; give one that exists")
     if model is not None:
-        kind(model)
+        system(model)
 
 
 class Display:

@@ -38,6 +38,8 @@ from quoth.storage import fsync_path, naming, refuse_unless_plain
 Records = Generator[tuple[int, Any], None, None]
 """Line numbers (or row numbers) and their records; a ValueError in place of a record says what is wrong with it."""
 
+OnBad = Callable[[InputError], None]
+"""Receives the error of a record that is left out."""
 DEEPEST = 64
 """Levels of lists and objects in a document's metadata, the metadata itself included: JSON is read and written by
 recursion, and whoever reads it deeper in a program has fewer levels left."""
@@ -195,7 +197,7 @@ def _reason(error: Exception) -> str:
     return message or f"the file is damaged or truncated ({error})"
 
 
-def _read_all(sources: Iterable[Source], bad: Callable[[InputError], None]) -> Iterator[Document]:
+def _read_all(sources: Iterable[Source], bad: OnBad) -> Iterator[Document]:
     hinted = False
     for format, file, name in sources:
         stem = Path(name).stem if str(file) == "-" else bare(Path(name)).stem
@@ -247,9 +249,7 @@ def create_lines(file: str) -> Iterator[IO[bytes]]:
         part.unlink(missing_ok=True)
 
 
-def _documents(
-    records: Iterable[tuple[int, Any]], file: str, stem: str, bad: Callable[[InputError], None]
-) -> Iterator[Document]:
+def _documents(records: Iterable[tuple[int, Any]], file: str, stem: str, bad: OnBad) -> Iterator[Document]:
     numbered: bool | None = None
     for line, record in records:
         try:

@@ -20,7 +20,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from quoth.corpus.documents import check_document, read_text
+from quoth.corpus.documents import OnBad, check_document, read_text
 from quoth.errors import InputError
 from quoth.records import Document
 
@@ -28,7 +28,6 @@ Read = Callable[[str], "QAExample"]
 """Reads one entry; takes the id to use if the entry has none, and raises ValueError saying what is wrong."""
 Entry = tuple[str, str, Read]
 """An entry's location (": entry 7", ":7" for line 7), its number, and its reader."""
-OnBad = Callable[[InputError], None]
 
 _SUFFIXES = re.compile(r"(\.(tsv|txt|jsonl?))?(\.(xz|gz|bz2))?$")
 _BROKEN_JSON = (ValueError, RecursionError)

@@ -13,11 +13,11 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.encoders.config import TokenConfig
 from quoth.encoders.keys import EncodedPassage, TextSpan, Vectors
 from quoth.encoders.transformer import Transformer
 from quoth.errors import InputError
 from quoth.hub import ModelSource
-from quoth.npm.config import NPMConfig
 from quoth.records import Passage
 from quoth.text.boundaries import BOUNDARIES_VERSION, SPELLING_VERSION
 from quoth.text.tokenizer import MASK, TextTokenizer
@@ -32,7 +32,7 @@ class TokenEncoder:
 
     keys = "tokens"
 
-    def __init__(self, transformer: Transformer, config: NPMConfig, name: str) -> None:
+    def __init__(self, transformer: Transformer, config: TokenConfig, name: str) -> None:
         self.name = name
         self._transformer = transformer
         self.config = config
@@ -50,7 +50,7 @@ class TokenEncoder:
 
     @classmethod
     def load(
-        cls, source: ModelSource[NPMConfig], *, device: str | None = None, dtype: str | None = None
+        cls, source: ModelSource[TokenConfig], *, device: str | None = None, dtype: str | None = None
     ) -> TokenEncoder:
         """Raises ModelNotFoundError, or InputError on an unknown device or dtype."""
         return cls(Transformer.load(source.encoder, device=device, dtype=dtype), source.config, source.name)

@@ -78,18 +78,14 @@ def pipeline(
     """
     if task not in _TASKS:
         raise InputError(f"task {task!r}; use one of {', '.join(_TASKS)}{nearest(task, _TASKS)}")
-    default, kind = _TASKS[task]
+    default, reads, called = _TASKS[task]
     name = default if model is None else str(model)
-    if kind_of(name) != kind:
+    if kind_of(name) != (kind := kind_of(default)):
         raise InputError(f"model {name!r} is of kind {kind_of(name)!r}; {task} takes one of kind {kind!r}")
     where = device if not isinstance(device, int) else "cpu" if device < 0 else f"cuda:{device}"
     plain = None if dtype is None else str(dtype).removeprefix("torch.")
     setup: dict[str, Any] = {"device": where, "dtype": plain and _DTYPES.get(plain, plain), "base": base}
-    made: Callable[..., Any]
-    if kind == "reader":
-        made = QuestionAnswering(Reader.from_pretrained(name, corpus, **setup))
-    else:
-        made = FillMask(NPM.from_pretrained(name, corpus, **setup))
+    made = called(reads.from_pretrained(name, corpus, **setup))
     allowed = [each for each in inspect.signature(made).parameters if each != "inputs"]
     for option in options:
         if option not in allowed:
@@ -319,5 +315,8 @@ class FillMask:
         }
 
 
-_TASKS = {"question-answering": ("quoth-reader", "reader"), "fill-mask": ("quoth-mini", "npm")}
-"""By task its default model, and the kind of model that it takes."""
+_TASKS: dict[str, tuple[str, Any, Any]] = {
+    "question-answering": ("quoth-reader", Reader, QuestionAnswering),
+    "fill-mask": ("quoth-mini", NPM, FillMask),
+}
+"""By task its default model, the class of its models, and what is called."""

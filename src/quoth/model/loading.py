@@ -1,16 +1,17 @@
 """Any model by its name.
 
-Knows: which class each kind of model is. Does not know: how one is loaded.
+Knows: the names whose class a type checker can tell. Does not know: how a model is loaded (its class does).
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from quoth.corpus.corpus import Corpora
 from quoth.errors import InputError
 from quoth.hub import kind_of
+from quoth.registry import SYSTEMS, named
 
 if TYPE_CHECKING:
     from quoth.model.model import Model
@@ -102,22 +103,11 @@ def load(
         >>> quoth.load("quoth-reader", corpus=corpus).ask("Who composed Carmen?")[0].text
         'Georges Bizet'
     """
-    match kind_of(str(name)):
-        case "reader":
-            from quoth.reader.model import Reader
-
-            return Reader.from_pretrained(name, corpus=corpus, device=device, dtype=dtype, base=base)
-        case "realm":
-            from quoth.realm.model import REALM
-
-            return REALM.from_pretrained(name, corpus=corpus, device=device, dtype=dtype, base=base)
-        case "zero-ner":
-            from quoth.zero_ner.model import ZeroNER
-
-            return ZeroNER.from_pretrained(name, corpus=corpus, device=device, dtype=dtype, base=base)
-        case "npm":
-            from quoth.npm.model import NPM
-
-            return NPM.from_pretrained(name, corpus=corpus, device=device, dtype=dtype, base=base)
-        case kind:
-            raise InputError(f"model {str(name)!r} is a {kind} and searches no corpus; load it with quoth.Tagger.load")
+    row = SYSTEMS[kind_of(str(name))]
+    found: Any = named(row.model)
+    if not row.searches:
+        raise InputError(
+            f"model {str(name)!r} is a {row.label} and searches no corpus; load it with quoth.{found.__name__}.load"
+        )
+    model: Model = found.from_pretrained(name, corpus=corpus, device=device, dtype=dtype, base=base)
+    return model

@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast, overload
 
 from quoth.errors import InputError
 from quoth.hub import is_shipped
@@ -61,6 +61,7 @@ class Model:
         @property
         def fill(self) -> Call: ...
         def search(self, query: str, k: int = ...) -> Hits: ...
+        def over(self, corpora: Sequence[Corpus]) -> Self: ...
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         if self._call is None:

@@ -8,20 +8,18 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, MinLen
 
-from quoth.config import Config
+from quoth.config import ModelConfig
 from quoth.errors import InputError
 from quoth.fields import Count, Number, Share, ShareBelow1, described
-from quoth.training.settings import LoopConfig
+from quoth.training.settings import LoopConfig, Recipe
 
 
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaggerConfig(Config):
+class TaggerConfig(ModelConfig):
     """What a tagger needs in addition to its weights."""
 
     kind: Literal["tagger"] = "tagger"
-    base: Annotated[str, "The base weights, by name, folder or hub id."] = ""
-    revision: Annotated[str | None, "The revision of a base on a hub."] = None
     labels: Annotated[
         tuple[str, ...], MinLen(1), "The names of the labels in the order of the outputs, such as O, B-PER, I-PER."
     ] = ()
@@ -48,3 +46,6 @@ class TaggingConfig(LoopConfig):
     def check(self) -> None:
         if self.lora_rank < 1:
             raise InputError(f"lora_rank is {self.lora_rank}; it must be 1 or more, as a tagger is an adapter")
+
+
+RECIPES = {"tagger": Recipe("quoth.ner.recipe:prepare", "quoth-mini-base", TaggingConfig(), distributed=False)}

@@ -17,15 +17,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from quoth.encoders.config import TokenConfig
 from quoth.encoders.transformer import attend_in_fp32, load_base, pad
 from quoth.errors import InputError
-from quoth.hub import SETTINGS_FILE, ModelSource, locate
+from quoth.hub import SETTINGS_FILE, locate
 from quoth.ner.config import TaggerConfig, TaggingConfig
 from quoth.ner.data import joined, read_conll
 from quoth.ner.network import TagNetwork
 from quoth.ner.tags import bio_labels, labels_of_spans
 from quoth.records import TaggedText
-from quoth.registry import KINDS
 from quoth.storage import atomic_write_json
 from quoth.text.words import WordTokenizer
 from quoth.training.adapter import save_adapter, set_dropout, with_adapter
@@ -43,7 +43,7 @@ def prepare(run: Run, config: TaggingConfig) -> Job:
     labels = bio_labels(sorted({span.label for document in documents for text in document for span in text.spans}))
     if len(labels) == 1:
         raise InputError(f"no entity in {', '.join(run.inputs)}; give CoNLL files with labels such as B-PER")
-    source: ModelSource[Any] = locate(str(run.model), KINDS["npm"], run.base)
+    source = locate(str(run.model), TokenConfig, run.base)
     if source.adapter is not None:
         raise InputError(f"model {run.model!r} has an adapter, but a tagger starts without one; name quoth-mini-base")
     encoder, hf = load_base(source.encoder)

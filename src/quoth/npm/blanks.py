@@ -25,6 +25,7 @@ from quoth.index.retriever import Retriever
 from quoth.index.search import search_all, search_together
 from quoth.model.base import CorpusModel
 from quoth.model.calls import with_mask, words_of
+from quoth.npm.config import NPMConfig
 from quoth.npm.together import PROPOSED, combine, naming, passages_of
 from quoth.reader.network import SpanReader
 from quoth.reader.weights import open_reader
@@ -70,6 +71,7 @@ class BlankFiller(CorpusModel):
     ) -> None:
         super().__init__(Retriever(corpora, encoder), encoder.name)
         self.encoder = encoder
+        assert isinstance(encoder.config, NPMConfig)
         self.config = encoder.config
         self.fingerprint = encoder.fingerprint
         named = self.config.reader

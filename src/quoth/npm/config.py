@@ -3,16 +3,17 @@
 Knows: names, defaults, which values are valid. Does not know: what is done with them.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge, Gt, Le
 
 from quoth.answers.options import FillOptions, NPMDefaults, Temperature
-from quoth.config import Config
+from quoth.encoders.config import TokenConfig
 from quoth.errors import InputError
-from quoth.fields import Count, Has, NotNegative, Number, Positive, Such, check_fields, described
-from quoth.training.settings import LoopConfig, check_evaluation
+from quoth.fields import Count, Has, NotNegative, Number, Such, check_fields, described
+from quoth.training.settings import LoopConfig, Recipe, check_evaluation
 
 
 @described
@@ -52,21 +53,11 @@ class ClassifyOptions:
 
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NPMConfig(Config):
+class NPMConfig(TokenConfig):
     """What a nonparametric masked LM needs in addition to its weights."""
 
     options: ClassVar[tuple[Any, ...]] = (FillOptions, AskOptions)
     kind: Literal["npm"] = "npm"
-    base: Annotated[str, "The base weights, by name, folder or hub id."] = ""
-    revision: Annotated[str | None, "The revision of a base on a hub."] = None
-    similarity_scale: Annotated[
-        Positive | None, "s of sim(q, c) = s q·c; None stands for 1/sqrt(D), the published NPM's."
-    ] = None
-    normalize: Annotated[bool, "Whether vectors have length 1, so that sim is s times the cosine."] = False
-    num_masks: Annotated[
-        Literal[1, 2], "Number of mask tokens that stand for a blank: 2 for phrases, 1 for single tokens."
-    ] = 2
-    max_tokens: Annotated[int, Ge(16), "The longest encoder input."] = 256
     reader: Annotated[str, "A model that can read along, by name or folder."] = ""
     read_weights: Annotated[
         tuple[float, float, float],
@@ -172,3 +163,46 @@ class TrainConfig(LoopConfig):
     def masked_together(self) -> int:
         """How many passages are searched together for phrases to mask."""
         return min(self.masking_group, self.batch_size // self.groups)
+
+
+_MINI = TrainConfig(
+    steps=3000,
+    warmup_steps=50,
+    batch_size=32,
+    learning_rate=6e-4,
+    max_grad_norm=1.0,
+    dropout=0.0,
+    mask_ratio=0.2,
+    max_repeats=3,
+    contrast_with="masked",
+    bf16=True,
+)
+_MINI_GPU = replace(_MINI, batch_size=512, mini_batch_size=256, warmup_steps=200)
+_ADAPT = replace(_MINI, steps=300, batch_size=16, mini_batch_size=8, learning_rate=3e-4, checkpoint_every=20)
+# The paper's own NPM (Min et al. 2022, §4): all of RoBERTa-large, inputs of up to 256 tokens; clip and dropout as in
+# the released code.
+_NPM_PAPER = TrainConfig(
+    steps=100_000,
+    warmup_steps=4_000,
+    batch_size=512,
+    mini_batch_size=32,
+    splitter="filled",
+    max_passage_tokens=254,
+    learning_rate=3e-5,
+    weight_decay=0.01,
+    max_grad_norm=2.0,
+    dropout=0.1,
+    lora_rank=0,
+    bf16=True,
+    checkpoint_every=1_000,
+)
+_recipe = partial(Recipe, "quoth.npm.recipe:prepare", "quoth-mini-base")
+RECIPES = {
+    "npm-mini-cpu": _recipe(_MINI),
+    "npm-single-mini-cpu": _recipe(replace(_MINI, masking="tokens")),
+    "mlm-mini-cpu": _recipe(replace(_MINI, contrast_with="nothing", mlm_weight=1.0)),
+    "npm-mini-gpu": _recipe(_MINI_GPU),
+    "npm-single-mini-gpu": _recipe(replace(_MINI_GPU, masking="tokens")),
+    "npm-large": replace(_recipe(_NPM_PAPER), model="FacebookAI/roberta-large"),
+    "adapt": replace(_recipe(_ADAPT), model="quoth-mini"),
+}

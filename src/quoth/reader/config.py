@@ -9,10 +9,10 @@ from typing import Annotated, Any, ClassVar, Literal
 from annotated_types import Ge
 
 from quoth.answers.options import TopK
-from quoth.config import Config
+from quoth.config import Config, ModelConfig
 from quoth.errors import InputError
 from quoth.fields import Count, NotNegative, Number, Positive, Share, Such, check_fields, described
-from quoth.training.settings import LoopConfig
+from quoth.training.settings import LoopConfig, Recipe
 
 
 @described
@@ -54,7 +54,7 @@ class ReaderAskOptions(ReaderFillOptions):
 
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReaderConfig(Config):
+class ReaderConfig(ModelConfig):
     """What a reader needs in addition to its weights; lengths in tokens, special ones included.
 
     A longer passage is read in windows.
@@ -62,8 +62,6 @@ class ReaderConfig(Config):
 
     options: ClassVar[tuple[Any, ...]] = (ReaderFillOptions, ReaderAskOptions)
     kind: Literal["reader"] = "reader"
-    base: Annotated[str, "The base weights, by name, folder or hub id."] = ""
-    revision: Annotated[str | None, "The revision of a base on a hub."] = None
     head: Annotated[
         Literal["ends", "mlp"],
         "A span's score: the sum of a start and an end logit (ends), or an MLP's of both ends' states (mlp, ORQA's).",
@@ -125,3 +123,10 @@ class ReaderTrainConfig(LoopConfig):
     def check(self) -> None:
         if self.lora_rank:
             raise InputError(f"lora_rank is {self.lora_rank}; it must be 0, as all of a reader's weights are trained")
+
+
+RECIPES = {
+    "reader": Recipe(
+        "quoth.reader.recipe:prepare", "quoth-reader", ReaderTrainConfig(), distributed=False, skips_bad=True
+    )
+}

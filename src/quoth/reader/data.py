@@ -14,8 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from quoth.corpus.documents import read_text
-from quoth.datasets.questions import OnBad
+from quoth.corpus.documents import OnBad, read_text
 from quoth.errors import InputError
 
 _REMEDY = "fix it or skip it (--skip-bad)"

@@ -17,9 +17,10 @@ from pathlib import Path
 import torch
 
 from quoth.corpus.corpus import Corpus
+from quoth.corpus.documents import OnBad
 from quoth.corpus.passages import WHOLE
 from quoth.datasets.judging import has_answer
-from quoth.datasets.questions import OnBad, QAExample
+from quoth.datasets.questions import QAExample
 from quoth.encoders.transformer import attend_in_fp32, can_load
 from quoth.errors import InputError
 from quoth.hub import MINILM, ModelSource, locate

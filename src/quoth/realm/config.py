@@ -4,15 +4,17 @@ Knows: names, defaults, which values are valid. Does not know: what is done with
 """
 
 from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge
 
-from quoth.config import Config
+from quoth.config import Config, ModelConfig
 from quoth.errors import InputError
 from quoth.fields import Count, Number, Positive, Share, Such, described
 from quoth.reader.config import ReaderFillOptions
-from quoth.training.settings import LoopConfig, check_evaluation
+from quoth.training.settings import LoopConfig, Recipe, check_evaluation
 
 
 @described
@@ -74,7 +76,7 @@ class REALMAskOptions(REALMFillOptions):
 
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
-class REALMConfig(Config):
+class REALMConfig(ModelConfig):
     """What a REALM needs in addition to its weights; lengths in tokens, special ones included.
 
     A passage's vector is its encoder's state by `pooling`; then, if asked for, the pooler, the projection, the
@@ -83,8 +85,6 @@ class REALMConfig(Config):
 
     options: ClassVar[tuple[Any, ...]] = (REALMFillOptions, REALMAskOptions)
     kind: Literal["realm"] = "realm"
-    base: Annotated[str, "The base weights, by name, folder or hub id."] = ""
-    revision: Annotated[str | None, "The revision of a base on a hub."] = None
     pooling: Annotated[
         Literal["cls", "mean"], "The state that becomes a vector: the one of [CLS], or the mean of all."
     ] = "cls"
@@ -128,6 +128,9 @@ class REALMConfig(Config):
                 f"reader_tokens {self.reader_tokens} with query_tokens {self.query_tokens}; the reader takes a "
                 "question and a passage: it must be at least 16 more than query_tokens"
             )
+
+    def own_base(self, folder: Path | None) -> str:
+        return "" if folder is None or self.base else str(folder / "passages")
 
 
 Salience = Literal["salient", "spans", "tokens"]
@@ -213,3 +216,59 @@ class FineTuneConfig(LoopConfig):
                 f"`num_reader_passages` ({self.num_reader_passages}) must not exceed `retriever_beam_size` "
                 f"({self.retriever_beam_size})"
             )
+
+
+_ICT = ICTConfig(steps=300, batch_size=32, learning_rate=3e-4, warmup_steps=20, bf16=True)
+_PRETRAIN = PretrainConfig(
+    steps=300,
+    batch_size=8,
+    learning_rate=3e-4,
+    warmup_steps=20,
+    bf16=True,
+    exclude_self="passage",
+    refresh_every=100,
+    splitter="words:60",
+)
+# Guu et al. 2020, §4.3.
+_PRETRAIN_PAPER = PretrainConfig(
+    steps=200_000,
+    batch_size=512,
+    mini_batch_size=8,
+    learning_rate=3e-5,
+    warmup_steps=10_000,
+    lora_rank=0,
+    dropout=0.1,
+    bf16=True,
+    checkpoint_every=500,
+)
+# A small beam leaves out passages that contain an answer's text by chance. With few questions these outnumber the right
+# ones.
+_QA = FineTuneConfig(
+    steps=500,
+    batch_size=8,
+    retriever_beam_size=20,
+    learning_rate=3e-4,
+    warmup_steps=20,
+    bf16=True,
+    force_positive=True,
+)
+# ORQA's numbers (Lee et al. 2019, §6.2), which REALM takes over: two epochs over the 79,168 questions of Natural
+# Questions, one question per step.
+_QA_PAPER = FineTuneConfig(
+    steps=158_336,
+    batch_size=1,
+    retriever_beam_size=5000,
+    learning_rate=1e-5,
+    warmup_steps=10_000,
+    lora_rank=0,
+    dropout=0.1,
+    checkpoint_every=1_000,
+)
+_recipe = partial(Recipe, "quoth.realm.recipe:prepare", "quoth-realm-base")
+RECIPES = {
+    "realm-ict": _recipe(_ICT),
+    "realm-pretrain": _recipe(_PRETRAIN, retrieves=True),
+    "realm-qa": _recipe(_QA),
+    "realm-pretrain-paper": _recipe(_PRETRAIN_PAPER, retrieves=True),
+    "realm-qa-paper": _recipe(_QA_PAPER),
+}

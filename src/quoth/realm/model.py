@@ -95,6 +95,12 @@ class REALM(CorpusModel):
             return cls(encoder, GivenReader(given, source.name), listed(corpus))
         return cls(encoder, OwnReader.load(source, encoder.tokenizer, device, dtype), listed(corpus))
 
+    def over(self, corpora: Sequence[Corpus]) -> REALM:
+        """This model over other corpora, with the same weights."""
+        made = REALM(self.encoder, self.reader, corpora)
+        made._call = self._call
+        return made
+
     @overload
     def ask(  # type: ignore[overload-overlap]
         self,

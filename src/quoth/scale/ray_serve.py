@@ -20,8 +20,8 @@ from ray.exceptions import RayActorError
 from quoth.corpus.corpus import Corpus
 from quoth.errors import CorpusNotFoundError, InputError
 from quoth.index.key_store import files_of
+from quoth.model.loading import load
 from quoth.npm.model import NPM
-from quoth.reader.model import Reader
 from quoth.records import Hit, Prediction
 from quoth.scale.cluster import ModelName, starting, unwrapped
 from quoth.scale.remote import TEXT, RemoteFolder
@@ -98,9 +98,7 @@ class Front:
         self._npm = ShardedNPM(model.load(), corpus, self._shards)
         self._reader = None
         if reader is not None:
-            self._reader = Reader.from_pretrained(
-                reader.name, corpus, device=reader.device, dtype=reader.dtype, base=reader.base
-            )
+            self._reader = load(reader.name, corpus, device=reader.device, dtype=reader.dtype, base=reader.base)
 
     def __serve_build_asgi_app__(self) -> Any:
         return self._build(self)
@@ -110,7 +108,7 @@ class Front:
         return {str(each.path): each.name for each in self.corpora}
 
     def asks(self) -> Callable[..., Any]:
-        kind: Any = NPM if self._reader is None else Reader
+        kind: Any = NPM if self._reader is None else type(self._reader)
         return cast("Callable[..., Any]", kind.ask)
 
     def view(self, corpus: str | None = None, snapshot: int | None = None) -> Front:

@@ -33,6 +33,7 @@ from quoth.npm.model import NPM
 from quoth.reader.model import Reader
 from quoth.realm.model import REALM
 from quoth.records import Hit, Prediction
+from quoth.registry import SYSTEMS
 from quoth.zero_ner.model import ZeroNER
 
 OLD_VIEWS = 4
@@ -52,22 +53,9 @@ class Models:
 
     def over(self, corpora: Sequence[Corpus]) -> Models:
         """The same models over other corpora, without loading anything."""
-        fills = _over(self.fills, corpora)
-        asks = fills if self.asks is self.fills else _over(self.asks, corpora)
-        return Models(fills, asks, [_over(each, corpora) for each in self.searches])
-
-
-def _over(model: Any, corpora: Sequence[Corpus]) -> Any:
-    match model:
-        case NPM():
-            return NPM(model.encoder, corpora, lambda: model.reader)
-        case Reader():
-            return Reader(model.reader, corpora, model.name)
-        case REALM():
-            return REALM(model.encoder, model.reader, corpora)
-        case ZeroNER():
-            return ZeroNER(model.encoder, corpora)
-    raise InputError(f"{model!r} cannot be served; name an NPM, a reader, a REALM or a Zero-NeR")
+        fills = self.fills.over(corpora)
+        asks = fills if self.asks is self.fills else self.asks.over(corpora)
+        return Models(fills, asks, [each.over(corpora) for each in self.searches])
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +241,7 @@ def _check(models: Models, corpora: Sequence[Corpus]) -> None:
             try:
                 KeyTables(corpus, model.encoder).open()
             except UserError:  # an NPM needs no vectors to search BM25's passages
-                if corpus.num_passages and not isinstance(model, NPM):
+                if corpus.num_passages and _needs_vectors(model):
                     raise
     calls = (
         partial(models.fills.fill, "The [MASK] is here.", top_k=1),
@@ -267,7 +255,11 @@ def _check(models: Models, corpora: Sequence[Corpus]) -> None:
 
 def _searching(models: Models) -> list[Any]:
     """The models that search by vectors, or may."""
-    return [models.fills, *models.searches, *([models.asks] if isinstance(models.asks, REALM) else [])]
+    return [models.fills, *models.searches, *([models.asks] if _needs_vectors(models.asks) else [])]
+
+
+def _needs_vectors(model: Any) -> bool:
+    return SYSTEMS[model.config.kind].needs_vectors
 
 
 def _unused(models: Models, corpus: Corpus) -> str:

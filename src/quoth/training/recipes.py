@@ -1,167 +1,30 @@
 """Recipes: named starting points for training, and the one function that runs them.
 
-Knows: which recipes there are, settings that work. Does not know: how a task is made (the systems' `recipe` does), or
-the loop. Importing this module is fast: torch is imported when a recipe runs.
+Knows: how a run begins and ends. Does not know: the recipes (the systems' `config` has them), how a task is made (their
+`recipe` does), or the loop. Importing this module is fast: torch is imported when a recipe runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from quoth.errors import InputError
-from quoth.ner.config import TaggingConfig
-from quoth.npm.config import TrainConfig
-from quoth.reader.config import ReaderTrainConfig
-from quoth.realm.config import FineTuneConfig, ICTConfig, PretrainConfig
-from quoth.training.settings import LoopConfig, with_overrides
+from quoth.registry import SYSTEMS, named
+from quoth.training.settings import LoopConfig, Recipe, with_overrides
 
 if TYPE_CHECKING:
-    from quoth.datasets.questions import OnBad
+    from quoth.corpus.documents import OnBad
     from quoth.hub import ModelSource
-    from quoth.reader.config import ReaderConfig
     from quoth.training.distributed import World
-    from quoth.training.run import Job, Preparing, Run
+    from quoth.training.run import Preparing
     from quoth.training.trainer import Progress
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """The kind of model, the model to start from, how to train it, and what makes the task of a run.
-
-    `retrieves`: the run may retrieve from another corpus than that of its inputs. `distributed`: several processes may
-    share the run.
-    """
-
-    kind: Literal["npm", "realm", "reader", "tagger"]
-    model: str
-    config: LoopConfig
-    prepare: Callable[[Run, Any], Job]
-    retrieves: bool = False
-    distributed: bool = True
-
-
-def _npm(run: Run, config: TrainConfig) -> Job:
-    from quoth.npm.recipe import prepare
-
-    return prepare(run, config)
-
-
-def _realm(run: Run, config: ICTConfig | PretrainConfig | FineTuneConfig) -> Job:
-    from quoth.realm.recipe import prepare
-
-    return prepare(run, config)
-
-
-def _reader(run: Run, config: ReaderTrainConfig) -> Job:
-    from quoth.reader.recipe import prepare
-
-    return prepare(run, config)
-
-
-def _tagger(run: Run, config: TaggingConfig) -> Job:
-    from quoth.ner.recipe import prepare
-
-    return prepare(run, config)
-
-
-_MINI = TrainConfig(
-    steps=3000,
-    warmup_steps=50,
-    batch_size=32,
-    learning_rate=6e-4,
-    max_grad_norm=1.0,
-    dropout=0.0,
-    mask_ratio=0.2,
-    max_repeats=3,
-    contrast_with="masked",
-    bf16=True,
-)
-_MINI_GPU = replace(_MINI, batch_size=512, mini_batch_size=256, warmup_steps=200)
-_ADAPT = replace(_MINI, steps=300, batch_size=16, mini_batch_size=8, learning_rate=3e-4, checkpoint_every=20)
-# The paper's own NPM (Min et al. 2022, §4): all of RoBERTa-large, inputs of up to 256 tokens; clip and dropout as in
-# the released code.
-_NPM_PAPER = TrainConfig(
-    steps=100_000,
-    warmup_steps=4_000,
-    batch_size=512,
-    mini_batch_size=32,
-    splitter="filled",
-    max_passage_tokens=254,
-    learning_rate=3e-5,
-    weight_decay=0.01,
-    max_grad_norm=2.0,
-    dropout=0.1,
-    lora_rank=0,
-    bf16=True,
-    checkpoint_every=1_000,
-)
-_ICT = ICTConfig(steps=300, batch_size=32, learning_rate=3e-4, warmup_steps=20, bf16=True)
-_PRETRAIN = PretrainConfig(
-    steps=300,
-    batch_size=8,
-    learning_rate=3e-4,
-    warmup_steps=20,
-    bf16=True,
-    exclude_self="passage",
-    refresh_every=100,
-    splitter="words:60",
-)
-# Guu et al. 2020, §4.3.
-_PRETRAIN_PAPER = PretrainConfig(
-    steps=200_000,
-    batch_size=512,
-    mini_batch_size=8,
-    learning_rate=3e-5,
-    warmup_steps=10_000,
-    lora_rank=0,
-    dropout=0.1,
-    bf16=True,
-    checkpoint_every=500,
-)
-# A small beam leaves out passages that contain an answer's text by chance. With few questions these outnumber the right
-# ones.
-_QA = FineTuneConfig(
-    steps=500,
-    batch_size=8,
-    retriever_beam_size=20,
-    learning_rate=3e-4,
-    warmup_steps=20,
-    bf16=True,
-    force_positive=True,
-)
-# ORQA's numbers (Lee et al. 2019, §6.2), which REALM takes over: two epochs over the 79,168 questions of Natural
-# Questions, one question per step.
-_QA_PAPER = FineTuneConfig(
-    steps=158_336,
-    batch_size=1,
-    retriever_beam_size=5000,
-    learning_rate=1e-5,
-    warmup_steps=10_000,
-    lora_rank=0,
-    dropout=0.1,
-    checkpoint_every=1_000,
-)
-_BASE, _REALM_BASE = "quoth-mini-base", "quoth-realm-base"
-
 RECIPES: dict[str, Recipe] = {
-    "npm-mini-cpu": Recipe("npm", _BASE, _MINI, _npm),
-    "npm-single-mini-cpu": Recipe("npm", _BASE, replace(_MINI, masking="tokens"), _npm),
-    "mlm-mini-cpu": Recipe("npm", _BASE, replace(_MINI, contrast_with="nothing", mlm_weight=1.0), _npm),
-    "npm-mini-gpu": Recipe("npm", _BASE, _MINI_GPU, _npm),
-    "npm-single-mini-gpu": Recipe("npm", _BASE, replace(_MINI_GPU, masking="tokens"), _npm),
-    "npm-large": Recipe("npm", "FacebookAI/roberta-large", _NPM_PAPER, _npm),
-    "adapt": Recipe("npm", "quoth-mini", _ADAPT, _npm),
-    "reader": Recipe("reader", "quoth-reader", ReaderTrainConfig(), _reader, distributed=False),
-    "tagger": Recipe("tagger", _BASE, TaggingConfig(), _tagger, distributed=False),
-    "realm-ict": Recipe("realm", _REALM_BASE, _ICT, _realm),
-    "realm-pretrain": Recipe("realm", _REALM_BASE, _PRETRAIN, _realm, retrieves=True),
-    "realm-qa": Recipe("realm", _REALM_BASE, _QA, _realm),
-    "realm-pretrain-paper": Recipe("realm", _REALM_BASE, _PRETRAIN_PAPER, _realm, retrieves=True),
-    "realm-qa-paper": Recipe("realm", _REALM_BASE, _QA_PAPER, _realm),
+    name: recipe for row in SYSTEMS.values() if row.recipes for name, recipe in named(row.recipes).items()
 }
 
 
@@ -171,7 +34,7 @@ def run_recipe(
     output: str | Path,
     overrides: Mapping[str, object] | None = None,
     *,
-    model: str | ModelSource[ReaderConfig] | None = None,
+    model: str | ModelSource[Any] | None = None,
     corpus: str | Path | None = None,
     base: str | None = None,
     seconds: float | None = None,
@@ -219,7 +82,7 @@ def run_recipe(
     with ExitStack() as stack:
         world = _world(name, recipe, output, resume)
         run = Run(files, output, model or recipe.model, world, stack, base, corpus, preparing, on_bad)
-        job = recipe.prepare(run, config)
+        job = named(recipe.prepare)(run, config)
         trainer = Trainer(job.task, job.config, output, world)
         run.counter("training", job.config.steps)(trainer.step)
         done = trainer.run(progress, job.evaluation, seconds)
@@ -238,7 +101,7 @@ def _chosen(name: str, overrides: Mapping[str, object], corpus: bool, on_bad: bo
         )
     if corpus and not recipe.retrieves:
         raise InputError(f"corpus= is for realm-pretrain, not for {name}; realm-qa has the setting corpus=DIR")
-    if on_bad and recipe.kind != "reader":
+    if on_bad and not recipe.skips_bad:
         raise InputError(f"on_bad= is for the recipe reader, not for {name}; leave it out")
     return recipe, with_overrides(recipe.config, overrides)
 

@@ -13,8 +13,7 @@ from typing import Any
 
 import torch
 
-from quoth.corpus.documents import read_documents, read_listing
-from quoth.datasets.questions import OnBad
+from quoth.corpus.documents import OnBad, read_documents, read_listing
 from quoth.errors import UserError
 from quoth.hub import ModelSource
 from quoth.records import Document

@@ -36,6 +36,22 @@ class LoopConfig(Config):
     log_every: Annotated[Count, "Number of steps from one line of the log to the next."] = 10
 
 
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How a run is made: the function ("module:name") that makes its task, the model to start from, the settings.
+
+    `retrieves`: the run may retrieve from another corpus than that of its inputs. `distributed`: several processes may
+    share the run. `skips_bad`: it can leave out broken records.
+    """
+
+    prepare: str
+    model: str
+    config: LoopConfig
+    retrieves: bool = False
+    distributed: bool = True
+    skips_bad: bool = False
+
+
 def check_evaluation(evaluate_on: str, evaluate_every: int) -> None:
     if bool(evaluate_on) != bool(evaluate_every):
         raise InputError("set evaluate_on (a file of documents) and evaluate_every (a number of steps) together")

@@ -3,25 +3,25 @@
 Knows: names, defaults, which values are valid. Does not know: what is done with them.
 """
 
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Literal, Self
 
 from annotated_types import Ge, MinLen
 
-from quoth.config import Config
+from quoth.config import ModelConfig
 from quoth.fields import described
 
 
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ZeroNERConfig(Config):
+class ZeroNERConfig(ModelConfig):
     """What finds passages by their entities, with nothing trained for it."""
 
     kind: Literal["zero-ner"] = "zero-ner"
     base: Annotated[
         str, MinLen(1), "What makes the vectors: a LUKE, or an NPM or another plain encoder, by name, folder or hub id."
     ] = "quoth-mini-base"
-    revision: Annotated[str | None, "The revision of a base on a hub."] = None
     recognizer: Annotated[
         str,
         MinLen(1),
@@ -42,3 +42,14 @@ class ZeroNERConfig(Config):
         "What a question asks with: its entity in context, the entity alone, or all of its words.",
     ] = "entity"
     max_tokens: Annotated[int, Ge(16), "The longest encoder input."] = 256
+
+    def own_base(self, folder: Path | None) -> str:
+        """`base` as it is: it names another model, which knows its own base."""
+        return self.base
+
+    def placed(self, folder: Path) -> Self:
+        """With the paths of a base and a list of names that are inside the folder."""
+        base, recognizer = (
+            str(path) if (path := folder / name).exists() else name for name in (self.base, self.recognizer)
+        )
+        return replace(self, base=base, recognizer=recognizer)

@@ -15,23 +15,23 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.bm25 import PassageRef
 from quoth.corpus.corpus import Corpora, listed
+from quoth.encoders.config import TokenConfig
 from quoth.encoders.tokens import TokenEncoder
 from quoth.errors import InputError
 from quoth.fields import Count, checked
-from quoth.hub import EncoderSource, ModelSource, is_luke, locate
+from quoth.hub import EncoderSource, is_luke, locate
 from quoth.index.retriever import KeyAt, Retriever
 from quoth.model.base import CorpusModel, KeyRanking, Mode
 from quoth.model.calls import check_questions, place_of
 from quoth.model.model import remembered
 from quoth.records import Hits
-from quoth.registry import KINDS
 from quoth.timing import step
 from quoth.zero_ner.config import ZeroNERConfig
 from quoth.zero_ner.keys import EntityEncoder, Range, Recognizer, SpanEncoder, TokenSpans
@@ -104,6 +104,12 @@ class ZeroNER(CorpusModel):
             recognizer = load_recognizer(config.recognizer, corpora, device, folder)
         spans = _span_encoder(config, device, dtype, folder)
         return cls(EntityEncoder(spans, recognizer, config, str(name)), corpora)
+
+    def over(self, corpora: Sequence[Corpus]) -> ZeroNER:
+        """This model over other corpora, with the same weights."""
+        made = ZeroNER(self.encoder, corpora)
+        made._call = self._call
+        return made
 
     def search(
         self, query: str, k: int = 20, mode: Mode = "dense", *, entities: Sequence[Entity] | None = None
@@ -200,7 +206,7 @@ def _span_encoder(config: ZeroNERConfig, device: str | None, dtype: str | None, 
 
         luke = EncoderSource(config.base, revision=config.revision)
         return LukeSpans.load(luke, joint=config.joint, max_tokens=config.max_tokens, device=device, dtype=dtype)
-    source: ModelSource[Any] = locate(config.base, KINDS["npm"], base)
+    source = locate(config.base, TokenConfig, base)
     settings = replace(source.config, max_tokens=config.max_tokens, revision=config.revision or source.config.revision)
     encoder = TokenEncoder.load(replace(source, config=settings), device=device, dtype=dtype)
     return TokenSpans(encoder, config.pooling)
