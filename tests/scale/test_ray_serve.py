@@ -19,7 +19,7 @@ from starlette.testclient import TestClient
 from quoth.service import replies
 from quoth.service.app import create_app
 from quoth.service.library import Library, Models
-from quoth.service.shield import Access
+from quoth.service.security import Access
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 BLANK = "the capital of [MASK] is above the river"

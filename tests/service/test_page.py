@@ -33,7 +33,7 @@ from playwright.sync_api import sync_playwright
 from quoth.service.app import create_app
 from quoth.service.limits import Limits
 from quoth.service.running import bound
-from quoth.service.shield import Access
+from quoth.service.security import Access
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(

@@ -27,11 +27,11 @@ from test_span_reader import make_reader
 from quoth.service import app as app_module
 from quoth.service import replies
 from quoth.service.app import create_app
-from quoth.service.desk import Desk, Done
+from quoth.service.batches import BatchQueue, Done
 from quoth.service.library import Library, Models
 from quoth.service.limits import Limits
 from quoth.service.problems import BusyError, Problem
-from quoth.service.shield import Access, JSONLines
+from quoth.service.security import Access, JSONLines
 from quoth.service.texts import word_ranges
 from tiny import TEXT, tiny_npm
 
@@ -169,10 +169,10 @@ def test_a_slower_look_for_snapshots_does_not_go_back(
 
 def test_a_document_is_read_while_questions_are_at_work(corpus: quoth.Corpus, start: Any) -> None:
     client = start(corpus, limits=Limits(concurrency=1, timeout=10))
-    desk, release = client.app.state.service.desk, threading.Event()
-    work = threading.Thread(target=lambda: asyncio.run(desk.ask(None, [0], lambda _: [release.wait()])))
+    queue, release = client.app.state.service.queue, threading.Event()
+    work = threading.Thread(target=lambda: asyncio.run(queue.ask(None, [0], lambda _: [release.wait()])))
     work.start()
-    while not desk.at_work:
+    while not queue.at_work:
         release.wait(0.001)
     assert client.get("/v1/documents", params={"id": "d/1"}).status_code == 200
     assert client.get("/v1/corpus").status_code == 200
@@ -514,14 +514,14 @@ def test_a_corpus_that_takes_the_place_of_another_is_served(corpus: quoth.Corpus
 
 
 def test_a_job_that_never_ends_does_not_keep_the_service() -> None:
-    desk, never = Desk(Limits(concurrency=1, timeout=0.05)), threading.Event()
+    queue, never = BatchQueue(Limits(concurrency=1, timeout=0.05)), threading.Event()
 
     async def ask() -> None:
         with pytest.raises(TimeoutError):
-            await desk.ask(None, [None], lambda _: [never.wait()])
+            await queue.ask(None, [None], lambda _: [never.wait()])
 
     asyncio.run(ask())
-    desk.close()
+    queue.close()
     never.set()
 
 
@@ -547,8 +547,8 @@ def test_the_description_has_every_route_and_examples(corpus: quoth.Corpus, star
         assert "application/json" not in operation["responses"]["422"]["content"]
 
 
-async def _gather(desk: Desk, *asked: Any) -> list[Any]:
-    return await asyncio.gather(*(desk.ask(*each) for each in asked), return_exceptions=True)
+async def _gather(queue: BatchQueue, *asked: Any) -> list[Any]:
+    return await asyncio.gather(*(queue.ask(*each) for each in asked), return_exceptions=True)
 
 
 def test_jobs_of_one_moment_are_a_batch() -> None:
@@ -560,22 +560,22 @@ def test_jobs_of_one_moment_are_a_batch() -> None:
         seen.append(inputs)
         return [2 * each for each in inputs]
 
-    desk = Desk(Limits(concurrency=1, batch=4))
+    queue = BatchQueue(Limits(concurrency=1, batch=4))
 
     async def run() -> list[Any]:
-        first = asyncio.create_task(desk.ask("a", [0], double))
-        while not desk.at_work:
+        first = asyncio.create_task(queue.ask("a", [0], double))
+        while not queue.at_work:
             await asyncio.sleep(0.001)
         others = asyncio.create_task(
-            _gather(desk, ("a", [1], double), ("b", [2], double), ("a", [3, 4], double), ("a", [5, 6], double))
+            _gather(queue, ("a", [1], double), ("b", [2], double), ("a", [3, 4], double), ("a", [5, 6], double))
         )
-        while desk.waiting < 4:
+        while queue.waiting < 4:
             await asyncio.sleep(0.001)
         release.set()
         return [await first, *await others]
 
     answers = asyncio.run(run())
-    desk.close()
+    queue.close()
     assert [each.answers for each in answers] == [[0], [2], [4], [6, 8], [10, 12]]
     assert seen == [[0], [1, 3, 4], [2], [5, 6]]
     assert [each.batch for each in answers] == [1, 3, 1, 3, 2]
@@ -585,22 +585,22 @@ def test_one_job_that_fails_leaves_the_others_of_its_batch() -> None:
     def halve(inputs: list[int]) -> list[float]:
         return [1 / each for each in inputs]
 
-    desk = Desk(Limits(concurrency=1))
+    queue = BatchQueue(Limits(concurrency=1))
     slow = threading.Event()
 
     async def run() -> list[Any]:
-        first = asyncio.create_task(desk.ask(None, [1], lambda _: [slow.wait()]))
-        while not desk.at_work:
+        first = asyncio.create_task(queue.ask(None, [1], lambda _: [slow.wait()]))
+        while not queue.at_work:
             await asyncio.sleep(0.001)
-        others = asyncio.create_task(_gather(desk, ("a", [2], halve), ("a", [0], halve), ("a", [4], halve)))
-        while desk.waiting < 3:
+        others = asyncio.create_task(_gather(queue, ("a", [2], halve), ("a", [0], halve), ("a", [4], halve)))
+        while queue.waiting < 3:
             await asyncio.sleep(0.001)
         slow.set()
         await first
         return await others
 
     good, bad, better = asyncio.run(run())
-    desk.close()
+    queue.close()
     assert (good.answers, better.answers) == ([0.5], [0.25])
     assert isinstance(bad, ZeroDivisionError)
 
@@ -612,27 +612,27 @@ def test_overload_is_told_at_once_and_work_in_hand_is_finished() -> None:
         release.wait()
         return inputs
 
-    desk = Desk(Limits(concurrency=1, queue=2))
+    queue = BatchQueue(Limits(concurrency=1, queue=2))
 
     async def run() -> tuple[Any, list[Any]]:
-        first = asyncio.create_task(desk.ask(None, [0], wait))
-        while not desk.at_work:
+        first = asyncio.create_task(queue.ask(None, [0], wait))
+        while not queue.at_work:
             await asyncio.sleep(0.001)
-        others = asyncio.create_task(_gather(desk, *[(None, [each], wait) for each in (1, 2, 3)]))
+        others = asyncio.create_task(_gather(queue, *[(None, [each], wait) for each in (1, 2, 3)]))
         await asyncio.sleep(0)
-        while desk.waiting < 2:
+        while queue.waiting < 2:
             await asyncio.sleep(0.001)
         with pytest.raises(BusyError) as caught:
-            await desk.ask(None, [4], wait)
+            await queue.ask(None, [4], wait)
         release.set()
         return caught.value, [await first, *await others]
 
     busy, answers = asyncio.run(run())
-    desk.close()
+    queue.close()
     assert busy.seconds >= 1
     assert [each.answers if isinstance(each, Done) else type(each) for each in answers] == [[0], [1], [2], BusyError]
     with pytest.raises(BusyError):
-        asyncio.run(desk.ask(None, [5], wait))
+        asyncio.run(queue.ask(None, [5], wait))
 
 
 def test_reads_pass_questions_by_and_have_the_same_bounds(
@@ -647,7 +647,7 @@ def test_reads_pass_questions_by_and_have_the_same_bounds(
         return original(*given)
 
     with ThreadPoolExecutor() as pool:
-        question = client.portal.start_task_soon(service.desk.ask, None, [0], lambda inputs: release.wait() and inputs)
+        question = client.portal.start_task_soon(service.queue.ask, None, [0], lambda inputs: release.wait() and inputs)
         assert (read().status_code, client.get("/v1/corpus").status_code, question.done()) == (200, 200, False)
         original = app_module._document
         monkeypatch.setattr(app_module, "_document", held)
@@ -666,14 +666,14 @@ def test_reads_pass_questions_by_and_have_the_same_bounds(
 def test_a_job_that_waited_too_long_is_never_begun() -> None:
     begun: list[Any] = []
     release = threading.Event()
-    desk = Desk(Limits(concurrency=1, timeout=0.05))
+    queue = BatchQueue(Limits(concurrency=1, timeout=0.05))
 
     async def run() -> list[Any]:
-        return await _gather(desk, (None, [0], lambda inputs: [release.wait()]), (None, [1], begun.extend))
+        return await _gather(queue, (None, [0], lambda inputs: [release.wait()]), (None, [1], begun.extend))
 
     assert [type(each) for each in asyncio.run(run())] == [TimeoutError, TimeoutError]
     release.set()
-    desk.close()
+    queue.close()
     assert begun == []
 
 

@@ -131,7 +131,7 @@ from quoth.reader.model import Reader
 from quoth.service.app import create_app
 from quoth.service.limits import Limits
 from quoth.service.running import bound, run
-from quoth.service.shield import Access
+from quoth.service.security import Access
 
 def never(*_):
     print("hangs", flush=True)

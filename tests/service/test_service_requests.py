@@ -17,7 +17,7 @@ pytest.importorskip("fastapi")
 from quoth import NPM
 from quoth.service.app import create_app
 from quoth.service.limits import Limits
-from quoth.service.shield import Access
+from quoth.service.security import Access
 
 NOTHING: dict[str, Any] = {"snapshots": {}}
 LIMITS = Limits(body=2000, text=100, texts=3, timeout=7)
@@ -120,7 +120,7 @@ class Client:
 def client() -> Iterator[Client]:
     client = Client()
     yield client
-    client.api.state.service.desk.close()
+    client.api.state.service.queue.close()
 
 
 def test_what_is_within_bounds_is_answered(client: Client) -> None:
@@ -225,7 +225,7 @@ def test_a_body_that_comes_too_slowly_is_given_up(client: Client) -> None:
 
     scope = {"type": "http", "method": "POST", "path": "/v1/fill", "query_string": b"", "headers": []}
     asyncio.run(api(scope, never, take))
-    api.state.service.desk.close()
+    api.state.service.queue.close()
     assert sent[0]["status"] == 408
     assert json.loads(sent[1]["body"])["detail"] == "the body took longer than 0.05 seconds"
 

@@ -23,7 +23,7 @@ from test_span_reader import make_reader
 
 from quoth.service.app import create_app
 from quoth.service.library import Library, Models
-from quoth.service.shield import Access
+from quoth.service.security import Access
 from tiny import tiny_npm
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -47,7 +47,7 @@ def api(tmp_path: Path) -> Iterator[Any]:
     library = Library(Models(npm, quoth.Reader(make_reader(folder / "b", max_tokens=128))), [corpus.path])
     app = create_app(library, access=Access("correct horse", True, ()))
     yield schemathesis.openapi.from_asgi("/v1/openapi.json", app, headers=HEADERS)
-    app.state.service.desk.close()
+    app.state.service.queue.close()
 
 
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=str)

@@ -29,7 +29,7 @@ from quoth.service.app import create_app
 from quoth.service.library import Library, Models
 from quoth.service.limits import Limits
 from quoth.service.running import _Server, bound, settings
-from quoth.service.shield import Access
+from quoth.service.security import Access
 from tiny import tiny_npm
 
 SMALL = Limits(body=2000, timeout=0.5)
@@ -269,7 +269,7 @@ def test_what_is_not_unicode_is_refused_wherever_it_is(client: TestClient) -> No
 
 
 def test_the_log_is_one_line_per_request_whatever_it_contains(client: TestClient, caplog: Any, tmp_path: Path) -> None:
-    from quoth.service.shield import JSONLines
+    from quoth.service.security import JSONLines
 
     with caplog.at_level(logging.INFO, logger="quoth.service"):
         client.get("/v1/none%0A%1B[31m")

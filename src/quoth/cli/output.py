@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from math import floor, isfinite
+from math import floor
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -61,7 +61,8 @@ def visible(text: str) -> str:
 
 
 def print_json(record: Mapping[str, Any]) -> None:
-    """One JSON object on one line of standard output; ASCII if the output is not UTF-8."""
+    """One JSON object on one line of standard output, with null for numbers that JSON cannot represent; ASCII if the
+    output is not UTF-8."""
     unicode_output = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     _tolerate(sys.stdout, "backslashreplace")
     try:
@@ -71,17 +72,8 @@ def print_json(record: Mapping[str, Any]) -> None:
 
         return print_json(shallow(record))
     except ValueError:
-        line = json.dumps(_finite(record), ensure_ascii=not unicode_output)
+        return print_json(json.loads(json.dumps(record), parse_constant=lambda _: None))
     print(_OBEYED.sub(lambda match: f"\\u{ord(match[0]):04x}", line), flush=True)
-
-
-def _finite(value: Any) -> Any:
-    """The value with null in place of numbers that JSON cannot represent."""
-    if isinstance(value, Mapping):
-        return {name: _finite(each) for name, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(each) for each in value]
-    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 @contextmanager

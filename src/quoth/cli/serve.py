@@ -124,7 +124,7 @@ def serve(
       quoth serve wiki.quoth --ray --shards 2
     """
     _need_fastapi()
-    from quoth.service.shield import LOOPBACK, Access
+    from quoth.service.security import LOOPBACK, Access
 
     hosts = () if host in ANYWHERE and not allow_host else {*LOOPBACK, host, f"[{host}]", *(allow_host or ())}
     access = Access(_token(token_file), writable, hosts)

@@ -21,7 +21,7 @@ from pydantic import BaseModel, Field
 from quoth import __version__
 from quoth.corpus.bm25 import best_places
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.exact.quotes import NEAREST, verify_quote
+from quoth.corpus.exact.quotes import verify_quotes
 from quoth.errors import CorpusNotFoundError, InputError, QuothError, UnknownDocumentError, nearest
 from quoth.integrations.asking import NOTES
 from quoth.records import Document, Evidence, Predictions, Status
@@ -265,15 +265,13 @@ class Tools:
     def verify_quote(self, text: Text, max_places: Count = 10, corpus: Name = None) -> Verdict:
         """Check whether words occur in the corpus, exactly except for white space; if not, what is nearest to them."""
         with self._reading(corpus) as searched:
-            found = [verify_quote(each, text, max_places) for each in searched]
-        occurs = any(each.occurs for each in found)
-        nearest = sorted((place for each in found for place in each.nearest), key=lambda place: -place.score)
+            found = verify_quotes(searched, text, max_places)
         return Verdict(
-            occurs=occurs,
-            num_places=sum(each.num_places for each in found),
-            num_whole=sum(each.num_whole for each in found),
-            places=[Place.of(place) for each in found for place in each.places][:max_places],
-            nearest=[] if occurs else [Place.of(place) for place in nearest[:NEAREST]],
+            occurs=found.occurs,
+            num_places=found.num_places,
+            num_whole=found.num_whole,
+            places=[Place.of(place) for place in found.places],
+            nearest=[Place.of(place) for place in found.nearest],
         )
 
     def document(self, corpus: str, document_id: str, start: int = 0) -> str:

@@ -1,6 +1,6 @@
 """The HTTP application: routes, and how a request becomes a call and its result a reply.
 
-Knows: FastAPI, the desk, the backend's calls. Does not know: models, where corpora lie, the web server.
+Knows: FastAPI, the queue, the backend's calls. Does not know: models, where corpora lie, the web server.
 
     POST /v1/fill      {"text": "… [MASK] …", "top_k": 5, …}        -> {"predictions": […], "snapshots": {…}}
     POST /v1/ask       {"question": "…", …}
@@ -17,11 +17,11 @@ Knows: FastAPI, the desk, the backend's calls. Does not know: models, where corp
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 from fastapi import FastAPI, Query
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
@@ -29,21 +29,51 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from quoth import __version__
+from quoth.corpus.corpus import Corpus
+from quoth.corpus.exact.quotes import verify_quotes
 from quoth.errors import InputError
-from quoth.records import Document
+from quoth.records import Document, Hit, Prediction
 from quoth.service import replies
-from quoth.service.backend import Backend, View
-from quoth.service.desk import Desk, Done, aside
+from quoth.service.batches import BatchQueue, Done, aside
 from quoth.service.limits import BoundError, Limits, check_unicode
 from quoth.service.page import add_page
 from quoth.service.problems import JSON, PROBLEMS, Problem, add_problems, described, problem
 from quoth.service.requests import Documents, Forms, forms
-from quoth.service.shield import LOG, Access, Counts, Shield
-from quoth.service.texts import document_of, verified, word_ranges
+from quoth.service.security import LOG, Access, Counts, SecurityMiddleware
+from quoth.service.texts import document_of, word_ranges
 
 Handler = Callable[..., Awaitable[Response]]
 SECONDS_BETWEEN_LOOKS = 1.0
 """How often a service looks for a new snapshot."""
+
+
+class View(Protocol):
+    """Models over corpora, each at one snapshot, which does not change while requests are answered."""
+
+    @property
+    def corpora(self) -> Sequence[Corpus]: ...
+    def fill(self, text: list[str], **options: Any) -> Sequence[Sequence[Prediction]]: ...
+    def ask(self, question: list[str], **options: Any) -> Sequence[Sequence[Prediction]]: ...
+    def classify(self, text: str, labels: Mapping[str, Sequence[str]], **options: Any) -> Sequence[Prediction]: ...
+    def search(self, query: str, k: int, mode: str) -> Sequence[Hit]: ...
+
+
+class Backend(Protocol):
+    """The corpora of a service, by name, in this process or on a cluster.
+
+    `folders` are where they are, with their names: only these appear in answers. `asks` is the method that answers
+    questions; its options are those that a request may give. `view` is of one corpus, or of all as one (None), at a
+    snapshot, or the latest; it and `writable` raise CorpusNotFoundError, InputError. `describe` tells of the models and
+    corpora. `refresh` moves to the latest snapshots, if there are new ones; requests at work keep their view.
+    """
+
+    @property
+    def folders(self) -> Mapping[str, str]: ...
+    def asks(self) -> Callable[..., Any]: ...
+    def view(self, corpus: str | None = None, snapshot: int | None = None) -> View: ...
+    def describe(self) -> dict[str, Any]: ...
+    def refresh(self) -> bool: ...
+    def writable(self, corpus: str | None) -> Corpus: ...
 
 
 @dataclass
@@ -55,29 +85,29 @@ class Service:
     access: Access
     examples: Sequence[str] = ()
     counts: Counts = field(default_factory=Counts)
-    desk: Desk = field(init=False)
-    reads: Desk = field(init=False)
+    queue: BatchQueue = field(init=False)
+    reads: BatchQueue = field(init=False)
     draining: bool = False
     writing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
-        self.desk, self.reads = Desk(self.limits, self.counts.batch), Desk(self.limits)
+        self.queue, self.reads = BatchQueue(self.limits, self.counts.batch), BatchQueue(self.limits)
 
     async def read(self, call: Callable[[], Any]) -> Any:
-        """What this call returns: reads have their own desk, for they do not wait behind questions, which take seconds.
-        Raises what `Desk.ask` does."""
+        """What this call returns. Reads have their own queue: they do not wait behind questions, which take seconds.
+        Raises what `BatchQueue.ask` does."""
         done = await self.reads.ask(None, [None], lambda _: [call()])
         return done.answers[0]
 
     def close(self) -> None:
         """Returns when everything that was accepted is done."""
-        self.desk.close()
+        self.queue.close()
         self.reads.close()
 
     def count(self) -> None:
         """Bring the gauges up to date."""
-        self.counts.waiting.set(self.desk.waiting + self.reads.waiting)
-        self.counts.at_work.set(self.desk.at_work + self.reads.at_work)
+        self.counts.waiting.set(self.queue.waiting + self.reads.waiting)
+        self.counts.at_work.set(self.queue.at_work + self.reads.at_work)
         for each in self.backend.view().corpora:
             self.counts.snapshot.labels(each.name).set(each.snapshot)
             self.counts.documents.labels(each.name).set(each.num_documents)
@@ -99,7 +129,7 @@ def create_app(
     log_text: bool = False,
     examples: Sequence[str] = (),
 ) -> FastAPI:
-    """The application of a service. One process serves it: the desk and its batches are in memory.
+    """The application of a service. One process serves it: the queue and its batches are in memory.
 
     Args:
         backend (Backend): What answers, such as a `Library`.
@@ -148,7 +178,12 @@ def create_app(
     add_page(api)
     add_problems(api, backend.folders)
     api.add_middleware(
-        Shield, access=access, most=limits.body, seconds=limits.timeout, counts=service.counts, log_text=log_text
+        SecurityMiddleware,
+        access=access,
+        most=limits.body,
+        seconds=limits.timeout,
+        counts=service.counts,
+        log_text=log_text,
     )
     return api
 
@@ -178,34 +213,36 @@ def _add_questions(api: FastAPI, service: Service, made: Forms) -> None:
     @asked("/v1/classify", made.classify, replies.Predictions)
     async def classify(request: BaseModel) -> Response:
         """Rank labels by how well their words fit after a text."""
-        view, said = await _asked(service, request)
+        view, options = await _resolved(service, request)
 
-        def label(text: str) -> list[dict[str, Any]]:
-            return [each.to_dict() for each in view.classify(text, **said)]
+        def label(texts: list[str]) -> list[Any]:
+            return [[one.to_dict() for one in view.classify(text, **options)] for text in texts]
 
-        done = await service.desk.ask(None, [said.pop("text")], partial(_each, label))
+        done = await service.queue.ask(None, [options.pop("text")], label)
         return await _reply(service, view, done, predictions=done.answers[0])
 
     @asked("/v1/search", made.search, replies.Hits)
     async def search(request: BaseModel) -> Response:
         """Find the passages that match best, and by which of their keys."""
-        view, said = await _asked(service, request)
+        view, options = await _resolved(service, request)
 
-        def find(query: str) -> list[dict[str, Any]]:
-            hits = [each.to_dict() for each in view.search(query, said["k"], said["mode"])]
-            if said["words"]:
-                return [each | {"words": word_ranges(query, each["text"])} for each in hits]
-            return hits
+        def find(queries: list[str]) -> list[Any]:
+            [query] = queries
+            hits = [hit.to_dict() for hit in view.search(query, options["k"], options["mode"])]
+            return [[hit | {"words": word_ranges(query, hit["text"])} if options["words"] else hit for hit in hits]]
 
-        done = await service.desk.ask(None, [said["query"]], partial(_each, find))
+        done = await service.queue.ask(None, [options["query"]], find)
         return await _reply(service, view, done, passages=done.answers[0])
 
     @asked("/v1/verify", made.verify, replies.Verified)
     async def verify(request: BaseModel) -> Response:
         """Say whether a text occurs in the corpus, and where; if not, what is nearest to it."""
-        view, said = await _asked(service, request)
-        find = partial(verified, view.corpora, max_places=said["max_places"])
-        done = await service.desk.ask(None, [said["text"]], partial(_each, find))
+        view, options = await _resolved(service, request)
+
+        def find(texts: list[str]) -> list[Any]:
+            return [verify_quotes(view.corpora, text, options["max_places"]).to_dict() for text in texts]
+
+        done = await service.queue.ask(None, [options["text"]], find)
         return await _reply(service, view, done, **done.answers[0])
 
 
@@ -274,7 +311,7 @@ def _add_state(api: FastAPI, service: Service) -> None:
         segments are named: it answers without them."""
         if service.draining:
             return problem(503, "the service stops", headers={"Retry-After": "5"})
-        if max(service.desk.waiting, service.reads.waiting) >= service.limits.queue:
+        if max(service.queue.waiting, service.reads.waiting) >= service.limits.queue:
             return problem(503, "too many requests are waiting", headers={"Retry-After": "1"})
         damaged = [segment.entry.name for each in service.backend.view().corpora for segment in each.damaged]
         return JSON({"status": "ready"} | ({"damaged": damaged} if damaged else {}))
@@ -286,43 +323,33 @@ def _add_state(api: FastAPI, service: Service) -> None:
         return Response(generate_latest(service.counts.registry), media_type=CONTENT_TYPE_LATEST)
 
 
-async def _asked(service: Service, request: BaseModel) -> tuple[View, dict[str, Any]]:
-    """The view that a request asks, and its other fields. Raises BoundError for texts that are too long."""
-    said = request.model_dump()
-    service.limits.check(said)
-    view = await aside(service.backend.view, said.pop("corpus"), said.pop("snapshot"))
-    return view, said
+async def _resolved(service: Service, request: BaseModel) -> tuple[View, dict[str, Any]]:
+    """The view that a request names, and the other fields. Raises BoundError for texts that are too long."""
+    content = request.model_dump()
+    service.limits.check(content)
+    view = await aside(service.backend.view, content.pop("corpus"), content.pop("snapshot"))
+    return view, content
 
 
 async def _predicted(service: Service, request: BaseModel, name: str, method: str) -> Response:
-    view, options = await _asked(service, request)
+    """The reply to one text or to several; requests with equal options may be one batch."""
+    view, options = await _resolved(service, request)
     given = options.pop(name)
-    call = partial(_told, getattr(view, method), options)
-    done = await service.desk.ask(
-        (method, id(view), _frozen(options)), [given] if isinstance(given, str) else given, call
-    )
+    texts = [given] if isinstance(given, str) else given
+
+    def predict(texts: list[str]) -> list[Any]:
+        return [[one.to_dict() for one in answers] for answers in getattr(view, method)(texts, **options)]
+
+    key = method, id(view), json.dumps(options, sort_keys=True)
+    done = await service.queue.ask(key, texts, predict)
     return await _reply(service, view, done, predictions=done.answers[0] if isinstance(given, str) else done.answers)
-
-
-def _told(predict: Callable[..., Any], options: dict[str, Any], texts: list[str]) -> list[Any]:
-    """Predictions of each text, as JSON has them."""
-    return [[each.to_dict() for each in found] for found in predict(texts, **options)]
-
-
-def _each(call: Callable[[Any], Any], inputs: list[Any]) -> list[Any]:
-    return [call(each) for each in inputs]
-
-
-def _frozen(options: dict[str, Any]) -> str:
-    """A key that is equal for equal options only."""
-    return json.dumps(options, sort_keys=True)
 
 
 async def _reply(service: Service, view: View, done: Done, **content: Any) -> Response:
     timing = {"wait": done.waited, **done.steps, "work": done.worked}
-    told = [f"{name};dur={1000 * seconds:.2f}" for name, seconds in timing.items()]
-    headers = {"Server-Timing": ", ".join([*told, f'batch;desc="{done.batch}"'])}
-    content["snapshots"] = {each.name: each.snapshot for each in view.corpora}
+    spent = [f"{name};dur={1000 * seconds:.2f}" for name, seconds in timing.items()]
+    headers = {"Server-Timing": ", ".join([*spent, f'batch;desc="{done.batch}"'])}
+    content["snapshots"] = {corpus.name: corpus.snapshot for corpus in view.corpora}
     return await aside(_rendered, service, content, headers)
 
 

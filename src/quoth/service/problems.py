@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -127,16 +126,8 @@ class JSON(Response):
         except RecursionError:
             return self.render(shallow(content))
         except ValueError:
-            text = json.dumps(_finite(shallow(content)), ensure_ascii=False, separators=(",", ":"))
+            return self.render(json.loads(json.dumps(shallow(content)), parse_constant=lambda _: None))
         return text.encode("utf-8", "backslashreplace")
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _finite(each) for name, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def problem(

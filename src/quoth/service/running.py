@@ -22,7 +22,7 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from quoth.errors import InputError
-from quoth.service.shield import JSONLines
+from quoth.service.security import JSONLines
 
 IDLE_SECONDS = 15
 HEAD_SECONDS = 10.0

@@ -1,5 +1,4 @@
-"""What a service finds in texts without any model: documents and quotations in several corpora, and the words that a
-search matched.
+"""What a service finds in texts without any model: a document in several corpora, and the words that a search matched.
 
 Knows: corpora and how words are searched. Does not know: HTTP, models.
 """
@@ -9,10 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.exact.quotes import NEAREST, verify_quote
 from quoth.errors import UnknownDocumentError, brief
 from quoth.records import Document
 from quoth.text.boundaries import STOP_WORDS
@@ -30,21 +27,6 @@ def document_of(corpora: Sequence[Corpus], document_id: str) -> tuple[Corpus, Do
             return corpus, corpus.document(document_id)
     names = ", ".join(each.name for each in corpora)
     raise UnknownDocumentError(f"document {brief(document_id)} is in none of the corpora {names}")
-
-
-def verified(corpora: Sequence[Corpus], text: str, max_places: int) -> dict[str, Any]:
-    """`verify_quote` in several corpora, as JSON has it; what is nearest is added if the text occurs in none."""
-    found = [verify_quote(each, text, max_places).to_dict() for each in corpora]
-    num_places = sum(each["num_places"] for each in found)
-    nearest = sorted((place for each in found for place in each["nearest"]), key=lambda place: -place["score"])
-    return {
-        "occurs": num_places > 0,
-        "text": text,
-        "num_places": num_places,
-        "num_whole": sum(each["num_whole"] for each in found),
-        "places": [place for each in found for place in each["places"]][:max_places],
-        "nearest": [] if num_places else nearest[:NEAREST],
-    }
 
 
 def word_ranges(query: str, text: str) -> list[tuple[int, int]]:

@@ -18,7 +18,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from quoth.errors import InputError
-from quoth.service.desk import Done
+from quoth.service.batches import Done
 from quoth.service.problems import problem
 
 Message = MutableMapping[str, Any]
@@ -102,7 +102,7 @@ class Counts:
             self.steps.labels(name).inc(seconds)
 
 
-class Shield:
+class SecurityMiddleware:
     """Refuses what may not pass, reads the body of the rest, and logs every request."""
 
     def __init__(self, app: App, access: Access, most: int, seconds: float, counts: Counts, log_text: bool) -> None:

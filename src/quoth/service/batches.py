@@ -1,4 +1,4 @@
-"""The desk: requests wait here in a bounded queue, and those waiting together with the same options are one batch.
+"""The queue: requests wait here in a bounded queue, and those waiting together with the same options are one batch.
 
 Knows: threads, a queue, batches, deadlines. Does not know: HTTP, models, what a call does.
 
@@ -65,14 +65,14 @@ async def aside(call: Callable[..., _T], *given: Any) -> _T:
     return await asyncio.wrap_future(future)
 
 
-class Desk:
+class BatchQueue:
     """Worker threads that serve a queue. `watch` is called with every batch.
 
     Example:
-        >>> desk = Desk(Limits())
-        >>> asyncio.run(desk.ask("double", [1, 2], lambda inputs: [2 * each for each in inputs])).answers
+        >>> queue = BatchQueue(Limits())
+        >>> asyncio.run(queue.ask("double", [1, 2], lambda inputs: [2 * each for each in inputs])).answers
         [2, 4]
-        >>> desk.close()
+        >>> queue.close()
     """
 
     def __init__(self, limits: Limits, watch: Callable[[Done], None] = lambda done: None) -> None:
@@ -139,7 +139,7 @@ class Desk:
                     self._at_work -= 1
 
     def _take(self) -> list[_Job]:
-        """The job that has waited longest, and those that can be answered with it; none when the desk is closed."""
+        """The job that has waited longest, and those that can be answered with it; none when the queue is closed."""
         with self._ready:
             while not self._line:
                 if self._closed:
