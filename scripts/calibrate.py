@@ -5,7 +5,7 @@
 
 FOLDER holds a model: a reader (questions) or an NPM that has a reader (blanks). Its quoth.json gets `calibration` and
 two thresholds: `min_probability`, the least probability from which 80 % of the answers given are right, and
-`not_found_below`, the largest below which at most 10 % of the first answers are right: there, the passages that were
+`not_found_below`, the largest below which at most 5 % of the first answers are right: there, the passages that were
 read do not say. Answers of equal probability are on the same side of both. A reader's also gets `prior`, an NPM's
 `read_weights`: the simplest that answer as well as the best. A fifth of the questions are asked without the passages
 that answer them. `--weights`: those to calibrate for, instead of the simplest. `--short`: single sentences with a blank
@@ -21,6 +21,7 @@ import random
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, product
+from math import floor
 from pathlib import Path
 from typing import TypeVar
 
@@ -45,7 +46,7 @@ from quoth.storage import atomic_write_json, read_json
 from quoth.text.tokenizer import MASK
 
 PRECISION = 0.8
-NOT_FOUND = 0.1
+NOT_FOUND = 0.05
 """The share of right answers among those that are not shown as answers."""
 UNANSWERABLE = 0.2
 AT_A_TIME = 16
@@ -190,7 +191,7 @@ def main() -> None:
     chances = [calibrated([best], found, 0.0)[0].probability for best, _ in judged]
     settings["calibration"] = [round(each, 4) for each in found]
     least = round(threshold(chances, right, PRECISION), 3)
-    lowest = min(round(not_found_threshold(chances, right, NOT_FOUND), 3), least)
+    lowest = min(floor(1000 * not_found_threshold(chances, right, NOT_FOUND)) / 1000, least)
     settings["defaults"] = settings.get("defaults", {}) | {"min_probability": least, "not_found_below": lowest}
     atomic_write_json(options.folder / SETTINGS_FILE, settings)
     print(json.dumps({name: settings[name] for name in ("calibration", "defaults")}))
