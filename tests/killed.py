@@ -125,6 +125,7 @@ def main(root: Path, model: str, kills: list[str]) -> None:
         import faiss
         import torch
 
+        import quoth.npm.model  # noqa: F401  what takes longest is imported once, before the forks
         from quoth.index import build, codes
 
         torch.set_num_threads(1)

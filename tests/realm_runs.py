@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 import os
 import re
-import socket
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -104,22 +102,6 @@ def environment(**variables: str) -> dict[str, str]:
     """Of another process that runs tests' code."""
     paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
     return {**os.environ, "PYTHONPATH": paths, **variables}
-
-
-def together(code: str, *arguments: object) -> list[str]:
-    """Run code in two processes that know of each other; what each said."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    world = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    started = [
-        subprocess.Popen(command, env=environment(**world, RANK=str(rank)), stdout=subprocess.PIPE, text=True)
-        for rank in range(2)
-    ]
-    said = [process.communicate(timeout=300)[0] for process in started]
-    assert [process.returncode for process in started] == [0, 0]
-    return said
 
 
 class Snapshot:

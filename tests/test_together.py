@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,7 @@ def read(path: Path, model: str, done: Any, seen: set[int]) -> None:
         corpus.refresh()
         if last:
             return
+        time.sleep(0.2)  # the writer is to get on as well
 
 
 READER = """

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.passages import sentences
@@ -19,6 +19,7 @@ from quoth.realm.trained import TrainedREALM
 from quoth.records import Document
 from quoth.training.distributed import World
 from quoth.training.trainer import Progress, Trainer
+from ranks import together
 from realm_runs import (
     CITIES,
     SENTENCES,
@@ -29,7 +30,6 @@ from realm_runs import (
     passage_vector,
     query_vector,
     scattered,
-    together,
     trained,
 )
 
@@ -109,29 +109,19 @@ def test_a_step_is_the_softmax_over_the_batch(folder: Path, corpus: Corpus, own_
     assert not any(name.startswith("reader.") for name in model.parameters)
 
 
-RANK = """
-import sys
-from pathlib import Path
-from safetensors.torch import save_file
-from quoth.corpus.corpus import Corpus
-from quoth.training.distributed import World
-from realm_runs import scattered, trained
-from test_ict import TOWERS, make_task
-world = World.join()
-model = scattered(trained(Path(sys.argv[1]), TOWERS, own_queries=True))
-step = make_task(model, Corpus.open(sys.argv[2]), world).backward(5)
-print(step.loss)
-gradients = {name: each.grad for name, each in model.parameters.items() if each.grad is not None}
-save_file(gradients, f"{sys.argv[3]}-{world.rank}")
-world.shutdown()
-"""
+def gradients(world: World, folder: Path, path: Path, output: Path) -> float:
+    model = scattered(trained(folder, TOWERS, own_queries=True))
+    step = make_task(model, Corpus.open(path), world).backward(5)
+    found = {name: each.grad for name, each in model.parameters.items() if each.grad is not None}
+    save_file(found, f"{output}-{world.rank}")
+    return step.loss
 
 
 def test_two_processes_give_the_gradients_of_one(folder: Path, corpus: Corpus, tmp_path: Path) -> None:
-    said = together(RANK, folder, corpus.path, tmp_path / "gradients")
+    losses = together(gradients, folder, corpus.path, tmp_path / "gradients")
     model = scattered(trained(folder, TOWERS, own_queries=True))
     step = make_task(model, corpus).backward(5)
-    assert [float(each) for each in said] == pytest.approx([step.loss] * 2, abs=1e-5)
+    assert losses == pytest.approx([step.loss] * 2, abs=1e-5)
     for rank in range(2):
         theirs = load_file(tmp_path / f"gradients-{rank}")
         for name, parameter in model.parameters.items():

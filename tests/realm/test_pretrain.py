@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
@@ -22,6 +22,7 @@ from quoth.realm.trained import TrainedREALM
 from quoth.records import Document, Passage
 from quoth.training.distributed import SINGLE_PROCESS, World
 from quoth.training.trainer import Progress, Trainer
+from ranks import together
 from realm_runs import (
     DOCUMENTS,
     Names,
@@ -35,7 +36,6 @@ from realm_runs import (
     query_vector,
     scattered,
     slow_log_likelihood,
-    together,
     trained,
 )
 
@@ -105,38 +105,28 @@ def test_parts_add_up_to_the_batch(folder: Path, corpus: Corpus, marginal: str, 
             torch.testing.assert_close(models[1].parameters[name].grad, parameter.grad, atol=1e-5, rtol=1e-3)
 
 
-RANK = """
-import sys
-from pathlib import Path
-from safetensors.torch import save_file
-from quoth.corpus.corpus import Corpus
-from quoth.realm.index_refresh import IndexRefresher
-from quoth.training.distributed import World
-from realm_runs import scattered, trained
-from test_pretrain import make_task
-world = World.join()
-corpus, output = Corpus.open(sys.argv[2]), Path(sys.argv[3])
-model = scattered(trained(Path(sys.argv[1])), seed=1)
-index = IndexRefresher(output, corpus, 1, asynchronous=False, world=world)
-task = make_task(model, corpus, index, world, masking="spans")
-task.backward(2)
-scattered(model, seed=2)
-for parameter in model.parameters.values():
-    parameter.grad = None
-print(task.backward(3).loss)
-save_file({name: each.grad for name, each in model.parameters.items()}, f"{output}-{world.rank}")
-world.shutdown()
-"""
+def gradients(world: World, folder: Path, path: Path, output: Path) -> float:
+    corpus = Corpus.open(path)
+    model = scattered(trained(folder), seed=1)
+    index = IndexRefresher(output, corpus, 1, asynchronous=False, world=world)
+    task = make_task(model, corpus, index, world, masking="spans")
+    task.backward(2)
+    scattered(model, seed=2)
+    for parameter in model.parameters.values():
+        parameter.grad = None
+    loss = task.backward(3).loss
+    save_file({name: each.grad for name, each in model.parameters.items()}, f"{output}-{world.rank}")
+    return loss
 
 
 def test_two_processes_give_the_gradients_of_one(folder: Path, tmp_path: Path) -> None:
     """Also after the index was made again."""
     corpus = make_corpus(tmp_path / "c")
-    said = together(RANK, folder, corpus.path, tmp_path / "two")
+    losses = together(gradients, folder, corpus.path, tmp_path / "two")
     model = scattered(trained(folder), seed=1)
     scattered(model, seed=2)
     step = make_task(model, corpus, masking="spans").backward(3)
-    assert [float(each) for each in said] == pytest.approx([step.loss] * 2, abs=2e-3)
+    assert losses == pytest.approx([step.loss] * 2, abs=2e-3)
     for rank in range(2):
         theirs = load_file(tmp_path / f"two-{rank}")
         for name, parameter in model.parameters.items():

@@ -6,7 +6,6 @@ import json
 import math
 import os
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -31,6 +30,7 @@ from quoth.training.adapter import set_dropout
 from quoth.training.distributed import SINGLE_PROCESS, World
 from quoth.training.settings import LoopConfig
 from quoth.training.trainer import Evaluation, Progress, Step, Trainer
+from ranks import together
 from tiny import tiny_npm
 
 CONFIG = TrainConfig(
@@ -478,19 +478,9 @@ def test_only_the_phrase_itself_is_masked_out(base: Path, data: TokenizedDocumen
         assert set(own.tolist()) == {by_passage.masked_out_M[label]}
 
 
-RANK = """
-import sys
-from pathlib import Path
-from test_trainer import CONFIG, changed, trainer
-from quoth.npm.batches import TokenizedDocuments
-from quoth.npm.task import NPMTask
-from quoth.training.distributed import World
-base, tokens, output = map(Path, sys.argv[1:4])
-world = World.join()
-settings = changed(mini_batch_size=2, groups=int(sys.argv[4]), mlm_weight=float(sys.argv[5]))
-trainer(base, TokenizedDocuments.load(tokens, "test"), output, settings, world).run()
-world.shutdown()
-"""
+def train(world: World, base: Path, tokens: Path, output: Path, groups: int, weight: float) -> None:
+    settings = changed(mini_batch_size=2, groups=groups, mlm_weight=weight)
+    trainer(base, TokenizedDocuments.load(tokens, "test"), output, settings, world).run()
 
 
 @pytest.mark.parametrize(("groups", "weight"), [(1, 0.0), (2, 0.0), (2, 0.5)])
@@ -498,15 +488,7 @@ def test_two_processes_train_as_one(
     base: Path, data: TokenizedDocuments, tmp_path: Path, groups: int, weight: float
 ) -> None:
     data.save(tmp_path / "tokens", "test")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
-    world = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "PYTHONPATH": paths}
-    command = [sys.executable, "-c", RANK, str(base), str(tmp_path / "tokens"), str(tmp_path / "two"), str(groups)]
-    command.append(str(weight))
-    started = [subprocess.Popen(command, env={**os.environ, **world, "RANK": str(rank)}) for rank in range(2)]
-    assert [process.wait(120) for process in started] == [0, 0]
+    together(train, base, tmp_path / "tokens", tmp_path / "two", groups, weight)
     one = trainer(base, data, tmp_path / "one", changed(groups=groups, mlm_weight=weight))
     one.run()
     ours, theirs = (load_file(tmp_path / name / "adapter_model.safetensors") for name in ("one", "two"))
