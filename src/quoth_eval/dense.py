@@ -93,7 +93,8 @@ class DenseSearch:
         """Raises ModelNotFoundError, EmptyCorpusError, InputError on an unknown device or dtype."""
         check_not_empty(corpora)
         self._baseline, self._options = baseline, (device, dtype)
-        self._device, self._dtype = device_named(device), dtype_named(dtype)
+        self._device = device_named(device)
+        self._dtype = dtype_named(dtype or "fp32", self._device)
         self._queries = self._encoder(baseline.queries)
         encoder = self._queries if baseline.passages == baseline.queries else self._encoder(baseline.passages)
         self._corpora, self._mu = corpora, 0.0

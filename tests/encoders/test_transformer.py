@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from quoth.encoders import transformer
 from quoth.encoders.bert import BertConfig, BertEncoder
 from quoth.encoders.tokens import TokenEncoder
 from quoth.encoders.transformer import (
@@ -16,6 +17,7 @@ from quoth.encoders.transformer import (
     apply_adapter,
     attend_in_fp32,
     batches_by_length,
+    dtype_named,
     fingerprint_of,
     load_base,
     pad,
@@ -219,6 +221,26 @@ def test_half_precision_is_near(folder: Path) -> None:
         assert np.abs(a - b).mean() < 0.1
 
 
+def test_the_precision_is_what_the_processor_multiplies_fastest(monkeypatch: pytest.MonkeyPatch) -> None:
+    cpu = torch.device("cpu")
+    assert dtype_named(None, cpu) == torch.float32  # of tests, by QUOTH_DTYPE
+    monkeypatch.delenv("QUOTH_DTYPE")
+    for name in (None, "auto"):
+        for fast, expected in ((True, torch.bfloat16), (False, torch.float32)):
+            monkeypatch.setattr(transformer, "multiplies_bf16", lambda fast=fast: fast)
+            assert dtype_named(name, cpu) == expected
+            assert dtype_named(name, torch.device("cuda")) == torch.float32
+            assert dtype_named("fp16", cpu) == torch.float16
+
+
+@pytest.mark.parametrize(("seconds", "fast"), [((1.0, 0.69), True), ((1.0, 0.71), False), ((1.0, 4.0), False)])
+def test_bf16_is_tried(monkeypatch: pytest.MonkeyPatch, seconds: tuple[float, float], fast: bool) -> None:
+    """Of four trials of each the fastest counts."""
+    clock = iter(t for each in seconds for trial in (9, 2, 1, 3) for t in (0.0, each * trial))
+    monkeypatch.setattr(transformer, "perf_counter", lambda: next(clock))
+    assert transformer.multiplies_bf16.__wrapped__() is fast
+
+
 def test_fingerprints_name_weights_and_settings(folder: Path, tmp_path: Path) -> None:
     first, again = (TokenEncoder.load(locate(str(folder), NPMConfig)) for _ in range(2))
     half = TokenEncoder.load(locate(str(folder), NPMConfig), dtype="bf16")
@@ -263,7 +285,7 @@ def test_inputs_never_exceed_the_model(folder: Path) -> None:
 def test_mistakes(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="device 'gpu9' is not available; use cpu, cuda or mps"):
         Transformer.load(locate(str(folder), NPMConfig).encoder, device="gpu9")
-    with pytest.raises(InputError, match="dtype 'int8' is unknown; use one of fp32, bf16, fp16"):
+    with pytest.raises(InputError, match="dtype 'int8' is unknown; use one of fp32, bf16, fp16, auto"):
         Transformer.load(locate(str(folder), NPMConfig).encoder, dtype="int8")
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(ModelNotFoundError, match="cannot be loaded: ") as error:

@@ -268,6 +268,11 @@ def test_a_reader_of_another_base_is_stored_whole(reader: SpanReader, tmp_path: 
     [[[ours]], [[theirs]]] = (each.read([QUERY], [[passage(TEXT[1])]]) for each in (reader, again))
     assert ours.total == pytest.approx(theirs.total, abs=0.2)
     assert (tmp_path / "m" / "model.safetensors").stat().st_size < (base / "model.safetensors").stat().st_size / 2
+    half = open_reader(str(tmp_path / "m"), dtype="bf16")
+    assert {each.dtype for each in half.model.encoder.parameters()} == {torch.bfloat16}
+    assert {each.dtype for each in (*half.model.span.parameters(), *half.model.none.parameters())} == {torch.float32}
+    [[rough]] = half.read([QUERY], [[passage(TEXT[1])]])
+    assert rough.total == pytest.approx(theirs.total, abs=0.2)
     with pytest.raises(InputError, match="set dropout=0"):
         load_reader(locate(str(tmp_path / "m"), ReaderConfig), with_dropouts=True)
 

@@ -30,7 +30,7 @@ SearchMode = Literal["bm25", "dense", "entity", "hybrid"]
 Keys = Literal["tokens", "passages", "entities"]
 Precision = Literal["sq8", "sq4", "fp16", "fp32"]
 Format = Literal["jsonl", "csv", "tsv", "parquet", "text"]
-Dtype = Literal["fp32", "bf16", "fp16"]
+Dtype = Literal["auto", "fp32", "bf16", "fp16"]
 DEVICES = ("cpu", "cuda", "mps", "xpu", "xla", "hpu", "npu", "mtia")
 
 
@@ -120,7 +120,11 @@ Device = Annotated[
 ]
 NumberFormat = Annotated[
     Dtype | None,
-    typer.Option("--dtype", rich_help_panel=LOADING, help="Number format of the encoder. Default: fp32."),
+    typer.Option(
+        "--dtype",
+        rich_help_panel=LOADING,
+        help="Number format of the encoder. Default: auto, bf16 if this processor multiplies it faster, else fp32.",
+    ),
 ]
 MoreCorpora = Annotated[
     list[Path] | None,

@@ -19,13 +19,12 @@ from torch import Tensor, nn
 
 from quoth.encoders.transformer import (
     apply_adapter,
-    device_named,
-    dtype_named,
     fingerprint_of,
     kinds_of,
     load_kind,
     longest_input,
     pad,
+    placed,
     run_batched,
 )
 from quoth.errors import InputError, ModelNotFoundError
@@ -272,4 +271,4 @@ def load_luke(
     if source.adapter is not None:
         apply_adapter(encoder, source.adapter)
     fingerprint = fingerprint_of(model, tokenizer, None)
-    return model.to(device=device_named(device), dtype=dtype_named(dtype)).eval(), tokenizer, fingerprint
+    return placed(model, device, dtype).eval(), tokenizer, fingerprint

@@ -32,7 +32,7 @@ _EVERY = 100_000
 """The number of phrases that are ranked if only targets are wanted."""
 _WHOLE = 20
 """A context of no more passages is searched whole, whatever words it shares with the text."""
-_DTYPES = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "auto": "fp32"}
+_DTYPES = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
 
 
 def pipeline(
@@ -54,7 +54,7 @@ def pipeline(
             or a list of them. Default: None.
         device (int | str | None): "cpu", "cuda", "cuda:1" or "mps", or a number: -1 for the CPU, 1 for "cuda:1".
             Default: the best there is.
-        dtype (str | None): Precision: "fp32", "bf16" or "fp16", also as torch names them. Default: "fp32".
+        dtype (str | None): Precision: "fp32", "bf16", "fp16" or "auto", also as torch names them. Default: "auto".
         base (str | Path | None): Folder of the base encoder, if its package is not installed. Default: None.
         options (Any): Arguments of the calls, which a call may override.
 

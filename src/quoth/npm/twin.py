@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from quoth.corpus.corpus import Corpus
-from quoth.encoders.transformer import batches_by_length, device_named, dtype_named, load_kind, longest_input, pad
+from quoth.encoders.transformer import batches_by_length, load_kind, longest_input, pad, placed
 from quoth.errors import TextCutWarning
 from quoth.hub import EncoderSource
 from quoth.records import Prediction
@@ -157,7 +157,7 @@ def best_sequences(log_p_MV: Doubles, k: int) -> list[tuple[float, tuple[int, ..
 def load_lm(name: str, choose: Any, remedy: str, device: str | None, dtype: str | None) -> tuple[Any, Any]:
     """The model and the tokenizer of a folder or hub id; `choose` names the class of transformers."""
     model, tokenizer = load_kind(EncoderSource(name), choose, remedy)
-    return model.to(device=device_named(device), dtype=dtype_named(dtype)), tokenizer
+    return placed(model, device, dtype or "fp32"), tokenizer
 
 
 def longest(model: Any, tokenizer: Any) -> int:

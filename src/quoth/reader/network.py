@@ -84,7 +84,7 @@ class SpanReaderModel(nn.Module):
 
         A span's score less the score of "no answer", which comes from the input's first state.
         """
-        states_BTH: Tensor = self.encoder(**batch.arguments()).last_hidden_state
+        states_BTH: Tensor = self.encoder(**batch.arguments()).last_hidden_state.float()
         odds_BTW: Tensor = self.span(states_BTH).float() - self.none(states_BTH[:, 0]).float()[:, :, None]
         return odds_BTW.masked_fill(~legal_BTW, NEVER)
 

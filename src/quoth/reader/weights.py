@@ -19,7 +19,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from quoth.encoders.rounding import SCALE, rounded, whole
-from quoth.encoders.transformer import device_named, dtype_named, load_base, load_encoder, longest_input
+from quoth.encoders.transformer import device_named, load_base, load_encoder, longest_input, placed
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import SETTINGS_FILE, ModelSource, locate
 from quoth.reader.config import ReaderConfig
@@ -61,7 +61,8 @@ def open_reader(
 ) -> SpanReader:
     """A reader by shipped name or folder, ready to read. Raises as `load_reader`, InputError on an unknown device."""
     model, tokenizer = load_reader(locate(name, ReaderConfig, base))
-    return SpanReader(model.to(device=device_named(device), dtype=dtype_named(dtype)), tokenizer)
+    placed(model.encoder, device, dtype)  # the heads stay in fp32: they cost nothing, and rounded scores tie
+    return SpanReader(model.to(device_named(device)), tokenizer)
 
 
 def save_reader(
