@@ -239,6 +239,21 @@ def test_equally_near_passages_of_late_interaction_go_by_corpus_and_row(
     count = corpora[0].num_passages
     expected = [(16.0, (0, row)) for row in range(count)] + [(16.0, (1, 0))]
     assert retriever.late_interaction("any", count + 1) == expected
+    monkeypatch.setattr(encoder, "vectors", lambda text: np.full((1, D), 1 + len(text) % 2, np.float32))
+    corpora[0].add(Document(f"m{i}", "", "x" * (1 + i % 6)) for i in range(99))
+    rows = corpora[0].live_rows()[-99:].tolist()
+    longer = [(64.0, (0, row)) for i, row in enumerate(rows) if not i % 2]
+    assert embed(corpora, encoder, "fp32").late_interaction("any", 30) == longer[:30]
+
+
+def test_the_nearest_keys_name_their_places(corpora: list[Corpus]) -> None:
+    encoder, q_QD = Random(many=True), queries(3)
+    found = embed(corpora, encoder, "fp32").nearest_keys(q_QD, 10, [()] * 3)
+    for q_D, keys in zip(q_QD, found, strict=True):
+        for (number, row), key in keys.items():
+            passage = corpora[number].passage(row)
+            best = int((encoder.vectors(passage.text) @ q_D).argmax())
+            assert (key.start - passage.start, key.end - passage.start) == (best, best + 1)
 
 
 @pytest.mark.parametrize("embedded", [False, True])
