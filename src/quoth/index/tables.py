@@ -24,7 +24,7 @@ from quoth.errors import CorruptionError, EncoderMismatchError, InputError, advi
 from quoth.index import codes
 from quoth.index.build import FITTED_PARTS, PASSAGES_PER_PART, Builder, sample_queries
 from quoth.index.codes import check_recall, open_codes
-from quoth.index.key_store import CODES, FORMAT, KeyStore, Source, absent_from, carry, is_sound, stores, table_facts
+from quoth.index.key_store import FORMAT, KeyStore, Source, absent_from, carry, is_sound, stores, table_facts
 from quoth.index.key_table import KeyTable, open_columns
 from quoth.index.vectors import BITS, KeyVectors, bytes_of, check_precision, nearest_rows
 from quoth.memory import WORKING_MEMORY
@@ -268,7 +268,7 @@ class KeyTables:
 
     def _lacks_codes(self, segment: Segment, target: float) -> bool:
         folder = self._store.codes(segment.name)
-        if folder.is_dir() and not is_sound(folder, CODES):
+        if folder.is_dir() and not is_sound(folder):
             return True
         if facts := codes.facts_of(folder):
             return facts.target != target or facts.deeper is None
