@@ -80,6 +80,11 @@ class Manifest:
         """The next snapshot's manifest."""
         return replace(self, snapshot=self.snapshot + 1, **changes)
 
+    @property
+    def digest(self) -> str:
+        """Equal for equal manifests, in any process."""
+        return sha256_bytes(encode_json(asdict(self)))
+
 
 _SEGMENT_FIELDS: Fields = {field.name: (cast(type, field.type),) for field in fields(SegmentEntry)}
 _FIELDS: Fields = {field.name: (cast(type, field.type),) for field in fields(Manifest)} | {
