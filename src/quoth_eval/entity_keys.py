@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.corpus.word_index import indexed_text
+from quoth.corpus.bm25 import indexed_text
 from quoth.encoders.keys import Vectors
 from quoth.encoders.tokens import unit
 from quoth.records import Hit, Passage

@@ -9,7 +9,7 @@ document numbers in its files count from 0; the corpus says where they begin in 
     ids.npy         uint64 [2, D]: the hashes of the documents' ids, ascending, and whose they are
     checks.npy      uint32 [D + P]: CRC-32 of each document's bytes, then of each passage: its row of the table, its
                     document's record and its own bytes, compared on every read (older segments have none)
-    words.bin       the passages' words (`words`); a segment of the first format has none
+    words.bin       the passages' words (`bm25`); a segment of the first format has none
 
 Shape suffixes that differ from the project's: D documents, O documents of another segment.
 """
@@ -30,9 +30,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.arrays import open_array, open_blob, save_array
+from quoth.corpus.bm25 import WordGatherer, Words, indexed_text
 from quoth.corpus.manifest import SegmentEntry, segment_path
 from quoth.corpus.passages import Ranges
-from quoth.corpus.word_index import WordGatherer, Words, indexed_text
 from quoth.errors import CorruptionError, DamageWarning, DuplicateDocumentError, brief, remedy_of
 from quoth.records import Document, Passage
 from quoth.storage import check_file, check_folder, from_top, naming, seal_folder, size_of

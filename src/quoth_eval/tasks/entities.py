@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from annotated_types import MinLen
 
 from quoth.cli.models import load_entities
-from quoth.corpus.bm25 import check_not_empty
-from quoth.corpus.word_index import indexed_text
+from quoth.corpus.bm25 import check_not_empty, indexed_text
 from quoth.datasets.judging import answerable, first, has_answer, holders, normalise
 from quoth.datasets.question_templates import QuestionTemplates
 from quoth.datasets.questions import QAExample, read_questions
