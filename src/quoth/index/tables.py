@@ -151,9 +151,9 @@ class KeyTables:
             if rows := [row for row in passage_rows if segment.first_row <= row < segment.last_row]:
                 [held] = self._held([segment])
                 for keys in held.tables:
-                    if mine := keys.holding(rows):
-                        tables.append(keys.take(mine))
-                        found.update(mine)
+                    if len(mine_P := keys.places(rows)):
+                        tables.append(keys.take(mine_P))
+                        found.update(keys.passage_rows_P[mine_P].tolist())
         return tables, found
 
     def _map(self, segment: Segment, tables: Sequence[Path]) -> _Held:
@@ -184,7 +184,8 @@ class KeyTables:
         # rows must ascend, and only the first of equal rows is looked up: a hidden passage takes its predecessor's
         rows_P = np.maximum.accumulate(rows_P)
         found = open_codes(self._store.codes(segment_of(folder)), len(vectors))
-        return replace(KeyTable.of(self._corpus, rows_P, columns, vectors, found), live_P=here_P)
+        place = {"corpus": self._corpus, "passage_rows_P": rows_P, "live_P": here_P}
+        return KeyTable.over(columns, vectors=vectors, codes=found, **place)
 
     def build(
         self,
