@@ -157,7 +157,7 @@ class TextTokenizer:
         InputError unless the text has exactly one blank.
         """
         left, right = around_mask(text, self.mask_token)
-        before, after = self._plain(left.rstrip()), self._plain(right)
+        (before, _), (after, _) = pieces_of(self.hf, [left.rstrip(), right])
         room = self.max_tokens - len(self.before) - len(self.after) - self.num_masks
         if (length := len(before) + len(after)) > room:
             message = f"a text of {length} tokens is cut to the {room} around its blank, the most the encoder takes"
@@ -178,11 +178,6 @@ class TextTokenizer:
     def framed(self, title: Iterable[int], body: Iterable[int]) -> NDArray[np.int64]:
         """An encoder input made of a title's and a body's ids; the body starts at `len(self.before) + len(title)`."""
         return np.array([*self.before, *title, *body, *self.after], np.int64)
-
-    def _plain(self, text: str) -> list[int]:
-        if not text:
-            return []
-        return list(self.hf(text, add_special_tokens=False, verbose=False)["input_ids"])
 
     def phrase(self, text: str) -> TokenizedPassage:
         """Tokenize a phrase as it would be inside a text (after a space); tokens of white space are left out."""
