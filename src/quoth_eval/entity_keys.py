@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.arrays import Rows
 from quoth.corpus.bm25 import indexed_text
 from quoth.encoders.keys import Vectors
 from quoth.encoders.tokens import unit
 from quoth.records import Hit, Passage
-from quoth.types import Rows
 from quoth_eval.rarity import TermCounts, count_terms, entity_idf
 
 if TYPE_CHECKING:

@@ -18,12 +18,12 @@ from quoth.answers.equations import joint_score, log_sum_exp, sum_score
 from quoth.answers.evidence import Quoter
 from quoth.answers.options import Temperature
 from quoth.answers.ranking import Occurrences, group_equal, group_score, places_of, rank
+from quoth.arrays import Doubles
 from quoth.errors import InputError
 from quoth.fields import check_fields
 from quoth.index.key_table import KeyTable
 from quoth.records import Prediction
 from quoth.text.boundaries import MAY_END, MAY_START
-from quoth.types import Doubles
 
 Words = Sequence[NDArray[np.uint64]]
 

@@ -28,11 +28,11 @@ from quoth.answers.equations import (
 from quoth.answers.evidence import propose
 from quoth.answers.options import ResolvedOptions
 from quoth.answers.ranking import Occurrences, in_boosted, score_sums
+from quoth.arrays import Doubles
 from quoth.index.key_table import KeyHits, KeyTable, looked_up
 from quoth.records import Prediction
 from quoth.text.boundaries import MAY_END, MAY_START, spelling
 from quoth.timing import step
-from quoth.types import Doubles
 
 NOTHING = spelling("")
 """The group of a token without a character of its own."""

@@ -39,12 +39,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.arrays import open_arrays, save_arrays
+from quoth.arrays import Doubles, Rows, open_arrays, save_arrays
 from quoth.errors import EmptyCorpusError
 from quoth.fields import Count, checked
 from quoth.records import Hit
 from quoth.text.terms import analyse, analyse_with_characters, is_unspaced_character
-from quoth.types import Doubles, Rows
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus

@@ -70,10 +70,8 @@ class Segment:
         self.num_documents = len(self._documents_D13) - 1
         self.num_passages = len(self._passages_P5)
         self._checks_DP: NDArray[np.uint32] | None = None
-        if not sealed:  # without checks nothing tells an intact document
+        if not sealed or (path / "checks.npy").exists():  # without checks nothing tells an intact document
             self._checks_DP = open_array(path / "checks.npy", np.uint32, (self.num_documents + self.num_passages,))
-        if (checks := path / "checks.npy").exists():
-            self._checks_DP = open_array(checks, np.uint32, (self.num_documents + self.num_passages,))
         ends = [len(self._blob), len(self._blob), self.num_passages]
         if sealed and (len(self._hashes_D) != self.num_documents or self._documents_D13[-1:].tolist() != [ends]):
             raise CorruptionError(f"{path / 'documents.npy'}: damaged, it does not match the files next to it")

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from quoth.arrays import Floats, Ints
 from quoth.encoders.transformer import (
     apply_adapter,
     device_named,
@@ -33,7 +34,6 @@ from quoth.hub import EncoderSource
 from quoth.text.boundaries import BOUNDARIES_VERSION, trim
 from quoth.text.tokenizer import pieces_of
 from quoth.text.words import TextWords, WordTokenizer
-from quoth.types import Floats, Ints
 
 MAX_ENTITIES = 32
 """How many entities may share a forward pass: as many as LukeTokenizer allows."""

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.arrays import open_array, save_array, save_pieces
+from quoth.arrays import Rows, open_array, save_array, save_pieces
 from quoth.corpus.manifest import BESIDE, LOCK, is_number, segment_name, segment_of, segment_path
 from quoth.corpus.moves import Moves, read_moves
 from quoth.errors import CorruptionError, LockedError, advising
@@ -49,7 +49,6 @@ from quoth.storage import (
     read_json,
     remove,
 )
-from quoth.types import Rows
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus

@@ -23,11 +23,10 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.arrays import open_array, save_array, save_pieces
+from quoth.arrays import Rows, open_array, save_array, save_pieces
 from quoth.errors import CorruptionError
 from quoth.index.vectors import KeyVectors
 from quoth.records import Passage
-from quoth.types import Rows
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from quoth.arrays import Ints
 from quoth.errors import InputError
 from quoth.text.boundaries import trim, words
 from quoth.text.tokenizer import Pieces, check_fast, pieces_of
-from quoth.types import Ints
 
 SHAPES = ("special", "lower", "capitalised", "capitals", "capital", "mixed", "digits", "uncased", "other")
 """What a word looks like. "special" tokens do not occur in texts; "uncased" scripts have no capitals."""

@@ -28,13 +28,13 @@ from quoth.answers.labels import LabelOptions, Words, WordSpans, find_words, ran
 from quoth.answers.options import Temperature
 from quoth.answers.phrases import scaled_similarities
 from quoth.answers.ranking import Occurrences
+from quoth.arrays import Doubles, Floats
 from quoth.errors import InputError, TextCutWarning
 from quoth.fields import Count
 from quoth.index.key_table import KeyHits, KeyTable
 from quoth.index.search import search_together
 from quoth.index.vectors import KeyVectors
 from quoth.records import Prediction
-from quoth.types import Doubles, Floats
 from quoth_eval.harness import EVIDENCE
 from quoth_eval.spec import CLOSED, Given, Options, Prepared, Settings, TaskSpec
 from quoth_eval.task import Answer, Example, Scores, Source, System, Task, draw_as_released
