@@ -1,6 +1,6 @@
 """Splitters: where a text is cut into passages.
 
-Knows characters, words and sentence ends; does not know documents, storage or models (apart from counting a
+Knows characters and words; does not know documents, storage or models (apart from counting a
 tokenizer's tokens). A passage begins and ends with a non-space character, and every non-space character is in one.
 
     words:N             up to N words, cut at the last sentence end that fits (the default, N = 120)
@@ -15,12 +15,11 @@ import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from pathlib import Path
 
 from quoth.errors import InputError, ModelNotFoundError
+from quoth.text.sentences import Ranges, pieces, sentence_ends
 
-Ranges = list[tuple[int, int]]
 Splitter = Callable[[str], Ranges]
 
 DEFAULT_SPLITTER = "words:120"
@@ -36,11 +35,6 @@ _MARKS = (
 )
 # Marks are not words of their own: a cut before one would leave half a letter at a passage's end.
 _WORD = re.compile(rf"[{_IDEOGRAPHIC}]|(?:[{_UNSPACED}][{_MARKS}]*){{1,4}}|[^\s{_IDEOGRAPHIC}{_UNSPACED}]{{1,64}}")
-_SENTENCE_END = re.compile(
-    r"(?:(?<!\b[A-Z])\.|[!?…])[\"'”’»)\]]*(?=\s+[^\sa-z])"  # not after an initial, nor before a lower-case letter
-    r"|[。！？｡।॥][”’」』）]*"
-    r"|\n[^\S\n]*(?=\n)"
-)
 _NEAR = 32
 """A cut inside a word may move back this many characters, to the beginning of the word."""
 
@@ -58,12 +52,7 @@ def get_splitter(spec: str) -> Splitter:
             f"splitter {spec!r} is not one of words:N, fixed:N, tokens:N:TOKENIZER with N > 0; try words:120"
         )
     limit, starts = int(count), _tokens(tokenizer) if tokenizer else _word_starts
-    return lambda text: _split(text, starts(text), [] if kind == "fixed" else _sentence_ends(text), limit)
-
-
-def sentences(text: str) -> Ranges:
-    """The character ranges of a text's sentences, in order."""
-    return _pieces(text, [0, *_sentence_ends(text)])
+    return lambda text: _split(text, starts(text), [] if kind == "fixed" else sentence_ends(text), limit)
 
 
 def _tokens(name: str) -> Callable[[str], Sequence[int]]:
@@ -84,10 +73,6 @@ def _word_starts(text: str) -> Sequence[int]:
     return array("q", (match.start() for match in _WORD.finditer(text)))  # a fifth of the memory of a list
 
 
-def _sentence_ends(text: str) -> list[int]:
-    return [match.end() for match in _SENTENCE_END.finditer(text)]
-
-
 def _split(text: str, units: Sequence[int], ends: list[int], limit: int) -> Ranges:
     """Greedy: a passage extends to the last of `ends` within `limit` units, or if there is none, to that limit."""
     cuts = [0]
@@ -103,14 +88,4 @@ def _split(text: str, units: Sequence[int], ends: list[int], limit: int) -> Rang
             cut = next(spaces, cut)
         cuts.append(cut)
         first = max(first + 1, bisect_left(units, cut))
-    return _pieces(text, cuts)
-
-
-def _pieces(text: str, cuts: list[int]) -> Ranges:
-    """The parts of a text that begin at these places, without white space around them, and none that is empty then."""
-    ranges = []
-    for start, end in pairwise([*cuts, len(text)]):
-        if piece := text[start:end].strip():
-            first = start + text[start:end].index(piece)
-            ranges.append((first, first + len(piece)))
-    return ranges
+    return pieces(text, cuts)

@@ -32,10 +32,10 @@ from numpy.typing import NDArray
 from quoth.arrays import open_array, open_blob, save_array
 from quoth.corpus.bm25 import WordGatherer, Words, indexed_text
 from quoth.corpus.manifest import SegmentEntry, segment_path
-from quoth.corpus.passages import Ranges
 from quoth.errors import CorruptionError, DamageWarning, DuplicateDocumentError, brief, remedy_of
 from quoth.records import Document, Passage
 from quoth.storage import check_file, check_folder, from_top, naming, seal_folder, size_of
+from quoth.text.sentences import Ranges
 
 WORDS = "words.bin"
 Split = tuple[Document, Ranges]
@@ -162,7 +162,7 @@ class Segment:
         """The first passage of a document and the one after its last, counted in this segment."""
         return int(self._documents_D13[document, 2]), int(self._documents_D13[document + 1, 2])
 
-    def ranges(self, document: int) -> list[tuple[int, int]]:
+    def ranges(self, document: int) -> Ranges:
         """The character ranges of a document's passages."""
         first, last = self.passage_range(document)
         return [(start, end) for start, end in self._passages_P5[first:last, 1:3].tolist()]
@@ -272,7 +272,7 @@ class SegmentWriter:
     def num_documents(self) -> int:
         return len(self._ids)
 
-    def add(self, document: Document, ranges: list[tuple[int, int]]) -> None:
+    def add(self, document: Document, ranges: Ranges) -> None:
         """Appends a document whose passages are these character ranges, in order and without overlap."""
         if document.id in self._ids:
             raise DuplicateDocumentError(f"document {brief(document.id)} occurs twice; leave one out")
@@ -324,7 +324,7 @@ def _encoded(document: Document) -> tuple[bytes, bytes]:
     return from_top(partial(json.dumps, fields, ensure_ascii=False)).encode(), document.text.encode()
 
 
-def _byte_ranges(text: str, ranges: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _byte_ranges(text: str, ranges: Ranges) -> Iterator[tuple[int, int]]:
     """The byte ranges, in the text's UTF-8, of character ranges in order."""
     if text.isascii():
         yield from ranges
