@@ -64,10 +64,6 @@ def test_unspaced_texts_are_bounded(text: str) -> None:
     assert "".join(found) == text
 
 
-def test_chinese_is_cut_at_its_sentence_ends() -> None:
-    assert pieces("words:8", "今天天气好。我们出去玩。") == ["今天天气好。", "我们出去玩。"]
-
-
 @pytest.fixture(scope="module")
 def tokenizer_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
