@@ -16,7 +16,7 @@ from quoth.answers.candidates import live_hits
 from quoth.answers.equations import joint_score, log_sum_exp
 from quoth.answers.evidence import Quoter
 from quoth.answers.ranking import Occurrences, group_equal, group_score, places_of, rank
-from quoth.arrays import Doubles
+from quoth.arrays import Doubles, Floats, Rows
 from quoth.errors import InputError
 from quoth.index.key_table import KeyTable
 from quoth.records import Prediction
@@ -28,8 +28,8 @@ Words = Sequence[NDArray[np.uint64]]
 def predict_labels(
     tables: Sequence[KeyTable],
     labels: Mapping[str, Words],
-    q_start_D: NDArray[np.float32],
-    q_end_D: NDArray[np.float32] | None = None,
+    q_start_D: Floats,
+    q_end_D: Floats | None = None,
     temperature: float = 5.0,
 ) -> list[Prediction]:
     """Every label, best first, with the occurrences of its words as evidence (NPM A.4).
@@ -72,9 +72,9 @@ def usable_words(labels: Mapping[str, Words], single: bool) -> list[list[tuple[i
 class WordSpans:
     """Words in one table: their first rows, last rows and labels, ordered by all three: [C]."""
 
-    start_C: NDArray[np.int64]
-    end_C: NDArray[np.int64]
-    label_C: NDArray[np.int64]
+    start_C: Rows
+    end_C: Rows
+    label_C: Rows
 
 
 def find_words(keys: KeyTable, words: list[list[tuple[int, ...]]]) -> WordSpans:
@@ -100,14 +100,14 @@ def find_words(keys: KeyTable, words: list[list[tuple[int, ...]]]) -> WordSpans:
 def score_words(
     tables: Sequence[KeyTable],
     spans: Sequence[WordSpans],
-    q_start_BD: NDArray[np.float32],
-    q_end_BD: NDArray[np.float32] | None,
+    q_start_BD: Floats,
+    q_end_BD: Floats | None,
     temperature: float,
 ) -> list[Occurrences]:
     """For each blank the places of words, one `WordSpans` per table, with their scores. A place's vectors are read once
     for all blanks."""
 
-    def scaled(table: KeyTable, q_BD: NDArray[np.float32], row_C: NDArray[np.int64]) -> Doubles:
+    def scaled(table: KeyTable, q_BD: Floats, row_C: Rows) -> Doubles:
         return table.vectors.similarities(q_BD, row_C).astype(np.float64) / temperature
 
     scores: list[Doubles] = [np.zeros((len(q_start_BD), 0))]
@@ -123,9 +123,7 @@ def score_words(
     return [Occurrences(tables, table_C, start_C, end_C, score_C) for score_C in np.concatenate(scores, axis=1)]
 
 
-def rank_labels(
-    names: list[str], label_C: NDArray[np.int64], occurrences: Occurrences, most: int | None = None
-) -> list[Prediction]:
+def rank_labels(names: list[str], label_C: Rows, occurrences: Occurrences, most: int | None = None) -> list[Prediction]:
     """The labels, best first, each with its `most` best places (None: all); an occurrence adds to the label whose
     number it has. Labels without any come last."""
     groups = group_equal(label_C.astype(np.uint64))

@@ -28,7 +28,7 @@ from quoth.answers.equations import (
 from quoth.answers.evidence import propose
 from quoth.answers.options import ResolvedOptions
 from quoth.answers.ranking import Occurrences, in_boosted, score_sums
-from quoth.arrays import Doubles
+from quoth.arrays import Doubles, Floats, Rows
 from quoth.index.key_table import KeyHits, KeyTable, looked_up
 from quoth.records import Prediction
 from quoth.text.boundaries import MAY_END, MAY_START, spelling
@@ -49,8 +49,8 @@ class _Part:
 
 def predict_phrases(
     hits: Sequence[KeyHits],
-    q_start_D: NDArray[np.float32],
-    q_end_D: NDArray[np.float32],
+    q_start_D: Floats,
+    q_end_D: Floats,
     options: ResolvedOptions | None = None,
 ) -> list[Prediction]:
     """The phrases that fill the blank, best first, each with its best occurrences among the candidates.
@@ -69,8 +69,8 @@ class ScoredPhrases:
     def __init__(
         self,
         hits: Sequence[KeyHits],
-        q_start_D: NDArray[np.float32],
-        q_end_D: NDArray[np.float32],
+        q_start_D: Floats,
+        q_end_D: Floats,
         options: ResolvedOptions,
     ) -> None:
         self._hits, self._options, self._queries = hits, options, (q_start_D, q_end_D)
@@ -130,7 +130,7 @@ class ScoredPhrases:
         return Occurrences([each.keys for each in self._hits], part_C, start_C, end_C, score_C)
 
 
-def _rows_searched(hits: KeyHits, found: Candidates) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _rows_searched(hits: KeyHits, found: Candidates) -> tuple[Rows, Rows]:
     """A table's rows over which exp a is summed, and those of exp b."""
     keys = hits.keys
     if hits.restricted:
@@ -141,9 +141,7 @@ def _rows_searched(hits: KeyHits, found: Candidates) -> tuple[NDArray[np.int64],
     return np.union1d(starts, found.start_S), np.union1d(ends, found.end_E)
 
 
-def scaled_similarities(
-    keys: KeyTable, q_D: NDArray[np.float32], row_R: NDArray[np.int64], temperature: float
-) -> Doubles:
+def scaled_similarities(keys: KeyTable, q_D: Floats, row_R: Rows, temperature: float) -> Doubles:
     """sim(q, c)/τ of a table's rows, in float64: [R]."""
     if not len(row_R):
         return np.zeros(0)
@@ -158,7 +156,7 @@ class ScoredTokens:
     `whole_words` leaves out tokens that are only a part of a word; a later part of a character is never an answer.
     """
 
-    def __init__(self, hits: Sequence[KeyHits], q_D: NDArray[np.float32], options: ResolvedOptions) -> None:
+    def __init__(self, hits: Sequence[KeyHits], q_D: Floats, options: ResolvedOptions) -> None:
         self._hits, self._weight = hits, options.hybrid
         with step("expand"):
             rows = self._rows = [_word_rows(part_hits, options) for part_hits in hits]
@@ -189,7 +187,7 @@ class ScoredTokens:
         return in_boosted(self._hits, self._rows)
 
 
-def _word_rows(hits: KeyHits, options: ResolvedOptions) -> NDArray[np.int64]:
+def _word_rows(hits: KeyHits, options: ResolvedOptions) -> Rows:
     word = MAY_START | MAY_END
     row_C, _ = live_hits(hits.keys, hits.start_rows, word if options.whole_words else 0)
     banned = np.fromiter(options.banned_ids, np.int64, len(options.banned_ids))

@@ -355,9 +355,7 @@ def _kth_best(scores_N: Doubles, k: int) -> float:
     return float(np.partition(scores_N, -k)[-k]) if len(scores_N) >= k else 0.0
 
 
-def _look_up(
-    passages_C: NDArray[np.int64], passages_O: NDArray[np.int32]
-) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+def _look_up(passages_C: Rows, passages_O: NDArray[np.int32]) -> tuple[NDArray[np.bool_], Rows]:
     """Which of these passages contain a word (which occurs at least once), and where in its list: [C]."""
     at_C = np.minimum(np.searchsorted(passages_O, passages_C), len(passages_O) - 1)
     return passages_O[at_C] == passages_C, at_C

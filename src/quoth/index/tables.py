@@ -252,7 +252,12 @@ class KeyTables:
         with advising(self._corpus.path), self._store.lock():
             self._corpus.catch_up()
             self._store.sweep()
-            self._check_same(precision)
+            for facts in self._store.facts():
+                if (other := facts["precision"]) != precision:
+                    raise InputError(
+                        f"{self._corpus.path}: has {other} vectors of {self._encoder.name}, not {precision}; "
+                        f"embed with precision {other}, or delete {self.folder} first"
+                    )
             if recall is not None:
                 self._store.set_recall(recall)
             yield self._store.recall()
@@ -290,14 +295,6 @@ class KeyTables:
         vectors = keys.vectors
         exact = nearest_rows(vectors, q_QD, min(codes.DEPTH, keys.num_keys))
         publish_folder(final, lambda part: codes.build_codes(part, vectors, q_QD, exact, target, memory))
-
-    def _check_same(self, precision: str) -> None:
-        for facts in self._store.facts():
-            if (other := facts["precision"]) != precision:
-                raise InputError(
-                    f"{self._corpus.path}: has {other} vectors of {self._encoder.name}, not {precision}; "
-                    f"embed with precision {other}, or delete {self.folder} first"
-                )
 
     def cost(self, precision: str) -> Cost:
         """Estimates what `build` will take, by encoding a few passages. Raises InputError on an unknown precision."""
