@@ -23,7 +23,7 @@ from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
 from quoth.datasets.blanks import KINDS, Blank, draw_blanks
 from quoth.records import Document, Passage
-from quoth.text.sentences import sentences
+from quoth.text.passages import sentences
 from quoth.text.tokenizer import MASK
 from quoth.training.run import without
 

@@ -12,7 +12,7 @@ import pytest
 
 from quoth.corpus.documents import read_documents
 from quoth.datasets.questions import read_questions
-from quoth.text.sentences import sentences
+from quoth.text.passages import sentences
 
 ROOT = Path(__file__).parents[1]
 PAGES = str(ROOT / "samples" / "atlas-2016.jsonl")

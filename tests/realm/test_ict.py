@@ -16,7 +16,7 @@ from quoth.realm.config import ICTConfig
 from quoth.realm.ict import Example, ICTTask
 from quoth.realm.trained import TrainedREALM
 from quoth.records import Document
-from quoth.text.sentences import sentences
+from quoth.text.passages import sentences
 from quoth.training.distributed import World
 from quoth.training.trainer import Progress, Trainer
 from realm_runs import (

@@ -25,7 +25,7 @@ from quoth.arrays import Doubles, Rows
 from quoth.index.key_table import passage_of
 from quoth.records import Evidence, Passage, Prediction, Status
 from quoth.text.boundaries import surface_group
-from quoth.text.sentences import crosses_sentence, is_balanced
+from quoth.text.passages import crosses_sentence, is_balanced
 from quoth.timing import step
 
 if TYPE_CHECKING:

@@ -20,13 +20,13 @@ from quoth.corpus.manifest import (
     snapshots,
     write_manifest,
 )
-from quoth.corpus.passages import DEFAULT_SPLITTER, get_splitter
 from quoth.corpus.repair import Repairs, repair, verify
 from quoth.corpus.snapshot import CorpusView, Snapshot, open_snapshot
 from quoth.corpus.writer import RESERVE, Writer, release, split_documents, sweep
 from quoth.errors import CorpusNotFoundError, CorruptionError, DamageWarning, InputError, advising, remedy_of
 from quoth.records import Document
 from quoth.storage import WriterLock, all_locked, fsync_path
+from quoth.text.passages import DEFAULT_SPLITTER, get_splitter
 
 
 class Corpus(CorpusView):

@@ -35,7 +35,7 @@ from quoth.corpus.manifest import SegmentEntry, segment_path
 from quoth.errors import CorruptionError, DamageWarning, DuplicateDocumentError, brief, remedy_of
 from quoth.records import Document, Passage
 from quoth.storage import check_file, check_folder, from_top, naming, seal_folder, size_of
-from quoth.text.sentences import Ranges
+from quoth.text.passages import Ranges
 
 WORDS = "words.bin"
 Split = tuple[Document, Ranges]

@@ -15,7 +15,7 @@ from quoth.answers.equations import log_sum_exp
 from quoth.answers.evidence import Proposal, Source, chosen
 from quoth.records import Evidence, Passage, Prediction
 from quoth.text.boundaries import STOP_WORDS, surface_group, words
-from quoth.text.sentences import sentences
+from quoth.text.passages import sentences
 from quoth.text.tokenizer import MASK
 
 PROPOSED = 50

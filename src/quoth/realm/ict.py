@@ -17,7 +17,7 @@ from quoth.realm.config import ICTConfig
 from quoth.realm.losses import inverse_cloze_loss
 from quoth.realm.towers import passage_inputs, query_inputs
 from quoth.realm.trained import REALMTask, TrainedREALM
-from quoth.text.sentences import sentences
+from quoth.text.passages import sentences
 from quoth.training.distributed import SINGLE_PROCESS, World
 from quoth.training.trainer import Step
 

@@ -1,4 +1,4 @@
-"""The splitters: limits, sentence ends, and that nothing but space is ever left out."""
+"""The splitters: limits, sentence ends, and that nothing but space is ever left out; phrases that cross a sentence."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quoth.corpus.passages import get_splitter
 from quoth.errors import InputError, ModelNotFoundError
-from quoth.text.sentences import sentences
+from quoth.text.passages import crosses_sentence, get_splitter, sentences
 
 UNICODE = st.text(max_size=300) | st.text("ab.!? \n\t。漢字かなไทย์\u0301\u200b", max_size=300)
 
@@ -39,6 +38,61 @@ def test_passages_end_with_sentences() -> None:
     text = "One two three. Four five! Six seven eight nine? Ten."
     assert pieces("words:5", text) == ["One two three. Four five!", "Six seven eight nine? Ten."]
     assert pieces("words:4", text) == ["One two three.", "Four five!", "Six seven eight nine?", "Ten."]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", []),
+        (" \n ", []),
+        ("no end", ["no end"]),
+        ("  One two. Three!  “Four?” Five", ["One two.", "Three!", "“Four?”", "Five"]),
+        ("By J. Smith, e.g. here. It was good.", ["By J. Smith, e.g. here.", "It was good."]),
+        ('He said "no." She said "yes."', ['He said "no."', 'She said "yes."']),
+        ("Heading\n\nthe text. ", ["Heading", "the text."]),
+        ("今天天气好。我们出去玩。", ["今天天气好。", "我们出去玩。"]),
+    ],
+)
+def test_sentences(text: str, found: list[str]) -> None:
+    assert [text[start:end] for start, end in sentences(text)] == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Paris. The",
+        "in 1875. It was first",
+        'he left." Then',
+        "the Seine. 1900",
+        "Germany. Élysée",
+        "the company. (The",
+    ],
+)
+def test_a_phrase_across_the_end_of_a_sentence(text: str) -> None:
+    assert crosses_sentence(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "St. Petersburg",
+        "J. R. R. Tolkien",
+        "Washington D.C. area",
+        "Washington, D.C. The",
+        "Dr. Martin Luther King Jr. Day",
+        "Yahoo! Inc. Japan",
+        "Monsters vs. Aliens",
+        "Op. 27 No. 2",
+        "version 2.4 of Python 3.12",
+        "e.g. apples",
+        "U.S. Army",
+        "Paris.",
+        "Nikki Giovanni",
+        "",
+    ],
+)
+def test_a_phrase_with_full_stops_inside_a_sentence(text: str) -> None:
+    assert not crosses_sentence(text)
 
 
 @settings(max_examples=100, deadline=None)
