@@ -184,8 +184,9 @@ class KeyTables:
         # rows must ascend, and only the first of equal rows is looked up: a hidden passage takes its predecessor's
         rows_P = np.maximum.accumulate(rows_P)
         found = open_codes(self._store.codes(segment_of(folder)), len(vectors))
-        place = {"corpus": self._corpus, "passage_rows_P": rows_P, "live_P": here_P}
-        return KeyTable.over(columns, vectors=vectors, codes=found, **place)
+        return KeyTable.over(
+            columns, corpus=self._corpus, passage_rows_P=rows_P, vectors=vectors, live_P=here_P, codes=found
+        )
 
     def build(
         self,
