@@ -22,7 +22,7 @@ from quoth.answers.phrases import predict_phrases
 from quoth.arrays import save_array
 from quoth.encoders.transformer import batches_by_length, pad
 from quoth.index.codes import DEPTH, Codes, build_codes
-from quoth.index.key_table import KeyColumns, KeyHits, KeyTable, save_columns
+from quoth.index.key_table import KeyHits, KeyTable, save_columns
 from quoth.index.search import search_exactly, search_tables
 from quoth.index.vectors import KeyVectors, Quantizer, stored
 from quoth.storage import seal_folder
@@ -128,6 +128,7 @@ def random_table(folder: Path) -> tuple[KeyTable, Any]:
         corpus=corpus,
         passage_rows_P=np.arange(TOKENS // PASSAGE),
         offsets_P1=np.arange(0, TOKENS + 1, PASSAGE),
+        origin_P=start_N[::PASSAGE],
         ids_N=word_N.astype(np.int32),
         start_N=start_N,
         end_N=start_N + lengths,
@@ -154,9 +155,7 @@ def million() -> dict[str, float]:
         tables = Path(work) / "tables"
         (tables / "0").mkdir(parents=True)
         save_array(tables / "0" / "vectors.npy", keys.vectors.stored_ND)
-        columns = (keys.ids_N, keys.group_N, keys.flags_N, keys.start_N, keys.end_N, keys.offsets_P1)
-        origin_P = np.asarray(keys.start_N[keys.offsets_P1[:-1]])
-        save_columns(tables / "0", lambda: [KeyColumns(*columns, origin_P)])
+        save_columns(tables / "0", lambda: [keys])
         table = coded(tables / "0.codes", keys, q_QD)
         took = best_seconds(lambda: search_tables([table], q_QD[:2], K))
         return {"tokens": TOKENS, "search_seconds": took, **folder_bytes(tables)}

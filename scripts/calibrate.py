@@ -32,7 +32,6 @@ from quoth.answers.evidence import Proposal, calibrated, features, predict_spans
 from quoth.answers.options import FillOptions
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
-from quoth.corpus.passages import WHOLE
 from quoth.datasets.blanks import KINDS, draw_blanks
 from quoth.datasets.judging import exact_match, has_answer, normalise
 from quoth.datasets.questions import QAExample
@@ -43,6 +42,7 @@ from quoth.reader.data import read_examples
 from quoth.reader.model import Reader
 from quoth.records import Document, Prediction
 from quoth.storage import atomic_write_json, read_json
+from quoth.text.passages import WHOLE
 from quoth.text.tokenizer import MASK
 
 PRECISION = 0.8

@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 
 from quoth.corpus.documents import read_documents
-from quoth.corpus.passages import DEFAULT_SPLITTER, get_splitter, sentences
 from quoth.ner.tagger import Tagger
 from quoth.records import TaggedSpan
+from quoth.text.passages import DEFAULT_SPLITTER, get_splitter, sentences
 from quoth.training.run import without
 
 ASKING = {"PER": "who", "LOC": "where", "ORG": "what organization", "DATE": "when"}

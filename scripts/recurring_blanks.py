@@ -21,9 +21,9 @@ from typing import Any
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
-from quoth.corpus.passages import sentences
 from quoth.datasets.blanks import KINDS, Blank, draw_blanks
 from quoth.records import Document, Passage
+from quoth.text.passages import sentences
 from quoth.text.tokenizer import MASK
 from quoth.training.run import without
 

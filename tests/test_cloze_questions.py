@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from quoth.corpus.documents import read_documents
-from quoth.corpus.passages import sentences
 from quoth.datasets.questions import read_questions
+from quoth.text.passages import sentences
 
 ROOT = Path(__file__).parents[1]
 PAGES = str(ROOT / "samples" / "atlas-2016.jsonl")

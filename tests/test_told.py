@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 import quoth
-from quoth.answers.labels import LabelOptions
 from quoth.answers.options import ResolvedOptions
 from quoth.arrays import open_array, save_array
 from quoth.cli.models import _may_be_of
@@ -23,6 +22,7 @@ from quoth.cli.output import note, print_json, visible
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents, read_records
 from quoth.errors import InputError, LockedError
+from quoth.npm.config import ClassifyOptions
 from quoth.records import Document
 from quoth.storage import WriterLock
 
@@ -159,7 +159,7 @@ def test_adding_nothing_changes_nothing(tmp_path: Path, run: Run, documents: Pat
             {"temperature": 1e-320},
             r"temperature is 1e-320; it must be 1e-06 or more; try temperature=1.0",
         ),
-        (LabelOptions, {"temperature": 1e-320}, "temperature is 1e-320"),
+        (ClassifyOptions, {"temperature": 1e-320}, "temperature is 1e-320"),
         (
             ResolvedOptions,
             {"max_phrase_tokens": 2**70},

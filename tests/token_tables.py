@@ -73,6 +73,7 @@ def word_table(
         corpus=cast(Any, OneDocument(name, text, ranges, first_row)),
         passage_rows_P=np.arange(len(passages)) + first_row,
         offsets_P1=np.array(offsets, np.int64),
+        origin_P=np.array([start for start, _ in ranges], np.int64),
         ids_N=np.array([value % 1000003 for value in group], np.int32),
         start_N=np.array([start for start, *_ in tokens], np.int32),
         end_N=np.array([end for _, end, *_ in tokens], np.int32),

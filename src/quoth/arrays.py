@@ -1,7 +1,7 @@
-"""Arrays in files: written a piece at a time, opened without being read.
+"""Arrays: their types, as signatures name them; in files, written a piece at a time, opened without being read.
 
-Knows NumPy's format, and that small files are better read than mapped, since every mapping holds a file descriptor.
-Does not know what arrays mean, or when a file is complete (`storage`).
+Knows NumPy's types and its format, and that small files are better read than mapped, since every mapping holds a file
+descriptor. Does not know shapes, which the suffixes of names tell, or when a file is complete (`storage`).
 """
 
 import math
@@ -17,6 +17,17 @@ from numpy.typing import NDArray
 
 from quoth.errors import CorruptionError, brief
 from quoth.storage import SMALL, create, size_of
+
+Floats = NDArray[np.float32]
+"""Vectors and similarities: what encoders compute and tables store."""
+Doubles = NDArray[np.float64]
+"""Scores and probabilities: sums of many terms."""
+Ints = NDArray[np.int64]
+"""Counts, places and token ids."""
+Rows = NDArray[np.int64]
+"""Numbers of keys, passages or documents: rows of a table."""
+Flags = NDArray[np.uint8]
+"""Where phrases may start and end (`boundaries.boundary_flags`)."""
 
 _BYTES_AT_A_TIME = 1 << 21
 _ALIGNED = 64

@@ -15,9 +15,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.corpus.bm25 import check_not_empty
+from quoth.corpus.bm25 import check_not_empty, indexed_text
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.word_index import indexed_text
 from quoth.datasets.blanks import MAX_WORDS, Blank, may_answer, words
 from quoth.datasets.judging import normalise
 from quoth.errors import InputError

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.corpus.word_index import indexed_text
+from quoth.arrays import Rows
+from quoth.corpus.bm25 import indexed_text
 from quoth.encoders.keys import Vectors
 from quoth.encoders.tokens import unit
 from quoth.records import Hit, Passage
-from quoth.types import Rows
 from quoth_eval.rarity import TermCounts, count_terms, entity_idf
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def stored_keys(model: ZeroNER) -> tuple[list[Passage], Keys]:
     vectors, counts = [], [0]
     for keys in model.tables():
         live_P = np.ones(len(keys.passage_rows_P), np.bool_) if keys.live_P is None else keys.live_P
-        whole = keys.take(keys.passage_rows_P[live_P].tolist())
+        whole = keys.take(np.flatnonzero(live_P))
         vectors.append(whole.vectors.similarities(np.eye(model.encoder.dimensions, dtype=np.float32)).T)
         for row, first, last in zip(whole.passage_rows_P, whole.offsets_P1, whole.offsets_P1[1:], strict=False):
             passage = keys.corpus.passage(int(row))

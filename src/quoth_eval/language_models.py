@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from quoth.arrays import Doubles
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.transformer import (
     batches_by_length,
@@ -27,7 +28,6 @@ from quoth.errors import InputError, ModelNotFoundError
 from quoth.npm.twin import LOGITS_PER_BATCH, load_lm, longest
 from quoth.records import Prediction
 from quoth.text.tokenizer import MASK, around_mask
-from quoth.types import Doubles
 from quoth_eval.task import HITS
 
 MAX_NEW_TOKENS = 32

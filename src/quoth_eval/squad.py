@@ -14,9 +14,9 @@ from pathlib import Path
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
-from quoth.corpus.passages import DEFAULT_SPLITTER, WHOLE, get_splitter
 from quoth.errors import InputError
 from quoth.records import Document
+from quoth.text.passages import DEFAULT_SPLITTER, WHOLE, get_splitter
 
 
 def squad_corpus(

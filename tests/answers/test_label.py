@@ -4,12 +4,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from quoth.answers.labels import LabelOptions, predict_labels
+from quoth.answers.labels import predict_labels
 from quoth.errors import InputError
 from token_tables import word_group, word_table
 
 ONE = np.ones(1, np.float32)
-PLAIN = LabelOptions(temperature=1.0)
 
 
 def words(*texts: str) -> list[Any]:
@@ -23,7 +22,7 @@ def logs(*values: float) -> list[float]:
 def test_values_by_hand() -> None:
     keys = word_table(["good film", "not good", "Bad"], logs(2, 1, 3, 4, 5))
     labels = {"positive": words("good", "great"), "negative": words("bad", "not good", "bad")}
-    found = predict_labels([keys], labels, ONE, ONE, PLAIN)
+    found = predict_labels([keys], labels, ONE, ONE, 1.0)
     # joint: good 2·2 + 4·4; bad 5·5, not good 3·4.
     assert [(p.text, p.probability) for p in found] == [
         ("negative", pytest.approx(37 / 57)),
@@ -36,11 +35,9 @@ def test_values_by_hand() -> None:
     assert found[0].log_score == pytest.approx(math.log(37))
 
 
-def test_sum_single_query_and_temperature_by_hand() -> None:
+def test_single_query_and_temperature_by_hand() -> None:
     keys = word_table(["good film", "not good"], logs(32, 1, 1, 1))
     labels = {"p": words("good", "film good"), "n": words("not")}
-    by_sum = predict_labels([keys], labels, ONE, ONE, LabelOptions(combine="sum", temperature=1.0))
-    assert [p.probability for p in by_sum] == pytest.approx([66 / 68, 2 / 68])
     single = predict_labels([keys], labels, ONE)
     assert [math.exp(p.log_score) for p in single] == pytest.approx([2 + 1, 1])
 
@@ -120,7 +117,3 @@ def test_mistakes_are_named() -> None:
         predict_labels([keys], {"good": words("a"), "bad": [np.zeros(0, np.uint64)]}, ONE, ONE)
     with pytest.raises(InputError, match="label 'bad' has no word of a single token"):
         predict_labels([keys], {"bad": words("not good")}, ONE)
-    with pytest.raises(InputError, match="combine is 'softmax_sum'"):
-        LabelOptions(combine="softmax_sum")
-    with pytest.raises(InputError, match="temperature is 0"):
-        LabelOptions(temperature=0)

@@ -5,10 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from quoth.answers.evidence import propose
 from quoth.answers.options import ResolvedOptions
-from quoth.answers.phrases import predict_tokens
+from quoth.answers.phrases import ScoredTokens
 from quoth.errors import InputError
 from quoth.index.key_table import KeyHits, KeyTable
+from quoth.records import Prediction
 from token_tables import word_table
 
 ONE = np.ones(1, np.float32)
@@ -18,9 +20,14 @@ def hits(keys: KeyTable, rows: Any) -> KeyHits:
     return KeyHits(keys, np.asarray(rows, np.int64), np.zeros(0, np.int64))
 
 
+def predict(parts: list[KeyHits], q_D: Any, options: ResolvedOptions | None = None) -> list[Prediction]:
+    options = options or ResolvedOptions()
+    return [each.whole() for each in propose(ScoredTokens(parts, q_D, options), options)]
+
+
 def test_values_by_hand() -> None:
     keys = word_table(["red blue Red", "blue"], [math.log(x) for x in (1, 4, 2, 9)])
-    found = predict_tokens([hits(keys, [0, 1, 2])], ONE)
+    found = predict([hits(keys, [0, 1, 2])], ONE)
     assert [(p.text, p.probability) for p in found] == [
         ("blue", pytest.approx(4 / 7)),
         ("Red", pytest.approx(3 / 7)),
@@ -32,11 +39,11 @@ def test_values_by_hand() -> None:
 def test_parts_of_words_banned_tokens_and_dead_passages_are_left_out() -> None:
     keys = word_table(["a b c d", "e"], np.zeros((5, 1)), flags=[3, 1, 2, 3, 3], live=[True, False])
     every = hits(keys, range(5))
-    assert [p.text for p in predict_tokens([every], ONE)] == ["a", "d"]
-    parts = predict_tokens([every], ONE, ResolvedOptions(whole_words=False))
+    assert [p.text for p in predict([every], ONE)] == ["a", "d"]
+    parts = predict([every], ONE, ResolvedOptions(whole_words=False))
     assert [p.text for p in parts] == ["a", "b", "c", "d"]
     banned = ResolvedOptions(banned_ids=frozenset([int(keys.ids_N[0])]))
-    assert [p.text for p in predict_tokens([every], ONE, banned)] == ["d"]
+    assert [p.text for p in predict([every], ONE, banned)] == ["d"]
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 7.0])
@@ -55,7 +62,7 @@ def test_equals_brute_force(temperature: float) -> None:
                 word = part.keys.corpus.text[part.keys.start_N[row] : part.keys.end_N[row]].lower()
                 c = part.keys.vectors.c_ND[row].astype(np.float64)
                 expected[word] += math.exp(c @ q / temperature)
-        found = predict_tokens(parts, q, ResolvedOptions(temperature=temperature, top_k=100, max_evidence=100))
+        found = predict(parts, q, ResolvedOptions(temperature=temperature, top_k=100, max_evidence=100))
         ranked = sorted(expected.items(), key=lambda item: -item[1])
         assert [p.text.lower() for p in found] == [word for word, _ in ranked]
         assert [p.log_score for p in found] == pytest.approx([math.log(s) for _, s in ranked], rel=1e-4, abs=1e-5)
@@ -65,8 +72,8 @@ def test_equals_brute_force(temperature: float) -> None:
 
 def test_nothing_hit_predicts_nothing() -> None:
     keys = word_table(["a"], np.zeros((1, 1)))
-    assert predict_tokens([], ONE) == []
-    assert predict_tokens([hits(keys, [])], ONE) == []
+    assert predict([], ONE) == []
+    assert predict([hits(keys, [])], ONE) == []
 
 
 def test_bad_options_are_named() -> None:

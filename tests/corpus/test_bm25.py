@@ -1,4 +1,5 @@
-"""BM25: scores by hand, names in any script, deleted passages, plain loops, snapshots, several corpora as one."""
+"""BM25: the words of passages and their file, scores by hand, names in any script, deleted passages, plain loops,
+snapshots, several corpora as one."""
 
 from __future__ import annotations
 
@@ -13,14 +14,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from quoth.corpus import bm25
-from quoth.corpus.bm25 import LiveWords, Query, best_places, count, search
+from quoth.corpus.bm25 import LiveWords, Query, Words, best_places, count, hashes, search
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.word_index import Words
+from quoth.errors import CorruptionError
 from quoth.records import Document
 from quoth.text.terms import analyse, analyse_with_characters, is_unspaced_character
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
 TEXTS = ["the cat sat", "the dog sat on the cat", "a bird", "the the the end of the cat show"]
+WORDS = ["The cat saw the cats", "", "北京 cat", "dog"]
 Scored = dict[int, float]
 
 
@@ -245,3 +247,55 @@ def test_a_small_corpus_with_the_match_beats_a_large_one_without(tmp_path: Path)
     large.add([Document("x", "", "zebra"), *(Document(str(n), "", f"word{n} of red no. {n}") for n in range(500))])
     best = best_places([small, large], "zebra stripes", 2)
     assert [place for _, place in best] == [(0, 0), (1, 0)]
+
+
+def held(words: Words, word: str) -> dict[int, int]:
+    (at,) = words.find(hashes([word]))
+    return dict(zip(words.passages_O[at].tolist(), words.counts_O[at].tolist(), strict=True))
+
+
+def test_occurrences_by_hand() -> None:
+    words = Words.of(WORDS)
+    assert words.num_passages == 4
+    assert words.lengths_2P.tolist() == [[5, 0, 2, 1], [0, 0, 2, 0]]
+    assert held(words, "cat") == {0: 2, 2: 1}
+    assert held(words, "the") == {0: 2}
+    assert held(words, "北京") == held(words, "北") == held(words, "京") == {2: 1}
+    assert held(words, "zebra") == held(words, "cats") == held(words, "") == {}
+
+
+def test_a_character_that_is_a_term_too_counts_once_as_each() -> None:
+    words = Words.of(["京", "北京 京"])
+    assert words.lengths_2P.tolist() == [[1, 2], [1, 3]]
+    assert held(words, "京") == {0: 1, 1: 2}
+
+
+def test_frequent_words_take_more_bytes() -> None:
+    assert Words.of(["a " * 255]).counts_O.dtype == np.uint8
+    words = Words.of(["a " * 70_000])
+    assert (words.counts_O.dtype, held(words, "a")) == (np.dtype(np.uint32), {0: 70_000})
+
+
+@pytest.mark.parametrize("texts", [[], [""], WORDS, [f"word{n} again" for n in range(20_000)]])
+def test_the_file_holds_them(tmp_path: Path, texts: list[str]) -> None:
+    words = Words.of(texts)
+    words.save(tmp_path / "words.bin")
+    read = Words.open(tmp_path / "words.bin")
+    for name in ("hashes_W", "first_W1", "passages_O", "counts_O", "lengths_2P"):
+        written, there = getattr(words, name), getattr(read, name)
+        np.testing.assert_array_equal(written, there)
+        assert (written.dtype, written.shape) == (there.dtype, there.shape)
+        assert not there.flags.writeable or not there.size
+    assert held(read, "again") == held(words, "again")
+
+
+@pytest.mark.parametrize("left", [0, 5, 70, 300])
+def test_a_damaged_file_is_named(tmp_path: Path, left: int) -> None:
+    Words.of(WORDS).save(tmp_path / "words.bin")
+    content = (tmp_path / "words.bin").read_bytes()
+    (tmp_path / "words.bin").write_bytes(content[:left])
+    with pytest.raises(CorruptionError, match=r"words\.bin"):
+        Words.open(tmp_path / "words.bin")
+    (tmp_path / "words.bin").write_bytes(b"?" + content[1:])
+    with pytest.raises(CorruptionError, match=r"words\.bin"):
+        Words.open(tmp_path / "words.bin")

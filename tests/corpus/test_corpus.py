@@ -23,7 +23,6 @@ from quoth.corpus import repair as repair_module
 from quoth.corpus import snapshot as snapshot_module
 from quoth.corpus import writer as writer_module
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.documents import read_documents
 from quoth.corpus.manifest import manifest_path
 from quoth.corpus.moves import read_moves
 from quoth.corpus.repair import verify
@@ -34,7 +33,6 @@ from quoth.errors import (
     DuplicateDocumentError,
     InputError,
     LockedError,
-    QuothError,
     UnknownDocumentError,
 )
 from quoth.records import Document
@@ -534,17 +532,6 @@ def test_a_kill_loses_nothing_committed(tmp_path: Path) -> None:
         assert_survived(tmp_path / name, models)
 
 
-def test_opening_and_reading_cost_little(tmp_path: Path) -> None:
-    corpus = make(tmp_path / "x", *(document(str(number), 300) for number in range(200)), splitter="words:120")
-    started = time.perf_counter()
-    Corpus.open(tmp_path / "x")
-    assert time.perf_counter() - started < 0.3
-    started = time.perf_counter()
-    for row in range(500):
-        corpus.passage(row)
-    assert time.perf_counter() - started < 0.5
-
-
 @pytest.mark.parametrize(
     ("given", "kind"), [([{"id": "a", "text": "x"}], "dict"), ("some text", "str"), ([None], "NoneType")]
 )
@@ -556,11 +543,3 @@ def test_what_is_not_a_document_is_named(tmp_path: Path, verb: str, given: Any, 
     ):
         getattr(corpus, verb)(given)
     assert (corpus.num_documents, corpus.snapshot) == (0, 0)
-
-
-def test_read_documents_go_straight_in(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("A small text.")
-    corpus = Corpus.create(tmp_path / "x")
-    corpus.add(read_documents(tmp_path / "a.txt"))
-    assert corpus.passage(0).text == "A small text."
-    assert isinstance(CorruptionError("x"), QuothError)

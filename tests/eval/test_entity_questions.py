@@ -14,7 +14,6 @@ import pytest
 
 from quoth.cli.main import main
 from quoth.corpus.corpus import Corpus
-from quoth.datasets.question_templates import QuestionTemplates
 from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
 from quoth.records import Document, Hit
@@ -23,6 +22,7 @@ from quoth_eval import entity_search
 from quoth_eval.baselines import OtherBM25
 from quoth_eval.entity_search import Range, Search, by_entity, by_name, by_text
 from quoth_eval.harness import ProgressCallback, evaluate
+from quoth_eval.question_templates import QuestionTemplates
 from quoth_eval.report import Report
 from quoth_eval.systems import BM25
 from quoth_eval.tasks.entities import (

@@ -232,6 +232,7 @@ def test_embed_makes_codes_of_large_segments(npm: NPM) -> None:
     assert small.codes is None
     found = npm.fill("the raven sat [MASK] the door", passages=None, k=40, top_k=10)
     npm.embed(recall=1.0)
+    npm.embed()
     assert not facts_of(npm)
     compared = npm.fill("the raven sat [MASK] the door", passages=None, k=40, top_k=10)
     assert found[0].text == compared[0].text
@@ -275,12 +276,6 @@ def test_the_recall_is_kept_until_another_is_asked_for(npm: NPM) -> None:
     for value in (0.2, 1.5, float("nan")):
         with pytest.raises(InputError, match=r"recall is .*; it must be from 0.5 to 1"):
             npm.embed(recall=value)
-
-
-def test_a_recall_of_one_is_kept_too(npm: NPM) -> None:
-    npm.embed(recall=1.0)
-    npm.embed()
-    assert not facts_of(npm)
 
 
 def test_codes_that_another_process_changes(npm: NPM) -> None:

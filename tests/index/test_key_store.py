@@ -276,6 +276,11 @@ def test_sweeping_leaves_what_is_sound_and_of_a_segment(corpus: Corpus) -> None:
     assert not any(path.exists() for path in (store.whole(second), store.partial(late), store.codes(first)))
     assert store.whole(first).is_dir()
     assert store.recall() == 0.97
+    store.set_recall(0.9)
+    settings = store.folder / "settings" / "settings.json"
+    settings.write_text(settings.read_text().replace("0.9", "0.8"))
+    store.sweep()
+    assert store.recall() == 0.97
 
 
 def test_a_local_copy_may_have_the_markers_of_a_table_alone(corpus: Corpus, tmp_path: Path) -> None:

@@ -62,6 +62,26 @@ def build(corpus: Corpus, encoder: TokenEncoder, precision: str = "fp32") -> Key
     return tables
 
 
+def scores(npm: NPM, text: str = QUERY, **options: Any) -> dict[str, float]:
+    """The log scores of a text's phrases, of every token unless the options say otherwise."""
+    found = npm.fill(text, **{"passages": None, "top_k": 1000, "distinct": False, **options})
+    return {each.text.casefold(): each.log_score for each in found}
+
+
+def breaking_off(monkeypatch: pytest.MonkeyPatch, encoder: TokenEncoder, calls: int) -> list[str]:
+    """The encoder stops at the call after this many; returns the list of the texts that it has encoded by then."""
+    encode, texts, turns = encoder.passages, list[str](), iter(range(calls))
+
+    def breaking(given: Any, titles: Any) -> Any:
+        if next(turns, None) is None:
+            raise KeyboardInterrupt
+        texts.extend(given)
+        return encode(given, titles)
+
+    monkeypatch.setattr(encoder, "passages", breaking)
+    return texts
+
+
 def folders(corpus: Corpus) -> list[Path]:
     return sorted(path.parent for path in corpus.path.glob("keys/*/*/table.json"))
 
@@ -97,31 +117,18 @@ def test_stored_and_fresh_keys_are_the_same(corpus: Corpus, encoder: TokenEncode
         np.testing.assert_allclose(keys.vectors.similarities(q_QD), fresh.vectors.similarities(q_QD), atol=1e-5)
 
 
-def test_stored_and_on_the_fly_predictions_agree(corpus: Corpus, encoder: TokenEncoder) -> None:
-    npm = NPM(encoder, [corpus])
-    fresh = npm.fill("the [MASK] in of is", passages=100, top_k=1000, distinct=False)
-    npm.embed("fp32")
-    rows = {each.passage for prediction in fresh for each in prediction.evidence}
-    others = {row for row in corpus.live_rows().tolist() if row not in rows}
-    held = npm.fill("the [MASK] in of is", passages=None, top_k=1000, distinct=False, exclude=others)
-    assert len(held) == len(fresh) > 20
-    shares = {each.text.casefold(): each.probability for each in fresh}
-    assert {each.text.casefold(): each.probability for each in held} == pytest.approx(shares, rel=1e-4)
-    scores = [each.log_score for each in fresh]
-    assert [each.log_score for each in held] == pytest.approx(scores, abs=1e-4)
-
-
 @pytest.mark.parametrize("precision", ["fp32", "fp16", "sq8", "sq4"])
-def test_every_precision_answers_alike(corpus: Corpus, encoder: TokenEncoder, precision: str) -> None:
-    npm = NPM(encoder, [corpus])
-    found = npm.fill("the [MASK] in of is", passages=100, top_k=1000, distinct=False)
+def test_stored_tokens_of_every_precision_answer_like_fresh_ones(
+    corpus: Corpus, encoder: TokenEncoder, precision: str
+) -> None:
+    npm, text = NPM(encoder, [corpus]), "the [MASK] in of is"
+    found = npm.fill(text, passages=100, top_k=1000, distinct=False)
     exact = {each.text.casefold(): each.log_score for each in found}
     rows = {each.passage for prediction in found for each in prediction.evidence}
     npm.embed(precision)
-    hidden = set(corpus.live_rows().tolist()) - rows
-    held = npm.fill("the [MASK] in of is", passages=None, top_k=1000, distinct=False, exclude=hidden)
-    tolerance = {"fp32": 1e-4, "fp16": 5e-3, "sq8": 0.1, "sq4": 2.0}[precision]
-    assert {each.text.casefold(): each.log_score for each in held} == pytest.approx(exact, abs=tolerance)
+    held = scores(npm, text, exclude=set(corpus.live_rows().tolist()) - rows)
+    assert len(held) > 20
+    assert held == pytest.approx(exact, abs={"fp32": 1e-4, "fp16": 5e-3, "sq8": 0.1, "sq4": 2.0}[precision])
 
 
 @pytest.mark.parametrize("precision", ["fp16", "sq8", "sq4"])
@@ -136,18 +143,11 @@ def test_a_broken_build_goes_on(
             file.unlink()
         each.rmdir()
 
-    encode, calls = encoder.passages, []
-
-    def breaking(texts: Any, titles: Any) -> Any:
-        if len(calls) == 1:
-            raise KeyboardInterrupt
-        calls.append(list(texts))
-        return encode(texts, titles)
-
-    monkeypatch.setattr(encoder, "passages", breaking)
+    encode = encoder.passages
+    calls = breaking_off(monkeypatch, encoder, 1)
     with pytest.raises(KeyboardInterrupt):
         build(corpus, encoder, precision)
-    assert calls == [TEXTS[:2]]
+    assert calls == TEXTS[:2]
     with pytest.raises(InputError, match="2 of 2 segments have no vectors"):
         KeyTables(corpus, encoder).open()
 
@@ -175,16 +175,9 @@ def test_first_parts_are_kept_as_floats_until_the_quantizer_is_fitted_to_them(
 ) -> None:
     monkeypatch.setattr(build_module, "PASSAGES_PER_PART", 1)
     monkeypatch.setattr(build_module, "FITTED_PARTS", 2)
-    encode, calls = encoder.passages, []
-
-    def breaking(texts: Any, titles: Any) -> Any:
-        if len(calls) == kept:
-            raise KeyboardInterrupt
-        calls.extend(texts)
-        return encode(texts, titles)
-
+    encode = encoder.passages
     with monkeypatch.context() as patch:
-        patch.setattr(encoder, "passages", breaking)
+        calls = breaking_off(patch, encoder, kept)
         with pytest.raises(KeyboardInterrupt):
             build(corpus, encoder, "sq8")
     parts = sorted(corpus.path.glob("keys/*/*.part/*[0-9]/vectors.npy"))
@@ -226,14 +219,6 @@ def test_compact_waits_for_nobody_who_embeds(corpus: Corpus, encoder: TokenEncod
     assert not tables.missing()
 
 
-def test_verify_misses_no_table(corpus: Corpus, encoder: TokenEncoder) -> None:
-    build(corpus, encoder)
-    corpus.verify()
-    (folders(corpus)[0] / "checksums.json").unlink()
-    with pytest.raises(CorruptionError, match=r"checksums\.json"):
-        corpus.verify()
-
-
 def test_new_segments_alone_are_built(corpus: Corpus, encoder: TokenEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
     tables = build(corpus, encoder)
     corpus.add([Document("new", "", "The Nile flows through Cairo.")])
@@ -258,10 +243,7 @@ def test_deleted_passages_are_seen_as_such_without_a_new_build(corpus: Corpus, e
     assert "d0" not in {each.document_id for prediction in after for each in prediction.evidence}
     corpus.compact()
     npm.embed("fp32")
-    compacted = npm.fill(QUERY, passages=None, top_k=1000, distinct=False)
-    assert {each.text: each.log_score for each in compacted} == pytest.approx(
-        {each.text: each.log_score for each in after}, abs=1e-4
-    )
+    assert scores(npm) == pytest.approx({each.text.casefold(): each.log_score for each in after}, abs=1e-4)
 
 
 def test_segments_without_passages_or_tokens(tmp_path: Path, encoder: TokenEncoder) -> None:
@@ -279,24 +261,22 @@ def test_segments_without_passages_or_tokens(tmp_path: Path, encoder: TokenEncod
     assert npm.search("Paris", mode="dense")[0].passage.document_id == "d"
 
 
-@pytest.mark.parametrize("name", ["kind.npy", "vectors.npy", "offsets.npy"])
-def test_a_truncated_file_is_named(corpus: Corpus, encoder: TokenEncoder, name: str) -> None:
-    build(corpus, encoder)
-    file = folders(corpus)[1] / name
-    file.write_bytes(file.read_bytes()[:-3])
-    with pytest.raises(CorruptionError, match=name):
-        KeyTables(corpus, encoder).open()
-
-
-def test_an_altered_file_is_named_by_verify(corpus: Corpus, encoder: TokenEncoder) -> None:
+@pytest.mark.parametrize("name", ["kind.npy", "vectors.npy", "offsets.npy", "place.npy", "checksums.json"])
+def test_a_truncated_missing_or_altered_file_is_named(corpus: Corpus, encoder: TokenEncoder, name: str) -> None:
     build(corpus, encoder)
     corpus.verify()
-    file = folders(corpus)[0] / "vectors.npy"
-    content = bytearray(file.read_bytes())
-    content[-5] ^= 1
-    file.write_bytes(bytes(content))
-    with pytest.raises(CorruptionError, match=r"vectors\.npy"):
+    file = folders(corpus)[1] / name
+    content = file.read_bytes()
+    file.write_bytes(content[:-5] + bytes([content[-5] ^ 1]) + content[-4:])
+    with pytest.raises(CorruptionError, match=name):
         corpus.verify()
+    file.write_bytes(content[:-3])
+    with pytest.raises(CorruptionError, match=name):
+        KeyTables(corpus, encoder).open()
+    file.unlink()
+    for read in (KeyTables(corpus, encoder).open, corpus.verify):
+        with pytest.raises(CorruptionError, match=name):
+            read()
 
 
 def test_a_table_of_another_version_is_refused(corpus: Corpus, encoder: TokenEncoder) -> None:
@@ -306,13 +286,6 @@ def test_a_table_of_another_version_is_refused(corpus: Corpus, encoder: TokenEnc
     (folder / "table.json").write_text(json.dumps(facts | {"format": 1}))
     seal_folder(folder)
     with pytest.raises(InputError, match=r"another version of Quoth \(format 1, not 2\); delete .* and embed again"):
-        tables.open()
-
-
-def test_a_missing_file_is_named(corpus: Corpus, encoder: TokenEncoder) -> None:
-    tables = build(corpus, encoder)
-    (folders(corpus)[0] / "place.npy").unlink()
-    with pytest.raises(CorruptionError, match=r"place.npy"):
         tables.open()
 
 
@@ -389,7 +362,7 @@ def test_vectors_follow_their_passages_into_a_merged_segment(
     corpus.delete(["d1"])
     corpus.add([Document("late", "Late", "The raven never flitted.")])
     npm.embed(precision)
-    before = npm.fill(QUERY, passages=None, top_k=1000, distinct=False)
+    before = scores(npm)
     corpus.compact()
     assert len(corpus.segments) == 1
     monkeypatch.setattr(encoder, "passages", lambda *_: pytest.fail("encoded a passage again"))
@@ -397,7 +370,7 @@ def test_vectors_follow_their_passages_into_a_merged_segment(
     after = npm.fill(QUERY, passages=None, top_k=1000, distinct=False)
     tolerance = {"fp32": 1e-5, "sq8": 0.02, "sq4": 1.0}[precision]
     found = {each.text.casefold(): each.log_score for each in after}
-    assert found == pytest.approx({each.text.casefold(): each.log_score for each in before}, abs=tolerance)
+    assert found == pytest.approx(before, abs=tolerance)
     for each in after:
         for place in each.evidence:
             document = corpus.document(place.document_id)
@@ -416,9 +389,7 @@ def test_a_merge_with_passages_that_have_no_vectors_carries_the_others(
     tables, npm = build(corpus, encoder, precision), NPM(encoder, [corpus])
     corpus.add([Document("late", "Late", "The raven never flitted."), Document("gone", "", "Gone.")])
     corpus.delete(["gone", "d1"])
-    before = {
-        each.text.casefold(): each.log_score for each in npm.fill(QUERY, passages=None, top_k=1000, distinct=False)
-    }
+    before = scores(npm)
     encode, encoded = encoder.passages, []
     monkeypatch.setattr(encoder, "passages", lambda *given: encoded.extend(given[0]) or encode(*given))
     for turn in range(2):
@@ -429,11 +400,7 @@ def test_a_merge_with_passages_that_have_no_vectors_carries_the_others(
         assert [corpus.passage(row).document_id for row in tables.open()[1]] == ["late", "d0"][: 1 + turn]
         corpus.verify()
         again = NPM(encoder, [Corpus.open(corpus.path)])
-        after = {
-            each.text.casefold(): each.log_score
-            for each in again.fill(QUERY, passages=None, top_k=1000, distinct=False)
-        }
-        assert after == pytest.approx(before, abs={"fp32": 1e-4, "sq8": 0.05, "sq4": 1.5}[precision])
+        assert scores(again) == pytest.approx(before, abs={"fp32": 1e-4, "sq8": 0.05, "sq4": 1.5}[precision])
         assert again.fill(QUERY, passages=9, top_k=1000, distinct=False)
         corpus.replace([replace(corpus.document("d0"), metadata={"edition": 2})])
     del again
@@ -443,10 +410,7 @@ def test_a_merge_with_passages_that_have_no_vectors_carries_the_others(
     assert sorted(encoded) == sorted([TEXTS[0], "The raven never flitted."])
     assert not tables.missing()
     assert not list(corpus.path.glob("keys/*/*.partial"))
-    after = {
-        each.text.casefold(): each.log_score for each in npm.fill(QUERY, passages=None, top_k=1000, distinct=False)
-    }
-    assert after == pytest.approx(before, abs={"fp32": 1e-4, "sq8": 0.05, "sq4": 1.5}[precision])
+    assert scores(npm) == pytest.approx(before, abs={"fp32": 1e-4, "sq8": 0.05, "sq4": 1.5}[precision])
 
 
 def test_a_merge_broken_off_leaves_keys_as_they_were(
@@ -488,16 +452,8 @@ def test_what_is_done_already_costs_nothing(
     shutil.rmtree(corpus.path / "keys")
     monkeypatch.setattr(build_module, "PASSAGES_PER_PART", 2)
     monkeypatch.setattr(module, "PASSAGES_PER_PART", 2)
-    encode, calls = encoder.passages, []
-
-    def breaking(texts: Any, titles: Any) -> Any:
-        calls.append(texts)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return encode(texts, titles)
-
     with monkeypatch.context() as patch:
-        patch.setattr(encoder, "passages", breaking)
+        breaking_off(patch, encoder, 1)
         with pytest.raises(KeyboardInterrupt):
             tables.build("fp32")
     assert tables.cost("fp32").passages == 4

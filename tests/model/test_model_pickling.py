@@ -62,6 +62,18 @@ def test_a_corpus_that_moved_is_told(corpus: quoth.Corpus, tmp_path: Path) -> No
         pickle.loads(stored)
 
 
+def test_a_corpus_whose_place_another_has_taken_is_told(corpus: quoth.Corpus, tmp_path: Path) -> None:
+    live, pinned = pickle.dumps(corpus), pickle.dumps(quoth.Corpus.open(corpus.path, snapshot=1))
+    shutil.move(corpus.path, tmp_path / "moved.quoth")
+    other = quoth.Corpus.create(corpus.path)
+    with pytest.raises(CorpusNotFoundError, match="another corpus has taken its place"):
+        pickle.loads(live)
+    other.add([quoth.Document("other", "", "Another text.")])
+    for stored in (live, pinned):
+        with pytest.raises(CorpusNotFoundError, match="another corpus has taken its place"):
+            pickle.loads(stored)
+
+
 def test_a_model_answers_as_before(corpus: quoth.Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tiny_npm(tmp_path / "npm")
     monkeypatch.chdir(tmp_path)

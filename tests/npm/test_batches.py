@@ -12,10 +12,10 @@ import pytest
 from numpy.typing import NDArray
 from transformers import AutoTokenizer
 
-from quoth.corpus.passages import get_splitter
 from quoth.errors import CorruptionError, InputError
 from quoth.npm.batches import ARRAYS, BatchSampler, TokenizedDocuments, tokenize_documents
 from quoth.records import Document
+from quoth.text.passages import get_splitter
 from quoth.text.tokenizer import TextTokenizer
 from tiny import TEXT, tiny_bert, tiny_roberta, tiny_sentencepiece
 

@@ -11,12 +11,12 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.passages import sentences
 from quoth.errors import InputError
 from quoth.realm.config import ICTConfig
 from quoth.realm.ict import Example, ICTTask
 from quoth.realm.trained import TrainedREALM
 from quoth.records import Document
+from quoth.text.passages import sentences
 from quoth.training.distributed import World
 from quoth.training.trainer import Progress, Trainer
 from ranks import together

@@ -9,7 +9,6 @@ from quoth.text.boundaries import (
     MAY_START,
     SPACE_BEFORE,
     boundary_flags,
-    crosses_sentence,
     surface_group,
     trim,
 )
@@ -133,41 +132,3 @@ LONG = "A paragraph whose lines are as long as the lines of prose are"
 )
 def test_breaks(text: str, after: str, broken: bool) -> None:
     assert ("|" in cut(text)[after]) == broken
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Paris. The",
-        "in 1875. It was first",
-        'he left." Then',
-        "the Seine. 1900",
-        "Germany. Élysée",
-        "the company. (The",
-    ],
-)
-def test_a_phrase_across_the_end_of_a_sentence(text: str) -> None:
-    assert crosses_sentence(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "St. Petersburg",
-        "J. R. R. Tolkien",
-        "Washington D.C. area",
-        "Washington, D.C. The",
-        "Dr. Martin Luther King Jr. Day",
-        "Yahoo! Inc. Japan",
-        "Monsters vs. Aliens",
-        "Op. 27 No. 2",
-        "version 2.4 of Python 3.12",
-        "e.g. apples",
-        "U.S. Army",
-        "Paris.",
-        "Nikki Giovanni",
-        "",
-    ],
-)
-def test_a_phrase_with_full_stops_inside_a_sentence(text: str) -> None:
-    assert not crosses_sentence(text)

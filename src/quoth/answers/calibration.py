@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.answers.evidence import Weights
-from quoth.types import Doubles
+from quoth.arrays import Doubles
 
 _RIDGE = 1e-3
 _ROUNDS = 50

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.arrays import Rows
 from quoth.index.key_table import looked_up, passage_of
 from quoth.text.boundaries import BREAK_BEFORE, LENGTH_MASK, MAY_END, MAY_START, SPACE_BEFORE, SPELLING_BASE
-from quoth.types import Rows
 
 if TYPE_CHECKING:
     from quoth.index.key_table import KeyHits, KeyTable

@@ -16,7 +16,7 @@ from dataclasses import astuple, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.types import Doubles
+from quoth.arrays import Doubles
 
 
 def log_sum_exp(x: Doubles) -> float:

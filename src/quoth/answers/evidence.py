@@ -21,11 +21,12 @@ import numpy as np
 
 from quoth.answers.equations import log_sum_exp
 from quoth.answers.ranking import Best, Occurrences, Places, Scored, best_phrases, group_equal, group_score, places_of
+from quoth.arrays import Doubles, Rows
 from quoth.index.key_table import passage_of
 from quoth.records import Evidence, Passage, Prediction, Status
-from quoth.text.boundaries import crosses_sentence, is_balanced, surface_group
+from quoth.text.boundaries import surface_group
+from quoth.text.passages import crosses_sentence, is_balanced
 from quoth.timing import step
-from quoth.types import Doubles, Rows
 
 if TYPE_CHECKING:
     from quoth.answers.options import ResolvedOptions

@@ -8,43 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quoth.answers.candidates import live_hits
-from quoth.answers.equations import joint_score, log_sum_exp, sum_score
+from quoth.answers.equations import joint_score, log_sum_exp
 from quoth.answers.evidence import Quoter
-from quoth.answers.options import Temperature
 from quoth.answers.ranking import Occurrences, group_equal, group_score, places_of, rank
+from quoth.arrays import Doubles, Floats, Rows
 from quoth.errors import InputError
-from quoth.fields import check_fields
 from quoth.index.key_table import KeyTable
 from quoth.records import Prediction
 from quoth.text.boundaries import MAY_END, MAY_START
-from quoth.types import Doubles
 
 Words = Sequence[NDArray[np.uint64]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelOptions:
-    """How occurrences of a label's words are scored (NPM A.4). Raises InputError."""
-
-    combine: Literal["joint", "sum"] = "joint"
-    temperature: Temperature = 5.0
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 def predict_labels(
     tables: Sequence[KeyTable],
     labels: Mapping[str, Words],
-    q_start_D: NDArray[np.float32],
-    q_end_D: NDArray[np.float32] | None = None,
-    options: LabelOptions | None = None,
+    q_start_D: Floats,
+    q_end_D: Floats | None = None,
+    temperature: float = 5.0,
 ) -> list[Prediction]:
     """Every label, best first, with the occurrences of its words as evidence (NPM A.4).
 
@@ -54,11 +40,10 @@ def predict_labels(
     nowhere in the live passages has score -inf and probability 0; ties go by the order of `labels`. Raises InputError
     if there is no label, a label has no word that the model knows, or no word of any label occurs in the passages.
     """
-    options = options or LabelOptions()
     words = usable_words(labels, single=q_end_D is None)
     found = [find_words(table, words) for table in tables]
     q_end_1D = None if q_end_D is None else q_end_D[None]
-    (occurrences,) = score_words(tables, found, q_start_D[None], q_end_1D, options)
+    (occurrences,) = score_words(tables, found, q_start_D[None], q_end_1D, temperature)
     label_C = np.concatenate([spans.label_C for spans in found]) if found else np.zeros(0, np.int64)
     if not len(label_C):
         names = ", ".join(repr(label) for label in labels)
@@ -87,9 +72,9 @@ def usable_words(labels: Mapping[str, Words], single: bool) -> list[list[tuple[i
 class WordSpans:
     """Words in one table: their first rows, last rows and labels, ordered by all three: [C]."""
 
-    start_C: NDArray[np.int64]
-    end_C: NDArray[np.int64]
-    label_C: NDArray[np.int64]
+    start_C: Rows
+    end_C: Rows
+    label_C: Rows
 
 
 def find_words(keys: KeyTable, words: list[list[tuple[int, ...]]]) -> WordSpans:
@@ -115,22 +100,21 @@ def find_words(keys: KeyTable, words: list[list[tuple[int, ...]]]) -> WordSpans:
 def score_words(
     tables: Sequence[KeyTable],
     spans: Sequence[WordSpans],
-    q_start_BD: NDArray[np.float32],
-    q_end_BD: NDArray[np.float32] | None,
-    options: LabelOptions,
+    q_start_BD: Floats,
+    q_end_BD: Floats | None,
+    temperature: float,
 ) -> list[Occurrences]:
     """For each blank the places of words, one `WordSpans` per table, with their scores. A place's vectors are read once
     for all blanks."""
 
-    def scaled(table: KeyTable, q_BD: NDArray[np.float32], row_C: NDArray[np.int64]) -> Doubles:
-        return table.vectors.similarities(q_BD, row_C).astype(np.float64) / options.temperature
+    def scaled(table: KeyTable, q_BD: Floats, row_C: Rows) -> Doubles:
+        return table.vectors.similarities(q_BD, row_C).astype(np.float64) / temperature
 
     scores: list[Doubles] = [np.zeros((len(q_start_BD), 0))]
     for table, span in zip(tables, spans, strict=True):
         score_BC = scaled(table, q_start_BD, span.start_C)
         if q_end_BD is not None:
-            end_BC = scaled(table, q_end_BD, span.end_C)
-            score_BC = joint_score(score_BC, end_BC) if options.combine == "joint" else sum_score(score_BC, end_BC)
+            score_BC = joint_score(score_BC, scaled(table, q_end_BD, span.end_C))
         scores.append(score_BC)
     none = np.zeros(0, np.int64)
     table_C = np.repeat(np.arange(len(spans)), [len(span.start_C) for span in spans])
@@ -139,9 +123,7 @@ def score_words(
     return [Occurrences(tables, table_C, start_C, end_C, score_C) for score_C in np.concatenate(scores, axis=1)]
 
 
-def rank_labels(
-    names: list[str], label_C: NDArray[np.int64], occurrences: Occurrences, most: int | None = None
-) -> list[Prediction]:
+def rank_labels(names: list[str], label_C: Rows, occurrences: Occurrences, most: int | None = None) -> list[Prediction]:
     """The labels, best first, each with its `most` best places (None: all); an occurrence adds to the label whose
     number it has. Labels without any come last."""
     groups = group_equal(label_C.astype(np.uint64))

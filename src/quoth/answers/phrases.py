@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,14 +28,11 @@ from quoth.answers.equations import (
 from quoth.answers.evidence import propose
 from quoth.answers.options import ResolvedOptions
 from quoth.answers.ranking import Occurrences, in_boosted, score_sums
-from quoth.index.key_table import KeyHits, looked_up
+from quoth.arrays import Doubles, Floats, Rows
+from quoth.index.key_table import KeyHits, KeyTable, looked_up
 from quoth.records import Prediction
 from quoth.text.boundaries import MAY_END, MAY_START, spelling
 from quoth.timing import step
-from quoth.types import Doubles
-
-if TYPE_CHECKING:
-    from quoth.index.key_table import KeyTable
 
 NOTHING = spelling("")
 """The group of a token without a character of its own."""
@@ -53,8 +49,8 @@ class _Part:
 
 def predict_phrases(
     hits: Sequence[KeyHits],
-    q_start_D: NDArray[np.float32],
-    q_end_D: NDArray[np.float32],
+    q_start_D: Floats,
+    q_end_D: Floats,
     options: ResolvedOptions | None = None,
 ) -> list[Prediction]:
     """The phrases that fill the blank, best first, each with its best occurrences among the candidates.
@@ -73,12 +69,19 @@ class ScoredPhrases:
     def __init__(
         self,
         hits: Sequence[KeyHits],
-        q_start_D: NDArray[np.float32],
-        q_end_D: NDArray[np.float32],
+        q_start_D: Floats,
+        q_end_D: Floats,
         options: ResolvedOptions,
     ) -> None:
         self._hits, self._options, self._queries = hits, options, (q_start_D, q_end_D)
-        self._parts = [_part(part_hits, q_start_D, q_end_D, options) for part_hits in hits]
+        self._parts: list[_Part] = []
+        for each in hits:
+            with step("expand"):
+                found = find_candidates(each, options.max_phrase_tokens, options.banned_ids, options.stop_words)
+            with step("score"):
+                a_S = scaled_similarities(each.keys, q_start_D, found.start_S, options.temperature)
+                b_E = scaled_similarities(each.keys, q_end_D, found.end_E, options.temperature)
+            self._parts.append(_Part(found, a_S, b_E))
         self.key_C = np.concatenate([np.zeros(0, np.uint64), *(part.candidates.key_C for part in self._parts)])
 
     def sums(self, known: Sums) -> Sums:
@@ -111,23 +114,23 @@ class ScoredPhrases:
         return in_boosted(self._hits, [part.candidates.start_C for part in self._parts])
 
     def _scored(self, sums: Sums) -> Occurrences:
-        return _occurrences([each.keys for each in self._hits], self._parts, self._options, sums)
+        parts = self._parts
+        start_C = np.concatenate([part.candidates.start_C for part in parts])
+        end_C = np.concatenate([part.candidates.end_C for part in parts])
+        a_C = np.concatenate([part.a_S[part.candidates.start_index_C] for part in parts])
+        b_C = np.concatenate([part.b_E[part.candidates.end_index_C] for part in parts])
+        if self._options.combine == "joint":
+            score_C = joint_score(a_C, b_C)
+        elif self._options.combine == "sum":
+            score_C = sum_score(a_C, b_C)
+        else:
+            score_C = softmax_sum_score(a_C, b_C, sums.starts, sums.ends)
+        score_C = length_weighted(score_C, end_C - start_C + 1, self._options.length_exponent)
+        part_C = np.repeat(np.arange(len(parts)), [len(part.candidates.key_C) for part in parts])
+        return Occurrences([each.keys for each in self._hits], part_C, start_C, end_C, score_C)
 
 
-def _part(
-    hits: KeyHits, q_start_D: NDArray[np.float32], q_end_D: NDArray[np.float32], options: ResolvedOptions
-) -> _Part:
-    with step("expand"):
-        found = find_candidates(hits, options.max_phrase_tokens, options.banned_ids, options.stop_words)
-    with step("score"):
-        return _Part(
-            found,
-            scaled_similarities(hits.keys, q_start_D, found.start_S, options.temperature),
-            scaled_similarities(hits.keys, q_end_D, found.end_E, options.temperature),
-        )
-
-
-def _rows_searched(hits: KeyHits, found: Candidates) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _rows_searched(hits: KeyHits, found: Candidates) -> tuple[Rows, Rows]:
     """A table's rows over which exp a is summed, and those of exp b."""
     keys = hits.keys
     if hits.restricted:
@@ -138,9 +141,7 @@ def _rows_searched(hits: KeyHits, found: Candidates) -> tuple[NDArray[np.int64],
     return np.union1d(starts, found.start_S), np.union1d(ends, found.end_E)
 
 
-def scaled_similarities(
-    keys: KeyTable, q_D: NDArray[np.float32], row_R: NDArray[np.int64], temperature: float
-) -> Doubles:
+def scaled_similarities(keys: KeyTable, q_D: Floats, row_R: Rows, temperature: float) -> Doubles:
     """sim(q, c)/τ of a table's rows, in float64: [R]."""
     if not len(row_R):
         return np.zeros(0)
@@ -148,41 +149,14 @@ def scaled_similarities(
     return sim_R / temperature
 
 
-def _occurrences(tables: list[KeyTable], parts: list[_Part], options: ResolvedOptions, sums: Sums) -> Occurrences:
-    start_C = np.concatenate([part.candidates.start_C for part in parts])
-    end_C = np.concatenate([part.candidates.end_C for part in parts])
-    a_C = np.concatenate([part.a_S[part.candidates.start_index_C] for part in parts])
-    b_C = np.concatenate([part.b_E[part.candidates.end_index_C] for part in parts])
-    if options.combine == "joint":
-        score_C = joint_score(a_C, b_C)
-    elif options.combine == "sum":
-        score_C = sum_score(a_C, b_C)
-    else:
-        score_C = softmax_sum_score(a_C, b_C, sums.starts, sums.ends)
-    score_C = length_weighted(score_C, end_C - start_C + 1, options.length_exponent)
-    part_C = np.repeat(np.arange(len(parts)), [len(part.candidates.key_C) for part in parts])
-    return Occurrences(tables, part_C, start_C, end_C, score_C)
-
-
-def predict_tokens(
-    hits: Sequence[KeyHits], q_D: NDArray[np.float32], options: ResolvedOptions | None = None
-) -> list[Prediction]:
-    """The tokens that fill the blank, best first: Σ exp(sim(q, c)/τ) over a token's hits (NPM A.3).
-
-    The hits are the tables' `start_rows`. `score` is the log of that sum, `probability` its share among all tokens hit.
-    Without hits there is no prediction.
-    """
-    options = options or ResolvedOptions()
-    return [each.whole() for each in propose(ScoredTokens(hits, q_D, options), options)]
-
-
 class ScoredTokens:
-    """The candidate tokens of some tables, with their similarity to the query.
+    """The candidate tokens of some tables, with their similarity to the query: a token scores Σ exp(sim(q, c)/τ) over
+    the tables' `start_rows` (NPM A.3).
 
     `whole_words` leaves out tokens that are only a part of a word; a later part of a character is never an answer.
     """
 
-    def __init__(self, hits: Sequence[KeyHits], q_D: NDArray[np.float32], options: ResolvedOptions) -> None:
+    def __init__(self, hits: Sequence[KeyHits], q_D: Floats, options: ResolvedOptions) -> None:
         self._hits, self._weight = hits, options.hybrid
         with step("expand"):
             rows = self._rows = [_word_rows(part_hits, options) for part_hits in hits]
@@ -213,7 +187,7 @@ class ScoredTokens:
         return in_boosted(self._hits, self._rows)
 
 
-def _word_rows(hits: KeyHits, options: ResolvedOptions) -> NDArray[np.int64]:
+def _word_rows(hits: KeyHits, options: ResolvedOptions) -> Rows:
     word = MAY_START | MAY_END
     row_C, _ = live_hits(hits.keys, hits.start_rows, word if options.whole_words else 0)
     banned = np.fromiter(options.banned_ids, np.int64, len(options.banned_ids))

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.answers.equations import Sums, log_sum_exp
-from quoth.types import Doubles
+from quoth.arrays import Doubles
 
 if TYPE_CHECKING:
     from quoth.answers.options import ResolvedOptions

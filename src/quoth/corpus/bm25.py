@@ -1,35 +1,49 @@
-"""BM25 over the live passages of segments, and over several corpora as one.
+"""BM25: the words of passages, and the scores of a query's over segments, and over several corpora as one.
 
     ln(1 + (N - n_t + 0.5) / (n_t + 0.5)) * (k1 + 1) * f / (f + k1 * (1 - b + b * length / average))
 
 summed over the query's terms t, a repeated one as often as it occurs (Robertson and Zaragoza 2009, eq. 3.15, with
 Lucene's idf), in 64 bits. N, n_t and the average length are counted over exactly the passages that are searched, and
-add up over several corpora. Knows words, which passages are deleted, and how several corpora's hits come together. Does
-not know files or models.
+add up over several corpora.
 
-Shape suffixes that differ from the project's: X deleted passages of a segment, O a word's occurrences, Q a
+A passage has two fields: its terms, and the single characters of its unspaced runs, which are searched if a query's
+term is such a character. `words.bin` contains them, for passages counted from 0, one after the other:
+
+    uint64 [W]      the hashes of the words, ascending
+    int64 [W + 1]   where a word's occurrences begin
+    int32 [O]       the passages in which a word occurs, ascending per word
+    uint [O]        how often it occurs there, in as many bytes as the largest needs
+    int32 [2, P]    the passages' numbers of terms and of characters
+
+Two words count as one if their hashes are equal: among a million words, with a probability of 1 in 30 million.
+
+Knows words, which passages are deleted, how several corpora's hits come together. Does not know documents or models.
+
+Shape suffixes that differ from the project's: O occurrences (a word in a passage), X deleted passages of a segment, Q a
 query's terms, N hits.
 """
 
 from __future__ import annotations
 
 import math
+from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 from itertools import accumulate, chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.corpus.word_index import Words, hashes
+from quoth.arrays import Doubles, Rows, open_arrays, save_arrays
 from quoth.errors import EmptyCorpusError
 from quoth.fields import Count, checked
 from quoth.records import Hit
-from quoth.text.terms import analyse, is_unspaced_character
-from quoth.types import Doubles, Rows
+from quoth.text.terms import analyse, analyse_with_characters, is_unspaced_character
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
@@ -43,6 +57,99 @@ _SLACK = 1e-9
 """Bounds are widened by this share of themselves, which exceeds the rounding of a sum of scores."""
 _LOOKUP_COST = 8
 """Looking up a passage among a word's occurrences takes about as long as scoring this many of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words of some passages. Immutable; a file is mapped, and only what is needed is read."""
+
+    hashes_W: NDArray[np.uint64]
+    first_W1: NDArray[np.int64]
+    passages_O: NDArray[np.int32]
+    counts_O: NDArray[np.integer[Any]]
+    lengths_2P: NDArray[np.int32]
+
+    @classmethod
+    def open(cls, path: Path) -> Words:
+        """Raises CorruptionError if the file cannot be read."""
+        return cls(*open_arrays(path, 5))
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> Words:
+        """The words of passages with these texts."""
+        gathered = WordGatherer()
+        for text in texts:
+            gathered.add(text)
+        return gathered.words()
+
+    def save(self, path: Path) -> None:
+        save_arrays(path, [self.hashes_W, self.first_W1, self.passages_O, self.counts_O, self.lengths_2P])
+
+    @property
+    def num_passages(self) -> int:
+        return int(self.lengths_2P.shape[1])
+
+    def find(self, hashes_Q: NDArray[np.uint64]) -> list[slice]:
+        """Where the occurrences of every word are; an empty slice for a word that does not occur."""
+        if not len(self.hashes_W):
+            return [slice(0, 0)] * len(hashes_Q)
+        # The minimum keeps a hash beyond the last one in range; whether it is there is compared next.
+        place_Q = np.minimum(np.searchsorted(self.hashes_W, hashes_Q), len(self.hashes_W) - 1)
+        there_Q = (self.hashes_W[place_Q] == hashes_Q).tolist()
+        first_Q, last_Q = self.first_W1[place_Q].tolist(), self.first_W1[place_Q + 1].tolist()
+        return [slice(*each[:2]) if each[2] else slice(0, 0) for each in zip(first_Q, last_Q, there_Q, strict=True)]
+
+
+class WordGatherer:
+    """Gathers the words of passages, in order: 8 bytes of memory per occurrence, about 40 at the end."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._words = array("I")
+        self._counts = array("I")
+        self._distinct = array("I")
+        self._lengths = array("i")
+
+    def add(self, text: str) -> None:
+        """The next passage."""
+        terms, characters = analyse_with_characters(text)
+        counts = Counter(terms)
+        if characters:
+            counts = Counter(term for term in terms if not is_unspaced_character(term))
+            counts.update(characters)
+        numbers = self._numbers
+        self._words.extend([numbers.setdefault(word, len(numbers)) for word in counts])
+        self._counts.extend(counts.values())
+        self._distinct.append(len(counts))
+        self._lengths.extend((len(terms), len(characters)))
+
+    def words(self) -> Words:
+        """Everything gathered so far."""
+        hashes_W, place_W = np.unique(hashes(self._numbers), return_inverse=True)
+        word_O = place_W.astype(np.uint32)[np.asarray(self._words)]
+        # Stable, so that a word's passages stay ascending: `bm25` looks passages up among them by bisection.
+        order_O = np.argsort(word_O, kind="stable")
+        counts_O = np.asarray(self._counts)
+        passages_O = np.repeat(np.arange(len(self._distinct), dtype=np.int32), np.asarray(self._distinct))
+        per_word_W = np.bincount(word_O, minlength=len(hashes_W))
+        return Words(
+            hashes_W,
+            np.concatenate([np.zeros(1, np.int64), np.cumsum(per_word_W, dtype=np.int64)]),
+            passages_O[order_O],
+            counts_O[order_O].astype(np.min_scalar_type(int(counts_O.max(initial=0)))),
+            np.ascontiguousarray(np.asarray(self._lengths, np.int32).reshape(-1, 2).T),
+        )
+
+
+def hashes(words: Iterable[str]) -> NDArray[np.uint64]:
+    """The 64 bits by which a word is looked up."""
+    digests = (blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest() for word in words)
+    return np.array([int.from_bytes(digest) for digest in digests], np.uint64)
+
+
+def indexed_text(title: str, text: str) -> str:
+    """The text by which a passage is searched."""
+    return f"{title} {text}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +188,6 @@ class Statistics:
         holders = self.holders[term]
         return math.log(1 + (self.num_passages - holders + 0.5) / (holders + 0.5))
 
-    def average_length(self, field: int) -> float:
-        """The average length of a field of the passages (`Words.lengths_2P`)."""
-        return (self.num_terms, self.num_characters)[field] / self.num_passages
-
 
 @dataclass(frozen=True, slots=True)
 class _Term:
@@ -122,8 +225,8 @@ class _WeightedQuery:
         for place, (term, number) in enumerate(query.times.items()):
             if statistics.holders[term]:
                 field = int(is_unspaced_character(term))
-                weight = number * statistics.idf(term)
-                terms.append((_Term(weight, field, statistics.average_length(field)), place))
+                average = (statistics.num_terms, statistics.num_characters)[field] / statistics.num_passages
+                terms.append((_Term(number * statistics.idf(term), field, average), place))
         terms.sort(key=lambda pair: -pair[0].weight)
         return cls([term for term, _ in terms], query.hashes_Q[[place for _, place in terms]])
 
@@ -252,9 +355,7 @@ def _kth_best(scores_N: Doubles, k: int) -> float:
     return float(np.partition(scores_N, -k)[-k]) if len(scores_N) >= k else 0.0
 
 
-def _look_up(
-    passages_C: NDArray[np.int64], passages_O: NDArray[np.int32]
-) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+def _look_up(passages_C: Rows, passages_O: NDArray[np.int32]) -> tuple[NDArray[np.bool_], Rows]:
     """Which of these passages contain a word (which occurs at least once), and where in its list: [C]."""
     at_C = np.minimum(np.searchsorted(passages_O, passages_C), len(passages_O) - 1)
     return passages_O[at_C] == passages_C, at_C

@@ -20,13 +20,13 @@ from quoth.corpus.manifest import (
     snapshots,
     write_manifest,
 )
-from quoth.corpus.passages import DEFAULT_SPLITTER, get_splitter
 from quoth.corpus.repair import Repairs, repair, verify
 from quoth.corpus.snapshot import CorpusView, Snapshot, open_snapshot
 from quoth.corpus.writer import RESERVE, Writer, release, split_documents, sweep
 from quoth.errors import CorpusNotFoundError, CorruptionError, DamageWarning, InputError, advising, remedy_of
 from quoth.records import Document
 from quoth.storage import WriterLock, all_locked, fsync_path
+from quoth.text.passages import DEFAULT_SPLITTER, get_splitter
 
 
 class Corpus(CorpusView):
@@ -48,8 +48,8 @@ class Corpus(CorpusView):
         super().__init__(path, snapshot)
         self._pinned = pinned
 
-    def __reduce__(self) -> tuple[Callable[..., "Corpus"], tuple[str, int, bool]]:
-        return _reopened, (str(self.path.absolute()), self.snapshot, self._pinned)
+    def __reduce__(self) -> tuple[Callable[..., "Corpus"], tuple[str, int, bool, str]]:
+        return _reopened, (str(self.path.absolute()), self.snapshot, self._pinned, self._snapshot.manifest.digest)
 
     @classmethod
     def create(cls, path: str | Path, splitter: str = DEFAULT_SPLITTER) -> "Corpus":
@@ -158,7 +158,7 @@ class Corpus(CorpusView):
         with advising(self.path):
             latest, seen = read_manifest(self.path), self._snapshot.manifest
             if latest != seen and not continues(self.path, latest, seen):
-                raise CorpusNotFoundError(f"{self.path}: another corpus has taken its place; open it again")
+                raise CorpusNotFoundError(_REPLACED.format(self.path))
             if latest != seen or self.damaged:
                 opened = open_snapshot(self.path, None, self.segments)
                 if opened.damaged != self.damaged:
@@ -356,15 +356,22 @@ def _is_vacant(path: Path) -> bool:
     return manifest_path(path, 0).is_file() or not any(path.glob("*/*"))
 
 
-def _reopened(path: str, snapshot: int, pinned: bool) -> Corpus:
+_REPLACED = "{}: another corpus has taken its place; open it again"
+
+
+def _reopened(path: str, snapshot: int, pinned: bool, digest: str = "") -> Corpus:
     """A pickled corpus: the snapshot that it read; or, if that was released and it is not for reading one snapshot
-    only, the latest. Raises CorpusNotFoundError, CorruptionError."""
+    only, the latest. Raises CorpusNotFoundError, also if the folder has another corpus by now, CorruptionError."""
     try:
         corpus = Corpus.open(path, snapshot)
     except CorpusNotFoundError:
         if pinned:
             raise
-        return Corpus.open(path)
+        corpus = Corpus.open(path)
+    # A later snapshot may be this corpus's, which nothing on disk tells once the one that was read is released.
+    same = digest in ("", corpus._snapshot.manifest.digest)
+    if corpus.snapshot < snapshot or (corpus.snapshot == snapshot and not same):
+        raise CorpusNotFoundError(_REPLACED.format(path))
     corpus._pinned = pinned
     return corpus
 

@@ -80,6 +80,11 @@ class Manifest:
         """The next snapshot's manifest."""
         return replace(self, snapshot=self.snapshot + 1, **changes)
 
+    @property
+    def digest(self) -> str:
+        """Equal for equal manifests, in any process."""
+        return sha256_bytes(encode_json(asdict(self)))
+
 
 _SEGMENT_FIELDS: Fields = {field.name: (cast(type, field.type),) for field in fields(SegmentEntry)}
 _FIELDS: Fields = {field.name: (cast(type, field.type),) for field in fields(Manifest)} | {
@@ -167,7 +172,10 @@ def read_manifest(corpus: Path, snapshot: int | None = None) -> Manifest:
         if snapshot is None and copy != _content(manifest_path(corpus, known[-1] if known else 0)):
             _check_not_lost(corpus, known)
         if not known:
-            raise CorpusNotFoundError(_not_found(corpus))
+            if not corpus.exists() or (corpus.is_dir() and not any(corpus.iterdir())):
+                raise CorpusNotFoundError(f"{corpus}: corpus not found; `quoth index DOCS -o {corpus}` makes one")
+            kind, remedy = "a folder" if corpus.is_dir() else "a file", f"`quoth index {corpus} -o NAME.quoth`"
+            raise CorpusNotFoundError(f"{corpus} is {kind} but not a corpus; {remedy} makes one from its documents")
         if snapshot is not None and snapshot not in known:
             message = f"{corpus}: no snapshot {snapshot} (compact releases old ones); use one of {known}"
             raise CorpusNotFoundError(message)
@@ -182,13 +190,6 @@ def read_manifest(corpus: Path, snapshot: int | None = None) -> Manifest:
         if manifest.snapshot != number:
             raise CorruptionError(f"{path}: contains the manifest of snapshot {manifest.snapshot}")
         return manifest
-
-
-def _not_found(corpus: Path) -> str:
-    if not corpus.exists() or (corpus.is_dir() and not any(corpus.iterdir())):
-        return f"{corpus}: corpus not found; `quoth index DOCS -o {corpus}` makes one"
-    kind = "a folder" if corpus.is_dir() else "a file"
-    return f"{corpus} is {kind} but not a corpus; `quoth index {corpus} -o NAME.quoth` makes one from its documents"
 
 
 def _content(path: Path) -> bytes:

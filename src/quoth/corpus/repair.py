@@ -39,7 +39,6 @@ from quoth.corpus.manifest import (
     snapshots,
     write_manifest,
 )
-from quoth.corpus.passages import Ranges, get_splitter
 from quoth.corpus.segment import Segment, SegmentWriter, Split, open_segment
 from quoth.corpus.snapshot import open_snapshot
 from quoth.errors import CorpusNotFoundError, CorruptionError, InputError, QuothError, advising
@@ -58,6 +57,7 @@ from quoth.storage import (
     remove,
     sha256_file,
 )
+from quoth.text.passages import Ranges, get_splitter
 
 
 @dataclass(frozen=True, slots=True)

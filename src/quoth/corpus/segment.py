@@ -9,7 +9,7 @@ document numbers in its files count from 0; the corpus says where they begin in 
     ids.npy         uint64 [2, D]: the hashes of the documents' ids, ascending, and whose they are
     checks.npy      uint32 [D + P]: CRC-32 of each document's bytes, then of each passage: its row of the table, its
                     document's record and its own bytes, compared on every read (older segments have none)
-    words.bin       the passages' words (`words`); a segment of the first format has none
+    words.bin       the passages' words (`bm25`); a segment of the first format has none
 
 Shape suffixes that differ from the project's: D documents, O documents of another segment.
 """
@@ -30,12 +30,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.arrays import open_array, open_blob, save_array
+from quoth.corpus.bm25 import WordGatherer, Words, indexed_text
 from quoth.corpus.manifest import SegmentEntry, segment_path
-from quoth.corpus.passages import Ranges
-from quoth.corpus.word_index import WordGatherer, Words, indexed_text
 from quoth.errors import CorruptionError, DamageWarning, DuplicateDocumentError, brief, remedy_of
 from quoth.records import Document, Passage
 from quoth.storage import check_file, check_folder, from_top, naming, seal_folder, size_of
+from quoth.text.passages import Ranges
 
 WORDS = "words.bin"
 Split = tuple[Document, Ranges]
@@ -70,10 +70,8 @@ class Segment:
         self.num_documents = len(self._documents_D13) - 1
         self.num_passages = len(self._passages_P5)
         self._checks_DP: NDArray[np.uint32] | None = None
-        if not sealed:  # without checks nothing tells an intact document
+        if not sealed or (path / "checks.npy").exists():  # without checks nothing tells an intact document
             self._checks_DP = open_array(path / "checks.npy", np.uint32, (self.num_documents + self.num_passages,))
-        if (checks := path / "checks.npy").exists():
-            self._checks_DP = open_array(checks, np.uint32, (self.num_documents + self.num_passages,))
         ends = [len(self._blob), len(self._blob), self.num_passages]
         if sealed and (len(self._hashes_D) != self.num_documents or self._documents_D13[-1:].tolist() != [ends]):
             raise CorruptionError(f"{path / 'documents.npy'}: damaged, it does not match the files next to it")
@@ -164,7 +162,7 @@ class Segment:
         """The first passage of a document and the one after its last, counted in this segment."""
         return int(self._documents_D13[document, 2]), int(self._documents_D13[document + 1, 2])
 
-    def ranges(self, document: int) -> list[tuple[int, int]]:
+    def ranges(self, document: int) -> Ranges:
         """The character ranges of a document's passages."""
         first, last = self.passage_range(document)
         return [(start, end) for start, end in self._passages_P5[first:last, 1:3].tolist()]
@@ -274,7 +272,7 @@ class SegmentWriter:
     def num_documents(self) -> int:
         return len(self._ids)
 
-    def add(self, document: Document, ranges: list[tuple[int, int]]) -> None:
+    def add(self, document: Document, ranges: Ranges) -> None:
         """Appends a document whose passages are these character ranges, in order and without overlap."""
         if document.id in self._ids:
             raise DuplicateDocumentError(f"document {brief(document.id)} occurs twice; leave one out")
@@ -326,7 +324,7 @@ def _encoded(document: Document) -> tuple[bytes, bytes]:
     return from_top(partial(json.dumps, fields, ensure_ascii=False)).encode(), document.text.encode()
 
 
-def _byte_ranges(text: str, ranges: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _byte_ranges(text: str, ranges: Ranges) -> Iterator[tuple[int, int]]:
     """The byte ranges, in the text's UTF-8, of character ranges in order."""
     if text.isascii():
         yield from ranges

@@ -31,12 +31,12 @@ from quoth.corpus.manifest import (
     write_manifest,
 )
 from quoth.corpus.moves import NO_MOVES, moves_from, save_moves, sweep_moves
-from quoth.corpus.passages import get_splitter
 from quoth.corpus.segment import Segment, SegmentWriter, Split
 from quoth.corpus.snapshot import Snapshot, deletion
 from quoth.errors import CorruptionError, DuplicateDocumentError, InputError, brief, remedy_of
 from quoth.records import Document
 from quoth.storage import CHECKSUMS, fsync_path, publish_directory, remove, remove_unless_leased, sha256_file
+from quoth.text.passages import get_splitter
 
 SEGMENT_PASSAGES = 100_000
 """A segment is closed when it contains this many passages."""

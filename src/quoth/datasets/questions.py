@@ -70,14 +70,14 @@ def read_questions(
     return [question for path in map(Path, paths) for question in _collect(path, _entries(path, patterns), bad)]
 
 
-def read_squad(path: str | Path, skip_bad: bool = False, on_bad: OnBad | None = None) -> Squad:
+def read_squad(path: str | Path) -> Squad:
     """The paragraphs and questions of a SQuAD 1.1 file. Raises InputError as `read_questions` does."""
     path = Path(path)
     content = _json(path, read_text(path))
     if not _is_squad(content):
         raise InputError(f'{path}: not a SQuAD file, which is a JSON object whose "data" lists articles')
     paragraphs = list(_paragraphs(path, content["data"]))
-    questions = _collect(path, _squad_entries(paragraphs), partial(_bad, skip_bad, on_bad))
+    questions = _collect(path, _squad_entries(paragraphs), partial(_bad, False, None))
     return Squad(tuple(document for document, _ in paragraphs), tuple(questions))
 
 

@@ -120,16 +120,39 @@ class _Output(nn.Module):
         return added_BTD
 
 
+class _Attention(nn.ModuleDict):
+    def __init__(self, c: BertConfig) -> None:
+        super().__init__({"self": _SelfAttention(c), "output": _Output(c.hidden_size, c)})
+
+    def forward(self, x_BTD: Tensor, mask_B11T: Tensor) -> Tensor:
+        added_BTD: Tensor = self["output"](self["self"](x_BTD, mask_B11T), x_BTD)
+        return added_BTD
+
+
+class _MPNetAttention(nn.Module):
+    def __init__(self, c: BertConfig) -> None:
+        super().__init__()
+        self.attn = nn.ModuleDict({name: nn.Linear(c.hidden_size, c.hidden_size) for name in ("q", "k", "v", "o")})
+        self.LayerNorm = nn.LayerNorm(c.hidden_size, c.layer_norm_eps)
+        self._heads = c.num_attention_heads
+
+    def forward(self, x_BTD: Tensor, bias_BHTT: Tensor) -> Tensor:
+        q, k, v = (self.attn[name](x_BTD).unflatten(-1, (self._heads, -1)).transpose(1, 2) for name in ("q", "k", "v"))
+        seen_BHTD = scaled_dot_product_attention(q, k, v, attn_mask=bias_BHTT.to(q.dtype))
+        added_BTD: Tensor = self.LayerNorm(self.attn["o"](seen_BHTD.transpose(1, 2).flatten(2)) + x_BTD)
+        return added_BTD
+
+
 class _Layer(nn.Module):
     def __init__(self, c: BertConfig) -> None:
         super().__init__()
-        self.attention = nn.ModuleDict({"self": _SelfAttention(c), "output": _Output(c.hidden_size, c)})
+        self.attention = _MPNetAttention(c) if c.model_type == "mpnet" else _Attention(c)
         self.intermediate = nn.ModuleDict({"dense": nn.Linear(c.hidden_size, c.intermediate_size)})
         self.output = _Output(c.intermediate_size, c)
         self._approximate = GELU[c.hidden_act]
 
-    def forward(self, x_BTD: Tensor, mask_B11T: Tensor) -> Tensor:
-        x_BTD = self.attention["output"](self.attention["self"](x_BTD, mask_B11T), x_BTD)
+    def forward(self, x_BTD: Tensor, mask: Tensor) -> Tensor:
+        x_BTD = self.attention(x_BTD, mask)
         inner = gelu(self.intermediate["dense"](x_BTD), approximate=self._approximate)
         result_BTD: Tensor = self.output(inner, x_BTD)
         return result_BTD
@@ -160,14 +183,18 @@ class BertEncoder(nn.Module):
     ) -> States:
         """Last hidden states [B, T, D] of inputs padded on the right, given as ids [B, T] or as their vectors
         [B, T, D]. `attention_mask` [B, T] is 1 on tokens; `token_type_ids` [B, T] is 1 on the second of a pair of
-        texts (None: all 0)."""
+        texts (None: all 0; MPNet knows none)."""
         words_BTD = self.get_input_embeddings()(input_ids) if inputs_embeds is None else inputs_embeds
         x_BTD = self.embeddings(words_BTD, token_type_ids)
-        mask_B11T = attention_mask.bool()[:, None, None, :]
+        mask = self._mask(attention_mask.bool()[:, None, None, :])
         layers: Any = self.encoder["layer"]
         for layer in layers:
-            x_BTD = layer(x_BTD, mask_B11T)
+            x_BTD = layer(x_BTD, mask)
         return States(x_BTD)
+
+    def _mask(self, seen_B11T: Tensor) -> Tensor:
+        """What attention takes: which tokens may be seen, or what is added for each pair of tokens."""
+        return seen_B11T
 
     @classmethod
     def load(cls, folder: Path, config: BertConfig) -> BertEncoder:
@@ -202,31 +229,15 @@ class MPNetEncoder(BertEncoder):
     """MPNet: BERT without token types, with a bias for the distance of two tokens added to their attention."""
 
     def __init__(self, config: BertConfig) -> None:
-        nn.Module.__init__(self)
-        self.config = config
-        self.embeddings = _Embeddings(config)
-        layers = nn.ModuleList(_MPNetLayer(config) for _ in range(config.num_hidden_layers))
+        super().__init__(config)
         buckets, heads = config.relative_attention_num_buckets, config.num_attention_heads
-        self.encoder = nn.ModuleDict({"layer": layers, "relative_attention_bias": _table(buckets, heads)})
+        self.encoder["relative_attention_bias"] = _table(buckets, heads)
 
-    def forward(
-        self,
-        input_ids: Tensor | None = None,
-        *,
-        attention_mask: Tensor,
-        token_type_ids: Tensor | None = None,
-        inputs_embeds: Tensor | None = None,
-    ) -> States:
-        """As `BertEncoder.forward`; there are no token types."""
-        words_BTD = self.get_input_embeddings()(input_ids) if inputs_embeds is None else inputs_embeds
-        x_BTD = self.embeddings(words_BTD, None)
-        bias_TTH = self.encoder["relative_attention_bias"](_buckets(x_BTD.shape[1], self.config, x_BTD.device))
-        hidden_B11T = ~attention_mask.bool()[:, None, None, :]
-        bias_BHTT = bias_TTH.permute(2, 0, 1)[None].masked_fill(hidden_B11T, torch.finfo(bias_TTH.dtype).min)
-        layers: Any = self.encoder["layer"]
-        for layer in layers:
-            x_BTD = layer(x_BTD, bias_BHTT)
-        return States(x_BTD)
+    def _mask(self, seen_B11T: Tensor) -> Tensor:
+        buckets_TT = _buckets(seen_B11T.shape[-1], self.config, seen_B11T.device)
+        bias_TTH = self.encoder["relative_attention_bias"](buckets_TT)
+        bias_1HTT: Tensor = bias_TTH.permute(2, 0, 1)[None]
+        return bias_1HTT.masked_fill(~seen_B11T, torch.finfo(bias_TTH.dtype).min)
 
 
 def _buckets(length: int, c: BertConfig, device: torch.device) -> Tensor:
@@ -240,35 +251,6 @@ def _buckets(length: int, c: BertConfig, device: torch.device) -> Tensor:
     growth = torch.log(distance_TT.clamp_min(1).float() / exact) / math.log(FARTHEST / exact)
     far_TT = (exact + (growth * (half - exact)).long()).clamp_max(half - 1)
     return torch.where(distance_TT < exact, distance_TT, far_TT) + half * (ahead_TT > 0)
-
-
-class _MPNetLayer(nn.Module):
-    def __init__(self, c: BertConfig) -> None:
-        super().__init__()
-        self.attention = _MPNetAttention(c)
-        self.intermediate = nn.ModuleDict({"dense": nn.Linear(c.hidden_size, c.intermediate_size)})
-        self.output = _Output(c.intermediate_size, c)
-        self._approximate = GELU[c.hidden_act]
-
-    def forward(self, x_BTD: Tensor, bias_BHTT: Tensor) -> Tensor:
-        x_BTD = self.attention(x_BTD, bias_BHTT)
-        inner = gelu(self.intermediate["dense"](x_BTD), approximate=self._approximate)
-        result_BTD: Tensor = self.output(inner, x_BTD)
-        return result_BTD
-
-
-class _MPNetAttention(nn.Module):
-    def __init__(self, c: BertConfig) -> None:
-        super().__init__()
-        self.attn = nn.ModuleDict({name: nn.Linear(c.hidden_size, c.hidden_size) for name in ("q", "k", "v", "o")})
-        self.LayerNorm = nn.LayerNorm(c.hidden_size, c.layer_norm_eps)
-        self._heads = c.num_attention_heads
-
-    def forward(self, x_BTD: Tensor, bias_BHTT: Tensor) -> Tensor:
-        q, k, v = (self.attn[name](x_BTD).unflatten(-1, (self._heads, -1)).transpose(1, 2) for name in ("q", "k", "v"))
-        seen_BHTD = scaled_dot_product_attention(q, k, v, attn_mask=bias_BHTT.to(q.dtype))
-        added_BTD: Tensor = self.LayerNorm(self.attn["o"](seen_BHTD.transpose(1, 2).flatten(2)) + x_BTD)
-        return added_BTD
 
 
 def dense(inputs: int, outputs: int) -> nn.Linear:

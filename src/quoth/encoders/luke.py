@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from quoth.arrays import Floats, Ints
 from quoth.encoders.transformer import (
     apply_adapter,
     fingerprint_of,
@@ -30,8 +31,8 @@ from quoth.encoders.transformer import (
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import EncoderSource
 from quoth.text.boundaries import BOUNDARIES_VERSION, trim
+from quoth.text.tokenizer import pieces_of
 from quoth.text.words import TextWords, WordTokenizer
-from quoth.types import Floats, Ints
 
 MAX_ENTITIES = 32
 """How many entities may share a forward pass: as many as LukeTokenizer allows."""
@@ -97,13 +98,8 @@ class EntityTokenizer:
         """Tokenize texts of any length, without special tokens. Raises InputError for a string in place of a list."""
         if isinstance(texts, str):
             raise InputError("texts is a string; it must be a list of texts: write [text]")
-        if not texts:
-            return []
-        encoded = self._words.hf(
-            list(texts), add_special_tokens=False, return_offsets_mapping=True, verbose=False, truncation=False
-        )
         tokenized = []
-        for text, ids, offsets in zip(texts, encoded["input_ids"], encoded["offset_mapping"], strict=True):
+        for text, (ids, offsets) in zip(texts, pieces_of(self._words.hf, texts), strict=True):
             places_T2 = np.array([_place(text, *place) for place in offsets], np.int64).reshape(-1, 2)
             tokenized.append(TextTokens(np.array(ids, np.int64), places_T2))
         return tokenized

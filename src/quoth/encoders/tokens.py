@@ -13,6 +13,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.arrays import Floats
 from quoth.encoders.config import TokenConfig
 from quoth.encoders.keys import EncodedPassage, TextSpan, Vectors
 from quoth.encoders.transformer import Transformer
@@ -21,7 +22,6 @@ from quoth.hub import ModelSource
 from quoth.records import Passage
 from quoth.text.boundaries import BOUNDARIES_VERSION, SPELLING_VERSION
 from quoth.text.tokenizer import MASK, TextTokenizer
-from quoth.types import Floats
 
 QUERY_REACH = 300
 """Characters of context on either side of a blank that serves as a sample query."""

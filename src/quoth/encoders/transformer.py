@@ -23,12 +23,12 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from quoth.arrays import Floats
 from quoth.encoders.bert import MODEL_TYPES, BertConfig, BertEncoder, MPNetEncoder
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import EncoderSource
 from quoth.storage import read_json, sha256_file
 from quoth.text.tokenizer import FastTokenizer, Pair, PairTokenizer
-from quoth.types import Floats
 
 PADDED_TOKENS_PER_BATCH = 8192
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -146,22 +146,18 @@ def run_batched(
 
 
 def load_encoder(source: EncoderSource) -> tuple[Any, Any]:
-    """Like `load_base`, but does not import transformers for the architectures that `bert` supports."""
-    return _load_light(Path(source.base)) or load_base(source)
+    """Like `load_base`, but without transformers, in a tenth of the time, for the architectures of `bert`."""
+    folder = Path(source.base)
+    config, tokenizer = BertConfig.read(folder), FastTokenizer.read(folder)
+    if config is None or tokenizer is None:
+        return load_base(source)
+    kind = MPNetEncoder if config.model_type == "mpnet" else BertEncoder
+    return kind.load(folder, config), tokenizer
 
 
 def can_load(folder: Path) -> bool:
     """Whether `load_encoder` reads the encoder of a folder itself, whose weights may then be rounded."""
     return BertConfig.read(folder) is not None and FastTokenizer.read(folder) is not None
-
-
-def _load_light(folder: Path) -> tuple[BertEncoder, FastTokenizer] | None:
-    """What `load_base` returns, in a tenth of the time; None if the folder has another architecture."""
-    config, tokenizer = BertConfig.read(folder), FastTokenizer.read(folder)
-    if config is None or tokenizer is None:
-        return None
-    kind = MPNetEncoder if config.model_type == "mpnet" else BertEncoder
-    return kind.load(folder, config), tokenizer
 
 
 def load_base(source: EncoderSource) -> tuple[Any, Any]:

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from quoth.arrays import in_blocks, open_array, save_pieces
+from quoth.arrays import Floats, Rows, in_blocks, open_array, save_pieces
 from quoth.encoders.keys import EncodedPassage, KeyEncoder, TextSpan
 from quoth.errors import CorruptionError
 from quoth.index.key_store import FORMAT, TABLE, KeyStore, absent_passages
@@ -44,11 +43,11 @@ Batch = list[tuple[int, Passage | None]]
 """Numbers of passages, and those that are to be encoded."""
 
 
-def vectors_of(encoded: Sequence[EncodedPassage], dimensions: int) -> NDArray[np.float32]:
+def vectors_of(encoded: Sequence[EncodedPassage], dimensions: int) -> Floats:
     return np.concatenate([np.zeros((0, dimensions), np.float32), *(each.vectors_TD for each in encoded)])
 
 
-def sample_queries(encoder: KeyEncoder, keys: KeyTable, count: int) -> NDArray[np.float32]:
+def sample_queries(encoder: KeyEncoder, keys: KeyTable, count: int) -> Floats:
     """Queries drawn from the table's own passages at `count` places, always the same: [Q, D].
 
     A place from which the encoder makes no query is left out; if that is so for many, Q is 0.
@@ -56,7 +55,7 @@ def sample_queries(encoder: KeyEncoder, keys: KeyTable, count: int) -> NDArray[n
     return encoder.queries_at((_place(keys, row) for row in _some_starts(keys, 50 * count).tolist()), count)
 
 
-def _some_starts(keys: KeyTable, count: int) -> NDArray[np.int64]:
+def _some_starts(keys: KeyTable, count: int) -> Rows:
     """Rows where a phrase may start: every one gets a random number, and the `count` lowest are taken, in order."""
     rng = np.random.default_rng(0)
     rows, numbers = np.zeros(0, np.int64), np.zeros(0)
@@ -140,7 +139,7 @@ class Builder:
         save_columns(fresh, lambda: columns)
         publish_directory(fresh, part)
 
-    def _vectors(self, first: int, last: int, columns: list[KeyColumns]) -> Iterator[NDArray[np.float32]]:
+    def _vectors(self, first: int, last: int, columns: list[KeyColumns]) -> Iterator[Floats]:
         """The vectors of passages in order, some passages at a time; their columns are appended."""
         known = self._known()
         for batch in self._batches(first, last, known):
@@ -166,7 +165,7 @@ class Builder:
             tokens += size
         yield batch
 
-    def _made(self, batch: Batch, known: _Known | None) -> tuple[list[KeyColumns], NDArray[np.float32]]:
+    def _made(self, batch: Batch, known: _Known | None) -> tuple[list[KeyColumns], Floats]:
         """Some passages' columns and vectors, each from the partial table or encoded now."""
         passages = [passage for _, passage in batch if passage]
         encoded = self._encoder.encode(passages) if passages else []
@@ -250,9 +249,7 @@ class _Known:
         rows = self._rows(number)
         return int(rows.stop - rows.start)
 
-    def mixed(
-        self, batch: Batch, columns: KeyColumns, vectors_ND: NDArray[np.float32]
-    ) -> tuple[list[KeyColumns], NDArray[np.float32]]:
+    def mixed(self, batch: Batch, columns: KeyColumns, vectors_ND: Floats) -> tuple[list[KeyColumns], Floats]:
         """The passages in order, each as it is stored, or from those that were encoded now."""
         pieces, vectors, at = [], [vectors_ND[:0]], 0
         for number, passage in batch:
@@ -266,7 +263,7 @@ class _Known:
         return pieces, np.concatenate(vectors)
 
 
-def _encoded(part: Path, first: int, known: _Known | None) -> Iterator[NDArray[np.float32]]:
+def _encoded(part: Path, first: int, known: _Known | None) -> Iterator[Floats]:
     """A part's vectors, still floats, without those of the partial table; its passages are numbered from `first`."""
     floats_ND = open_array(part / "vectors.npy", np.float32, (-1, -1))
     if known is None:

@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.arrays import Floats, Rows
 from quoth.errors import CorruptionError, InputError
 from quoth.index.vectors import KeyVectors, Neighbours
 from quoth.memory import WORKING_MEMORY
 from quoth.storage import Fields, atomic_write_json, check_fields, check_folder, read_json
-from quoth.types import Floats, Rows
 
 FLAT_FROM = 100_000
 """Below this many, vectors are compared one by one, which is as fast."""

@@ -2,17 +2,14 @@
 
 Knows: scores and keys. Does not know: what the keys stand for, where the rankings come from.
 
-A ranking is a list of (score, key), best first, each key once. The fused ranking has every key of every ranking; ties
-are ordered by key.
+A ranking is a list of (score, key), best first, each key once; it has a weight, by default 1, which is 0 or more and
+finite (`model.base.check_weights`). The fused ranking has every key of every ranking; ties are ordered by key.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Protocol, TypeVar
-
-from quoth.errors import InputError
 
 RANK_CONSTANT = 60
 
@@ -28,19 +25,15 @@ class Fusion(Protocol):
 
 
 def reciprocal_rank(
-    rankings: Sequence[Sequence[tuple[float, _Key]]],
-    weights: Sequence[float] | None = None,
-    constant: float = RANK_CONSTANT,
+    rankings: Sequence[Sequence[tuple[float, _Key]]], weights: Sequence[float] | None = None
 ) -> list[tuple[float, _Key]]:
-    """Σ w / (constant + rank) over the rankings that contain the key, ranks from 1 (Cormack et al. 2009).
+    """Σ w / (60 + rank) over the rankings that contain the key, ranks from 1 (Cormack et al. 2009).
 
-    Only the order counts, not the scores. Raises InputError for weights that cannot be used, or a negative constant.
+    Only the order counts, not the scores.
     """
-    if not constant >= 0:
-        raise InputError(f"constant is {constant}; it must be 0 or more, such as {RANK_CONSTANT}")
     return _summed(
-        (weight / (constant + rank), key)
-        for weight, ranking in _weighted(rankings, weights)
+        (weight / (RANK_CONSTANT + rank), key)
+        for weight, ranking in zip(weights or [1.0] * len(rankings), rankings, strict=True)
         for rank, (_, key) in enumerate(ranking, start=1)
     )
 
@@ -52,28 +45,16 @@ def weighted_sum(
     1997).
 
     Minimum and maximum are those of the ranking; if they are equal, as in a ranking of one, every key counts w. The
-    last of a ranking counts 0, as if it were absent. Scores are finite. Raises InputError for weights that cannot be
-    used.
+    last of a ranking counts 0, as if it were absent. Scores are finite.
     """
     return _summed(
         (weight * share, key)
-        for weight, ranking in _weighted(rankings, weights)
+        for weight, ranking in zip(weights or [1.0] * len(rankings), rankings, strict=True)
         for share, (_, key) in zip(_scaled([score for score, _ in ranking]), ranking, strict=True)
     )
 
 
 FUSIONS: dict[str, Fusion] = {"rrf": reciprocal_rank, "sum": weighted_sum}
-
-
-def _weighted(
-    rankings: Sequence[Sequence[tuple[float, _Key]]], weights: Sequence[float] | None
-) -> Iterator[tuple[float, Sequence[tuple[float, _Key]]]]:
-    given = [1.0] * len(rankings) if weights is None else weights
-    if len(given) != len(rankings):
-        raise InputError(f"{len(given)} weights for {len(rankings)} rankings; give one for each")
-    if weights is not None and not (any(given) and all(0 <= each < math.inf for each in given)):
-        raise InputError(f"weights are {list(given)}; they must be 0 or more, and at least one above 0")
-    return zip(given, rankings, strict=True)
 
 
 def _scaled(scores: Sequence[float]) -> list[float]:

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.arrays import open_array, save_array, save_pieces
+from quoth.arrays import Rows, open_array, save_array, save_pieces
 from quoth.corpus.manifest import BESIDE, LOCK, is_number, segment_name, segment_of, segment_path
 from quoth.corpus.moves import Moves, read_moves
 from quoth.errors import CorruptionError, LockedError, advising
@@ -49,7 +49,6 @@ from quoth.storage import (
     read_json,
     remove,
 )
-from quoth.types import Rows
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
@@ -171,8 +170,7 @@ class KeyStore:
         for left in self.folder.glob("*.tmp"):
             remove(left)
         for folder in [each for each in self.folder.glob("*") if each.is_dir() and each.suffix != ".part"]:
-            facts = {".codes": CODES}.get(folder.suffix, TABLE)
-            if not is_sound(folder, f"{SETTINGS}.json" if folder.name == SETTINGS else facts):
+            if not is_sound(folder):
                 remove(folder)
         for left in [*self.folder.glob("*.part"), *self.folder.glob("*.partial")]:
             if self.whole(segment_of(left)).is_dir():
@@ -226,13 +224,15 @@ def table_facts(table: Path) -> dict[str, Any]:
     return content if other else check_fields(table / TABLE, content, FACTS)
 
 
-def is_sound(folder: Path, facts: str = TABLE) -> bool:
+def is_sound(folder: Path) -> bool:
     """Whether a table, codes or settings seem complete, without reading everything.
 
-    A local copy of a corpus at a URL may have only its MARKERS.
+    A local copy of a corpus at a URL may have only the MARKERS of a table or of codes. Settings are nothing but such
+    files, so they are always compared with their checksums.
     """
     if not folder.is_dir():
         return False
+    facts = CODES if folder.suffix == ".codes" else TABLE
     if {each.name for each in folder.iterdir()} - {ABSENT} == {facts, CHECKSUMS}:
         return True
     try:

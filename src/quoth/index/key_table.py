@@ -16,14 +16,14 @@ Shape suffixes that differ from the project's: G kinds of tokens.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.arrays import open_array, save_array, save_pieces
+from quoth.arrays import Rows, open_array, save_array, save_pieces
 from quoth.errors import CorruptionError
 from quoth.index.vectors import KeyVectors
 from quoth.records import Passage
@@ -46,25 +46,28 @@ class Column(Protocol):
     def __len__(self) -> int: ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KeyColumns:
     """Tokens of passages in order: id, group and flags [N], characters of the document from start to end [N], the
-    first token of each passage [P + 1], and where each passage starts in its document [P]."""
+    first token of each passage [P + 1], and where each passage starts in its document [P].
+
+    `group_N` names each token's text (`boundaries.spelling` or `surface_group`): equal texts have equal groups.
+    """
 
     ids_N: Column
     group_N: Column
     flags_N: Column
     start_N: Column
     end_N: Column
-    offsets_P1: NDArray[np.int64]
-    origin_P: NDArray[np.int64]
+    offsets_P1: Rows
+    origin_P: Rows
 
-    @classmethod
-    def of(cls, passages: Sequence[Passage], tokens: Sequence[TokenizedPassage]) -> KeyColumns:
+    @staticmethod
+    def of(passages: Sequence[Passage], tokens: Sequence[TokenizedPassage]) -> KeyColumns:
         """Passages tokenized on the fly, in memory."""
         ranges = [each.offsets_T2 + p.start for each, p in zip(tokens, passages, strict=True)]
         offsets_N2 = np.concatenate([np.zeros((0, 2), np.int64), *ranges])
-        return cls(
+        return KeyColumns(
             ids_N=np.concatenate([np.zeros(0, np.int32), *(each.ids_T for each in tokens)]).astype(np.int32),
             group_N=np.concatenate([np.zeros(0, np.uint64), *(each.group_T for each in tokens)]).astype(np.uint64),
             flags_N=np.concatenate([np.zeros(0, np.uint8), *(each.flags_T for each in tokens)]).astype(np.uint8),
@@ -74,34 +77,33 @@ class KeyColumns:
             origin_P=np.array([passage.start for passage in passages], np.int64),
         )
 
-    @classmethod
-    def without_tokens(cls, num_passages: int) -> KeyColumns:
+    @staticmethod
+    def without_tokens(num_passages: int) -> KeyColumns:
         """Passages without any tokens stored."""
-        none = np.zeros(0, np.int64)
-        zeros = np.zeros(num_passages + 1, np.int64)
-        return cls(none.astype(np.int32), none.astype(np.uint64), none.astype(np.uint8), none, none, zeros, zeros[1:])
+        none = KeyColumns.of([], [])
+        return replace(none, offsets_P1=np.zeros(num_passages + 1, np.int64), origin_P=np.zeros(num_passages, np.int64))
 
-    def take(self, passages_P: NDArray[np.int64]) -> KeyColumns:
+    def take(self, at_P: Rows) -> Self:
         """These passages alone, in memory."""
-        rows_N = ranges(self.offsets_P1, passages_P)
-        counts = self.offsets_P1[passages_P + 1] - self.offsets_P1[passages_P]
-        return KeyColumns(
-            self.ids_N[rows_N],
-            self.group_N[rows_N],
-            self.flags_N[rows_N],
-            self.start_N[rows_N],
-            self.end_N[rows_N],
-            np.cumsum([0, *counts]),
-            self.origin_P[passages_P],
+        rows_N = ranges(self.offsets_P1, at_P)
+        return replace(
+            self,
+            ids_N=self.ids_N[rows_N],
+            group_N=self.group_N[rows_N],
+            flags_N=self.flags_N[rows_N],
+            start_N=self.start_N[rows_N],
+            end_N=self.end_N[rows_N],
+            offsets_P1=np.cumsum([0, *(self.offsets_P1[at_P + 1] - self.offsets_P1[at_P])]),
+            origin_P=self.origin_P[at_P],
         )
 
 
-def ranges(offsets_P1: NDArray[np.int64], at_P: NDArray[np.int64]) -> NDArray[np.int64]:
+def ranges(offsets_P1: Rows, at_P: Rows) -> Rows:
     """The rows that these passages own, one passage after another."""
     return np.concatenate([np.zeros(0, np.int64), *(np.arange(offsets_P1[p], offsets_P1[p + 1]) for p in at_P)])
 
 
-def passage_of(offsets_P1: NDArray[np.int64], rows: Any) -> Any:
+def passage_of(offsets_P1: Rows, rows: Any) -> Any:
     """The passage that owns each row."""
     return np.searchsorted(offsets_P1, rows, side="right") - 1
 
@@ -134,8 +136,8 @@ class _Characters:
 
     place_N: NDArray[Any]
     length_N: _OfKind | None
-    offsets_P1: NDArray[np.int64]
-    origin_P: NDArray[np.int64]
+    offsets_P1: Rows
+    origin_P: Rows
 
     def __getitem__(self, rows: Any) -> Any:
         rows_R = np.arange(len(self))[rows] if isinstance(rows, slice) else rows
@@ -146,7 +148,7 @@ class _Characters:
         return len(self.place_N)
 
 
-def looked_up(rows: NDArray[np.int64], *columns: Column) -> list[Any]:
+def looked_up(rows: Rows, *columns: Column) -> list[Any]:
     """Several columns at the same rows; a token's kind is read once."""
     first, *others = columns
     if isinstance(first, _OfKind) and all(isinstance(each, _OfKind) and each.kind_N is first.kind_N for each in others):
@@ -155,51 +157,25 @@ def looked_up(rows: NDArray[np.int64], *columns: Column) -> list[Any]:
     return [each[rows] for each in columns]
 
 
-@dataclass(frozen=True, slots=True)
-class KeyTable:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyTable(KeyColumns):
     """All-token keys of some passages, in order: a segment's, or passages encoded on the fly.
 
-    A key's local row is implicit: passage p owns rows `offsets_P1[p]` to `offsets_P1[p + 1]`.
-    `group_N` names each token's text (`boundaries.spelling` or `surface_group`): equal texts have equal groups.
+    A key's local row is implicit: passage p owns rows `offsets_P1[p]` to `offsets_P1[p + 1]`. `passages` are the
+    passages, if they are in memory.
     """
 
     corpus: Corpus
-    passage_rows_P: NDArray[np.int64]
-    offsets_P1: NDArray[np.int64]
-    ids_N: Column
-    start_N: Column
-    end_N: Column
-    group_N: Column
-    flags_N: Column
+    passage_rows_P: Rows
     vectors: KeyVectors
     live_P: NDArray[np.bool_] | None = None
     codes: Codes | None = None
     passages: Sequence[Passage] = ()
 
     @classmethod
-    def of(
-        cls,
-        corpus: Corpus,
-        passage_rows_P: NDArray[np.int64],
-        columns: KeyColumns,
-        vectors: KeyVectors,
-        codes: Codes | None = None,
-        passages: Sequence[Passage] = (),
-    ) -> KeyTable:
-        """A table of these passages with these columns, none of them deleted; `passages` are they, if in memory."""
-        return cls(
-            corpus=corpus,
-            passage_rows_P=passage_rows_P,
-            offsets_P1=columns.offsets_P1,
-            ids_N=columns.ids_N,
-            start_N=columns.start_N,
-            end_N=columns.end_N,
-            group_N=columns.group_N,
-            flags_N=columns.flags_N,
-            vectors=vectors,
-            codes=codes,
-            passages=passages,
-        )
+    def over(cls, columns: KeyColumns, **more: Any) -> KeyTable:
+        """A table with these columns and the fields that it has in addition to them."""
+        return cls(**{each.name: getattr(columns, each.name) for each in fields(KeyColumns)}, **more)
 
     @property
     def num_keys(self) -> int:
@@ -209,28 +185,22 @@ class KeyTable:
         """The passage that owns the rows from `offsets_P1[p]` on; it is read unless it is in memory."""
         return self.passages[p] if self.passages else self.corpus.passage(int(self.passage_rows_P[p]))
 
-    def holding(self, passage_rows: Sequence[int]) -> list[int]:
-        """The passages, of these, that are in the table."""
-        wanted = np.array(passage_rows, np.int64)
-        at = np.searchsorted(self.passage_rows_P, wanted).clip(max=len(self.passage_rows_P) - 1)
-        held: list[int] = wanted[self.passage_rows_P[at] == wanted].tolist() if len(self.passage_rows_P) else []
-        return held
+    def places(self, passage_rows: Sequence[int]) -> Rows:
+        """Where those of these passages that the table holds are in it, ascending."""
+        wanted = np.sort(np.array(passage_rows, np.int64))
+        at_P = np.searchsorted(self.passage_rows_P, wanted)
+        at_P = at_P[at_P < len(self.passage_rows_P)]
+        # Ascending rows have ascending places, so it is the last ones that lie beyond the table.
+        held_P: Rows = at_P[self.passage_rows_P[at_P] == wanted[: len(at_P)]]
+        return held_P
 
-    def take(self, passage_rows: Sequence[int]) -> KeyTable:
-        """A table of these passages alone, in ascending order; all must be in this one."""
-        at_P = np.searchsorted(self.passage_rows_P, np.sort(np.array(passage_rows, np.int64)))
-        offsets_P1 = np.asarray(self.offsets_P1)
-        rows_N = ranges(offsets_P1, at_P)
+    def take(self, at_P: Rows) -> KeyTable:
+        """A table of these passages alone, in memory and without codes."""
+        # Not super(): a dataclass with slots is another class than the one in which its methods are defined.
         return replace(
-            self,
+            KeyColumns.take(self, at_P),
             passage_rows_P=self.passage_rows_P[at_P],
-            offsets_P1=np.cumsum([0, *(offsets_P1[at_P + 1] - offsets_P1[at_P])]),
-            ids_N=self.ids_N[rows_N],
-            start_N=self.start_N[rows_N],
-            end_N=self.end_N[rows_N],
-            group_N=self.group_N[rows_N],
-            flags_N=self.flags_N[rows_N],
-            vectors=self.vectors.take(rows_N),
+            vectors=self.vectors.take(ranges(self.offsets_P1, at_P)),
             live_P=None if self.live_P is None else self.live_P[at_P],
             codes=None,
             passages=(),
@@ -249,7 +219,7 @@ def in_memory(corpus: Corpus, passages: Sequence[Passage], encoded: Sequence[Enc
     vectors = KeyVectors(np.concatenate([each.vectors_TD for each in encoded]), scale)
     rows_P = np.array([passage.row for passage in passages], np.int64)
     columns = KeyColumns.of(passages, [each.tokens for each in encoded])
-    return KeyTable.of(corpus, rows_P, columns, vectors, passages=passages)
+    return KeyTable.over(columns, corpus=corpus, passage_rows_P=rows_P, vectors=vectors, passages=passages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,8 +228,8 @@ class KeyHits:
     passages are boosted, if any. If the search was `restricted` to some passages, the table holds these alone."""
 
     keys: KeyTable
-    start_rows: NDArray[np.int64]
-    end_rows: NDArray[np.int64]
+    start_rows: Rows
+    end_rows: Rows
     boosted_P: NDArray[np.bool_] | None = None
     restricted: bool = False
 
@@ -274,7 +244,7 @@ class KeyHits:
             boosted_P=boosted_P,
         )
 
-    def in_boosted(self, rows_R: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def in_boosted(self, rows_R: Rows) -> NDArray[np.bool_]:
         """Which of the table's rows are in boosted passages: [R]."""
         if self.boosted_P is None:
             return np.zeros(len(rows_R), np.bool_)
@@ -296,13 +266,13 @@ def open_columns(folder: Path) -> KeyColumns:
     values = {name: np.ascontiguousarray(kinds_G[name]) for name in KIND.names or ()}
     of_kind = {name: _OfKind(kind_N, value_G, folder / "kind.npy") for name, value_G in values.items()}
     return KeyColumns(
-        of_kind["id"],
-        of_kind["group"],
-        of_kind["flags"],
-        _Characters(place_N, None, offsets_P1, origin_P),
-        _Characters(place_N, of_kind["length"], offsets_P1, origin_P),
-        offsets_P1,
-        origin_P,
+        ids_N=of_kind["id"],
+        group_N=of_kind["group"],
+        flags_N=of_kind["flags"],
+        start_N=_Characters(place_N, None, offsets_P1, origin_P),
+        end_N=_Characters(place_N, of_kind["length"], offsets_P1, origin_P),
+        offsets_P1=offsets_P1,
+        origin_P=origin_P,
     )
 
 
@@ -341,6 +311,6 @@ def _kinds(piece: KeyColumns) -> NDArray[Any]:
     return kinds_N
 
 
-def _places(piece: KeyColumns) -> NDArray[np.int64]:
-    places: NDArray[np.int64] = piece.start_N[:] - np.repeat(piece.origin_P, np.diff(piece.offsets_P1))
+def _places(piece: KeyColumns) -> Rows:
+    places: Rows = piece.start_N[:] - np.repeat(piece.origin_P, np.diff(piece.offsets_P1))
     return places

@@ -12,10 +12,10 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.arrays import Floats, Rows
 from quoth.index.codes import Codes, CodesGoneError
 from quoth.index.key_table import KeyHits, KeyTable, passage_of
 from quoth.index.vectors import Neighbours, joined, top
-from quoth.types import Floats, Rows
 
 SIMILARITIES_AT_A_TIME = 1 << 25  # 128 MB in fp32
 HIDDEN_MARGIN = 1.02

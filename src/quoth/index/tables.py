@@ -24,7 +24,7 @@ from quoth.errors import CorruptionError, EncoderMismatchError, InputError, advi
 from quoth.index import codes
 from quoth.index.build import FITTED_PARTS, PASSAGES_PER_PART, Builder, sample_queries
 from quoth.index.codes import check_recall, open_codes
-from quoth.index.key_store import CODES, FORMAT, KeyStore, Source, absent_from, carry, is_sound, stores, table_facts
+from quoth.index.key_store import FORMAT, KeyStore, Source, absent_from, carry, is_sound, stores, table_facts
 from quoth.index.key_table import KeyTable, open_columns
 from quoth.index.vectors import BITS, KeyVectors, bytes_of, check_precision, nearest_rows
 from quoth.memory import WORKING_MEMORY
@@ -151,9 +151,9 @@ class KeyTables:
             if rows := [row for row in passage_rows if segment.first_row <= row < segment.last_row]:
                 [held] = self._held([segment])
                 for keys in held.tables:
-                    if mine := keys.holding(rows):
-                        tables.append(keys.take(mine))
-                        found.update(mine)
+                    if len(mine_P := keys.places(rows)):
+                        tables.append(keys.take(mine_P))
+                        found.update(keys.passage_rows_P[mine_P].tolist())
         return tables, found
 
     def _map(self, segment: Segment, tables: Sequence[Path]) -> _Held:
@@ -184,7 +184,9 @@ class KeyTables:
         # rows must ascend, and only the first of equal rows is looked up: a hidden passage takes its predecessor's
         rows_P = np.maximum.accumulate(rows_P)
         found = open_codes(self._store.codes(segment_of(folder)), len(vectors))
-        return replace(KeyTable.of(self._corpus, rows_P, columns, vectors, found), live_P=here_P)
+        return KeyTable.over(
+            columns, corpus=self._corpus, passage_rows_P=rows_P, vectors=vectors, live_P=here_P, codes=found
+        )
 
     def build(
         self,
@@ -251,7 +253,12 @@ class KeyTables:
         with advising(self._corpus.path), self._store.lock():
             self._corpus.catch_up()
             self._store.sweep()
-            self._check_same(precision)
+            for facts in self._store.facts():
+                if (other := facts["precision"]) != precision:
+                    raise InputError(
+                        f"{self._corpus.path}: has {other} vectors of {self._encoder.name}, not {precision}; "
+                        f"embed with precision {other}, or delete {self.folder} first"
+                    )
             if recall is not None:
                 self._store.set_recall(recall)
             yield self._store.recall()
@@ -268,7 +275,7 @@ class KeyTables:
 
     def _lacks_codes(self, segment: Segment, target: float) -> bool:
         folder = self._store.codes(segment.name)
-        if folder.is_dir() and not is_sound(folder, CODES):
+        if folder.is_dir() and not is_sound(folder):
             return True
         if facts := codes.facts_of(folder):
             return facts.target != target or facts.deeper is None
@@ -289,14 +296,6 @@ class KeyTables:
         vectors = keys.vectors
         exact = nearest_rows(vectors, q_QD, min(codes.DEPTH, keys.num_keys))
         publish_folder(final, lambda part: codes.build_codes(part, vectors, q_QD, exact, target, memory))
-
-    def _check_same(self, precision: str) -> None:
-        for facts in self._store.facts():
-            if (other := facts["precision"]) != precision:
-                raise InputError(
-                    f"{self._corpus.path}: has {other} vectors of {self._encoder.name}, not {precision}; "
-                    f"embed with precision {other}, or delete {self.folder} first"
-                )
 
     def cost(self, precision: str) -> Cost:
         """Estimates what `build` will take, by encoding a few passages. Raises InputError on an unknown precision."""

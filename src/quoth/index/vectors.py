@@ -15,9 +15,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.arrays import forget, open_array, save_array
+from quoth.arrays import Floats, Rows, forget, open_array, save_array
 from quoth.errors import CorruptionError, InputError
-from quoth.types import Floats, Rows
 
 Precision = Literal["sq8", "sq4", "fp16", "fp32"]
 BITS = {"sq8": 8, "sq4": 4, "fp16": 16, "fp32": 32}

@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor
 
+from quoth.arrays import Floats, Ints
 from quoth.encoders.luke import EntityNetwork, EntityTokenizer, TextTokens, load_luke
 from quoth.encoders.transformer import longest_input
 from quoth.errors import InputError
 from quoth.hub import EncoderSource
 from quoth.records import TaggedSpan
 from quoth.text.boundaries import words
-from quoth.types import Floats, Ints
 
 MAX_WORDS = 16
 """The longest name considered. (The published training used spans of up to 16 word pieces.)"""

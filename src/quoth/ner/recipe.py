@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from quoth.arrays import Ints
 from quoth.encoders.config import TokenConfig
 from quoth.encoders.transformer import attend_in_fp32, load_base, pad
 from quoth.errors import InputError
@@ -32,7 +33,6 @@ from quoth.training.adapter import save_adapter, set_dropout, with_adapter
 from quoth.training.epochs import by_length
 from quoth.training.run import Job, Run
 from quoth.training.trainer import Step
-from quoth.types import Ints
 
 NO_LABEL = -100
 

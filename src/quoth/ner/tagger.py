@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from quoth.arrays import Floats
 from quoth.encoders.transformer import Transformer, pad, run_batched
 from quoth.errors import InputError
 from quoth.hub import EncoderSource, ModelSource, has_settings, locate
@@ -26,7 +27,6 @@ from quoth.records import TaggedSpan
 from quoth.storage import sha256_file
 from quoth.text.boundaries import BOUNDARIES_VERSION
 from quoth.text.words import TextWords, WordTokenizer, WordWindow
-from quoth.types import Floats
 
 CPU = torch.device("cpu")
 

@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.arrays import open_array, save_array
-from quoth.corpus.passages import WHOLE, get_splitter
 from quoth.errors import InputError
 from quoth.npm.config import Grouping
 from quoth.records import Document
 from quoth.storage import publish_directory, remove
+from quoth.text.passages import WHOLE, get_splitter
 from quoth.text.tokenizer import TextTokenizer, TokenizedPassage
 
 DOCUMENTS_AT_A_TIME = 256

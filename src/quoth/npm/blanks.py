@@ -17,6 +17,7 @@ from quoth.answers.evidence import Proposal, Source, calibrated, propose, propos
 from quoth.answers.options import FillOptions, ResolvedOptions
 from quoth.answers.phrases import ScoredPhrases, ScoredTokens
 from quoth.answers.ranking import Scored
+from quoth.arrays import Floats
 from quoth.corpus.bm25 import Ranking, best_places
 from quoth.encoders.tokens import TokenEncoder
 from quoth.errors import InputError
@@ -33,7 +34,6 @@ from quoth.records import Passage, Prediction
 from quoth.text.boundaries import STOP_WORDS
 from quoth.text.tokenizer import FastTokenizer, Tokens
 from quoth.timing import step
-from quoth.types import Floats
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from quoth.arrays import Flags, Ints
 from quoth.text.boundaries import BREAK_BEFORE, MAY_END, MAY_START
-from quoth.types import Flags, Ints
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.answers.evidence import chosen
-from quoth.answers.labels import LabelOptions, predict_labels
+from quoth.answers.labels import predict_labels
 from quoth.answers.options import FillOptions
 from quoth.corpus.bm25 import best_places
 from quoth.corpus.corpus import Corpora, Corpus, listed
@@ -366,8 +366,7 @@ class NPM(BlankFiller):
         words = {label: [self._groups(word) for word in given] for label, given in labels.items()}
         queries = {label: f"{words_of(filled)} {' '.join(given)}" for label, given in labels.items()}
         tables = self._retriever.key_tables() if count is None else self._tables_for(queries.values(), count)
-        scoring = LabelOptions(temperature=options.temperature)
-        found = predict_labels(tables, words, q_start_D, None if self.single else q_end_D, scoring)
+        found = predict_labels(tables, words, q_start_D, None if self.single else q_end_D, options.temperature)
         for label in (each.text for each in found if not each.evidence):
             if not best_places(self.corpora, " ".join(labels[label]), 1):
                 given = ", ".join(labels[label])

@@ -13,8 +13,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.corpus.bm25 import LiveWords, Query, count, search
-from quoth.corpus.word_index import Words
+from quoth.corpus.bm25 import LiveWords, Query, Words, count, search
 from quoth.npm.batches import TokenizedDocuments
 
 QUERY_TOKENS = 24

@@ -13,9 +13,9 @@ import numpy as np
 
 from quoth.answers.equations import log_sum_exp
 from quoth.answers.evidence import Proposal, Source, chosen
-from quoth.corpus.passages import sentences
 from quoth.records import Evidence, Passage, Prediction
 from quoth.text.boundaries import STOP_WORDS, surface_group, words
+from quoth.text.passages import sentences
 from quoth.text.tokenizer import MASK
 
 PROPOSED = 50

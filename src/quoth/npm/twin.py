@@ -19,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from quoth.arrays import Doubles
 from quoth.corpus.corpus import Corpus
 from quoth.encoders.transformer import batches_by_length, load_kind, longest_input, pad, placed
 from quoth.errors import TextCutWarning
@@ -26,7 +27,6 @@ from quoth.hub import EncoderSource
 from quoth.records import Prediction
 from quoth.text.boundaries import MAY_END, MAY_START, boundary_flags, trim
 from quoth.text.tokenizer import TextTokenizer, around_mask
-from quoth.types import Doubles
 
 LOGITS_PER_BATCH = 2**27
 """A batch's logits, of all tokens and the whole vocabulary: half a gigabyte."""

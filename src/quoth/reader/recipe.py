@@ -18,7 +18,6 @@ import torch
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import OnBad
-from quoth.corpus.passages import WHOLE
 from quoth.datasets.judging import has_answer
 from quoth.datasets.questions import QAExample
 from quoth.encoders.transformer import attend_in_fp32, can_load
@@ -31,6 +30,7 @@ from quoth.reader.training import Inputs, ReadingTask
 from quoth.reader.weights import load_reader
 from quoth.records import Document
 from quoth.storage import atomic_write_bytes
+from quoth.text.passages import WHOLE
 from quoth.training.run import Job, Run
 
 _SEARCHED = 12

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from quoth.corpus.passages import sentences
 from quoth.encoders.transformer import pair_batch
 from quoth.errors import InputError
 from quoth.realm.config import ICTConfig
 from quoth.realm.losses import inverse_cloze_loss
 from quoth.realm.towers import passage_inputs, query_inputs
 from quoth.realm.trained import REALMTask, TrainedREALM
+from quoth.text.passages import sentences
 from quoth.training.distributed import SINGLE_PROCESS, World
 from quoth.training.trainer import Step
 

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from quoth.answers.equations import log_sum_exp
 from quoth.answers.evidence import AnswerSpan, Source, Spans, chosen, log_retrieval, places_in, span_proposals
+from quoth.arrays import Doubles
 from quoth.reader.network import Reading
 from quoth.records import Likelihood, PassageShare, Prediction
 from quoth.text.boundaries import MAY_END, MAY_START
 from quoth.timing import step
-from quoth.types import Doubles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

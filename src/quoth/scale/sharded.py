@@ -25,6 +25,7 @@ from quoth.answers.equations import log_sum_exp
 from quoth.answers.evidence import Proposal, Quotes, quoted
 from quoth.answers.options import ResolvedOptions
 from quoth.answers.ranking import Best, best_groups, group_equal, rank, sums_over
+from quoth.arrays import Doubles, Floats
 from quoth.encoders.tokens import TokenEncoder
 from quoth.errors import EmptyCorpusError, InputError
 from quoth.index.search import deal
@@ -33,7 +34,6 @@ from quoth.npm.model import NPM
 from quoth.records import Evidence, Prediction
 from quoth.scale.shard import Nearest, Partial, ShardQuery, TablesChangedError, Taken
 from quoth.timing import step
-from quoth.types import Doubles, Floats
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus

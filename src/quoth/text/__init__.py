@@ -1,1 +1,1 @@
-"""Texts before any model: words, tokens with their characters, where phrases may end, search terms. No torch."""
+"""Texts before any model: words, sentences, passages, tokens with their characters, boundaries, terms. No torch."""

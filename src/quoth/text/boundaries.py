@@ -157,40 +157,6 @@ def boundary_flags(text: str, offsets_T2: NDArray[np.int64]) -> NDArray[np.uint8
     return flags
 
 
-_FULL_STOP = re.compile(r"(\w+)\.[\"'”’»)\]]*\s+(?=\S)")
-_SHORTENED = (
-    "mr mrs ms mx dr prof rev hon pres gov sen rep gen col maj capt cmdr lt sgt adm st ste mt ft pt rd ave blvd "
-    "jr sr messrs mme mlle vs no nos vol vols op opp cat fig figs pp ch art sec ed eds trans approx ca cf fl inc ltd "
-    "co corp bros dept univ assn jan feb mar apr jun jul aug sept sep oct nov dec ph feat al"
-)
-_ABBREVIATIONS = frozenset(_SHORTENED.split())
-_CLOSES = {")": "(", "]": "[", "}": "{", "”": "“"}
-
-
-def is_balanced(text: str) -> bool:
-    """Whether every bracket and double quote in a text has its other half."""
-    open_marks: list[str] = []
-    for char in text:
-        if char in _CLOSES.values():
-            open_marks.append(char)
-        elif char in _CLOSES and (not open_marks or open_marks.pop() != _CLOSES[char]):
-            return False
-    return not open_marks and text.count('"') % 2 == 0
-
-
-def crosses_sentence(text: str) -> bool:
-    """Whether a sentence ends inside a phrase: a full stop, white space, and anything but a lower-case letter.
-
-    Not after an initial ("J. R. R. Tolkien", "Washington, D.C. The") or an abbreviation ("St. Petersburg"). Question
-    and exclamation marks do not count: they are parts of names too ("Yahoo! Inc.").
-    """
-    for match in _FULL_STOP.finditer(text):
-        word = match[1].casefold()
-        if len(word) > 1 and word not in _ABBREVIATIONS and not text[match.end()].islower():
-            return True
-    return False
-
-
 @lru_cache(maxsize=1 << 18)
 def spelling(piece: str) -> int:
     """A 64-bit name for a piece of text, such that the names of pieces determine the name of the text they make up,

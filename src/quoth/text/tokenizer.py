@@ -30,6 +30,16 @@ Pieces = tuple[list[int], list[tuple[int, int]]]
 """The token ids of a text, and their character ranges."""
 
 
+def pieces_of(tokenizer: Any, texts: Sequence[str]) -> list[Pieces]:
+    """The tokens of texts of any length, without special tokens."""
+    if not texts:
+        return []
+    encoded = tokenizer(
+        list(texts), add_special_tokens=False, return_offsets_mapping=True, verbose=False, truncation=False
+    )
+    return list(zip(encoded["input_ids"], encoded["offset_mapping"], strict=True))
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
     """One encoder input: special tokens, title, and some consecutive tokens of a passage at `body`."""
@@ -91,17 +101,12 @@ class TextTokenizer:
 
     def passages(self, texts: Sequence[str], titles: Sequence[str]) -> list[TokenizedPassage]:
         """Tokenize passages as "Title. text"; the title is context only, and its tokens are not in the result."""
-        if not texts:
-            return []
         prefixes = [f"{title}. " if title else "" for title in titles]
         joined = [prefix + text for prefix, text in zip(prefixes, texts, strict=True)]
-        encoded = self.hf(
-            joined, add_special_tokens=False, return_offsets_mapping=True, verbose=False, truncation=False
-        )
-        lengths = map(len, prefixes)
-        return list(map(self._passage, texts, lengths, encoded["input_ids"], encoded["offset_mapping"]))
+        return list(map(self._passage, texts, map(len, prefixes), pieces_of(self.hf, joined)))
 
-    def _passage(self, text: str, prefix: int, ids: list[int], offsets: list[tuple[int, int]]) -> TokenizedPassage:
+    def _passage(self, text: str, prefix: int, pieces: Pieces) -> TokenizedPassage:
+        ids, offsets = pieces
         first = next((i for i, (_, end) in enumerate(offsets) if end > prefix), len(ids))
         ranges = [trim(text, max(start - prefix, 0), max(end - prefix, 0)) for start, end in offsets[first:]]
         offsets_T2 = np.array(ranges, np.int64).reshape(-1, 2)
@@ -152,7 +157,7 @@ class TextTokenizer:
         InputError unless the text has exactly one blank.
         """
         left, right = around_mask(text, self.mask_token)
-        before, after = self._plain(left.rstrip()), self._plain(right)
+        (before, _), (after, _) = pieces_of(self.hf, [left.rstrip(), right])
         room = self.max_tokens - len(self.before) - len(self.after) - self.num_masks
         if (length := len(before) + len(after)) > room:
             message = f"a text of {length} tokens is cut to the {room} around its blank, the most the encoder takes"
@@ -174,18 +179,12 @@ class TextTokenizer:
         """An encoder input made of a title's and a body's ids; the body starts at `len(self.before) + len(title)`."""
         return np.array([*self.before, *title, *body, *self.after], np.int64)
 
-    def _plain(self, text: str) -> list[int]:
-        if not text:
-            return []
-        return list(self.hf(text, add_special_tokens=False, verbose=False)["input_ids"])
-
     def phrase(self, text: str) -> TokenizedPassage:
         """Tokenize a phrase as it would be inside a text (after a space); tokens of white space are left out."""
         padded = " " + text.strip()
-        encoded = self.hf(padded, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
-        filled = [i for i, (start, end) in enumerate(encoded["offset_mapping"]) if padded[start:end].strip()]
-        ids, offsets = encoded["input_ids"], encoded["offset_mapping"]
-        return self._passage(padded, 0, [ids[i] for i in filled], [offsets[i] for i in filled])
+        [(ids, offsets)] = pieces_of(self.hf, [padded])
+        filled = [i for i, (start, end) in enumerate(offsets) if padded[start:end].strip()]
+        return self._passage(padded, 0, ([ids[i] for i in filled], [offsets[i] for i in filled]))
 
 
 def around_mask(text: str, mask_token: str) -> tuple[str, str]:
@@ -237,12 +236,7 @@ class PairTokenizer:
 
     def pieces(self, texts: Sequence[str]) -> list[Pieces]:
         """The ids and character ranges of texts, without special tokens."""
-        if not texts:
-            return []
-        encoded = self.hf(
-            list(texts), add_special_tokens=False, return_offsets_mapping=True, verbose=False, truncation=False
-        )
-        return list(zip(encoded["input_ids"], encoded["offset_mapping"], strict=True))
+        return pieces_of(self.hf, texts)
 
     def single(self, ids: Sequence[int], limit: int) -> Pair:
         """ "[CLS] a [SEP]" of at most `limit` tokens."""

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from quoth.arrays import Ints
 from quoth.errors import InputError
 from quoth.text.boundaries import trim, words
-from quoth.text.tokenizer import check_fast
-from quoth.types import Ints
+from quoth.text.tokenizer import Pieces, check_fast, pieces_of
 
 SHAPES = ("special", "lower", "capitalised", "capitals", "capital", "mixed", "digits", "uncased", "other")
 """What a word looks like. "special" tokens do not occur in texts; "uncased" scripts have no capitals."""
@@ -68,13 +68,7 @@ class WordTokenizer:
 
     def texts(self, texts: Sequence[str]) -> list[TextWords]:
         """Tokenize texts of any length, without special tokens."""
-        if not texts:
-            return []
-        encoded = self.hf(
-            list(texts), add_special_tokens=False, return_offsets_mapping=True, verbose=False, truncation=False
-        )
-        pairs = zip(texts, encoded["input_ids"], encoded["offset_mapping"], strict=True)
-        return [_text_words(text, ids, offsets) for text, ids, offsets in pairs]
+        return list(map(_text_words, texts, pieces_of(self.hf, texts)))
 
     def windows(self, text: TextWords) -> list[WordWindow]:
         """Windows that overlap by a quarter; a token in two windows belongs to the one where it is farther from a cut.
@@ -97,7 +91,8 @@ class WordTokenizer:
         return windows
 
 
-def _text_words(text: str, ids: Sequence[int], offsets: Sequence[tuple[int, int]]) -> TextWords:
+def _text_words(text: str, pieces: Pieces) -> TextWords:
+    ids, offsets = pieces
     ranges = words(text)
     shape_W = word_shapes(text, ranges)
     first_W = np.full(len(ranges), -1, np.int64)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from quoth.types import Ints
+from quoth.arrays import Ints
 
 _LIKE_LENGTHS = 32
 """Batches are made of examples of similar length among this many batches' examples: that leaves little padding, and

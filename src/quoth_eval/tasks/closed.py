@@ -24,17 +24,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.answers.equations import log_sum_exp
-from quoth.answers.labels import LabelOptions, Words, WordSpans, find_words, rank_labels, score_words, usable_words
+from quoth.answers.labels import Words, WordSpans, find_words, rank_labels, score_words, usable_words
 from quoth.answers.options import Temperature
 from quoth.answers.phrases import scaled_similarities
 from quoth.answers.ranking import Occurrences
+from quoth.arrays import Doubles, Floats
 from quoth.errors import InputError, TextCutWarning
 from quoth.fields import Count
 from quoth.index.key_table import KeyHits, KeyTable
 from quoth.index.search import search_together
 from quoth.index.vectors import KeyVectors
 from quoth.records import Prediction
-from quoth.types import Doubles, Floats
 from quoth_eval.harness import EVIDENCE
 from quoth_eval.spec import CLOSED, Given, Options, Prepared, Settings, TaskSpec
 from quoth_eval.task import Answer, Example, Scores, Source, System, Task, draw_as_released
@@ -268,8 +268,8 @@ class LabelScorer:
             yield self._near(q_start_D, q_end_D, hits)
 
     def _scored(self, found: Sequence[WordSpans], q_start_BD: Floats, q_end_BD: Floats) -> Iterator[list[Prediction]]:
-        options, end_BD = LabelOptions(temperature=self._options.label_temperature), None if self._single else q_end_BD
-        for occurrences in score_words(self._tables, found, q_start_BD, end_BD, options):
+        temperature, end_BD = self._options.label_temperature, None if self._single else q_end_BD
+        for occurrences in score_words(self._tables, found, q_start_BD, end_BD, temperature):
             yield self._ranked(found, occurrences)
 
     def _near(self, q_start_D: Floats, q_end_D: Floats, hits: Sequence[KeyHits]) -> list[Prediction]:

@@ -19,15 +19,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from annotated_types import MinLen
 
 from quoth.cli.models import load_entities
-from quoth.corpus.bm25 import check_not_empty
-from quoth.corpus.word_index import indexed_text
+from quoth.corpus.bm25 import check_not_empty, indexed_text
 from quoth.datasets.judging import answerable, first, has_answer, holders, normalise
-from quoth.datasets.question_templates import QuestionTemplates
 from quoth.datasets.questions import QAExample, read_questions
 from quoth.errors import InputError
 from quoth.fields import Count, check_fields
 from quoth_eval.entity_search import Range, Search, by_text, searches, searching
 from quoth_eval.harness import ProgressCallback
+from quoth_eval.question_templates import QuestionTemplates
 from quoth_eval.rarity import count_terms, idf_buckets
 from quoth_eval.report import Report
 from quoth_eval.spec import ENTITIES, Given, Options, Prepared, Settings, TaskSpec

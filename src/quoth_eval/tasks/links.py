@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from annotated_types import MinLen
 
-from quoth.corpus.passages import sentences
 from quoth.datasets.judging import first
 from quoth.errors import InputError
 from quoth.fields import Count
 from quoth.records import Document, TaggedSpan
+from quoth.text.passages import sentences
 from quoth.zero_ner.recognition import LINKS, read_links
 from quoth_eval.entity_search import Range, Search, by_name, by_text, searches, searching
 from quoth_eval.spec import ENTITIES, Given, Options, Prepared, Settings, TaskSpec

@@ -16,12 +16,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.arrays import Doubles
 from quoth.cli.models import load
 from quoth.corpus.documents import read_records
 from quoth.encoders.keys import EncodedPassage
 from quoth.errors import InputError
 from quoth.records import Prediction
-from quoth.types import Doubles
 from quoth_eval.spec import Given, Options, Prepared, TaskSpec
 from quoth_eval.task import Answer, Example, Scores, System, Task, draw
 

@@ -16,9 +16,9 @@ from itertools import groupby, product, takewhile
 from typing import Annotated, Any
 
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.passages import sentences
 from quoth.errors import InputError, UnknownDocumentError
 from quoth.fields import Count, Number
+from quoth.text.passages import sentences
 from quoth.text.tokenizer import MASK
 from quoth_eval.report import Report, Row
 from quoth_eval.spec import Given, Options, Prepared, Settings, TaskSpec

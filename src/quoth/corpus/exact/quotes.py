@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.arrays import Ints
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.segment import Segment
 from quoth.errors import InputError
@@ -227,9 +228,7 @@ def nearest_part(text: str, whole: str, first: int, last: int) -> tuple[int, int
     return int(distance_T[end]), first + start, first + end
 
 
-def _edited(
-    distance_T: NDArray[np.int64], from_T: NDArray[np.int64], other_T: NDArray[np.bool_], place_T: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _edited(distance_T: Ints, from_T: Ints, other_T: NDArray[np.bool_], place_T: Ints) -> tuple[Ints, Ints]:
     """The next row of the table of distances, and where the best range that ends at a place begins."""
     replaced_T = distance_T[:-1] + other_T
     best_T, begin_T = distance_T + 1, from_T.copy()
@@ -239,9 +238,7 @@ def _edited(
     return _inserted(best_T, begin_T, place_T)
 
 
-def _inserted(
-    best_T: NDArray[np.int64], begin_T: NDArray[np.int64], place_T: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _inserted(best_T: Ints, begin_T: Ints, place_T: Ints) -> tuple[Ints, Ints]:
     """A row with insertions: D[j] = min over i <= j of E[i] + (j - i), which a running minimum of E[i] - i gives."""
     shifted_T = best_T - place_T
     least_T = np.minimum.accumulate(shifted_T)

@@ -1,4 +1,4 @@
-"""The splitters: limits, sentence ends, and that nothing but space is ever left out."""
+"""The splitters: limits, sentence ends, and that nothing but space is ever left out; phrases that cross a sentence."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quoth.corpus.passages import get_splitter, sentences
 from quoth.errors import InputError, ModelNotFoundError
+from quoth.text.passages import crosses_sentence, get_splitter, sentences
 
 UNICODE = st.text(max_size=300) | st.text("ab.!? \n\t。漢字かなไทย์\u0301\u200b", max_size=300)
 
@@ -47,13 +47,52 @@ def test_passages_end_with_sentences() -> None:
         (" \n ", []),
         ("no end", ["no end"]),
         ("  One two. Three!  “Four?” Five", ["One two.", "Three!", "“Four?”", "Five"]),
-        ("By J. Smith, e.g. here.", ["By J. Smith, e.g. here."]),
-        ("Heading\n\nThe text. ", ["Heading", "The text."]),
+        ("By J. Smith, e.g. here. It was good.", ["By J. Smith, e.g. here.", "It was good."]),
+        ('He said "no." She said "yes."', ['He said "no."', 'She said "yes."']),
+        ("Heading\n\nthe text. ", ["Heading", "the text."]),
         ("今天天气好。我们出去玩。", ["今天天气好。", "我们出去玩。"]),
     ],
 )
 def test_sentences(text: str, found: list[str]) -> None:
     assert [text[start:end] for start, end in sentences(text)] == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Paris. The",
+        "in 1875. It was first",
+        'he left." Then',
+        "the Seine. 1900",
+        "Germany. Élysée",
+        "the company. (The",
+    ],
+)
+def test_a_phrase_across_the_end_of_a_sentence(text: str) -> None:
+    assert crosses_sentence(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "St. Petersburg",
+        "J. R. R. Tolkien",
+        "Washington D.C. area",
+        "Washington, D.C. The",
+        "Dr. Martin Luther King Jr. Day",
+        "Yahoo! Inc. Japan",
+        "Monsters vs. Aliens",
+        "Op. 27 No. 2",
+        "version 2.4 of Python 3.12",
+        "e.g. apples",
+        "U.S. Army",
+        "Paris.",
+        "Nikki Giovanni",
+        "",
+    ],
+)
+def test_a_phrase_with_full_stops_inside_a_sentence(text: str) -> None:
+    assert not crosses_sentence(text)
 
 
 @settings(max_examples=100, deadline=None)
@@ -62,21 +101,6 @@ def test_sentences_cover_every_text_and_none_is_split_further(text: str) -> None
     found = sentences(text)
     assert_covers(text, found)
     assert sorted({start for start, _ in found}) == [start for start, _ in found]
-
-
-def test_closing_quotes_stay_with_their_sentence() -> None:
-    assert pieces("words:3", 'He said "no." She said "yes."') == ['He said "no."', 'She said "yes."']
-
-
-def test_initials_and_small_letters_do_not_end_sentences() -> None:
-    assert pieces("words:6", "We saw J. Smith, e.g. here. It was good.") == [
-        "We saw J. Smith, e.g. here.",
-        "It was good.",
-    ]
-
-
-def test_a_paragraph_ends_a_sentence() -> None:
-    assert pieces("words:4", "Heading here\n\nthe text follows now") == ["Heading here", "the text follows now"]
 
 
 def test_a_sentence_over_the_limit_is_cut_between_words() -> None:
@@ -92,10 +116,6 @@ def test_unspaced_texts_are_bounded(text: str) -> None:
     found = pieces("words:20", text)
     assert max(map(len, found)) <= 20 * 64
     assert "".join(found) == text
-
-
-def test_chinese_is_cut_at_its_sentence_ends() -> None:
-    assert pieces("words:8", "今天天气好。我们出去玩。") == ["今天天气好。", "我们出去玩。"]
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Splitters: where a text is cut into passages.
+"""Passages and sentences: where a text is cut, and phrases that cross a cut.
 
 Knows characters, words and sentence ends; does not know documents, storage or models (apart from counting a
 tokenizer's tokens). A passage begins and ends with a non-space character, and every non-space character is in one.
@@ -36,13 +36,23 @@ _MARKS = (
 )
 # Marks are not words of their own: a cut before one would leave half a letter at a passage's end.
 _WORD = re.compile(rf"[{_IDEOGRAPHIC}]|(?:[{_UNSPACED}][{_MARKS}]*){{1,4}}|[^\s{_IDEOGRAPHIC}{_UNSPACED}]{{1,64}}")
+_NEAR = 32
+"""A cut inside a word may move back this many characters, to the beginning of the word."""
 _SENTENCE_END = re.compile(
     r"(?:(?<!\b[A-Z])\.|[!?…])[\"'”’»)\]]*(?=\s+[^\sa-z])"  # not after an initial, nor before a lower-case letter
     r"|[。！？｡।॥][”’」』）]*"
     r"|\n[^\S\n]*(?=\n)"
 )
-_NEAR = 32
-"""A cut inside a word may move back this many characters, to the beginning of the word."""
+# Two rules: passages are cut where a sentence probably ends, and every corpus has been cut by this one; a phrase must
+# not be refused for a full stop inside a name, so the second knows abbreviations too.
+_FULL_STOP = re.compile(r"(\w+)\.[\"'”’»)\]]*\s+(?=\S)")
+_SHORTENED = (
+    "mr mrs ms mx dr prof rev hon pres gov sen rep gen col maj capt cmdr lt sgt adm st ste mt ft pt rd ave blvd "
+    "jr sr messrs mme mlle vs no nos vol vols op opp cat fig figs pp ch art sec ed eds trans approx ca cf fl inc ltd "
+    "co corp bros dept univ assn jan feb mar apr jun jul aug sept sep oct nov dec ph feat al"
+)
+_ABBREVIATIONS = frozenset(_SHORTENED.split())
+_CLOSES = {")": "(", "]": "[", "}": "{", "”": "“"}
 
 
 def get_splitter(spec: str) -> Splitter:
@@ -59,11 +69,6 @@ def get_splitter(spec: str) -> Splitter:
         )
     limit, starts = int(count), _tokens(tokenizer) if tokenizer else _word_starts
     return lambda text: _split(text, starts(text), [] if kind == "fixed" else _sentence_ends(text), limit)
-
-
-def sentences(text: str) -> Ranges:
-    """The character ranges of a text's sentences, in order."""
-    return _pieces(text, [0, *_sentence_ends(text)])
 
 
 def _tokens(name: str) -> Callable[[str], Sequence[int]]:
@@ -84,10 +89,6 @@ def _word_starts(text: str) -> Sequence[int]:
     return array("q", (match.start() for match in _WORD.finditer(text)))  # a fifth of the memory of a list
 
 
-def _sentence_ends(text: str) -> list[int]:
-    return [match.end() for match in _SENTENCE_END.finditer(text)]
-
-
 def _split(text: str, units: Sequence[int], ends: list[int], limit: int) -> Ranges:
     """Greedy: a passage extends to the last of `ends` within `limit` units, or if there is none, to that limit."""
     cuts = [0]
@@ -106,6 +107,16 @@ def _split(text: str, units: Sequence[int], ends: list[int], limit: int) -> Rang
     return _pieces(text, cuts)
 
 
+def sentences(text: str) -> Ranges:
+    """The character ranges of a text's sentences, in order."""
+    return _pieces(text, [0, *_sentence_ends(text)])
+
+
+def _sentence_ends(text: str) -> list[int]:
+    """Where sentences end, paragraphs too, closing quotes and brackets included."""
+    return [match.end() for match in _SENTENCE_END.finditer(text)]
+
+
 def _pieces(text: str, cuts: list[int]) -> Ranges:
     """The parts of a text that begin at these places, without white space around them, and none that is empty then."""
     ranges = []
@@ -114,3 +125,27 @@ def _pieces(text: str, cuts: list[int]) -> Ranges:
             first = start + text[start:end].index(piece)
             ranges.append((first, first + len(piece)))
     return ranges
+
+
+def is_balanced(text: str) -> bool:
+    """Whether every bracket and double quote in a text has its other half."""
+    open_marks: list[str] = []
+    for char in text:
+        if char in _CLOSES.values():
+            open_marks.append(char)
+        elif char in _CLOSES and (not open_marks or open_marks.pop() != _CLOSES[char]):
+            return False
+    return not open_marks and text.count('"') % 2 == 0
+
+
+def crosses_sentence(text: str) -> bool:
+    """Whether a sentence ends inside a phrase: a full stop, white space, and anything but a lower-case letter.
+
+    Not after an initial ("J. R. R. Tolkien", "Washington, D.C. The") or an abbreviation ("St. Petersburg"). Question
+    and exclamation marks do not count: they are parts of names too ("Yahoo! Inc.").
+    """
+    for match in _FULL_STOP.finditer(text):
+        word = match[1].casefold()
+        if len(word) > 1 and word not in _ABBREVIATIONS and not text[match.end()].islower():
+            return True
+    return False
