@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from quoth.corpus.exact.quotes import Verification, verify_quote
     from quoth.corpus.repair import Repairs
     from quoth.integrations.huggingface import pipeline
-    from quoth.model.base import FusedSearch
+    from quoth.model.base import FusedSearch, Model
     from quoth.model.loading import load
-    from quoth.model.model import Model
     from quoth.ner.tagger import Tagger
     from quoth.npm.blanks import PassageVectors
     from quoth.npm.model import NPM
@@ -91,9 +90,8 @@ _HOMES = {
         "quoth.corpus.exact.quotes": "Verification verify_quote",
         "quoth.corpus.repair": "Repairs",
         "quoth.integrations.huggingface": "pipeline",
-        "quoth.model.base": "FusedSearch",
+        "quoth.model.base": "FusedSearch Model",
         "quoth.model.loading": "load",
-        "quoth.model.model": "Model",
         "quoth.ner.tagger": "Tagger",
         "quoth.npm.blanks": "PassageVectors",
         "quoth.npm.model": "NPM",

@@ -18,8 +18,7 @@ from quoth.encoders.transformer import load_base
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import locate
 from quoth.ner.config import TaggerConfig
-from quoth.ner.network import HEAD_FILE
-from quoth.ner.tagger import Tagger
+from quoth.ner.tagger import HEAD_FILE, Tagger
 from quoth.npm.config import NPMConfig
 from quoth.records import TaggedSpan
 from quoth.text.boundaries import words

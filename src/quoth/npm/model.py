@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Literal, overload
 
 import numpy as np
@@ -20,13 +19,12 @@ from quoth.answers.evidence import chosen
 from quoth.answers.labels import LabelOptions, predict_labels
 from quoth.answers.options import FillOptions
 from quoth.corpus.bm25 import best_places
-from quoth.corpus.corpus import Corpora, Corpus, listed
+from quoth.corpus.corpus import Corpus
 from quoth.encoders.tokens import TokenEncoder
 from quoth.errors import InputError
 from quoth.hub import locate
 from quoth.index.key_table import KeyTable
 from quoth.model.calls import Exclude, check_labels, check_questions, takes, tidied, words_of
-from quoth.model.model import remembered
 from quoth.npm.blanks import BlankFiller
 from quoth.npm.config import AskOptions, ClassifyOptions, NPMConfig
 from quoth.reader.weights import open_reader
@@ -40,50 +38,14 @@ TEXTS_AT_A_TIME = 32
 class NPM(BlankFiller):
     """A nonparametric masked language model over one or several corpora."""
 
+    _usual = "quoth-mini"
+
     @classmethod
-    @remembered
-    def from_pretrained(
-        cls,
-        name: str | Path = "quoth-mini",
-        corpus: Corpora = None,
-        *,
-        device: str | None = None,
-        dtype: str | None = None,
-        base: str | Path | None = None,
-    ) -> NPM:
-        """Load an NPM.
-
-        Args:
-            name (str | Path): A shipped model (quoth-mini, quoth-mini-single, quoth-mini-base), the folder of one that
-                was trained, or a hub id. Default: "quoth-mini".
-            corpus (Corpus | str | Path | None): What to search: a corpus or the path of one, or a list of them.
-                Default: None.
-            device (str | None): "cpu", "cuda", "cuda:1" or "mps". Default: the best there is.
-            dtype (str | None): Precision of the encoder: "fp32", "bf16" or "fp16". Default: "fp32".
-            base (str | Path | None): Folder of the base encoder, if its package is not installed. Default: None.
-
-        Returns:
-            The model, ready to search.
-
-        Raises:
-            ModelNotFoundError: No model of that name, or its weights are missing or damaged.
-            InputError: Another kind of model, an unknown device or dtype.
-
-        Example:
-            >>> quoth.NPM.from_pretrained(corpus=corpus)
-            NPM('quoth-mini', keys='tokens', corpora=[Corpus('tiny.quoth', documents=6, passages=6, snapshot=1)])
-        """
-        folder = None if base is None else str(base)
-        source = locate(str(name), NPMConfig, folder)
+    def _load(cls, name: str, corpora: list[Corpus], *, device: str | None, dtype: str | None, base: str | None) -> NPM:
+        source = locate(name, NPMConfig, base)
         reader = source.config.reader
-        load = partial(open_reader, reader, device=device, dtype=dtype, base=folder) if reader else None
-        return cls(TokenEncoder.load(source, device=device, dtype=dtype), listed(corpus), load)
-
-    def over(self, corpora: Sequence[Corpus]) -> NPM:
-        """This model over other corpora, with the same weights."""
-        made = NPM(self.encoder, corpora, lambda: self.reader)
-        made._call = self._call
-        return made
+        load = partial(open_reader, reader, device=device, dtype=dtype, base=base) if reader else None
+        return cls(TokenEncoder.load(source, device=device, dtype=dtype), corpora, load)
 
     @overload
     def fill(  # type: ignore[overload-overlap]
