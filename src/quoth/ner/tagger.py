@@ -129,9 +129,7 @@ class Tagger:
             ('O', 'B-LOC', 'I-LOC', 'B-MISC', 'I-MISC', 'B-ORG', 'I-ORG', 'B-PER', 'I-PER')
         """
         name = str(name)
-        if Path(name).is_dir() and not has_settings(name):
-            return cls._load_classifier(name, device)
-        if has_settings(name) or name.startswith("quoth-"):
+        if has_settings(name) or (name.startswith("quoth-") and not Path(name).is_dir()):
             return cls._load_own(locate(name, TaggerConfig, None if base is None else str(base)), device)
         return cls._load_classifier(name, device)
 
@@ -191,13 +189,12 @@ class Tagger:
 
     def names(self, texts: Sequence[str]) -> list[list[TaggedSpan]]:
         """The names that the model tags in each text, without the dates found by rule."""
-        tokenized = self._tokenizer.texts(texts)
-        return [self._spans(text, scores) for text, scores in zip(tokenized, self._scores(tokenized), strict=True)]
-
-    def _spans(self, text: TextWords, scores_TL: Floats) -> list[TaggedSpan]:
-        filled = text.first_W >= 0
-        words = [word for word, has in zip(text.words, filled, strict=True) if has]
-        return spans_of_labels(words, best_labels(scores_TL[text.first_W[filled]], self.labels))
+        found, tokenized = [], self._tokenizer.texts(texts)
+        for text, scores_TL in zip(tokenized, self._scores(tokenized), strict=True):
+            filled = text.first_W >= 0
+            words = [word for word, has in zip(text.words, filled, strict=True) if has]
+            found.append(spans_of_labels(words, best_labels(scores_TL[text.first_W[filled]], self.labels)))
+        return found
 
     def _scores(self, texts: Sequence[TextWords]) -> list[Floats]:
         """Log probabilities of the labels for each text's tokens: [T, L] per text."""

@@ -31,7 +31,7 @@ from quoth.model.calls import with_mask, words_of
 from quoth.npm.config import NPMConfig
 from quoth.reader.network import SpanReader
 from quoth.reader.weights import open_reader
-from quoth.records import Evidence, Passage, Prediction
+from quoth.records import Passage, Prediction
 from quoth.text.boundaries import STOP_WORDS, surface_group, words
 from quoth.text.tokenizer import MASK, FastTokenizer, Tokens
 from quoth.timing import step
@@ -43,6 +43,12 @@ if TYPE_CHECKING:
 READ_AT_A_TIME = 8
 SPARE = 4
 """Over-generation factor: phrases that overlap better ones are left out."""
+PROPOSED = 50
+"""Candidates taken from each model."""
+LEAST = 1e-4
+"""Floor for phrases that one model lacks: their probability there."""
+SURE = 3
+"""The power with which NPM's weight falls as the reader becomes surer of its best phrase."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,27 +272,16 @@ class BlankFiller(CorpusModel):
         return self._token_ids([words_of(text)]) - {self.encoder.tokenizer.hf.unk_token_id}
 
 
-PROPOSED = 50
-"""Candidates taken from each model."""
-LEAST = 1e-4
-"""Floor for phrases that one model lacks: their probability there."""
-SURE = 3
-"""The power with which NPM's weight falls as the reader becomes surer of its best phrase."""
-
-
 def passages_of(proposed: Sequence[Proposal], most: int) -> list[Source]:
     """The passages in which phrases occur, each in its best place, best phrase first, `most` of them."""
     found: dict[tuple[str, int], Passage] = {}
     for place in (each.best.evidence[0] for each in proposed):
         if len(found) == most:
             break
-        found.setdefault((place.corpus, place.passage), _passage(place))
+        start, end = place.context_start, place.context_start + len(place.context)
+        passage = Passage(place.passage, place.document_id, place.title, place.context, start, end)
+        found.setdefault((place.corpus, place.passage), passage)
     return [Source(passage, corpus) for (corpus, _), passage in found.items()]
-
-
-def _passage(place: Evidence) -> Passage:
-    end = place.context_start + len(place.context)
-    return Passage(place.passage, place.document_id, place.title, place.context, place.context_start, end)
 
 
 def combine(
@@ -312,7 +307,8 @@ def combine(
     by_phrase: dict[int, list[Proposal | None]] = {}
     for at, group in enumerate((proposed, marked)):
         for each in group:
-            by_phrase.setdefault(_name(each.best.text), [None, None])[at] = each
+            name = surface_group(" ".join(each.best.text.split()))
+            by_phrase.setdefault(name, [None, None])[at] = each
     w, v, e = weights
     w *= (1 - max((each.best.probability for each in marked), default=0.0)) ** SURE
     said = words_beside(text)
@@ -320,9 +316,8 @@ def combine(
     for npm, reader in by_phrase.values():
         named = reader or npm
         assert named is not None
-        score = w * _log(npm) + v * _log(reader)
-        if e:
-            score -= e * _is_echo(named.best.text, said)
+        names = naming(named.best.text)
+        score = w * _log(npm) + v * _log(reader) - e * (bool(names) and names <= said)
         weighed.append(replace(named, best=replace(named.best, log_score=score)))
     weighed.sort(key=lambda each: -each.best.log_score)
     total = log_sum_exp(np.array([each.best.log_score for each in weighed]))
@@ -341,15 +336,6 @@ def naming(text: str) -> frozenset[str]:
     """The words of a text that name something, ignoring case: all but stop words."""
     every = (text[start:end].casefold() for start, end in words(text))
     return frozenset(word for word in every if word[0].isalnum() and word not in STOP_WORDS)
-
-
-def _is_echo(text: str, said: frozenset[str]) -> bool:
-    names = naming(text)
-    return bool(names) and names <= said
-
-
-def _name(text: str) -> int:
-    return surface_group(" ".join(text.split()))
 
 
 def _log(proposal: Proposal | None) -> float:

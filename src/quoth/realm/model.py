@@ -215,7 +215,7 @@ class REALM(CorpusModel):
             >>> realm.fill("Carmen was composed by [MASK].", top_k=1)[0].text
             'Georges Bizet'
         """
-        tokenizer, texts = self.encoder.tokenizer, [self._with_mask(one) for one in text]
+        tokenizer, texts = self.encoder.tokenizer, [with_mask(one, self.encoder.tokenizer.mask_token) for one in text]
         masked = [masked_ids(tokenizer, one, self.config.question_room) for one in texts]
         combine, null = self.reader.combined(options.combine, self.config.defaults.combine), options.null_document
         by_eq_1 = combine == "marginal"
@@ -228,9 +228,6 @@ class REALM(CorpusModel):
                 Predictions(replace(one, sequence=fill_in(tokenizer, query.text, one.text)) for one in answers)
             )
         return found
-
-    def _with_mask(self, text: str) -> str:
-        return with_mask(text, self.encoder.tokenizer.mask_token)
 
     def likelihood(self, text: str, answer: str, *, passages: int | None = None, exclude: Exclude = ()) -> Likelihood:
         """How likely a given answer is in the blank of a text, and which passages make it so (REALM Table 3).
@@ -266,7 +263,7 @@ class REALM(CorpusModel):
             >>> [each.passage is None for each in found.passages], round(sum(each.share for each in found.passages), 6)
             ([False, False, True], 1.0)
         """
-        text = self._with_mask(text)
+        text = with_mask(text, self.encoder.tokenizer.mask_token)
 
         def found(masks: int) -> tuple[EncodedQuery, list[Source], float]:
             masked = masked_ids(self.encoder.tokenizer, text, self.config.question_room, masks)

@@ -44,7 +44,6 @@ from quoth.records import Likelihood, PassageShare, Prediction
 from quoth.text.boundaries import MAY_END, MAY_START
 from quoth.text.tokenizer import PairTokenizer, answer_ids
 from quoth.timing import step
-from quoth.types import Doubles
 
 Combine = Literal["softmax", "marginal"]
 
@@ -280,7 +279,8 @@ def predict_words(
                 standing.setdefault(word, []).append((n, start, end))
         scores = [np.zeros(0)]
         for word, at in standing.items():
-            weight_C = _weights(joint_NV[:, word], at)
+            count = Counter(n for n, _, _ in at)
+            weight_C = np.array([joint_NV[n, word] - np.log(count[n]) for n, _, _ in at])
             scores.append(weight_C - log_sum_exp(weight_C) + log_sum_exp(joint_NV[:, word]))
     places = [place for at in standing.values() for place in at]
     return chosen(span_proposals(read, places, np.concatenate(scores), 0.0), top_k, distinct=False)
@@ -309,9 +309,3 @@ def _words(reading: Reading) -> Iterator[tuple[int, int, int]]:
     ids_T = reading.pair.ids_T[reading.body : reading.body + len(reading.flags_T)]
     for t in np.flatnonzero((reading.flags_T & MAY_START > 0) & (reading.flags_T & MAY_END > 0)).tolist():
         yield int(ids_T[t]), int(reading.offsets_T2[t, 0]), int(reading.offsets_T2[t, 1])
-
-
-def _weights(joint_N: Doubles, places: Sequence[AnswerSpan]) -> Doubles:
-    """The log of each place's part of its passage's share."""
-    count = Counter(n for n, _, _ in places)
-    return np.array([joint_N[n] - np.log(count[n]) for n, _, _ in places])

@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from quoth.corpus.documents import read_text
 from quoth.errors import InputError
@@ -27,22 +27,15 @@ from quoth.zero_ner.keys import Recognizer
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
+    from quoth.ner.luke_tagger import LukeTagger
 
 TITLES, LINKS = "titles", "links"
 
 
-class Namer(Protocol):
-    """Finds names from the text alone: `Tagger`, `LukeTagger`, `NameList`."""
-
-    fingerprint: str
-
-    def names(self, texts: Sequence[str]) -> list[list[TaggedSpan]]: ...
-
-
 class ByText:
-    """Entities recognised from the text."""
+    """Entities recognised from the text alone."""
 
-    def __init__(self, namer: Namer) -> None:
+    def __init__(self, namer: Tagger | LukeTagger | NameList) -> None:
         self.fingerprint, self._namer = namer.fingerprint, namer
 
     def of_passages(self, passages: Sequence[Passage]) -> list[list[TaggedSpan]]:
@@ -106,7 +99,7 @@ def load_recognizer(name: str, corpora: Sequence[Corpus], device: str | None, ba
     if name.endswith(".txt"):
         return ByText(NameList.read(Path(name)))
     if is_luke(name):
-        from quoth.ner.luke_tagger import LukeTagger
+        from quoth.ner.luke_tagger import LukeTagger  # with LUKE's classes of transformers
 
         return ByText(LukeTagger.load(name, device))
     return ByText(Tagger.load(name, device, base=base))
@@ -168,19 +161,15 @@ class NameList:
         spans = []
         at = 0
         while at < len(places):
-            count = self._longest(text, places, at)
-            if count:
-                spans.append(TaggedSpan(places[at][0], places[at + count - 1][1], NAME))
-            at += count or 1
+            start, end = places[at]
+            for count in self._lengths.get(text[start:end], ()):  # the longest first
+                last = places[at + count - 1][1] if at + count <= len(places) else start
+                if _one_line(text[start:last]) in self._names:
+                    spans.append(TaggedSpan(start, last, NAME))
+                    at += count - 1
+                    break
+            at += 1
         return spans
-
-    def _longest(self, text: str, places: Sequence[tuple[int, int]], at: int) -> int:
-        """The number of words of the longest name that starts at this word; 0 if none does."""
-        start, end = places[at]
-        for count in self._lengths.get(text[start:end], ()):
-            if at + count <= len(places) and _one_line(text[start : places[at + count - 1][1]]) in self._names:
-                return count
-        return 0
 
 
 def _one_line(text: str) -> str:
