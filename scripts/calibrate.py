@@ -36,8 +36,8 @@ from quoth.datasets.blanks import KINDS, draw_blanks
 from quoth.datasets.judging import exact_match, has_answer, normalise
 from quoth.datasets.questions import QAExample
 from quoth.hub import SETTINGS_FILE
+from quoth.npm.blanks import PROPOSED, combine
 from quoth.npm.model import NPM
-from quoth.npm.together import PROPOSED, combine
 from quoth.reader.data import read_examples
 from quoth.reader.model import Reader
 from quoth.records import Document, Prediction

@@ -15,7 +15,7 @@ import pytest
 import quoth
 from quoth.config import ModelConfig
 from quoth.hub import kind_of, shipped, shipped_folder, shipped_settings
-from quoth.model.model import Model
+from quoth.model.base import Model
 from quoth.registry import DEFAULT, SYSTEMS, System, model_config, named, system_of
 from quoth.training.recipes import RECIPES
 from quoth.training.settings import Recipe
@@ -106,7 +106,7 @@ from typing import Literal
 
 from quoth.config import ModelConfig
 from quoth.corpus.corpus import listed
-from quoth.model.model import Model
+from quoth.model.base import Model
 from quoth.reader.config import ReaderAskOptions, ReaderFillOptions
 from quoth.records import Prediction
 from quoth.training.settings import LoopConfig, Recipe

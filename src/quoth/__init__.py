@@ -7,79 +7,42 @@ asked for, so `import quoth` is fast and needs no torch.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from quoth import errors
-    from quoth.answers.options import FillOptions
-    from quoth.corpus.corpus import Corpus
-    from quoth.corpus.documents import read_documents
-    from quoth.corpus.exact.cite import Citation, cite
-    from quoth.corpus.exact.quotes import Verification, verify_quote
-    from quoth.corpus.repair import Repairs
-    from quoth.integrations.huggingface import pipeline
-    from quoth.model.base import FusedSearch
-    from quoth.model.loading import load
-    from quoth.model.model import Model
-    from quoth.ner.tagger import Tagger
-    from quoth.npm.blanks import PassageVectors
-    from quoth.npm.model import NPM
-    from quoth.reader.model import Reader
-    from quoth.realm.model import REALM
-    from quoth.records import (
-        Cost,
-        Document,
-        Evidence,
-        Hit,
-        Hits,
-        Likelihood,
-        Match,
-        Passage,
-        PassageShare,
-        Prediction,
-        Predictions,
-        Shortfall,
-        TaggedSpan,
-        TaggedText,
-    )
-    from quoth.zero_ner.model import ZeroNER
+if TYPE_CHECKING:  # "as" makes a name public for type checkers
+    from quoth import errors as errors
+    from quoth.answers.options import FillOptions as FillOptions
+    from quoth.corpus.corpus import Corpus as Corpus
+    from quoth.corpus.documents import read_documents as read_documents
+    from quoth.corpus.exact.cite import Citation as Citation
+    from quoth.corpus.exact.cite import cite as cite
+    from quoth.corpus.exact.quotes import Verification as Verification
+    from quoth.corpus.exact.quotes import verify_quote as verify_quote
+    from quoth.corpus.repair import Repairs as Repairs
+    from quoth.integrations.huggingface import pipeline as pipeline
+    from quoth.model.base import FusedSearch as FusedSearch
+    from quoth.model.base import Model as Model
+    from quoth.model.loading import load as load
+    from quoth.ner.tagger import Tagger as Tagger
+    from quoth.npm.blanks import PassageVectors as PassageVectors
+    from quoth.npm.model import NPM as NPM
+    from quoth.reader.model import Reader as Reader
+    from quoth.realm.model import REALM as REALM
+    from quoth.records import Cost as Cost
+    from quoth.records import Document as Document
+    from quoth.records import Evidence as Evidence
+    from quoth.records import Hit as Hit
+    from quoth.records import Hits as Hits
+    from quoth.records import Likelihood as Likelihood
+    from quoth.records import Match as Match
+    from quoth.records import Passage as Passage
+    from quoth.records import PassageShare as PassageShare
+    from quoth.records import Prediction as Prediction
+    from quoth.records import Predictions as Predictions
+    from quoth.records import Shortfall as Shortfall
+    from quoth.records import TaggedSpan as TaggedSpan
+    from quoth.records import TaggedText as TaggedText
+    from quoth.zero_ner.model import ZeroNER as ZeroNER
 
 __version__ = "0.1.0"
-
-__all__ = [
-    "NPM",
-    "REALM",
-    "Citation",
-    "Corpus",
-    "Cost",
-    "Document",
-    "Evidence",
-    "FillOptions",
-    "FusedSearch",
-    "Hit",
-    "Hits",
-    "Likelihood",
-    "Match",
-    "Model",
-    "Passage",
-    "PassageShare",
-    "PassageVectors",
-    "Prediction",
-    "Predictions",
-    "Reader",
-    "Repairs",
-    "Shortfall",
-    "TaggedSpan",
-    "TaggedText",
-    "Tagger",
-    "Verification",
-    "ZeroNER",
-    "__version__",
-    "cite",
-    "errors",
-    "load",
-    "pipeline",
-    "read_documents",
-    "verify_quote",
-]
 
 _HOMES = {
     name: module
@@ -91,9 +54,8 @@ _HOMES = {
         "quoth.corpus.exact.quotes": "Verification verify_quote",
         "quoth.corpus.repair": "Repairs",
         "quoth.integrations.huggingface": "pipeline",
-        "quoth.model.base": "FusedSearch",
+        "quoth.model.base": "FusedSearch Model",
         "quoth.model.loading": "load",
-        "quoth.model.model": "Model",
         "quoth.ner.tagger": "Tagger",
         "quoth.npm.blanks": "PassageVectors",
         "quoth.npm.model": "NPM",
@@ -108,6 +70,7 @@ _HOMES = {
 
 
 if not TYPE_CHECKING:  # or a checker would take any name for a public one
+    __all__ = sorted([*_HOMES, "__version__", "errors"])
 
     def __getattr__(name: str) -> Any:
         """Import the public name `name` from its module, the first time it is asked for."""
@@ -119,7 +82,6 @@ if not TYPE_CHECKING:  # or a checker would take any name for a public one
         globals()[name] = value
         return value
 
-
-def __dir__() -> list[str]:
-    """The public names, for completion."""
-    return sorted(__all__)
+    def __dir__() -> list[str]:
+        """The public names, for completion."""
+        return __all__

@@ -42,6 +42,16 @@ class Such:
     value: Any
 
 
+_BOUNDS: dict[type, tuple[Callable[[Any, Any], bool], str]] = {
+    Ge: (lambda value, bound: value >= bound.ge, "{0.ge} or more"),
+    Gt: (lambda value, bound: value > bound.gt, "above {0.gt}"),
+    Le: (lambda value, bound: value <= bound.le, "at most {0.le}"),
+    Lt: (lambda value, bound: value < bound.lt, "below {0.lt}"),
+    MinLen: (lambda value, bound: len(value) >= bound.min_length, "not empty"),
+    Has: (lambda value, bound: bound.part in value, "with {0.part}"),
+}
+"""Of each kind of bound whether a value keeps it, and its words."""
+
 Count = Annotated[int, Ge(1)]
 Number = Annotated[int, Ge(0)]
 Positive = Annotated[float, Gt(0)]
@@ -150,8 +160,8 @@ def _test(kind: Any) -> Callable[[Any], bool]:
     """Whether a value is of a type and within its bounds."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        fits, bounds = _test(inner[0]), [each for each in inner[1:] if not isinstance(each, (str, Such))]
-        return lambda value: fits(value) and all(_within(value, bound) for bound in bounds)
+        fits, bounds = _test(inner[0]), [(_BOUNDS[type(each)][0], each) for each in inner[1:] if type(each) in _BOUNDS]
+        return lambda value: fits(value) and all(keeps(value, bound) for keeps, bound in bounds)
     if origin in _UNIONS:
         tests = [_test(each) for each in inner]
         return lambda value: any(fits(value) for fits in tests)
@@ -172,23 +182,6 @@ def _test(kind: Any) -> Callable[[Any], bool]:
     if kind is float:
         return lambda value: isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
     return lambda value: isinstance(value, origin or kind)
-
-
-def _within(value: Any, bound: Any) -> bool:
-    match bound:
-        case Ge(least):
-            return bool(value >= least)
-        case Gt(below):
-            return bool(value > below)
-        case Le(most):
-            return bool(value <= most)
-        case Lt(above):
-            return bool(value < above)
-        case MinLen(length):
-            return len(value) >= length
-        case Has(part):
-            return part in value
-    return True
 
 
 def _words(value: Any, kind: Any, none: str) -> str:
@@ -217,20 +210,6 @@ def _words(value: Any, kind: Any, none: str) -> str:
 
 def _bounds(value: Any, bounds: tuple[Any, ...]) -> str:
     """The bounds in words; the technical one only if the value exceeds it."""
-    words = []
-    for bound in bounds:
-        match bound:
-            case Ge(least):
-                words.append(f"{least} or more")
-            case Gt(below):
-                words.append(f"above {below}")
-            case Le(most) if most != MOST or (isinstance(value, int) and value > most):
-                words.append(f"at most {most}")
-            case Lt(above):
-                words.append(f"below {above}")
-            case MinLen():
-                words.append("not empty")
-            case Has(part):
-                words.append(f"with {part}")
-    between = " and ".join(words)
+    named = [each for each in bounds if each != Le(MOST) or (isinstance(value, int) and value > MOST)]
+    between = " and ".join(_BOUNDS[type(each)][1].format(each) for each in named if type(each) in _BOUNDS)
     return re.sub("^(.*) or more and at most (.*)$", r"from \1 to \2", between)

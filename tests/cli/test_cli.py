@@ -509,6 +509,8 @@ def test_a_realm_answers_by_eq_1(corpus: Path, realm: Path, run: Run) -> None:
     whole = [json.loads(line)["score"] for line in run(*command, "--marginal")[1].splitlines()]
     less = [json.loads(line)["score"] for line in run(*command, "--marginal", "--null-document")[1].splitlines()]
     assert sum(less) < sum(whole) == pytest.approx(1)
+    code, _, err = run(*command, "--null-document")
+    assert (code, "--null-document is for --marginal; add --marginal, or leave it out" in err) == (2, True)
     command = ("fill", corpus, "[MASK] is an opera", "--model", realm, "--json")
     assert run(*command, "--marginal")[1] == run(*command)[1] != run(*command, "--no-null-document")[1]
     for model, of in (("quoth-mini", "npm"), ("quoth-reader", "reader")):

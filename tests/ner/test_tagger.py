@@ -18,8 +18,7 @@ from quoth.encoders.transformer import load_base
 from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import locate
 from quoth.ner.config import TaggerConfig
-from quoth.ner.network import HEAD_FILE
-from quoth.ner.tagger import Tagger
+from quoth.ner.tagger import HEAD_FILE, Tagger
 from quoth.npm.config import NPMConfig
 from quoth.records import TaggedSpan
 from quoth.text.boundaries import words
@@ -180,6 +179,7 @@ def test_a_token_classifier_of_hugging_face(tmp_path: Path, labels: list[str]) -
 
     tiny_bert(tmp_path)
     config = BertConfig.from_pretrained(tmp_path, id2label=dict(enumerate(labels)))
+    torch.manual_seed(0)
     model = BertForTokenClassification(config)
     model.bert.load_state_dict(load_base(locate(str(tmp_path), NPMConfig).encoder)[0].state_dict(), strict=False)
     model.save_pretrained(tmp_path)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from quoth.npm import neighbours
-from quoth.npm.batches import TokenizedDocuments
-from quoth.npm.neighbours import _walk, chain_of_neighbours
+from quoth.npm import batches
+from quoth.npm.batches import TokenizedDocuments, _walk, chain_of_neighbours
 
 TOPICS, PER_TOPIC = 6, 7
 
@@ -29,7 +28,7 @@ def data() -> TokenizedDocuments:
 
 
 def test_like_follows_like(data: TokenizedDocuments, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neighbours, "PART", 10)
+    monkeypatch.setattr(batches, "PART", 10)
     told: list[int] = []
     chain = chain_of_neighbours(data, told.append)
     assert sorted(chain.tolist()) == sorted(set(data.document.tolist()))

@@ -16,8 +16,7 @@ from quoth.answers.evidence import Proposal, Source, predict_spans
 from quoth.corpus import bm25
 from quoth.errors import EmptyCorpusError, InputError
 from quoth.index import retriever
-from quoth.npm.blanks import Asked
-from quoth.npm.together import LEAST, combine, passages_of, words_beside
+from quoth.npm.blanks import LEAST, Asked, combine, passages_of, words_beside
 from quoth.realm.model import REALM
 from quoth.realm.own_reader import GivenReader
 from quoth.records import Evidence, Passage, Prediction

@@ -12,7 +12,7 @@ import torch
 from quoth.corpus.corpus import Corpus
 from quoth.hub import locate
 from quoth.realm.config import PretrainConfig, REALMConfig
-from quoth.realm.probe import Probe
+from quoth.realm.recipe import Probe
 from quoth.realm.salient import MaskedTexts
 from realm_runs import (
     DOCUMENTS,

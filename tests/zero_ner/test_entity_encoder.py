@@ -20,8 +20,7 @@ from quoth.records import TaggedSpan
 from quoth.registry import model_config
 from quoth.zero_ner.config import ZeroNERConfig
 from quoth.zero_ner.keys import EntityEncoder, Range, TokenSpans
-from quoth.zero_ner.name_list import NameList
-from quoth.zero_ner.recognition import ByText, Links, load_recognizer
+from quoth.zero_ner.recognition import ByText, Links, NameList, load_recognizer
 from tiny import TEXT, tiny_npm, tiny_roberta
 
 PASSAGES = [

@@ -14,7 +14,7 @@ from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
 from quoth.records import Document, TaggedSpan
 from quoth.text.boundaries import words
-from quoth.zero_ner.name_list import NAME, NameList
+from quoth.zero_ner.recognition import NAME, NameList
 
 NAMES = [
     *("York", "New York", "New York City", "City", "Mercury", "O'Brien", "U.S.", "C++", "K2", "!!! band", "Yahoo!"),

@@ -99,7 +99,7 @@ def fill(
     check_query(text, check_blank)
     _check_vectors(corpora, model, filling)
     loaded = load_predictor(model, corpora, setup)
-    _answer(text, lambda query: loaded.fill(query, **options), json, timings, (cite, corpora))
+    _answer(text, lambda query: _called(loaded.fill, query, options), json, timings, (cite, corpora))
 
 
 @app.command(rich_help_panel=PANEL)
@@ -154,7 +154,7 @@ def ask(
     check_query(question, lambda asked: check_questions([asked]))
     _check_vectors(corpora, model, filling)
     loaded = load_predictor(model, corpora, setup)
-    _answer(question, lambda query: loaded.ask(query, **options), json, timings, (cite, corpora))
+    _answer(question, lambda query: _called(loaded.ask, query, options), json, timings, (cite, corpora))
 
 
 @app.command(rich_help_panel=PANEL)
@@ -230,6 +230,15 @@ def _by_eq_1(model: str, marginal: bool, null_document: bool | None) -> dict[str
         of = system(model).kind
         raise InputError(f"{told} requires a REALM, and {model} is of kind {of!r}; try --model quoth-realm")
     return given(combine="marginal" if marginal else None, null_document=null_document)
+
+
+def _called(verb: "Callable[..., Sequence[Prediction]]", text: str, options: dict[str, Any]) -> "Sequence[Prediction]":
+    try:
+        return verb(text, **options)
+    except InputError as error:
+        if str(error).startswith("null_document"):  # whether a model is marginal by itself, only the model knows
+            raise InputError("--null-document is for --marginal; add --marginal, or leave it out") from None
+        raise
 
 
 def _answer(

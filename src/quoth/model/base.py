@@ -1,6 +1,6 @@
-"""What models have in common: corpora to search and to embed, alone or several models as one search.
+"""What models have in common: how they are loaded and pickled; corpora to search and to embed; several as one search.
 
-Knows how rankings come together. Does not know any model.
+Knows: the call that loaded a model, how rankings come together. Does not know: any model.
 """
 
 from __future__ import annotations
@@ -10,20 +10,139 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import chain
-from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, TypeVar, get_args, overload
 
 from quoth.corpus.bm25 import PassageRef, Ranking, best_places
+from quoth.corpus.corpus import Corpora, Corpus, listed
 from quoth.errors import InputError
 from quoth.fields import Count, checked
+from quoth.hub import is_shipped
 from quoth.index.fusion import FUSIONS
 from quoth.index.key_table import KeyTable
 from quoth.memory import WORKING_MEMORY
-from quoth.model.model import Model
-from quoth.records import Cost, Hit, Hits, Match, Passage, Shortfall
+from quoth.records import Cost, Hit, Hits, Match, Passage, Predictions, Shortfall
 
 if TYPE_CHECKING:
-    from quoth.corpus.corpus import Corpus
     from quoth.index.retriever import KeyAt, Retriever
+    from quoth.model.calls import Exclude
+
+
+M = TypeVar("M", bound="Model")  # not Self, which some editors do not follow
+
+
+class Call(Protocol):
+    """What `ask` and `fill` of every model take: one text, or several."""
+
+    @overload
+    def __call__(  # type: ignore[overload-overlap]
+        self, text: str, /, *, top_k: int = ..., passages: int = ..., exclude: Exclude = ...
+    ) -> Predictions: ...
+    @overload
+    def __call__(
+        self, text: Sequence[str], /, *, top_k: int = ..., passages: int = ..., exclude: Exclude = ...
+    ) -> list[Predictions]: ...
+
+
+class Model:
+    """A model of any kind, as `load` returns it for a name that a type checker does not know.
+
+    It has `name`, `corpora`, `ask`, `fill` and `search`; a ZeroNER only finds passages, and its `ask` and `fill` raise
+    InputError. Each class has more options. It is pickled as the call that loaded it, without weights: unpickled, it is
+    loaded again and searches the same snapshots. So its folder and its corpora must be where they were.
+
+    Example:
+        >>> import pickle
+        >>> reader = quoth.load("quoth-reader", corpus=corpus)
+        >>> pickle.loads(pickle.dumps(reader)).ask("Who composed Carmen?") == reader.ask("Who composed Carmen?")
+        True
+    """
+
+    _usual: ClassVar[str]
+    name: str
+    _call: Mapping[str, Any] | None = None
+
+    if TYPE_CHECKING:
+
+        @property
+        def corpora(self) -> Sequence[Corpus]: ...
+        @property
+        def ask(self) -> Call: ...
+        @property
+        def fill(self) -> Call: ...
+        def search(self, query: str, k: int = ...) -> Hits: ...
+        @classmethod
+        def _load(cls, *given: Any, **options: Any) -> Self: ...
+        def _search_in(self, corpora: Sequence[Corpus]) -> None: ...
+
+    @classmethod
+    def from_pretrained(
+        cls: type[M],
+        name: str | Path | None = None,
+        corpus: Corpora = None,
+        *,
+        device: str | None = None,
+        dtype: str | None = None,
+        base: str | Path | None = None,
+    ) -> M:
+        """Load a model of this class.
+
+        Args:
+            name (str | Path | None): A shipped model, the folder of one that was trained or converted, or a hub id.
+                Default: quoth-mini of an NPM, quoth-reader of a Reader, quoth-realm of a REALM.
+            corpus (Corpus | str | Path | None): What to search: a corpus or the path of one, or a list of them.
+                Default: None.
+            device (str | None): "cpu", "cuda", "cuda:1" or "mps". Default: the best there is.
+            dtype (str | None): Precision of the encoder: "fp32", "bf16", "fp16" or "auto", which is bf16 on a processor
+                that multiplies it faster, else fp32. Default: what QUOTH_DTYPE names, or "auto".
+            base (str | Path | None): Folder of the base encoder, if its package is not installed. Default: None.
+
+        Returns:
+            The model, ready to search.
+
+        Raises:
+            ModelNotFoundError: No model of that name, or its weights are missing or damaged.
+            InputError: Another kind of model, an unknown device or dtype.
+
+        Example:
+            >>> quoth.NPM.from_pretrained(corpus=corpus)
+            NPM('quoth-mini', keys='tokens', corpora=[Corpus('tiny.quoth', documents=6, passages=6, snapshot=1)])
+        """
+        return cls._remembered(name, corpus, device=device, dtype=dtype, base=base)
+
+    @classmethod
+    def _remembered(cls, name: str | Path | None, corpus: Corpora, base: str | Path | None, **options: Any) -> Self:
+        """The loaded model, with the call that loads it in any other process."""
+        name, folder = str(name or cls._usual), None if base is None else str(base)
+        made = cls._load(name, listed(corpus), base=folder, **options)
+        made._call = {"name": _absolute(name), "base": _absolute(folder), **options}
+        return made
+
+    def over(self, corpora: Sequence[Corpus]) -> Self:
+        """This model over other corpora, with the same weights."""
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        made._search_in(corpora)
+        return made
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        if self._call is None:
+            raise InputError(
+                f"this {type(self).__name__} was not loaded by from_pretrained, so another process cannot load it; "
+                "save it to a folder and load that"
+            )
+        return _again, (type(self), list(self.corpora), dict(self._call))
+
+
+def _absolute(name: str | None) -> str | None:
+    """A folder as another process finds it, whatever its working directory; any other name as it is."""
+    folder = name is not None and Path(name).is_dir() and not is_shipped(name)
+    return str(Path(name).absolute()) if name is not None and folder else name
+
+
+def _again(kind: Any, corpora: Sequence[Corpus], call: Mapping[str, Any]) -> Any:
+    return kind.from_pretrained(corpus=corpora, **call)
+
 
 Mode = Literal["bm25", "dense", "hybrid"]
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -53,10 +172,13 @@ class CorpusModel(Model):
     mean equal vectors."""
 
     keys: ClassVar[str]
-    fingerprint: str
 
-    def __init__(self, retriever: Retriever, name: str) -> None:
-        self._retriever, self.name = retriever, name
+    def __init__(self, retriever: Retriever, encoder: Any) -> None:
+        self._retriever, self.encoder, self.config = retriever, encoder, encoder.config
+        self.name, self.fingerprint = str(encoder.name), str(encoder.fingerprint)
+
+    def _search_in(self, corpora: Sequence[Corpus]) -> None:
+        self._retriever = type(self._retriever)(corpora, self.encoder)
 
     def search(self, query: str, k: int = 10, mode: Mode = "bm25") -> Hits:
         """Find the k best passages.

@@ -14,7 +14,7 @@ from quoth.hub import kind_of
 from quoth.registry import SYSTEMS, named
 
 if TYPE_CHECKING:
-    from quoth.model.model import Model
+    from quoth.model.base import Model
     from quoth.npm.model import NPM
     from quoth.reader.model import Reader
     from quoth.realm.model import REALM

@@ -10,23 +10,73 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+from torch import Tensor, nn
 
 from quoth.arrays import Floats
 from quoth.encoders.transformer import Transformer, pad, run_batched
-from quoth.errors import InputError
+from quoth.errors import InputError, ModelNotFoundError
 from quoth.hub import EncoderSource, ModelSource, has_settings, locate
 from quoth.ner.config import TaggerConfig
 from quoth.ner.dates import DATES_VERSION, find_dates, longest
-from quoth.ner.network import HEAD_FILE, TagNetwork
 from quoth.ner.tags import best_labels, spans_of_labels
 from quoth.records import TaggedSpan
-from quoth.storage import sha256_file
+from quoth.storage import atomic_write_bytes, sha256_file
 from quoth.text.boundaries import BOUNDARIES_VERSION
-from quoth.text.words import TextWords, WordTokenizer, WordWindow
+from quoth.text.words import NUM_SHAPES, TextWords, WordTokenizer, WordWindow
+
+HEAD_FILE = "tagger.safetensors"
+_OWN = ("shapes.", "head.")
+
+
+class TagNetwork(nn.Module):
+    """Scores of labels for each token. A word's shape is a learned vector added to its tokens' embeddings, so that an
+    uncased encoder sees casing in all its layers."""
+
+    def __init__(self, encoder: Any, num_labels: int) -> None:
+        super().__init__()
+        dimensions = int(encoder.config.hidden_size)
+        self.encoder = encoder
+        self.shapes = nn.Embedding(NUM_SHAPES, dimensions)
+        self.head = nn.Linear(dimensions, num_labels)
+        nn.init.zeros_(self.shapes.weight)
+        nn.init.normal_(self.head.weight, std=0.02)
+        nn.init.zeros_(self.head.bias)
+
+    def forward(self, ids_BT: Tensor, mask_BT: Tensor, shapes_BT: Tensor) -> Tensor:
+        """Logits [B, T, L] of inputs padded on the right; `shapes_BT` are numbers from `word_shapes`."""
+        words_BTD = self.encoder.get_input_embeddings()(ids_BT) + self.shapes(shapes_BT)
+        states = self.encoder(inputs_embeds=words_BTD, attention_mask=mask_BT).last_hidden_state
+        logits_BTL: Tensor = self.head(states)
+        return logits_BTL
+
+    def save_head(self, folder: Path) -> None:
+        """Write the weights that are not the encoder's, in fp16."""
+        own = {name: value for name, value in self.state_dict().items() if name.startswith(_OWN)}
+        halves = {name: value.detach().half().cpu().contiguous() for name, value in own.items()}
+        atomic_write_bytes(folder / HEAD_FILE, save(halves))
+
+    def load_head(self, folder: Path) -> None:
+        """Read what `save_head` wrote. Raises ModelNotFoundError if it is missing, damaged or of a different size."""
+        file = folder / HEAD_FILE
+        try:
+            saved = {name: value.float() for name, value in load_file(file).items()}
+        except (OSError, SafetensorError) as error:
+            raise ModelNotFoundError(f"{file} cannot be read ({error}); fetch or train it again") from error
+        expected = {name: list(v.shape) for name, v in self.state_dict().items() if name.startswith(_OWN)}
+        shapes = {name: list(v.shape) for name, v in saved.items()}
+        if shapes != expected:
+            raise ModelNotFoundError(
+                f"{file} has shapes {shapes}, not {expected}; name the base and labels it was trained with"
+            )
+        with torch.no_grad():
+            self.load_state_dict(saved, strict=False)
+
 
 CPU = torch.device("cpu")
 
@@ -79,9 +129,7 @@ class Tagger:
             ('O', 'B-LOC', 'I-LOC', 'B-MISC', 'I-MISC', 'B-ORG', 'I-ORG', 'B-PER', 'I-PER')
         """
         name = str(name)
-        if Path(name).is_dir() and not has_settings(name):
-            return cls._load_classifier(name, device)
-        if has_settings(name) or name.startswith("quoth-"):
+        if has_settings(name) or (name.startswith("quoth-") and not Path(name).is_dir()):
             return cls._load_own(locate(name, TaggerConfig, None if base is None else str(base)), device)
         return cls._load_classifier(name, device)
 
@@ -141,13 +189,12 @@ class Tagger:
 
     def names(self, texts: Sequence[str]) -> list[list[TaggedSpan]]:
         """The names that the model tags in each text, without the dates found by rule."""
-        tokenized = self._tokenizer.texts(texts)
-        return [self._spans(text, scores) for text, scores in zip(tokenized, self._scores(tokenized), strict=True)]
-
-    def _spans(self, text: TextWords, scores_TL: Floats) -> list[TaggedSpan]:
-        filled = text.first_W >= 0
-        words = [word for word, has in zip(text.words, filled, strict=True) if has]
-        return spans_of_labels(words, best_labels(scores_TL[text.first_W[filled]], self.labels))
+        found, tokenized = [], self._tokenizer.texts(texts)
+        for text, scores_TL in zip(tokenized, self._scores(tokenized), strict=True):
+            filled = text.first_W >= 0
+            words = [word for word, has in zip(text.words, filled, strict=True) if has]
+            found.append(spans_of_labels(words, best_labels(scores_TL[text.first_W[filled]], self.labels)))
+        return found
 
     def _scores(self, texts: Sequence[TextWords]) -> list[Floats]:
         """Log probabilities of the labels for each text's tokens: [T, L] per text."""

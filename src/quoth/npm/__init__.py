@@ -17,9 +17,9 @@ From the paper (Min et al., *Nonparametric Masked Language Modeling*, 2022) to t
 | §4 only BM25's best passages (`passages=3`) | `npm.blanks.BlankFiller.asked` |
 | §3.2.1, A.2 hide phrases that recur in the batch | `npm.masking.mask_spans` |
 | §3.2.2 the contrastive loss of both ends | `training.losses.phrase_contrastive_loss` |
-| §4 a batch holds passages that share phrases | `npm.batches.BatchSampler`, `npm.neighbours.chain_of_neighbours` |
+| §4 a batch holds passages that share phrases | `npm.batches.BatchSampler`, `npm.batches.chain_of_neighbours` |
 
-Not in the paper: a reader that decides together with NPM (`npm.together.combine`), large batches by gradient caching
+Not in the paper: a reader that decides together with NPM (`npm.blanks.combine`), large batches by gradient caching
 (`npm.grad_cache.Contrast`). What people call is `npm.model.NPM`; its settings and those of its training are
 `npm.config.NPMConfig` and `npm.config.TrainConfig`; a run is made by `npm.recipe.prepare`.
 """

@@ -5,15 +5,17 @@ Knows: how encoder, retriever, predictor and reader compose for texts with a bla
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quoth.answers.evidence import Proposal, Source, calibrated, propose, propose_spans, sources_of
+from quoth.answers.equations import log_sum_exp
+from quoth.answers.evidence import Proposal, Source, calibrated, chosen, propose, propose_spans, sources_of
 from quoth.answers.options import FillOptions, ResolvedOptions
 from quoth.answers.phrases import ScoredPhrases, ScoredTokens
 from quoth.answers.ranking import Scored
@@ -27,12 +29,12 @@ from quoth.index.search import search_all, search_together
 from quoth.model.base import CorpusModel
 from quoth.model.calls import with_mask, words_of
 from quoth.npm.config import NPMConfig
-from quoth.npm.together import PROPOSED, combine, naming, passages_of
 from quoth.reader.network import SpanReader
 from quoth.reader.weights import open_reader
 from quoth.records import Passage, Prediction
-from quoth.text.boundaries import STOP_WORDS
-from quoth.text.tokenizer import FastTokenizer, Tokens
+from quoth.text.boundaries import STOP_WORDS, surface_group, words
+from quoth.text.passages import sentences
+from quoth.text.tokenizer import MASK, FastTokenizer, Tokens
 from quoth.timing import step
 
 if TYPE_CHECKING:
@@ -41,6 +43,12 @@ if TYPE_CHECKING:
 READ_AT_A_TIME = 8
 SPARE = 4
 """Over-generation factor: phrases that overlap better ones are left out."""
+PROPOSED = 50
+"""Candidates taken from each model."""
+LEAST = 1e-4
+"""Floor for phrases that one model lacks: their probability there."""
+SURE = 3
+"""The power with which NPM's weight falls as the reader becomes surer of its best phrase."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +73,17 @@ class BlankFiller(CorpusModel):
     """Fills blanks from one or several corpora, with one record of options."""
 
     keys = "tokens"
+    encoder: TokenEncoder
+    config: NPMConfig
 
     def __init__(
         self, encoder: TokenEncoder, corpora: Sequence[Corpus] = (), load_reader: Callable[[], SpanReader] | None = None
     ) -> None:
-        super().__init__(Retriever(corpora, encoder), encoder.name)
-        self.encoder = encoder
         assert isinstance(encoder.config, NPMConfig)
-        self.config = encoder.config
-        self.fingerprint = encoder.fingerprint
+        super().__init__(Retriever(corpora, encoder), encoder)
         named = self.config.reader
-        self._load_reader = load_reader or (partial(open_reader, named) if named else None)
+        load = load_reader or (partial(open_reader, named) if named else None)
+        self._load_reader = None if load is None else cache(load)  # over other corpora, it is the same reader
 
     @cached_property
     def reader(self) -> SpanReader:
@@ -262,3 +270,73 @@ class BlankFiller(CorpusModel):
     def _said(self, text: str) -> frozenset[int]:
         """The token ids of a text, except the unknown token's, which may be any word's."""
         return self._token_ids([words_of(text)]) - {self.encoder.tokenizer.hf.unk_token_id}
+
+
+def passages_of(proposed: Sequence[Proposal], most: int) -> list[Source]:
+    """The passages in which phrases occur, each in its best place, best phrase first, `most` of them."""
+    found: dict[tuple[str, int], Passage] = {}
+    for place in (each.best.evidence[0] for each in proposed):
+        if len(found) == most:
+            break
+        start, end = place.context_start, place.context_start + len(place.context)
+        passage = Passage(place.passage, place.document_id, place.title, place.context, start, end)
+        found.setdefault((place.corpus, place.passage), passage)
+    return [Source(passage, corpus) for (corpus, _), passage in found.items()]
+
+
+def combine(
+    text: str,
+    proposed: Sequence[Proposal],
+    marked: Sequence[Proposal],
+    weights: tuple[float, float, float],
+    top_k: int,
+    max_evidence: int | None = None,
+    distinct: bool = True,
+) -> list[Prediction]:
+    """The `top_k` phrases with the highest w · (1 − p)³ · log p_NPM + v · log p_reader − e · echo.
+
+    `weights` are (w, v, e). p is the reader's highest probability: if the passages say it, NPM has little to add. A
+    phrase is an echo (1, else 0) if it has words that name something and all of them occur in the sentence of `text`
+    with the `[MASK]`.
+
+    A phrase that one of the two does not propose has the probability `LEAST` there. `log_score` is that sum, and the
+    probability is the phrase's share of exp of all these sums. Evidence is the reader's, or else NPM's, its best
+    `max_evidence` places (None: all). If answers are to be `distinct`, only the best of those that overlap in their
+    best place is listed.
+    """
+    by_phrase: dict[int, list[Proposal | None]] = {}
+    for at, group in enumerate((proposed, marked)):
+        for each in group:
+            name = surface_group(" ".join(each.best.text.split()))
+            by_phrase.setdefault(name, [None, None])[at] = each
+    w, v, e = weights
+    w *= (1 - max((each.best.probability for each in marked), default=0.0)) ** SURE
+    said = words_beside(text)
+    weighed = []
+    for npm, reader in by_phrase.values():
+        named = reader or npm
+        assert named is not None
+        names = naming(named.best.text)
+        score = w * _log(npm) + v * _log(reader) - e * (bool(names) and names <= said)
+        weighed.append(replace(named, best=replace(named.best, log_score=score)))
+    weighed.sort(key=lambda each: -each.best.log_score)
+    total = log_sum_exp(np.array([each.best.log_score for each in weighed]))
+    best = chosen(weighed, top_k, distinct)
+    return [each.with_probability(math.exp(each.log_score - total), max_evidence) for each in best]
+
+
+def words_beside(text: str) -> frozenset[str]:
+    """The words of the sentence with the `[MASK]`, ignoring case, except those that name nothing."""
+    at = text.index(MASK)
+    start, end = next(each for each in sentences(text) if each[0] <= at < each[1])
+    return naming(text[start:end].replace(MASK, " "))
+
+
+def naming(text: str) -> frozenset[str]:
+    """The words of a text that name something, ignoring case: all but stop words."""
+    every = (text[start:end].casefold() for start, end in words(text))
+    return frozenset(word for word in every if word[0].isalnum() and word not in STOP_WORDS)
+
+
+def _log(proposal: Proposal | None) -> float:
+    return math.log(LEAST if proposal is None else max(proposal.best.probability, LEAST))

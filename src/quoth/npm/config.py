@@ -13,7 +13,7 @@ from quoth.answers.options import FillOptions, NPMDefaults, Temperature
 from quoth.encoders.config import TokenConfig
 from quoth.errors import InputError
 from quoth.fields import Count, Has, NotNegative, Number, Such, check_fields, described
-from quoth.training.settings import LoopConfig, Recipe, check_evaluation
+from quoth.training.settings import MeasuredConfig, Recipe
 
 
 @described
@@ -79,7 +79,7 @@ Grouping = Literal["shuffled", "neighbours", "random"]
 
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrainConfig(LoopConfig):
+class TrainConfig(MeasuredConfig):
     """How to train NPM and NPM-single.
 
     A batch consists of groups of passages of one document; phrases to mask must recur in their group, whatever the size
@@ -132,16 +132,9 @@ class TrainConfig(LoopConfig):
     ] = 0
     num_documents: Annotated[Number, "Number of documents to train on; 0: all."] = 0
     warm_start: Annotated[str, "A folder with an adapter to start from."] = ""
-    exclude: Annotated[str, "A JSONL file of documents that are never trained on, by their ids or titles."] = ""
-    evaluate_on: Annotated[
-        str,
-        "A file of documents that are never trained on; blanks in them measure the model, and the best one is kept.",
-    ] = ""
-    evaluate_every: Annotated[Number, "Number of steps from one measurement to the next; 0: none."] = 0
-    evaluate_blanks: Annotated[Count, "Number of blanks of each kind that measure the model."] = 100
 
     def check(self) -> None:
-        check_evaluation(self.evaluate_on, self.evaluate_every)
+        MeasuredConfig.check(self)  # not by super(), which slots break
         if self.contrast_with == "nothing" and not self.mlm_weight:
             raise InputError("contrast_with is 'nothing', so there is nothing to learn; set mlm_weight")
         if self.batch_size % self.groups or self.batch_size // self.groups < 2:

@@ -10,23 +10,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Literal, overload
-
-import numpy as np
-from numpy.typing import NDArray
 
 from quoth.answers.evidence import chosen
 from quoth.answers.labels import predict_labels
 from quoth.answers.options import FillOptions
 from quoth.corpus.bm25 import best_places
-from quoth.corpus.corpus import Corpora, Corpus, listed
+from quoth.corpus.corpus import Corpus
 from quoth.encoders.tokens import TokenEncoder
 from quoth.errors import InputError
 from quoth.hub import locate
-from quoth.index.key_table import KeyTable
 from quoth.model.calls import Exclude, check_labels, check_questions, takes, tidied, words_of
-from quoth.model.model import remembered
 from quoth.npm.blanks import BlankFiller
 from quoth.npm.config import AskOptions, ClassifyOptions, NPMConfig
 from quoth.reader.weights import open_reader
@@ -40,51 +34,14 @@ TEXTS_AT_A_TIME = 32
 class NPM(BlankFiller):
     """A nonparametric masked language model over one or several corpora."""
 
+    _usual = "quoth-mini"
+
     @classmethod
-    @remembered
-    def from_pretrained(
-        cls,
-        name: str | Path = "quoth-mini",
-        corpus: Corpora = None,
-        *,
-        device: str | None = None,
-        dtype: str | None = None,
-        base: str | Path | None = None,
-    ) -> NPM:
-        """Load an NPM.
-
-        Args:
-            name (str | Path): A shipped model (quoth-mini, quoth-mini-single, quoth-mini-base), the folder of one that
-                was trained, or a hub id. Default: "quoth-mini".
-            corpus (Corpus | str | Path | None): What to search: a corpus or the path of one, or a list of them.
-                Default: None.
-            device (str | None): "cpu", "cuda", "cuda:1" or "mps". Default: the best there is.
-            dtype (str | None): Precision of the encoder: "fp32", "bf16", "fp16" or "auto", which is bf16 on a processor
-                that multiplies it faster, else fp32. Default: what QUOTH_DTYPE names, or "auto".
-            base (str | Path | None): Folder of the base encoder, if its package is not installed. Default: None.
-
-        Returns:
-            The model, ready to search.
-
-        Raises:
-            ModelNotFoundError: No model of that name, or its weights are missing or damaged.
-            InputError: Another kind of model, an unknown device or dtype.
-
-        Example:
-            >>> quoth.NPM.from_pretrained(corpus=corpus)
-            NPM('quoth-mini', keys='tokens', corpora=[Corpus('tiny.quoth', documents=6, passages=6, snapshot=1)])
-        """
-        folder = None if base is None else str(base)
-        source = locate(str(name), NPMConfig, folder)
+    def _load(cls, name: str, corpora: list[Corpus], *, device: str | None, dtype: str | None, base: str | None) -> NPM:
+        source = locate(name, NPMConfig, base)
         reader = source.config.reader
-        load = partial(open_reader, reader, device=device, dtype=dtype, base=folder) if reader else None
-        return cls(TokenEncoder.load(source, device=device, dtype=dtype), listed(corpus), load)
-
-    def over(self, corpora: Sequence[Corpus]) -> NPM:
-        """This model over other corpora, with the same weights."""
-        made = NPM(self.encoder, corpora, lambda: self.reader)
-        made._call = self._call
-        return made
+        load = partial(open_reader, reader, device=device, dtype=dtype, base=base) if reader else None
+        return cls(TokenEncoder.load(source, device=device, dtype=dtype), corpora, load)
 
     @overload
     def fill(  # type: ignore[overload-overlap]
@@ -271,33 +228,24 @@ class NPM(BlankFiller):
         Args:
             question: One question, or several.
             top_k (int): Number of answers. Default: 5.
-            k (int): Number of nearest tokens to search for, per end of a phrase. Default: 4096.
-            passages (int | "default" | None): Number of BM25's best passages to search inside; None: every token, which
-                requires `embed`. Default: the model's.
-            combine ("sum" | "joint" | "softmax_sum" | None): How the two ends of a phrase make its score: sum (NPM,
-                section 3.1), joint (its appendix A.1), softmax_sum (its released code). Default: the model's.
-            temperature (float): Divides similarities: above 1 flattens probabilities, below 1 sharpens them. Default:
-                1.0.
-            length_exponent (float): Multiply a score by the phrase's length in tokens to this power. Default: 0.0.
-            banned_tokens (Collection[str]): Words whose tokens no answer may contain. Default: ().
-            ban_query (bool): No answer contains a token of the text itself. This rules out every right answer to some
-                questions: of 10.4 % of NQ-open's, 18.6 % of WebQuestions', 5.4 % of TriviaQA's. It goes by tokens: a
-                cased model may still answer with another casing of the text's words. Default: False.
-            ban_stop_words (bool): No answer consists of English stop words alone (the, of it). Default: False.
-            max_phrase_tokens (int): The longest phrase that NPM proposes, in tokens; of a word's tokens only the first
-                counts. Default: 10.
-            whole_words (bool): Answer with whole words; False (any token) is for models that answer with one token.
-                Default: True.
-            hybrid (float | None): Search every token, and give BM25's best passages this share of the probability
-                beforehand; 0.33 is good. Default: the model's.
+            k (int): As in `fill`. Default: 4096.
+            passages (int | "default" | None): As in `fill`. Default: the model's.
+            combine ("sum" | "joint" | "softmax_sum" | None): As in `fill`. Default: the model's.
+            temperature (float): As in `fill`. Default: 1.0.
+            length_exponent (float): As in `fill`. Default: 0.0.
+            banned_tokens (Collection[str]): As in `fill`. Default: ().
+            ban_query (bool): As in `fill`. Default: False.
+            ban_stop_words (bool): As in `fill`. Default: False.
+            max_phrase_tokens (int): As in `fill`. Default: 10.
+            whole_words (bool): As in `fill`. Default: True.
+            hybrid (float | None): As in `fill`. Default: the model's.
             read (int): Let the reader see this many of BM25's best passages and decide together with NPM; 0: NPM alone,
                 as in the paper. Default: 0.
             min_probability (float | None): If a reader gives an answer a smaller chance of being right, its `status` is
                 unsure; or not_found (the passages that were read do not say), if even the best one is below the model's
                 `not_found_below`. Default: the model's.
-            distinct (bool): Of phrases that overlap in their best place, list only the best. Default: True.
-            max_evidence (int): Number of places quoted per answer, those with the largest shares; the others still
-                count. Default: 10.
+            distinct (bool): As in `fill`. Default: True.
+            max_evidence (int): As in `fill`. Default: 10.
             template (str | None): The text made of `{question}`, with one blank. Default: the model's (quoth-mini:
                 "[MASK]. {question}"; of a model that has none, GPT-3's form, "Q: {question}\\nA: [MASK].").
             exclude (Collection[int]): As in `fill`. Default: ().
@@ -363,20 +311,17 @@ class NPM(BlankFiller):
         template = options.template or self.config.defaults.classify_template
         filled = self.with_mask(template.replace("{text}", text))
         q_start_D, q_end_D = self.encoder.blanks([filled])[0]
-        words = {label: [self._groups(word) for word in given] for label, given in labels.items()}
+        phrase = self.encoder.tokenizer.phrase
+        words = {label: [phrase(word).group_T for word in given] for label, given in labels.items()}
         queries = {label: f"{words_of(filled)} {' '.join(given)}" for label, given in labels.items()}
-        tables = self._retriever.key_tables() if count is None else self._tables_for(queries.values(), count)
+        if count is None:
+            tables = self._retriever.key_tables()
+        else:  # the tokens of BM25's best passages for all labels together, each passage once
+            ranked = [best_places(self.corpora, query, count) for query in queries.values()]
+            [tables] = self._retriever.gather([{place for ranking in ranked for _, place in ranking}])
         found = predict_labels(tables, words, q_start_D, None if self.single else q_end_D, options.temperature)
         for label in (each.text for each in found if not each.evidence):
             if not best_places(self.corpora, " ".join(labels[label]), 1):
                 given = ", ".join(labels[label])
                 raise InputError(f"label {label!r}: none of its words ({given}) occurs in the corpus; give it another")
         return Predictions(found)
-
-    def _tables_for(self, queries: Collection[str], count: int) -> list[KeyTable]:
-        """The tokens of BM25's best passages for several queries together, each passage once."""
-        ranked = [best_places(self.corpora, query, count) for query in queries]
-        return self._retriever.gather([{place for ranking in ranked for _, place in ranking}])[0]
-
-    def _groups(self, word: str) -> NDArray[np.uint64]:
-        return self.encoder.tokenizer.phrase(word).group_T

@@ -23,10 +23,9 @@ from quoth.datasets.blanks import KINDS, draw_blanks
 from quoth.datasets.judging import normalise
 from quoth.encoders.transformer import load_base, load_masked_lm
 from quoth.hub import locate
-from quoth.npm.batches import TokenizedDocuments, tokenize_documents
+from quoth.npm.batches import TokenizedDocuments, chain_of_neighbours, tokenize_documents
 from quoth.npm.config import NPMConfig, TrainConfig
 from quoth.npm.model import NPM
-from quoth.npm.neighbours import chain_of_neighbours
 from quoth.npm.task import NPMTask
 from quoth.npm.twin import MaskedModel
 from quoth.records import Document

@@ -41,8 +41,8 @@ class MaskedModel:
 
     def __init__(self, model: Any, tokenizer: Any) -> None:
         self.model, self.tokenizer = model.eval(), tokenizer
-        self._limit = longest(model, tokenizer)
-        self._tokenizer = cache(self._with_masks)
+        limit = longest(model, tokenizer)
+        self._tokenizer = cache(lambda masks: TextTokenizer(tokenizer, num_masks=masks, max_tokens=limit))
         self._words = WholeWords(tokenizer, int(model.config.vocab_size))
 
     @classmethod
@@ -106,7 +106,9 @@ class MaskedModel:
     @torch.inference_mode()
     def _at_masks(self, texts: Sequence[str], count: int) -> Doubles:
         """log p of each token at each of `count` masks in the blank: [B, M, V]."""
-        queries = [self._query(text, count) for text in texts]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TextCutWarning)  # as for NPM: what is around the blank counts
+            queries: list[Any] = [self._tokenizer(count).query(text) for text in texts]
         found: list[Doubles] = [np.empty(0)] * len(texts)
         limit = LOGITS_PER_BATCH // int(self.model.config.vocab_size)
         for members in batches_by_length([len(ids) for ids, _ in queries], limit):
@@ -118,14 +120,6 @@ class MaskedModel:
             for logits_MV, member in zip(logits_BMV, members, strict=True):
                 found[member] = logits_MV.float().log_softmax(-1).cpu().double().numpy()
         return np.stack(found)
-
-    def _query(self, text: str, count: int) -> Any:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", TextCutWarning)  # as for NPM: what is around the blank counts
-            return self._tokenizer(count).query(text)
-
-    def _with_masks(self, count: int) -> TextTokenizer:
-        return TextTokenizer(self.tokenizer, num_masks=count, max_tokens=self._limit)
 
 
 @contextmanager

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
 from quoth.answers.evidence import Source, Spans, calibrated, predict_spans, sources_of
 from quoth.corpus.bm25 import best_places, bm25
-from quoth.corpus.corpus import Corpora, listed
 from quoth.fields import Count, checked
+from quoth.model.base import Model
 from quoth.model.calls import Exclude, check_questions, for_each, takes, with_mask, words_of
-from quoth.model.model import Model, remembered
 from quoth.reader.config import ReaderAskOptions, ReaderFillOptions
 from quoth.reader.network import SpanReader
 from quoth.reader.weights import open_reader
@@ -34,51 +32,24 @@ TEXTS_AT_A_TIME = 8
 class Reader(Model):
     """Answers questions, and fills blanks, with spans of the passages that BM25 finds."""
 
+    _usual = "quoth-reader"
     corpora: list[Corpus]
 
     def __init__(self, reader: SpanReader, corpora: Sequence[Corpus] = (), name: str = "") -> None:
-        self.name = name
-        self.reader, self.corpora, self.config = reader, list(corpora), reader.config
+        self.name, self.reader, self.config = name, reader, reader.config
+        self._search_in(corpora)
 
     def __repr__(self) -> str:
         return f"Reader({self.name!r}, corpora={self.corpora!r})"
 
     @classmethod
-    @remembered
-    def from_pretrained(
-        cls,
-        name: str | Path = "quoth-reader",
-        corpus: Corpora = None,
-        *,
-        device: str | None = None,
-        dtype: str | None = None,
-        base: str | Path | None = None,
+    def _load(
+        cls, name: str, corpora: list[Corpus], *, device: str | None, dtype: str | None, base: str | None
     ) -> Reader:
-        """Load a reader.
+        return cls(open_reader(name, device=device, dtype=dtype, base=base), corpora, name)
 
-        Args:
-            name (str | Path): A shipped model (quoth-reader), or the folder of one that `quoth train reader` wrote.
-                Default: "quoth-reader".
-            corpus (Corpus | str | Path | None): What to search: a corpus or the path of one, or a list of them.
-                Default: None.
-            device (str | None): "cpu", "cuda", "cuda:1" or "mps". Default: the best there is.
-            dtype (str | None): Precision of the encoder: "fp32", "bf16", "fp16" or "auto", which is bf16 on a processor
-                that multiplies it faster, else fp32. Default: what QUOTH_DTYPE names, or "auto".
-            base (str | Path | None): Folder of the base encoder, if its package is not installed. Default: None.
-
-        Returns:
-            The model, ready to search.
-
-        Raises:
-            ModelNotFoundError: No model of that name, or its weights are missing or damaged.
-            InputError: Another kind of model, an unknown device or dtype.
-
-        Example:
-            >>> quoth.Reader.from_pretrained(corpus=corpus)
-            Reader('quoth-reader', corpora=[Corpus('tiny.quoth', documents=6, passages=6, snapshot=1)])
-        """
-        folder = None if base is None else str(base)
-        return cls(open_reader(str(name), device=device, dtype=dtype, base=folder), listed(corpus), str(name))
+    def _search_in(self, corpora: Sequence[Corpus]) -> None:
+        self.corpora = list(corpora)
 
     @overload
     def ask(  # type: ignore[overload-overlap]
@@ -182,12 +153,6 @@ class Reader(Model):
             Predictions(replace(p, sequence=fill_in(self.reader.tokenizer, one, p.text)) for p in predictions)
             for one, predictions in zip(texts, answers, strict=True)
         ]
-
-    def over(self, corpora: Sequence[Corpus]) -> Reader:
-        """This reader over other corpora, with the same weights."""
-        made = Reader(self.reader, corpora, self.name)
-        made._call = self._call
-        return made
 
     def num_tokens(self, phrase: str) -> int:
         """How many of the model's tokens a phrase has inside a text."""

@@ -14,7 +14,7 @@ from quoth.config import Config, ModelConfig
 from quoth.errors import InputError
 from quoth.fields import Count, Number, Positive, Share, Such, described
 from quoth.reader.config import ReaderFillOptions
-from quoth.training.settings import LoopConfig, Recipe, check_evaluation
+from quoth.training.settings import LoopConfig, MeasuredConfig, Recipe
 
 
 @described
@@ -151,7 +151,7 @@ class ICTConfig(LoopConfig):
 
 @described
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PretrainConfig(LoopConfig):
+class PretrainConfig(MeasuredConfig):
     """REALM's pre-training: fill masks with the help of retrieved passages."""
 
     batch_size: Count = 8
@@ -180,16 +180,7 @@ class PretrainConfig(LoopConfig):
         "masked LM head requires.",
     ] = 0
     splitter: Annotated[str, "How documents are cut into passages."] = "words:120"
-    exclude: Annotated[str, "A JSONL file of documents that are never trained on, by their ids or titles."] = ""
-    evaluate_on: Annotated[
-        str,
-        "A file of documents that are never trained on; blanks in them measure the model, and the best one is kept.",
-    ] = ""
-    evaluate_every: Annotated[Number, "Number of steps from one measurement to the next; 0: none."] = 0
-    evaluate_blanks: Annotated[Count, "Number of blanks that measure the model."] = 200
-
-    def check(self) -> None:
-        check_evaluation(self.evaluate_on, self.evaluate_every)
+    evaluate_blanks: Count = 200
 
 
 @described

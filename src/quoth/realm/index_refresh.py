@@ -93,8 +93,10 @@ class IndexRefresher:
         return step - self._step
 
     def _make(self, step: int, model: TrainedREALM) -> None:
-        if self._index is None:
-            self._check_index(step)
+        if self._index is None:  # a run that resumes: its index may be of a later step, or lack its vectors
+            keys = self._keys(index_step(self._output))
+            if index_step(self._output) >= step or (keys and not keys.is_dir()):
+                (self._output / INDEX).unlink(missing_ok=True)
         newest = max(_snapshots(self._output), default=-1)
         if step % self._every == 0 or not 0 <= newest < step:
             self._publish(step, model)
@@ -119,20 +121,13 @@ class IndexRefresher:
             self._builder.wait()
             self._builder = None
 
-    def _check_index(self, step: int) -> None:
-        """Discard an index that is newer than the step from which the run resumes, or whose vectors are missing."""
-        keys = self._keys(index_step(self._output))
-        if index_step(self._output) >= step or (keys and not keys.is_dir()):
-            (self._output / INDEX).unlink(missing_ok=True)
-
     def _publish(self, step: int, model: TrainedREALM) -> None:
         part, ours = self._output / TOWERS / f"{step}.part", set(map(self._keys, _snapshots(self._output)))
         if part.exists():
             remove(part)
         model.save(part)
-        keys = KeyTables(
-            self._corpus, PassageEncoder.load(locate(str(part), REALMConfig, self._base), device="cpu")
-        ).folder
+        encoder = PassageEncoder.load(locate(str(part), REALMConfig, self._base), device="cpu")
+        keys = KeyTables(self._corpus, encoder).folder
         if keys in ours or not keys.exists():
             atomic_write_bytes(part / KEYS, keys.name.encode())
         replaced = self._keys(step)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
@@ -18,7 +17,6 @@ from numpy.typing import NDArray
 
 from quoth.answers.evidence import Source
 from quoth.corpus.bm25 import best_places
-from quoth.corpus.corpus import Corpora, listed
 from quoth.errors import InputError
 from quoth.fields import Count, checked
 from quoth.hub import locate
@@ -26,7 +24,6 @@ from quoth.index.fusion import weighted_sum
 from quoth.index.retriever import Retriever
 from quoth.model.base import FUSION_DEPTH, CorpusModel, Mode
 from quoth.model.calls import Exclude, check_questions, for_each, takes, with_mask
-from quoth.model.model import remembered
 from quoth.reader.weights import open_reader
 from quoth.realm.config import REALMAskOptions, REALMConfig, REALMFillOptions
 from quoth.realm.own_reader import EncodedQuery, GivenReader, How, OwnReader
@@ -45,62 +42,26 @@ LEAST_SHARE = 0.01
 class REALM(CorpusModel):
     """A retrieval-augmented language model over one or several corpora."""
 
-    keys = "passages"
+    _usual, keys = "quoth-realm", "passages"
+    encoder: PassageEncoder
+    config: REALMConfig
 
     def __init__(
         self, encoder: PassageEncoder, reader: OwnReader | GivenReader, corpora: Sequence[Corpus] = ()
     ) -> None:
-        super().__init__(Retriever(corpora, encoder), encoder.name)
-        self.encoder, self.reader = encoder, reader
-        self.config, self.fingerprint = encoder.config, encoder.fingerprint
+        super().__init__(Retriever(corpora, encoder), encoder)
+        self.reader = reader
 
     @classmethod
-    @remembered
-    def from_pretrained(
-        cls,
-        name: str | Path = "quoth-realm",
-        corpus: Corpora = None,
-        *,
-        device: str | None = None,
-        dtype: str | None = None,
-        base: str | Path | None = None,
+    def _load(
+        cls, name: str, corpora: list[Corpus], *, device: str | None, dtype: str | None, base: str | None
     ) -> REALM:
-        """Load a REALM.
-
-        Args:
-            name (str | Path): A shipped model (quoth-realm, quoth-realm-base), or the folder of one that was trained or
-                converted. Default: "quoth-realm".
-            corpus (Corpus | str | Path | None): What to search: a corpus or the path of one, or a list of them.
-                Default: None.
-            device (str | None): "cpu", "cuda", "cuda:1" or "mps". Default: the best there is.
-            dtype (str | None): Precision of the encoder: "fp32", "bf16", "fp16" or "auto", which is bf16 on a processor
-                that multiplies it faster, else fp32. Default: what QUOTH_DTYPE names, or "auto".
-            base (str | Path | None): Folder of the base encoder, if its package is not installed. Default: None.
-
-        Returns:
-            The model, ready to search.
-
-        Raises:
-            ModelNotFoundError: No model of that name, or its weights are missing or damaged.
-            InputError: Another kind of model, an unknown device or dtype.
-
-        Example:
-            >>> quoth.REALM.from_pretrained(corpus=corpus)
-            REALM('quoth-realm', keys='passages', corpora=[Corpus('tiny.quoth', documents=6, passages=6, snapshot=1)])
-        """
-        folder = None if base is None else str(base)
-        source = locate(str(name), REALMConfig, folder)
+        source = locate(name, REALMConfig, base)
         encoder = PassageEncoder.load(source, device=device, dtype=dtype)
         if named := source.config.reader:
-            given = open_reader(named, device=device, dtype=dtype, base=folder)
-            return cls(encoder, GivenReader(given, source.name), listed(corpus))
-        return cls(encoder, OwnReader.load(source, encoder.tokenizer, device, dtype), listed(corpus))
-
-    def over(self, corpora: Sequence[Corpus]) -> REALM:
-        """This model over other corpora, with the same weights."""
-        made = REALM(self.encoder, self.reader, corpora)
-        made._call = self._call
-        return made
+            given = open_reader(named, device=device, dtype=dtype, base=base)
+            return cls(encoder, GivenReader(given, source.name), corpora)
+        return cls(encoder, OwnReader.load(source, encoder.tokenizer, device, dtype), corpora)
 
     @overload
     def ask(  # type: ignore[overload-overlap]
@@ -254,7 +215,7 @@ class REALM(CorpusModel):
             >>> realm.fill("Carmen was composed by [MASK].", top_k=1)[0].text
             'Georges Bizet'
         """
-        tokenizer, texts = self.encoder.tokenizer, [self._with_mask(one) for one in text]
+        tokenizer, texts = self.encoder.tokenizer, [with_mask(one, self.encoder.tokenizer.mask_token) for one in text]
         masked = [masked_ids(tokenizer, one, self.config.question_room) for one in texts]
         combine, null = self.reader.combined(options.combine, self.config.defaults.combine), options.null_document
         by_eq_1 = combine == "marginal"
@@ -267,9 +228,6 @@ class REALM(CorpusModel):
                 Predictions(replace(one, sequence=fill_in(tokenizer, query.text, one.text)) for one in answers)
             )
         return found
-
-    def _with_mask(self, text: str) -> str:
-        return with_mask(text, self.encoder.tokenizer.mask_token)
 
     def likelihood(self, text: str, answer: str, *, passages: int | None = None, exclude: Exclude = ()) -> Likelihood:
         """How likely a given answer is in the blank of a text, and which passages make it so (REALM Table 3).
@@ -305,7 +263,7 @@ class REALM(CorpusModel):
             >>> [each.passage is None for each in found.passages], round(sum(each.share for each in found.passages), 6)
             ([False, False, True], 1.0)
         """
-        text = self._with_mask(text)
+        text = with_mask(text, self.encoder.tokenizer.mask_token)
 
         def found(masks: int) -> tuple[EncodedQuery, list[Source], float]:
             masked = masked_ids(self.encoder.tokenizer, text, self.config.question_room, masks)

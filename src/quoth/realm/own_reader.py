@@ -1,13 +1,15 @@
 """What reads the passages that a REALM found: the reader that it was trained with, or that of a `Reader`.
 
 Knows: questions, blanks and the null document as inputs of a reader, eq. 1 of REALM (Guu et al. 2020) over the
-readings, and what only one of the two readers can do. Does not know: how passages are found.
+readings: spans, words of a blank, the likelihood of an answer; and what only one of the two readers can do. Does not
+know: how passages are found.
 
-Shape suffixes that differ from the project's: N passages that are read.
+Shape suffixes that differ from the project's: N passages that are read, C places of answers.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NoReturn
@@ -18,7 +20,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from quoth.answers.equations import log_sum_exp
-from quoth.answers.evidence import Source, Spans, calibrated, predict_spans
+from quoth.answers.evidence import (
+    AnswerSpan,
+    Source,
+    Spans,
+    calibrated,
+    chosen,
+    log_retrieval,
+    places_in,
+    predict_spans,
+    span_proposals,
+)
 from quoth.corpus.bm25 import Ranking
 from quoth.encoders.transformer import Transformer, pair_batch, run_batched
 from quoth.errors import InputError
@@ -27,9 +39,9 @@ from quoth.hub import ModelSource
 from quoth.reader.network import Reading, SpanReader, legal_spans
 from quoth.realm.config import REALMConfig
 from quoth.realm.network import ReaderModel, readings
-from quoth.realm.reading import Read, explain_likelihood, predict_answers, predict_words
 from quoth.realm.towers import like_encoder, opened
-from quoth.records import Likelihood, Prediction
+from quoth.records import Likelihood, PassageShare, Prediction
+from quoth.text.boundaries import MAY_END, MAY_START
 from quoth.text.tokenizer import PairTokenizer, answer_ids
 from quoth.timing import step
 
@@ -212,3 +224,88 @@ class GivenReader:
         with step("expand"):
             [spans] = self.reader.read([query.text], [[source.passage for source in sources]])
         return predict_spans(sources, spans, how.top_k, marginal=how.marginal, prior=prior, null=how.null)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read(Source):
+    """The texts that REALM's reader saw."""
+
+    reading: Reading
+
+
+def predict_answers(
+    read: Sequence[Read],
+    spans: Sequence[Spans],
+    add_relevance: bool,
+    top_k: int,
+    marginal: bool = False,
+    null: float | None = None,
+) -> list[Prediction]:
+    """The `top_k` answers of highest score: log Σ exp over the spans of equal text, ignoring case and white space.
+
+    A span's score is the reader's, plus its passage's relevance if that is added (ORQA §3), and the probability is the
+    share among all spans of all passages, as in the released code. If `marginal`, the score is log p(y|z,x) + log
+    p(z|x), each normalised by itself (REALM eq. 1): p(y|z,x) is the share among the spans of one passage, p(z|x) the
+    softmax of the relevance of the passages read and, if its relevance `null` is given, of the null document, which has
+    no span. If no span is legal, there is no answer.
+    """
+    with step("score"):
+        relevance_N = np.array([each.relevance * add_relevance for each in read])
+        log_prior_N, nothing = np.split(log_retrieval(read, null) if marginal else relevance_N, [len(read)])
+        parts = [
+            found.odds_C + log_prior - (found.total if marginal else 0.0)
+            for found, log_prior in zip(spans, log_prior_N, strict=True)
+        ]
+        score_C = np.concatenate([np.zeros(0), *parts])
+        total = log_sum_exp(np.concatenate([score_C, nothing]))
+    return chosen(span_proposals(read, places_in(spans), score_C, total), top_k, distinct=False)
+
+
+def predict_words(
+    read: Sequence[Read], null: float | None, log_p_NV: NDArray[np.float32], top_k: int
+) -> list[Prediction]:
+    """The `top_k` words y of highest p(y|x) = Σ_z p(y|z,x) p(z|x) (REALM eq. 1), of those that occur in the passages.
+
+    `log_p_NV` are log p(y|z,x) for each passage and, last, for the null document, if its relevance `null` is given. A
+    word is a token that is a whole word. Its places share p(y|x), over the whole vocabulary, by p(z|x) p(y|z,x) of
+    their passages, evenly within each; words whose spellings differ by more than case are distinct even if their token
+    is the same.
+    """
+    with step("score"):
+        joint_NV = log_retrieval(read, null)[:, None] + log_p_NV
+        standing: dict[int, list[AnswerSpan]] = {}
+        for n, each in enumerate(read):
+            for word, start, end in _words(each.reading):
+                standing.setdefault(word, []).append((n, start, end))
+        scores = [np.zeros(0)]
+        for word, at in standing.items():
+            count = Counter(n for n, _, _ in at)
+            weight_C = np.array([joint_NV[n, word] - np.log(count[n]) for n, _, _ in at])
+            scores.append(weight_C - log_sum_exp(weight_C) + log_sum_exp(joint_NV[:, word]))
+    places = [place for at in standing.values() for place in at]
+    return chosen(span_proposals(read, places, np.concatenate(scores), 0.0), top_k, distinct=False)
+
+
+def explain_likelihood(
+    read: Sequence[Read], null: float, answer: str, pieces: Sequence[str], log_p_NM: NDArray[np.float32]
+) -> Likelihood:
+    """log p(y|x) = log Σ_z p(z|x) Π_m p(y_m|z,x) (REALM eq. 1, §3.2), and each passage's share of the sum.
+
+    `log_p_NM` are log p(y_m|z,x) of the answer's pieces for each passage and, last, for the null document, whose
+    relevance is `null`.
+    """
+    with step("score"):
+        log_prior_N = log_retrieval(read, null)
+        log_p_N = log_p_NM.astype(np.float64).sum(axis=1)
+        total = log_sum_exp(log_prior_N + log_p_N)
+        share_N = np.exp(log_prior_N + log_p_N - total)
+    sources = [*((each.passage, each.corpus) for each in read), (None, "")]
+    rows = zip(sources, log_prior_N.tolist(), log_p_N.tolist(), share_N.tolist(), strict=True)
+    return Likelihood(answer, tuple(pieces), total, tuple(PassageShare(*source, *numbers) for source, *numbers in rows))
+
+
+def _words(reading: Reading) -> Iterator[tuple[int, int, int]]:
+    """The passage's tokens that are whole words: id, characters from start to end."""
+    ids_T = reading.pair.ids_T[reading.body : reading.body + len(reading.flags_T)]
+    for t in np.flatnonzero((reading.flags_T & MAY_START > 0) & (reading.flags_T & MAY_END > 0)).tolist():
+        yield int(ids_T[t]), int(reading.offsets_T2[t, 0]), int(reading.offsets_T2[t, 1])

@@ -9,13 +9,12 @@ passages.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from quoth.encoders.transformer import pair_batch
@@ -33,18 +32,7 @@ from quoth.training.trainer import Step
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
-
-
-class Neighbourhood(Protocol):
-    """The index that training retrieves from, and where it takes new ones from."""
-
-    def refresh(self, step: int, model: TrainedREALM) -> int:
-        """Ask for a new index if one is due; returns how many steps old the current one is."""
-        ...
-
-    def nearest(self, q_BD: NDArray[np.float32], k: int, exclude: Sequence[Collection[int]]) -> list[list[Passage]]:
-        """The k nearest passages of each query, except these rows."""
-        ...
+    from quoth.realm.index_refresh import FixedIndex, IndexRefresher
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +70,7 @@ class PretrainTask(REALMTask):
         self,
         model: TrainedREALM,
         texts: MaskedTexts,
-        neighbourhood: Neighbourhood,
+        neighbourhood: FixedIndex | IndexRefresher,
         config: PretrainConfig,
         searched: Corpus | None = None,
         world: World = SINGLE_PROCESS,
@@ -114,12 +102,9 @@ class PretrainTask(REALMTask):
             loss = -found.log_likelihood(per_token).sum() / count
             loss.backward()  # type: ignore[no-untyped-call]
             with torch.no_grad():
-                means = [
-                    found.utility().mean(),
-                    found.gain().mean(),
-                    log_retrieval(found.relevance_BN)[:, 0].exp().mean(),
-                ]
-            totals += [loss.item(), tokens, *(len(part) / len(drawn) * float(mean) for mean in means)]
+                null = log_retrieval(found.relevance_BN)[:, 0].exp()
+                means = [len(part) / len(drawn) * float(each.mean()) for each in (found.utility(), found.gain(), null)]
+            totals += [loss.item(), tokens, *means]
         total, tokens_of_all, *means_of_all = self.summed(totals.tolist())
         measures = dict(zip(("utility", "gain", "null"), means_of_all, strict=True)) | {"staleness": float(staleness)}
         return Step(total, int(tokens_of_all), self.config.batch_size - len(drawn), measures)
@@ -194,9 +179,8 @@ class PretrainTask(REALMTask):
             logits_MV = reader.mlm(states_BTH[rows, places])
         log_p_M = -torch.nn.functional.cross_entropy(logits_MV.float(), hidden.to(self.device), reduction="none")
         width = max(len(example.hidden_M) for example in drawn)
-        masked_BM = torch.tensor([[m < len(example.hidden_M) for m in range(width)] for example in drawn]).to(
-            self.device
-        )
+        masks_B = torch.tensor([len(example.hidden_M) for example in drawn])
+        masked_BM = (torch.arange(width) < masks_B[:, None]).to(self.device)
         whole_BNM = masked_BM[:, None].expand(-1, len(read[0]), -1)
         return torch.zeros(whole_BNM.shape, device=self.device).masked_scatter(whole_BNM, log_p_M), masked_BM
 

@@ -84,15 +84,15 @@ def head_state(module: nn.Module) -> dict[str, Tensor]:
     return {name: weight for name, weight in module.state_dict().items() if not name.startswith("encoder.")}
 
 
-def load_heads(file: Path | None, prefix: str, module: nn.Module) -> None:
-    """Read the weights of a module that are not its encoder's, named `prefix.…` in the file; None leaves them as they
-    are.
-
-    Raises ModelNotFoundError if the file is missing, damaged or does not fit.
-    """
-    expected = head_state(module)
+def opened(
+    kind: Callable[[Any, REALMConfig], Part], encoder: Any, config: REALMConfig, file: Path | None, prefix: str
+) -> Part:
+    """A part of a REALM, a tower or its reader, over its loaded encoder. Its other weights are named `prefix.…` in the
+    file; None leaves them as they are. Raises ModelNotFoundError if the file is missing, damaged or does not fit."""
+    part = kind(encoder, config)
+    expected = head_state(part)
     if file is None or not expected:
-        return
+        return part
     try:
         saved = {name.removeprefix(f"{prefix}."): weight for name, weight in load_file(file).items()}
     except (SafetensorError, OSError) as error:
@@ -101,7 +101,8 @@ def load_heads(file: Path | None, prefix: str, module: nn.Module) -> None:
         if name not in saved or saved[name].shape != weight.shape:
             state = f"of shape {list(saved[name].shape)}" if name in saved else "missing"
             raise ModelNotFoundError(f"{file}: {prefix}.{name} is {state}, expected {list(weight.shape)}")
-    module.load_state_dict({name: saved[name].float() for name in expected}, strict=False)
+    part.load_state_dict({name: saved[name].float() for name in expected}, strict=False)
+    return part
 
 
 class PassageEncoder:
@@ -164,16 +165,6 @@ class PassageEncoder:
         """Sample queries: parts of passages: [Q, D]."""
         texts = [text[len(text) // 3 :][:QUERY_CHARACTERS] for text, _, _ in islice(places, count)]
         return self.queries(texts) if texts else np.zeros((0, self.dimensions), np.float32)
-
-
-def opened(
-    kind: Callable[[Any, REALMConfig], Part], encoder: Any, config: REALMConfig, file: Path | None, name: str
-) -> Part:
-    """A part of a REALM, a tower or its reader, over its loaded encoder, with the heads stored for it. Raises
-    ModelNotFoundError if they are missing or do not fit."""
-    part = kind(encoder, config)
-    load_heads(file, name, part)
-    return part
 
 
 def like_encoder(part: Part) -> Part:

@@ -36,6 +36,24 @@ class LoopConfig(Config):
     log_every: Annotated[Count, "Number of steps from one line of the log to the next."] = 10
 
 
+@described
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredConfig(LoopConfig):
+    """A run over documents, some of which may be left out, and others may measure the model."""
+
+    exclude: Annotated[str, "A JSONL file of documents that are never trained on, by their ids or titles."] = ""
+    evaluate_on: Annotated[
+        str,
+        "A file of documents that are never trained on; blanks in them measure the model, and the best one is kept.",
+    ] = ""
+    evaluate_every: Annotated[Number, "Number of steps from one measurement to the next; 0: none."] = 0
+    evaluate_blanks: Annotated[Count, "Number of blanks (NPM: of each kind) that measure the model."] = 100
+
+    def check(self) -> None:
+        if bool(self.evaluate_on) != bool(self.evaluate_every):
+            raise InputError("set evaluate_on (a file of documents) and evaluate_every (a number of steps) together")
+
+
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """How a run is made: the function ("module:name") that makes its task, the model to start from, the settings.
@@ -50,11 +68,6 @@ class Recipe:
     retrieves: bool = False
     distributed: bool = True
     skips_bad: bool = False
-
-
-def check_evaluation(evaluate_on: str, evaluate_every: int) -> None:
-    if bool(evaluate_on) != bool(evaluate_every):
-        raise InputError("set evaluate_on (a file of documents) and evaluate_every (a number of steps) together")
 
 
 def with_overrides(config: Settings, overrides: Mapping[str, object]) -> Settings:

@@ -15,5 +15,5 @@ Entity-centric Questions?*, 2022) to the code:
 
 Several entities in one question are scored by the mean of each one's nearest key. What people call is
 `zero_ner.model.ZeroNER`; its settings are `zero_ner.config.ZeroNERConfig`. Names may also come from a list
-(`zero_ner.name_list.NameList`) or from the documents' own links (`zero_ner.recognition.Links`).
+(`zero_ner.recognition.NameList`) or from the documents' own links (`zero_ner.recognition.Links`).
 """

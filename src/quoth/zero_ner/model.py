@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quoth.corpus.bm25 import PassageRef
-from quoth.corpus.corpus import Corpora, listed
+from quoth.corpus.corpus import Corpora
 from quoth.encoders.config import TokenConfig
 from quoth.encoders.tokens import TokenEncoder
 from quoth.errors import InputError
@@ -30,7 +30,6 @@ from quoth.hub import EncoderSource, is_luke, locate
 from quoth.index.retriever import KeyAt, Retriever
 from quoth.model.base import CorpusModel, KeyRanking, Mode
 from quoth.model.calls import check_questions, place_of
-from quoth.model.model import remembered
 from quoth.records import Hits
 from quoth.timing import step
 from quoth.zero_ner.config import ZeroNERConfig
@@ -55,18 +54,17 @@ class _EncodedQuestion:
 class ZeroNER(CorpusModel):
     """Entity search over one or several corpora."""
 
-    keys = "entities"
+    _usual, keys = "quoth-zero-ner", "entities"
+    encoder: EntityEncoder
+    config: ZeroNERConfig
 
     def __init__(self, encoder: EntityEncoder, corpora: Sequence[Corpus] = ()) -> None:
-        super().__init__(Retriever(corpora, encoder), encoder.name)
-        self.encoder = encoder
-        self.config, self.fingerprint = encoder.config, encoder.fingerprint
+        super().__init__(Retriever(corpora, encoder), encoder)
 
     @classmethod
-    @remembered
     def from_pretrained(
         cls,
-        name: str | Path = "quoth-zero-ner",
+        name: str | Path | None = None,
         corpus: Corpora = None,
         *,
         recognizer: Recognizer | None = None,
@@ -77,7 +75,7 @@ class ZeroNER(CorpusModel):
         """Load a Zero-NeR.
 
         Args:
-            name (str | Path): A shipped model (quoth-zero-ner), a folder whose quoth.json holds the settings
+            name (str | Path | None): A shipped model (quoth-zero-ner), a folder whose quoth.json holds the settings
                 (`ZeroNERConfig`), or any encoder (an NPM, a LUKE, a hub id), which gets the default settings. Default:
                 "quoth-zero-ner".
             corpus (Corpus | str | Path | None): What to search: a corpus or the path of one, or a list of them.
@@ -99,18 +97,23 @@ class ZeroNER(CorpusModel):
             >>> quoth.ZeroNER.from_pretrained(corpus=corpus).keys
             'entities'
         """
-        config = locate(str(name), ZeroNERConfig).config
-        corpora, folder = listed(corpus), None if base is None else str(base)
-        if recognizer is None:
-            recognizer = load_recognizer(config.recognizer, corpora, device, folder)
-        spans = _span_encoder(config, device, dtype, folder)
-        return cls(EntityEncoder(spans, recognizer, config, str(name)), corpora)
+        return cls._remembered(name, corpus, recognizer=recognizer, device=device, dtype=dtype, base=base)
 
-    def over(self, corpora: Sequence[Corpus]) -> ZeroNER:
-        """This model over other corpora, with the same weights."""
-        made = ZeroNER(self.encoder, corpora)
-        made._call = self._call
-        return made
+    @classmethod
+    def _load(
+        cls,
+        name: str,
+        corpora: list[Corpus],
+        *,
+        recognizer: Recognizer | None,
+        device: str | None,
+        dtype: str | None,
+        base: str | None,
+    ) -> ZeroNER:
+        config = locate(name, ZeroNERConfig).config
+        if recognizer is None:
+            recognizer = load_recognizer(config.recognizer, corpora, device, base)
+        return cls(EntityEncoder(_span_encoder(config, device, dtype, base), recognizer, config, name), corpora)
 
     def search(
         self, query: str, k: int = 20, mode: Mode = "dense", *, entities: Sequence[Entity] | None = None
