@@ -142,6 +142,17 @@ def test_a_segment_that_can_be_repaired_is_not_dropped(path: Path) -> None:
     assert ids(Corpus.open(path)) == ["a", "b", "c"]
 
 
+def test_a_wrong_name_to_drop_hides_no_repair(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (path / "segments" / "000000000001" / "documents.npy").unlink()
+    assert main(["repair", str(path), "--drop", "000000000009"]) == 2
+    wrong, repaired = capsys.readouterr().err.splitlines()
+    assert "'000000000009' is not a damaged segment" in wrong
+    assert repaired.startswith("quoth: repaired: ")
+    assert "documents.npy" in repaired
+    assert main(["repair", str(path)]) == 0
+    assert "sound, nothing to repair" in capsys.readouterr().out
+
+
 def test_damage_is_reported_and_nothing_is_dropped_if_the_deletions_are_lost_too(path: Path) -> None:
     corpus = Corpus.open(path)
     corpus.delete(["b"])

@@ -226,7 +226,7 @@ def test_several_corpora_are_searched_together_or_one_by_its_name(several: Any) 
     assert call("read", document_id="carmen")["corpus"] == "c"
     assert call("read", document_id="long", corpus="d")["text"] == "y"
     assert "document 'long' is in c and d; say which corpus" in call("read", document_id="long")
-    assert "document 'none' is not in" in call("read", document_id="none")
+    assert "document 'none' is in none of the corpora c, d" in call("read", document_id="none")
     assert "no corpus 'e'; name one of c, d, or leave it out" in call("ask", question="x", corpus="e")
 
 

@@ -24,6 +24,7 @@ pytest.importorskip("prometheus_client")
 from starlette.testclient import TestClient
 from test_span_reader import make_reader
 
+from quoth.corpus.exact.quotes import word_ranges
 from quoth.service import app as app_module
 from quoth.service import replies
 from quoth.service.app import create_app
@@ -32,7 +33,6 @@ from quoth.service.library import Library, Models
 from quoth.service.limits import Limits
 from quoth.service.problems import BusyError, Problem
 from quoth.service.security import Access, JSONLines
-from quoth.service.texts import word_ranges
 from tiny import TEXT, tiny_npm
 
 TOKEN = "correct horse"

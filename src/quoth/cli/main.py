@@ -145,7 +145,8 @@ def _run(arguments: Sequence[str] | None) -> int:
             raise stop.__context__ from None
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except QuothError as error:
-        note(str(error))
+        for line in (str(error), *getattr(error, "__notes__", ())):
+            note(line)
         return 2 if isinstance(error, UserError) else 1
     except (MemoryError, OSError, RuntimeError, ImportError) as error:
         if is_lacking(error):

@@ -78,7 +78,12 @@ def repair(path: Path, drop: Sequence[str] = ()) -> Repairs:
         manifest = _repair_manifest(path, done)
         if manifest is not None:
             deletions = _repair_deletions(path, manifest, done)
-            manifest = _repair_segments(path, manifest, done, drop, deletions)
+            try:
+                manifest = _repair_segments(path, manifest, done, drop, deletions)
+            except InputError as error:  # what is repaired already, the next call will not tell
+                for line in done.repaired:
+                    error.add_note(f"repaired: {line}")
+                raise
             _release_damaged(path, manifest, done)
         _remove_damaged_side_tables(path, done)
     return done

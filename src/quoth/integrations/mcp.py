@@ -21,10 +21,10 @@ from pydantic import BaseModel, Field
 from quoth import __version__
 from quoth.corpus.bm25 import best_places
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.exact.quotes import verify_quotes
-from quoth.errors import CorpusNotFoundError, InputError, QuothError, UnknownDocumentError, nearest
+from quoth.corpus.exact.quotes import documents_of, verify_quotes
+from quoth.errors import CorpusNotFoundError, InputError, QuothError, nearest
 from quoth.integrations.asking import NOTES
-from quoth.records import Document, Evidence, Predictions, Status
+from quoth.records import Evidence, Predictions, Status
 
 if TYPE_CHECKING:
     from quoth.npm.model import NPM
@@ -248,12 +248,15 @@ class Tools:
     ) -> Excerpt:
         """Read a document of the corpus, or its characters from start to end; at most 20,000 characters at once."""
         with self._reading(corpus) as searched:
-            name, document = _the_document(document_id, searched)
+            (found, document), *others = documents_of(searched, document_id)
+            if others:
+                names = " and ".join(each.name for each in (found, *(other for other, _ in others)))
+                raise InputError(f"document {document_id!r} is in {names}; say which corpus")
         length = len(document.text)
         first = min(start, length)
         last = max(first, min(length if end is None else end, length, first + MOST_CHARACTERS))
         return Excerpt(
-            corpus=name,
+            corpus=found.name,
             document_id=document.id,
             title=document.title,
             start=first,
@@ -280,24 +283,6 @@ class Tools:
             return self.read(document_id, max(start, 0), corpus=corpus).text
         except ToolError as error:
             raise ResourceError(str(error)) from error
-
-
-def _the_document(document_id: str, searched: Sequence[Corpus]) -> tuple[str, Document]:
-    """The one document of that id, and its corpus. Raises UnknownDocumentError, InputError if there are several."""
-    found: list[tuple[str, Document]] = []
-    unknown: UnknownDocumentError | None = None
-    for corpus in searched:
-        try:
-            found.append((corpus.name, corpus.document(document_id)))
-        except UnknownDocumentError as error:
-            unknown = error
-    if len(found) > 1:
-        names = " and ".join(name for name, _ in found)
-        raise InputError(f"document {document_id!r} is in {names}; say which corpus")
-    if not found:
-        assert unknown is not None
-        raise unknown
-    return found[0]
 
 
 class _Server(MCPServer[Any]):

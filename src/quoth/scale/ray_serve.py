@@ -132,21 +132,13 @@ class Front:
             raise InputError(f"mode is {mode!r}; the cluster searches by words alone: use 'bm25'")
         return self._npm.search(query, k)
 
+    def snapshots(self, corpus: Corpus) -> list[int]:
+        return [corpus.snapshot]
+
     def describe(self) -> dict[str, Any]:
-        corpora = [
-            {
-                "name": each.name,
-                "documents": each.num_documents,
-                "passages": each.num_passages,
-                "snapshot": each.snapshot,
-                "snapshots": [each.snapshot],
-                "damaged": [damaged.entry.name for damaged in each.damaged],
-            }
-            for each in self.corpora
-        ]
         asks = self._npm if self._reader is None else self._reader
         models = {"fill": self._npm.name, "ask": asks.name, "search": [], "shards": len(self._shards)}
-        return {"corpora": corpora, "models": models, "modes": ["bm25"]}
+        return {"models": models, "modes": ["bm25"]}
 
     def refresh(self) -> bool:
         """Nothing: a cluster serves the snapshot of its start."""

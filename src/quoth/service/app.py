@@ -30,7 +30,7 @@ from starlette.responses import Response
 
 from quoth import __version__
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.exact.quotes import verify_quotes
+from quoth.corpus.exact.quotes import documents_of, verify_quotes, word_ranges
 from quoth.errors import InputError
 from quoth.records import Document, Hit, Prediction
 from quoth.service import replies
@@ -40,7 +40,6 @@ from quoth.service.page import add_page
 from quoth.service.problems import JSON, PROBLEMS, Problem, add_problems, described, problem
 from quoth.service.requests import Documents, Forms, forms
 from quoth.service.security import LOG, Access, Counts, SecurityMiddleware
-from quoth.service.texts import document_of, word_ranges
 
 Handler = Callable[..., Awaitable[Response]]
 SECONDS_BETWEEN_LOOKS = 1.0
@@ -63,14 +62,16 @@ class Backend(Protocol):
 
     `folders` are where they are, with their names: only these appear in answers. `asks` is the method that answers
     questions; its options are those that a request may give. `view` is of one corpus, or of all as one (None), at a
-    snapshot, or the latest; it and `writable` raise CorpusNotFoundError, InputError. `describe` tells of the models and
-    corpora. `refresh` moves to the latest snapshots, if there are new ones; requests at work keep their view.
+    snapshot, or the latest; it and `writable` raise CorpusNotFoundError, InputError. `snapshots` are those of a corpus
+    that can be asked, `describe` tells of the models. `refresh` moves to the latest snapshots, if there are new ones;
+    requests at work keep their view.
     """
 
     @property
     def folders(self) -> Mapping[str, str]: ...
     def asks(self) -> Callable[..., Any]: ...
     def view(self, corpus: str | None = None, snapshot: int | None = None) -> View: ...
+    def snapshots(self, corpus: Corpus) -> list[int]: ...
     def describe(self) -> dict[str, Any]: ...
     def refresh(self) -> bool: ...
     def writable(self, corpus: str | None) -> Corpus: ...
@@ -93,11 +94,11 @@ class Service:
     def __post_init__(self) -> None:
         self.queue, self.reads = BatchQueue(self.limits, self.counts.batch), BatchQueue(self.limits)
 
-    async def read(self, call: Callable[[], Any]) -> Any:
-        """What this call returns. Reads have their own queue: they do not wait behind questions, which take seconds.
-        Raises what `BatchQueue.ask` does."""
+    async def read(self, call: Callable[[], Response]) -> Response:
+        """What this call returns, from a queue of its own: reads do not wait behind questions, which take seconds."""
         done = await self.reads.ask(None, [None], lambda _: [call()])
-        return done.answers[0]
+        [reply] = done.answers
+        return reply
 
     def close(self) -> None:
         """Returns when everything that was accepted is done."""
@@ -177,14 +178,7 @@ def create_app(
     _add_state(api, service)
     add_page(api)
     add_problems(api, backend.folders)
-    api.add_middleware(
-        SecurityMiddleware,
-        access=access,
-        most=limits.body,
-        seconds=limits.timeout,
-        counts=service.counts,
-        log_text=log_text,
-    )
+    api.add_middleware(SecurityMiddleware, access=access, limits=limits, counts=service.counts, log_text=log_text)
     return api
 
 
@@ -192,8 +186,6 @@ def _add_questions(api: FastAPI, service: Service, made: Forms) -> None:
     """The routes that query the corpora."""
 
     def asked(path: str, form: type[BaseModel], reply: type[BaseModel]) -> Callable[[Handler], Handler]:
-        """A route for requests of this form."""
-
         def add(handler: Handler) -> Handler:
             handler.__annotations__["request"] = form
             return api.post(path, response_model=reply)(handler)
@@ -253,8 +245,7 @@ def _add_documents(api: FastAPI, service: Service) -> None:
     async def read(place: Annotated[replies.DocumentPlace, Query()]) -> Response:
         """The text of a document, or a part of it."""
         check_unicode("id", place.id)
-        reply: Response = await service.read(lambda: _rendered(service, _document(service, place)))
-        return reply
+        return await service.read(lambda: _rendered(service, _document(service, place)))
 
     if not service.access.writable:
         return
@@ -295,10 +286,7 @@ def _add_state(api: FastAPI, service: Service) -> None:
     @api.get("/v1/corpus", response_model=replies.About)
     async def corpus() -> Response:
         """The corpora, their snapshots, the models and the limits."""
-        state = {"version": __version__, "writable": service.access.writable, "limits": asdict(service.limits)}
-        state["examples"] = [*service.examples]
-        reply: Response = await service.read(lambda: JSON(service.backend.describe() | state))
-        return reply
+        return await service.read(lambda: JSON(_about(service)))
 
     @api.get("/healthz", response_model=replies.Status)
     async def health() -> Response:
@@ -359,9 +347,27 @@ def _rendered(service: Service, content: dict[str, Any], headers: dict[str, str]
     return JSON(content, headers=headers)
 
 
+def _about(service: Service) -> dict[str, Any]:
+    """The state of a service, as `replies.About` has it."""
+    backend = service.backend
+    corpora = [
+        {
+            "name": each.name,
+            "documents": each.num_documents,
+            "passages": each.num_passages,
+            "snapshot": each.snapshot,
+            "snapshots": backend.snapshots(each),
+            "damaged": [segment.entry.name for segment in each.damaged],
+        }
+        for each in backend.view().corpora
+    ]
+    state = {"version": __version__, "writable": service.access.writable, "limits": asdict(service.limits)}
+    return {"corpora": corpora, **backend.describe(), **state, "examples": [*service.examples]}
+
+
 def _document(service: Service, place: replies.DocumentPlace) -> dict[str, Any]:
     """A document of the first corpus that has it. Raises UnknownDocumentError, InputError."""
-    corpus, document = document_of(service.backend.view(place.corpus, place.snapshot).corpora, place.id)
+    corpus, document = documents_of(service.backend.view(place.corpus, place.snapshot).corpora, place.id)[0]
     start, end = place.start, len(document.text) if place.end is None else min(place.end, len(document.text))
     if start > end:
         raise InputError(f"start is {start:,} and end {end:,}; the text has {len(document.text):,} characters")

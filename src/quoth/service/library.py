@@ -164,12 +164,14 @@ class Library:
             raise CorpusNotFoundError(f"no corpus {corpus!r} is served; use one of {', '.join(self._latest)}{alike}")
         return self._latest[corpus]
 
+    def snapshots(self, corpus: Corpus) -> list[int]:
+        return [each for each in corpus.snapshots() if each]
+
     def describe(self) -> dict[str, Any]:
         modes = ["bm25", "dense"] if self._dense() else ["bm25"]
         searches = self.models.searches
         modes += ["entity"] * any(isinstance(each, ZeroNER) for each in searches) + ["hybrid"] * bool(searches)
         return {
-            "corpora": [_described(each) for each in self._latest.values()],
             "models": {
                 "fill": self.models.fills.name,
                 "ask": self.models.asks.name,
@@ -218,17 +220,6 @@ class Library:
         if corpus is None and len(self._latest) > 1:
             raise InputError(f"several corpora are served; name one of {', '.join(self._latest)}")
         return Corpus.open(self._named(corpus or next(iter(self._latest))).path)
-
-
-def _described(corpus: Corpus) -> dict[str, Any]:
-    return {
-        "name": corpus.name,
-        "documents": corpus.num_documents,
-        "passages": corpus.num_passages,
-        "snapshot": corpus.snapshot,
-        "snapshots": [each for each in corpus.snapshots() if each],
-        "damaged": [each.entry.name for each in corpus.damaged],
-    }
 
 
 def _check(models: Models, corpora: Sequence[Corpus]) -> None:

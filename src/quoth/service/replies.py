@@ -13,15 +13,18 @@ from quoth.records import NOT_FOUND, Evidence, Match
 from quoth.records import Status as AnswerStatus
 from quoth.service.requests import MOST
 
-CLOSED = ConfigDict(extra="forbid")
 Snapshots = Annotated[dict[str, int], Field(description="The snapshot that was asked, by corpus.")]
 Probability = Annotated[float | None, Field(description="Of an answer that a reader read, its chance of being right.")]
 
 
-class PredictionReply(BaseModel):
-    """A phrase and where it occurs. Offsets count code points."""
+class Reply(BaseModel):
+    """A reply, or a part of one."""
 
-    model_config = CLOSED
+    model_config = ConfigDict(extra="forbid")
+
+
+class PredictionReply(Reply):
+    """A phrase and where it occurs. Offsets count code points."""
 
     text: str
     probability: Probability
@@ -44,19 +47,15 @@ class PredictionReply(BaseModel):
     num_places: int
 
 
-class Predictions(BaseModel):
+class Predictions(Reply):
     """The answers, best first; a list of such lists if several were asked."""
-
-    model_config = CLOSED
 
     predictions: list[PredictionReply] | list[list[PredictionReply]]
     snapshots: Snapshots
 
 
-class HitReply(BaseModel):
+class HitReply(Reply):
     """A passage that was found."""
-
-    model_config = CLOSED
 
     score: float | None
     document_id: str
@@ -70,19 +69,15 @@ class HitReply(BaseModel):
     words: Annotated[list[tuple[int, int]], Field(description="Characters of `text` that a query's word matches.")] = []
 
 
-class Hits(BaseModel):
+class Hits(Reply):
     """The passages, best first."""
-
-    model_config = CLOSED
 
     passages: list[HitReply]
     snapshots: Snapshots
 
 
-class Verified(BaseModel):
+class Verified(Reply):
     """Whether a text occurs in the corpus (ignoring white space), how often and where; if not, what is nearest."""
-
-    model_config = CLOSED
 
     occurs: bool
     text: str
@@ -93,10 +88,8 @@ class Verified(BaseModel):
     snapshots: Snapshots
 
 
-class DocumentPlace(BaseModel):
+class DocumentPlace(Reply):
     """Which document, and which of its characters."""
-
-    model_config = CLOSED
 
     id: str
     corpus: str | None = None
@@ -105,10 +98,8 @@ class DocumentPlace(BaseModel):
     end: Annotated[int | None, Field(ge=0, lt=MOST)] = None
 
 
-class DocumentReply(BaseModel):
+class DocumentReply(Reply):
     """A document, or the part of it that was asked for."""
-
-    model_config = CLOSED
 
     corpus: str
     snapshot: int
@@ -121,10 +112,8 @@ class DocumentReply(BaseModel):
     length: Annotated[int, Field(description="Characters of the whole text.")]
 
 
-class Written(BaseModel):
+class Written(Reply):
     """What a write did."""
-
-    model_config = CLOSED
 
     corpus: str
     snapshot: Annotated[int, Field(description="The snapshot that has it, which is the one served from now on.")]
@@ -132,10 +121,8 @@ class Written(BaseModel):
     deleted: int = 0
 
 
-class CorpusReply(BaseModel):
+class CorpusReply(Reply):
     """A corpus and the snapshots that can be asked."""
-
-    model_config = CLOSED
 
     name: str
     documents: int
@@ -145,10 +132,8 @@ class CorpusReply(BaseModel):
     damaged: Annotated[list[str], Field(description="Damaged segments, which are not searched.")]
 
 
-class About(BaseModel):
+class About(Reply):
     """What is served."""
-
-    model_config = CLOSED
 
     version: str
     corpora: list[CorpusReply]
@@ -159,10 +144,8 @@ class About(BaseModel):
     examples: Annotated[list[str], Field(description="Questions that these corpora answer.")]
 
 
-class Status(BaseModel):
+class Status(Reply):
     """Whether the service is well."""
-
-    model_config = CLOSED
 
     status: str
     damaged: Annotated[list[str], Field(description="Segments without which it answers, if any.")] = []

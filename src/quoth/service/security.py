@@ -19,6 +19,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from quoth.errors import InputError
 from quoth.service.batches import Done
+from quoth.service.limits import Limits
 from quoth.service.problems import problem
 
 Message = MutableMapping[str, Any]
@@ -105,9 +106,8 @@ class Counts:
 class SecurityMiddleware:
     """Refuses what may not pass, reads the body of the rest, and logs every request."""
 
-    def __init__(self, app: App, access: Access, most: int, seconds: float, counts: Counts, log_text: bool) -> None:
-        self._app, self._access, self._most, self._seconds = app, access, most, seconds
-        self._counts, self._log_text = counts, log_text
+    def __init__(self, app: App, access: Access, limits: Limits, counts: Counts, log_text: bool) -> None:
+        self._app, self._access, self._limits, self._counts, self._log_text = app, access, limits, counts, log_text
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -135,9 +135,9 @@ class SecurityMiddleware:
             read = await self._body(headers, receive)
             if isinstance(read, int):
                 reason = (
-                    f"the body is too large; at most {self._most:,} bytes"
+                    f"the body is too large; at most {self._limits.body:,} bytes"
                     if read == 413
-                    else f"the body took longer than {self._seconds:g} seconds"
+                    else f"the body took longer than {self._limits.timeout:g} seconds"
                 )
                 await problem(read, reason, headers={"Connection": "close"})(scope, receive, sending)
                 return
@@ -153,19 +153,19 @@ class SecurityMiddleware:
     async def _body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes | int:
         """The whole body, or the status if it is too large or comes too slowly."""
         stated = headers.get(b"content-length", b"0")
-        if stated.isdigit() and int(stated[:20]) > self._most:
+        if stated.isdigit() and int(stated[:20]) > self._limits.body:
             return 413
         parts: list[bytes] = []
         size, more = 0, True
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout(self._limits.timeout):
                 while more:
                     message = await receive()
                     if message["type"] == "http.disconnect":
                         return 408
                     parts.append(message.get("body", b""))
                     size += len(parts[-1])
-                    if size > self._most:
+                    if size > self._limits.body:
                         return 413
                     more = message.get("more_body", False)
         except TimeoutError:

@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 from quoth.arrays import Ints
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.segment import Segment
-from quoth.errors import InputError
-from quoth.records import Evidence
-from quoth.text.terms import is_unspaced_character
+from quoth.errors import InputError, UnknownDocumentError, brief
+from quoth.records import Document, Evidence
+from quoth.text.boundaries import STOP_WORDS
+from quoth.text.terms import analyse, is_unspaced_character
 
 MOST_CHARACTERS = 2000
 """A longer text is looked for, but not compared with what is nearest: that takes time by its length squared."""
@@ -32,6 +33,7 @@ MOST_PLACES = 10_000
 NEAREST = 3
 _COMPARED = 10
 """BM25's best passages, around which the nearest text is looked for."""
+_WORD = re.compile(r"\w+")
 _NUMBER = re.compile(r"\d[.,]\d")
 _NEVER = 1 << 30
 
@@ -245,3 +247,32 @@ def _inserted(best_T: Ints, begin_T: Ints, place_T: Ints) -> tuple[Ints, Ints]:
     # Of equal minima the last, which has the fewest insertions.
     source_T = np.maximum.accumulate(np.where(shifted_T == least_T, place_T, 0))
     return least_T + place_T, begin_T[source_T]
+
+
+def documents_of(corpora: Sequence[Corpus], document_id: str) -> list[tuple[Corpus, Document]]:
+    """The documents with an id, and the corpora that have them. Raises UnknownDocumentError if there is none."""
+    found = []
+    for corpus in corpora:
+        try:
+            found.append((corpus, corpus.document(document_id)))
+        except UnknownDocumentError:
+            if len(corpora) == 1:
+                raise
+    if not found:
+        names = ", ".join(each.name for each in corpora)
+        raise UnknownDocumentError(f"document {brief(document_id)} is in none of the corpora {names}")
+    return found
+
+
+def word_ranges(query: str, text: str) -> list[tuple[int, int]]:
+    """The words of a text, from character to character, that share a search term with a query. Its stop words count
+    only if it has no others.
+
+    Example:
+        >>> word_ranges("operas of Bizet", "Carmen is an opera by Georges Bizet.")
+        [(13, 18), (30, 35)]
+    """
+    words = query.split()
+    telling = [word for word in words if word.casefold() not in STOP_WORDS] or words
+    wanted = set(analyse(" ".join(telling)))
+    return [each.span() for each in _WORD.finditer(text) if not wanted.isdisjoint(analyse(each[0]))]
