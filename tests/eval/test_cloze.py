@@ -187,7 +187,7 @@ def test_scores_counted_by_hand() -> None:
     assert counted(result.score(kind="content", words="4+ words")) == (1, 0.0, 0.0)
     assert counted(result.score(**{"several words": "2+ words"})) == (2, 0.0, 0.5)
     assert counted(result.score(words="1 word")) == (2, 1.0, 1.0)
-    assert result.score(words="3 words") is None
+    assert result.score(words="3 words").num_examples == 0
 
 
 def test_most_frequent_phrases_counted_by_hand() -> None:
@@ -219,7 +219,7 @@ def test_a_blanks_own_passage_is_not_searched_and_answers_keep_the_blanks_order(
     assert model.options == {"top_k": 5, "passages": 3}
     assert [row.answers for row in result.rows] == [("x",), ("River",)]
     assert counted(result.score()) == (2, 0.0, 0.5)
-    assert result.score(kind="content") is None
+    assert result.score(kind="content").num_examples == 0
 
 
 def test_from_files_to_a_report(tmp_path: Path) -> None:
