@@ -16,7 +16,7 @@ from quoth.cli.main import main
 from quoth.cli.output import markdown, print_tables
 from quoth.records import Evidence, Prediction
 from quoth_eval import harness
-from quoth_eval.charts import drawable, interval_chart, line_chart
+from quoth_eval.charts import NEEDS_MATPLOTLIB, drawable, interval_chart, line_chart
 from quoth_eval.harness import evaluate, lazily, read_run
 from quoth_eval.pages import Picture, Quotation, Section, as_html, as_markdown, as_pictures
 from quoth_eval.report import Report, Result, Row
@@ -202,9 +202,8 @@ def test_a_page_says_the_same_in_html_and_markdown() -> None:
         "### More", "", "- Q?", "  right: right; said: wrong", "  T: …be**phrase**after…", "",
         "- P?", "  right: r; said: w",
     ]  # fmt: skip
-    shown = as_markdown(
-        "Title", [Section("The 2nd (a/b)", [Section("More", [Picture(lambda: "<svg/>", "x")]), *parts])], "dir"
-    )
+    folded = Section("More", [Picture(lambda: "<svg/>", "x")])
+    shown = as_markdown("Title", [Section("The 2nd (a/b)", [folded, *parts])], "dir")
     assert [line for line in shown.splitlines() if line.startswith("!")] == [
         "![x](dir/the-2nd-a-b-1.svg)",
         "![shown](dir/the-2nd-a-b-2.svg)",
@@ -242,9 +241,7 @@ def test_a_report_is_one_file_that_loads_nothing(
     page = tmp_path / "report.html"
     assert main(["report", str(runs), "-o", str(page), "--markdown", "--title", "A & B"]) == 0
     out, err = capsys.readouterr()
-    missing = (
-        "" if drawable() else " without its pictures: matplotlib draws them; pip install '.[eval]' in a clone of Quoth"
-    )
+    missing = "" if drawable() else f" without its pictures: {NEEDS_MATPLOTLIB}"
     assert err == f"quoth: wrote {page}{missing}\n"
     html = page.read_text(encoding="utf-8")
     assert "<title>A &amp; B</title>" in html
