@@ -28,7 +28,7 @@ from relation_blanks import rows
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_text
 from quoth.datasets.judging import has_answer
-from quoth.datasets.question_templates import QuestionTemplates
+from quoth_eval.tasks.question_templates import QuestionTemplates
 from quoth.datasets.questions import QAExample
 from quoth.records import Passage
 from quoth.text.tokenizer import MASK

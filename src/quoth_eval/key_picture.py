@@ -17,7 +17,7 @@ import numpy as np
 from quoth.datasets.judging import holders
 from quoth.encoders.keys import Vectors
 from quoth.errors import InputError
-from quoth_eval.entity_keys import stored_keys
+from quoth_eval.entity_search import stored_keys
 
 if TYPE_CHECKING:
     from quoth.zero_ner.model import ZeroNER

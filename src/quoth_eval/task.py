@@ -80,6 +80,11 @@ def first_right(right: Sequence[bool]) -> Scores:
     return {"exact_match": float(any(right[:1])), "hit_at_5": float(any(right[:HITS]))}
 
 
+def recalls(name: str, place: int | None, ks: Sequence[int]) -> dict[str, float]:
+    """Whether the first right passage, at a place from 0 (None: none is right), is among the best k."""
+    return {f"{name}@{k}": float(place is not None and place < k) for k in ks}
+
+
 def draw(items: Sequence[Drawn], limit: int | None, seed: int) -> list[Drawn]:
     """Up to `limit` items drawn at random (None: all), in their order; a smaller limit draws a subset of a larger
     one's. Raises InputError on a limit below 1."""
@@ -113,10 +118,10 @@ def draw_as_released(items: Sequence[Drawn], limit: int | None, seed: int = 0) -
     return [items[i] for i in np.random.RandomState(seed).permutation(len(items))[:limit]]
 
 
-def rank(answer: str, predictions: Sequence[str]) -> int | None:
-    """The rank of the answer among the predictions, from 0; None if it is not among them."""
-    wanted = normalise(answer)
-    return next((i for i, text in enumerate(predictions) if normalise(text) == wanted), None)
+def said(phrase: str, answer: Answer) -> list[bool]:
+    """Of an answer's predictions, which are this phrase, ignoring case and the amount of white space."""
+    wanted = normalise(phrase)
+    return [normalise(prediction.text) == wanted for prediction in answer.predictions or ()]
 
 
 def length_groups(length: int, unit: str) -> dict[str, str]:

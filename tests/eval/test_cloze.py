@@ -21,13 +21,12 @@ from quoth.datasets.judging import normalise
 from quoth.errors import InputError
 from quoth.records import Passage, Prediction
 from quoth.text.tokenizer import MASK
-from quoth_eval.baselines import bm25_phrases, frequent_phrases, most_frequent
 from quoth_eval.harness import evaluate
 from quoth_eval.report import Result, Row, Score
 from quoth_eval.systems import fills
-from quoth_eval.task import first_right, length_groups, rank
+from quoth_eval.task import Answer, first_right, length_groups, said
 from quoth_eval.tasks import find
-from quoth_eval.tasks.cloze import cloze_task, read_pages
+from quoth_eval.tasks.cloze import bm25_phrases, cloze_task, frequent_phrases, most_frequent, read_pages
 
 TEXTS = (
     "The river Axios flows to the Thermaic Gulf.",
@@ -167,8 +166,8 @@ def test_no_blank_is_drawn_where_none_can_be() -> None:
 
 
 def test_answers_are_compared_without_case_and_spaces() -> None:
-    assert rank("White  Tower", ["tower", "white tower"]) == 1
-    assert rank("White Tower", ["White", ""]) is None
+    found = Answer([Prediction(text, 0.0, 0.0, ()) for text in ("tower", "white tower", "White", "")])
+    assert said("White  Tower", found) == [False, True, False, False]
 
 
 def counted(score: Score | None) -> tuple[int, float, float | None] | None:

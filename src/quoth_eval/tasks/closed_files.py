@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from quoth.corpus.documents import read_records, read_text
 from quoth.errors import InputError
@@ -46,6 +46,7 @@ class ClosedSet:
     prompt: str
 
 
+Parsed = TypeVar("Parsed")
 Rows = Iterator[tuple[str, str]]
 """Texts that end where the blank comes, or have one, and their labels."""
 
@@ -115,6 +116,16 @@ def find_files(data: str | Path, folder: str, source: str) -> list[Path]:
     if found := [path for name in sorted(plain) if (path := _present(Path(data) / folder / f"{name}.jsonl"))]:
         return found
     raise InputError(f"{Path(data) / folder}: no file of JSON lines there; {source}")
+
+
+def parsed(path: str | Path, parse: Callable[[Mapping[str, Any]], Parsed], what: str) -> Iterator[Parsed]:
+    """What `parse` makes of each record of a file of JSON lines. Raises InputError naming a line that is not `what`."""
+    for line, record in read_records(path):
+        try:
+            yield parse(record)
+        except (KeyError, ValueError, TypeError, AttributeError) as error:
+            lacks = f"no {error}" if isinstance(error, KeyError) else error
+            raise InputError(f"{path}:{line}: not {what} ({lacks}); fix or remove the line") from None
 
 
 def _present(file: Path) -> Path | None:

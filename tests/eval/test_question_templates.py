@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from quoth.datasets.question_templates import QuestionTemplates
 from quoth.errors import InputError
+from quoth_eval.tasks.question_templates import QuestionTemplates
 
 TEMPLATES = {
     "P19": "Where was [X] born?",
