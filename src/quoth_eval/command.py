@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import takewhile
+from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -15,15 +16,17 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from quoth.cli.models import open_corpora
-from quoth.cli.options import Json, Setup, repeated
+from quoth.cli.models import load_predictor, open_corpora
+from quoth.cli.options import CorpusDir, Json, MoreCorpora, PassageCount, Setup, repeated
 from quoth.cli.output import counting, note, print_json, print_tables, results
-from quoth.cli.records import flow_help, takes_setup
+from quoth.cli.records import flow_help, record_of, takes_setup
 from quoth.errors import InputError, UserError, nearest
-from quoth_eval import likelihood, report_command
+from quoth.fields import fields_of
+from quoth_eval import report_command
 from quoth_eval.tasks import GROUPS, NAMES, QUICK, expand, find
 
 if TYPE_CHECKING:
+    from quoth.records import Likelihood, PassageShare
     from quoth_eval.report import Report
     from quoth_eval.spec import Given, Prepared, TaskSpec
     from quoth_eval.systems import Asked
@@ -327,7 +330,49 @@ def errors(
         raise InputError(f"{where}: {none or 'no system there answers with phrases; name another run'}")
 
 
-app.registered_commands += likelihood.app.registered_commands
+@app.command()
+@takes_setup
+def likelihood(
+    directory: CorpusDir,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="A text with one [MASK].")],
+    answer: Annotated[str, typer.Argument(metavar="ANSWER", help="What the blank is to be filled with.")],
+    corpus: MoreCorpora = None,
+    passages: PassageCount = None,
+    *,
+    model: Annotated[str, typer.Option("--model", help="The folder of a REALM that fills masks.")],
+    setup: Setup,
+    json: Json = False,
+) -> None:
+    """How likely is an answer, without any passage, with each of them, and with all (REALM, Table 3)?
+
+    Requires a REALM that quoth train realm-pretrain or quoth convert made, and its vectors (quoth embed).
+
+    \b
+    Example:
+      quoth eval likelihood wiki.quoth --model pretrained \\
+        "War and Peace was written by [MASK]." "Leo Tolstoy"
+    """
+    if "null_document" not in fields_of(record_of(model)):
+        raise InputError(f"model {model!r} is not a REALM; name the folder of one that fills masks")
+    loaded: Any = load_predictor(model, open_corpora(directory, corpus), setup)
+    found: Likelihood = loaded.likelihood(text, answer, passages=passages)
+    if json:
+        print_json(found.to_dict())
+        return
+    rows = [
+        [_named(z), f"{exp(z.log_retrieval):.3g}", f"{exp(z.log_likelihood):.3g}", f"{100 * z.share:.1f} %"]
+        for z in found.passages
+    ]
+    rows.append(["all of them: p(y|x)", "1", f"{exp(found.log_probability):.3g}", "100.0 %"])
+    heads = [f"{found.answer}: {' '.join(found.pieces)}", "p(z|x)", "p(y|z,x)", "share"]
+    print_tables([(heads, rows)])
+
+
+def _named(each: "PassageShare") -> str:
+    passage = each.passage
+    return "no passage" if passage is None else f"{passage.title or passage.document_id}, {passage.start}"
+
+
 for _app in (app, report_command.app):
     flow_help(_app)
 eval_command: Any = get_command(app)

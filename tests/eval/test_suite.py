@@ -12,6 +12,7 @@ from quoth import NPM, Corpus, Document
 from quoth.cli.main import main
 from quoth.errors import InputError
 from quoth.records import Evidence, Prediction
+from quoth_eval.charts import drawable
 from quoth_eval.errors import (
     ABSENT,
     BOUNDS,
@@ -326,7 +327,7 @@ def test_an_option_is_swept_and_so_is_the_size_of_the_corpus(
     assert main(["eval", "run", "sst2", *asked, "--set", "scoring=all", "--sweep", "corpus=0.9,1"]) == 0
     capsys.readouterr()
     assert main(["report", str(tmp_path / "runs"), "-o", str(tmp_path / "r.html")]) == 0
-    assert "The share of the corpus" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert ("The share of the corpus" in (tmp_path / "r.html").read_text(encoding="utf-8")) == drawable()
     for sweep, says in {
         "temperature=1": "--sweep temperature=1: not OPTION=VALUE,VALUE",
         "temperature": "not OPTION=VALUE,VALUE",
