@@ -88,11 +88,15 @@ def recalls(name: str, place: int | None, ks: Sequence[int]) -> dict[str, float]
 def draw(items: Sequence[Drawn], limit: int | None, seed: int) -> list[Drawn]:
     """Up to `limit` items drawn at random (None: all), in their order; a smaller limit draws a subset of a larger
     one's. Raises InputError on a limit below 1."""
-    if limit is not None and limit < 1:
-        raise InputError(f"limit is {limit}; it must be 1 or more")
     order = list(range(len(items)))
     random.Random(seed).shuffle(order)
-    return [items[i] for i in sorted(order[:limit])]
+    return [items[i] for i in sorted(order[: _checked(limit)])]
+
+
+def _checked(limit: int | None) -> int | None:
+    if limit is not None and limit < 1:
+        raise InputError(f"limit is {limit}; it must be 1 or more")
+    return limit
 
 
 def draw_of_each(items: Sequence[Drawn], limit: int | None, seed: int, group: Callable[[Drawn], object]) -> list[Drawn]:
@@ -113,9 +117,7 @@ def draw_as_released(items: Sequence[Drawn], limit: int | None, seed: int = 0) -
     """
     if limit is None:
         return list(items)
-    if limit < 1:
-        raise InputError(f"limit is {limit}; it must be 1 or more")
-    return [items[i] for i in np.random.RandomState(seed).permutation(len(items))[:limit]]
+    return [items[i] for i in np.random.RandomState(seed).permutation(len(items))[: _checked(limit)]]
 
 
 def said(phrase: str, answer: Answer) -> list[bool]:
