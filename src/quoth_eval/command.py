@@ -4,30 +4,34 @@ Knows: how a call is spelled. Does not know: any task, or how anything is measur
 """
 
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import takewhile
+from math import exp
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from quoth.cli.models import open_corpora
-from quoth.cli.options import Json, Setup, repeated
+from quoth.cli.models import load_predictor, open_corpora
+from quoth.cli.options import CorpusDir, Json, MoreCorpora, PassageCount, Setup, repeated
 from quoth.cli.output import counting, note, print_json, print_tables, results
-from quoth.cli.records import flow_help, takes_setup
+from quoth.cli.records import flow_help, record_of, takes_setup
 from quoth.errors import InputError, UserError, nearest
-from quoth_eval import likelihood, report_command
+from quoth.fields import fields_of
+from quoth_eval import report_command
 from quoth_eval.tasks import GROUPS, NAMES, QUICK, expand, find
 
 if TYPE_CHECKING:
-    from quoth.corpus.corpus import Corpus
-    from quoth_eval.spec import Prepared, TaskSpec
-    from quoth_eval.systems import Asked, Opener
+    from quoth.records import Likelihood, PassageShare
+    from quoth_eval.report import Report
+    from quoth_eval.spec import Given, Prepared, TaskSpec
+    from quoth_eval.systems import Asked
 
+Made = TypeVar("Made")
 FEW = 30
 """The number of examples per task of `quick`; of each relation, language or kind, a tenth of it."""
 RENAMED = {
@@ -140,7 +144,7 @@ def run(
         --sweep passages=1,3,10,30 --run runs/passages
       quoth eval swap --corpus wiki2018.quoth --set old=wiki2015.quoth
     """
-    from quoth_eval.spec import read_options
+    from quoth_eval.spec import Given, read_options
     from quoth_eval.systems import Opener
 
     names, files = _split(tasks)
@@ -151,113 +155,104 @@ def run(
     told, swept = read_options(options or []), [version for each in sweep or () for version in _swept(each)]
     corpora = tuple(open_corpora(corpus[0], corpus[1:])) if corpus else ()
     with tempfile.TemporaryDirectory(prefix="quoth-eval-") as folder:
-        opener = Opener(setup, Path(folder), seed)
-        call = Call(opener, names, files, corpora, data, told, limit, seed, system, swept)
-        # All are read before one is asked, so that a missing file is reported at once.
-        for task in call.tasks():
-            task.measure(keep and keep / task.spec.name, json)
+        scratch = Path(folder)
+        with counting("reading", "passages") as read:
+            given = Given(
+                open=Opener(setup, scratch, seed),
+                scratch=scratch,
+                setup=setup,
+                progress=lambda name, done, total: read(done, total),
+                files=files,
+                data=data,
+                corpora=corpora,
+                systems=tuple(system or ()),
+                options=told,
+                limit=limit,
+                seed=seed,
+            )
+            # All are read before one is asked, so that a missing file is reported at once.
+            ready = _prepared(given, names, swept)
+        for spec, prepared, asked in ready:
+            report = _or_left_out(spec, spec.name in names, partial(_measured, spec, prepared, asked, keep))
+            if report is not None and json:
+                print_json(report.to_dict())
+            elif report is not None:
+                print_tables(prepared.tables(report))
+                results().print(prepared.more(report), soft_wrap=True, end="")
     if keep and QUICK in names:
         report_command.write([keep], keep / "report.html")
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """What was asked for, and what becomes of it: tasks, each with its systems."""
-
-    opener: "Opener"
-    names: list[str]
-    files: tuple[str, ...]
-    corpora: "tuple[Corpus, ...]"
-    data: Path | None
-    told: Mapping[str, Any]
-    limit: int | None
-    seed: int
-    systems: list[str] | None
-    swept: list[str]
-
-    def tasks(self) -> "list[Ready]":
-        """The tasks that can be asked; of a group, others are left out, with a note. Raises InputError if one was named
-        itself, or if none is left, and for an option that nothing takes."""
-        specs = [find(name) for name in expand(self.names)]
-        ready, taken = list[Ready](), {name for spec in specs for name in spec.names}
-        for spec in specs:
-            try:
-                task = self._ready(spec)
-            except UserError as error:
-                if spec.name in self.names or (spec is specs[-1] and not ready):
-                    raise
-                note(f"left out {spec.name}: {error}")
-                continue
-            taken |= {name for asked in task.asked for name in asked.options}
-            ready.append(task)
-        for name in self.told:
-            if name not in taken:
-                from quoth_eval.spec import unknown_option
-                from quoth_eval.systems import known_options
-
-                raise unknown_option("--set", name, known_options(specs))
-        return ready
-
-    def _ready(self, spec: "TaskSpec") -> "Ready":
-        from quoth_eval.spec import Given
-        from quoth_eval.systems import check_shares, parse_system
-
-        spelled = _versions(self.systems or spec.systems, self.swept, spec.baselines)
-        asked = [parse_system(each, spec, self.told) for each in spelled]
-        quick = FEW if QUICK in self.names and self.limit is None else self.limit
-        limit = spec.limit if quick is None else max(1, quick // 10) if spec.each and QUICK in self.names else quick
-        with counting("reading", "passages") as read:
-            given = Given(
-                open=self.opener,
-                scratch=self.opener.scratch,
-                setup=self.opener.setup,
-                progress=lambda name, done, total: read(done, total),
-                files=self.files or _files_of(spec, self.data),
-                data=self.data,
-                corpora=self.corpora,
-                systems=tuple(spelled),
-                options={name: value for name, value in self.told.items() if name not in spec.names},
-                limit=limit or None,
-                seed=self.seed,
-            )
-            prepared = spec.prepare(given, self.told)
-        check_shares(asked, prepared)
-        return Ready(spec, prepared, asked, spec.name in self.names)
+def _or_left_out(spec: "TaskSpec", wanted: bool, do: Callable[[], Made]) -> Made | None:
+    """What `do` makes of a task. Of a group, a task that cannot be asked is left out, with a note; if it is wanted,
+    because it was named itself, that is an error."""
+    try:
+        return do()
+    except UserError as error:
+        if wanted:
+            raise
+        note(f"left out {spec.name}: {error}")
+        return None
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """A task and its systems; `wanted` if it was named itself."""
+def _prepared(
+    given: "Given", names: Sequence[str], swept: Sequence[str]
+) -> "list[tuple[TaskSpec, Prepared, list[Asked]]]":
+    """The tasks that can be asked, each with its systems. Raises InputError if one was named itself, or if none is
+    left, and for an option that nothing takes."""
+    from quoth_eval.spec import unknown_option
+    from quoth_eval.systems import known_options
 
-    spec: "TaskSpec"
-    prepared: "Prepared"
-    asked: "list[Asked]"
-    wanted: bool
+    specs = [find(name) for name in expand(names)]
+    ready: list[tuple[TaskSpec, Prepared, list[Asked]]] = []
+    taken = {name for spec in specs for name in spec.names}
+    for spec in specs:
+        wanted = spec.name in names or (spec is specs[-1] and not ready)
+        made = _or_left_out(spec, wanted, partial(_with_systems, spec, given, swept, QUICK in names))
+        if made is not None:
+            taken |= {name for asked in made[1] for name in asked.options}
+            ready.append((spec, *made))
+    for name in given.options:
+        if name not in taken:
+            raise unknown_option("--set", name, known_options(specs))
+    return ready
 
-    def measure(self, folder: Path | None, json: bool) -> None:
-        """Measure and show; what cannot be asked, such as a corpus without any word of a label, is an error if the task
-        was named, and left out if its group was. Models are loaded when they are first asked."""
-        from quoth_eval.harness import evaluate, lazily
 
-        made: dict[str, Any] = {}
-        for each in self.asked:
-            if baseline := self.prepared.baselines.get(each.name):
-                made[each.spelled] = baseline(each.options)
-            else:
-                made[each.spelled] = lazily(partial(self.prepared.asks, each.name, each.options))
-        try:
-            with counting("measuring", self.spec.name) as measured:
-                report = evaluate(self.prepared.task, made, folder, lambda name, done, total: measured(done, total))
-        except UserError as error:
-            if self.wanted:
-                raise
-            note(f"left out {self.spec.name}: {error}")
-            return
-        if json:
-            print_json(report.to_dict())
+def _with_systems(
+    spec: "TaskSpec", given: "Given", swept: Sequence[str], quick: bool
+) -> "tuple[Prepared, list[Asked]]":
+    from quoth_eval.systems import check_shares, parse_system
+
+    spelled = _versions(given.systems or spec.systems, swept, spec.baselines)
+    asked = [parse_system(each, spec, given.options) for each in spelled]
+    limit = FEW if quick and given.limit is None else given.limit
+    limit = spec.limit if limit is None else max(1, limit // 10) if spec.each and quick else limit
+    own = replace(
+        given,
+        files=given.files or _files_of(spec, given.data),
+        systems=tuple(spelled),
+        options={name: value for name, value in given.options.items() if name not in spec.names},
+        limit=limit or None,
+    )
+    prepared = spec.prepare(own, given.options)
+    check_shares(asked, prepared)
+    return prepared, asked
+
+
+def _measured(spec: "TaskSpec", prepared: "Prepared", asked: "list[Asked]", folder: Path | None) -> "Report":
+    """The report. Models are loaded when they are first asked; what cannot be asked, such as a corpus without any word
+    of a label, is an error."""
+    from quoth_eval.harness import evaluate, lazily
+
+    made: dict[str, Any] = {}
+    for each in asked:
+        if baseline := prepared.baselines.get(each.name):
+            made[each.spelled] = baseline(each.options)
         else:
-            print_tables(self.prepared.tables(report))
-            results().print(self.prepared.more(report), soft_wrap=True, end="")
+            made[each.spelled] = lazily(partial(prepared.asks, each.name, each.options))
+    with counting("measuring", spec.name) as measured:
+        kept = folder and folder / spec.name
+        return evaluate(prepared.task, made, kept, lambda name, done, total: measured(done, total))
 
 
 def _split(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
@@ -265,16 +260,13 @@ def _split(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
     for word in words:
         if word.startswith("-") and word != "-":
             name = word.partition("=")[0]
-            raise InputError(f"no option {name}; it is now {RENAMED.get(name, _as_set(name))}")
+            as_set = f"--set {name.lstrip('-').replace('-', '_')}=VALUE"
+            raise InputError(f"no option {name}; it is now {RENAMED.get(name, as_set)}")
     names = list(takewhile(lambda word: word in NAMES or word in GROUPS, words))
     if not names:
         known = f"{', '.join(NAMES)}; groups: {', '.join(GROUPS)}"
         raise InputError(f"unknown task {words[0]!r}{nearest(words[0], [*NAMES, *GROUPS])}; choose from {known}")
     return names, tuple(words[len(names) :])
-
-
-def _as_set(option: str) -> str:
-    return f"--set {option.lstrip('-').replace('-', '_')}=VALUE"
 
 
 def _swept(sweep: str) -> list[str]:
@@ -288,9 +280,8 @@ def _swept(sweep: str) -> list[str]:
 
 def _versions(specs: Sequence[str], swept: Sequence[str], baselines: Collection[str]) -> list[str]:
     """Every system but a baseline once for each option and value of `swept`."""
-    fixed = [spec for spec in specs if spec.partition(",")[0] in baselines]
-    versions = {spec: [f"{spec},{each}" for each in swept if spec not in fixed] for spec in specs}
-    return [each for spec, several in versions.items() for each in several or [spec]]
+    swept_ones = [spec for spec in specs if swept and spec.partition(",")[0] not in baselines]
+    return [each for spec in specs for each in ([f"{spec},{one}" for one in swept] if spec in swept_ones else [spec])]
 
 
 def _files_of(spec: "TaskSpec", data: Path | None) -> tuple[str, ...]:
@@ -320,27 +311,68 @@ def errors(
     from quoth_eval.harness import read_run, run_folders
     from quoth_eval.task import draw
 
-    shown, names = False, set[str]()
+    names, answering = set[str](), False
     for report in map(read_run, run_folders(runs)):
         names |= {result.name for result in report.systems}
         for result in report.systems:
             if system not in (None, result.name) or all(row.predictions is None for row in result.rows):
                 continue
-            shown, wrong = True, wrong_answers(result)
+            answering, wrong = True, wrong_answers(result)
             if json:
                 for each in draw(wrong, count, seed):
                     print_json({"task": report.task, "kind": each.kind, **each.row.to_dict()})
                 continue
             print_tables([errors_table(f"{report.task}, {result.name}", wrong, len(result.rows))])
             results().print(shown_errors(wrong, count, seed), soft_wrap=True)
-    if not shown:
-        where = ", ".join(map(str, runs))
-        if system is None:
-            raise InputError(f"{where}: no system there answers with phrases; name another run")
-        raise InputError(f"{where}: no answers of system {system!r}; it has {', '.join(sorted(names)) or 'none'}")
+    if not answering:
+        where, known = ", ".join(map(str, runs)), ", ".join(sorted(names)) or "none"
+        none = f"no answers of system {system!r}; it has {known}" if system else None
+        raise InputError(f"{where}: {none or 'no system there answers with phrases; name another run'}")
 
 
-app.registered_commands += likelihood.app.registered_commands
+@app.command()
+@takes_setup
+def likelihood(
+    directory: CorpusDir,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="A text with one [MASK].")],
+    answer: Annotated[str, typer.Argument(metavar="ANSWER", help="What the blank is to be filled with.")],
+    corpus: MoreCorpora = None,
+    passages: PassageCount = None,
+    *,
+    model: Annotated[str, typer.Option("--model", help="The folder of a REALM that fills masks.")],
+    setup: Setup,
+    json: Json = False,
+) -> None:
+    """How likely is an answer, without any passage, with each of them, and with all (REALM, Table 3)?
+
+    Requires a REALM that quoth train realm-pretrain or quoth convert made, and its vectors (quoth embed).
+
+    \b
+    Example:
+      quoth eval likelihood wiki.quoth --model pretrained \\
+        "War and Peace was written by [MASK]." "Leo Tolstoy"
+    """
+    if "null_document" not in fields_of(record_of(model)):
+        raise InputError(f"model {model!r} is not a REALM; name the folder of one that fills masks")
+    loaded: Any = load_predictor(model, open_corpora(directory, corpus), setup)
+    found: Likelihood = loaded.likelihood(text, answer, passages=passages)
+    if json:
+        print_json(found.to_dict())
+        return
+    rows = [
+        [_named(z), f"{exp(z.log_retrieval):.3g}", f"{exp(z.log_likelihood):.3g}", f"{100 * z.share:.1f} %"]
+        for z in found.passages
+    ]
+    rows.append(["all of them: p(y|x)", "1", f"{exp(found.log_probability):.3g}", "100.0 %"])
+    heads = [f"{found.answer}: {' '.join(found.pieces)}", "p(z|x)", "p(y|z,x)", "share"]
+    print_tables([(heads, rows)])
+
+
+def _named(each: "PassageShare") -> str:
+    passage = each.passage
+    return "no passage" if passage is None else f"{passage.title or passage.document_id}, {passage.start}"
+
+
 for _app in (app, report_command.app):
     flow_help(_app)
 eval_command: Any = get_command(app)

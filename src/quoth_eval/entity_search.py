@@ -1,34 +1,40 @@
-"""Ways to search for the passages about an entity.
+"""Ways to search for the passages about an entity: by its name, by a model's vectors, with one key per passage or all
+of its keys, and how rare a name is (Hoshi et al. 2022).
 
-Knows: systems that search, and the characters of an entity in a text. Does not know: the questions, or what counts as a
-right result.
+Knows: systems that search, keys as arrays, counts of terms, the characters of an entity in a text. Does not know: the
+questions, or what counts as a right result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from quoth.arrays import Doubles, Rows
 from quoth.cli.models import load_entities, system
-from quoth.records import Hit
-from quoth_eval.entity_keys import single_key_search
+from quoth.corpus.bm25 import indexed_text
+from quoth.encoders.keys import Vectors
+from quoth.encoders.tokens import unit
+from quoth.errors import InputError
+from quoth.records import Hit, Passage
+from quoth.text.terms import analyse, analyse_with_characters
 from quoth_eval.spec import Given, Options
-from quoth_eval.systems import Searcher, family_of, with_lexical
-from quoth_eval.task import Answer, Example, Source, System
+from quoth_eval.systems import Searcher, family_of
+from quoth_eval.task import Answer, Example, System
 
 if TYPE_CHECKING:
-    from quoth.model.base import CorpusModel, Mode
+    from quoth.zero_ner.model import ZeroNER
 
 Range = tuple[int, int]
 Search = Callable[[str, Range | None, int], list[Hit]]
 """Asks a system; takes a text, the characters of its entity (None if unknown), and the number of passages."""
-
-
-class EntitySearcher(Protocol):
-    """A system that accepts the entities of a question: Zero-NeR."""
-
-    def search(self, query: str, k: int, *, entities: Sequence[str | Range] | None = None) -> list[Hit]: ...
+NUM_BUCKETS = 5
 
 
 def by_text(system: Searcher) -> Search:
@@ -41,26 +47,17 @@ def by_name(system: Searcher) -> Search:
     return lambda text, entity, k: system.search(text[slice(*entity)] if entity else text, k)
 
 
-def by_entity(model: EntitySearcher) -> Search:
-    """Asks with the text and the characters of its entity, if known."""
+def by_entity(model: Any) -> Search:
+    """Asks a Zero-NeR with the text and the characters of its entity, if known."""
     return lambda text, entity, k: model.search(text, k, entities=[entity] if entity else None)
 
 
-def by_vectors(model: CorpusModel, mode: Mode = "dense") -> Search:
-    """Asks a model with the whole text, by its vectors (or, if `mode` is hybrid, with BM25), whatever its default."""
-    return lambda text, entity, k: model.search(text, k, mode)
+def searches(search: Search, depth: Callable[[Any], int]) -> System[Any]:
+    """The `depth` best passages that a search finds for each example, whose source has an `entity`."""
 
-
-def searches(
-    search: Search, depth: Callable[[Source], int], entity: Callable[[Source], Range | None]
-) -> System[Source]:
-    """The `depth` best passages that a search finds for each example, given its `entity`."""
-
-    def answer(examples: Sequence[Example[Source]]) -> list[Answer]:
-        return [
-            Answer(None, [hit.passage for hit in search(each.text, entity(each.source), depth(each.source))])
-            for each in examples
-        ]
+    def answer(examples: Sequence[Example[Any]]) -> list[Answer]:
+        found = [search(each.text, each.source.entity, depth(each.source)) for each in examples]
+        return [Answer(None, [hit.passage for hit in hits]) for hits in found]
 
     return answer
 
@@ -79,15 +76,148 @@ def searching(given: Given) -> Callable[[str, Options], Search]:
 
     def search(name: str, options: Options) -> Search:
         if family_of(name):
-            return by_text(with_lexical(given.open(name, given.corpora, options), options))
+            return by_text(given.open(name, given.corpora, options))
         mode, told, keys = (options.get(option) for option in ("mode", "told", "keys"))
-        if system(name).keys != "entities" and told is None and keys is None:
-            return by_vectors(given.open(name, given.corpora, options), mode or "dense")
-        model = entity_model(name)
+        own = system(name).keys != "entities" and told is None and keys is None
+        model = given.open(name, given.corpora, options) if own else entity_model(name)
         if keys is not None:
             return single_key_search(model, keys, given.seed)
-        if mode is not None:
-            return by_vectors(model, mode)
+        if own or mode is not None:
+            return lambda text, entity, k: model.search(text, k, mode or "dense")
         return by_entity(model) if told else by_text(model)
 
     return search
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys of passages 0 to P − 1, in order: texts and vectors [N, D]; passage p has rows `offsets_P1[p:p + 2]`."""
+
+    texts: tuple[str, ...]
+    vectors_ND: Vectors
+    offsets_P1: Rows
+
+    def only(self, rows: Rows) -> Keys:
+        """The keys at these rows (ascending), for the same passages."""
+        texts = tuple(self.texts[row] for row in rows.tolist())
+        return Keys(texts, self.vectors_ND[rows], np.searchsorted(rows, self.offsets_P1))
+
+
+def stored_keys(model: ZeroNER) -> tuple[list[Passage], Keys]:
+    """A model's live passages and their stored keys. Raises InputError if vectors are missing."""
+    passages, texts, vectors, counts = list[Passage](), list[str](), [], [0]
+    for keys in model.tables():
+        live_P = np.ones(len(keys.passage_rows_P), np.bool_) if keys.live_P is None else keys.live_P
+        whole = keys.take(np.flatnonzero(live_P))
+        vectors.append(whole.vectors.similarities(np.eye(model.encoder.dimensions, dtype=np.float32)).T)
+        for row, first, last in zip(whole.passage_rows_P, whole.offsets_P1, whole.offsets_P1[1:], strict=False):
+            passage = keys.corpus.passage(int(row))
+            places = zip(whole.start_N[first:last], whole.end_N[first:last], strict=True)
+            spans = (slice(start - passage.start, end - passage.start) for start, end in places)
+            texts += [passage.text[span] or passage.title for span in spans]
+            passages.append(passage)
+            counts.append(int(last - first))
+    return passages, Keys(tuple(texts), np.concatenate(vectors), np.cumsum(counts, dtype=np.int64))
+
+
+def max_pool(q_D: Vectors, vectors_ND: Vectors, offsets_P1: Rows) -> Doubles:
+    """Each passage's score, the highest cosine of its keys with the query: [P]; −inf without a key. All vectors have
+    length 1. Zero-NeR, §3."""
+    scores_P, has_keys_P = np.full(len(offsets_P1) - 1, -np.inf), np.diff(offsets_P1) > 0
+    if has_keys_P.any():
+        scores_P[has_keys_P] = np.maximum.reduceat(vectors_ND @ q_D, offsets_P1[:-1][has_keys_P])
+    return scores_P
+
+
+def single_key(offsets_P1: Rows, choose: Callable[[int, int], int]) -> Rows:
+    """The row of one key per passage that has keys; `choose` gets a passage's first row and the one after its last."""
+    ends = zip(offsets_P1[:-1].tolist(), offsets_P1[1:].tolist(), strict=True)
+    return np.array([choose(start, end) for start, end in ends if start < end], np.int64)
+
+
+def at_random(seed: int = 0) -> Callable[[int, int], int]:
+    """Chooses a key at random."""
+    rng = np.random.default_rng(seed)
+    return lambda start, end: int(rng.integers(start, end))
+
+
+def rarest(texts: Sequence[str], counts: TermCounts) -> Callable[[int, int], int]:
+    """Chooses the key whose rarest term has the highest IDF, the first of equals; keys without terms come last."""
+    values_N = np.array([max(counts.idfs(text), default=-np.inf) for text in texts])
+    return lambda start, end: start + int(values_N[start:end].argmax())
+
+
+def single_key_search(model: ZeroNER, keep: str, seed: int = 0) -> Search:
+    """A search with all keys of each passage ("all"), one at random ("random"), or the rarest ("idf"), for questions
+    whose entity is given, ties by passage; nothing is found for others. Raises InputError if vectors are missing."""
+    passages, keys = stored_keys(model)
+    if keep == "random":
+        keys = keys.only(single_key(keys.offsets_P1, at_random(seed)))
+    elif keep == "idf":
+        counts = count_terms(passages, keys.texts)
+        keys = keys.only(single_key(keys.offsets_P1, rarest(keys.texts, counts)))
+    unit_ND = unit(keys.vectors_ND)
+
+    def search(text: str, entity: Range | None, k: int) -> list[Hit]:
+        if entity is None:
+            return []
+        (q_D,) = unit(model.encoder.queries(text, [entity]))
+        scores_P = max_pool(q_D, unit_ND, keys.offsets_P1)
+        best = np.argsort(-scores_P, kind="stable")[:k].tolist()
+        return [Hit(passages[at], float(scores_P[at])) for at in best if scores_P[at] > -np.inf]
+
+    return search
+
+
+def idf(num_holding: int, num_passages: int) -> float:
+    """ln((N − n + 0.5) / (n + 0.5)), as in Zero-NeR: without +1, so below 0 for a term in most of the passages."""
+    return math.log((num_passages - num_holding + 0.5) / (num_holding + 0.5))
+
+
+@dataclass(frozen=True, slots=True)
+class TermCounts:
+    """How many of a corpus's passages contain each term, with terms cut as in the word index."""
+
+    num_passages: int
+    num_holding: Mapping[str, int]
+
+    def idfs(self, text: str) -> list[float]:
+        """The IDF of each term of the text, in its order."""
+        return [idf(self.num_holding.get(term, 0), self.num_passages) for term in analyse(text)]
+
+
+def count_terms(passages: Iterable[Passage], wanted: Iterable[str]) -> TermCounts:
+    """Count the terms of the texts `wanted` in passages, which are read once."""
+    terms = {term for text in wanted for term in analyse(text)}
+    counts, num_passages = Counter[str](), 0
+    for passage in passages:
+        words, characters = analyse_with_characters(indexed_text(passage.title, passage.text))
+        counts.update(terms.intersection([*words, *characters]))
+        num_passages += 1
+    return TermCounts(num_passages, counts)
+
+
+class Bucket(NamedTuple):
+    """Questions whose entity's IDF is between `low` and `high`, by their numbers."""
+
+    low: float
+    high: float
+    numbers: tuple[int, ...]
+
+
+def idf_buckets(names: Sequence[str], counts: TermCounts, num_buckets: int = NUM_BUCKETS) -> list[Bucket]:
+    """Questions by the IDF of their entities, whose names are given ("" if unknown), in buckets of about equal size,
+    rarest last.
+
+    A name is as rare as its rarest term (Zero-NeR, "Analysis": IDF_ent = max(5.8, 6.0) = 6.0). Questions whose entity
+    is unknown or has no terms are in no bucket; a value on an edge is in the upper bucket.
+    """
+    idfs = {number: counts.idfs(name) for number, name in enumerate(names)}
+    values = {number: max(terms) for number, terms in idfs.items() if terms}
+    if not values:
+        raise InputError("no question whose entity is known; give the templates (--set templates=FILE)")
+    edges = np.quantile(list(values.values()), np.linspace(0, 1, num_buckets + 1))
+    places = np.searchsorted(edges[1:-1], list(values.values()), side="right")
+    members = [[number for number, place in zip(values, places, strict=True) if place == i] for i in range(num_buckets)]
+    ends = zip(edges[:-1].tolist(), edges[1:].tolist(), members, strict=True)
+    return [Bucket(low, high, tuple(numbers)) for low, high, numbers in ends if numbers]

@@ -44,8 +44,7 @@ def evaluate(
     if not task.examples or not systems:
         raise InputError(f"{task.name}: no {'system' if task.examples else 'example'} to ask; name one or more")
     examples = _distinct(task.examples)
-    store = None if folder is None else RunFolder(folder, task)
-    rows = {} if store is None else {(row.system, row.id): row for row in store.rows()}
+    rows = {} if folder is None else {(row.system, row.id): row for row in _resumed(folder, task)}
     for name, system in systems.items():
         waiting = [example for example in examples if (name, example.id) not in rows]
         waiting.sort(key=task.order or (lambda _: 0))
@@ -58,22 +57,20 @@ def evaluate(
             given = zip(part, system(part), strict=True)
             seconds = (perf_counter() - started) / len(part)
             new = [_row(name, example, answer, task.judge(example, answer), seconds) for example, answer in given]
-            if store is not None:
-                store.append(new)
+            if folder is not None:
+                with (folder / PREDICTIONS).open("a", encoding="utf-8") as file:
+                    file.write("".join(json.dumps(row.to_dict(), ensure_ascii=True) + "\n" for row in new))
             rows.update(((name, row.id), row) for row in new)
             done += len(part)
             if progress is not None:
                 progress(name, done, len(examples))
-    asked = [*dict.fromkeys([*(system for system, _ in rows), *systems])] if store else [*systems]
+    asked = dict.fromkeys([*(system for system, _ in rows), *systems]) if folder else systems
     every = [(name, [rows[name, example.id] for example in examples if (name, example.id) in rows]) for name in asked]
-    report = Report(
-        task.name,
-        task.settings,
-        tuple(Result(name, tuple(of)) for name, of in every if len(of) == len(examples)),
-        tuple(task.macro),
-    )
-    if store is not None:
-        store.write(report)
+    results = tuple(Result(name, tuple(of)) for name, of in every if len(of) == len(examples))
+    report = Report(task.name, task.settings, results, tuple(task.macro))
+    if folder is not None:
+        (folder / "report.json").write_text(json.dumps(report.to_dict(), indent=1) + "\n", encoding="utf-8")
+        (folder / "report.md").write_text(report.markdown(), encoding="utf-8")
     return report
 
 
@@ -92,43 +89,25 @@ def lazily(make: Callable[[], System[Source]]) -> System[Source]:
     return Lazy(make)
 
 
-class RunFolder:
-    """The answers of a run on disk."""
-
-    def __init__(self, path: Path, task: Task[Any]) -> None:
-        """Raises InputError if the folder holds another task or other settings."""
-        self._path = path
-        told = json.loads(json.dumps({"task": task.name, "macro": [*task.macro], "settings": dict(task.settings)}))
-        here = _read(path / RUN) if (path / RUN).exists() else None
-        if here is not None and here != told:
-            was = {"task": here.get("task"), **here.get("settings", {})}
-            now = {"task": told["task"], **told["settings"]}
-            other = [f"{name}={was.get(name)!r}" for name in {**was, **now} if was.get(name) != now.get(name)]
-            raise InputError(f"{path} is a run with {', '.join(other)}; resume it with the same, or name a new folder")
-        if here is None:
-            path.mkdir(parents=True, exist_ok=True)
-            (path / RUN).write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-
-    def rows(self) -> list[Row]:
-        """The rows so far. A torn last line is removed. Raises InputError on any other broken line."""
-        path = self._path / PREDICTIONS
-        if not path.exists():
-            return []
-        content = path.read_bytes()
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):
-            os.truncate(path, whole)
-        return list(_rows(path, content[:whole]))
-
-    def append(self, rows: Sequence[Row]) -> None:
-        """Add rows."""
-        with (self._path / PREDICTIONS).open("a", encoding="utf-8") as file:
-            file.write("".join(json.dumps(row.to_dict(), ensure_ascii=True) + "\n" for row in rows))
-
-    def write(self, report: Report) -> None:
-        """Write the report as JSON and as Markdown."""
-        (self._path / "report.json").write_text(json.dumps(report.to_dict(), indent=1) + "\n", encoding="utf-8")
-        (self._path / "report.md").write_text(report.markdown(), encoding="utf-8")
+def _resumed(folder: Path, task: Task[Any]) -> list[Row]:
+    """The rows of a run so far; a torn last line is removed. Makes the folder if there is none. Raises InputError on
+    any other broken line, or if the folder holds another task or other settings."""
+    told = json.loads(json.dumps({"task": task.name, "macro": [*task.macro], "settings": dict(task.settings)}))
+    if not (folder / RUN).exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / RUN).write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    here = _read(folder / RUN)
+    if here != told:
+        was = {"task": here.get("task"), **here.get("settings", {})}
+        now = {"task": told["task"], **told["settings"]}
+        other = [f"{name}={was.get(name)!r}" for name in {**was, **now} if was.get(name) != now.get(name)]
+        raise InputError(f"{folder} is a run with {', '.join(other)}; resume it with the same, or name a new folder")
+    path = folder / PREDICTIONS
+    content = path.read_bytes() if path.exists() else b""
+    whole = content.rfind(b"\n") + 1
+    if whole < len(content):
+        os.truncate(path, whole)
+    return list(_rows(path, content[:whole]))
 
 
 def run_folders(paths: Sequence[Path]) -> list[Path]:

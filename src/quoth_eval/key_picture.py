@@ -17,7 +17,7 @@ import numpy as np
 from quoth.datasets.judging import holders
 from quoth.encoders.keys import Vectors
 from quoth.errors import InputError
-from quoth_eval.entity_keys import stored_keys
+from quoth_eval.entity_search import stored_keys
 
 if TYPE_CHECKING:
     from quoth.zero_ner.model import ZeroNER
@@ -41,7 +41,7 @@ def picture_of(path: str | Path, questions: Sequence[EntityQuestion], model: Zer
         if rows:
             drawn.append(rows[int((keys.vectors_ND[rows] @ q_D).argmax())])
             labels.append(question.relation)
-    picture(path, queries_QD, keys.vectors_ND[drawn], [question.relation for question in questions], labels)
+    picture(path, queries_QD, keys.vectors_ND[drawn], [question.relation for question in questions], labels, seed)
 
 
 def picture(
@@ -60,7 +60,9 @@ def picture(
     if (len(keys_KD), len(queries_QD)) != (len(key_labels), len(query_labels)):
         given = f"{len(key_labels):,} labels for {len(keys_KD):,} keys, {len(query_labels):,} for {len(queries_QD):,}"
         raise InputError(f"{given} queries; give one label for each")
-    points = _in_the_plane(np.concatenate([keys_KD, queries_QD]), seed)
+    vectors_ND = np.concatenate([keys_KD, queries_QD])
+    plane = check_installed()(n_neighbors=min(15, len(vectors_ND) - 1), metric="cosine", random_state=seed, n_jobs=1)
+    keys, queries = np.split(plane.fit_transform(vectors_ND), [len(keys_KD)])
     from matplotlib import colormaps
     from matplotlib.figure import Figure
 
@@ -68,7 +70,6 @@ def picture(
     axes = figure.add_subplot(xticks=[], yticks=[])
     names = sorted({*key_labels, *query_labels} - {""})
     colours = dict(zip(names, colormaps["turbo"](np.linspace(0.05, 0.95, len(names))), strict=True))
-    keys, queries = np.split(points, [len(keys_KD)])
     for some, labels, size, marker in ((keys, key_labels, 10, "o"), (queries, query_labels, 90, "*")):
         for name in ["", *names]:
             chosen = np.array([label == name for label in labels], np.bool_)
@@ -91,10 +92,3 @@ def check_installed() -> Any:
     except ImportError as error:
         raise InputError(f"the picture needs {error.name}; pip install '.[eval]' in a clone of Quoth") from None
     return UMAP
-
-
-def _in_the_plane(vectors: Vectors, seed: int) -> Vectors:
-    """UMAP: [N, 2]."""
-    plane = check_installed()(n_neighbors=min(15, len(vectors) - 1), metric="cosine", random_state=seed, n_jobs=1)
-    points: Vectors = plane.fit_transform(vectors)
-    return points

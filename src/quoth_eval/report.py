@@ -103,14 +103,21 @@ class Result:
     name: str
     rows: tuple[Row, ...]
 
-    def score(self, **groups: str) -> Score | None:
-        """The score over the examples of these groups, of all if none is given; None if there are none."""
-        return _score(row for row in self.rows if groups.items() <= row.groups.items())
+    def score(self, **groups: str) -> Score:
+        """The score over the examples of these groups, of all if none is given."""
+        rows = [row for row in self.rows if groups.items() <= row.groups.items()]
+        values, weights = dict[str, list[float]](), dict[str, list[float]]()
+        for row in rows:
+            for measure, value in row.scores.items():
+                values.setdefault(measure, []).append(value)
+            for measure, weight in row.weights.items():
+                weights.setdefault(measure, []).append(weight)
+        return Score(len(rows), values, weights)
 
     def by_group(self, dimension: str) -> dict[str, Score]:
         """The scores of the groups of one dimension, by name."""
         names = sorted({row.groups[dimension] for row in self.rows if dimension in row.groups})
-        return {name: score for name in names if (score := self.score(**{dimension: name})) is not None}
+        return {name: self.score(**{dimension: name}) for name in names}
 
     def macro(self, dimension: str, measure: str) -> Interval | None:
         """The mean over the groups of a dimension, whatever their sizes; None if a group lacks the measure."""
@@ -127,17 +134,6 @@ class Result:
         """The measure of every row; None if some row lacks it or is weighted."""
         values = [row.scores[measure] for row in self.rows if measure in row.scores and measure not in row.weights]
         return values if len(values) == len(self.rows) else None
-
-
-def _score(rows: Iterable[Row]) -> Score | None:
-    values, weights = dict[str, list[float]](), dict[str, list[float]]()
-    scored = list(rows)
-    for row in scored:
-        for measure, value in row.scores.items():
-            values.setdefault(measure, []).append(value)
-        for measure, weight in row.weights.items():
-            weights.setdefault(measure, []).append(weight)
-    return Score(len(scored), values, weights) if scored else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,14 +174,13 @@ class Report:
         }
 
     def _scores(self, result: Result) -> dict[str, Any]:
-        groups = {name: result.by_group(name) for name in self.dimensions}
         return {
             "name": result.name,
             **_record(result.score()),
             "examples_per_second": result.per_second,
             "groups": {
-                dimension: {name: _record(score) for name, score in scores.items()}
-                for dimension, scores in groups.items()
+                dimension: {name: _record(score) for name, score in result.by_group(dimension).items()}
+                for dimension in self.dimensions
             },
             "macro": {
                 dimension: {measure: _interval(result.macro(dimension, measure)) for measure in self.measures}
@@ -217,17 +212,15 @@ class Report:
                 if dimension in self.macro:
                     means = [_shown(result.macro(dimension, measure)) for measure in measures]
                     rows.append([f"{result.name}: mean over {dimension}", "", *means])
-        counted = [f"{name[4:]}: {value:,}" for name, value in self.settings.items() if _counts(name, value)]
+        counts = ((name, value) for name, value in self.settings.items() if isinstance(value, int))
+        counted = [f"{name[4:]}: {value:,}" for name, value in counts if name.startswith("num_")]
         return ["; ".join([self.task, *counted]), "examples", *map(spelled, measures)], rows
 
     def measure_table(self) -> Table:
         """A line per measure and a column per system, for tasks with many measures."""
-        scores = [(result.name, result.score()) for result in self.systems]
-        heads = [self.task, *(f"{name}, {score.num_examples:,} examples" for name, score in scores if score)]
-        rows = [
-            [spelled(measure), *(_shown(score.interval(measure)) for _, score in scores if score)]
-            for measure in self.measures
-        ]
+        heads = [self.task, *(f"{result.name}, {len(result.rows):,} examples" for result in self.systems)]
+        scores = [result.score() for result in self.systems]
+        rows = [[spelled(name), *(_shown(score.interval(name)) for score in scores)] for name in self.measures]
         return heads, rows
 
     def group_table(self, dimension: str) -> Table:
@@ -244,10 +237,10 @@ class Report:
 
     def differences(self) -> Table:
         """The systems compared in pairs, by the first measure that both have for all examples."""
-        compared = [(one, other, measure, paired(*values)) for one, other, measure, values in self._pairs()]
         rows = [
             [f"{one} − {other}", spelled(measure), str(found.points), f"{found.p:.4f}"]
-            for one, other, measure, found in compared
+            for one, other, measure, values in self._pairs()
+            for found in [paired(*values)]
         ]
         return ["difference", "measure", "points", "p, paired"], rows
 
@@ -266,12 +259,7 @@ def spelled(measure: str) -> str:
     return measure.replace("_", " ")
 
 
-def _counts(name: str, value: object) -> bool:
-    return name.startswith("num_") and isinstance(value, int)
-
-
-def _cells(score: Score | None, measures: Sequence[str]) -> list[str]:
-    assert score is not None
+def _cells(score: Score, measures: Sequence[str]) -> list[str]:
     return [f"{score.num_examples:,}", *(_shown(score.interval(measure)) for measure in measures)]
 
 
@@ -283,6 +271,5 @@ def _interval(value: Interval | None) -> dict[str, float] | None:
     return None if value is None else asdict(value)
 
 
-def _record(score: Score | None) -> dict[str, Any]:
-    assert score is not None
+def _record(score: Score) -> dict[str, Any]:
     return {"num_examples": score.num_examples} | {name: _interval(score.interval(name)) for name in score.values}

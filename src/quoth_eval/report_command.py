@@ -13,6 +13,7 @@ from quoth.cli.options import Setup
 from quoth.cli.output import note, results
 from quoth.cli.records import takes_setup
 from quoth.errors import InputError
+from quoth_eval.charts import NEEDS_MATPLOTLIB, drawable
 
 if TYPE_CHECKING:
     from quoth_eval.pages import Section
@@ -80,6 +81,8 @@ def report(
     if output is not None:
         _write(output, title, sections)
     if pictures is not None:
+        if not drawable():
+            raise InputError(f"--pictures {pictures}: {NEEDS_MATPLOTLIB}")
         drawn = as_pictures(sections)
         pictures.mkdir(parents=True, exist_ok=True)
         for name, svg in drawn.items():
@@ -101,7 +104,7 @@ def _write(output: Path, title: str, sections: "list[Section]") -> None:
     from quoth_eval.pages import as_html
 
     output.write_text(as_html(title, sections), encoding="utf-8")
-    note(f"wrote {output}")
+    note(f"wrote {output}" if drawable() else f"wrote {output} without its pictures: {NEEDS_MATPLOTLIB}")
 
 
 def _reports(runs: list[Path], pieces: str | None, setup: Setup) -> "dict[str, Report]":

@@ -1,8 +1,8 @@
-"""Bootstrap intervals, and a paired test between two systems.
+"""Bootstrap intervals, a paired test between two systems, and how well a system knows when it is right.
 
 Knows: numbers, one per example. Does not know: what they measure.
 
-Shape suffixes that differ from the project's: N examples, S samples.
+Shape suffixes that differ from the project's: N examples, S samples, G groups of equal probabilities.
 """
 
 from __future__ import annotations
@@ -13,9 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from quoth.errors import InputError
+
 SAMPLES = 1000
 FLIPS = 10_000
 _AT_A_TIME = 1 << 22
+PRECISIONS = (0.8, 0.9, 0.95)
+_BINS = 10
 
 Floats = NDArray[np.float64]
 
@@ -79,3 +83,48 @@ def paired(values: Sequence[float], others: Sequence[float]) -> Difference:
         signs_SN = rng.choice([-1.0, 1.0], size=(min(step, FLIPS - at), len(differing_N)))
         extreme += int((np.abs(signs_SN @ differing_N) >= observed - 1e-9).sum())
     return Difference(interval(gain_N.tolist()), (extreme + 1) / (FLIPS + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Abstention:
+    """Scores of how well the probabilities of first answers tell right from wrong.
+
+    `aurc`: the mean error rate over all coverages (Geifman and El-Yaniv 2017). `augrc`: the mean share of questions
+    answered wrongly (Traub et al. 2024). Both are means over the orders of answers that are equally probable.
+    `coverage`: the largest share of questions that a threshold answers at each of `PRECISIONS`. `brier`, `ece`: squared
+    and absolute error of the probabilities, the latter in ten bins. `answered`: the share of questions whose
+    probability is at least the threshold; `precision`: the share of these that is right.
+    """
+
+    aurc: float
+    augrc: float
+    coverage: tuple[float, ...]
+    brier: float
+    ece: float
+    answered: float
+    precision: float
+
+
+def abstention(probabilities: Sequence[float], right: Sequence[bool], threshold: float) -> Abstention:
+    """Score the probabilities of first answers. Raises InputError if there are none."""
+    if not probabilities:
+        raise InputError("no answer to measure; ask some questions")
+    p_N, right_N = np.asarray(probabilities, float), np.asarray(right, bool)
+    order = np.lexsort((right_N, -p_N))
+    p_N, right_N = p_N[order], right_N[order]
+    count_N = np.arange(1, len(p_N) + 1)
+    ends_G = np.flatnonzero(np.append(p_N[1:] < p_N[:-1], True)) + 1  # of each group of equal probabilities
+    # Inside such a group, wrong answers are as likely at one place as at another: a straight line between its ends.
+    wrong_N = np.interp(count_N, [0, *ends_G], [0, *np.cumsum(~right_N)[ends_G - 1]])
+    share_G = 1 - wrong_N[ends_G - 1] / ends_G
+    answered_N, bin_N = p_N >= threshold, np.minimum((p_N * _BINS).astype(int), _BINS - 1)
+    gaps = [abs(p_N[bin_N == i].sum() - right_N[bin_N == i].sum()) for i in range(_BINS)]
+    return Abstention(
+        aurc=float((wrong_N / count_N).mean()),
+        augrc=float((wrong_N / len(p_N)).mean()),
+        coverage=tuple(float(ends_G[share_G >= least].max(initial=0) / len(p_N)) for least in PRECISIONS),
+        brier=float(((p_N - right_N) ** 2).mean()),
+        ece=float(sum(gaps) / len(p_N)),
+        answered=float(answered_N.mean()),
+        precision=float(right_N[answered_N].mean()) if answered_N.any() else 1.0,
+    )

@@ -1,21 +1,25 @@
 """A page about finished runs: tables, pictures, the papers' figures, and wrong answers with their evidence.
 
-Knows: what of a report is worth showing, and how. Does not know: how a page is written, or how anything was measured.
+Knows: what of a report is worth showing, and how; the file of the papers' figures. Does not know: how a page is
+written, or how anything was measured.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from importlib.resources import files
 from typing import Any
 
 from quoth.answers.options import FillOptions
 from quoth.fields import fields_of
-from quoth_eval.charts import Bar, Line, Point, interval_chart, line_chart
+from quoth_eval.charts import Bar, Points, interval_chart, line_chart
 from quoth_eval.errors import WrongAnswer, around_blank, quotation, right_answers, wrong_answers
-from quoth_eval.pages import Folded, Part, Picture, Quotation, Section
-from quoth_eval.published import published_for
-from quoth_eval.report import Report, Result, Score, Table, spelled
+from quoth_eval.pages import Part, Picture, Quotation, Section
+from quoth_eval.report import Report, Result, spelled
 from quoth_eval.statistics import Interval
 from quoth_eval.task import draw, length_groups
 
@@ -58,18 +62,15 @@ def _overview(runs: Mapping[str, Report]) -> Section:
     rows, bars = list[list[str]](), dict[str, list[Bar]]()
     for name, report in runs.items():
         for result in report.systems:
-            measure, score = _main(report, result), result.score()
-            if measure is None or score is None or (mean := score.interval(measure)) is None:
+            measure = _main(report, result)
+            if measure is None or (mean := result.score().interval(measure)) is None:
                 continue
-            counted, speed = f"{score.num_examples:,}", _speed(result.per_second)
-            rows.append([name, result.name, counted, spelled(measure), str(mean), speed])
-            bars.setdefault(measure, []).append(_bar(name, result.name, mean))
+            speed = _speed(result.per_second)
+            rows.append([name, result.name, f"{len(result.rows):,}", spelled(measure), str(mean), speed])
+            bars.setdefault(measure, []).append((name, result.name, mean))
     heads = ["run", "system", "examples", "measure", "mean", "examples per second"]
-    several = {measure: own for measure, own in bars.items() if len({bar.row for bar in own}) > 1}
-    return Section(
-        "Overview",
-        [_READ_ME, (heads, rows), *(_picture(measure, own, "Every run") for measure, own in several.items())],
-    )
+    several = [_picture(*each, "Every run") for each in bars.items() if len({row for row, *_ in each[1]}) > 1]
+    return Section("Overview", [_READ_ME, (heads, rows), *several])
 
 
 def _speed(per_second: float | None) -> str:
@@ -84,7 +85,7 @@ def _parts(report: Report) -> Iterator[Part]:
         yield ["system", *heads[1:]], rows
     else:
         yield "No answers yet."
-    yield Folded("Settings", [_settings(report.settings)])
+    yield Section("Settings", [_settings(report.settings)])
     answering = [measure for result in report.systems if (measure := _main(report, result))]
     main = answering[0] if answering else None
     if main is not None:
@@ -100,8 +101,8 @@ def _parts(report: Report) -> Iterator[Part]:
 
 def _main(report: Report, result: Result) -> str | None:
     """The first measure that the system has for some example."""
-    score = result.score()
-    return next((measure for measure in report.measures if score and score.values.get(measure)), None)
+    values = result.score().values
+    return next((measure for measure in report.measures if values.get(measure)), None)
 
 
 def _settings(settings: Mapping[str, Any]) -> str:
@@ -119,35 +120,36 @@ def _told(value: Any) -> str:
 
 def _pictures(report: Report, measure: str) -> Iterator[Picture]:
     """The systems side by side; an option's values; speed; how well a system knows when it is right."""
-    scored = [(result, mean) for result in report.systems if (mean := _mean(result.score(), measure))]
+    scored = [(result, mean) for result in report.systems if (mean := result.score().interval(measure))]
     if len(scored) > 1:
-        yield _picture(measure, [_bar(result.name, "", mean) for result, mean in scored], "Systems")
+        yield _picture(measure, [(result.name, "", mean) for result, mean in scored], "Systems")
     yield from _sweeps(report, measure)
     timed = [(result, mean, speed) for result, mean in scored if (speed := result.per_second)]
     if len(timed) > 1:
-        lines = [Line(result.name, [_point(speed, mean)]) for result, mean, speed in timed]
-        yield Picture(line_chart(lines, "examples per second", _axis(measure)), "Speed and accuracy.")
-    if lines := list(filter(None, map(_risk, report.systems))):
+        lines: dict[str, Points] = {result.name: [(speed, mean)] for result, mean, speed in timed}
+        yield Picture(partial(line_chart, lines, "examples per second", _axis(measure)), "Speed and accuracy.")
+    if lines := {result.name: points for result in report.systems if (points := _risk(result))}:
         caption = "Risk and coverage: the share of wrong answers if only the surest are given."
-        yield Picture(line_chart(lines, "answered, %", "wrong, %", {x: f"{x}" for x in range(0, 101, 20)}), caption)
+        yield Picture(partial(line_chart, lines, "answered, %", "wrong, %", marks=False), caption)
 
 
 def _sweeps(report: Report, measure: str) -> Iterator[Picture]:
     """A line for every system of which several versions differ in the value of one option alone."""
-    means = {result.name: _mean(result.score(), measure) for result in report.systems}
+    means = {result.name: result.score().interval(measure) for result in report.systems}
     for option, families in swept(means).items():
         values = list(dict.fromkeys(value for versions in families.values() for value in versions))
-        numbers = {value: _number(value) for value in values}
-        ordinal = None in numbers.values()
-        places = {value: float(at) if ordinal else numbers[value] or 0.0 for at, value in enumerate(values)}
+        places = {value: float(at) for at, value in enumerate(values)}
+        with suppress(ValueError):  # words have the same distance
+            places = {value: float(value) for value in values}
         labels = {places[value]: _SPELLED.get((option, value), value) for value in values}
-        lines = []
-        for base, versions in families.items():
-            points = [_point(places[value], mean) for value, name in versions.items() if (mean := means[name])]
-            lines.append(Line(base, sorted(points, key=lambda point: point.x)))
+        lines = {
+            base: sorted((places[value], mean) for value, name in versions.items() if (mean := means[name]))
+            for base, versions in families.items()
+        }
         field = fields_of(FillOptions).get(option)
         about = field.meaning if field else "The share of the corpus's documents that are searched."
-        yield Picture(line_chart(lines, option.replace("_", " "), _axis(measure), labels), f"{option}: {about}")
+        drawn = partial(line_chart, lines, option.replace("_", " "), _axis(measure), labels)
+        yield Picture(drawn, f"{option}: {about}")
 
 
 _SPELLED = {("passages", "null"): "every token"}
@@ -164,41 +166,37 @@ def swept(names: Iterable[str]) -> dict[str, dict[str, dict[str, str]]]:
             base = ",".join([model, *options[:at], *options[at + 1 :]])
             if equals:
                 found.setdefault(key, {}).setdefault(base, {})[value] = name
-    several = {
-        key: {base: versions for base, versions in families.items() if len(versions) > 1}
-        for key, families in found.items()
-    }
+    several = {key: {base: its for base, its in found[key].items() if len(its) > 1} for key in found}
     return {key: families for key, families in several.items() if families}
 
 
-def _risk(result: Result) -> Line | None:
+def _risk(result: Result) -> Points:
     """The share of wrong answers among the surest, at every share of answers given (Geifman and El-Yaniv 2017)."""
     right = result.values("exact_match")
     chances = [row.predictions[0].probability if row.predictions else 0.0 for row in result.rows]
     if right is None or len(set(chances)) < 2:
-        return None
+        return []
     order = sorted(range(len(right)), key=lambda i: -chances[i])
-    wrong, points = 0.0, list[Point]()
+    wrong, points = 0.0, list[tuple[float, Interval]]()
     for count, i in enumerate(order, start=1):
         wrong += 1 - right[i]
         if count == len(order) or chances[order[count]] < chances[i]:  # equally sure answers are given together
-            points.append(Point(100 * count / len(right), 100 * wrong / count))
-    return Line(result.name, points, marks=False)
+            points.append((100 * count / len(right), Interval(wrong / count, wrong / count, wrong / count)))
+    return points
 
 
 def _groups(report: Report, measure: str | None) -> Iterator[Part]:
     for dimension in report.dimensions:
         scores = {result.name: result.by_group(dimension) for result in report.systems}
         found = [
-            _bar(group, name, mean)
+            (group, name, mean)
             for name, groups in scores.items()
             for group, score in groups.items()
-            if measure is not None and (mean := _mean(score, measure))
+            if measure is not None and (mean := score.interval(measure))
         ]
-        if measure is not None and 1 < len({bar.row for bar in found}) <= _MOST_GROUPS:
-            order = sorted(found, key=lambda bar: bar.row)
-            yield _picture(measure, order, f"By {dimension}")
-        yield Folded(f"By {dimension}", [report.group_table(dimension)])
+        if measure is not None and 1 < len({group for group, *_ in found}) <= _MOST_GROUPS:
+            yield _picture(measure, sorted(found, key=lambda bar: bar[0]), f"By {dimension}")
+        yield Section(f"By {dimension}", [report.group_table(dimension)])
 
 
 def _beside(report: Report) -> Iterator[Part]:
@@ -213,7 +211,7 @@ def _beside(report: Report) -> Iterator[Part]:
     for measure, macro in dict.fromkeys((figure.measure, figure.macro) for figure in figures):
         weighed = f", mean over {macro}" if macro else ""
         for result in report.systems:
-            mean = result.macro(macro, measure) if macro else _mean(result.score(), measure)
+            mean = result.macro(macro, measure) if macro else result.score().interval(measure)
             if mean:
                 number = f"{len(result.rows):,}"
                 rows.append([result.name + weighed, "here", spelled(measure), str(mean), number, searched])
@@ -225,55 +223,64 @@ def _beside(report: Report) -> Iterator[Part]:
                 rows.append([figure.system + weighed, where, spelled(measure), f"{figure.value:.1f}", number, about])
     sources = dict.fromkeys(figure.source for figure in figures)
     heads = ["system", "measured", "measure", "mean", "examples", "corpus"]
-    table: Table = (heads, rows)
-    yield Folded("Beside the papers' figures", [_BESIDE, table, f"{'; '.join(sources)}."])
+    yield Section("Beside the papers' figures", [_BESIDE, (heads, rows), f"{'; '.join(sources)}."])
 
 
-def _wrong(result: Result) -> Iterator[Folded]:
+def _wrong(result: Result) -> Iterator[Section]:
     wrong = wrong_answers(result)
-    shown = draw(wrong, WRONG, 0)
-    if shown:
-        title = f"Wrong answers of {result.name}: {len(shown)} of {len(wrong):,}"
-        yield Folded(title, [part for each in shown for part in _error(each)])
+    if shown := draw(wrong, WRONG, 0):
+        yield Section(f"Wrong answers of {result.name}: {len(shown)} of {len(wrong):,}", list(map(_error, shown)))
 
 
-def _error(wrong: WrongAnswer) -> Iterator[Quotation]:
+def _error(wrong: WrongAnswer) -> Quotation:
     row = wrong.row
     said = row.predictions[0] if row.predictions else None
-    places = said.evidence[:1] if said else ()
-    told = Quotation(
-        around_blank(row.text),
-        right_answers(row),
-        f"{said.text} ({100 * said.probability:.1f} %; {wrong.kind})" if said and said.text else f"({wrong.kind})",
-    )
-    for place in places:
-        before, phrase, after = quotation(place)
-        told = replace(told, source=place.title or place.document_id, before=before, phrase=phrase, after=after)
-    yield told
-
-
-def _mean(score: Score | None, measure: str) -> Interval | None:
-    return score.interval(measure) if score else None
-
-
-def _bar(row: str, series: str, mean: Interval) -> Bar:
-    return Bar(row, series, 100 * mean.mean, 100 * mean.low, 100 * mean.high)
-
-
-def _point(x: float, mean: Interval) -> Point:
-    return Point(x, 100 * mean.mean, 100 * mean.low, 100 * mean.high)
+    told = f"{said.text} ({100 * said.probability:.1f} %; {wrong.kind})" if said and said.text else f"({wrong.kind})"
+    asked = Quotation(around_blank(row.text), right_answers(row), told)
+    if not said or not said.evidence:
+        return asked
+    place = said.evidence[0]
+    before, phrase, after = quotation(place)
+    return replace(asked, source=place.title or place.document_id, before=before, phrase=phrase, after=after)
 
 
 def _picture(measure: str, bars: Sequence[Bar], caption: str) -> Picture:
-    return Picture(interval_chart(bars, _axis(measure)), f"{caption}: {spelled(measure)}.")
+    return Picture(partial(interval_chart, bars, _axis(measure)), f"{caption}: {spelled(measure)}.")
 
 
 def _axis(measure: str) -> str:
     return f"{spelled(measure)}, %"
 
 
-def _number(value: str) -> float | None:
-    try:
-        return float(value)
-    except ValueError:
-        return None
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A published mean, in percent: paper and table, task and measure by our names, number of examples (None: not
+    stated here), what was searched. `macro` is the dimension of groups that have the same weight, whatever their sizes;
+    "": every example has the same weight."""
+
+    source: str
+    table: str
+    measure: str
+    corpus: str
+    note: str
+    macro: str
+    task: str
+    system: str
+    value: float
+    num_examples: int | None
+
+
+@cache
+def published() -> tuple[Figure, ...]:
+    """All figures of NPM, REALM and Zero-NeR, in the file's order."""
+    text = files("quoth_eval").joinpath("published.json").read_text(encoding="utf-8")
+    return tuple(
+        Figure(of["source"], of["table"], of["measure"], of["corpus"], of["note"], of.get("macro", ""), *row)
+        for of in json.loads(text)
+        for row in of["rows"]
+    )
+
+
+def published_for(task: str) -> list[Figure]:
+    """The figures of a task, by its name here."""
+    return [figure for figure in published() if figure.task == task]

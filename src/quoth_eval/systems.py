@@ -6,24 +6,39 @@ know: tasks.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from math import ceil
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, cast, runtime_checkable
+
+import numpy as np
+from annotated_types import Gt, Le, MinLen
 
 from quoth.answers.options import FillOptions
 from quoth.cli.models import load_predictor, load_searcher, quiet_libraries, system
 from quoth.cli.output import counting
-from quoth.corpus.bm25 import bm25
+from quoth.corpus.bm25 import bm25, check_not_empty, indexed_text
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
+from quoth.fields import Count, Has, NotNegative, Number, checked
 from quoth.records import Hit, Passage, Prediction
+from quoth.text.terms import analyse
 from quoth.text.tokenizer import MASK
-from quoth_eval.spec import BLANKS, CLOSED, ENTITIES, OPEN, Options, Prepared, TaskSpec, read_options, unknown_option
+from quoth_eval.spec import (
+    BLANKS,
+    CLOSED,
+    ENTITIES,
+    OPEN,
+    Given,
+    Options,
+    Prepared,
+    TaskSpec,
+    read_options,
+    unknown_option,
+)
 from quoth_eval.task import HITS, Answer, Example, Source, System
 
 if TYPE_CHECKING:
@@ -33,104 +48,66 @@ TEMPLATE = f"Q: {{question}}\nA: {MASK}."
 """How a language model is asked: GPT-3's form (Brown et al. 2020)."""
 SHARE = "corpus"
 """The option of a system that searches a share of the documents."""
-CALIBRATIONS = ("none", "pmi", "batch")
 FILLS = tuple(FillOptions.__dataclass_fields__)
+_DENSE = ("mu", "lexical")
 KINDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    CLOSED: {"npm": FILLS},
-    BLANKS: {"npm": FILLS, "reader": ("passages",), "realm": ("passages",)},
+    CLOSED: {"npm": FILLS, "lm": ("calibration", "sentinel"), "mlm": ("calibration", "masks")},
+    BLANKS: {
+        "npm": FILLS,
+        "reader": ("passages",),
+        "realm": ("passages",),
+        "lm": ("max_new_tokens", "sentinel"),
+        "mlm": ("masks",),
+    },
     OPEN: {
         "npm": FILLS,
         "reader": ("passages", "min_probability"),
         "realm": ("passages", "min_probability", "mode"),
         "zero-ner": (),
+        "lm": ("passages", "template", "max_new_tokens", "sentinel"),
+        "dense": _DENSE,
     },
-    ENTITIES: {**dict.fromkeys(("npm", "zero-ner"), ("mode", "told", "keys")), "realm": ("mode",)},
+    ENTITIES: {
+        **dict.fromkeys(("npm", "zero-ner"), ("mode", "told", "keys")),
+        "realm": ("mode",),
+        "dense": _DENSE,
+    },
 }
-"""By form, Quoth's kinds of models that can do the task, and the options that each takes there."""
-
-Check = Callable[[Any], str | None]
-"""What a value must be, if it is not."""
-
-
-def _number(least: int) -> Check:
-    return lambda value: None if type(value) is int and value >= least else f"a number, {least} or more"
-
-
-def _one_of(*allowed: Any) -> Check:
-    spelled = " or ".join(map(str, allowed)).replace("True", "true").replace("False", "false")
-    return lambda value: None if value in allowed and type(value) in map(type, allowed) else spelled
-
-
-def _weight(value: Any) -> str | None:
-    return None if type(value) in (int, float) and 0 <= value < math.inf else "a number, 0 or more"
-
-
-def _name(value: Any) -> str | None:
-    return None if isinstance(value, str) and value else "a name, as after dense:"
-
-
-def _share(value: Any) -> str | None:
-    is_share = isinstance(value, (int, float)) and 0 < value <= 1
-    return None if is_share else "a share of the documents, above 0 and at most 1"
-
-
-def _template(value: Any) -> str | None:
-    asks = isinstance(value, str) and "{question}" in value and MASK in value
-    return None if asks else "a text with {question} and then [MASK]"
-
-
-_calibration, _flag = _one_of(*CALIBRATIONS), _one_of(True, False)
-CHECKS: Mapping[str, Check] = {
-    "calibration": _calibration,
-    "labelled": _number(1),
-    "template": _template,
-    "oracle": _flag,
-    "mode": _one_of("dense", "hybrid"),
-    "told": _flag,
-    "keys": _one_of("all", "random", "idf"),
+"""By form, the kinds of models that can do the task, and the options that each takes there."""
+TYPES: Mapping[str, Any] = {
+    SHARE: Annotated[float, Gt(0), Le(1)],
+    "calibration": Literal["none", "pmi", "batch"],
+    "labelled": Count,
+    "template": Annotated[str, Has("{question}"), Has(MASK)],
+    "oracle": bool,
+    "mode": Literal["dense", "hybrid"],
+    "told": bool,
+    "keys": Literal["all", "random", "idf"],
+    "sentinel": bool,
+    "max_new_tokens": Count,
+    "masks": Count,
+    "mu": NotNegative,
+    "lexical": Annotated[str, MinLen(1)],
 }
-"""The checks of options of Quoth's models beyond those of `fill`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Family:
-    """A family of models: by form of task, the options it takes; the class that loads one; and whether it reports
-    its progress in encoding the corpora."""
-
-    options: Mapping[str, Mapping[str, Check]]
-    loader: str
-    encodes: bool = False
-
-
-_DENSE: Mapping[str, Check] = {"mu": _weight, "lexical": _name}
-FAMILIES: Mapping[str, Family] = {
-    "lm": Family(
-        {
-            CLOSED: {"calibration": _calibration, "sentinel": _flag},
-            OPEN: {"passages": _number(0), "template": _template, "max_new_tokens": _number(1), "sentinel": _flag},
-            BLANKS: {"max_new_tokens": _number(1), "sentinel": _flag},
-        },
-        "quoth_eval.language_models:LanguageModel",
-    ),
-    "mlm": Family(
-        {CLOSED: {"calibration": _calibration, "masks": _number(1)}, BLANKS: {"masks": _number(1)}},
-        "quoth.npm.twin:MaskedModel",
-    ),
-    "dense": Family({OPEN: _DENSE, ENTITIES: _DENSE}, "quoth_eval.dense:DenseSearch", encodes=True),
+"""The types of options beyond those of `fill`, which its own record checks."""
+FAMILIES = {
+    "lm": "quoth_eval.language_models:LanguageModel",
+    "mlm": "quoth.npm.twin:MaskedModel",
+    "dense": "quoth_eval.dense:DenseSearch",
 }
-"""By prefix."""
+"""The classes of other libraries' models, by their prefix."""
 
 
-def family_of(name: str) -> Family | None:
-    """The family that a system's name names by its prefix; None for any other name. Raises InputError if its prefix is
-    unknown, or nothing follows it."""
+def family_of(name: str) -> str:
+    """The prefix of a system's name that names another library's model, or "". Raises InputError if it is unknown, or
+    nothing follows it."""
     prefix, colon, model = name.partition(":")
     if not colon or len(prefix) == 1 or not prefix.isalnum():  # a Windows path is no prefix
-        return None
+        return ""
     if prefix not in FAMILIES or not model:
         known = ", ".join(f"{each}:ID_OR_FOLDER" for each in FAMILIES)
         raise InputError(f"system {name!r}: no such kind of model; use {known}, or the name of a Quoth model")
-    return FAMILIES[prefix]
+    return prefix
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,34 +128,33 @@ def parse_system(spelled: str, spec: TaskSpec, common: Options = {}) -> Asked:  
     own = read_options(parts, f"--system {spelled}")
     if name in spec.baselines:
         return Asked(spelled, name, own)
-    checks = _checks(spelled, name, spec)
+    taken, family = _options_of(spelled, name, spec), family_of(name)
     if spec.form in (OPEN, CLOSED, BLANKS):
-        checks = {**checks, SHARE: _share}
+        taken = (*taken, SHARE)
+    types = {**TYPES, "passages": Number} if family else TYPES
     for key, value in own.items():
-        if key not in checks:
-            raise unknown_option(f"--system {spelled}", key, list(checks))
-        if must := checks.get(key, lambda value: None)(value):
-            raise InputError(f"--system {spelled}: {key} is {value!r}; it must be {must}")
-    options = {**{key: value for key, value in common.items() if key in checks}, **own}
-    FillOptions(**{key: value for key, value in options.items() if key in FILLS and family_of(name) is None})
+        if key not in taken:
+            raise unknown_option(f"--system {spelled}", key, taken)
+        if key in types:
+            checked(f"--system {spelled}: {key}", value, types[key])
+    options = {**{key: value for key, value in common.items() if key in taken}, **own}
+    FillOptions(**{key: value for key, value in options.items() if key in FILLS and not family})
     return Asked(spelled, name, options)
 
 
-def _checks(spelled: str, name: str, spec: TaskSpec) -> Mapping[str, Check]:
+def _options_of(spelled: str, name: str, spec: TaskSpec) -> tuple[str, ...]:
     """The options that a system takes for a task. Raises InputError if it cannot do it."""
-    cannot = InputError(f"{spelled} cannot do {spec.name}; leave it out, or ask it other tasks")
-    if family := family_of(name):
-        if spec.form not in family.options:
-            raise cannot
-        return family.options[spec.form]
-    if name in ("bm25", "frequent", "majority"):
-        raise cannot
-    if (kinds := KINDS.get(spec.form)) is None:  # such as taggers
-        return {}
-    if (row := system(name)).kind not in kinds:
-        raise cannot
-    more = spec.options if row.records() is FillOptions else ()
-    return {option: CHECKS.get(option, lambda value: None) for option in (*kinds[row.kind], *more)}
+    kinds, family = KINDS.get(spec.form), family_of(name)
+    if kinds is None and not family and name not in _BASELINES:  # such as taggers
+        return ()
+    row = None if family or name in _BASELINES else system(name)
+    kind = row.kind if row else family
+    if kinds is None or kind not in kinds:
+        raise InputError(f"{spelled} cannot do {spec.name}; leave it out, or ask it other tasks")
+    return (*kinds[kind], *(spec.options if row and row.records() is FillOptions else ()))
+
+
+_BASELINES = ("bm25", "frequent", "majority")
 
 
 class Opener:
@@ -196,6 +172,9 @@ class Opener:
         key = (name, *(corpus.path for corpus in corpora), share, searches)
         if key not in self._opened:
             self._opened[key] = self._open(name, [self._sample(corpus, share) for corpus in corpora], searches)
+        if family_of(name) == "dense":
+            lexical = options.get("lexical", "")
+            return self._opened[key].adding(options.get("mu", 1.0 if lexical else 0.0), lexical)
         return self._opened[key]
 
     def _sample(self, corpus: Corpus, share: float) -> Corpus:
@@ -205,9 +184,9 @@ class Opener:
         device, dtype = self.setup.device, self.setup.dtype
         if family := family_of(name):
             quiet_libraries()
-            load = resolve_name(family.loader).from_pretrained
+            load = resolve_name(FAMILIES[family]).from_pretrained
             with counting(f"loading {name}", "passages") as encoded:
-                more = {"progress": encoded} if family.encodes else {}
+                more = {"progress": encoded} if family == "dense" else {}
                 return load(name.partition(":")[2], corpora, device, dtype, **more)
         row = system(name)
         load_it = load_predictor if row.answers else load_searcher
@@ -230,9 +209,10 @@ def check_shares(asked: Iterable[Asked], prepared: Prepared) -> None:
 
 def known_options(specs: Iterable[TaskSpec]) -> list[str]:
     """What may be set for these tasks or their systems."""
-    own = (name for spec in specs for name in spec.names)
-    more = (name for spec in specs for names in KINDS.get(spec.form, {}).values() for name in (*names, *spec.options))
-    return list(dict.fromkeys([*own, *more]))
+    own = [name for spec in specs for name in spec.names]
+    kinds = ((spec, KINDS.get(spec.form, {}).items()) for spec in specs)
+    more = [[*names, *spec.options] for spec, each in kinds for kind, names in each if kind not in FAMILIES]
+    return list(dict.fromkeys([*own, *(name for names in more for name in names)]))
 
 
 def sampled_ids(ids: Iterable[str], share: float, seed: int = 0) -> set[str]:
@@ -255,13 +235,6 @@ def sample_of(corpus: Corpus, share: float, path: Path, seed: int = 0) -> Corpus
     return sample
 
 
-class Filler(Protocol):
-    """What a task needs of a model that fills blanks: `fill`, with the rows to exclude for each text."""
-
-    @property
-    def fill(self) -> Callable[..., Any]: ...
-
-
 class Searcher(Protocol):
     """A system that returns its k best passages for a question."""
 
@@ -275,68 +248,64 @@ class Answerer(Searcher, Protocol):
     def ask(self, question: str, *, top_k: int, **options: Any) -> list[Prediction]: ...
 
 
-@runtime_checkable
-class Completer(Protocol):
-    """A language model that completes texts with a blank, and may be shown passages of corpora."""
-
-    @property
-    def corpora(self) -> Sequence[Corpus]: ...
-
-    def complete(self, texts: Sequence[str], options: Options) -> list[Prediction]: ...
-
-
-@dataclass(frozen=True, slots=True)
 class BM25:
-    """The baseline of search. It finds passages but gives no answers."""
+    """The baseline of search. It finds passages but gives no answers. With other k1 or b than Lucene's, terms are the
+    same, and scores, by bm25s, lack the constant factor k1 + 1. Raises InputError on any other option."""
 
-    corpora: tuple[Corpus, ...]
+    def __init__(self, corpora: Sequence[Corpus], options: Options = {}) -> None:  # noqa: B006
+        self._corpora, self._index = corpora, cast(Any, None)
+        if unknown := [name for name in options if name not in ("k1", "b")]:
+            raise unknown_option("--system bm25", unknown[0], ["k1", "b"])
+        if options:
+            check_not_empty(corpora)
+            self._places = [(corpus, row) for corpus in corpora for row in corpus.live_rows().tolist()]
+            self._index = self._indexed(**{"k1": 0.9, "b": 0.4, **options})  # Anserini's
+
+    def _indexed(self, k1: float, b: float) -> Any:
+        try:
+            from bm25s import BM25 as Index
+        except ImportError:
+            remedy = "pip install '.[eval]' in a clone of Quoth"
+            raise InputError(f"BM25 with other k1 and b needs bm25s; {remedy}") from None
+        vocabulary: dict[str, int] = {}
+        passages = (corpus.passage(row) for corpus, row in self._places)
+        texts = (indexed_text(passage.title, passage.text) for passage in passages)
+        ids = [[vocabulary.setdefault(term, len(vocabulary)) for term in analyse(text)] for text in texts]
+        index = Index(k1=k1, b=b, method="lucene")
+        index.index((ids, vocabulary), show_progress=False)
+        return index
 
     def search(self, query: str, k: int) -> list[Hit]:
-        return bm25(self.corpora, query, k)
+        """The k best passages that contain a term of the query, ties by corpus, then row."""
+        if self._index is None:
+            return bm25(self._corpora, query, k)
+        if not (terms := analyse(query)):
+            return []
+        scores_P = self._index.get_scores(terms)
+        best = [int(i) for i in np.argsort(-scores_P, kind="stable")[:k] if scores_P[i] > 0]
+        return [Hit(self._places[i][0].passage(self._places[i][1]), float(scores_P[i])) for i in best]
 
 
-def searcher_by_words(corpora: Sequence[Corpus], options: Options) -> Searcher:
-    """BM25; with `k1` and `b`, by bm25s. Raises InputError on any other option."""
-    if unknown := [name for name in options if name not in ("k1", "b")]:
-        raise unknown_option("--system bm25", unknown[0], ["k1", "b"])
-    if not options:
-        return BM25(tuple(corpora))
-    from quoth_eval.baselines import OtherBM25
-
-    return OtherBM25(corpora, **options)
-
-
-def with_lexical(model: Any, options: Options) -> Any:
-    """A dense search, with BM25's scores or those of a model that imitates BM25 added, if its options say so."""
-    if "lexical" in options:
-        return model.with_lexical(options["lexical"], options.get("mu", 1.0))
-    return model.with_bm25(options["mu"]) if "mu" in options else model
-
-
-def without(options: Options, *names: str) -> dict[str, Any]:
-    """The options that are for the model itself."""
-    return {name: value for name, value in options.items() if name not in (SHARE, *names)}
-
-
-def fills(model: Filler, options: Options) -> System[Source]:
+def fills(model: Any, options: Options) -> System[Source]:
     """A model's best phrases for each blank, without the example's hidden passages."""
+    told = without_share(options)
 
     def answer(examples: Sequence[Example[Source]]) -> list[Answer]:
         hidden = [example.hidden for example in examples]
-        filled = model.fill([example.text for example in examples], exclude=hidden, top_k=HITS, **options)
+        filled = model.fill([example.text for example in examples], exclude=hidden, top_k=HITS, **told)
         return [Answer(predictions) for predictions in filled]
 
     return answer
 
 
-def phrases(propose: Callable[[Sequence[Source]], Sequence[Sequence[str]]]) -> System[Source]:
-    """A baseline's phrases, which have no place and no probability."""
+def filling(given: Given, corpora: Sequence[Corpus]) -> Callable[[str, Options], System[Any]]:
+    """How a model by its name and options fills a task's blanks from these corpora."""
+    return lambda name, options: fills(given.open(name, corpora, options), options)
 
-    def answer(examples: Sequence[Example[Source]]) -> list[Answer]:
-        given = propose([example.source for example in examples])
-        return [Answer([Prediction(text, 0.0, 0.0, ()) for text in texts]) for texts in given]
 
-    return answer
+def without_share(options: Options) -> dict[str, Any]:
+    """The options that are for the model itself."""
+    return {name: value for name, value in options.items() if name != SHARE}
 
 
 def asks(system: Searcher, k: int, options: Options) -> System[Source]:
@@ -351,7 +320,7 @@ def asks(system: Searcher, k: int, options: Options) -> System[Source]:
     return lambda examples: [answer(example) for example in examples]
 
 
-def completes(model: Completer, k: int, options: Options) -> System[Source]:
+def completes(model: Any, k: int, options: Options) -> System[Source]:
     """A language model's answers. With the option `passages`, that many of BM25's best are before the question, the
     best last, so that a text that is too long loses the worst; `k` or more are found."""
     template, read = options.get("template", TEMPLATE), int(options.get("passages", 0))

@@ -80,14 +80,23 @@ def first_right(right: Sequence[bool]) -> Scores:
     return {"exact_match": float(any(right[:1])), "hit_at_5": float(any(right[:HITS]))}
 
 
+def recalls(name: str, place: int | None, ks: Sequence[int]) -> dict[str, float]:
+    """Whether the first right passage, at a place from 0 (None: none is right), is among the best k."""
+    return {f"{name}@{k}": float(place is not None and place < k) for k in ks}
+
+
 def draw(items: Sequence[Drawn], limit: int | None, seed: int) -> list[Drawn]:
     """Up to `limit` items drawn at random (None: all), in their order; a smaller limit draws a subset of a larger
     one's. Raises InputError on a limit below 1."""
-    if limit is not None and limit < 1:
-        raise InputError(f"limit is {limit}; it must be 1 or more")
     order = list(range(len(items)))
     random.Random(seed).shuffle(order)
-    return [items[i] for i in sorted(order[:limit])]
+    return [items[i] for i in sorted(order[: _checked(limit)])]
+
+
+def _checked(limit: int | None) -> int | None:
+    if limit is not None and limit < 1:
+        raise InputError(f"limit is {limit}; it must be 1 or more")
+    return limit
 
 
 def draw_of_each(items: Sequence[Drawn], limit: int | None, seed: int, group: Callable[[Drawn], object]) -> list[Drawn]:
@@ -108,15 +117,13 @@ def draw_as_released(items: Sequence[Drawn], limit: int | None, seed: int = 0) -
     """
     if limit is None:
         return list(items)
-    if limit < 1:
-        raise InputError(f"limit is {limit}; it must be 1 or more")
-    return [items[i] for i in np.random.RandomState(seed).permutation(len(items))[:limit]]
+    return [items[i] for i in np.random.RandomState(seed).permutation(len(items))[: _checked(limit)]]
 
 
-def rank(answer: str, predictions: Sequence[str]) -> int | None:
-    """The rank of the answer among the predictions, from 0; None if it is not among them."""
-    wanted = normalise(answer)
-    return next((i for i, text in enumerate(predictions) if normalise(text) == wanted), None)
+def said(phrase: str, answer: Answer) -> list[bool]:
+    """Of an answer's predictions, which are this phrase, ignoring case and the amount of white space."""
+    wanted = normalise(phrase)
+    return [normalise(prediction.text) == wanted for prediction in answer.predictions or ()]
 
 
 def length_groups(length: int, unit: str) -> dict[str, str]:

@@ -21,13 +21,12 @@ from quoth.datasets.judging import normalise
 from quoth.errors import InputError
 from quoth.records import Passage, Prediction
 from quoth.text.tokenizer import MASK
-from quoth_eval.baselines import bm25_phrases, frequent_phrases, most_frequent
 from quoth_eval.harness import evaluate
 from quoth_eval.report import Result, Row, Score
 from quoth_eval.systems import fills
-from quoth_eval.task import first_right, length_groups, rank
+from quoth_eval.task import Answer, first_right, length_groups, said
 from quoth_eval.tasks import find
-from quoth_eval.tasks.cloze import cloze_task, read_pages
+from quoth_eval.tasks.cloze import bm25_phrases, cloze_task, frequent_phrases, most_frequent, read_pages
 
 TEXTS = (
     "The river Axios flows to the Thermaic Gulf.",
@@ -167,8 +166,8 @@ def test_no_blank_is_drawn_where_none_can_be() -> None:
 
 
 def test_answers_are_compared_without_case_and_spaces() -> None:
-    assert rank("White  Tower", ["tower", "white tower"]) == 1
-    assert rank("White Tower", ["White", ""]) is None
+    found = Answer([Prediction(text, 0.0, 0.0, ()) for text in ("tower", "white tower", "White", "")])
+    assert said("White  Tower", found) == [False, True, False, False]
 
 
 def counted(score: Score | None) -> tuple[int, float, float | None] | None:
@@ -187,7 +186,7 @@ def test_scores_counted_by_hand() -> None:
     assert counted(result.score(kind="content", words="4+ words")) == (1, 0.0, 0.0)
     assert counted(result.score(**{"several words": "2+ words"})) == (2, 0.0, 0.5)
     assert counted(result.score(words="1 word")) == (2, 1.0, 1.0)
-    assert result.score(words="3 words") is None
+    assert result.score(words="3 words").num_examples == 0
 
 
 def test_most_frequent_phrases_counted_by_hand() -> None:
@@ -219,7 +218,7 @@ def test_a_blanks_own_passage_is_not_searched_and_answers_keep_the_blanks_order(
     assert model.options == {"top_k": 5, "passages": 3}
     assert [row.answers for row in result.rows] == [("x",), ("River",)]
     assert counted(result.score()) == (2, 0.0, 0.5)
-    assert result.score(kind="content") is None
+    assert result.score(kind="content").num_examples == 0
 
 
 def test_from_files_to_a_report(tmp_path: Path) -> None:

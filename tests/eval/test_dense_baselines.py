@@ -143,7 +143,7 @@ def test_mu_adds_that_much_of_bm25s_scores(corpora: list[Corpus], tmp_path: Path
             expected = dict(scores)
             for hit in bm25(corpora, question, 100):
                 expected[hit.passage.document_id, hit.passage.start] += mu * hit.score
-            found = dense.with_bm25(mu).search(question, 100)
+            found = dense.adding(mu).search(question, 100)
             assert [hit.score for hit in found] == pytest.approx(sorted(expected.values(), reverse=True), abs=1e-4)
             for hit in found:
                 assert hit.score == pytest.approx(expected[hit.passage.document_id, hit.passage.start], abs=1e-4)
@@ -169,11 +169,11 @@ def test_spar_adds_the_first_states_of_a_lexical_model(
         scores = {hit.passage.text: hit.score for hit in dense.search(question, 100)}
         added = dict(zip((text for _, text in passages(corpora)), lexical_PD @ vector(question), strict=True))
         for mu in (0.0, 0.7):
-            found = dense.with_lexical("spar-tiny", mu).search(question, 100)
+            found = dense.adding(mu, "spar-tiny").search(question, 100)
             expected = {text: score + mu * added[text] for text, score in scores.items()}
             assert {hit.passage.text: hit.score for hit in found} == pytest.approx(expected, abs=1e-4)
             assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
-    assert dense.with_lexical("spar-tiny", 1.0).with_bm25(0.0).search("Paris", 1) == dense.search("Paris", 1)
+    assert dense.adding(1.0, "spar-tiny").adding(0.0).search("Paris", 1) == dense.search("Paris", 1)
 
 
 def test_eval_run_asks_dense_baselines_and_sweeps_mu(

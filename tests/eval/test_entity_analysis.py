@@ -10,15 +10,9 @@ import pytest
 from quoth.corpus.corpus import Corpus
 from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
-from quoth.records import Document, Hit
+from quoth.records import Document, Hit, Passage
+from quoth_eval.entity_search import TermCounts, count_terms, idf, idf_buckets
 from quoth_eval.harness import evaluate
-from quoth_eval.rarity import (
-    TermCounts,
-    count_terms,
-    entity_idf,
-    idf,
-    idf_buckets,
-)
 from quoth_eval.tasks.entities import Chosen, Coverage, EntityQuestion, entities_task, searches_of
 
 TEXTS = ("Rome and Oslo", "Rome, Roman Rome", "running runs", "北京市")
@@ -31,17 +25,13 @@ def test_idf_by_hand_and_below_zero_for_the_commonest() -> None:
 
 
 def test_terms_are_counted_once_a_passage_as_the_word_index_cuts_them() -> None:
-    counts = count_terms(TEXTS, ["rome oslo", "RUN", "京", "Lima"])
+    passages = [Passage(row, str(row), "", text, 0, len(text)) for row, text in enumerate(TEXTS)]
+    counts = count_terms(passages, ["rome oslo", "RUN", "京", "Lima"])
     assert counts == TermCounts(4, {"rome": 2, "oslo": 1, "run": 1, "京": 1})
     rome, oslo = math.log(2.5 / 2.5), math.log(3.5 / 1.5)
     assert counts.idfs("Rome, Oslo!") == pytest.approx([rome, oslo])
     assert counts.idfs("Lima") == pytest.approx([math.log(4.5 / 0.5)])
     assert counts.idfs("?") == []
-
-
-def test_a_name_is_as_rare_as_its_rarest_word() -> None:
-    assert entity_idf([5.8, 6.0]) == 6.0
-    assert entity_idf([-1.0, -2.5]) == -1.0
 
 
 def test_questions_fall_into_buckets_of_their_entitys_idf() -> None:

@@ -20,11 +20,13 @@ from quoth import Corpus, Document, ZeroNER
 from quoth.datasets.questions import QAExample
 from quoth.encoders.tokens import unit
 from quoth.errors import InputError
+from quoth.records import Passage
 from quoth.zero_ner.recognition import ByText
 from quoth_eval import key_picture as entity_picture
-from quoth_eval.entity_keys import (
+from quoth_eval.entity_search import (
     Keys,
     at_random,
+    count_terms,
     max_pool,
     rarest,
     single_key,
@@ -32,11 +34,14 @@ from quoth_eval.entity_keys import (
     stored_keys,
 )
 from quoth_eval.key_picture import picture
-from quoth_eval.rarity import count_terms
 from quoth_eval.tasks.entities import EntityQuestion
 from tiny import TEXT, tiny_npm
 
 TEXTS = ("Rome and Oslo", "Rome, Roman Rome", "running runs", "北京市")
+
+
+def passages(texts: Sequence[str]) -> list[Passage]:
+    return [Passage(row, str(row), "", text, 0, len(text)) for row, text in enumerate(texts)]
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=6), st.integers(0, 99))
@@ -69,14 +74,14 @@ def test_zero_vectors_are_near_nothing_and_far_from_nothing() -> None:
 def test_the_rarest_of_each_passage_is_kept() -> None:
     vectors_ND = np.array([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0], [-1.0, 0.0]])
     keys = Keys(("Rome", "Oslo", "?", "Rome"), vectors_ND, np.array([0, 2, 2, 4]))
-    rows = single_key(keys.offsets_P1, rarest(keys.texts, count_terms(TEXTS, keys.texts)))
+    rows = single_key(keys.offsets_P1, rarest(keys.texts, count_terms(passages(TEXTS), keys.texts)))
     assert rows.tolist() == [1, 3]  # Oslo is rarer than Rome; what has no term is never the rarest
 
 
 def test_the_rarest_key_is_the_one_with_the_rarest_word() -> None:
     texts = ("Rome of Rome", "Rome of Rome", "Rome of Rome", "Oslo Rome of", "Lima Rome", "Lima Rome")
     names = ("Rome of Oslo", "Lima", "Rome")  # IDF by number of holders: Rome 6, of 4, Oslo 1, Lima 2
-    counts = count_terms(texts, names)
+    counts = count_terms(passages(texts), names)
     assert dict(counts.num_holding) == {"rome": 6, "of": 4, "oslo": 1, "lima": 2}
     assert single_key(np.array([0, 3]), rarest(names, counts)).tolist() == [0]
 
@@ -149,7 +154,7 @@ def test_the_picture_shows_each_question_with_the_key_that_is_nearest_in_a_right
     text = "Was Pallas a bust?"
     question = EntityQuestion(QAExample(text, text, ("nevermore",)), "P1", (4, 10))
     entity_picture.picture_of(tmp_path / "p.png", [question], model)
-    path, queries_QD, keys_KD, query_labels, key_labels = drawn
+    path, queries_QD, keys_KD, query_labels, key_labels, _ = drawn
     assert path == tmp_path / "p.png"
     assert (query_labels, key_labels) == (["P1"], ["", "", "", "", "P1"])
     passages, keys = stored_keys(model)

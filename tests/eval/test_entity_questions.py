@@ -19,10 +19,8 @@ from quoth.errors import InputError
 from quoth.records import Document, Hit
 from quoth.text.terms import analyse
 from quoth_eval import entity_search
-from quoth_eval.baselines import OtherBM25
 from quoth_eval.entity_search import Range, Search, by_entity, by_name, by_text
 from quoth_eval.harness import ProgressCallback, evaluate
-from quoth_eval.question_templates import QuestionTemplates
 from quoth_eval.report import Report
 from quoth_eval.systems import BM25
 from quoth_eval.tasks.entities import (
@@ -38,6 +36,7 @@ from quoth_eval.tasks.entities import (
     read_entity_questions,
     searches_of,
 )
+from quoth_eval.tasks.question_templates import QuestionTemplates
 
 DOCUMENTS = (
     ("Ann Lee", "She was born in Paris."),
@@ -236,21 +235,21 @@ def test_anserinis_bm25_is_lucenes_formula(corpus: Corpus) -> None:
             total += rare * frequency / (frequency + k1 * (1 - b + b * len(terms) / average))
         return total
 
-    search = OtherBM25([corpus])
+    search = BM25([corpus], {"k1": 0.9})
     for query in ("Where was Bob Ray born?", "Italian capitals of Paris, Paris", "is", "Italian"):
         expected = sorted(((-score(query, terms, 0.9, 0.4), row) for row, terms in enumerate(texts)))
         hits = search.search(query, 3)
         assert [hit.passage.row for hit in hits] == [row for value, row in expected if value < 0][:3]
         assert [-hit.score for hit in hits] == pytest.approx([value for value, _ in expected if value < 0][:3])
     assert search.search("?", 3) == search.search("Wagner", 3) == []
-    again = OtherBM25([corpus], 1.2, 0.75).search("Italian Paris", 4)
+    again = BM25([corpus], {"k1": 1.2, "b": 0.75}).search("Italian Paris", 4)
     assert [hit.passage for hit in again] == [hit.passage for hit in BM25((corpus,)).search("Italian Paris", 4)]
 
 
 def test_without_bm25s_its_package_is_named(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "bm25s", None)
     with pytest.raises(InputError, match="pip install '\\.\\[eval\\]' in a clone of Quoth"):
-        OtherBM25([corpus])
+        BM25([corpus], {"k1": 0.9})
 
 
 def test_the_command_asks_a_model_with_and_without_the_entity(

@@ -23,11 +23,11 @@ from quoth.records import Document, Hit, Prediction
 from quoth_eval import systems
 from quoth_eval.harness import ProgressCallback
 from quoth_eval.report import Report, Result
-from quoth_eval.squad import draw_passages, squad_corpus
 from quoth_eval.systems import Answerer
 from quoth_eval.task import draw
 from quoth_eval.tasks import openqa
 from quoth_eval.tasks.openqa import WITHOUT_EVIDENCE, Evidence, OpenSettings, abstention_table, questions_over
+from quoth_eval.tasks.openqa_files import draw_passages, squad_corpus
 from tiny import tiny_npm
 
 TEXTS = (
@@ -336,5 +336,6 @@ def test_questions_are_asked_again_without_their_evidence(corpus: Corpus) -> Non
     shown = abstention_table(report, {"doubts": 0.5})
     assert "questions get no answer" in shown
     assert "| doubts | AURC | AUGRC |" in shown
+    assert "| 4 questions | " in shown
     with pytest.raises(InputError, match="2 corpora; evidence can be removed from one corpus only"):
         run_openqa(QUESTIONS, [corpus, corpus], {"doubts": system}, abstain=True)

@@ -12,6 +12,7 @@ from quoth import NPM, Corpus, Document
 from quoth.cli.main import main
 from quoth.errors import InputError
 from quoth.records import Evidence, Prediction
+from quoth_eval.charts import drawable
 from quoth_eval.errors import (
     ABSENT,
     BOUNDS,
@@ -28,7 +29,7 @@ from quoth_eval.harness import read_run
 from quoth_eval.report import Result, Row
 from quoth_eval.systems import Asked, parse_system, sample_of, sampled_ids
 from quoth_eval.tasks import GROUPS, NAMES, expand, find
-from quoth_eval.tasks.kamel import read_kamel
+from quoth_eval.tasks.openqa_files import read_kamel
 from tiny import TEXT, tiny_npm
 
 CONTEXT = "The Axios rises in Macedonia and flows to the Thermaic Gulf."
@@ -197,7 +198,7 @@ def test_systems_are_spelled_with_their_options() -> None:
         parse_system("quoth-mini,combin=sum", nq)
     with pytest.raises(InputError, match="combine is 'best'"):
         parse_system("quoth-mini,combine=best", nq)
-    with pytest.raises(InputError, match="labelled is True; it must be a number, 1 or more"):
+    with pytest.raises(InputError, match="labelled is True; it must be a whole number, 1 or more"):
         parse_system("quoth-mini,labelled=true", sst2)
     with pytest.raises(InputError, match="no option 'k'"):
         parse_system("quoth-reader,k=3", nq)
@@ -237,7 +238,7 @@ def test_kamels_questions(data: Path) -> None:
     (question,) = read_kamel(data)
     assert (question.text, question.answers) == ("What is the capital of France?", ("Paris", "Lyon"))
     (data / "kamel" / "dev.jsonl").write_text('{"sub_label": "x", "obj_label": ["y"], "relation": "P1"}\n')
-    with pytest.raises(InputError, match=r"dev\.jsonl:1: relation 'P1' has no template"):
+    with pytest.raises(InputError, match=r"dev\.jsonl:1: not a fact of KAMEL \(relation 'P1' has no template"):
         read_kamel(data)
 
 
@@ -326,14 +327,14 @@ def test_an_option_is_swept_and_so_is_the_size_of_the_corpus(
     assert main(["eval", "run", "sst2", *asked, "--set", "scoring=all", "--sweep", "corpus=0.9,1"]) == 0
     capsys.readouterr()
     assert main(["report", str(tmp_path / "runs"), "-o", str(tmp_path / "r.html")]) == 0
-    assert "The share of the corpus" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert ("The share of the corpus" in (tmp_path / "r.html").read_text(encoding="utf-8")) == drawable()
     for sweep, says in {
         "temperature=1": "--sweep temperature=1: not OPTION=VALUE,VALUE",
         "temperature": "not OPTION=VALUE,VALUE",
         "k=1,,2": "not OPTION=VALUE,VALUE",
         "heat=1,2": "no option 'heat'",
         "temperature=1,-1": "temperature is -1",
-        "corpus=0.5,2": "corpus is 2; it must be a share",
+        "corpus=0.5,2": "corpus is 2; it must be above 0 and at most 1",
     }.items():
         assert main(["eval", "nq", *asked, "--sweep", sweep]) == 2, sweep
         assert says in capsys.readouterr().err

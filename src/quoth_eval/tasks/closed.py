@@ -18,20 +18,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from statistics import fmean
-from typing import Annotated, Any, Literal, Protocol, runtime_checkable
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from quoth.answers.equations import log_sum_exp
-from quoth.answers.labels import Words, WordSpans, find_words, rank_labels, score_words, usable_words
+from quoth.answers.labels import WordSpans, find_words, rank_labels, score_words, usable_words
 from quoth.answers.options import Temperature
 from quoth.answers.phrases import scaled_similarities
 from quoth.answers.ranking import Occurrences
 from quoth.arrays import Doubles, Floats
 from quoth.errors import InputError, TextCutWarning
 from quoth.fields import Count
-from quoth.index.key_table import KeyHits, KeyTable
+from quoth.index.key_table import KeyHits
 from quoth.index.search import search_together
 from quoth.index.vectors import KeyVectors
 from quoth.records import Prediction
@@ -40,7 +39,6 @@ from quoth_eval.spec import CLOSED, Given, Options, Prepared, Settings, TaskSpec
 from quoth_eval.task import Answer, Example, Scores, Source, System, Task, draw_as_released
 from quoth_eval.tasks.closed_files import FORMATS, ClosedSet, LabelledText, read_closed_set, read_labelled
 
-Scoring = Literal["all", "nearest", "released"]
 SAMPLE = 3000
 """The number of texts that the paper draws from each set, with seed 0."""
 TEXTS_AT_A_TIME = 16
@@ -52,32 +50,12 @@ PRIOR_TEXTS = 256
 """The number of texts from which a system's preference for labels is estimated."""
 
 
-class Labeller(Protocol):
-    """What the evaluation needs of an NPM."""
-
-    @property
-    def encoder(self) -> Any: ...
-
-    @property
-    def single(self) -> bool: ...
-
-    def tables(self) -> list[KeyTable]: ...
-
-
-@runtime_checkable
-class WordScorer(Protocol):
-    """A model that says how likely words are in a blank."""
-
-    def word_scores(self, texts: Sequence[str], words: Sequence[str], options: Mapping[str, Any]) -> Doubles:
-        """The log-likelihood of each word in each text's blank: [B, W]."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedOptions(Settings):
     """How labels are scored. Raises InputError."""
 
     scoring: Annotated[
-        Scoring,
+        Literal["all", "nearest", "released"],
         "Sum over all places of a label's words (NPM, app. A.4), over those with an end among the `k` nearest tokens "
         "(A.4 with §5.3), or as in the released code.",
     ] = "all"
@@ -89,13 +67,9 @@ def closed_task(closed: ClosedSet, limit: int | None = SAMPLE, seed: int = 0) ->
     """The texts that the released code draws, or all if `limit` is None, to be labelled."""
     drawn = draw_as_released(closed.texts, limit, seed)
     examples = [Example(each.id, each.text, (each.label,), each, {"label": each.label}) for each in drawn]
-    return Task(
-        name=closed.name,
-        examples=examples,
-        judge=_judge,
-        settings={"limit": limit, "seed": seed, "words": {label: len(words) for label, words in closed.words.items()}},
-        at_a_time=TEXTS_AT_A_TIME,
-    )
+    words = {label: len(words) for label, words in closed.words.items()}
+    settings = {"limit": limit, "seed": seed, "words": words}
+    return Task(name=closed.name, examples=examples, judge=_judge, settings=settings, at_a_time=TEXTS_AT_A_TIME)
 
 
 def _judge(example: Example[LabelledText], answer: Answer) -> Scores:
@@ -108,18 +82,13 @@ def always(label: str) -> System[Source]:
     return lambda examples: [Answer([Prediction(label, 0.0, 1.0, ())]) for _ in examples]
 
 
-def labels(model: Labeller, words: Mapping[str, Sequence[str]], options: ClosedOptions) -> System[Source]:
-    """A model's labels, best first, with places of their words."""
+def labels(model: Any, words: Mapping[str, Sequence[str]], options: ClosedOptions) -> System[Source]:
+    """An NPM's labels, best first, with places of their words."""
     scorer = LabelScorer(model, words, options)
-
-    def answer(examples: Sequence[Example[Source]]) -> list[Answer]:
-        queries_2BD = _blanks(model, [example.text for example in examples])
-        return [Answer(ranked) for ranked in scorer.rank(queries_2BD)]
-
-    return answer
+    return lambda examples: list(map(Answer, scorer.rank(_blanks(model, [example.text for example in examples]))))
 
 
-def _blanks(model: Labeller, texts: Sequence[str]) -> Floats:
+def _blanks(model: Any, texts: Sequence[str]) -> Floats:
     """The start and end queries of texts' blanks: [2, B, D]."""
     with warnings.catch_warnings():
         # The paper keeps the last 256 tokens of a text, which are those around its blank.
@@ -128,7 +97,7 @@ def _blanks(model: Labeller, texts: Sequence[str]) -> Floats:
 
 
 def labels_of_nearest(
-    model: Labeller, labelled: Sequence[LabelledText], names: Sequence[str], k: int, temperature: float
+    model: Any, labelled: Sequence[LabelledText], names: Sequence[str], k: int, temperature: float
 ) -> System[Source]:
     """A supervised system on the same vectors: the k labelled texts whose blanks are nearest vote for their labels,
     score(y | text) = log Σ exp(sim / τ) / n_y, where sim adds the similarities of both blanks' start and end vectors
@@ -160,20 +129,18 @@ def labels_of_nearest(
 
 
 def likely_labels(
-    model: WordScorer, words: Mapping[str, Sequence[str]], options: Mapping[str, Any] | None = None
+    model: Any, words: Mapping[str, Sequence[str]], options: Mapping[str, Any] | None = None
 ) -> System[Source]:
     """A model's labels, best first: score(y | text) = log Σ p(w | text) over the label's words w (NPM, app. A.4)."""
     given = list(dict.fromkeys(word for several in words.values() for word in several if word.strip()))
 
     def answer(examples: Sequence[Example[Source]]) -> list[Answer]:
-        scores_BW = model.word_scores([example.text for example in examples], given, options or {})
+        scores_BW: Doubles = model.word_scores([example.text for example in examples], given, options or {})
         columns = {label: [at for at, word in enumerate(given) if word in its] for label, its in words.items()}
         if lost := [label for label, its in columns.items() if np.isneginf(scores_BW[:, its]).all()]:
             raise InputError(f"label {', '.join(lost)}: the model knows none of its words; leave the model out")
-        return [
-            Answer(_best_first({label: log_sum_exp(scores_W[its]) for label, its in columns.items()}))
-            for scores_W in scores_BW
-        ]
+        sums = ({label: log_sum_exp(scores_W[its]) for label, its in columns.items()} for scores_W in scores_BW)
+        return [Answer(_best_first(each)) for each in sums]
 
     return answer
 
@@ -188,11 +155,10 @@ def pmi(system: System[Source], prompt: str) -> System[Source]:
 
     def before() -> dict[str, float]:
         example: Example[Any] = Example("prompt", prompt, (), None)
-        found = system([example])[0].predictions or ()
-        if lost := [each.text for each in found if each.log_score == -np.inf]:
-            told = f"label {', '.join(lost)} has no score for {prompt!r}"
-            raise InputError(f"calibration=pmi: {told}; use --set scoring=all, or a larger k")
-        return {each.text: each.log_score for each in found}
+        (answer,) = system([example])
+        score = {each.text: each.log_score for each in answer.predictions or ()}
+        _check_shares("pmi", [label for label in score if score[label] == -np.inf], f"score for {prompt!r}")
+        return score
 
     return _calibrated(system, before)
 
@@ -210,12 +176,16 @@ def batch_calibrated(system: System[Source], examples: Sequence[Example[Source]]
         share = {
             each.text: fmean(p.probability for a in answers for p in a if p.text == each.text) for each in answers[0]
         }
-        if lost := [label for label, mean in share.items() if not mean]:
-            told = f"label {', '.join(lost)} has no share of {len(examples)} texts"
-            raise InputError(f"calibration=batch: {told}; use --set scoring=all, or a larger k")
+        _check_shares("batch", [label for label in share if not share[label]], f"share of {len(examples)} texts")
         return {label: math.log(mean) for label, mean in share.items()}
 
     return _calibrated(system, before)
+
+
+def _check_shares(calibration: str, lost: Sequence[str], what: str) -> None:
+    if lost:
+        told = f"calibration={calibration}: label {', '.join(lost)} has no {what}"
+        raise InputError(f"{told}; use --set scoring=all, or a larger k")
 
 
 def _calibrated(system: System[Source], before: Callable[[], Mapping[str, float]]) -> System[Source]:
@@ -238,14 +208,14 @@ def _best_first(scores: Mapping[str, float]) -> list[Prediction]:
 
 
 class LabelScorer:
-    """Ranks labels for queries over the tokens of a model's corpora. The places of the labels' words are found once."""
+    """Ranks labels for queries over the tokens of an NPM's corpora. The places of the labels' words are found once."""
 
-    def __init__(self, model: Labeller, words: Mapping[str, Sequence[str]], options: ClosedOptions) -> None:
+    def __init__(self, model: Any, words: Mapping[str, Sequence[str]], options: ClosedOptions) -> None:
         """Raises InputError if vectors are missing, or if the words of a label cannot be used or do not occur."""
         self._options, self._single, self._names = options, model.single, list(words)
         self._tables = model.tables()
         phrase = model.encoder.tokenizer.phrase
-        groups: dict[str, Words] = {label: [phrase(word).group_T for word in given] for label, given in words.items()}
+        groups = {label: [phrase(word).group_T for word in given] for label, given in words.items()}
         # The released code takes words of one token only.
         usable = usable_words(groups, model.single or options.scoring == "released")
         self._found = [find_words(table, usable) for table in self._tables]
@@ -256,72 +226,58 @@ class LabelScorer:
     def rank(self, queries_2BD: Floats) -> Iterator[list[Prediction]]:
         """For each blank the labels, best first. If no word is among the k nearest, they are in their own order, with
         probability 0."""
+        num_texts = queries_2BD.shape[1]
         if self._options.scoring == "all":
-            places = sum(len(spans.label_C) for spans in self._found)
-            size = max(1, SCORES_AT_A_TIME // max(places, 1))
-            for at in range(0, queries_2BD.shape[1], size):
-                yield from self._scored(self._found, *queries_2BD[:, at : at + size])
+            size = max(1, SCORES_AT_A_TIME // max(sum(len(spans.label_C) for spans in self._found), 1))
+            for at in range(0, num_texts, size):
+                yield from self._scored(self._found, queries_2BD[:, at : at + size])
             return
-        nothing_hidden = [()] * queries_2BD.shape[1]
-        every_hits = search_together(self._tables, nothing_hidden, queries_2BD, self._options.k)
-        for q_start_D, q_end_D, hits in zip(*queries_2BD, every_hits, strict=True):
-            yield self._near(q_start_D, q_end_D, hits)
+        every_hits = search_together(self._tables, [()] * num_texts, queries_2BD, self._options.k)
+        for number, hits in enumerate(every_hits):
+            pairs = list(zip(self._found, hits, strict=True))
+            starts = [_only(spans, np.isin(spans.start_C, near.start_rows)) for spans, near in pairs]
+            ends = [_only(spans, np.isin(spans.end_C, near.end_rows)) for spans, near in pairs]
+            if self._options.scoring == "released":
+                yield self._released(queries_2BD[:, number], starts, ends)
+            else:
+                found = starts if self._single else [_either(spans, near) for spans, near in pairs]
+                yield from self._scored(found, queries_2BD[:, number : number + 1])
 
-    def _scored(self, found: Sequence[WordSpans], q_start_BD: Floats, q_end_BD: Floats) -> Iterator[list[Prediction]]:
-        temperature, end_BD = self._options.label_temperature, None if self._single else q_end_BD
-        for occurrences in score_words(self._tables, found, q_start_BD, end_BD, temperature):
-            yield self._ranked(found, occurrences)
+    def _scored(self, found: Sequence[WordSpans], queries_2BD: Floats) -> Iterator[list[Prediction]]:
+        end_BD = None if self._single else queries_2BD[1]
+        for places in score_words(self._tables, found, queries_2BD[0], end_BD, self._options.label_temperature):
+            yield self._ranked(found, places)
 
-    def _near(self, q_start_D: Floats, q_end_D: Floats, hits: Sequence[KeyHits]) -> list[Prediction]:
-        """By the occurrences with an end among the nearest tokens."""
-        starts = [np.isin(each.start_C, of.start_rows) for each, of in zip(self._found, hits, strict=True)]
-        ends = [np.isin(each.end_C, of.end_rows) for each, of in zip(self._found, hits, strict=True)]
-        if self._options.scoring == "nearest":
-            near = [start_C if self._single else start_C | end_C for start_C, end_C in zip(starts, ends, strict=True)]
-            found = [_only(spans, near_C) for spans, near_C in zip(self._found, near, strict=True)]
-            return next(self._scored(found, q_start_D[None], q_end_D[None]))
-        return self._released(q_start_D, None if self._single else q_end_D, starts, ends)
-
-    def _released(
-        self,
-        q_start_D: Floats,
-        q_end_D: Floats | None,
-        starts: Sequence[NDArray[np.bool_]],
-        ends: Sequence[NDArray[np.bool_]],
-    ) -> list[Prediction]:
+    def _released(self, queries_2D: Floats, starts: Sequence[WordSpans], ends: Sequence[WordSpans]) -> list[Prediction]:
         """Each search's tokens count by themselves. NPM divides by the temperature twice, NPM-single once.
 
         Source: `get_all_scores` and `get_knn_scores` of facebookresearch/NPM, npm/npm.py and npm/npm_single.py.
         """
-        tau = self._options.label_temperature ** (1 if q_end_D is None else 2)
-        searches = [(q_start_D, starts)] if q_end_D is None else [(q_start_D, starts), (q_end_D, ends)]
-        spans, scores = list[WordSpans](), list[NDArray[np.float64]]()
-        for number, (table, found) in enumerate(zip(self._tables, self._found, strict=True)):
-            parts = [(q_D, _only(found, near[number])) for q_D, near in searches]
-            scores += [scaled_similarities(table, q_D, part.start_C, tau) for q_D, part in parts]
-            columns = [np.concatenate([getattr(part, name) for _, part in parts]) for name in _COLUMNS]
-            spans.append(WordSpans(*columns))
+        tau = self._options.label_temperature ** (1 if self._single else 2)
+        searches = list(zip(queries_2D, (starts, ends), strict=True))[: 1 if self._single else 2]
+        parts = [(n, q_D, found[n]) for n in range(len(self._tables)) for q_D, found in searches]
         places = Occurrences(
             self._tables,
-            np.repeat(np.arange(len(spans)), [len(each.start_C) for each in spans]),
-            np.concatenate([each.start_C for each in spans]),
-            np.concatenate([each.end_C for each in spans]),
-            np.concatenate(scores),
+            np.repeat([n for n, _, _ in parts], [len(spans.start_C) for _, _, spans in parts]),
+            np.concatenate([spans.start_C for _, _, spans in parts]),
+            np.concatenate([spans.end_C for _, _, spans in parts]),
+            np.concatenate([scaled_similarities(self._tables[n], q_D, spans.start_C, tau) for n, q_D, spans in parts]),
         )
-        return self._ranked(spans, places)
+        return self._ranked([spans for _, _, spans in parts], places)
 
-    def _ranked(self, found: Sequence[WordSpans], occurrences: Occurrences) -> list[Prediction]:
+    def _ranked(self, found: Sequence[WordSpans], places: Occurrences) -> list[Prediction]:
         label_C = np.concatenate([spans.label_C for spans in found])
         if not len(label_C):
             return [Prediction(name, -np.inf, 0.0, ()) for name in self._names]
-        return rank_labels(self._names, label_C, occurrences, EVIDENCE)
+        return rank_labels(self._names, label_C, places, EVIDENCE)
 
 
-_COLUMNS = ("start_C", "end_C", "label_C")
-
-
-def _only(spans: WordSpans, kept_C: NDArray[np.bool_]) -> WordSpans:
+def _only(spans: WordSpans, kept_C: Any) -> WordSpans:
     return WordSpans(spans.start_C[kept_C], spans.end_C[kept_C], spans.label_C[kept_C])
+
+
+def _either(spans: WordSpans, near: KeyHits) -> WordSpans:
+    return _only(spans, np.isin(spans.start_C, near.start_rows) | np.isin(spans.end_C, near.end_rows))
 
 
 def _make(name: str, given: Given, settings: ClosedOptions) -> Prepared:
@@ -339,8 +295,8 @@ def _make(name: str, given: Given, settings: ClosedOptions) -> Prepared:
         if k := options.get("labelled"):
             labelled = read_labelled(data, closed.name)
             return labels_of_nearest(model, labelled, list(closed.words), k, settings.label_temperature)
-        scored = isinstance(model, WordScorer)
         system: System[LabelledText]
+        scored = hasattr(model, "word_scores")
         system = likely_labels(model, closed.words, options) if scored else labels(model, closed.words, settings)
         match options.get("calibration"):
             case "pmi":
@@ -349,12 +305,9 @@ def _make(name: str, given: Given, settings: ClosedOptions) -> Prepared:
                 return batch_calibrated(system, prior)
         return system
 
-    return Prepared(task=task, asks=asked, baselines={"majority": lambda _: always(_majority(task))})
-
-
-def _majority(task: Task[LabelledText]) -> str:
-    """The label that most of the texts have, which no system can know: the best that a constant answer can do."""
-    return Counter(example.source.label for example in task.examples).most_common(1)[0][0]
+    # No system can know the label that most of the texts have: the best that a constant answer can do.
+    ((most, _),) = Counter(example.source.label for example in task.examples).most_common(1)
+    return Prepared(task=task, asks=asked, baselines={"majority": lambda _: always(most)})
 
 
 SPECS = [

@@ -13,15 +13,18 @@ import json
 import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from importlib.resources import files
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from quoth.corpus.documents import read_records, read_text
 from quoth.errors import InputError
 
 MASK = "[MASK]"
+_VERBALIZERS = (
+    "NPM's fuzzy verbalizers are in the data of https://github.com/facebookresearch/NPM (scripts/download_data.sh)"
+)
 SUFFIXES = ("", ".xz", ".gz", ".bz2")
 _TIGHT = frozenset("!?.,';:)]")
 _TOPIC = "The text topic is about"
@@ -46,19 +49,20 @@ class ClosedSet:
     prompt: str
 
 
+Parsed = TypeVar("Parsed")
 Rows = Iterator[tuple[str, str]]
 """Texts that end where the blank comes, or have one, and their labels."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Format:
-    """A set's labels, each with its own word; its file, the file of its fuzzy verbalizers ("": its own words alone),
-    how its rows are read, where the set can be had, its template without a text, and the file to train on ("": none).
-    """
+    """A set's labels, each with its own word; its file, how its rows are read (by which reader, with which arguments),
+    where the set can be had, the file of its fuzzy verbalizers ("": its own words alone), its template without a text,
+    and the file to train on ("": none)."""
 
     labels: Mapping[str, str]
     file: str
-    read: Callable[[Path], Rows]
+    read: Sequence[str]
     source: str
     verbalizers: str = ""
     prompt: str = f"It was {MASK}."
@@ -90,7 +94,8 @@ def read_labelled(data: str | Path, name: str) -> tuple[LabelledText, ...]:
 def _texts(name: str, form: _Format, file: str, data: str | Path) -> tuple[LabelledText, ...]:
     path = find_file(data, file, form.source)
     texts = []
-    for number, (text, label) in enumerate(form.read(path), start=1):
+    reader, *arguments = form.read
+    for number, (text, label) in enumerate(_READERS[reader](path, *arguments), start=1):
         if label not in form.labels:
             raise InputError(f"{path}: row {number} has label {label!r}; it must be one of {', '.join(form.labels)}")
         texts.append(LabelledText(f"{name}-{number}", text if MASK in text else f"{text} {MASK}.", label))
@@ -115,6 +120,16 @@ def find_files(data: str | Path, folder: str, source: str) -> list[Path]:
     if found := [path for name in sorted(plain) if (path := _present(Path(data) / folder / f"{name}.jsonl"))]:
         return found
     raise InputError(f"{Path(data) / folder}: no file of JSON lines there; {source}")
+
+
+def parsed(path: str | Path, parse: Callable[[Mapping[str, Any]], Parsed], what: str) -> Iterator[Parsed]:
+    """What `parse` makes of each record of a file of JSON lines. Raises InputError naming a line that is not `what`."""
+    for line, record in read_records(path):
+        try:
+            yield parse(record)
+        except (KeyError, ValueError, TypeError, AttributeError) as error:
+            lacks = f"no {error}" if isinstance(error, KeyError) else error
+            raise InputError(f"{path}:{line}: not {what} ({lacks}); fix or remove the line") from None
 
 
 def _present(file: Path) -> Path | None:
@@ -158,13 +173,12 @@ def detokenise(text: str) -> str:
     return result.replace("!.", "!").replace("?.", "?")
 
 
-def _sentences(ending: str, text: str, label: str, path: Path) -> Rows:
+def _sentences(path: Path, ending: str, text: str, label: str) -> Rows:
     """JSONL of texts and labels under these names. The quotation marks that CSV puts around a text are removed."""
-    for line, record in read_records(path):
-        plain = _field(record, text, path, line)
+    for _, (plain, of) in _records(path, text, label):
         if len(plain) > 1 and plain[0] == plain[-1] == '"':
             plain = plain[1:-1].replace('""', '"')
-        yield f"{detokenise(plain).strip()} {ending}", _field(record, label, path, line)
+        yield f"{detokenise(plain).strip()} {ending}", of
 
 
 def _sst2(path: Path) -> Rows:
@@ -177,112 +191,56 @@ def _sst2(path: Path) -> Rows:
             yield f"{detokenise(text).strip()} It was", "01"[int(label[-1]) > 3]
 
 
-def _table(path: Path) -> Iterator[tuple[int, list[str]]]:
-    yield from enumerate(csv.reader(StringIO(read_text(path), newline="")), start=1)
+def _table(path: Path, first: str, last: str) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a CSV, each of a class, a title and a last cell."""
+    for number, row in enumerate(csv.reader(StringIO(read_text(path), newline="")), start=1):
+        if len(row) != 3:
+            raise InputError(f"{path}: row {number} has {len(row)} cells; it must be {first}, title and {last}")
+        yield number, row
 
 
 def _agn(path: Path) -> Rows:
     """CSV of class, title and description, after a header line."""
-    for number, row in _table(path):
-        if len(row) != 3:
-            raise InputError(f"{path}: row {number} has {len(row)} cells; it must be class, title and description")
+    for number, (label, title, text) in _table(path, "class", "description"):
         if number > 1:
-            yield f"{row[1]} \n {row[2]} {_TOPIC}", row[0]
+            yield f"{title} \n {text} {_TOPIC}", label
 
 
 def _amazon(path: Path) -> Rows:
     """CSV of class (1, 2), title and review, as published, without a header."""
-    for number, row in _table(path):
-        if len(row) != 3:
-            raise InputError(f"{path}: row {number} has {len(row)} cells; it must be class (1, 2), title and review")
-        title = row[1] if row[1].endswith(tuple(string.punctuation)) else f"{row[1]}."
-        yield f"{title} {row[2]}".strip() + " It was", row[0]
+    for _, (label, title, text) in _table(path, "class (1, 2)", "review"):
+        ended = title if title.endswith(tuple(string.punctuation)) else f"{title}."
+        yield f"{ended} {text}".strip() + " It was", label
 
 
 def _yahoo(path: Path) -> Rows:
-    for line, record in read_records(path):
-        title, content, label = (_field(record, name, path, line) for name in ("title", "content", "label"))
+    for record, (title, content, label) in _records(path, "title", "content", "label"):
         answer = f" answer: {record['answer']}" if "answer" in record else ""
         yield f"title: {title} content: {content}{answer} {_TOPIC}", label.casefold()
 
 
 def _rte(path: Path) -> Rows:
-    for line, record in read_records(path):
-        premise, hypothesis, label = (_field(record, name, path, line) for name in ("premise", "hypothesis", "label"))
+    for _, (premise, hypothesis, label) in _records(path, "premise", "hypothesis", "label"):
         premise, hypothesis = premise.rstrip(string.punctuation), hypothesis.rstrip(string.punctuation)
         yield f"{premise}, right? {MASK}, {hypothesis[:1].lower()}{hypothesis[1:]}.", label
 
 
-def _field(record: Mapping[str, Any], name: str, path: Path, line: int) -> str:
-    if name not in record:
-        raise InputError(f"{path}:{line}: no {name!r}; fix or remove the line")
-    return str(record[name])
+def _records(path: Path, *names: str) -> Iterator[tuple[Mapping[str, Any], list[str]]]:
+    """The records of a file of JSON lines, and their values of these names."""
+    for line, record in read_records(path):
+        if missing := [name for name in names if name not in record]:
+            raise InputError(f"{path}:{line}: no {missing[0]!r}; fix or remove the line")
+        yield record, [str(record[name]) for name in names]
 
 
-_VERBALIZERS = (
-    "NPM's fuzzy verbalizers are in the data of https://github.com/facebookresearch/NPM (scripts/download_data.sh)"
-)
-_KPT = "get it from the data of https://github.com/facebookresearch/NPM (scripts/download_data.sh)"
-_AGN = f"{_KPT}, as CSV of class (1 to 4), title and description after a header"
-_JSONL = f"{_KPT}, as JSONL with sentence and label (0, 1)"
-_SENTIMENT = {"0": "terrible", "1": "great"}
-_TOPICS = {"1": "politics", "2": "sports", "3": "business", "4": "technology"}
-_YAHOO = {
-    "society & culture": "society",
-    "science & mathematics": "science",
-    "health": "health",
-    "education & reference": "education",
-    "computers & internet": "computer",
-    "sports": "sports",
-    "business & finance": "business",
-    "entertainment & music": "entertainment",
-    "family & relationships": "family",
-    "politics & government": "politics",
+_READERS: Mapping[str, Callable[..., Rows]] = {
+    "sentences": _sentences,
+    "sst2": _sst2,
+    "agn": _agn,
+    "amazon": _amazon,
+    "yahoo": _yahoo,
+    "rte": _rte,
 }
-_SST2 = "sst2/verbalizers.txt"
-_MR = partial(_sentences, "It was", "sentence", "label")
-
-FORMATS: Mapping[str, _Format] = {
-    "agn": _Format(_TOPICS, "agn/test.csv", _agn, _AGN, "agn/verbalizers.txt", f"{_TOPIC} {MASK}."),
-    "yahoo": _Format(
-        _YAHOO,
-        "yahoo/test.jsonl",
-        _yahoo,
-        "write yahoo_answers_topics of https://huggingface.co as JSONL with title, content, answer and label",
-        "yahoo/verbalizers.json",
-        f"{_TOPIC} {MASK}.",
-    ),
-    "subj": _Format(
-        {"0": "review", "1": "summary"},
-        "subj/test.jsonl",
-        partial(_sentences, "This is a", "sentence", "label"),
-        f"{_KPT}, as JSONL with sentence and label (0: subjective)",
-        prompt=f"This is a {MASK}.",
-        train="subj/train.jsonl",
-    ),
-    "sst2": _Format(_SENTIMENT, "sst2/test.tsv", _sst2, f"{_KPT}, as lines of __label__1 to 5, tab, text", _SST2),
-    "mr": _Format(_SENTIMENT, "mr/test.jsonl", _MR, _JSONL, _SST2, train="mr/train.jsonl"),
-    "rt": _Format(
-        {"negative": "terrible", "positive": "great"},
-        "rt/test.jsonl",
-        partial(_sentences, "It was", "input", "output"),
-        "write the test side of rotten_tomatoes of https://huggingface.co as JSONL with input and output (positive, …)",
-        _SST2,
-    ),
-    "cr": _Format(_SENTIMENT, "cr/test.jsonl", _MR, _JSONL, _SST2, train="cr/train.jsonl"),
-    "amazon": _Format(
-        {"1": "terrible", "2": "great"},
-        "amazon/test.csv",
-        _amazon,
-        "get amazon_polarity of https://huggingface.co as CSV of class (1, 2), title and review without a header",
-        _SST2,
-    ),
-    "rte": _Format(
-        {"entailment": "Yes", "not_entailment": "No"},
-        "rte/val.jsonl",
-        _rte,
-        "get RTE of https://super.gluebenchmark.com (val.jsonl: premise, hypothesis, label)",
-        prompt=f"right? {MASK},",
-    ),
-}
+_SETS = json.loads(files("quoth_eval").joinpath("closed_sets.json").read_bytes())
+FORMATS: Mapping[str, _Format] = {name: _Format(**told) for name, told in _SETS.items()}
 """How a set is read, by its name."""

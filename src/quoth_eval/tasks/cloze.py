@@ -1,12 +1,17 @@
 """The cloze task: fill blanks drawn from a corpus, or from held-out pages, which then become the corpus.
 
-Knows: which documents are used, how an answer is judged. Does not know: how blanks are drawn, or models.
+Knows: which documents are used, how an answer is judged, the most frequent phrases of the corpus, or of BM25's best
+passage, as baselines. Does not know: how blanks are drawn, or models.
+
+Both baselines know the kind of the blank, which models do not, and propose only phrases of that kind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import ceil
 from pathlib import Path
 from sys import maxsize
@@ -14,15 +19,18 @@ from typing import Annotated, Any
 
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents, read_listing
-from quoth.datasets.blanks import KINDS, Blank, draw_blanks
+from quoth.datasets.blanks import KINDS, MAX_WORDS, Blank, draw_blanks, may_answer, words
+from quoth.datasets.judging import normalise
 from quoth.errors import InputError
-from quoth.records import Document
-from quoth_eval.baselines import bm25_phrases, frequent_phrases
+from quoth.records import Document, Prediction
+from quoth.text.tokenizer import MASK
 from quoth_eval.harness import lazily
-from quoth_eval.spec import Given, Options, Prepared, Settings, TaskSpec
-from quoth_eval.systems import fills, phrases, without
-from quoth_eval.task import Answer, Example, Scores, System, Task, first_right, length_groups, rank
+from quoth_eval.spec import Given, Prepared, Settings, TaskSpec
+from quoth_eval.systems import filling
+from quoth_eval.task import HITS, Answer, Example, Scores, System, Task, first_right, length_groups, said
 
+Phrases = Callable[[Sequence[Blank]], list[tuple[str, ...]]]
+"""Maps blanks to the answers to each, best first."""
 BLANKS_AT_A_TIME = 32
 
 
@@ -74,32 +82,87 @@ def cloze_task(blanks: Sequence[Blank], settings: Mapping[str, Any]) -> Task[Bla
 
 
 def _judge(example: Example[Blank], answer: Answer) -> Scores:
-    place = rank(example.source.answer, [prediction.text for prediction in answer.predictions or ()])
-    return first_right([i == place for i in range(len(answer.predictions or ()))])
+    return first_right(said(example.source.answer, answer))
+
+
+def most_frequent(texts: Sequence[str], kind: str, top_k: int = HITS) -> tuple[str, ...]:
+    """The most frequent phrases of a kind in the texts, of 1 to `MAX_WORDS` words, spelled as they first occur.
+
+    Case and spaces are ignored. Equal counts are ordered by first occurrence, shorter phrases first. A phrase is never
+    more frequent than without its last word, so phrases that cannot reach the best `top_k` are not extended.
+    """
+    words_of = [words(text) for text in texts]
+    alive = [(t, i) for t, ranges in enumerate(words_of) for i in range(len(ranges))]
+    found: list[tuple[int, int, int, int, str]] = []
+    for length in range(1, MAX_WORDS + 1):
+        alive = [(t, i) for t, i in alive if i + length <= len(words_of[t])]
+        phrases = [texts[t][words_of[t][i][0] : words_of[t][i + length - 1][1]] for t, i in alive]
+        keys = [normalise(phrase) for phrase in phrases]
+        counts, met = Counter(keys), set[str]()
+        for (t, i), key, phrase in zip(alive, keys, phrases, strict=True):
+            ends = (texts[t][slice(*words_of[t][at])] for at in (i, i + length - 1))
+            if key not in met and may_answer(kind, *ends):
+                found.append((-counts[key], t, i, length, phrase))
+            met.add(key)
+        found = sorted(found)[:top_k]
+        least = -found[-1][0] if len(found) == top_k else 0
+        alive = [where for where, key in zip(alive, keys, strict=True) if counts[key] >= least]
+    return tuple(phrase for *_, phrase in found)
+
+
+def frequent_phrases(corpus: Corpus) -> Phrases:
+    """Gives every blank of a kind the same answers: the most frequent phrases of the corpus."""
+    texts = [passage.text for passage in corpus.passages()]
+
+    @cache
+    def best(kind: str) -> tuple[str, ...]:
+        return most_frequent(texts, kind)
+
+    return lambda blanks: [best(blank.kind) for blank in blanks]
+
+
+def bm25_phrases(corpus: Corpus) -> Phrases:
+    """Answers with the most frequent phrases of BM25's best passage for the query, other than the blank's own."""
+
+    def answer(blank: Blank) -> tuple[str, ...]:
+        rows, _ = corpus.bm25(blank.text.replace(MASK, " "), 2)
+        others = [int(row) for row in rows if int(row) != blank.row]
+        return most_frequent([corpus.passage(others[0]).text], blank.kind) if others else ()
+
+    return lambda blanks: [answer(blank) for blank in blanks]
+
+
+def phrases(propose: Callable[[], Phrases]) -> System[Blank]:
+    """A baseline's phrases, which have no place and no probability."""
+
+    def answering() -> System[Blank]:
+        of = propose()
+        return lambda examples: [
+            Answer([Prediction(text, 0.0, 0.0, ()) for text in texts])
+            for texts in of([example.source for example in examples])
+        ]
+
+    return lazily(answering)
 
 
 def _make(given: Given, settings: ClozeSettings) -> Prepared:
+    counted = {}
     if given.files:
         pages = read_pages(given.files, settings.heldout)
         corpus = Corpus.create(given.scratch / "pages.quoth")
         corpus.add(pages)
-        counted = {"num_pages": len(pages)}
+        counted["num_pages"] = len(pages)
     else:
-        counted = {}
         corpus = given.one_corpus("cloze")
     count = maxsize if given.limit is None else ceil(given.limit / len(KINDS))
     passages = list(corpus.passages())
     blanks = [blank for kind in KINDS for blank in draw_blanks(passages, kind, count, given.seed)][: given.limit]
-
-    def asked(name: str, options: Options) -> System[Blank]:
-        return fills(given.open(name, [corpus], options), without(options))
-
     return Prepared(
         task=cloze_task(blanks, given.settings([corpus], **counted)),
-        asks=asked,
+        asks=filling(given, [corpus]),
         baselines={
-            "frequent": lambda _: lazily(lambda: phrases(frequent_phrases(corpus))),
-            "bm25": lambda _: phrases(bm25_phrases(corpus)),
+            "frequent": lambda _: phrases(lambda: frequent_phrases(corpus)),
+            "bm25": lambda _: phrases(lambda: bm25_phrases(corpus)),
         },
     )
 

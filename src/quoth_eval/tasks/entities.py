@@ -19,20 +19,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 from annotated_types import MinLen
 
 from quoth.cli.models import load_entities
-from quoth.corpus.bm25 import check_not_empty, indexed_text
+from quoth.corpus.bm25 import check_not_empty
 from quoth.datasets.judging import answerable, first, has_answer, holders, normalise
 from quoth.datasets.questions import QAExample, read_questions
 from quoth.errors import InputError
 from quoth.fields import Count, check_fields
-from quoth_eval.entity_search import Range, Search, by_text, searches, searching
+from quoth_eval.entity_search import Range, Search, by_text, count_terms, idf_buckets, searches, searching
 from quoth_eval.harness import ProgressCallback
-from quoth_eval.question_templates import QuestionTemplates
-from quoth_eval.rarity import count_terms, idf_buckets
 from quoth_eval.report import Report
-from quoth_eval.spec import ENTITIES, Given, Options, Prepared, Settings, TaskSpec
-from quoth_eval.systems import searcher_by_words
-from quoth_eval.task import Answer, Example, Scores, System, Task, draw_of_each
+from quoth_eval.spec import ENTITIES, Given, Prepared, Settings, TaskSpec
+from quoth_eval.systems import BM25
+from quoth_eval.task import Answer, Example, Scores, System, Task, draw_of_each, recalls
 from quoth_eval.tasks.openqa import DEPTHS, corpus_group, read_passages
+from quoth_eval.tasks.question_templates import QuestionTemplates
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
@@ -51,12 +50,11 @@ def has_string(text: str, question: QAExample) -> bool:
     in the dataset's released code is DPR's, but it decomposes only the answers, so it never finds an answer with an
     accent in a composed text.)
     """
-    folded = _folded(text)
-    return any(wanted in folded for wanted in map(_folded, question.answers) if wanted)
 
+    def folded(text: str) -> str:
+        return normalise(unicodedata.normalize("NFD", text))
 
-def _folded(text: str) -> str:
-    return normalise(unicodedata.normalize("NFD", text))
+    return any(wanted in folded(text) for wanted in map(folded, question.answers) if wanted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,39 +144,41 @@ class Chosen:
     coverage: Coverage | None
     seed: int = 0
 
+    @property
+    def covered(self) -> Collection[int]:
+        """The numbers of the questions that are known to be covered."""
+        return (self.coverage.covered if self.coverage else None) or ()
+
     def settings(self) -> dict[str, Any]:
         """The numbers of questions and passages, in all and by relation."""
-        by_relation: dict[str, list[int]] = {}
+        relations: dict[str, list[int]] = {}
         for number, question in enumerate(self.questions):
-            by_relation.setdefault(question.relation, []).append(number)
-        num_answerable, num_covered = self._counts(range(len(self.questions)))
+            relations.setdefault(question.relation, []).append(number)
         return {
             "num_read": sum(self.num_read.values()),
             "num_passages": sum(corpus.num_passages for corpus in self.corpora),
-            "num_answerable": num_answerable,
-            "num_covered": num_covered,
+            **self._counts(range(len(self.questions))),
             "seed": self.seed,
             "relations": {
-                name: {"num_read": self.num_read[name], "num_questions": len(numbers)}
-                | dict(zip(("num_answerable", "num_covered"), self._counts(numbers), strict=True))
-                for name, numbers in by_relation.items()
+                name: {"num_read": self.num_read[name], "num_questions": len(numbers), **self._counts(numbers)}
+                for name, numbers in relations.items()
             },
         }
 
-    def _counts(self, numbers: Sequence[int]) -> tuple[int | None, int | None]:
-        return (None, None) if self.coverage is None else self.coverage.counts(numbers)
+    def _counts(self, numbers: Collection[int]) -> dict[str, int | None]:
+        counts = (None, None) if self.coverage is None else self.coverage.counts(numbers)
+        return dict(zip(("num_answerable", "num_covered"), counts, strict=True))
 
-    def groups(self, rarity: Mapping[int, str]) -> list[dict[str, str]]:
-        """Each question's groups."""
-        answerable = None if self.coverage is None else set(self.coverage.answerable)
-        covered = (self.coverage.covered if self.coverage else None) or ()
-        return [
-            {"relation": question.relation}
-            | corpus_group(number, answerable)
-            | ({COVERED: COVERED, "covered relation": question.relation} if number in covered else {})
-            | ({"rarity": rarity[number]} if number in rarity else {})
-            for number, question in enumerate(self.questions)
-        ]
+    def rarity(self) -> dict[int, str]:
+        """The names of the questions' buckets by the IDF of their entities."""
+        names = [question.name for question in self.questions]
+        passages = (passage for corpus in self.corpora for passage in corpus.passages())
+        buckets = idf_buckets(names, count_terms(passages, names))
+        return {
+            number: f"rarity {at} of {len(buckets)}, IDF {bucket.low:.2f} to {bucket.high:.2f}"
+            for at, bucket in enumerate(buckets, start=1)
+            for number in bucket.numbers
+        }
 
 
 def read_entity_questions(
@@ -209,57 +209,45 @@ def choose_questions(
     check_not_empty(corpora)
     templates = QuestionTemplates.read(settings.templates) if settings.templates else None
     read = read_entity_questions(files, templates)
-    asked = draw_of_each(_covered(read, corpora, progress) if settings.covered else read, limit, seed, _relation)
+    usable = read
+    if settings.covered:
+        numbers = find_coverage(read, corpora, progress).covered
+        if not numbers:
+            raise InputError(f"none of the {len(read):,} questions is covered by a passage; give a larger corpus")
+        usable = [read[number] for number in sorted(numbers)]
+    asked = draw_of_each(usable, limit, seed, lambda question: question.relation)
     covers: Coverage | None = None
     if settings.covered:
         covers = Coverage(frozenset(range(len(asked))), frozenset(range(len(asked))))
     elif settings.coverage:
         covers = find_coverage(asked, corpora, progress)
-    return Chosen(tuple(asked), Counter(map(_relation, read)), tuple(corpora), covers, seed)
+    return Chosen(tuple(asked), Counter(each.relation for each in read), tuple(corpora), covers, seed)
 
 
 def entities_task(chosen: Chosen, ks: Sequence[int] = KS, rarity: bool = False) -> Task[EntityQuestion]:
     """The questions; with `rarity`, they are also grouped by their entity's IDF."""
-    groups = chosen.groups(_rarity(chosen) if rarity else {})
-    examples = [
-        Example(asked.question.id, asked.question.text, asked.question.answers, asked, of)
-        for asked, of in zip(chosen.questions, groups, strict=True)
-    ]
-    some_covered = 0 < len((chosen.coverage.covered if chosen.coverage else None) or ()) < len(examples)
+    rare = chosen.rarity() if rarity else {}
+    answerable = None if chosen.coverage is None else set(chosen.coverage.answerable)
+    examples = []
+    for number, asked in enumerate(chosen.questions):
+        groups = {"relation": asked.relation, **corpus_group(number, answerable)}
+        if number in chosen.covered:
+            groups |= {COVERED: COVERED, "covered relation": asked.relation}
+        if number in rare:
+            groups["rarity"] = rare[number]
+        examples.append(Example(asked.question.id, asked.question.text, asked.question.answers, asked, groups))
     return Task(
         name="entities",
         examples=examples,
         judge=partial(_judge, tuple(ks)),
         settings=chosen.settings(),
-        macro=("relation", "covered relation") if some_covered else ("relation",),
+        macro=("relation", "covered relation") if 0 < len(chosen.covered) < len(examples) else ("relation",),
     )
 
 
 def searches_of(search: Search, ks: Sequence[int] = KS) -> System[EntityQuestion]:
     """A search as a system."""
-    return searches(search, lambda _: max(ks), lambda asked: asked.entity)
-
-
-def _relation(question: EntityQuestion) -> str:
-    return question.relation
-
-
-def _rarity(chosen: Chosen) -> dict[int, str]:
-    names = [question.name for question in chosen.questions]
-    passages = (passage for corpus in chosen.corpora for passage in corpus.passages())
-    buckets = idf_buckets(names, count_terms((indexed_text(p.title, p.text) for p in passages), names))
-    return {number: bucket.name(i, len(buckets)) for i, bucket in enumerate(buckets) for number in bucket.numbers}
-
-
-def _covered(
-    questions: Sequence[EntityQuestion], corpora: Sequence[Corpus], progress: ProgressCallback | None
-) -> list[EntityQuestion]:
-    covered = find_coverage(questions, corpora, progress).covered
-    if covered is None:
-        raise InputError("covered questions need to know the entities; give the templates (--set templates=FILE)")
-    if not covered:
-        raise InputError(f"none of the {len(questions):,} questions is covered by a passage; give a larger corpus")
-    return [questions[number] for number in sorted(covered)]
+    return searches(search, lambda _: max(ks))
 
 
 def _judge(ks: Sequence[int], example: Example[EntityQuestion], answer: Answer) -> Scores:
@@ -267,7 +255,7 @@ def _judge(ks: Sequence[int], example: Example[EntityQuestion], answer: Answer) 
     scores: dict[str, float] = {}
     for matcher, holds in MATCHERS.items():
         place = first(holds(passage.text, example.source.question) for passage in answer.passages)
-        scores |= {f"{matcher}@{k}": float(place is not None and place < k) for k in ks}
+        scores |= recalls(matcher, place, ks)
     return scores
 
 
@@ -285,19 +273,14 @@ def _make(given: Given, settings: EntitySettings) -> Prepared:
         from quoth_eval.key_picture import picture_of
 
         model = load_entities(given.systems[0].partition(",")[0], given.corpora, given.setup)
-        covered = sorted((chosen.coverage.covered if chosen.coverage else None) or ())
-        picture_of(settings.picture, [chosen.questions[at] for at in covered if chosen.questions[at].entity], model)
+        covered = [chosen.questions[at] for at in sorted(chosen.covered)]
+        picture_of(settings.picture, [question for question in covered if question.entity], model)
         return f"\nThe picture is {settings.picture}\n"
-
-    def words(options: Options) -> System[EntityQuestion]:
-        return searches_of(by_text(searcher_by_words(given.corpora, options)), settings.ks)
 
     return Prepared(
         task=entities_task(chosen, settings.ks, settings.idf),
         asks=lambda name, options: searches_of(search(name, options), settings.ks),
-        baselines={
-            "bm25": lambda options: searches_of(by_text(searcher_by_words(given.corpora, options)), settings.ks)
-        },
+        baselines={"bm25": lambda options: searches_of(by_text(BM25(given.corpora, options)), settings.ks)},
         tables=lambda report: report.tables(SHOWN),
         more=drawn,
     )

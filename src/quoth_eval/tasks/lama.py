@@ -23,20 +23,10 @@ from quoth.errors import InputError
 from quoth.fields import Count
 from quoth.records import Document
 from quoth.text.tokenizer import MASK
-from quoth_eval.spec import Given, Options, Prepared, Settings, TaskSpec
-from quoth_eval.systems import fills, without
-from quoth_eval.task import (
-    Answer,
-    Example,
-    Scores,
-    System,
-    Task,
-    draw_as_released,
-    draw_of_each,
-    first_right,
-    length_groups,
-)
-from quoth_eval.tasks.closed_files import find_file, find_files
+from quoth_eval.spec import Given, Prepared, Settings, TaskSpec
+from quoth_eval.systems import filling
+from quoth_eval.task import Answer, Example, Scores, Task, draw_as_released, draw_of_each, first_right, length_groups
+from quoth_eval.tasks.closed_files import find_file, find_files, parsed
 
 TEMPLATES = {
     "place_of_birth": "[X] was born in [Y] .",
@@ -77,14 +67,7 @@ class Fact:
 
 def read_facts(paths: Sequence[str | Path]) -> list[Fact]:
     """The facts in LAMA's files (JSONL). Raises InputError naming an invalid line."""
-    facts = []
-    for path in paths:
-        for line, record in read_records(path):
-            try:
-                facts.append(_fact(record))
-            except (KeyError, TypeError, AttributeError) as error:
-                raise InputError(f"{path}:{line}: not a fact of T-REx or Google-RE (no {error})") from None
-    return facts
+    return [fact for path in paths for fact in parsed(path, _fact, "a fact of T-REx or Google-RE")]
 
 
 def _fact(record: Mapping[str, Any]) -> Fact:
@@ -112,21 +95,20 @@ def listed(facts: Sequence[Fact], path: str | Path) -> list[Fact]:
     The list is a JSONL file, or a folder of such files, with `sub_label`, `obj_label` and `predicate_id`; without the
     last, the relation is the file's name (P17.jsonl). Raises InputError naming an invalid line, or if no fact is left.
     """
-    folder = Path(path)
-    keys = set()
+    folder, keys = Path(path), set[tuple[str, str, str]]()
     for file in sorted(folder.glob("*.jsonl*")) if folder.is_dir() else [folder]:
-        for line, record in read_records(file):
-            try:
-                relation = record.get("predicate_id", file.name.partition(".")[0])
-                keys.add((relation, record["sub_label"], record["obj_label"]))
-            except (KeyError, AttributeError) as error:
-                raise InputError(f"{file}:{line}: not a fact with sub_label and obj_label (no {error})") from None
+        relation = file.name.partition(".")[0]
+        names = partial(_named, relation)
+        keys.update(parsed(file, names, "a fact with sub_label and obj_label"))
     kept = [fact for fact in facts if (fact.relation, fact.subject, fact.answer) in keys]
     if not kept:
-        raise InputError(
-            f"{path}: none of its {len(keys):,} facts is among those to ask; name the list of the same set"
-        )
+        several = f"none of its {len(keys):,} facts is among those to ask"
+        raise InputError(f"{path}: {several}; name the list of the same set")
     return kept
+
+
+def _named(relation: str, record: Mapping[str, Any]) -> tuple[str, str, str]:
+    return record.get("predicate_id", relation), record["sub_label"], record["obj_label"]
 
 
 def read_templates(path: str | Path | None) -> dict[str, str]:
@@ -151,19 +133,13 @@ def lama_task(
 ) -> Task[Fact]:
     """Facts as blanks, by relation and, if they are given, by their answers' numbers of tokens. Raises InputError on a
     relation without a template."""
-
-    def groups(fact: Fact) -> dict[str, str]:
+    examples = []
+    for fact in facts:
         tokens = {} if num_tokens is None else {"tokens": length_groups(num_tokens[fact], "tokens")["tokens"]}
-        return {**tokens, "relation": fact.relation}
-
-    return Task(
-        name=name,
-        examples=[Example(each.id, asked_as(each, templates), (each.answer,), each, groups(each)) for each in facts],
-        judge=judge,
-        settings=settings,
-        macro=("relation",) if num_tokens is None else ("tokens", "relation"),
-        at_a_time=FACTS_AT_A_TIME,
-    )
+        groups = {**tokens, "relation": fact.relation}
+        examples.append(Example(fact.id, asked_as(fact, templates), (fact.answer,), fact, groups))
+    macro = ("relation",) if num_tokens is None else ("tokens", "relation")
+    return Task(name=name, examples=examples, judge=judge, settings=settings, macro=macro, at_a_time=FACTS_AT_A_TIME)
 
 
 def judge(example: Example[Any], answer: Answer) -> Scores:
@@ -214,7 +190,8 @@ def facts_over(given: Given, settings: LamaSettings, facts: Sequence[Fact], temp
     counter = given.open(settings.tokens or given.systems[0].partition(",")[0], searched, given.options)
     num_tokens = {fact: counter.num_tokens(fact.answer) for fact in drawn}
     asked = draw_of_each(drawn, settings.per_group, given.seed, lambda fact: min(num_tokens[fact], MOST_TOKENS))
-    return _asked(given, searched, lama_task("lama", asked, templates, given.settings(searched), num_tokens))
+    task = lama_task("lama", asked, templates, given.settings(searched), num_tokens)
+    return Prepared(task=task, asks=filling(given, searched))
 
 
 def _of_data(name: str, given: Given, settings: object) -> Prepared:
@@ -223,14 +200,9 @@ def _of_data(name: str, given: Given, settings: object) -> Prepared:
     facts = read_facts(find_files(data, FACTS[name], _LAMA))
     relations = find_file(data, "lama/relations.jsonl", _LAMA) if name == "trex" else None
     drawn = draw_as_released(facts, given.limit, given.seed)
-    return _asked(given, given.searched(), lama_task(name, drawn, read_templates(relations), given.settings()))
-
-
-def _asked(given: Given, searched: Sequence[Corpus], task: Task[Fact]) -> Prepared:
-    def asked(name: str, options: Options) -> System[Fact]:
-        return fills(given.open(name, searched, options), without(options))
-
-    return Prepared(task=task, asks=asked)
+    searched = given.searched()
+    task = lama_task(name, drawn, read_templates(relations), given.settings())
+    return Prepared(task=task, asks=filling(given, searched))
 
 
 SPECS = [

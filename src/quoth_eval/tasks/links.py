@@ -22,14 +22,12 @@ from quoth.text.passages import sentences
 from quoth.zero_ner.recognition import LINKS, read_links
 from quoth_eval.entity_search import Range, Search, by_name, by_text, searches, searching
 from quoth_eval.spec import ENTITIES, Given, Options, Prepared, Settings, TaskSpec
-from quoth_eval.systems import searcher_by_words
-from quoth_eval.task import Answer, Example, Scores, System, Task, draw
+from quoth_eval.systems import BM25
+from quoth_eval.task import Answer, Example, Scores, System, Task, draw, recalls
 from quoth_eval.tasks.openqa import DEPTHS, KS
 
 if TYPE_CHECKING:
-    from annotated_types import MinLen
-
-from quoth.corpus.corpus import Corpus
+    from quoth.corpus.corpus import Corpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +43,12 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A mention, its sentence, and its position there; `ambiguous` if the same surface has other targets elsewhere.
+    """A mention and its position in its sentence; `ambiguous` if the same surface has other targets elsewhere.
 
     Redirects are not resolved: two titles of one page are two targets.
     """
 
     mention: Mention
-    text: str
     entity: Range
     ambiguous: bool
 
@@ -72,15 +69,9 @@ def read_mentions(documents: Iterable[Document]) -> tuple[list[Mention], int]:
 
     Raises InputError naming a document with invalid links.
     """
-    mentions, num_dropped = [], 0
-    for document in documents:
-        for link in read_links(document.id, document.metadata):
-            mention = _mention(document, link)
-            if mention is None:
-                num_dropped += 1
-            else:
-                mentions.append(mention)
-    return mentions, num_dropped
+    read = [_mention(each, link) for each in documents for link in read_links(each.id, each.metadata)]
+    mentions = [mention for mention in read if mention is not None]
+    return mentions, len(read) - len(mentions)
 
 
 def page(title: str) -> str:
@@ -118,33 +109,28 @@ def links_task(corpus: Corpus, ks: Sequence[int] = KS, limit: int | None = None,
     """
     mentions, num_dropped = read_mentions(corpus.documents())
     about = passages_about(corpus, mentions)
-    shared = [
-        mention
-        for mention in mentions
-        if any(document_id != mention.document_id for document_id in about[mention.target].values())
-    ]
+    shared = [each for each in mentions if {*about[each.target].values()} - {each.document_id}]
     if not shared:
         raise InputError(f"{corpus.path}: no two documents link to the same target; give documents with {LINKS!r}")
-    queries = _queries(corpus, draw(shared, limit, seed), mentions)
+    targets: defaultdict[str, set[str]] = defaultdict(set)
+    for mention in mentions:
+        targets[mention.surface.casefold()].add(mention.target)
+    examples = []
+    for mention in draw(shared, limit, seed):
+        start, text = _sentence(corpus.document(mention.document_id).text, mention)
+        ambiguous = len(targets[mention.surface.casefold()]) > 1
+        query = Query(mention, (mention.start - start, mention.end - start), ambiguous)
+        name = f"{mention.document_id}:{mention.start}-{mention.end}"
+        examples.append(Example(name, text, (mention.target,), query, groups_of(query)))
     counts = {"num_mentions": len(shared), "num_dropped": num_dropped, "num_passages": corpus.num_passages}
-    return Task(
-        name="links",
-        examples=[
-            Example(_id(query.mention), query.text, (query.mention.target,), query, groups_of(query))
-            for query in queries
-        ],
-        judge=partial(_judge, tuple(ks), about),
-        settings=counts | {"seed": seed},
-    )
+    judge = partial(_judge, tuple(ks), about)
+    return Task(name="links", examples=examples, judge=judge, settings=counts | {"seed": seed})
 
 
 def searches_of(search: Search, corpus: Corpus, ks: Sequence[int] = KS) -> System[Query]:
     """A search as a system; it is asked for as many passages more as the mention's own document has."""
 
-    def depth(query: Query) -> int:
-        return max(ks) + len(corpus.rows_of(query.mention.document_id))
-
-    return searches(search, depth, lambda query: query.entity)
+    return searches(search, lambda query: max(ks) + len(corpus.rows_of(query.mention.document_id)))
 
 
 def _make(given: Given, settings: LinksSettings) -> Prepared:
@@ -153,7 +139,7 @@ def _make(given: Given, settings: LinksSettings) -> Prepared:
     def words(options: Options) -> System[Query]:
         own = {name: value for name, value in options.items() if name != "mention"}
         way = by_name if options.get("mention") else by_text
-        return searches_of(way(searcher_by_words([corpus], own)), corpus, settings.ks)
+        return searches_of(way(BM25([corpus], own)), corpus, settings.ks)
 
     return Prepared(
         task=links_task(corpus, settings.ks, given.limit, given.seed),
@@ -162,18 +148,13 @@ def _make(given: Given, settings: LinksSettings) -> Prepared:
     )
 
 
-def _id(mention: Mention) -> str:
-    return f"{mention.document_id}:{mention.start}-{mention.end}"
-
-
 def _judge(
     ks: Sequence[int], about: Mapping[str, Mapping[int, str]], example: Example[Query], answer: Answer
 ) -> Scores:
     mention = example.source.mention
     others = [passage.row for passage in answer.passages if passage.document_id != mention.document_id][: max(ks)]
     place = first(row in about[mention.target] for row in others)
-    recalls = {f"recall@{k}": float(place is not None and place < k) for k in ks}
-    return recalls | {f"MRR@{max(ks)}": 0.0 if place is None else 1 / (place + 1)}
+    return recalls("recall", place, ks) | {f"MRR@{max(ks)}": 0.0 if place is None else 1 / (place + 1)}
 
 
 def _mention(document: Document, link: TaggedSpan) -> Mention | None:
@@ -187,18 +168,6 @@ def _mention(document: Document, link: TaggedSpan) -> Mention | None:
 
 def _inside_word(text: str, place: int) -> bool:
     return 0 < place < len(text) and text[place - 1].isalnum() and text[place].isalnum()
-
-
-def _queries(corpus: Corpus, asked: Sequence[Mention], mentions: Iterable[Mention]) -> list[Query]:
-    targets: defaultdict[str, set[str]] = defaultdict(set)
-    for mention in mentions:
-        targets[mention.surface.casefold()].add(mention.target)
-    queries = []
-    for mention in asked:
-        start, text = _sentence(corpus.document(mention.document_id).text, mention)
-        ambiguous = len(targets[mention.surface.casefold()]) > 1
-        queries.append(Query(mention, text, (mention.start - start, mention.end - start), ambiguous))
-    return queries
 
 
 def _sentence(text: str, mention: Mention) -> tuple[int, str]:

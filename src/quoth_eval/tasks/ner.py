@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from quoth.cli.models import quiet_libraries
 from quoth.ner.data import read_conll
@@ -21,12 +21,6 @@ from quoth_eval.task import Answer, Example, Scores, System, Task, draw
 
 ALL_RIGHT = "all_names_right"
 TEXTS_AT_A_TIME = 64
-
-
-class Names(Protocol):
-    """What the task needs of a tagger."""
-
-    def names(self, texts: Sequence[str]) -> list[list[TaggedSpan]]: ...
 
 
 def f1_scores(gold: Sequence[TaggedSpan], found: Sequence[TaggedSpan]) -> tuple[Scores, Scores]:
@@ -68,19 +62,18 @@ def ner_task(files: Sequence[str], limit: int | None = None, seed: int = 0) -> T
     )
 
 
-def tags(tagger: Names) -> System[TaggedText]:
+def tags(tagger: Any) -> System[TaggedText]:
     """A tagger's names in each sentence, as one answer."""
 
     def answer(examples: Sequence[Example[TaggedText]]) -> list[Answer]:
-        texts = [example.text for example in examples]
-        return [_answer(example.source, spans) for example, spans in zip(examples, tagger.names(texts), strict=True)]
+        answers = []
+        for example, spans in zip(examples, tagger.names([example.text for example in examples]), strict=True):
+            scores, weights = f1_scores(example.source.spans, spans)
+            said = Prediction(_shown(example.text, spans), 0.0, 0.0, ())
+            answers.append(Answer([said], scores=scores, weights=weights))
+        return answers
 
     return answer
-
-
-def _answer(sentence: TaggedText, found: Sequence[TaggedSpan]) -> Answer:
-    scores, weights = f1_scores(sentence.spans, found)
-    return Answer([Prediction(_shown(sentence.text, found), 0.0, 0.0, ())], scores=scores, weights=weights)
 
 
 def _shown(text: str, spans: Sequence[TaggedSpan]) -> str:

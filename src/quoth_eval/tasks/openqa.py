@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from annotated_types import MinLen
 
-from quoth.cli.output import LeftOut, counting
+from quoth.cli.output import LeftOut, counting, markdown
 from quoth.corpus.bm25 import check_not_empty
 from quoth.corpus.corpus import Corpus
 from quoth.datasets.judging import answer_rank, answerable, exact_match, first, holders
@@ -23,26 +23,14 @@ from quoth.datasets.questions import QAExample, read_questions, read_squad
 from quoth.errors import InputError
 from quoth.fields import Count, Number
 from quoth.records import Passage
-from quoth_eval import abstention
 from quoth_eval.harness import ProgressCallback
 from quoth_eval.report import Report
 from quoth_eval.spec import OPEN, Given, Options, Prepared, Settings, TaskSpec
-from quoth_eval.squad import squad_corpus
-from quoth_eval.systems import Answerer, Completer, asks, completes, family_of, searcher_by_words, with_lexical, without
-from quoth_eval.task import Answer, Example, Scores, System, Task, draw, draw_as_released, first_right, percent
-from quoth_eval.tasks.closed_files import find_file
-from quoth_eval.tasks.kamel import FILE, SOURCE, read_kamel
+from quoth_eval.statistics import PRECISIONS, abstention
+from quoth_eval.systems import BM25, Answerer, asks, completes, family_of, without_share
+from quoth_eval.task import Answer, Example, Scores, System, Task, draw, draw_as_released, first_right, percent, recalls
+from quoth_eval.tasks.openqa_files import QUESTIONS, read_set, source_of, squad_corpus
 
-_DPR = "https://github.com/facebookresearch/DPR (question, tab, list of answers)"
-QUESTIONS = {
-    "nq-dev": ("open_qa/nq.dev.tsv", f"NQ-open's development side, data.retriever.qas.nq-dev of {_DPR}"),
-    "nq": ("open_qa/nq.test.tsv", f"NQ-open's test side, data.retriever.qas.nq-test of {_DPR}"),
-    "triviaqa": ("open_qa/trivia.test.tsv", f"TriviaQA's test side, data.retriever.qas.trivia-test of {_DPR}"),
-    "webquestions": ("open_qa/wq.test.tsv", "WebQuestions' test side as question, tab, list of answers"),
-    "curatedtrec": ("open_qa/curated.test.tsv", "CuratedTREC's test side as id, kind, question, pattern"),
-}
-"""Each set's file, and what it is, by the set's name."""
-KAMEL = "KAMEL's facts of 234 relations, as questions."
 KS = (1, 5, 20)
 DEPTHS = "Recall among the best passages, this many of them."
 READ = 5
@@ -96,14 +84,11 @@ def openqa_task(
     name: str = "openqa",
 ) -> Task[QAExample]:
     """Questions to answer from passages; those whose numbers are `covered` are a group."""
-    gold = all(question.gold for question in questions)
     examples = [
-        Example(
-            question.id, question.text, question.answers, question, corpus_group(i, covered), pattern=question.pattern
-        )
-        for i, question in enumerate(questions)
+        Example(each.id, each.text, each.answers, each, corpus_group(i, covered), pattern=each.pattern)
+        for i, each in enumerate(questions)
     ]
-    judge = partial(_judge, tuple(ks), oracle, gold)
+    judge = partial(_judge, tuple(ks), oracle, all(question.gold for question in questions))
     return Task(name=name, examples=examples, judge=judge, settings=settings, at_a_time=QUESTIONS_TOGETHER)
 
 
@@ -114,20 +99,15 @@ def corpus_group(number: int, covered: set[int] | None) -> dict[str, str]:
 
 def _judge(ks: Sequence[int], oracle: int, gold: bool, example: Example[QAExample], answer: Answer) -> Scores:
     """Is an answer, or the gold document, among the best k passages; is the first answer right, or one of five?"""
-    question = example.source
+    question, scores = example.source, dict[str, float]()
     place = answer_rank((passage.text for passage in answer.passages), question)
-    its = first(passage.document_id == question.gold for passage in answer.passages)
-    scores: dict[str, float] = {}
     if answer.predictions is not None:
         scores |= first_right([exact_match(prediction.text, question) for prediction in answer.predictions])
-    scores |= {f"answer@{k}": _within(place, k) for k in ks}
+    scores |= recalls("answer", place, ks)
     if gold:
-        scores |= {f"paragraph@{k}": _within(its, k) for k in ks}
-    return {**scores, f"oracle@{oracle}": _within(place, oracle), **answer.scores}
-
-
-def _within(place: int | None, k: int) -> float:
-    return float(place is not None and place < k)
+        its = first(passage.document_id == question.gold for passage in answer.passages)
+        scores |= recalls("paragraph", its, ks)
+    return {**scores, **recalls("oracle", place, [oracle]), **answer.scores}
 
 
 def doubted(
@@ -159,31 +139,28 @@ class Evidence:
         if len(corpora) > 1:
             raise InputError(f"{len(corpora)} corpora; evidence can be removed from one corpus only")
         self._corpora, self._progress = corpora, progress
-        self._order = {question: number for number, question in enumerate(dict.fromkeys(questions))}
-        self._known: dict[QAExample, set[int]] = {}
+        self._questions, self._known = list(dict.fromkeys(questions)), dict[QAExample, set[int]]()
 
     def rows(self, question: QAExample) -> set[int]:
         """The rows for one of the questions."""
         if question not in self._known:
-            at = self._order[question]
-            some = [*self._order][at : at + QUESTIONS_AT_A_TIME]
-            self._known = dict(zip(some, self._find(some), strict=True))
+            at = self._questions.index(question)
+            self._known = self._find(self._questions[at : at + QUESTIONS_AT_A_TIME])
         return self._known[question]
 
-    def _find(self, questions: Sequence[QAExample]) -> list[set[int]]:
-        found = [set[int]() for _ in questions]
-        rows = array("q")
+    def _find(self, questions: Sequence[QAExample]) -> dict[QAExample, set[int]]:
+        found, rows = {question: set[int]() for question in questions}, array("q")
 
         def texts() -> Iterator[str]:
             for passage in read_passages(self._corpora, self._progress):
                 rows.append(passage.row)
-                for question, its in zip(questions, found, strict=True):
+                for question, its in found.items():
                     if passage.document_id == question.gold:
                         its.add(passage.row)
                 yield passage.text
 
         for number, places in holders(questions, texts()).items():
-            found[number].update(rows[place] for place in places)
+            found[questions[number]].update(rows[place] for place in places)
         return found
 
 
@@ -206,14 +183,18 @@ def read_passages(corpora: Sequence[Corpus], progress: ProgressCallback | None) 
 
 def abstention_table(report: Report, least: Mapping[str, float]) -> str:
     """How well each answering system knows when it is right; `least` has the probability from which each answers."""
-    parts = []
+    parts = list[str]()
     for result in report.systems:
         right = result.values("exact_match")
         if right is None:
             continue
         threshold = least.get(result.name, 0.5)
         chances = [row.predictions[0].probability if row.predictions else 0.0 for row in result.rows]
-        parts.append(abstention.table(result.name, abstention.abstention(chances, [*map(bool, right)], threshold)))
+        told = abstention(chances, [*map(bool, right)], threshold)
+        heads = ["AURC", "AUGRC", *(f"coverage at {percent(least)} %" for least in PRECISIONS), "Brier", "ECE"]
+        heads += [f"answered at {threshold:.2f} or more", "of these right"]
+        shares = [told.aurc, told.augrc, *told.coverage, told.brier, told.ece, told.answered, told.precision]
+        parts.append(markdown([result.name, *heads], [[f"{len(right):,} questions", *map(percent, shares)]]))
         if without := result.values(WITHOUT_EVIDENCE):
             silent = sum(p < threshold for p in without) / len(without)
             parts.append(f"With the evidence removed, {percent(silent)} % of the questions get no answer.\n")
@@ -235,11 +216,9 @@ def questions_over(
     least: dict[str, float] = {}
 
     def asked(name: str, options: Options) -> System[QAExample]:
-        model, told = given.open(name, corpora, options), without(options)
-        if isinstance(model, Completer):
-            return completes(model, depth, options)
-        if family_of(name):
-            return asks(with_lexical(model, told), depth, {})
+        model, told, family = given.open(name, corpora, options), without_share(options), family_of(name)
+        if family:
+            return completes(model, depth, told) if family == "lm" else asks(model, depth, {})
         system: System[QAExample] = asks(model, depth, told)
         if evidence is None or not isinstance(model, Answerer):
             return system
@@ -247,21 +226,16 @@ def questions_over(
         least[name] = float(getattr(defaults, "min_probability", 0.0))
         return doubted(system, model, evidence, told)
 
-    def shown(report: Report) -> str:
-        return "\n" + abstention_table(report, least) if settings.abstain else ""
-
-    def words(options: Options) -> System[QAExample]:
-        return asks(searcher_by_words(corpora, options), depth, {})
-
-    return Prepared(task=task, asks=asked, baselines={"bm25": words}, more=shown)
+    return Prepared(
+        task=task,
+        asks=asked,
+        baselines={"bm25": lambda options: asks(BM25(corpora, options), depth, {})},
+        more=lambda report: "\n" + abstention_table(report, least) if settings.abstain else "",
+    )
 
 
 def _of_data(name: str, given: Given, settings: OpenSettings) -> Prepared:
-    if name == "kamel":
-        read = read_kamel(given.folder(name, FILE, SOURCE))
-    else:
-        file, source = QUESTIONS[name][0], f"it is {QUESTIONS[name][1]}"
-        read = read_questions(find_file(given.folder(name, file, source), file, source))
+    read = read_set(given.folder(name, QUESTIONS[name][0], source_of(name)), name)
     return questions_over(name, given, settings, draw_as_released(read, given.limit, given.seed), given.searched())
 
 
@@ -277,10 +251,9 @@ def _of_squad(given: Given, settings: SquadSettings) -> Prepared:
         raise InputError(f"squad is read from one file of SQuAD 1.1 (JSON), not {len(given.files)}")
     read = read_squad(given.files[0])
     path = given.scratch / "squad.quoth" if settings.keep is None else Path(settings.keep)
+    distractors, number = settings.distractors, settings.num_distractors
     with counting("indexing", "paragraphs") as indexed:
-        corpus = squad_corpus(
-            path, read.paragraphs, settings.distractors, settings.num_distractors, given.seed, indexed
-        )
+        corpus = squad_corpus(path, read.paragraphs, distractors, number, given.seed, indexed)
     return questions_over("squad", given, settings, draw(read.questions, given.limit, given.seed), [corpus])
 
 
@@ -292,8 +265,8 @@ _COMMON: dict[str, Any] = {
 }
 SPECS = [
     *(
-        TaskSpec(name=name, help=what, settings=OpenSettings, make=partial(_of_data, name), limit=3000, **_COMMON)
-        for name, what in (*((name, f"{what}.") for name, (_, what) in QUESTIONS.items()), ("kamel", KAMEL))
+        TaskSpec(name=name, help=f"{what}.", settings=OpenSettings, make=partial(_of_data, name), limit=3000, **_COMMON)
+        for name, (_, what) in QUESTIONS.items()
     ),
     TaskSpec(
         name="openqa",

@@ -18,7 +18,7 @@ from quoth.reader.data import ReadingExample, read_examples
 from quoth.reader.network import SpanReader
 from quoth.reader.weights import open_reader
 from quoth.records import Passage
-from quoth_eval.spec import Given, Options, Prepared, Settings, TaskSpec
+from quoth_eval.spec import Given, Prepared, Settings, TaskSpec
 from quoth_eval.task import HITS, Answer, Example, Scores, System, Task, draw, first_right
 
 _AT_A_TIME = 32
@@ -35,12 +35,11 @@ class ReadingSettings(Settings):
 def reading_task(examples: Sequence[ReadingExample]) -> Task[ReadingExample]:
     """Questions of their own passages. Measures are exact match, F1 and exact match among five answers if the passage
     answers the question, and the share of the others that the reader refused to answer."""
-    asked = [Example(example.id, example.question, _gold(example), example) for example in examples]
+    asked = []
+    for each in examples:
+        gold = tuple(each.passage.text[start:end] for start, end in each.answers)
+        asked.append(Example(each.id, each.question, gold, each))
     return Task(name="reading", examples=asked, judge=_judge, at_a_time=_AT_A_TIME)
-
-
-def _gold(example: ReadingExample) -> tuple[str, ...]:
-    return tuple(example.passage.text[start:end] for start, end in example.answers)
 
 
 def reads(reader: SpanReader) -> System[ReadingExample]:
@@ -75,16 +74,14 @@ def token_f1(prediction: str, answer: str) -> float:
 
 
 def _make(given: Given, settings: ReadingSettings) -> Prepared:
-    left_out = LeftOut()
+    left_out, setup = LeftOut(), given.setup
     examples = [each for path in given.files for each in read_examples(Path(path), settings.skip_bad, left_out)]
     left_out.report()
-    setup = given.setup
-
-    def asked(name: str, options: Options) -> System[ReadingExample]:
-        base = None if setup.base is None else str(setup.base)
-        return reads(open_reader(name, device=setup.device, dtype=setup.dtype, base=base))
-
-    return Prepared(task=reading_task(draw(examples, given.limit, given.seed)), asks=asked)
+    base = None if setup.base is None else str(setup.base)
+    return Prepared(
+        task=reading_task(draw(examples, given.limit, given.seed)),
+        asks=lambda name, options: reads(open_reader(name, device=setup.device, dtype=setup.dtype, base=base)),
+    )
 
 
 SPECS = [

@@ -8,30 +8,24 @@ Shape suffixes that differ from the project's: P pairs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quoth.arrays import Doubles
 from quoth.cli.models import load
-from quoth.corpus.documents import read_records
 from quoth.encoders.keys import EncodedPassage
 from quoth.errors import InputError
 from quoth.records import Prediction
-from quoth_eval.spec import Given, Options, Prepared, TaskSpec
+from quoth_eval.spec import Given, Prepared, TaskSpec
 from quoth_eval.task import Answer, Example, Scores, System, Task, draw
+from quoth_eval.tasks.closed_files import parsed
 
 PAIRS_AT_A_TIME = 64
-
-
-class Encoder(Protocol):
-    """What the task needs of an encoder: the tokens of texts and their vectors."""
-
-    def passages(self, texts: Sequence[str], titles: Sequence[str]) -> list[EncodedPassage]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +39,15 @@ class Pair:
 
 def read_pairs(path: str | Path) -> list[Pair]:
     """The pairs of an MCL-WiC file (JSONL). Raises InputError naming an invalid line."""
-    pairs = []
-    for line, record in read_records(path):
-        try:
-            first, second = (
-                (str(record[f"sentence{i}"]), int(record[f"start{i}"]), int(record[f"end{i}"])) for i in (1, 2)
-            )
-            pairs.append(Pair(first, second, str(record["label"])[:1].upper() == "T"))
-        except (KeyError, ValueError) as error:
-            raise InputError(f"{path}:{line}: not a pair of MCL-WiC ({error}); fix or remove the line") from None
-    return pairs
+    return list(parsed(path, _pair, "a pair of MCL-WiC"))
 
 
-def similarities(encoder: Encoder, pairs: Sequence[Pair]) -> Doubles:
+def _pair(record: Mapping[str, Any]) -> Pair:
+    first, second = ((str(record[f"sentence{i}"]), int(record[f"start{i}"]), int(record[f"end{i}"])) for i in (1, 2))
+    return Pair(first, second, str(record["label"])[:1].upper() == "T")
+
+
+def similarities(encoder: Any, pairs: Sequence[Pair]) -> Doubles:
     """The cosine of the marked words' vectors, each the mean over its tokens: [P]."""
     cosines = []
     for first in range(0, len(pairs), PAIRS_AT_A_TIME):
@@ -85,14 +75,13 @@ def senses_task(pairs: Sequence[Pair], limit: int | None = None, seed: int = 0) 
     if len(pairs) < 4 or same_P.all() or not same_P.any():
         raise InputError(f"{len(pairs)} pairs; give four or more, with the same and with different meanings")
     first, second = pairs[: len(pairs) // 2], pairs[len(pairs) // 2 :]
-    examples = [
-        Example(str(number), _shown(pair), (_meaning(pair.same),), pair, {"meaning": _meaning(pair.same)})
-        for number, pair in enumerate(second, start=len(first))
-    ]
-    settings = {"num_fitted": len(first)}
-    return Task(
-        name="senses", examples=draw(examples, limit, seed), judge=_judge, settings=settings, at_a_time=PAIRS_AT_A_TIME
-    ), first
+    examples = []
+    for number, pair in enumerate(second, start=len(first)):
+        marked = (f"{text[:start]}[{text[start:end]}]{text[end:]}" for text, start, end in (pair.first, pair.second))
+        means = _meaning(pair.same)
+        examples.append(Example(str(number), " / ".join(marked), (means,), pair, {"meaning": means}))
+    drawn, settings = draw(examples, limit, seed), {"num_fitted": len(first)}
+    return Task(name="senses", examples=drawn, judge=_judge, settings=settings, at_a_time=PAIRS_AT_A_TIME), first
 
 
 def _judge(example: Example[Pair], answer: Answer) -> Scores:
@@ -104,21 +93,14 @@ def _meaning(same: bool) -> str:
     return "same" if same else "different"
 
 
-def _shown(pair: Pair) -> str:
-    marked = (f"{text[:start]}[{text[start:end]}]{text[end:]}" for text, start, end in (pair.first, pair.second))
-    return " / ".join(marked)
-
-
-def above_threshold(encoder: Encoder, fitted: Sequence[Pair]) -> System[Pair]:
+def above_threshold(encoder: Any, fitted: Sequence[Pair]) -> System[Pair]:
     """Says whether pairs have a cosine of at least the threshold that is right for most of `fitted`."""
     threshold = fit_threshold(similarities(encoder, fitted), np.array([pair.same for pair in fitted]))
 
     def answer(examples: Sequence[Example[Pair]]) -> list[Answer]:
-        cosine_P = similarities(encoder, [example.source for example in examples]).tolist()
-        return [
-            Answer([Prediction(_meaning(cosine >= threshold), cosine, 0.0, ())], scores={"cosine": cosine})
-            for cosine in cosine_P
-        ]
+        cosines = similarities(encoder, [example.source for example in examples]).tolist()
+        said = [Prediction(_meaning(cosine >= threshold), cosine, 0.0, ()) for cosine in cosines]
+        return [Answer([each], scores={"cosine": cosine}) for each, cosine in zip(said, cosines, strict=True)]
 
     return answer
 
@@ -132,11 +114,7 @@ def fit_threshold(cosine_P: Doubles, same_P: NDArray[np.bool_]) -> float:
 
 def _make(given: Given, settings: object) -> Prepared:
     task, fitted = senses_task([pair for path in given.files for pair in read_pairs(path)], given.limit, given.seed)
-
-    def asked(name: str, options: Options) -> System[Pair]:
-        return above_threshold(load(name, [], given.setup).encoder, fitted)
-
-    return Prepared(task=task, asks=asked)
+    return Prepared(task=task, asks=lambda name, options: above_threshold(load(name, [], given.setup).encoder, fitted))
 
 
 SPECS = [

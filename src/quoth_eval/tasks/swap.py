@@ -10,22 +10,23 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import groupby, product, takewhile
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError, UnknownDocumentError
 from quoth.fields import Count, Number
+from quoth.records import Document
 from quoth.text.passages import sentences
 from quoth.text.tokenizer import MASK
 from quoth_eval.report import Report, Row
-from quoth_eval.spec import Given, Options, Prepared, Settings, TaskSpec
-from quoth_eval.systems import fills, without
-from quoth_eval.task import Answer, Example, Scores, System, Task, draw, first_right, percent, rank
+from quoth_eval.spec import Given, Prepared, Settings, TaskSpec
+from quoth_eval.systems import filling
+from quoth_eval.task import Answer, Example, Scores, System, Task, draw, first_right, percent, said
 
-EDITIONS = ("old", "new")
 CONTEXT_WORDS = 6
 """The least number of words of a sentence that must be the same in both editions."""
 SHOWN = 3
@@ -58,22 +59,13 @@ class Change:
     new: str
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A change, and the edition that is asked about it."""
+class Asked(NamedTuple):
+    """A change, the edition that is asked about it, what this one says, and what the other says."""
 
     change: Change
     edition: str
-
-    @property
-    def right(self) -> str:
-        """What this edition says."""
-        return self.change.old if self.edition == "old" else self.change.new
-
-    @property
-    def other(self) -> str:
-        """What the other edition says."""
-        return self.change.new if self.edition == "old" else self.change.old
+    right: str
+    other: str
 
 
 def find_changes(old: Corpus, new: Corpus, max_words: int = 3) -> Iterator[Change]:
@@ -83,11 +75,7 @@ def find_changes(old: Corpus, new: Corpus, max_words: int = 3) -> Iterator[Chang
     Each word of a name begins with a capital or a digit. Names at the beginning of a sentence, and pairs with similar
     spelling, are left out.
     """
-    for document in new.documents():
-        try:
-            before, after = _sentences(old.document(document.id).text), _sentences(document.text)
-        except UnknownDocumentError:
-            continue
+    for document, before, after in _shared(old, new):
         theirs = [_words(sentence) for sentence in before if sentence not in after]
         ours = [_words(sentence) for sentence in after if sentence not in before]
         changes = (_change(document.title, here, there, max_words) for here, there in product(ours, theirs))
@@ -101,25 +89,22 @@ def find_unchanged(old: Corpus, new: Corpus, max_words: int = 3) -> Iterator[Cha
 
     The rules of a name are those of `find_changes`; so are the words that must be left.
     """
-    for document in new.documents():
-        try:
-            before = _sentences(old.document(document.id).text)
-        except UnknownDocumentError:
-            continue
-        names = [name for sentence in _sentences(document.text) if sentence in before for name in _names(sentence)]
-        fitting = [(words, name) for words, name in names if len(name) <= max_words <= words - CONTEXT_WORDS]
+    for document, before, after in _shared(old, new):
+        fitting = []
+        for words in (_words(sentence) for sentence in after if sentence in before):
+            # A first word's capital is no sign of a name.
+            names = [list(run) for capital, run in groupby(words[1:], _capital) if capital]
+            fitting += [name for name in names if len(name) <= max_words <= len(words) - CONTEXT_WORDS]
         if fitting:
-            _, name = random.Random(document.id).choice(fitting)
-            before_it, phrase, after_it = _cut(name)
+            before_it, phrase, after_it = _cut(random.Random(document.id).choice(fitting))
             yield Change(document.title, f"{before_it}{MASK}{after_it}", phrase, phrase)
 
 
-def _names(sentence: str) -> Iterator[tuple[int, Words]]:
-    """The runs of words that begin with a capital or a digit, but for the first word's; and the number of words."""
-    words = _words(sentence)
-    for capital, run in groupby(words[1:], _capital):
-        if capital:
-            yield len(words), list(run)
+def _shared(old: Corpus, new: Corpus) -> Iterator[tuple[Document, dict[str, None], dict[str, None]]]:
+    """The new edition's documents that the old one has too, with the sentences of both."""
+    for document in new.documents():
+        with suppress(UnknownDocumentError):
+            yield document, _sentences(old.document(document.id).text), _sentences(document.text)
 
 
 def swap_task(changes: Sequence[Change], settings: Mapping[str, Any]) -> Task[Asked]:
@@ -129,20 +114,15 @@ def swap_task(changes: Sequence[Change], settings: Mapping[str, Any]) -> Task[As
     the new edition, whether both first answers are right. Raises InputError if there are no changes.
     """
     if not changes:
-        raise InputError(
-            "no sentence differs in exactly one name or number; give two editions of the same documents, with equal ids"
-        )
-    examples = [
-        Example(
-            f"{number}-{asked.edition}",
-            change.text,
-            (asked.right,),
-            asked,
-            {"edition": asked.edition, "facts": _facts(change), "direction": f"{_facts(change)}, {asked.edition}"},
-        )
-        for number, change in enumerate(changes)
-        for asked in (Asked(change, edition) for edition in EDITIONS)
-    ]
+        none = "no sentence differs in exactly one name or number"
+        raise InputError(f"{none}; give two editions of the same documents, with equal ids")
+    examples = []
+    for number, change in enumerate(changes):
+        facts = "unchanged" if change.old == change.new else "changed"
+        for edition, right, other in (("old", change.old, change.new), ("new", change.new, change.old)):
+            asked = Asked(change, edition, right, other)
+            groups = {"edition": edition, "facts": facts, "direction": f"{facts}, {edition}"}
+            examples.append(Example(f"{number}-{edition}", change.text, (right,), asked, groups))
     return Task(
         name="swap",
         examples=examples,
@@ -151,10 +131,6 @@ def swap_task(changes: Sequence[Change], settings: Mapping[str, Any]) -> Task[As
         macro=("facts",),
         at_a_time=CHANGES_AT_A_TIME,
     )
-
-
-def _facts(change: Change) -> str:
-    return "unchanged" if change.old == change.new else "changed"
 
 
 def of_both(old: System[Asked], new: System[Asked]) -> System[Asked]:
@@ -169,24 +145,19 @@ def of_both(old: System[Asked], new: System[Asked]) -> System[Asked]:
         before = dict(zip(over_old, old([*over_old.values()]), strict=True))
         after = dict(zip(over_new, new([*over_new.values()]), strict=True))
         for change, found in after.items():
-            both = _rank(change.old, before[change]) == _rank(change.new, found) == 0
-            after[change] = replace(found, scores={"both": float(both)})
+            both = [*said(change.old, before[change])[:1], *said(change.new, found)[:1]]
+            after[change] = replace(found, scores={"both": float(both == [True, True])})
         return [(before if each.source.edition == "old" else after)[each.source.change] for each in examples]
 
     return answer
 
 
-def _rank(phrase: str, answer: Answer) -> int | None:
-    return rank(phrase, [prediction.text for prediction in answer.predictions or ()])
-
-
 def _judge(example: Example[Asked], answer: Answer) -> Scores:
     asked = example.source
-    place = _rank(asked.right, answer)
-    scores = first_right([i == place for i in range(len(answer.predictions or ()))])
+    scores = {**first_right(said(asked.right, answer)), **answer.scores}
     if asked.right != asked.other:
-        scores = {**scores, "of_the_other_edition": float(_rank(asked.other, answer) == 0)}
-    return {**scores, **answer.scores}
+        scores["of_the_other_edition"] = float(any(said(asked.other, answer)[:1]))
+    return scores
 
 
 def followed(report: Report, changes: Sequence[Change], show: int, name: str = "answers") -> str:
@@ -261,15 +232,17 @@ def _make(given: Given, settings: SwapSettings) -> Prepared:
     if settings.unchanged:
         changes += draw(list(find_unchanged(old, new, settings.max_words)), settings.unchanged, given.seed)
 
-    def asked(name: str, options: Options) -> System[Asked]:
-        told = without(options)
-        return of_both(fills(given.open(name, [old], options), told), fills(given.open(name, [new], options), told))
+    over_old, over_new = filling(given, [old]), filling(given, [new])
 
     def shown(report: Report) -> str:
         return "".join(followed(report, changes, settings.show, result.name) for result in report.systems)
 
     told = {"seed": given.seed, "options": dict(given.options)}
-    return Prepared(task=swap_task(changes, told), asks=asked, more=shown)
+    return Prepared(
+        task=swap_task(changes, told),
+        asks=lambda name, options: of_both(over_old(name, options), over_new(name, options)),
+        more=shown,
+    )
 
 
 SPECS = [

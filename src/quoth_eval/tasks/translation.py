@@ -16,35 +16,15 @@ from quoth.errors import InputError
 from quoth.records import Document
 from quoth.text.tokenizer import MASK
 from quoth_eval.spec import Given, Options, Prepared, TaskSpec
-from quoth_eval.systems import fills, without
+from quoth_eval.systems import fills
 from quoth_eval.task import Answer, Example, System, Task, draw_of_each
 from quoth_eval.tasks.lama import judge
 
 LANGUAGES = (
-    "Arabic",
-    "Armenian",
-    "Belarusian",
-    "Bengali",
-    "Bulgarian",
-    "Chinese",
-    "Georgian",
-    "Greek",
-    "Hebrew",
-    "Hindi",
-    "Japanese",
-    "Kazakh",
-    "Korean",
-    "Macedonian",
-    "Mongolian",
-    "Persian",
-    "Russian",
-    "Serbian",
-    "Tamil",
-    "Telugu",
-    "Thai",
-    "Ukrainian",
-    "Urdu",
-)
+    "Arabic", "Armenian", "Belarusian", "Bengali", "Bulgarian", "Chinese", "Georgian", "Greek", "Hebrew", "Hindi",
+    "Japanese", "Kazakh", "Korean", "Macedonian", "Mongolian", "Persian", "Russian", "Serbian", "Tamil", "Telugu",
+    "Thai", "Ukrainian", "Urdu",
+)  # fmt: skip
 FIRST = 600
 """A spelling must occur within this many characters of a document's start."""
 _AROUND = " '\"“”.\u200d\u200e\u200f"
@@ -77,14 +57,11 @@ def find_translations(documents: Iterable[Document]) -> Iterator[Translation]:
             language, spelling = match[1], match[2].strip(_AROUND)
             start = match.start(2) + match[2].find(spelling)
             stated = name and name.casefold() in document.text[: match.start()].casefold()
-            if stated and language not in seen and _foreign(spelling):
+            letters = [char for char in spelling if char.isalpha()]
+            foreign = letters and not any(char.isascii() for char in letters)
+            if stated and foreign and language not in seen:
                 seen.add(language)
                 yield Translation(document.id, name, language, spelling, start, start + len(spelling))
-
-
-def _foreign(text: str) -> bool:
-    letters = [char for char in text if char.isalpha()]
-    return bool(letters) and not any(char.isascii() for char in letters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,17 +90,10 @@ def _make(given: Given, settings: object) -> Prepared:
         )
         for each in drawn
     ]
-    task = Task(
-        name="translation",
-        examples=examples,
-        judge=judge,
-        settings=given.settings(),
-        macro=("language",),
-        at_a_time=32,
-    )
 
     def asked(name: str, options: Options) -> System[Asked]:
-        model, told = given.open(name, given.corpora, options), without(options, "oracle")
+        told = {option: value for option, value in options.items() if option != "oracle"}
+        model = given.open(name, given.corpora, options)
         if not options.get("oracle"):
             return fills(model, told)
 
@@ -134,6 +104,8 @@ def _make(given: Given, settings: object) -> Prepared:
 
         return answer
 
+    shared = given.settings()
+    task = Task(name="translation", examples=examples, judge=judge, settings=shared, macro=("language",), at_a_time=32)
     return Prepared(task=task, asks=asked)
 
 

@@ -57,8 +57,7 @@ class QuestionTemplates:
             raise InputError(f"no template for relation {relation!r}; use one of {', '.join(self._patterns)}")
         stripped = _without_mark(question)
         for name in self._most_literal_first if relation is None else [relation]:
-            match = self._patterns[name].fullmatch(stripped)
-            if match:
+            if match := self._patterns[name].fullmatch(stripped):
                 return match.span("entity")
         return None
 
@@ -69,10 +68,7 @@ def _without_mark(text: str) -> str:
 
 
 def _pattern(template: str) -> re.Pattern[str]:
-    before, after = (_literal(part) for part in _without_mark(template.strip()).split(ENTITY))
+    """Matches the template with any amount of white space wherever it has some."""
+    parts = (re.split(r"\s+", part) for part in _without_mark(template.strip()).split(ENTITY))
+    before, after = (r"\s+".join(map(re.escape, words)) for words in parts)
     return re.compile(rf"\s*{before}(?P<entity>\S(?:.*\S)?){after}", re.DOTALL)
-
-
-def _literal(text: str) -> str:
-    """A pattern that matches the text with any amount of white space wherever it has some."""
-    return r"\s+".join(map(re.escape, re.split(r"\s+", text)))
