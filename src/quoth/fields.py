@@ -102,7 +102,7 @@ def checked(name: str, value: Any, kind: Any, default: Any = None) -> Any:
             return kind.from_dict(value)
         except InputError as error:
             raise InputError(f"{name}: {error}") from None
-    shown, value = brief(value), tuple(value) if isinstance(value, list) else value
+    given, value = value, tuple(value) if isinstance(value, list) else value
     if _test(kind)(value):
         return value
     such = next((mark.value for mark in marks(kind) if isinstance(mark, Such)), default)
@@ -114,7 +114,7 @@ def checked(name: str, value: Any, kind: Any, default: Any = None) -> Any:
         remedy = nearest(str(value), words.split("one of ")[1].split(", "))
     else:
         remedy = "" if such is None or isinstance(such, (bool, tuple)) else f"; try {name}={such!r}"
-    raise InputError(f"{name} is {shown}; it must be {words}{remedy}")
+    raise InputError(f"{name} is {brief(given)}; it must be {words}{remedy}")
 
 
 def described(record: type[_Record]) -> type[_Record]:
