@@ -6,11 +6,11 @@
 FOLDER holds a model: a reader (questions) or an NPM that has a reader (blanks). Its quoth.json gets `calibration` and
 two thresholds: `min_probability`, the least probability from which 80 % of the answers given are right, and
 `not_found_below`, the largest below which at most 5 % of the first answers are right: there, the passages that were
-read do not say. Answers of equal probability are on the same side of both. A reader's also gets `prior`, an NPM's
-`read_weights`: the simplest that answer as well as the best. A fifth of the questions are asked without the passages
-that answer them. `--weights`: those to calibrate for, instead of the simplest. `--short`: single sentences with a blank
-and the passages that fill them (question_blanks.py), as many as there are blanks drawn from the pages. Use no data that
-anything is reported on.
+read do not say. Answers of equal probability are on the same side of both. A reader's also gets `prior` and, for its
+first sentences, `sentence_calibration`; an NPM's `read_weights`: the simplest that answer as well as the best. A fifth
+of the questions are asked without the passages that answer them. `--weights`: those to calibrate for, instead of the
+simplest. `--short`: single sentences with a blank and the passages that fill them (question_blanks.py), as many as
+there are blanks drawn from the pages. Use no data that anything is reported on.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ import numpy as np
 from quoth.answers.calibration import fit, not_found_threshold, threshold
 from quoth.answers.evidence import Proposal, calibrated, features, predict_spans
 from quoth.answers.options import FillOptions
+from quoth.answers.sentences import answer_sentences
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.documents import read_documents
 from quoth.datasets.blanks import KINDS, draw_blanks
@@ -40,7 +41,7 @@ from quoth.npm.blanks import PROPOSED, combine
 from quoth.npm.model import NPM
 from quoth.reader.data import read_examples
 from quoth.reader.model import Reader
-from quoth.records import Document, Prediction
+from quoth.records import Document, Prediction, Sentence
 from quoth.storage import atomic_write_json, read_json
 from quoth.text.passages import WHOLE
 from quoth.text.tokenizer import MASK
@@ -61,9 +62,9 @@ Judged = tuple[Prediction, bool]
 
 def ask_questions(
     folder: Path, files: Sequence[str], beside: Sequence[str], count: int, seed: int
-) -> tuple[float, list[Judged]]:
-    """The prior by which questions, as many of each file, over all files' passages are answered best, and the first
-    answers with it."""
+) -> tuple[float, list[Judged], list[tuple[Sentence, bool]]]:
+    """The prior by which questions, as many of each file, over all files' passages are answered best, the first
+    answers with it, and the first sentences."""
     rng = random.Random(seed)
     parts = [[each for each in read_examples(file) if each.answers] for file in files]
     others = [each for file in beside for each in read_examples(file)]
@@ -87,7 +88,13 @@ def ask_questions(
         ]
         for prior in PRIORS
     }
-    return _best(judged)
+    prior, answers = _best(judged)
+    sentences = [
+        (best, not gone and has_answer(best.text, question))
+        for question, gone, found in zip(questions, hidden, read, strict=True)
+        for best in answer_sentences(*found, prior, None, 1)
+    ]
+    return prior, answers, sentences
 
 
 def fill_blanks(
@@ -178,8 +185,14 @@ def main() -> None:
     options = parser.parse_args()
     settings = read_json(options.folder / SETTINGS_FILE)
     if options.kind == "questions":
-        prior, judged = ask_questions(options.folder, options.files, options.beside, options.count, options.seed)
+        prior, judged, sentences = ask_questions(
+            options.folder, options.files, options.beside, options.count, options.seed
+        )
         settings["prior"] = prior
+        marked = np.array([features(best.probability, 0.0) for best, _ in sentences])
+        fitted = fit(marked, np.array([right for _, right in sentences]))
+        settings["sentence_calibration"] = [round(each, 4) for each in fitted[:2]]
+        print(f"{sum(right for _, right in sentences)} of {len(sentences)} first sentences right")
     else:
         among = [tuple(options.weights)] if options.weights else WEIGHTS
         weights, judged = fill_blanks(
@@ -187,7 +200,7 @@ def main() -> None:
         )
         settings["read_weights"] = list(weights)
     right = [each for _, each in judged]
-    found = fit(np.array([features(best) for best, _ in judged]), np.array(right))
+    found = fit(np.array([features(best.probability, best.log_score) for best, _ in judged]), np.array(right))
     chances = [calibrated([best], found, 0.0)[0].probability for best, _ in judged]
     settings["calibration"] = [round(each, 4) for each in found]
     least = round(threshold(chances, right, PRECISION), 3)

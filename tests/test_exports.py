@@ -23,6 +23,7 @@ RECORDS = [
     "Prediction",
     "Predictions",
     "Repairs",
+    "Sentence",
     "Shortfall",
     "TaggedSpan",
     "TaggedText",

@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers
     from quoth.records import PassageShare as PassageShare
     from quoth.records import Prediction as Prediction
     from quoth.records import Predictions as Predictions
+    from quoth.records import Sentence as Sentence
     from quoth.records import Shortfall as Shortfall
     from quoth.records import TaggedSpan as TaggedSpan
     from quoth.records import TaggedText as TaggedText
@@ -62,7 +63,7 @@ _HOMES = {
         "quoth.reader.model": "Reader",
         "quoth.realm.model": "REALM",
         "quoth.records": "Cost Document Evidence Hit Hits Likelihood Match Passage PassageShare Prediction "
-        "Predictions Shortfall TaggedSpan TaggedText",
+        "Predictions Sentence Shortfall TaggedSpan TaggedText",
         "quoth.zero_ner.model": "ZeroNER",
     }.items()
     for name in names.split()

@@ -237,6 +237,24 @@ class Prediction:
 
 
 @dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence, list item or row of the corpus that may answer a question, the chance that it does, and the one place
+    where it stands. `answer` is the best phrase inside it, which may answer by itself."""
+
+    text: str
+    probability: float
+    evidence: tuple[Evidence, ...]
+    answer: str = ""
+
+    def __repr__(self) -> str:
+        return f"Sentence({self.text!r}, {self.probability:.0%}, {self.evidence[0].document_id!r})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The sentence as JSON has it."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
 class Cost:
     """Estimates: the passages to encode and the time that takes; the tokens of their segments; their bytes on disk in
     the end, and at most on the way there."""
@@ -262,7 +280,12 @@ class Shortfall:
 
 
 class Predictions(list[Prediction]):
-    """A ranking of predictions, best first: a list that shows itself in a notebook."""
+    """A ranking of predictions, best first: a list that shows itself in a notebook. A reader's answer to a question
+    also has `sentences`, those that may answer it, best first."""
+
+    def __init__(self, predictions: Iterable[Prediction] = (), sentences: Sequence[Sentence] = ()) -> None:
+        super().__init__(predictions)
+        self.sentences = list(sentences)
 
     @property
     def status(self) -> Status:

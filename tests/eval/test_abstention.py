@@ -87,7 +87,7 @@ def test_fitted_weights_are_those_that_made_the_data() -> None:
     weights = np.array(fit(x_N3, right_N))
     p_N = 1 / (1 + np.exp(-(x_N3 @ weights)))
     assert np.abs(x_N3.T @ (p_N - right_N)).max() < 0.01
-    assert fit(np.array([features(prediction(0.9, 1.0))] * 5), np.ones(5, bool))[0] > 1
+    assert fit(np.array([features(0.9, 1.0)] * 5), np.ones(5, bool))[0] > 1
 
 
 def test_thresholds_by_hand() -> None:

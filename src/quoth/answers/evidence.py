@@ -213,7 +213,7 @@ def predict_spans(
     1, so that it takes its share p(z|x) from all answers. If the answers are to be `distinct`, only the best of those
     that overlap in their best place is listed, and none with half a pair of brackets or quotes.
     """
-    found = span_proposals(read, *_odds(read, spans, prior, marginal, null))
+    found = span_proposals(read, *odds_of(read, spans, prior, marginal, null))
     if distinct:
         found = (each for each in found if is_balanced(each.best.text))
     return chosen(found, top_k, distinct)
@@ -221,10 +221,10 @@ def predict_spans(
 
 def propose_spans(read: Sequence[Source], spans: Sequence[Spans], top_k: int, prior: float = 0.0) -> list[Proposal]:
     """As `predict_spans`, answers that overlap among them, quoted from their best places alone."""
-    return list(islice(span_proposals(read, *_odds(read, spans, prior)), top_k))
+    return list(islice(span_proposals(read, *odds_of(read, spans, prior)), top_k))
 
 
-def _odds(
+def odds_of(
     read: Sequence[Source],
     spans: Sequence[Spans],
     prior: float,
@@ -297,10 +297,18 @@ def _of_spans(read: Sequence[Source], places: Sequence[AnswerSpan], log_weight_M
     return Proposal(quoted(best, Quotes(evidence(1), len(places))), evidence)
 
 
-def features(prediction: Prediction) -> tuple[float, float, float]:
-    """1, the log odds of the share that the answer has among all, and its score."""
-    share = min(max(prediction.probability, _LEAST), 1 - _LEAST)
-    return 1.0, math.log(share) - math.log1p(-share), prediction.log_score
+def features(share: float, score: float) -> tuple[float, float, float]:
+    """1, the log odds of the share that an answer has among all, and its score."""
+    share = min(max(share, _LEAST), 1 - _LEAST)
+    return 1.0, math.log(share) - math.log1p(-share), score
+
+
+def chance(weights: Weights | None, share: float, score: float) -> float:
+    """The logistic function of `weights` · `features`; without weights the share."""
+    if weights is None:
+        return share
+    logit = sum(w * x for w, x in zip(weights, features(share, score), strict=True))
+    return 1 / (1 + math.exp(-min(max(logit, -50.0), 50.0)))
 
 
 def calibrated(
@@ -308,17 +316,10 @@ def calibrated(
 ) -> list[Prediction]:
     """The predictions with the chance of being right as their probability, and with their status.
 
-    The chance is the logistic function of `weights` · `features`; without weights it stays the share. Shares of places
-    are scaled alike. From `min_probability` on a prediction is answered. The others are unsure; or not found, if even
-    the best chance is below both thresholds.
+    Shares of places are scaled alike. From `min_probability` on a prediction is answered. The others are unsure; or not
+    found, if even the best chance is below both thresholds.
     """
-    found = []
-    for each in predictions:
-        chance = each.probability
-        if weights is not None:
-            logit = sum(w * x for w, x in zip(weights, features(each), strict=True))
-            chance = 1 / (1 + math.exp(-min(max(logit, -50.0), 50.0)))
-        found.append(each.with_probability(chance))
+    found = [each.with_probability(chance(weights, each.probability, each.log_score)) for each in predictions]
     best = max((each.probability for each in found), default=0.0)
     below: Status = "not_found" if best < min(not_found_below, min_probability) else "unsure"
     return [replace(each, status="answered" if each.probability >= min_probability else below) for each in found]

@@ -35,6 +35,7 @@ from quoth.cli.records import Filling, fill_arguments, record_of, takes_fill_opt
 from quoth.errors import InputError
 from quoth.fields import fields_of
 from quoth.npm.config import AskOptions, ClassifyOptions
+from quoth.records import Predictions
 from quoth.timing import timed
 
 if TYPE_CHECKING:
@@ -263,7 +264,9 @@ def _answer(
         cited = citations(predictions, corpora, form) if form else []
         if json:
             for place, prediction in enumerate(predictions):
-                more = {"citations": cited[place]} if form else {}
+                more: dict[str, Any] = {"citations": cited[place]} if form else {}
+                if not place and isinstance(predictions, Predictions):
+                    more |= {"sentences": [each.to_dict() for each in predictions.sentences]}
                 print_json(({"query": query} if text == "-" else {}) | prediction.to_dict() | more)
             return
         from quoth.cli.render import show_predictions

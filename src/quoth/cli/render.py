@@ -11,11 +11,13 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from quoth.records import NOT_FOUND, Evidence, Hit, Prediction
+from quoth.records import NOT_FOUND, Evidence, Hit, Prediction, Predictions, Sentence
 
 BAR_CELLS = 20
 EXCERPT_LINES = 3
 LEAST_TEXT, MOST_TEXT = 20, 50
+LEAST_SENTENCE = 0.1
+"""The chance from which a sentence is shown."""
 MARGIN = "     "
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -58,7 +60,10 @@ def show_predictions(console: Console, query: str, predictions: Sequence[Predict
         console.print(Text(f"  {NOT_FOUND}", style="dim"))
         return
     best = predictions[0]
-    if best.status == "not_found":
+    sentences = predictions.sentences if isinstance(predictions, Predictions) else []
+    if best.abstained and (likely := [each for each in sentences if each.probability >= LEAST_SENTENCE]):
+        _show_sentences(console, likely)
+    elif best.status == "not_found":
         console.print(Text(f"  {NOT_FOUND}; what comes nearest:", style="dim"))
     elif best.status == "unsure":
         told = f"  unsure: {printable(best.text)}, {_percent(best.probability).strip()}"
@@ -70,6 +75,16 @@ def show_predictions(console: Console, query: str, predictions: Sequence[Predict
         for evidence in shown:
             show_evidence(console, evidence)
         _show_rest(console, prediction.num_places - len(shown))
+
+
+def _show_sentences(console: Console, sentences: Sequence[Sentence]) -> None:
+    """Print the sentences that may answer, each with a bar and its place."""
+    console.print(Text("  no phrase is sure; these may answer:", style="dim"))
+    for rank, sentence in enumerate(sentences, start=1):
+        _show_row(console, rank, sentence.text, _share(console, sentence.probability), console.width)
+        [place] = sentence.evidence
+        _quote(console, _source(place.document_id, place.start, place.end, place.title, place.corpus))
+    console.print(Text("  the phrases:", style="dim"))
 
 
 def show_evidence(console: Console, evidence: Evidence) -> None:

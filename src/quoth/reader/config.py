@@ -81,6 +81,9 @@ class ReaderConfig(ModelConfig):
         tuple[float, float, float] | None,
         "Weights that turn an answer's share and score into its chance of being right; None: the share is reported.",
     ] = None
+    sentence_calibration: Annotated[
+        tuple[float, float] | None, "As `calibration`, of a sentence's share: the chance that it answers a question."
+    ] = None
     defaults: ReaderDefaults = field(default_factory=ReaderDefaults)
 
     def check(self) -> None:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, overload
 
 from quoth.answers.evidence import Source, Spans, calibrated, predict_spans, sources_of
+from quoth.answers.sentences import answer_sentences
 from quoth.corpus.bm25 import best_places, bm25
 from quoth.fields import Count, checked
 from quoth.model.base import Model
@@ -19,7 +20,7 @@ from quoth.model.calls import Exclude, check_questions, for_each, takes, with_ma
 from quoth.reader.config import ReaderAskOptions, ReaderFillOptions
 from quoth.reader.network import SpanReader
 from quoth.reader.weights import open_reader
-from quoth.records import Hits, Prediction, Predictions
+from quoth.records import Hits, Predictions
 from quoth.text.tokenizer import fill_in
 from quoth.timing import step
 
@@ -86,7 +87,9 @@ class Reader(Model):
 
         Returns:
             The answers, best first, or a list of such lists for several questions. `log_score` is the log odds of an
-            answer against "no answer here", summed over its places; `probability` its chance of being right.
+            answer against "no answer here", summed over its places; `probability` its chance of being right. Its
+            `sentences` are up to three that may answer the question: where it asks how or why, or no phrase is sure,
+            these say more.
 
         Raises:
             InputError: An empty question, or a number out of bounds.
@@ -101,11 +104,21 @@ class Reader(Model):
             ('Georges Bizet', 'Carmen')
         """
         check_questions(question)
-        found = self._answers([text.strip() for text in question], question, options, exclude)
-        defaults, least = self.config.defaults, options.min_probability
-        least = defaults.min_probability if least is None else least
-        weights, lowest = self.config.calibration, defaults.not_found_below
-        return [Predictions(calibrated(answers, weights, least, lowest)) for answers in found]
+        config, least = self.config, options.min_probability
+        least = config.defaults.min_probability if least is None else least
+        asked, weights, prior = [text.strip() for text in question], config.sentence_calibration, config.prior
+        return [
+            Predictions(
+                calibrated(
+                    predict_spans(*found, options.top_k, prior=prior),
+                    config.calibration,
+                    least,
+                    config.defaults.not_found_below,
+                ),
+                answer_sentences(*found, prior, weights),
+            )
+            for found in self.read(asked, question, options.passages, exclude)
+        ]
 
     @overload
     def fill(  # type: ignore[overload-overlap]
@@ -148,7 +161,8 @@ class Reader(Model):
             'Carmen was composed by Georges Bizet.'
         """
         texts = [with_mask(one, self.reader.tokenizer.mask_token) for one in text]
-        answers = self._answers(texts, [*map(words_of, texts)], options, exclude)
+        read = self.read(texts, [*map(words_of, texts)], options.passages, exclude)
+        answers = (predict_spans(*found, options.top_k, prior=self.config.prior) for found in read)
         return [
             Predictions(replace(p, sequence=fill_in(self.reader.tokenizer, one, p.text)) for p in predictions)
             for one, predictions in zip(texts, answers, strict=True)
@@ -199,10 +213,3 @@ class Reader(Model):
             with step("expand"):
                 spans = self.reader.read(texts[part], [[source.passage for source in group] for group in sources])
             yield from zip(sources, spans, strict=True)
-
-    def _answers(
-        self, texts: Sequence[str], searched: Sequence[str], options: ReaderFillOptions, exclude: Exclude
-    ) -> list[list[Prediction]]:
-        prior = self.config.prior
-        read = self.read(texts, searched, options.passages, exclude)
-        return [predict_spans(*found, options.top_k, prior=prior) for found in read]

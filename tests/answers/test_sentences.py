@@ -1,0 +1,79 @@
+"""Sentences that may answer: their mass by hand, and what counts as one."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from quoth.answers.evidence import Source, Spans
+from quoth.answers.sentences import answer_sentences, lines_and_sentences
+from quoth.records import Passage
+
+TEXT = "Bees make honey. Wax is made too. Ants do not."
+
+
+def source(row: int, text: str, relevance: float = 0.0) -> Source:
+    return Source(Passage(row, f"d{row}", "T", text, 10, 10 + len(text)), "c", relevance)
+
+
+def spans(text: str, odds: dict[str, float]) -> Spans:
+    """Phrases of a text and their odds, not their logarithms."""
+    starts = [text.index(phrase) for phrase in odds]
+    ends = [start + len(phrase) for start, phrase in zip(starts, odds, strict=True)]
+    return Spans(np.array(starts), np.array(ends), np.log([*odds.values()]), math.log(sum(odds.values())))
+
+
+def test_the_mass_of_phrases_inside_by_hand() -> None:
+    """With "no answer" 1, all odds sum to 16: 5 + 2 are in the first sentence, 4 in the second, 1 in the last; 3 are
+    of a phrase across two."""
+    found = spans(TEXT, {"Bees": 2.0, "honey": 5.0, "Wax": 4.0, "honey. Wax": 3.0, "Ants": 1.0})
+    first, second, third = answer_sentences([source(0, TEXT)], [found], 0.0, None)
+    assert [each.text for each in (first, second, third)] == ["Bees make honey.", "Wax is made too.", "Ants do not."]
+    assert [each.probability for each in (first, second, third)] == pytest.approx([7 / 16, 4 / 16, 1 / 16])
+    assert [each.answer for each in (first, second, third)] == ["honey", "Wax", "Ants"]
+    [place] = second.evidence
+    assert (place.document_id, place.start, place.end, place.score) == ("d0", 27, 43, second.probability)
+    assert TEXT[place.start - 10 : place.end - 10] == second.text
+    assert [each.text for each in answer_sentences([source(0, TEXT)], [found], 0.0, None, most=1)] == [first.text]
+
+
+def test_relevance_counts_by_its_prior_and_equal_texts_once() -> None:
+    texts = ("Bees fly.", "Ants crawl.", "BEES  fly.")
+    read = [source(row, text, -math.log(2) * row) for row, text in enumerate(texts)]
+    marked = [spans(text, {text.split()[0]: odds}) for text, odds in zip(texts, (1.0, 3.0, 3.5), strict=True)]
+    weighed = answer_sentences(read, marked, 1.0, None)
+    assert [(each.text, each.evidence[0].document_id) for each in weighed] == [
+        ("Ants crawl.", "d1"),
+        ("Bees fly.", "d0"),
+    ]
+    total = 1 + 1 + 3 / 2 + 3.5 / 4
+    assert [each.probability for each in weighed] == pytest.approx([1.5 / total, 1 / total])
+    assert [each.text for each in answer_sentences(read, marked, 0.0, None)] == ["BEES fly.", "Ants crawl."]
+
+
+def test_a_share_becomes_a_chance() -> None:
+    [found] = answer_sentences([source(0, "Bees fly.")], [spans("Bees fly.", {"Bees": 3.0})], 0.0, (0.5, 2.0))
+    assert found.probability == pytest.approx(1 / (1 + math.exp(-(0.5 + 2 * math.log(3)))))
+
+
+def test_nothing_read_has_no_sentences() -> None:
+    assert answer_sentences([], [], 0.0, None) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("One. Two", ["One.", "Two"]),
+        ("Made of:\n- wax\n- honey", ["Made of:", "- wax", "- honey"]),
+        ("Country\tFrance\nCapital\tParis", ["Country\tFrance", "Capital\tParis"]),
+        (
+            "A line of wrapped prose that is long enough\nto go on in another line.\n\nNext",
+            ["A line of wrapped prose that is long enough\nto go on in another line.", "Next"],
+        ),
+        ("", []),
+    ],
+)
+def test_sentences_end_with_lines_that_are_no_prose(text: str, parts: list[str]) -> None:
+    assert [text[start:end] for start, end in lines_and_sentences(text)] == parts
