@@ -18,7 +18,8 @@ from quoth_eval.systems import Searcher, family_of, with_lexical
 from quoth_eval.task import Answer, Example, Source, System
 
 if TYPE_CHECKING:
-    from quoth.model.base import CorpusModel, Mode
+    from quoth.index.options import Mode
+    from quoth.model.base import CorpusModel
 
 Range = tuple[int, int]
 Search = Callable[[str, Range | None, int], list[Hit]]

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from quoth.cli.models import load_predictor, open_corpora
-from quoth.cli.options import CorpusDir, Json, MoreCorpora, PassageCount, Setup
+from quoth.cli.options import CorpusDir, Json, MoreCorpora, Setup
 from quoth.cli.output import print_json, print_tables
-from quoth.cli.records import record_of, takes_setup
+from quoth.cli.records import PASSAGES, Given, record_of, takes, takes_setup
 from quoth.errors import InputError
 from quoth.fields import fields_of
 
@@ -23,13 +23,14 @@ app = typer.Typer()
 
 @app.command()
 @takes_setup
+@takes("options", {"passages": PASSAGES["passages"]})
 def likelihood(
     directory: CorpusDir,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="A text with one [MASK].")],
     answer: Annotated[str, typer.Argument(metavar="ANSWER", help="What the blank is to be filled with.")],
     corpus: MoreCorpora = None,
-    passages: PassageCount = None,
     *,
+    options: Given,
     model: Annotated[str, typer.Option("--model", help="The folder of a REALM that fills masks.")],
     setup: Setup,
     json: Json = False,
@@ -46,7 +47,7 @@ def likelihood(
     if "null_document" not in fields_of(record_of(model)):
         raise InputError(f"model {model!r} is not a REALM; name the folder of one that fills masks")
     loaded: Any = load_predictor(model, open_corpora(directory, corpus), setup)
-    found = cast("Likelihood", loaded.likelihood(text, answer, passages=passages))
+    found = cast("Likelihood", loaded.likelihood(text, answer, **options))
     if json:
         print_json(found.to_dict())
         return

@@ -10,13 +10,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import chain
-from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, ClassVar
 
 from quoth.corpus.bm25 import PassageRef, Ranking, best_places
 from quoth.errors import InputError
-from quoth.fields import Count, checked
 from quoth.index.fusion import FUSIONS
 from quoth.index.key_table import KeyTable
+from quoth.index.options import EmbedOptions, Mode, Precision, SearchOptions
 from quoth.memory import WORKING_MEMORY
 from quoth.model.model import Model
 from quoth.records import Cost, Hit, Hits, Match, Passage, Shortfall
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
     from quoth.index.retriever import KeyAt, Retriever
 
-Mode = Literal["bm25", "dense", "hybrid"]
-MODES: tuple[Mode, ...] = get_args(Mode)
 FUSION_DEPTH = 100
 """Number of hits taken from a ranking before fusion."""
 
@@ -78,9 +76,7 @@ class CorpusModel(Model):
             >>> npm.search("opera by Bizet", k=1)[0].passage.title
             'Carmen'
         """
-        if mode not in MODES:
-            raise InputError(f"mode {mode!r}; use one of {', '.join(MODES)}")
-        checked("k", k, Count, 10)
+        SearchOptions(k=k, mode=mode)
         if mode == "hybrid":
             return FusedSearch([self]).search(query, k)
         return self.hits(self.ranked_by_words(query, k) if mode == "bm25" else self.ranked_by_keys(query, k).ranking)
@@ -118,7 +114,7 @@ class CorpusModel(Model):
 
     def embed(
         self,
-        precision: str = "sq8",
+        precision: Precision = "sq8",
         recall: float | None = None,
         progress: Callable[[int, int], None] | None = None,
         memory: int = WORKING_MEMORY,
@@ -126,8 +122,8 @@ class CorpusModel(Model):
         """Store a vector for every key of every corpus, for dense search; resumes a stopped run.
 
         Args:
-            precision (str): Storage per vector component: "sq8" (1 byte), "sq4" (half a byte, less exact), "fp16" or
-                "fp32". Default: "sq8".
+            precision ("sq8" | "sq4" | "fp16" | "fp32"): Storage per vector component: sq8 (1 byte), sq4 (half a byte,
+                less exact), fp16 or fp32. Default: "sq8".
             recall (float | None): Large segments are searched by compressed codes, which find this share of a query's
                 nearest keys; 1 compares every vector. Default: 0.97.
             progress (Callable[[int, int], None] | None): Called with the number of passages done, and of all.
@@ -147,14 +143,15 @@ class CorpusModel(Model):
             >>> npm.fill("Carmen is an opera by [MASK].", passages=None, top_k=1)[0].text
             'Georges Bizet'
         """
+        EmbedOptions(precision=precision, recall=recall)
         every = self._retriever.tables
         return [short for tables in every for short in tables.build(precision, recall, progress, memory)]
 
-    def embed_cost(self, precision: str = "sq8") -> Cost:
+    def embed_cost(self, precision: Precision = "sq8") -> Cost:
         """Estimate what `embed` will take, by encoding a few passages.
 
         Args:
-            precision (str): As in `embed`. Default: "sq8".
+            precision ("sq8" | "sq4" | "fp16" | "fp32"): As in `embed`. Default: "sq8".
 
         Returns:
             The passages and keys that are still to be embedded, the bytes they take on disk, also while they are made,
@@ -220,7 +217,7 @@ class FusedSearch:
             >>> both.search("Where does the Nile end?", k=1)[0].passage.title
             'Nile'
         """
-        checked("k", k, Count, 10)
+        SearchOptions(k=k)
         first, depth = self._models[0], max(k, FUSION_DEPTH)
         of_words, *of_models = self._weights
         words = [first.ranked_by_words(query, depth)] if of_words else []

@@ -97,7 +97,7 @@ class Service:
     async def read(self, call: Callable[[], Response]) -> Response:
         """What this call returns, from a queue of its own: reads do not wait behind questions, which take seconds."""
         done = await self.reads.ask(None, [None], lambda _: [call()])
-        [reply] = done.answers
+        reply: Response = done.answers[0]
         return reply
 
     def close(self) -> None:
