@@ -12,6 +12,7 @@ import pytest
 
 import quoth
 from quoth.fields import fields_of, spelled
+from quoth.index.options import EmbedOptions, SearchOptions
 
 TEXTS = {
     "genji": ("The Tale of Genji", "The Tale of Genji was written by Murasaki Shikibu, a lady of the court in Kyoto."),
@@ -135,13 +136,28 @@ def test_what_an_editor_shows_of_a_method_is_what_its_record_of_options_says(met
         assert [*inspect.signature(method).parameters] == [*taken]
 
 
-@pytest.mark.parametrize("method", ANSWERING, ids=lambda each: each.__qualname__)
-def test_the_options_of_a_docstring_are_those_of_the_record(method: Any) -> None:
+SEARCHING = [(quoth.NPM.search, SearchOptions), (quoth.NPM.embed, EmbedOptions)]
+
+
+@pytest.mark.parametrize(("method", "record"), SEARCHING, ids=["search", "embed"])
+def test_a_method_that_takes_its_options_by_place_has_those_of_the_record(method: Any, record: Any) -> None:
+    hints, taken = get_type_hints(method), inspect.signature(method).parameters
+    for name, kind in get_type_hints(record).items():
+        assert (hints[name], taken[name].default) == (kind, fields_of(record)[name].default)
+
+
+@pytest.mark.parametrize(
+    ("method", "record"),
+    [*((each, each.options) for each in ANSWERING), *SEARCHING],
+    ids=lambda each: each.__qualname__,
+)
+def test_the_options_of_a_docstring_are_those_of_the_record(method: Any, record: Any) -> None:
     lines = re.split(r"\n    (?=\w)", (inspect.getdoc(method) or "").partition("\nArgs:\n")[2].partition("\n\n")[0])
-    shown = {line.strip().partition(" ")[0]: " ".join(line.split()) for line in lines}
-    for name, field in fields_of(method.options).items():
+    shown = {line.strip().partition(" ")[0]: " ".join(line.split()).replace('"', "'") for line in lines}
+    for name, field in fields_of(record).items():
         default = "" if field.default in (None, "default") else repr(field.default)
-        start = f"{name} ({spelled(field.kind)}): "
+        start = f"{name} ({spelled(field.kind)}): ".replace('"', "'")
+        meaning = field.meaning.replace('"', "'")
         repeated = shown[name].startswith(f"{start}As in ")  # what another method says
-        assert repeated or shown[name].startswith(f"{start}{field.meaning} Default: {default}"), shown[name]
+        assert repeated or shown[name].startswith(f"{start}{meaning} Default: {default}"), shown[name]
         assert f"Default: {default}" in shown[name]

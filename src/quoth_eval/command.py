@@ -16,10 +16,11 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from quoth.cli import records
 from quoth.cli.models import load_predictor, open_corpora
-from quoth.cli.options import CorpusDir, Json, MoreCorpora, PassageCount, Setup, repeated
+from quoth.cli.options import CorpusDir, Json, MoreCorpora, Setup, repeated
 from quoth.cli.output import counting, note, print_json, print_tables, results
-from quoth.cli.records import flow_help, record_of, takes_setup
+from quoth.cli.records import PASSAGES, flow_help, record_of, takes, takes_setup
 from quoth.errors import InputError, UserError, nearest
 from quoth.fields import fields_of
 from quoth_eval import report_command
@@ -332,13 +333,14 @@ def errors(
 
 @app.command()
 @takes_setup
+@takes("options", {"passages": PASSAGES["passages"]})
 def likelihood(
     directory: CorpusDir,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="A text with one [MASK].")],
     answer: Annotated[str, typer.Argument(metavar="ANSWER", help="What the blank is to be filled with.")],
     corpus: MoreCorpora = None,
-    passages: PassageCount = None,
     *,
+    options: records.Given,
     model: Annotated[str, typer.Option("--model", help="The folder of a REALM that fills masks.")],
     setup: Setup,
     json: Json = False,
@@ -355,7 +357,7 @@ def likelihood(
     if "null_document" not in fields_of(record_of(model)):
         raise InputError(f"model {model!r} is not a REALM; name the folder of one that fills masks")
     loaded: Any = load_predictor(model, open_corpora(directory, corpus), setup)
-    found: Likelihood = loaded.likelihood(text, answer, passages=passages)
+    found: Likelihood = loaded.likelihood(text, answer, **options)
     if json:
         print_json(found.to_dict())
         return

@@ -40,10 +40,10 @@ def test_a_passage_knows_its_place(corpus: quoth.Corpus) -> None:
     found = Searching(corpus.path).search(QUERY, 3)
     assert len(found) == 3
     for each in found:
-        assert corpus.document(each.document_id).text[each.start : each.end] == each.text
-        assert each.id == f"{each.document_id}#{each.start}-{each.end}"
-        assert each.metadata["start"] == each.start  # not the document's own
-        assert each.metadata["year"] == int(each.document_id[1:])
+        name, start, end = (each.metadata[key] for key in ("document_id", "start", "end"))  # not the document's own
+        assert corpus.document(name).text[start:end] == each.text
+        assert each.id == f"{name}#{start}-{end}"
+        assert each.metadata["year"] == int(name[1:])
 
 
 def test_a_search_follows_the_corpus_and_refuses_what_it_does_not_know(corpus: quoth.Corpus, tmp_path: Path) -> None:
@@ -51,8 +51,8 @@ def test_a_search_follows_the_corpus_and_refuses_what_it_does_not_know(corpus: q
     live.add([quoth.Document("a", "", "One text.")])
     searching = Searching(live.path)
     live.add([quoth.Document("b", "", "Zanzibar.")])
-    assert [each.document_id for each in searching.search("zanzibar", 5)] == ["b"]
-    with pytest.raises(InputError, match="mode 'sparse'; use one of bm25, dense, hybrid"):
+    assert [each.metadata["document_id"] for each in searching.search("zanzibar", 5)] == ["b"]
+    with pytest.raises(InputError, match="mode is 'sparse'; it must be one of bm25, dense, hybrid"):
         Searching(live.path, "sparse")
     with pytest.raises(InputError, match="mode 'dense' searches by vectors; name their model"):
         Searching(live.path, "dense")
@@ -75,7 +75,7 @@ def test_a_search_keeps_its_snapshot_while_others_begin(tmp_path: Path, monkeypa
         return passage(row)
 
     monkeypatch.setattr(searching.corpus, "passage", slow)
-    assert [each.document_id for each in searching.search("raven", 2)] == ["a", "b"]
+    assert [each.metadata["document_id"] for each in searching.search("raven", 2)] == ["a", "b"]
     others[0].join()
 
 
@@ -140,7 +140,7 @@ def test_langchain_documents_are_the_passages(corpus: quoth.Corpus) -> None:
     assert [(each.id, each.page_content, each.metadata) for each in found] == [
         (each.id, each.text, each.metadata) for each in wanted
     ]
-    with pytest.raises(InputError, match="mode 'sparse'"):
+    with pytest.raises(InputError, match="mode is 'sparse'"):
         QuothRetriever(corpus=str(corpus.path), mode="sparse")
 
 
@@ -154,7 +154,7 @@ def test_llama_index_nodes_know_their_characters(corpus: quoth.Corpus) -> None:
         node = each.node
         source = corpus.document(node.source_node.node_id)
         assert source.text[node.start_char_idx : node.end_char_idx] == node.text == wanted.text
-        assert (node.node_id, each.score, node.metadata["title"]) == (wanted.id, wanted.score, source.title)
+        assert (node.node_id, each.score, node.metadata["title"]) == (wanted.id, wanted.metadata["score"], source.title)
 
 
 @pytest.fixture
@@ -309,5 +309,5 @@ def test_a_haystack_retriever_finds_passages_in_a_stored_pipeline(corpus: quoth.
         assert [(one.id, one.content, one.score) for one in found] == [(one.id, one.text, one.score) for one in wanted]
         assert [{**one.meta, "score": one.score} for one in found] == [one.metadata for one in wanted]
         assert len(each.run({"retriever": {"query": QUERY, "top_k": 1}})["retriever"]["documents"]) == 1
-    with pytest.raises(InputError, match="mode 'sparse'"):
+    with pytest.raises(InputError, match="mode is 'sparse'"):
         QuothRetriever(str(corpus.path), mode="sparse").warm_up()

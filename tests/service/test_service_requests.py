@@ -35,7 +35,7 @@ class Recorded:
     def asks(self) -> Any:
         return NPM.ask
 
-    def view(self, corpus: str | None, snapshot: int | None) -> Recorded:
+    def view(self, corpus: str | None = None, snapshot: int | None = None) -> Recorded:
         if corpus not in (None, "atlas"):
             raise CorpusNotFoundError(f"no corpus {corpus!r}")
         return self
@@ -64,7 +64,7 @@ class Recorded:
         return []
 
     def describe(self) -> dict[str, Any]:
-        return {"corpora": [], "models": {"shards": 1}, "modes": ["bm25"]}
+        return {"models": {"shards": 1}, "modes": ["bm25"]}
 
 
 class Client:

@@ -15,6 +15,7 @@ import typer
 
 from quoth.cli.info import bytes_of
 from quoth.cli.inputs import Gone, Inputs
+from quoth.cli.models import open_corpus
 from quoth.cli.options import (
     CorpusDir,
     Documents,
@@ -114,10 +115,8 @@ def add(directory: CorpusDir, docs: Documents, skip_bad: SkipBad = False, format
     Example:
       quoth add wiki.quoth more.jsonl
     """
-    from quoth.corpus.corpus import Corpus
-
     inputs = Inputs(docs, format, skip_bad)
-    corpus = Corpus.open(directory)
+    corpus = open_corpus(directory)
     with counting("adding", "documents") as progress:
         corpus.add(inputs.with_text(), progress=progress)
     inputs.report()
@@ -148,12 +147,10 @@ def replace(
       quoth replace atlas.quoth atlas-2026.jsonl
       quoth replace notes.quoth notes/ --delete-missing
     """
-    from quoth.corpus.corpus import Corpus
-
     inputs = Inputs(docs, format, skip_bad)
     if delete_missing and not inputs.folders:
         raise InputError(f"--delete-missing requires a folder, not {', '.join(docs)}; name the folder, or leave it out")
-    corpus = Corpus.open(directory)
+    corpus = open_corpus(directory)
     before, gone = corpus.num_documents, Gone(corpus, inputs, required=delete_missing)
     with counting("replacing", "documents") as progress:
         written = corpus.replace(iter(inputs), progress, gone.to_delete() if delete_missing else ())
@@ -177,9 +174,7 @@ def delete(
     Example:
       quoth delete wiki.quoth greece-1 greece-2
     """
-    from quoth.corpus.corpus import Corpus
-
-    corpus = Corpus.open(directory)
+    corpus = open_corpus(directory)
     corpus.delete(map(as_utf8, ids))
     _state(corpus)
 
@@ -194,10 +189,9 @@ def compact(directory: CorpusDir) -> None:
     Example:
       quoth compact wiki.quoth
     """
-    from quoth.corpus.corpus import Corpus
     from quoth.index.key_store import follow
 
-    corpus = Corpus.open(directory)
+    corpus = open_corpus(directory)
     before = bytes_of(directory)
     corpus.compact()
     follow(corpus)
@@ -222,9 +216,8 @@ def list_documents(
       quoth list wiki.quoth --contains thessaloniki
     """
     from quoth.cli.render import show_line
-    from quoth.corpus.corpus import Corpus
 
-    corpus, console = Corpus.open(directory), results()
+    corpus, console = open_corpus(directory), results()
     for document in corpus.documents():
         if not any(contains.casefold() in name.casefold() for name in (document.id, document.title)):
             continue
@@ -245,12 +238,11 @@ def verify(directory: CorpusDir) -> None:
     Example:
       quoth verify wiki.quoth
     """
-    from quoth.corpus.corpus import Corpus
     from quoth.corpus.repair import verify as check
 
     check(directory)
     results().print(f"{visible(str(directory))}: sound", soft_wrap=True)
-    _state(Corpus.open(directory))
+    _state(open_corpus(directory))
 
 
 @app.command(rich_help_panel=PANEL)
@@ -285,7 +277,7 @@ def repair(
         raise typer.Exit(1)
     if not (repairs.repaired or repairs.dropped):
         results().print(f"{directory}: sound, nothing to repair", soft_wrap=True)
-    _state(Corpus.open(directory))
+    _state(open_corpus(directory))
 
 
 @app.command(rich_help_panel=PANEL)

@@ -9,11 +9,10 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -23,6 +22,7 @@ from quoth.cli.output import note, plural, results
 from quoth.datasets.judging import exact_match
 from quoth.datasets.questions import QAExample
 from quoth.errors import InputError
+from quoth.records import NOT_FOUND, Document, Prediction
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,15 +30,14 @@ if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
     from quoth.npm.model import NPM
     from quoth.reader.model import Reader
-    from quoth.records import Document, Prediction
 
 app = typer.Typer()
 
 CHANGES_SHOWN = 16
+Answers = Sequence[Sequence[Prediction]]
 
 
-@dataclass(frozen=True, slots=True)
-class Blank:
+class Blank(NamedTuple):
     """A text with one blank, or a question, and its answer according to the corpus."""
 
     text: str
@@ -96,16 +95,12 @@ def python_documents() -> "Iterator[Document]":
     """The topics of the running interpreter's `help()` as documents."""
     from pydoc_data.topics import topics
 
-    from quoth.records import Document
-
     for topic, text in topics.items():
         yield Document(topic, text.partition("\n")[0].replace('"', ""), text)
 
 
 def atlas(edition: str) -> "Iterator[Document]":
     """The articles of the bundled atlas of `edition`, "2016" or "2026"."""
-    from quoth.records import Document
-
     for record in sample(f"atlas-{edition}.jsonl"):
         yield Document(record["id"], record["title"], record["text"])
 
@@ -153,7 +148,8 @@ def _show_atlas(console: "Console", npm: "NPM", reader: "Reader", corpus: "Corpu
     questions = [Blank(record["question"], record["answer"]) for record in records if "question" in record]
     _show_all(console, "Fill blanks", npm.fill, blanks)
     _show_all(console, "Ask questions", reader.ask, questions)
-    changes = _spread(sample("changes.jsonl"), CHANGES_SHOWN)
+    every = sample("changes.jsonl")
+    changes = [every[number * len(every) // CHANGES_SHOWN] for number in range(CHANGES_SHOWN)]
     texts = [record["blank"] for record in changes]
     before = npm.fill(texts, top_k=1)
     begin = time.perf_counter()
@@ -178,7 +174,7 @@ def _show_all(console: "Console", title: str, predict: Any, blanks: Sequence[Bla
     console.print(f"  {told}, {1000 * seconds / len(blanks):.0f} ms each", style="bold")
 
 
-def _show_changes(console: "Console", changes: Sequence[dict[str, Any]], before: "_Answers", after: "_Answers") -> None:
+def _show_changes(console: "Console", changes: Sequence[dict[str, Any]], before: Answers, after: Answers) -> None:
     """Print each fact's answers from both editions, then how many are right and how many changed."""
     right = {"2016": 0, "2026": 0}
     moved = followed = 0
@@ -199,7 +195,6 @@ def _show(console: "Console", text: str, rows: "Sequence[tuple[str, str, Sequenc
     from rich.text import Text
 
     from quoth.cli.render import printable, show_quote
-    from quoth.records import NOT_FOUND
 
     console.print(Text(printable(text)), soft_wrap=True)
     right = 0
@@ -225,17 +220,8 @@ def _is_right(predictions: "Sequence[Prediction]", answer: str) -> bool:
     return bool(predictions) and predictions[0].status != "not_found" and same_answer(predictions[0].text, answer)
 
 
-def _spread(records: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
-    """`count` of the records, evenly spaced."""
-    return [records[index * len(records) // count] for index in range(min(count, len(records)))]
-
-
 def _title(console: "Console", text: str) -> None:
     from rich.text import Text
 
     console.print()
     console.print(Text(text, style="bold underline"))
-
-
-if TYPE_CHECKING:
-    _Answers = Sequence[Sequence[Prediction]]

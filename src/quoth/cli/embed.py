@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from quoth.cli.models import load_entities, load_searcher, ray_model
-from quoth.cli.options import CorpusPlace, Keys, Precision, Ray, Setup
+from quoth.cli.options import CorpusPlace, Keys, Ray, Setup
 from quoth.cli.output import counting, duration, note, plural, results, rounded_down, size
-from quoth.cli.records import takes_setup
+from quoth.cli.records import Given, option, takes, takes_setup
 from quoth.errors import InputError
+from quoth.fields import fields_of
+from quoth.index.options import EmbedOptions
 from quoth.memory import bytes_named, left_of, limit
 
 if TYPE_CHECKING:
@@ -30,18 +32,14 @@ SLOWER = 1.5
 """Encoding may take this many times as long as its sample: texts vary, and vectors are stored and compressed."""
 DEFAULT_MODELS: dict[Keys, str] = {"tokens": "quoth-mini", "passages": "quoth-realm", "entities": "quoth-zero-ner"}
 
-StoredPrecision = Annotated[
-    Precision,
-    typer.Option(
-        "--precision",
-        metavar="FORMAT",
-        help="Storage per vector component: sq8 = 1 byte, sq4 = ½ byte (less accurate), fp16 = 2, fp32 = 4.",
+STORING = {
+    "precision": option(EmbedOptions, "precision", metavar="FORMAT"),
+    "recall": option(
+        EmbedOptions,
+        "recall",
+        help=f"{fields_of(EmbedOptions)['recall'].meaning} Default: that of the last run, or 0.97.",
     ),
-]
-Recall = Annotated[
-    float | None,
-    typer.Option("--recall", help="Share of the nearest keys that a search must find (0.97); 1 compares every vector."),
-]
+}
 Budget = Annotated[
     float | None, typer.Option("--budget", metavar="GB", help="Refuse to start if more disk space is needed.")
 ]
@@ -74,10 +72,11 @@ OwnModel = Annotated[
 
 @app.command(rich_help_panel="Make and change a corpus")
 @takes_setup
+@takes("options", STORING)
 def embed(
     directory: CorpusPlace,
-    precision: StoredPrecision = "sq8",
-    recall: Recall = None,
+    *,
+    options: Given,
     budget: Budget = None,
     memory: Memory = None,
     yes: Yes = False,
@@ -86,7 +85,6 @@ def embed(
     gpus: GPUs = 0,
     keys: KeyKind = None,
     model: OwnModel = None,
-    *,
     setup: Setup,
 ) -> None:
     """Store vectors, so that searches cover the whole corpus.
@@ -106,12 +104,9 @@ def embed(
       quoth embed wiki.quoth --keys entities
       quoth search wiki.quoth --mode entity "Where was Nikos Kazantzakis born?"
     """
-    from quoth.index.codes import check_recall
-
     if memory is not None:
         bytes_named(memory)  # a bad amount is refused before the model is loaded
-    if recall is not None:
-        check_recall(recall)
+    precision = options["precision"]
     place, corpus = _open(directory, ray)
     model = model or DEFAULT_MODELS[keys or "tokens"]
     loaded = _load(keys, model, corpus, setup)
@@ -124,9 +119,9 @@ def embed(
             from quoth.scale.ray_build import embed as embed_on_ray
 
             named = replace(ray_model(model, setup), fingerprint=loaded.fingerprint)
-            shortfalls = embed_on_ray(corpus, named, precision, recall, progress, cpus, gpus, place, most)
+            shortfalls = embed_on_ray(corpus, named, precision, options["recall"], progress, cpus, gpus, place, most)
         else:
-            shortfalls = loaded.embed(precision=precision, recall=recall, progress=progress, memory=left_of(most))
+            shortfalls = loaded.embed(**options, progress=progress, memory=left_of(most))
     for short in shortfalls:
         note(
             f"segment {short.segment}: its codes find {rounded_down(short.recall)} of the nearest {loaded.keys}, "

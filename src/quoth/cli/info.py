@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from quoth.cli.models import open_corpus
 from quoth.cli.options import CorpusDir, Json
 from quoth.cli.output import plural, print_json, results, rounded_down, size
 from quoth.errors import advising
@@ -29,14 +30,12 @@ def info(directory: CorpusDir, json: Json = False) -> None:
     Example:
       quoth info wiki.quoth
     """
-    from quoth.corpus.corpus import Corpus
-
-    corpus = Corpus.open(directory)
+    corpus = open_corpus(directory)
     with advising(directory):
         tables = _tables(directory, [each.name for each in corpus.segments])
     segments = [_segment(corpus, directory, each) for each in corpus.segments]
     total, freed = bytes_of(directory), _freed_by_compact(segments, directory)
-    facts = {
+    facts: dict[str, Any] = {
         "corpus": str(directory),
         "documents": corpus.num_documents,
         "passages": corpus.num_passages,
@@ -54,14 +53,19 @@ def info(directory: CorpusDir, json: Json = False) -> None:
     from quoth.cli.render import show_facts
 
     embedded = ", ".join(
-        f"{each['model']} {each['precision']} ({each['segments']} of {len(corpus.segments)} segments, "
+        f"{each['model']} {each['precision']} ({each['segments']} of {len(segments)} segments, "
         f"{size(each['bytes'])}{_recall_in_words(each['codes'])})"
         for each in tables
     )
-    shown = {**facts, "documents": f"{corpus.num_documents:,}", "passages": f"{corpus.num_passages:,}"}
-    shown |= {"bytes": size(total), "embedded": embedded or "nothing (fill and ask encode the passages they read)"}
-    shown |= {"freed_by_compact": f"about {size(freed)}", "segments": _segments_in_words(segments)}
-    shown["damaged"] = ", ".join(each.entry.name for each in corpus.damaged) or "nothing that opening checks"
+    shown = facts | {
+        "documents": f"{corpus.num_documents:,}",
+        "passages": f"{corpus.num_passages:,}",
+        "segments": _segments_in_words(segments),
+        "damaged": ", ".join(facts["damaged"]) or "nothing that opening checks",
+        "freed_by_compact": f"about {size(freed)}",
+        "bytes": size(total),
+        "embedded": embedded or "nothing (fill and ask encode the passages they read)",
+    }
     show_facts(results(), ((IN_WORDS.get(name, name), str(value)) for name, value in shown.items()))
 
 

@@ -18,12 +18,10 @@ from typer.main import get_command
 
 from quoth import __version__
 from quoth.cli import (
-    convert,
     corpus,
     demo,
     embed,
     info,
-    mcp,
     query,
     search,
     serve,
@@ -70,7 +68,7 @@ app = typer.Typer(
     add_help_option=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _part in (corpus, info, embed, demo, query, search, serve, mcp, train, convert):
+for _part in (corpus, info, embed, demo, query, search, serve, train):
     app.registered_commands += _part.app.registered_commands
 flow_help(app)
 

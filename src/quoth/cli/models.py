@@ -21,11 +21,16 @@ if TYPE_CHECKING:
     from quoth.zero_ner.model import ZeroNER
 
 
-def open_corpora(first: Path, more: Iterable[Path] | None = None) -> "list[Corpus]":
-    """The corpora of a command, without repetitions. Raises CorpusNotFoundError."""
+def open_corpus(path: Path) -> "Corpus":
+    """The corpus of a command. Raises CorpusNotFoundError."""
     from quoth.corpus.corpus import Corpus
 
-    return [Corpus.open(path) for path in dict.fromkeys([first, *(more or ())])]
+    return Corpus.open(path)
+
+
+def open_corpora(first: Path, more: Iterable[Path] | None = None) -> "list[Corpus]":
+    """The corpora of a command, without repetitions. Raises CorpusNotFoundError."""
+    return [*map(open_corpus, dict.fromkeys([first, *(more or ())]))]
 
 
 def ray_model(model: str, setup: Setup) -> "ModelName":
@@ -77,20 +82,17 @@ def _may_be_of(stored: str, model: str, keys: str) -> bool:
 
 def load(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM":
     """An NPM that searches `corpora`; its libraries keep their progress bars off standard error."""
-    loaded: NPM = _load("npm", model, corpora, setup)
-    return loaded
+    return cast("NPM", _load("npm", model, corpora, setup))
 
 
 def load_reader(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "Reader":
     """`load`, for a reader."""
-    loaded: Reader = _load("reader", model, corpora, setup)
-    return loaded
+    return cast("Reader", _load("reader", model, corpora, setup))
 
 
 def load_entities(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "ZeroNER":
     """`load`, for a model that finds passages by their entities: a Zero-NeR, or one made from another encoder."""
-    loaded: ZeroNER = _load("zero-ner", model, corpora, setup)
-    return loaded
+    return cast("ZeroNER", _load("zero-ner", model, corpora, setup))
 
 
 def load_predictor(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM | Reader | REALM":
@@ -98,13 +100,13 @@ def load_predictor(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NP
     row = system(model)
     if row.searches and not row.answers:
         return load(model, corpora, setup)  # an NPM with a LUKE's encoder; raises for a model that answers nothing
-    return cast("NPM | Reader | REALM", _load_any(model, corpora, setup))
+    return cast("NPM | Reader | REALM", _load("", model, corpora, setup))
 
 
 def load_searcher(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM | REALM | ZeroNER":
     """`load`, for a model that embeds and searches by vectors. Raises InputError for one that has none."""
     keys_of(model)
-    return cast("NPM | REALM | ZeroNER", _load_any(model, corpora, setup))
+    return cast("NPM | REALM | ZeroNER", _load("", model, corpora, setup))
 
 
 def keys_of(model: str) -> str:
@@ -135,9 +137,13 @@ def _required(kind: str, model: str) -> System:
 
 
 def _load(kind: str, model: str, corpora: "Sequence[Corpus]", setup: Setup) -> Any:
-    row = _required(kind, model)
+    """A model of a kind; "" for whatever kind it is."""
+    row = _required(kind, model) if kind else None
     quiet_libraries()
-    return named(row.model).from_pretrained(model, corpus=list(corpora), **setup._asdict())
+    from quoth.model.loading import load as load_any
+
+    load_one = named(row.model).from_pretrained if row else load_any
+    return load_one(model, corpus=list(corpora), **setup._asdict())
 
 
 def quiet_libraries() -> None:
@@ -146,10 +152,3 @@ def quiet_libraries() -> None:
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("HF_HUB_VERBOSITY", "error")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-
-
-def _load_any(model: str, corpora: "Sequence[Corpus]", setup: Setup) -> "NPM | Reader | REALM | ZeroNER":
-    quiet_libraries()
-    from quoth.model.loading import load
-
-    return cast("NPM | Reader | REALM | ZeroNER", load(model, list(corpora), **setup._asdict()))

@@ -10,8 +10,6 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from quoth.answers.options import Temperature as AnyTemperature
-from quoth.answers.options import TopK as AnyTopK
 from quoth.cli.output import note
 from quoth.errors import InputError
 from quoth.fields import checked as field_checked
@@ -26,9 +24,7 @@ class Setup(NamedTuple):
     dtype: str | None = None
 
 
-SearchMode = Literal["bm25", "dense", "entity", "hybrid"]
 Keys = Literal["tokens", "passages", "entities"]
-Precision = Literal["sq8", "sq4", "fp16", "fp32"]
 Format = Literal["jsonl", "csv", "tsv", "parquet", "text"]
 Dtype = Literal["auto", "fp32", "bf16", "fp16"]
 DEVICES = ("cpu", "cuda", "mps", "xpu", "xla", "hpu", "npu", "mtia")
@@ -130,26 +126,7 @@ MoreCorpora = Annotated[
     list[Path] | None,
     repeated("--corpus", "DIR", "Search this corpus as well."),
 ]
-TopK = Annotated[int, typer.Option("--top-k", callback=within(AnyTopK, 5), help="Number of answers.")]
-PassageCount = Annotated[
-    int | None,
-    typer.Option(
-        "--passages",
-        callback=within(AnyTopK, 3),
-        help="Number of BM25's best passages to search inside. Default: the model's own (quoth-mini 3, or all that a "
-        "reader reads; quoth-reader and quoth-realm 20).",
-    ),
-]
-Dense = Annotated[bool, typer.Option("--dense", help="Search every token in the corpus (requires quoth embed).")]
 Timings = Annotated[bool, typer.Option("--timings", help="Report how long each of the five steps took.")]
-Temperature = Annotated[
-    float,
-    typer.Option(
-        "--temperature",
-        callback=within(AnyTemperature, 1.0),
-        help="Above 1 flattens the probabilities, below 1 sharpens them.",
-    ),
-]
 
 
 def check_query(text: str, check: Callable[[str], None]) -> None:
@@ -193,16 +170,6 @@ def for_each_query(text: str, handle: Callable[[int, str], None]) -> None:
             failed = True
     if failed:
         raise typer.Exit(2)
-
-
-def num_passages(passages: int | None, dense: bool, hybrid: float = 0.0) -> "int | Literal['default'] | None":
-    """`passages` of `NPM.fill`, from `--passages`, `--dense` and `--hybrid`: a number, None for every token, or the
-    model's default."""
-    if dense and hybrid:
-        raise InputError(f"--hybrid {hybrid} searches every token already; leave --dense out")
-    if dense and passages is not None:
-        raise InputError(f"--dense searches every token, --passages {passages} only some; give only one of them")
-    return None if dense else "default" if passages is None else passages
 
 
 def given(**options: Any) -> dict[str, Any]:

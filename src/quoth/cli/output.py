@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress
 
 _OBEYED = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
@@ -82,15 +83,27 @@ def counting(label: str, unit: str) -> Iterator[Callable[..., None]]:
 
     Yields a function that receives the count so far and, if it is known, the total.
     """
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True, highlight=False)
-    bar, done = BarColumn(bar_width=24), MofNCompleteColumn()
-    columns = (TextColumn(label), bar, done, TextColumn(unit), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with progress_bar(label, unit) as progress:
         task = progress.add_task(label, total=None)
         yield lambda done, total=None: progress.update(task, completed=done, total=total)
+
+
+def progress_bar(label: str, unit: str = "", left: bool = False) -> "Progress":
+    """A bar on standard error, disabled if that is no terminal; with `left`, also the time that is left."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    console = Console(stderr=True, highlight=False)
+    columns = [TextColumn(label), BarColumn(bar_width=24), MofNCompleteColumn(), TextColumn(unit), TimeElapsedColumn()]
+    columns += [TimeRemainingColumn()] if left else []
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
 class LeftOut:

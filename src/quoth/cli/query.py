@@ -4,34 +4,39 @@ Knows the options and how results are printed. Does not know how predictions are
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from json import dumps
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from quoth.cli.citing import Cite, Form, citations, show_citations
 from quoth.cli.models import check_embedded, load, load_predictor, open_corpora, system
 from quoth.cli.options import (
     STANDARD_INPUT,
     CorpusDir,
-    Dense,
     Json,
     Model,
     MoreCorpora,
-    PassageCount,
     Setup,
-    Temperature,
     Timings,
-    TopK,
     as_utf8,
     check_query,
     for_each_query,
     given,
     label_words,
-    num_passages,
     within,
 )
-from quoth.cli.output import note, print_json, results
-from quoth.cli.records import Filling, fill_arguments, record_of, takes_fill_options, takes_setup
+from quoth.cli.output import note, print_json, results, visible
+from quoth.cli.records import (
+    PASSAGES,
+    Given,
+    fill_arguments,
+    num_passages,
+    option,
+    record_of,
+    takes,
+    takes_fill_options,
+    takes_setup,
+)
 from quoth.errors import InputError
 from quoth.fields import fields_of
 from quoth.npm.config import AskOptions, ClassifyOptions
@@ -60,11 +65,31 @@ NullDocument = Annotated[
         help="For REALM, with --marginal: one of z is an empty passage. Default: for fill, not for ask.",
     ),
 ]
+Form = Literal["w3c", "chars", "link"]
+Cite = Annotated[
+    Form | None,
+    typer.Option(
+        "--cite",
+        metavar="FORM",
+        help="Cite the best place of each answer (with --json: every place) as a web annotation (w3c: "
+        "TextQuoteSelector), by its characters (chars), or by a link that highlights it (link, to the document's "
+        "metadata url). Offsets count code points; UTF-16 units are next to them.",
+    ),
+]
+LABELLING = {
+    "template": option(
+        ClassifyOptions,
+        "template",
+        help="A text with {text} and one [MASK]. Default: the model's own ({text} It was [MASK].).",
+    ),
+    **PASSAGES,
+    "temperature": option(ClassifyOptions, "temperature"),
+}
 
 
 @app.command(rich_help_panel=PANEL)
 @takes_setup
-@takes_fill_options()
+@takes_fill_options
 def fill(
     context: typer.Context,
     directory: CorpusDir,
@@ -72,12 +97,11 @@ def fill(
         str, typer.Argument(metavar="TEXT", callback=as_utf8, help=f"A text with one [MASK]; {STANDARD_INPUT}")
     ],
     corpus: MoreCorpora = None,
-    top_k: TopK = 5,
-    cite: Cite = None,
     *,
+    filling: Given,
+    cite: Cite = None,
     marginal: Marginal = False,
     null_document: NullDocument = None,
-    filling: Filling,
     model: Model = "quoth-mini",
     setup: Setup,
     timings: Timings = False,
@@ -94,7 +118,7 @@ def fill(
     """
     from quoth.model.calls import check_blank
 
-    options = {"top_k": top_k} | fill_arguments(context, model, filling)
+    options = fill_arguments(context, model, filling)
     options |= _by_eq_1(model, marginal, null_document)
     corpora = open_corpora(directory, corpus)
     check_query(text, check_blank)
@@ -105,7 +129,7 @@ def fill(
 
 @app.command(rich_help_panel=PANEL)
 @takes_setup
-@takes_fill_options()
+@takes_fill_options
 def ask(
     context: typer.Context,
     directory: CorpusDir,
@@ -113,9 +137,9 @@ def ask(
         str, typer.Argument(metavar="QUESTION", callback=as_utf8, help=f"A question; {STANDARD_INPUT}")
     ],
     corpus: MoreCorpora = None,
-    top_k: TopK = 5,
-    model: Model = "quoth-reader",
     *,
+    filling: Given,
+    model: Model = "quoth-reader",
     template: Annotated[
         str | None,
         typer.Option(
@@ -127,7 +151,6 @@ def ask(
     marginal: Marginal = False,
     null_document: NullDocument = None,
     cite: Cite = None,
-    filling: Filling,
     setup: Setup,
     timings: Timings = False,
     json: Json = False,
@@ -148,7 +171,7 @@ def ask(
     """
     from quoth.model.calls import check_questions
 
-    options = {"top_k": top_k} | fill_arguments(context, model, filling, asks=True) | given(template=template)
+    options = fill_arguments(context, model, filling, asks=True) | given(template=template)
     options |= _by_eq_1(model, marginal, null_document)
     _check_template(template)
     corpora = open_corpora(directory, corpus)
@@ -160,6 +183,7 @@ def ask(
 
 @app.command(rich_help_panel=PANEL)
 @takes_setup
+@takes("options", LABELLING)
 def classify(
     directory: CorpusDir,
     text: Annotated[str, typer.Argument(metavar="TEXT", callback=as_utf8, help=f"A text to label; {STANDARD_INPUT}")],
@@ -167,19 +191,9 @@ def classify(
         list[str],
         typer.Option("--labels", metavar="LABEL=WORD,WORD", help="A label and its words. Give one for each label."),
     ],
-    template: Annotated[
-        str | None,
-        typer.Option(
-            "--template",
-            callback=within(fields_of(ClassifyOptions)["template"].kind, None),
-            help="A text with {text} and one [MASK]. Default: the model's own ({text} It was [MASK].).",
-        ),
-    ] = None,
-    corpus: MoreCorpora = None,
-    passages: PassageCount = None,
-    dense: Dense = False,
-    temperature: Temperature = 5.0,
     *,
+    options: Given,
+    corpus: MoreCorpora = None,
     model: Model = "quoth-mini",
     setup: Setup,
     timings: Timings = False,
@@ -197,15 +211,14 @@ def classify(
     from quoth.model.calls import check_labels
 
     words = label_words(labels)
-    options: dict[str, Any] = {"template": template, "temperature": temperature}
-    options["passages"] = num_passages(passages, dense)
-    _check_template(template)
+    own = {name: options[name] for name in fields_of(ClassifyOptions)} | {"passages": num_passages(options)}
+    _check_template(options["template"])
     corpora = open_corpora(directory, corpus)
     check_query(text, lambda labelled: check_labels(labelled, words))
-    if dense:
+    if options["dense"]:
         check_embedded(corpora, model, "tokens")
     npm = load(model, corpora, setup)
-    _answer(text, lambda query: npm.classify(query, words, **options), json, timings)
+    _answer(text, lambda query: npm.classify(query, words, **own), json, timings)
 
 
 def _check_template(template: str | None) -> None:
@@ -216,10 +229,10 @@ def _check_template(template: str | None) -> None:
         check_blank(template)
 
 
-def _check_vectors(corpora: "Sequence[Corpus]", model: str, filling: Filling) -> None:
+def _check_vectors(corpora: "Sequence[Corpus]", model: str, filling: Given) -> None:
     """Raises InputError if the model searches by vectors, and a corpus has none."""
     row = system(model)
-    if row.answers and row.keys and (row.needs_vectors or filling.told["dense"] or filling.told["hybrid"]):
+    if row.answers and row.keys and (row.needs_vectors or filling["dense"] or filling["hybrid"]):
         check_embedded(corpora, model, row.keys)
 
 
@@ -261,7 +274,7 @@ def _answer(
             predictions = predict(query)
         if timings:
             note(" · ".join(f"{name} {1000 * spent:.1f} ms" for name, spent in seconds.items()))
-        cited = citations(predictions, corpora, form) if form else []
+        cited = _citations(predictions, corpora, form) if form else []
         if json:
             for place, prediction in enumerate(predictions):
                 more: dict[str, Any] = {"citations": cited[place]} if form else {}
@@ -275,6 +288,28 @@ def _answer(
             print()
         show_predictions(results(), query, predictions)
         if form:
-            show_citations(cited)
+            _show_citations(cited)
 
     for_each_query(text, show)
+
+
+def _citations(
+    predictions: "Sequence[Prediction]", corpora: "Sequence[Corpus]", form: Form
+) -> list[list[dict[str, Any] | str]]:
+    """The citations of each prediction's places, best first, in this form."""
+    from quoth.corpus.exact.cite import Citation, cite
+
+    forms: dict[Form, Callable[[Citation], dict[str, Any] | str]]
+    forms = {"w3c": Citation.selector, "chars": Citation.char_location, "link": Citation.link}
+    write = forms[form]
+    return [[write(place) for place in places] for places in cite(predictions, corpora)]
+
+
+def _show_citations(cited: Sequence[Sequence[dict[str, Any] | str]]) -> None:
+    """Print the citation of each prediction's best place on a line of its own."""
+    console = results()
+    console.print()
+    for rank, (best, *_) in ((rank, each) for rank, each in enumerate(cited, start=1) if each):
+        line = best if isinstance(best, str) else dumps(best, ensure_ascii=False)
+        line += "  (the document's metadata has no url)" if line.startswith("#") else ""
+        console.print(f"{rank:3d}  {visible(line)}", soft_wrap=True)

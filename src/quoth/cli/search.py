@@ -4,11 +4,10 @@ Knows the options, and which model each mode requires. Does not know how passage
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quoth.answers.options import TopK as AnyTopK
 from quoth.cli.models import (
     check_embedded,
     check_finds_entities,
@@ -22,43 +21,31 @@ from quoth.cli.options import (
     CorpusDir,
     Json,
     MoreCorpora,
-    SearchMode,
     Setup,
     as_utf8,
     check_query,
     for_each_query,
     pairs,
     repeated,
-    within,
 )
 from quoth.cli.output import print_json, results
-from quoth.cli.records import takes_setup
+from quoth.cli.records import Given, option, takes, takes_setup
 from quoth.errors import InputError
+from quoth.index.options import AnySearchOptions
 
 if TYPE_CHECKING:
     from quoth.corpus.corpus import Corpus
     from quoth.records import Hit
 
 app = typer.Typer()
+DENSE, ENTITY = "quoth-realm", "quoth-zero-ner"
 Find = Callable[[str, int], "list[Hit]"]
-Fusion = Literal["rrf", "sum"]
 
-
-NumPassages = Annotated[int, typer.Option("-k", "--k", callback=within(AnyTopK, 10), help="Number of passages.")]
-Mode = Annotated[
-    SearchMode,
-    typer.Option(
-        "--mode",
-        metavar="MODE",
-        help="What to compare: bm25 (words), dense (vectors), entity (names), hybrid (all of them).",
-    ),
-]
+SEARCHING = {name: option(AnySearchOptions, name) for name in ("k", "mode", "fusion")}
+SEARCHING["k"] = option(AnySearchOptions, "k", flags=("-k", "--k"))
 EntityWords = Annotated[
     list[str] | None,
     repeated("--entity", "WORDS", "With --mode entity: words of the query."),
-]
-FusionRule = Annotated[
-    Fusion, typer.Option("--fusion", help="With --mode hybrid: add up reciprocal ranks (rrf), or scores from 0 to 1.")
 ]
 Weights = Annotated[
     list[str] | None,
@@ -77,20 +64,19 @@ Models = Annotated[
 
 @app.command(rich_help_panel="Ask a corpus")
 @takes_setup
+@takes("options", SEARCHING)
 def search(
     directory: CorpusDir,
     query: Annotated[
         str, typer.Argument(metavar="QUERY", callback=as_utf8, help=f"What to look for; {STANDARD_INPUT}")
     ],
-    k: NumPassages = 10,
-    mode: Mode = "bm25",
+    *,
+    options: Given,
     entity: EntityWords = None,
-    fusion: FusionRule = "rrf",
     weight: Weights = None,
     show_matches: ShowMatches = False,
     corpus: MoreCorpora = None,
     model: Models = None,
-    *,
     setup: Setup,
     json: Json = False,
 ) -> None:
@@ -108,13 +94,13 @@ def search(
       quoth search wiki.quoth --mode hybrid --model quoth-zero-ner \\
         "Where was Nikos Kazantzakis born?"
     """
-    _check_mode(mode, entity, weight, show_matches)
+    _check_mode(options["mode"], entity, weight, show_matches)
     corpora = open_corpora(directory, corpus)
     check_query(query, lambda asked: _check_words(asked, entity or ()))
-    find = _finder(corpora, mode, model or [], setup, entity, fusion, _weights(weight))
+    find = _finder(corpora, options, model or [], setup, entity, _weights(weight))
 
     def show(_: int, text: str) -> None:
-        hits = find(text, k)
+        hits = find(text, options["k"])
         if json:
             for hit in hits:
                 print_json(({"query": text} if query == "-" else {}) | _record(hit, show_matches))
@@ -126,7 +112,7 @@ def search(
     for_each_query(query, show)
 
 
-def _check_mode(mode: SearchMode, entity: list[str] | None, weight: list[str] | None, show_matches: bool) -> None:
+def _check_mode(mode: str, entity: list[str] | None, weight: list[str] | None, show_matches: bool) -> None:
     """Raises InputError for an option of another mode."""
     for name, values, its_mode in (("entity", entity, "entity"), ("weight", weight, "hybrid")):
         if values and mode != its_mode:
@@ -148,40 +134,41 @@ def _check_words(query: str, entities: Sequence[str]) -> None:
 
 def _finder(
     corpora: "list[Corpus]",
-    mode: SearchMode,
+    options: Given,
     models: Sequence[str],
     setup: Setup,
     entities: list[str] | None,
-    fusion: str,
     weights: dict[str, float],
 ) -> Find:
     """The search of a mode; BM25 loads no model."""
-    if len(models) > 1 and mode != "hybrid":
+    if len(models) > 1 and options["mode"] != "hybrid":
         raise InputError(f"--model is given {len(models)} times; only --mode hybrid takes several")
-    model = next(iter(models), None)
-    match mode:
+    match options["mode"]:
         case "bm25":
             from quoth.corpus.bm25 import bm25
 
             return lambda query, k: bm25(corpora, query, k)
         case "dense":
-            check_embedded(corpora, model or "quoth-realm", keys_of(model or "quoth-realm"))
-            loaded = load_searcher(model or "quoth-realm", corpora, setup)
+            [model] = models or [DENSE]
+            check_embedded(corpora, model, keys_of(model))
+            loaded = load_searcher(model, corpora, setup)
             return lambda query, k: loaded.search(query, k, "dense")
         case "entity":
-            check_finds_entities(model or "quoth-zero-ner")
-            check_embedded(corpora, model or "quoth-zero-ner", "entities")
-            zero_ner = load_entities(model or "quoth-zero-ner", corpora, setup)
+            [model] = models or [ENTITY]
+            check_finds_entities(model)
+            check_embedded(corpora, model, "entities")
+            zero_ner = load_entities(model, corpora, setup)
             return lambda query, k: zero_ner.search(query, k, entities=entities)
         case "hybrid":
             from quoth.model.base import FusedSearch, check_weights
 
-            keys = {name: keys_of(name) for name in models or ["quoth-realm"]}
+            keys = {name: keys_of(name) for name in models or [DENSE]}
             check_weights(weights, ["bm25", *keys.values()])
             for name, of in keys.items():
                 check_embedded(corpora, name, of)
             searchers = [load_searcher(name, corpora, setup) for name in keys]
-            return FusedSearch(searchers, fusion, weights).search
+            return FusedSearch(searchers, options["fusion"], weights).search
+    raise AssertionError(options["mode"])
 
 
 def _weights(items: list[str] | None) -> dict[str, float]:

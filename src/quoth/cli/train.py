@@ -1,25 +1,25 @@
-"""The command that trains, train, and what it shows of a run.
+"""The commands that make models: train, with what it shows of a run, and convert.
 
-Knows the recipes' names and terminals. Does not know what training is.
+Knows the recipes' names and terminals. Does not know what training is, or what a checkpoint contains.
 """
 
 import os
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quoth.cli.models import system
+from quoth.cli.models import quiet_libraries, system
 from quoth.cli.options import Base, SkipBad, pairs, repeated
-from quoth.cli.output import LeftOut, note
+from quoth.cli.output import LeftOut, note, progress_bar
 from quoth.errors import InputError, nearest
 from quoth.training.recipes import RECIPES, run_recipe
 
 if TYPE_CHECKING:
+    from rich.progress import Progress as ProgressBar
+
     from quoth.training.trainer import Progress
 
 app = typer.Typer()
@@ -84,7 +84,8 @@ def train(
     left_out = LeftOut()
     _check_recipe(recipe, corpus is not None, skip_bad)
     _check_inputs(docs, model)
-    with display() as shown:
+    with progress_bar("{task.description}", left=True) as bar:
+        shown = Display(bar)
         run_recipe(
             recipe,
             docs,
@@ -126,16 +127,15 @@ class Display:
     """A run on standard error: a bar if it is a terminal, and a line for the first step, for scores, and per half
     minute."""
 
-    def __init__(self, bar: "Bar | None") -> None:
-        self._bar, self._what, self._said = bar, "", 0.0
+    def __init__(self, bar: "ProgressBar") -> None:
+        self._bar, self._task = bar, bar.add_task("loading", total=None)
+        self._what, self._said = "", 0.0
 
     def preparing(self, what: str, done: int, total: int | None) -> None:
         """Show the work before the first step."""
-        if self._bar is not None:
-            self._bar.show(what, done, total)
-        elif what != self._what:
+        if self._bar.disable and what != self._what:
             print(what, file=sys.stderr, flush=True)
-        self._what = what
+        self._show(what, what, done, total)
 
     def step(self, now: "Progress") -> None:
         """Show a step."""
@@ -146,40 +146,56 @@ class Display:
         if not self._said or "score" in now.measures or now.step == now.steps or clock - self._said > SECONDS_PER_LINE:
             self._said = clock
             print(line, file=sys.stderr, flush=True)
-        if self._bar is not None:
-            self._bar.show(f"training, loss {now.loss:.3f}", now.step, now.steps)
+        self._show("training", f"training, loss {now.loss:.3f}", now.step, now.steps)
 
-
-class Bar:
-    """A progress bar for one piece of work after another."""
-
-    def __init__(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-        from rich.progress import TimeRemainingColumn as TimeLeft
-
-        columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn())
-        console = Console(stderr=True, highlight=False)
-        self.live = Progress(*columns, TimeElapsedColumn(), TimeLeft(), console=console, transient=True)
-        self._task = self.live.add_task("loading", total=None)
-        self._what = ""
-
-    def show(self, label: str, done: int, total: int | None) -> None:
+    def _show(self, what: str, label: str, done: int, total: int | None) -> None:
         """Move the bar; a new piece of work restarts its clock."""
-        what = label.partition(",")[0]
         if what != self._what:
             self._what = what
-            self.live.remove_task(self._task)
-            self._task = self.live.add_task(label, total=total)
-        self.live.update(self._task, completed=done, total=total, description=label)
+            self._bar.reset(self._task)
+        self._bar.update(self._task, completed=done, total=total, description=label)
 
 
-@contextmanager
-def display() -> Iterator[Display]:
-    """The display of a run while the block runs: with a bar if standard error is a terminal, otherwise in lines."""
-    if not sys.stderr.isatty():
-        yield Display(None)
+@app.command(rich_help_panel="Train and measure")
+def convert(
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="New folder for the model.")],
+    checkpoints: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="CHECKPOINTS", help="Folders or hub ids of published REALM checkpoints."),
+    ] = None,
+    encoder: Annotated[
+        str | None, typer.Option("--encoder", metavar="MODEL", help="Mix models: take the reader of this one.")
+    ] = None,
+    retriever: Annotated[
+        str | None, typer.Option("--retriever", metavar="MODEL", help="Mix models: take the towers of this one.")
+    ] = None,
+) -> None:
+    """Convert published REALM checkpoints, or mix two models.
+
+    The other commands take its folder as --model. An open-QA checkpoint answers questions, best together with the
+    embedder that made the passage vectors it was trained with. An embedder and an encoder fill blanks. Weights are read
+    from safetensors, or from pickles that contain only tensors.
+
+    \b
+    Example:
+      quoth convert google/realm-orqa-nq-openqa \\
+        google/realm-cc-news-pretrained-embedder -o realm-nq
+      quoth convert google/realm-cc-news-pretrained-embedder \\
+        google/realm-cc-news-pretrained-encoder -o realm-news
+      quoth convert --encoder pretrained --retriever quoth-realm-base \\
+        -o retriever-reset
+    """
+    quiet_libraries()
+    if encoder and retriever and not checkpoints:
+        from quoth.realm.convert import mix
+
+        mix(encoder, retriever, output)
+        note(f"the model is in {output}")
         return
-    bar = Bar()
-    with bar.live:
-        yield Display(bar)
+    if not checkpoints or encoder or retriever:
+        raise InputError("name checkpoints to convert, or both --encoder and --retriever to mix")
+    from quoth.realm.convert import convert as convert_checkpoints
+
+    for fact in convert_checkpoints(checkpoints, output):
+        note(fact)
+    note(f"the model is in {output}")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from quoth.corpus.corpus import Corpus
-from quoth.corpus.exact.quotes import verify_quote
+from quoth.corpus.exact.quotes import verify_quote as verify
 from quoth.reader.model import Reader
 from quoth.records import NOT_FOUND, Evidence, Prediction, Status
 
@@ -41,7 +41,7 @@ class Asking:
 
     @property
     def about_ask(self) -> str:
-        """What `ask` does, as an assistant is told."""
+        """What `ask_corpus` does, as an assistant is told."""
         return (
             f"Answer a question with phrases quoted from the corpus {self.corpus.name!r}, best first, each with its "
             "probability of being right and the place where it occurs. `note` says what `status` means."
@@ -49,24 +49,24 @@ class Asking:
 
     @property
     def about_verify(self) -> str:
-        """What `verify` does, as an assistant is told."""
+        """What `verify_quote` does, as an assistant is told."""
         return (
             f"Check whether words occur in the corpus {self.corpus.name!r}, exactly except for white space, and where; "
             "if they do not, what is nearest to them. Check every quotation before you give it."
         )
 
-    def ask(self, question: str) -> dict[str, Any]:
+    def ask_corpus(self, question: str) -> dict[str, Any]:
         """The answers as dictionaries. Raises InputError, EmptyCorpusError."""
         with self._lock:
             self.corpus.catch_up()
             found = self._reader.ask(question, top_k=self._top_k)
         return {"status": found.status, "note": NOTES[found.status], "answers": [_answer(each) for each in found]}
 
-    def verify(self, text: str) -> dict[str, Any]:
+    def verify_quote(self, text: str) -> dict[str, Any]:
         """Whether and where words occur, and what is nearest if they do not. Raises InputError."""
         with self._lock:
             self.corpus.catch_up()
-            found = verify_quote(self.corpus, text, PLACES)
+            found = verify(self.corpus, text, PLACES)
         return {
             "occurs": found.occurs,
             "num_places": found.num_places,
@@ -85,10 +85,14 @@ def _answer(prediction: Prediction) -> dict[str, Any]:
     }
 
 
+def quote_of(place: Evidence) -> str:
+    """The words of a place, as they occur there."""
+    return place.context[place.start - place.context_start :][: place.end - place.start]
+
+
 def _place(place: Evidence) -> dict[str, Any]:
-    at = place.start - place.context_start
     return {
-        "quotation": place.context[at : at + place.end - place.start],
+        "quotation": quote_of(place),
         "document_id": place.document_id,
         "title": place.title,
         "start": place.start,

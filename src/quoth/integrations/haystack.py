@@ -5,7 +5,8 @@ Knows: Haystack's documents and answers. Does not know: how passages are ranked 
 
 from __future__ import annotations
 
-from typing import Any
+from inspect import signature
+from typing import Any, Self
 
 from haystack import Document, component, default_from_dict, default_to_dict
 from haystack.dataclasses import ExtractedAnswer
@@ -16,8 +17,24 @@ from quoth.reader.model import Reader
 from quoth.records import Evidence, Prediction
 
 
+class _Stored:
+    """A component that keeps the arguments of its constructor under their names, and is stored by them."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The component as a pipeline is stored."""
+        _, *names = signature(type(self).__init__).parameters
+        stored: dict[str, Any] = default_to_dict(self, **{name: getattr(self, name) for name in names})
+        return stored
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The component that was stored."""
+        made: Self = default_from_dict(cls, data)
+        return made
+
+
 @component
-class QuothRetriever:
+class QuothRetriever(_Stored):
     """The passages of a corpus that match a query best, as `Document`s.
 
     A document's `content` is the passage; its metadata are those of the corpus's document, with document_id, title,
@@ -35,19 +52,6 @@ class QuothRetriever:
         """
         self.corpus, self.top_k, self.mode, self.model = corpus, top_k, mode, model
         self._searching: Searching | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """The component as a pipeline is stored."""
-        stored: dict[str, Any] = default_to_dict(
-            self, corpus=self.corpus, top_k=self.top_k, mode=self.mode, model=self.model
-        )
-        return stored
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> QuothRetriever:
-        """The component that was stored."""
-        made: QuothRetriever = default_from_dict(cls, data)
-        return made
 
     def warm_up(self) -> None:
         """Open the corpus and load the model, if there is one."""
@@ -72,7 +76,7 @@ class QuothRetriever:
 
 
 @component
-class QuothReader:
+class QuothReader(_Stored):
     """Answers a question with phrases of a corpus, as `ExtractedAnswer`s.
 
     An answer's `document` is a document of the corpus, and `document_offset` counts the code points of its content;
@@ -101,24 +105,6 @@ class QuothReader:
         self.top_k, self.passages, self.drop_guesses = top_k, passages, drop_guesses
         self._reader: Reader | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """The component as a pipeline is stored."""
-        stored: dict[str, Any] = default_to_dict(
-            self,
-            corpus=self.corpus,
-            model=self.model,
-            top_k=self.top_k,
-            passages=self.passages,
-            drop_guesses=self.drop_guesses,
-        )
-        return stored
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> QuothReader:
-        """The component that was stored."""
-        made: QuothReader = default_from_dict(cls, data)
-        return made
-
     def warm_up(self) -> None:
         """Open the corpus and load the model."""
         if self._reader is None:
@@ -145,8 +131,8 @@ class QuothReader:
 
 
 def _document(found: Found) -> Document:
-    meta = {key: value for key, value in found.metadata.items() if key != "score"}
-    return Document(id=found.id, content=found.text, meta=meta, score=found.score)
+    score = found.metadata.pop("score")
+    return Document(id=found.id, content=found.text, meta=found.metadata, score=score)
 
 
 def _answer(corpus: Corpus, query: str, answer: Prediction, best: Evidence) -> ExtractedAnswer:

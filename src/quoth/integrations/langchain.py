@@ -6,6 +6,7 @@ Knows: LangChain's documents and tools. Does not know: how passages are ranked o
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -75,11 +76,7 @@ def ask_tool(corpus: str | Path, model: str = "quoth-reader", top_k: int = 3) ->
         >>> ask_tool("wiki.quoth").invoke({"question": "Who composed Carmen?"})  # doctest: +SKIP
     """
     asking = Asking(corpus, model, top_k)
-
-    def ask_corpus(question: str) -> dict[str, Any]:
-        return _told(asking.ask, question)
-
-    return StructuredTool.from_function(ask_corpus, description=asking.about_ask, handle_tool_error=True)
+    return _tool(asking.ask_corpus, asking.about_ask)
 
 
 def verify_tool(corpus: str | Path) -> StructuredTool:
@@ -99,15 +96,17 @@ def verify_tool(corpus: str | Path) -> StructuredTool:
         True
     """
     asking = Asking(corpus)
-
-    def verify_quote(text: str) -> dict[str, Any]:
-        return _told(asking.verify, text)
-
-    return StructuredTool.from_function(verify_quote, description=asking.about_verify, handle_tool_error=True)
+    return _tool(asking.verify_quote, asking.about_verify)
 
 
-def _told(call: Callable[[str], dict[str, Any]], text: str) -> dict[str, Any]:
-    try:
-        return call(text)
-    except QuothError as error:
-        raise ToolException(str(error)) from error
+def _tool(call: Callable[..., dict[str, Any]], description: str) -> StructuredTool:
+    """A tool of this method's name and argument, which tells the assistant what it did wrong."""
+
+    @wraps(call)
+    def told(**given: str) -> dict[str, Any]:
+        try:
+            return call(**given)
+        except QuothError as error:
+            raise ToolException(str(error)) from error
+
+    return StructuredTool.from_function(told, description=description, handle_tool_error=True)

@@ -7,7 +7,6 @@ Knows: LlamaIndex's nodes and tools. Does not know: how passages are ranked or q
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
@@ -47,14 +46,14 @@ class QuothRetriever(BaseRetriever):
                 node=TextNode(
                     id_=each.id,
                     text=each.text,
-                    start_char_idx=each.start,
-                    end_char_idx=each.end,
+                    start_char_idx=each.metadata["start"],
+                    end_char_idx=each.metadata["end"],
                     metadata=each.metadata,
                     excluded_llm_metadata_keys=HIDDEN,
                     excluded_embed_metadata_keys=HIDDEN,
-                    relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=each.document_id)},
+                    relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=each.metadata["document_id"])},
                 ),
-                score=each.score,
+                score=each.metadata["score"],
             )
             for each in self._searching.search(query_bundle.query_str, self._k)
         ]
@@ -79,11 +78,7 @@ def ask_tool(corpus: str | Path, model: str = "quoth-reader", top_k: int = 3) ->
         >>> ask_tool("wiki.quoth").call(question="Who composed Carmen?").raw_output  # doctest: +SKIP
     """
     asking = Asking(corpus, model, top_k)
-
-    def ask_corpus(question: str) -> dict[str, Any]:
-        return asking.ask(question)
-
-    return FunctionTool.from_defaults(ask_corpus, description=asking.about_ask)
+    return FunctionTool.from_defaults(asking.ask_corpus, description=asking.about_ask)
 
 
 def verify_tool(corpus: str | Path) -> FunctionTool:
@@ -103,8 +98,4 @@ def verify_tool(corpus: str | Path) -> FunctionTool:
         True
     """
     asking = Asking(corpus)
-
-    def verify_quote(text: str) -> dict[str, Any]:
-        return asking.verify(text)
-
-    return FunctionTool.from_defaults(verify_quote, description=asking.about_verify)
+    return FunctionTool.from_defaults(asking.verify_quote, description=asking.about_verify)

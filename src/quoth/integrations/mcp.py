@@ -9,6 +9,7 @@ Knows: what the tools and resources take and return, and how errors are reported
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,8 +24,8 @@ from quoth.corpus.bm25 import best_places
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.exact.quotes import documents_of, verify_quotes
 from quoth.errors import CorpusNotFoundError, InputError, QuothError, nearest
-from quoth.integrations.asking import NOTES
-from quoth.records import Evidence, Predictions, Status
+from quoth.integrations.asking import NOTES, quote_of
+from quoth.records import Evidence, Hit, Predictions, Status
 
 if TYPE_CHECKING:
     from quoth.npm.model import NPM
@@ -64,17 +65,7 @@ class Place(BaseModel):
     @classmethod
     def of(cls, place: Evidence) -> "Place":
         """The place that an evidence names."""
-        at = place.start - place.context_start
-        return cls(
-            corpus=place.corpus,
-            document_id=place.document_id,
-            title=place.title,
-            start=place.start,
-            end=place.end,
-            quote=place.context[at : at + place.end - place.start],
-            context=place.context,
-            score=place.score,
-        )
+        return cls(**asdict(place) | {"quote": quote_of(place)})
 
 
 class Answer(BaseModel):
@@ -221,23 +212,10 @@ class Tools:
         """Find the passages that match the words of a query best."""
         with self._reading(corpus) as searched:
             found = [
-                (score, searched[number].name, searched[number].passage(row))
+                Hit(searched[number].passage(row), score).to_dict() | {"corpus": searched[number].name}
                 for score, (number, row) in best_places(searched, query, k)
             ]
-        return Passages(
-            passages=[
-                Passage(
-                    corpus=name,
-                    document_id=p.document_id,
-                    title=p.title,
-                    start=p.start,
-                    end=p.end,
-                    text=p.text,
-                    score=score,
-                )
-                for score, name, p in found
-            ]
-        )
+        return Passages(passages=[Passage(**each) for each in found])
 
     def read(
         self,

@@ -9,12 +9,13 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 from quoth.corpus.bm25 import bm25
 from quoth.corpus.corpus import Corpus
 from quoth.errors import InputError
-from quoth.model.base import CorpusModel, Mode
+from quoth.index.options import Mode, SearchOptions
+from quoth.model.base import CorpusModel
 from quoth.model.loading import load
 from quoth.records import Hit
 
@@ -26,16 +27,11 @@ PLACE_KEYS = ("document_id", "title", "start", "end", "passage", "corpus", "scor
 class Found:
     """A passage: `document_text[start:end]` is `text`, counted in code points.
 
-    `id` is "document_id#start-end". `metadata` are the document's own and, winning over these, document_id, title,
-    start, end, passage, corpus and score.
+    `id` is "document_id#start-end". `metadata` are the document's own and, winning over these, those of `PLACE_KEYS`.
     """
 
     id: str
     text: str
-    document_id: str
-    start: int
-    end: int
-    score: float
     metadata: dict[str, Any]
 
 
@@ -43,9 +39,7 @@ class Searching:
     """A search of one corpus, by words or by vectors. Raises CorpusNotFoundError, and InputError on another mode."""
 
     def __init__(self, corpus: str | Path, mode: str = "bm25", model: str | None = None) -> None:
-        modes = get_args(Mode)
-        if mode not in modes:
-            raise InputError(f"mode {mode!r}; use one of {', '.join(modes)}")
+        SearchOptions(mode=cast(Mode, mode))
         if mode != "bm25" and model is None:
             raise InputError(f"mode {mode!r} searches by vectors; name their model, such as model='quoth-mini'")
         self.corpus, self._lock = Corpus.open(corpus), threading.Lock()
@@ -72,22 +66,6 @@ class Searching:
             return [self._found(each) for each in self._find(query, k)]
 
     def _found(self, hit: Hit) -> Found:
-        passage = hit.passage
-        own = {
-            "document_id": passage.document_id,
-            "title": passage.title,
-            "start": passage.start,
-            "end": passage.end,
-            "passage": passage.row,
-            "corpus": self.corpus.name,
-            "score": hit.score,
-        }
-        return Found(
-            f"{passage.document_id}#{passage.start}-{passage.end}",
-            passage.text,
-            passage.document_id,
-            passage.start,
-            passage.end,
-            hit.score,
-            {**passage.metadata, **own},
-        )
+        passage, values = hit.passage, hit.to_dict() | {"corpus": self.corpus.name}
+        name = f"{passage.document_id}#{passage.start}-{passage.end}"
+        return Found(name, passage.text, {**passage.metadata, **{key: values[key] for key in PLACE_KEYS}})

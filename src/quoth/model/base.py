@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, TypeVar, get_args, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar, overload
 
 from quoth.corpus.bm25 import PassageRef, Ranking, best_places
 from quoth.corpus.corpus import Corpora, Corpus, listed
 from quoth.errors import InputError
-from quoth.fields import Count, checked
 from quoth.hub import is_shipped
 from quoth.index.fusion import FUSIONS
 from quoth.index.key_table import KeyTable
+from quoth.index.options import EmbedOptions, Mode, Precision, SearchOptions
 from quoth.memory import WORKING_MEMORY
 from quoth.records import Cost, Hit, Hits, Match, Passage, Predictions, Shortfall
 
@@ -144,8 +144,6 @@ def _again(kind: Any, corpora: Sequence[Corpus], call: Mapping[str, Any]) -> Any
     return kind.from_pretrained(corpus=corpora, **call)
 
 
-Mode = Literal["bm25", "dense", "hybrid"]
-MODES: tuple[Mode, ...] = get_args(Mode)
 FUSION_DEPTH = 100
 """Number of hits taken from a ranking before fusion."""
 
@@ -200,9 +198,7 @@ class CorpusModel(Model):
             >>> npm.search("opera by Bizet", k=1)[0].passage.title
             'Carmen'
         """
-        if mode not in MODES:
-            raise InputError(f"mode {mode!r}; use one of {', '.join(MODES)}")
-        checked("k", k, Count, 10)
+        SearchOptions(k=k, mode=mode)
         if mode == "hybrid":
             return FusedSearch([self]).search(query, k)
         return self.hits(self.ranked_by_words(query, k) if mode == "bm25" else self.ranked_by_keys(query, k).ranking)
@@ -240,7 +236,7 @@ class CorpusModel(Model):
 
     def embed(
         self,
-        precision: str = "sq8",
+        precision: Precision = "sq8",
         recall: float | None = None,
         progress: Callable[[int, int], None] | None = None,
         memory: int = WORKING_MEMORY,
@@ -248,8 +244,8 @@ class CorpusModel(Model):
         """Store a vector for every key of every corpus, for dense search; resumes a stopped run.
 
         Args:
-            precision (str): Storage per vector component: "sq8" (1 byte), "sq4" (half a byte, less exact), "fp16" or
-                "fp32". Default: "sq8".
+            precision ("sq8" | "sq4" | "fp16" | "fp32"): Storage per vector component: sq8 (1 byte), sq4 (half a byte,
+                less exact), fp16 or fp32. Default: "sq8".
             recall (float | None): Large segments are searched by compressed codes, which find this share of a query's
                 nearest keys; 1 compares every vector. Default: 0.97.
             progress (Callable[[int, int], None] | None): Called with the number of passages done, and of all.
@@ -269,14 +265,15 @@ class CorpusModel(Model):
             >>> npm.fill("Carmen is an opera by [MASK].", passages=None, top_k=1)[0].text
             'Georges Bizet'
         """
+        EmbedOptions(precision=precision, recall=recall)
         every = self._retriever.tables
         return [short for tables in every for short in tables.build(precision, recall, progress, memory)]
 
-    def embed_cost(self, precision: str = "sq8") -> Cost:
+    def embed_cost(self, precision: Precision = "sq8") -> Cost:
         """Estimate what `embed` will take, by encoding a few passages.
 
         Args:
-            precision (str): As in `embed`. Default: "sq8".
+            precision ("sq8" | "sq4" | "fp16" | "fp32"): As in `embed`. Default: "sq8".
 
         Returns:
             The passages and keys that are still to be embedded, the bytes they take on disk, also while they are made,
@@ -342,7 +339,7 @@ class FusedSearch:
             >>> both.search("Where does the Nile end?", k=1)[0].passage.title
             'Nile'
         """
-        checked("k", k, Count, 10)
+        SearchOptions(k=k)
         first, depth = self._models[0], max(k, FUSION_DEPTH)
         of_words, *of_models = self._weights
         words = [first.ranked_by_words(query, depth)] if of_words else []

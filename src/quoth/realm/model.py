@@ -21,8 +21,9 @@ from quoth.errors import InputError
 from quoth.fields import Count, checked
 from quoth.hub import locate
 from quoth.index.fusion import weighted_sum
+from quoth.index.options import Mode
 from quoth.index.retriever import Retriever
-from quoth.model.base import FUSION_DEPTH, CorpusModel, Mode
+from quoth.model.base import FUSION_DEPTH, CorpusModel
 from quoth.model.calls import Exclude, check_questions, for_each, takes, with_mask
 from quoth.reader.weights import open_reader
 from quoth.realm.config import REALMAskOptions, REALMConfig, REALMFillOptions

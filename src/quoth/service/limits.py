@@ -56,10 +56,9 @@ class Limits:
             if name in MANY and isinstance(value, list) and len(value) > self.texts:
                 raise BoundError(f"{name}: a list of {len(value):,}; at most {self.texts:,} at once")
             for each in _texts(value):
-                if name == "documents":
-                    check_unicode(name, each)
-                else:
-                    self._check_text(name, each)
+                if name != "documents" and len(each) > self.text:
+                    raise BoundError(f"{name}: {len(each):,} characters; at most {self.text:,}")
+                check_unicode(name, each)
 
     def check_reply(self, reply: Mapping[str, Any]) -> None:
         """Raises BoundError if the texts of a reply, with its keys, are too long."""
@@ -68,11 +67,6 @@ class Limits:
                 f"the reply has more than {self.reply:,} characters; ask for fewer texts, answers, places or passages "
                 "(top_k, max_evidence, max_places, k), or for a part of the document (start, end)"
             )
-
-    def _check_text(self, name: str, text: str) -> None:
-        if len(text) > self.text:
-            raise BoundError(f"{name}: {len(text):,} characters; at most {self.text:,}")
-        check_unicode(name, text)
 
 
 def check_unicode(name: str, text: str) -> None:

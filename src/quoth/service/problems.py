@@ -34,16 +34,6 @@ LOG = logging.getLogger("quoth.service")
 MEDIA_TYPE = "application/problem+json"
 LONGEST_REASON = 300
 MOST_FAULTS = 3
-RETRY_SECONDS = 1
-STATUS: dict[type[Exception], int] = {
-    BoundError: 422,
-    CorpusNotFoundError: 404,
-    UnknownDocumentError: 404,
-    DuplicateDocumentError: 409,
-    LockedError: 423,
-    UserError: 400,
-}
-"""The first match counts."""
 
 
 class BusyError(QuothError):
@@ -52,6 +42,21 @@ class BusyError(QuothError):
     def __init__(self, seconds: int) -> None:
         super().__init__(f"too many requests are waiting; ask again in {seconds} s")
         self.seconds = seconds
+
+
+STATUS: dict[type[Exception], int] = {
+    BoundError: 422,
+    CorpusNotFoundError: 404,
+    UnknownDocumentError: 404,
+    DuplicateDocumentError: 409,
+    LockedError: 423,
+    UserError: 400,
+    BusyError: 503,
+    TimeoutError: 503,
+}
+"""The first match counts."""
+RETRY_SECONDS = {423: 1, 503: 5}
+"""When to ask again, if the error does not say it."""
 
 
 class Fault(BaseModel):
@@ -152,22 +157,16 @@ def add_problems(api: FastAPI, folders: Mapping[str, str]) -> None:
 
     def of_ours(_: Request, error: Exception) -> Response:
         status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 500)
-        headers = {"Retry-After": str(RETRY_SECONDS)} if status == 423 else None
+        again = getattr(error, "seconds", RETRY_SECONDS.get(status))
         if status == 500:
             LOG.error("error", extra={"error": str(error)})
-        return problem(status, told(error), headers=headers)
+        detail = told(error) or "no answer in time; ask again later"
+        return problem(status, detail, headers={"Retry-After": str(again)} if again else None)
 
     def invalid(_: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
         found = [_fault(each) for each in error.errors()[:MOST_FAULTS]]
         return problem(422, "; ".join(f"{each.field}: {each.message}" for each in found), found)
-
-    def busy(_: Request, error: Exception) -> Response:
-        assert isinstance(error, BusyError)
-        return problem(503, str(error), headers={"Retry-After": str(error.seconds)})
-
-    def late(_: Request, error: Exception) -> Response:
-        return problem(503, str(error) or "no answer in time; ask again later", headers={"Retry-After": "5"})
 
     def of_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -179,8 +178,7 @@ def add_problems(api: FastAPI, folders: Mapping[str, str]) -> None:
     for kind, handler in (
         (RequestValidationError, invalid),
         (QuothError, of_ours),
-        (BusyError, busy),
-        (TimeoutError, late),
+        (TimeoutError, of_ours),
         (HTTPException, of_http),
     ):
         api.add_exception_handler(kind, handler)

@@ -7,14 +7,16 @@ answers, HTTP.
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from types import UnionType
-from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
 from annotated_types import Ge, Le, MaxLen
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from quoth.answers.options import FillOptions
 from quoth.fields import fields_of
+from quoth.index.options import AnySearchOptions
 from quoth.npm.config import ClassifyOptions
 from quoth.service.limits import Limits
 
@@ -32,7 +34,6 @@ MOST = 1 << 53
 Row = Annotated[int, Field(ge=0, lt=MOST)]
 Number = Annotated[int, Field(ge=0, lt=MOST)]
 Texts = str | list[str]
-Mode = Literal["bm25", "dense", "entity", "hybrid"]
 Labels = Annotated[
     dict[str, Annotated[list[str], Field(min_length=1, max_length=MOST_LABELS)]],
     Field(min_length=2, max_length=MOST_LABELS, description="Words that express each label, by label."),
@@ -87,6 +88,7 @@ class Documents(BaseModel):
 def forms(limits: Limits, asks: Any) -> Forms:
     """The request records of a service with these limits, whose questions are answered by the method `asks`."""
     place = {"corpus": (CorpusName, None), "snapshot": (Snapshot, None)}
+    searching = _options(AnySearchOptions, replace(limits, neighbours=limits.answers))
     answers = Annotated[int, Field(ge=1, le=limits.answers)]
     return Forms(
         fill=_form(
@@ -117,8 +119,7 @@ def forms(limits: Limits, asks: Any) -> Forms:
             "SearchRequest",
             {"query": "opera by Bizet", "k": 3},
             query=(_said(str, "What to look for."), ...),
-            k=(_said(answers, "Number of passages."), 10),
-            mode=(_said(Mode, "By words, by vectors, by the entities named, or by all of these."), "bm25"),
+            **{name: searching[name] for name in ("k", "mode")},
             words=(_said(bool, "Say where the query's words occur in the passages (`words`)."), False),
             **place,
         ),

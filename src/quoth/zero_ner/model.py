@@ -27,8 +27,9 @@ from quoth.encoders.tokens import TokenEncoder
 from quoth.errors import InputError
 from quoth.fields import Count, checked
 from quoth.hub import EncoderSource, is_luke, locate
+from quoth.index.options import Mode
 from quoth.index.retriever import KeyAt, Retriever
-from quoth.model.base import CorpusModel, KeyRanking, Mode
+from quoth.model.base import CorpusModel, KeyRanking
 from quoth.model.calls import check_questions, place_of
 from quoth.records import Hits
 from quoth.timing import step

@@ -15,25 +15,15 @@ KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg":
 START = "index.html"
 
 
-def page_files() -> dict[str, bytes]:
-    """The files by name."""
-    return {
-        each.name: each.read_bytes()
-        for each in files("quoth.service.page").iterdir()
-        if each.name.rsplit(".", 1)[-1] in KINDS
-    }
-
-
 def add_page(api: FastAPI) -> None:
     """Send the page at `/` and its other files at `/page/`. They are read once: no request becomes a path."""
-    for name, content in page_files().items():
-        path = "/" if name == START else f"/page/{name}"
-        api.add_api_route(path, _sender(name, content), include_in_schema=False, response_class=Response)
+    for each in files("quoth.service.page").iterdir():
+        if kind := KINDS.get(each.name.rpartition(".")[2]):
+            path = "/" if each.name == START else f"/page/{each.name}"
+            api.add_api_route(path, _sender(each.read_bytes(), kind), include_in_schema=False, response_class=Response)
 
 
-def _sender(name: str, content: bytes) -> Callable[[], Response]:
-    kind = KINDS[name.rsplit(".", 1)[-1]]
-
+def _sender(content: bytes, kind: str) -> Callable[[], Response]:
     def send() -> Response:
         return Response(content, media_type=kind, headers={"Cache-Control": "no-cache"})
 

@@ -1,0 +1,57 @@
+"""The options of searching and of embedding, which all models with vectors share.
+
+Knows: names, defaults, which values are valid. Does not know: what is done with them.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Le
+
+from quoth.fields import MOST, Count, Such, check_fields, described
+
+Mode = Literal["bm25", "dense", "hybrid"]
+AnyMode = Literal["bm25", "dense", "entity", "hybrid"]
+"""Of several models, by kinds of keys."""
+Fusion = Literal["rrf", "sum"]
+Precision = Literal["sq8", "sq4", "fp16", "fp32"]
+
+
+@described
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchOptions:
+    """The options of `search` of a model. Raises InputError."""
+
+    k: Annotated[Annotated[Count, Le(MOST)], "Number of passages."] = 10
+    mode: Annotated[Mode, "By words, by vectors (requires `embed`), or by both, with reciprocal rank fusion."] = "bm25"
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@described
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnySearchOptions(SearchOptions):
+    """The options of a search by words or with one of several models, or with all of them. Raises InputError."""
+
+    mode: Annotated[AnyMode, "By words, by vectors, by the entities named, or by all of these."] = "bm25"  # type: ignore[assignment]
+    fusion: Annotated[Fusion, "With mode hybrid: add up reciprocal ranks (rrf), or scores from 0 to 1 (sum)."] = "rrf"
+
+
+@described
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbedOptions:
+    """The options of `embed` of a model. Raises InputError."""
+
+    precision: Annotated[
+        Precision, "Storage per vector component: sq8 (1 byte), sq4 (half a byte, less exact), fp16 or fp32."
+    ] = "sq8"
+    recall: Annotated[
+        Annotated[float, Ge(0.5), Le(1)] | None,
+        Such(0.97),
+        "Large segments are searched by compressed codes, which find this share of a query's nearest keys; 1 compares "
+        "every vector.",
+    ] = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
