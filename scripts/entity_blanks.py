@@ -32,8 +32,14 @@ from quoth.datasets.questions import QAExample
 from quoth.records import Passage
 from quoth.text.tokenizer import MASK
 from quoth.training.run import without
-from quoth_eval.tasks.entities import EntityQuestion, answerable, holders, read_entity_questions, titled
-from quoth_eval.tasks.question_templates import QuestionTemplates
+from quoth_eval.tasks.entities import (
+    EntityQuestion,
+    QuestionTemplates,
+    answerable,
+    holders,
+    read_entity_questions,
+    titled,
+)
 
 PASSAGES, NEGATIVES, BM25_BEST = 2, 6, 20
 SHORTEST_NAME = 4
