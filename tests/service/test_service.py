@@ -90,13 +90,16 @@ def test_replies_are_what_the_command_line_prints(
     assert fill["predictions"] == printed(capsys, over.fills.fill(BLANK, top_k=3))
     assert fill["snapshots"] == {"notes": 1}
     ask = client.post("/v1/ask", json={"question": QUESTION, "top_k": 3, "passages": 4}).json()
-    assert ask["predictions"] == printed(capsys, over.asks.ask(QUESTION, top_k=3, passages=4))
+    asked = over.asks.ask(QUESTION, top_k=3, passages=4)
+    assert ask["predictions"] == printed(capsys, asked)
+    assert ask["sentences"] == printed(capsys, asked.sentences)
+    assert ask["sentences"]
     labels = {"a": ["capital"], "b": ["river"]}
     classify = client.post("/v1/classify", json={"text": "Paris", "labels": labels}).json()
     assert classify["predictions"] == printed(capsys, over.fills.classify("Paris", labels))
     search = client.post("/v1/search", json={"query": "capital of Germany", "k": 2}).json()
     assert search["passages"] == printed(capsys, over.fills.search("capital of Germany", 2))
-    for model, reply in ((replies.Predictions, fill), (replies.Predictions, ask), (replies.Hits, search)):
+    for model, reply in ((replies.Predictions, fill), (replies.Answers, ask), (replies.Hits, search)):
         model.model_validate(reply)
 
 

@@ -78,12 +78,21 @@ class Answer(BaseModel):
     places: list[Place]
 
 
+class Sentence(BaseModel):
+    """A sentence, list item or row of the corpus that may answer."""
+
+    text: str
+    probability: float = Field(description="The chance that it answers.")
+    place: Place
+
+
 class Answers(BaseModel):
-    """Phrases of the corpus, best first."""
+    """Phrases of the corpus, best first, and sentences: those say more where a question asks how or why."""
 
     status: Status = Field(description="Of the first answer; not_found if there is none.")
     note: str = Field(description="What the status means.")
     answers: list[Answer]
+    sentences: list[Sentence] = []
 
     @classmethod
     def of(cls, predictions: Predictions) -> "Answers":
@@ -100,6 +109,10 @@ class Answers(BaseModel):
                     places=[Place.of(place) for place in each.evidence[:PLACES]],
                 )
                 for each in predictions
+            ],
+            sentences=[
+                Sentence(text=each.text, probability=each.probability, place=Place.of(each.evidence[0]))
+                for each in predictions.sentences
             ],
         )
 

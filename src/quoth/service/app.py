@@ -32,7 +32,7 @@ from quoth import __version__
 from quoth.corpus.corpus import Corpus
 from quoth.corpus.exact.quotes import documents_of, verify_quotes, word_ranges
 from quoth.errors import InputError
-from quoth.records import Document, Hit, Prediction
+from quoth.records import Document, Hit, Prediction, Predictions
 from quoth.service import replies
 from quoth.service.batches import BatchQueue, Done, aside
 from quoth.service.limits import BoundError, Limits, check_unicode
@@ -197,9 +197,9 @@ def _add_questions(api: FastAPI, service: Service, made: Forms) -> None:
         """Fill the blank of a text, or of several, with the phrases of the corpus that fit best."""
         return await _predicted(service, request, "text", "fill")
 
-    @asked("/v1/ask", made.ask, replies.Predictions)
+    @asked("/v1/ask", made.ask, replies.Answers)
     async def ask(request: BaseModel) -> Response:
-        """Answer a question, or several, with phrases of the corpus."""
+        """Answer a question, or several, with phrases of the corpus, and with sentences that may answer."""
         return await _predicted(service, request, "question", "ask")
 
     @asked("/v1/classify", made.classify, replies.Predictions)
@@ -326,11 +326,20 @@ async def _predicted(service: Service, request: BaseModel, name: str, method: st
     texts = [given] if isinstance(given, str) else given
 
     def predict(texts: list[str]) -> list[Any]:
-        return [[one.to_dict() for one in answers] for answers in getattr(view, method)(texts, **options)]
+        return [_content(answers, method == "ask") for answers in getattr(view, method)(texts, **options)]
 
     key = method, id(view), json.dumps(options, sort_keys=True)
     done = await service.queue.ask(key, texts, predict)
-    return await _reply(service, view, done, predictions=done.answers[0] if isinstance(given, str) else done.answers)
+    every: list[dict[str, Any]] = done.answers
+    content = every[0] if isinstance(given, str) else {name: [each[name] for each in every] for name in every[0]}
+    return await _reply(service, view, done, **content)
+
+
+def _content(found: Sequence[Prediction], asks: bool) -> dict[str, Any]:
+    """What the reply to one text has."""
+    content = {"predictions": [one.to_dict() for one in found]}
+    sentences = found.sentences if isinstance(found, Predictions) else []
+    return content | ({"sentences": [one.to_dict() for one in sentences]} if asks else {})
 
 
 async def _reply(service: Service, view: View, done: Done, **content: Any) -> Response:

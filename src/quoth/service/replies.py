@@ -54,6 +54,22 @@ class Predictions(Reply):
     snapshots: Snapshots
 
 
+class SentenceReply(Reply):
+    """A sentence, list item or row that may answer, its one place, and the best phrase inside it."""
+
+    text: str
+    probability: Annotated[float, Field(description="The chance that it answers.")]
+    evidence: list[Evidence]
+    answer: str
+
+
+class Answers(Predictions):
+    """Answers to a question, and the sentences that may answer it, best first; lists of such lists for several. Only a
+    reader gives sentences."""
+
+    sentences: list[SentenceReply] | list[list[SentenceReply]]
+
+
 class HitReply(Reply):
     """A passage that was found."""
 

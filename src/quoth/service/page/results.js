@@ -4,12 +4,14 @@ import { around, duration, make, marked, percent, slice } from "./text.js";
 
 const NAMES = { wait: "waiting", encode: "encode", search: "search", expand: "expand and read", score: "score", explain: "explain", other: "around it" };
 const NOT_FOUND = "The passages that were read do not say.";
+const LEAST_SENTENCE = 0.1; // as on the command line
 const same = (a, b) => a.toLocaleLowerCase() === b.toLocaleLowerCase();
 
 /** Columns of answers; `open` shows the evidence of one. */
 export function answerList(columns, text, open, { only, BLANK, view }) {
   const blanks = view === "ask" ? [...text.matchAll(BLANK)].length : 0;
   const groups = columns.map(({ content }) => (blanks > 1 ? content.predictions : [content.predictions]));
+  const sentences = ({ content }) => (content.sentences ?? []).filter((each) => each.probability >= LEAST_SENTENCE);
   const items = [];
   let changed = 0;
   const shown = columns.map((column, number) => {
@@ -17,7 +19,7 @@ export function answerList(columns, text, open, { only, BLANK, view }) {
       const others = number ? groups[0][blank] : null;
       const moved = Boolean(others) && !(predictions.length && others.length && same(predictions[0].text, others[0].text));
       changed += moved;
-      return group(column, predictions, others, moved, blanks > 1 ? sentence(only(text, blank)) : null, items, open, view);
+      return group(column, predictions, others, moved, blanks > 1 ? sentence(only(text, blank)) : null, items, open, view, sentences(column));
     });
     return make("section", { "aria-label": column.title }, make("h2", {}, heading(column, columns.length)), ...parts);
   });
@@ -45,10 +47,12 @@ function sentence(text) {
   return make("p", { className: "blank" }, before, make("u", {}, "\u2003"), after);
 }
 
-function group(column, predictions, others, moved, head, items, open, view) {
+function group(column, predictions, others, moved, head, items, open, view, sentences) {
   if (!predictions.length) {
     return make("div", { className: "group" }, head, nothing(NOT_FOUND));
   }
+  const likely = predictions[0].abstained ? sentences : [];
+  const longer = likely.map((each) => make("li", {}, answer(column, { ...each, num_places: 1 }, "", items, open, "sentence")));
   const list = predictions.map((each, rank) => {
     const fresh = Boolean(others) && !others.some((other) => same(other.text, each.text));
     return make("li", {}, answer(column, each, (rank === 0 && moved) || fresh ? (rank === 0 ? "changed" : "only here") : "", items, open, view));
@@ -57,7 +61,9 @@ function group(column, predictions, others, moved, head, items, open, view) {
     "div",
     { className: "group" },
     head,
-    predictions[0].status === "not_found" ? nothing(NOT_FOUND, "What follows only comes nearest.") : null,
+    longer.length ? make("p", { className: "guesses" }, "No phrase is sure. These sentences may answer:") : null,
+    longer.length ? make("ol", { className: "answers" }, ...longer) : null,
+    predictions[0].status === "not_found" && !longer.length ? nothing(NOT_FOUND, "What follows only comes nearest.") : null,
     ...halves(predictions, list),
   );
 }
@@ -97,7 +103,7 @@ function answer(column, prediction, note, items, open, view) {
     make("span", { className: "phrase" }, make("bdi", {}, prediction.text)),
     note ? make("span", { className: "changed" }, note) : null,
     make("span", { className: "chance" }, track(prediction.probability), make("span", {}, chance)),
-    first && view !== "classify" ? said(first) : null,
+    first && !["classify", "sentence"].includes(view) ? said(first) : null,
     make("span", { className: "where" }, where),
   );
   items.push({ button, places, more: prediction.num_places - places.length });
