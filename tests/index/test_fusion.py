@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quoth.corpus.bm25 import Ranking
 from quoth.index.fusion import FUSIONS, reciprocal_rank, weighted_sum
 
-Ranking = list[tuple[float, tuple[int, int]]]
-
-WORDS = [(9.0, "a"), (5.0, "b"), (1.0, "c")]
-VECTORS = [(0.9, "c"), (0.5, "a")]
+# Letters stand for places.
+WORDS: Any = [(9.0, "a"), (5.0, "b"), (1.0, "c")]
+VECTORS: Any = [(0.9, "c"), (0.5, "a")]
 PLACES = st.tuples(st.integers(0, 1), st.integers(0, 9))
 RANKINGS = st.lists(
     st.dictionaries(PLACES, st.integers(-5, 5).map(float), max_size=8).map(
@@ -71,7 +73,7 @@ def test_weighted_sums_equal_a_look_for_every_key(rankings: list[Ranking]) -> No
 
 @pytest.mark.parametrize("name", FUSIONS)
 def test_every_key_is_kept_and_rankings_may_be_empty(name: str) -> None:
-    fuse = FUSIONS[name]
+    fuse: Any = FUSIONS[name]
     assert fuse([]) == fuse([[], []]) == []
     assert fuse([[], WORDS]) == fuse([WORDS])
     assert fuse([WORDS, [(1.0, "d")]], [1, 0])[-1] == (0.0, "d")
@@ -79,7 +81,7 @@ def test_every_key_is_kept_and_rankings_may_be_empty(name: str) -> None:
 
 @pytest.mark.parametrize("name", FUSIONS)
 def test_only_the_weights_relations_count(name: str) -> None:
-    fuse = FUSIONS[name]
+    fuse: Any = FUSIONS[name]
     once, thrice = fuse([WORDS, VECTORS], [1, 0.5]), fuse([WORDS, VECTORS], [3, 1.5])
     assert [key for _, key in once] == [key for _, key in thrice]
     assert [3 * score for score, _ in once] == pytest.approx([score for score, _ in thrice])

@@ -1,56 +1,46 @@
-"""Merges several rankings of the same things into one.
+"""Merges several rankings of passages into one.
 
-Knows: scores and keys. Does not know: what the keys stand for, where the rankings come from.
+Knows: scores and places. Does not know: where the rankings come from.
 
-A ranking is a list of (score, key), best first, each key once; it has a weight, by default 1, which is 0 or more and
-finite (`model.base.check_weights`). The fused ranking has every key of every ranking; ties are ordered by key.
+A ranking is best first, each place once; it has a weight, by default 1, which is 0 or more and finite
+(`model.base.check_weights`). The fused ranking has every place of every ranking; ties are ordered by place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+
+from quoth.corpus.bm25 import PassageRef, Ranking
 
 RANK_CONSTANT = 60
 
-_Key = TypeVar("_Key", bound=Hashable)
+Fusion = Callable[[Sequence[Ranking], Sequence[float] | None], Ranking]
+"""Merges rankings, each with a weight (None: 1 each)."""
 
 
-class Fusion(Protocol):
-    """Merges rankings, each with a weight (by default 1)."""
-
-    def __call__(
-        self, rankings: Sequence[Sequence[tuple[float, _Key]]], weights: Sequence[float] | None = None
-    ) -> list[tuple[float, _Key]]: ...
-
-
-def reciprocal_rank(
-    rankings: Sequence[Sequence[tuple[float, _Key]]], weights: Sequence[float] | None = None
-) -> list[tuple[float, _Key]]:
-    """Σ w / (60 + rank) over the rankings that contain the key, ranks from 1 (Cormack et al. 2009).
+def reciprocal_rank(rankings: Sequence[Ranking], weights: Sequence[float] | None = None) -> Ranking:
+    """Σ w / (60 + rank) over the rankings that contain the place, ranks from 1 (Cormack et al. 2009).
 
     Only the order counts, not the scores.
     """
     return _summed(
-        (weight / (RANK_CONSTANT + rank), key)
+        (weight / (RANK_CONSTANT + rank), place)
         for weight, ranking in zip(weights or [1.0] * len(rankings), rankings, strict=True)
-        for rank, (_, key) in enumerate(ranking, start=1)
+        for rank, (_, place) in enumerate(ranking, start=1)
     )
 
 
-def weighted_sum(
-    rankings: Sequence[Sequence[tuple[float, _Key]]], weights: Sequence[float] | None = None
-) -> list[tuple[float, _Key]]:
-    """Σ w · (score − min) / (max − min) over the rankings that contain the key (CombSUM over scores scaled as in Lee
+def weighted_sum(rankings: Sequence[Ranking], weights: Sequence[float] | None = None) -> Ranking:
+    """Σ w · (score − min) / (max − min) over the rankings that contain the place (CombSUM over scores scaled as in Lee
     1997).
 
-    Minimum and maximum are those of the ranking; if they are equal, as in a ranking of one, every key counts w. The
+    Minimum and maximum are those of the ranking; if they are equal, as in a ranking of one, every place counts w. The
     last of a ranking counts 0, as if it were absent. Scores are finite.
     """
     return _summed(
-        (weight * share, key)
+        (weight * share, place)
         for weight, ranking in zip(weights or [1.0] * len(rankings), rankings, strict=True)
-        for share, (_, key) in zip(_scaled([score for score, _ in ranking]), ranking, strict=True)
+        for share, (_, place) in zip(_scaled([score for score, _ in ranking]), ranking, strict=True)
     )
 
 
@@ -63,9 +53,9 @@ def _scaled(scores: Sequence[float]) -> list[float]:
     return [(score - low) / (high - low) if high > low else 1.0 for score in scores]
 
 
-def _summed(shares: Iterable[tuple[float, _Key]]) -> list[tuple[float, _Key]]:
-    """The sum of each key's shares, largest first, ties by key."""
-    total: dict[_Key, float] = {}
-    for share, key in shares:
-        total[key] = total.get(key, 0.0) + share
-    return sorted(((score, key) for key, score in total.items()), key=lambda pair: (-pair[0], pair[1]))
+def _summed(shares: Iterable[tuple[float, PassageRef]]) -> Ranking:
+    """The sum of each place's shares, largest first, ties by place."""
+    total: dict[PassageRef, float] = {}
+    for share, place in shares:
+        total[place] = total.get(place, 0.0) + share
+    return sorted(((score, place) for place, score in total.items()), key=lambda pair: (-pair[0], pair[1]))
